@@ -1,8 +1,10 @@
-"""Decide over 100,000 paired samples, beside a plain loop that pairs them and makes Student's interval.
+"""Decide over 100,000 paired samples, beside a plain loop that pairs them and makes Student's
+interval.
 
-The plain loop matches two tables on their sample, takes the differences of the scores, counts gate failures, and stops there: it has no floors, no severe
-failures, no adjusted scores and no list of what fell. Both start from rows in memory; reading and grading are in `stream.py`. The difference and its ends are
-the same for both, or the run stops.
+The plain loop matches two tables on their sample, takes the differences of the scores, counts gate
+failures, and stops there: it has no floors, no severe failures, no adjusted scores and no list of
+what fell. Both start from rows in memory; reading and grading are in `stream.py`. The difference
+and its ends are the same for both, or the run stops.
 """
 
 from __future__ import annotations
@@ -32,10 +34,29 @@ def side(name: str, seed: int) -> Side:
     rows = {}
     for number in range(COUNT):
         norms = tuple(drawn.choice((750_000_000, 875_000_000, 1_000_000_000)) for _ in range(3))
-        score = sum(weight * norm for weight, norm in zip(STRATUM.weights, norms, strict=True)) // 1_000_000
+        score = (
+            sum(weight * norm for weight, norm in zip(STRATUM.weights, norms, strict=True))
+            // 1_000_000
+        )
         failed = frozenset({"overall_status_success"}) if number % 50 == 0 else frozenset()
         sample = f"bench/s-{number:06}"
-        rows[sample] = Row(sample, score, not failed, GATES, failed, frozenset(), norms, STRATUM, None, frozenset(), "rag", (f"r-{number}",), {}, {}, norms)
+        rows[sample] = Row(
+            sample,
+            score,
+            not failed,
+            GATES,
+            failed,
+            frozenset(),
+            norms,
+            STRATUM,
+            None,
+            frozenset(),
+            "rag",
+            (f"r-{number}",),
+            {},
+            {},
+            norms,
+        )
     return Side(name, rows, {"policy": ["workflow@1"]}, {}, {"evidence": name}, COUNT)
 
 
@@ -48,7 +69,9 @@ def plain(ours: dict[str, Row], theirs: dict[str, Row]) -> tuple[float, float, f
         rise += bool(one.failed) - bool(other.failed)
     n = len(differences)
     mean = sum(differences) / n
-    half = t_quantile(0.975, n - 1) * sqrt(sum((one - mean) ** 2 for one in differences) / (n - 1) / n)
+    half = t_quantile(0.975, n - 1) * sqrt(
+        sum((one - mean) ** 2 for one in differences) / (n - 1) / n
+    )
     return float(mean), float(mean - half), float(rise)
 
 
@@ -62,19 +85,38 @@ def main() -> int:
     def decide() -> Promotion:
         return promote(pairs, rules, shrinkage=pull)
 
-    found, (mean, low, _) = decide().comparison.difference, plain(dict(candidate.rows), dict(baseline.rows))
-    if found.value is None or found.low is None or abs(found.value - mean) > 1e-9 or abs(found.low - low) > 1e-9:
+    found, (mean, low, _) = (
+        decide().comparison.difference,
+        plain(dict(candidate.rows), dict(baseline.rows)),
+    )
+    if (
+        found.value is None
+        or found.low is None
+        or abs(found.value - mean) > 1e-9
+        or abs(found.low - low) > 1e-9
+    ):
         raise SystemExit(f"the intervals do not agree: {found} and {mean}, {low}")
     times = timing.functions(
         {
             "plain loop": lambda: plain(dict(candidate.rows), dict(baseline.rows)),
             "promote": decide,
-            "pair and promote": lambda: promote(pair_up(candidate, baseline), rules, shrinkage=pull),
+            "pair and promote": lambda: promote(
+                pair_up(candidate, baseline), rules, shrinkage=pull
+            ),
         },
         calls=1,
         rounds=5,
     )
-    return 0 if timing.table(f"A decision over {COUNT:,} paired samples", times, base="plain loop", limits={"promote": 12, "pair and promote": 14}) else 1
+    return (
+        0
+        if timing.table(
+            f"A decision over {COUNT:,} paired samples",
+            times,
+            base="plain loop",
+            limits={"promote": 12, "pair and promote": 14},
+        )
+        else 1
+    )
 
 
 if __name__ == "__main__":

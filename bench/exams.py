@@ -1,8 +1,9 @@
 """Mark 100,000 answers to an exam, beside a plain loop that asks the same four questions.
 
-The plain loop normalises both sides, looks for every form, checks a compiled schema and counts words; it keeps a score an item and nothing else. Assay also
-keeps what was answered, finds patterns, and writes the whole result. Two parts: marking alone, in one process; and the command from file to file, start
-included. The number of marks is the same for both, or the run stops.
+The plain loop normalises both sides, looks for every form, checks a compiled schema and counts
+words; it keeps a score an item and nothing else. Assay also keeps what was answered, finds
+patterns, and writes the whole result. Two parts: marking alone, in one process; and the command
+from file to file, start included. The number of marks is the same for both, or the run stops.
 """
 
 from __future__ import annotations
@@ -26,7 +27,13 @@ from assay.files import Document
 from assay.library.shelf import Shelf
 
 COUNT = 100_000
-VERBS = (("eat", "ate", "comió"), ("go", "went", "fue"), ("see", "saw", "vio"), ("write", "wrote", "escribió"), ("sing", "sang", "cantó"))
+VERBS = (
+    ("eat", "ate", "comió"),
+    ("go", "went", "fue"),
+    ("see", "saw", "vio"),
+    ("write", "wrote", "escribió"),
+    ("sing", "sang", "cantó"),
+)
 LOOP = """
 import json, sys
 from unicodedata import normalize
@@ -71,9 +78,14 @@ def make(count: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         response = {
             "correction": f" She {verb if number % 7 == 0 else past} it {number} days ago.",
             "gloss": f"Ella lo {gloss} hace {number} días.",
-            "explanation": f"'{past}' is the past simple of '{verb}'. " + "The day is named. " * (9 if number % 11 == 0 else 1),
+            "explanation": (
+                f"'{past}' is the past simple of '{verb}'. "
+                + "The day is named. " * (9 if number % 11 == 0 else 1)
+            ),
         }
-        answers.append({"item": f"i{number}", "response": response, "latency_ms": 100 + number % 900})
+        answers.append(
+            {"item": f"i{number}", "response": response, "latency_ms": 100 + number % 900}
+        )
     return {"exam": "bench", "version": 1, "rubric": "tutor@1", "items": items}, answers
 
 
@@ -90,7 +102,9 @@ def plain(exam: Exam, answers: dict[str, Answer], schema: Any, budget: int) -> i
     for item in exam.items:
         response = answers[item.id].response
         got, gloss = normal(response["correction"]), normal(response["gloss"])
-        score = all(normal(form) in got for form in item.wanted) + all(normal(form) in gloss for form in item.gloss_contains)
+        score = all(normal(form) in got for form in item.wanted) + all(
+            normal(form) in gloss for form in item.gloss_contains
+        )
         score += schema.is_valid(response) + (0 < len(response["explanation"].split()) <= budget)
         scores[item.id] = score
         marks += score
@@ -101,7 +115,9 @@ def main() -> int:
     """Both parts."""
     tree, lines = make(COUNT)
     exam = make_exam([Document(tree, "bench")])
-    answers = {line["item"]: Answer(line["item"], line["response"], line["latency_ms"]) for line in lines}
+    answers = {
+        line["item"]: Answer(line["item"], line["response"], line["latency_ms"]) for line in lines
+    }
     rubric = Shelf().exam_rubric("tutor@1")
     marking = Marking(rubric)
     schema = jsonschema_rs.Draft202012Validator(rubric.answer_schema)
@@ -110,20 +126,60 @@ def main() -> int:
     if ours != theirs:
         raise SystemExit(f"the marks do not agree: {ours} and {theirs}")
     times = timing.functions(
-        {"plain loop": lambda: plain(exam, answers, schema, rubric.word_budget), "marking": lambda: grade_exam(exam, answers, marking)}, calls=1, rounds=5
+        {
+            "plain loop": lambda: plain(exam, answers, schema, rubric.word_budget),
+            "marking": lambda: grade_exam(exam, answers, marking),
+        },
+        calls=1,
+        rounds=5,
     )
-    good = timing.table(f"{COUNT:,} answers, marked", times, base="plain loop", limits={"marking": 1.2})
+    good = timing.table(
+        f"{COUNT:,} answers, marked", times, base="plain loop", limits={"marking": 1.2}
+    )
     with tempfile.TemporaryDirectory() as folder:
-        paths = {name: os.path.join(folder, name) for name in ("exam.json", "answers.jsonl", "ours.json", "theirs.json")}
+        paths = {
+            name: os.path.join(folder, name)
+            for name in ("exam.json", "answers.jsonl", "ours.json", "theirs.json")
+        }
         with open(paths["exam.json"], "w", encoding="utf-8") as stream:
             json.dump(tree, stream)
         with open(paths["answers.jsonl"], "w", encoding="utf-8") as stream:
             stream.writelines(json.dumps(line) + "\n" for line in lines)
-        loop = [sys.executable, "-c", LOOP, paths["exam.json"], paths["answers.jsonl"], json.dumps(rubric.answer_schema), paths["theirs.json"]]
-        ours_ = [sys.executable, "-m", "assay", "exam", "grade", paths["exam.json"], "--answers", paths["answers.jsonl"], "-o", paths["ours.json"]]
+        loop = [
+            sys.executable,
+            "-c",
+            LOOP,
+            paths["exam.json"],
+            paths["answers.jsonl"],
+            json.dumps(rubric.answer_schema),
+            paths["theirs.json"],
+        ]
+        ours_ = [
+            sys.executable,
+            "-m",
+            "assay",
+            "exam",
+            "grade",
+            paths["exam.json"],
+            "--answers",
+            paths["answers.jsonl"],
+            "-o",
+            paths["ours.json"],
+        ]
         subprocess.run(ours_, stdout=subprocess.DEVNULL, check=True)
         found = timing.commands({"plain loop": loop, "assay exam grade": ours_}, rounds=3)
-    return 0 if timing.table(f"{COUNT:,} answers, from file to file", found, base="plain loop", limits={"assay exam grade": 2.5}, unit="s") and good else 1
+    return (
+        0
+        if timing.table(
+            f"{COUNT:,} answers, from file to file",
+            found,
+            base="plain loop",
+            limits={"assay exam grade": 2.5},
+            unit="s",
+        )
+        and good
+        else 1
+    )
 
 
 if __name__ == "__main__":

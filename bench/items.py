@@ -1,8 +1,11 @@
-"""Items with five cheap deterministic criteria, scored and graded from a file: Assay against pydantic-evals and a plain loop, in one run.
+"""Items with five cheap deterministic criteria, scored and graded from a file: Assay against
+pydantic-evals and a plain loop, in one run.
 
-The criteria: the answer equals the expected one, contains a needle, keeps a JSON Schema, stays in a word budget, and came in time. The plain loop computes the
-five booleans and nothing else; Assay also evaluates the gates, weighs, grades and explains each item. `right` counts how often each criterion holds; it is the
-same for all, or the run stops. Wall time of the whole process, start included; the largest size tells the rate.
+The criteria: the answer equals the expected one, contains a needle, keeps a JSON Schema, stays in a
+word budget, and came in time. The plain loop computes the five booleans and nothing else; Assay
+also evaluates the gates, weighs, grades and explains each item. `right` counts how often each
+criterion holds; it is the same for all, or the run stops. Wall time of the whole process, start
+included; the largest size tells the rate.
 """
 
 from __future__ import annotations
@@ -26,7 +29,23 @@ SCHEMA = {
     },
 }
 BUDGET, SLO = 40, 800
-WORDS = ["harbour", "tide", "ferry", "ticket", "queue", "morning", "gate", "pier", "rope", "signal", "weather", "captain", "island", "lamp", "chart"]
+WORDS = [
+    "harbour",
+    "tide",
+    "ferry",
+    "ticket",
+    "queue",
+    "morning",
+    "gate",
+    "pier",
+    "rope",
+    "signal",
+    "weather",
+    "captain",
+    "island",
+    "lamp",
+    "chart",
+]
 PROFILE = """
 profile: items
 version: 1
@@ -86,7 +105,11 @@ def make(path: str, count: int) -> None:
     with open(path, "w", encoding="utf-8") as stream:
         for number in range(count):
             words = " ".join(draw.choice(WORDS) for _ in range(draw.choice([12, 20, 30, 55])))
-            answer = {"answer": words, "confidence": round(draw.random() * 1.05, 3), "sources": [f"doc{draw.randrange(99)}"]}
+            answer = {
+                "answer": words,
+                "confidence": round(draw.random() * 1.05, 3),
+                "sources": [f"doc{draw.randrange(99)}"],
+            }
             if draw.random() < 0.1:
                 del answer["sources"]
             run = {
@@ -96,7 +119,10 @@ def make(path: str, count: int) -> None:
                 "dataset": {"id": "d", "version": "1", "sample_id": f"i{number}"},
                 "status": "success",
                 "outputs": {"exact": words, "needle": words, "structured": answer},
-                "expected": {"exact": words if draw.random() < 0.6 else words + " ", "needle": draw.choice(WORDS)},
+                "expected": {
+                    "exact": words if draw.random() < 0.6 else words + " ",
+                    "needle": draw.choice(WORDS),
+                },
                 "required_outputs": ["exact"],
                 "steps": [],
                 "output_schema": ENVELOPE,
@@ -108,13 +134,17 @@ def make(path: str, count: int) -> None:
 
 
 def timed(command: list[str]) -> tuple[float, float, str]:
-    """Seconds, peak MiB and output of one command, started from a small process so that the peak is its own."""
+    """Seconds, peak MiB and output of one command, started from a small process so that the peak is
+    its own.
+    """
     between = (
         "import json,resource,subprocess,sys,time\n"
         "t=time.perf_counter();d=subprocess.run(sys.argv[1:],capture_output=True,text=True)\n"
         "print(json.dumps([time.perf_counter()-t,resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss/1024,d.stdout,d.stderr]))"
     )
-    done = subprocess.run([sys.executable, "-c", between, *command], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", between, *command], capture_output=True, text=True, check=True
+    )
     seconds, peak, out, err = json.loads(done.stdout)
     return seconds, peak, out or err
 
@@ -135,20 +165,28 @@ def main() -> int:
         profile = os.path.join(folder, "items.yaml")
         with open(profile, "w", encoding="utf-8") as stream:
             stream.write(PROFILE)
-        print("| items | what | s | items/s | peak MiB | times the fastest peer |\n|---:|---|---:|---:|---:|---:|")
+        print(
+            "| items | what | s | items/s | peak MiB | times the fastest peer"
+            " |\n|---:|---|---:|---:|---:|---:|"
+        )
         for count in (1_000, 10_000):
             data = os.path.join(folder, f"{count}.jsonl")
             make(data, count)
             schema = json.dumps(SCHEMA)
             grade = [sys.executable, "-m", "assay", "grade", data, "--profile", profile]
             timed([*grade, "-o", os.path.join(folder, "out.jsonl")])
-            contenders = {"plain loop": [sys.executable, "-c", LOOP, data, schema], "assay grade": grade}
+            contenders = {
+                "plain loop": [sys.executable, "-c", LOOP, data, schema],
+                "assay grade": grade,
+            }
             try:
-                import pydantic_evals  # noqa: F401  # the fastest peer; an extra
+                import pydantic_evals  # the fastest peer; an extra  # noqa: F401
 
                 contenders["pydantic-evals"] = [sys.executable, "-c", PEER, data, schema]
             except ImportError:
-                print("pydantic-evals is not installed: pip install 'assay[peers]'", file=sys.stderr)
+                print(
+                    "pydantic-evals is not installed: pip install 'assay[peers]'", file=sys.stderr
+                )
             best: dict[str, tuple[float, float]] = {}
             counted = {"assay grade": assay_right(os.path.join(folder, "out.jsonl"))}
             for _ in range(3):
@@ -163,7 +201,10 @@ def main() -> int:
             peer = best.get("pydantic-evals")
             for name, (seconds, peak) in best.items():
                 times = f"{peer[0] / seconds:.1f}" if peer else ""
-                print(f"| {count:,} | {name} | {seconds:.2f} | {count / seconds:,.0f} | {peak:.0f} | {times} |")
+                print(
+                    f"| {count:,} | {name} | {seconds:.2f} | {count / seconds:,.0f} | {peak:.0f} |"
+                    f" {times} |"
+                )
             if peer:
                 good = good and peer[0] / best["assay grade"][0] >= 5
     return 0 if good else 1

@@ -1,9 +1,11 @@
-"""A page of a list over a million stored runs, through the API: the same time wherever it stands and whatever it is filtered by.
+"""A page of a list over a million stored runs, through the API: the same time wherever it stands
+and whatever it is filtered by.
 
 python bench/listing.py                          # on SQLite and on PostgreSQL
 python bench/listing.py --rows 100000 --on sqlite
 
-The rows go in by plain SQL. They are valid as far as listing is concerned: a run and its grade, linked; their digests are counted, not computed.
+The rows go in by plain SQL. They are valid as far as listing is concerned: a run and its grade,
+linked; their digests are counted, not computed.
 """
 
 from __future__ import annotations
@@ -60,33 +62,53 @@ DIALECTS = {
     ),
 }
 COLUMNS = (
-    "project, seq, digest, chain, kind, schema, created_at, run_id, workflow, workflow_version, family, dataset, dataset_version, sample_id, "
-    "grade, passed, policy, profile, status, started_at, body"
+    "project, seq, digest, chain, kind, schema, created_at, run_id, workflow, workflow_version,"
+    " family, dataset, dataset_version, sample_id, grade, passed, policy, profile, status,"
+    " started_at, body"
 )
 WORKFLOW = f"CASE WHEN i % {RARE} = 7 THEN 'rare' ELSE 'w-' || (i % 40) END"
 VERSION = "'' || (i % 3 + 1)"
 STATUS = "CASE WHEN i % 50 = 0 THEN 'failed' ELSE 'success' END"
 LETTER = "CASE WHEN i % 10 = 0 THEN 'F' WHEN i % 10 = 1 THEN 'B' ELSE 'A' END"
-SHARED = f"'2026-11-15T10:00:00.000000Z', 'r-' || i, {WORKFLOW}, {VERSION}, 'rag', 'd-' || (i % 20), '1', 's-' || (i % 1000)"
+SHARED = (
+    f"'2026-11-15T10:00:00.000000Z', 'r-' || i, {WORKFLOW}, {VERSION}, 'rag', 'd-' || (i % 20),"
+    " '1', 's-' || (i % 1000)"
+)
 RUN = f"""'{{"run_id":"r-' || i || '","workflow":{{"id":"' || {WORKFLOW} || '","version":"' || {VERSION} || '"}},"status":"' || {STATUS} || '"}}'"""
 GRADE = """'{"run_id":"r-' || i || '","hard_gate_failures":[' || CASE WHEN i % 10 = 0 THEN '"overall_status_success"' ELSE '' END || ']}'"""
 
 
 def statements(dialect: Dialect, low: int, high: int) -> list[str]:
-    """What stores the runs from one number to another: each with a grade, every tenth with a tag."""
-    numbers, source = (part.format(low=low, high=high) for part in (dialect.numbers, dialect.source))
+    """What stores the runs from one number to another: each with a grade, every tenth with a
+    tag.
+    """
+    numbers, source = (
+        part.format(low=low, high=high) for part in (dialect.numbers, dialect.source)
+    )
     of_run, of_grade = (dialect.digest.format(seq=seq) for seq in ("2 * i - 1", "2 * i"))
     started = f"'2026-11-15T10:00:' || {dialect.micros} || 'Z'"
     of_run_text, of_grade_text = (dialect.body.format(text=body) for body in (RUN, GRADE))
-    run = f"'default', 2 * i - 1, {of_run}, {of_run}, 'run', 'assay.run/1', {SHARED}, NULL, NULL, NULL, NULL, {STATUS}, {started}, {of_run_text}"
+    run = (
+        f"'default', 2 * i - 1, {of_run}, {of_run}, 'run', 'assay.run/1', {SHARED}, NULL, NULL,"
+        f" NULL, NULL, {STATUS}, {started}, {of_run_text}"
+    )
     given = f"{LETTER}, i % 10 <> 0, 'workflow@1', 'rag@1', {STATUS}, NULL"
-    grade = f"'default', 2 * i, {of_grade}, {of_grade}, 'grade', NULL, {SHARED}, {given}, {of_grade_text}"
+    grade = (
+        f"'default', 2 * i, {of_grade}, {of_grade}, 'grade', NULL, {SHARED}, {given},"
+        f" {of_grade_text}"
+    )
     link = "'default', 2 * i, 0, 2 * i, 'graded_from', 2 * i - 1"
     return [
         f"{numbers}INSERT INTO records ({COLUMNS}) SELECT {run} {source}",
         f"{numbers}INSERT INTO records ({COLUMNS}) SELECT {grade} {source}",
-        f"{numbers}INSERT INTO links (project, seq, position, source_seq, relation, target_seq) SELECT {link} {source}",
-        f"{numbers}INSERT INTO tags (project, seq, position, kind, tag) SELECT 'default', 2 * i - 1, 0, 'run', 'tenth' {source} WHERE i % 10 = 0",
+        (
+            f"{numbers}INSERT INTO links (project, seq, position, source_seq, relation, target_seq)"
+            f" SELECT {link} {source}"
+        ),
+        (
+            f"{numbers}INSERT INTO tags (project, seq, position, kind, tag) SELECT 'default', 2 * i"
+            f" - 1, 0, 'run', 'tenth' {source} WHERE i % 10 = 0"
+        ),
     ]
 
 
@@ -103,19 +125,29 @@ def fill(url: str, rows: int) -> float:
                 driver.execute("PRAGMA cache_size = -1000000")
                 driver.execute("PRAGMA foreign_keys = OFF")
             else:
-                driver.execute("SET session_replication_role = replica")  # no check of what is right by construction
+                driver.execute(
+                    "SET session_replication_role = replica"
+                )  # no check of what is right by construction
             for low in range(1, rows + 1, BLOCK):
-                for statement in statements(DIALECTS[engine.dialect.name], low, min(rows, low + BLOCK - 1)):
+                for statement in statements(
+                    DIALECTS[engine.dialect.name], low, min(rows, low + BLOCK - 1)
+                ):
                     driver.execute(statement)
                 driver.commit()
             last = DIALECTS[engine.dialect.name].digest.format(seq=2 * rows)
-            driver.execute(f"INSERT INTO heads (project, seq, chain) VALUES ('default', {2 * rows}, {last})")
+            driver.execute(
+                f"INSERT INTO heads (project, seq, chain) VALUES ('default', {2 * rows}, {last})"
+            )
             for what in ("workflow", "dataset"):
                 driver.execute(
-                    f"INSERT INTO seen (project, what, id, version, runs, newest_seq) SELECT project, '{what}', {what}, {what}_version, COUNT(*), MAX(seq) "
-                    f"FROM records WHERE kind = 'run' GROUP BY project, {what}, {what}_version"
+                    "INSERT INTO seen (project, what, id, version, runs, newest_seq) SELECT"
+                    f" project, '{what}', {what}, {what}_version, COUNT(*), MAX(seq) FROM records"
+                    f" WHERE kind = 'run' GROUP BY project, {what}, {what}_version"
                 )
-            driver.execute(f"INSERT INTO counts (project, kind, n) VALUES ('default', 'run', {rows}), ('default', 'grade', {rows})")
+            driver.execute(
+                f"INSERT INTO counts (project, kind, n) VALUES ('default', 'run', {rows}),"
+                f" ('default', 'grade', {rows})"
+            )
             driver.commit()
         finally:
             raw.close()
@@ -141,9 +173,13 @@ def pages(rows: int) -> dict[str, str]:
         "failed and of a rare workflow": "/runs?limit=100&status=failed&workflow=rare",
         "with a tag": "/runs?limit=100&tag=tenth",
         "with a tag, far": f"/runs?limit=100&tag=tenth&after={far}",
-        "in a span of time": "/runs?limit=100&from=2026-11-15T10:00:00.100000Z&to=2026-11-15T10:00:00.100500Z",
+        "in a span of time": (
+            "/runs?limit=100&from=2026-11-15T10:00:00.100000Z&to=2026-11-15T10:00:00.100500Z"
+        ),
         "in a wide span of time": "/runs?limit=100&from=2026-11-15T10:00:00.000500Z",
-        "in a span of time, of a rare workflow": "/runs?limit=100&from=2026-11-15T10:00:00.000500Z&workflow=rare",
+        "in a span of time, of a rare workflow": (
+            "/runs?limit=100&from=2026-11-15T10:00:00.000500Z&workflow=rare"
+        ),
         "graded F": "/runs?limit=100&grade=F",
         "graded F, far": f"/runs?limit=100&grade=F&after={far}",
         "graded C, which none is": "/runs?limit=100&grade=C",
@@ -174,25 +210,40 @@ def measure(url: str, rows: int) -> bool:
     for name, took in times.items():
         ratio = statistics.median(took) / first
         worst = max(worst, ratio)
-        print(f"| {name} | {sizes[name]} | {1000 * statistics.median(took):.1f} | {ratio:.2f} | {LIMIT:g} | {'holds' if ratio <= LIMIT else 'OVER'} |")
+        print(
+            f"| {name} | {sizes[name]} | {1000 * statistics.median(took):.1f} | {ratio:.2f} |"
+            f" {LIMIT:g} | {'holds' if ratio <= LIMIT else 'OVER'} |"
+        )
     sys.stdout.flush()
     return worst <= LIMIT
 
 
 def main(argv: list[str]) -> bool:
     """Fill and measure on each database."""
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     made.add_argument("--rows", type=int, default=1_000_000)
     made.add_argument("--on", choices=["sqlite", "postgresql"], action="append")
-    made.add_argument("--keep", metavar="FILE", help="an SQLite file that is used again where it is there")
+    made.add_argument(
+        "--keep", metavar="FILE", help="an SQLite file that is used again where it is there"
+    )
     options = made.parse_args(argv)
     good = True
     for name in options.on or ("sqlite", "postgresql"):
         folder = tempfile.mkdtemp(prefix="bench-listing-")
         try:
-            url = f"sqlite:///{options.keep or folder + '/ledger.db'}" if name == "sqlite" else new_database()
+            url = (
+                f"sqlite:///{options.keep or folder + '/ledger.db'}"
+                if name == "sqlite"
+                else new_database()
+            )
             took = 0.0 if options.keep and Path(options.keep).exists() else fill(url, options.rows)
-            print(f"\nPages of 100 out of {options.rows:,} runs with their grades, {name} (filled in {took:.0f} s)\n", flush=True)
+            print(
+                f"\nPages of 100 out of {options.rows:,} runs with their grades, {name} (filled in"
+                f" {took:.0f} s)\n",
+                flush=True,
+            )
             good = measure(url, options.rows) and good
         finally:
             shutil.rmtree(folder, ignore_errors=True)

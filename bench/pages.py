@@ -3,8 +3,9 @@
 python bench/pages.py
 python bench/pages.py --rows 100000 --keep /tmp/pages.db
 
-The rows go in as for bench/listing.py; some real runs are posted on top, because the page of a run reads its record. The limits are those of the project:
-300 ms for a page, 500 KB without pictures. Pictures are asked for after the page and are not in its time.
+The rows go in as for bench/listing.py; some real runs are posted on top, because the page of a run
+reads its record. The limits are those of the project: 300 ms for a page, 500 KB without pictures.
+Pictures are asked for after the page and are not in its time.
 """
 
 from __future__ import annotations
@@ -34,7 +35,11 @@ REAL = 300
 
 def addresses(server: Process, rows: int) -> dict[str, str]:
     """The pages that are asked for, by name."""
-    made = [one for family in FAMILIES for one in runs(REAL // 4, family=family, start=10_000_000 + REAL * FAMILIES.index(family))]
+    made = [
+        one
+        for family in FAMILIES
+        for one in runs(REAL // 4, family=family, start=10_000_000 + REAL * FAMILIES.index(family))
+    ]
     status, answer = server.call("POST", "/runs", made)
     assert status in (200, 201), answer
     digest = answer["results"][0]["digest"]
@@ -59,7 +64,9 @@ def addresses(server: Process, rows: int) -> dict[str, str]:
 
 def ask(server: Process, path: str) -> tuple[float, bytes]:
     """One page: its seconds and its bytes."""
-    asked = urllib.request.Request(f"http://127.0.0.1:{server.port}{path}", headers={"Accept": "text/html"})
+    asked = urllib.request.Request(
+        f"http://127.0.0.1:{server.port}{path}", headers={"Accept": "text/html"}
+    )
     began = time.perf_counter()
     with urllib.request.urlopen(asked, timeout=300) as answer:
         data: bytes = answer.read()
@@ -81,17 +88,29 @@ def measure(url: str, rows: int) -> bool:
                     times[name].append(took)
                 else:
                     first[name] = took
-        print("| page | first, ms | median, ms | worst, ms | limit, ms | KB | limit, KB | |\n|---|---:|---:|---:|---:|---:|---:|---|")
+        print(
+            "| page | first, ms | median, ms | worst, ms | limit, ms | KB | limit, KB |"
+            " |\n|---|---:|---:|---:|---:|---:|---:|---|"
+        )
         for name, took in times.items():
             holds = 1000 * statistics.median(took) <= LIMIT_MS and len(pages[name]) <= LIMIT_BYTES
             good = good and holds
-            numbers = f"{1000 * first[name]:.0f} | {1000 * statistics.median(took):.1f} | {1000 * max(took):.1f} | {LIMIT_MS:g}"
-            print(f"| {name} | {numbers} | {len(pages[name]) / 1000:.1f} | {LIMIT_BYTES / 1000:g} | {'holds' if holds else 'OVER'} |")
+            numbers = (
+                f"{1000 * first[name]:.0f} | {1000 * statistics.median(took):.1f} |"
+                f" {1000 * max(took):.1f} | {LIMIT_MS:g}"
+            )
+            print(
+                f"| {name} | {numbers} | {len(pages[name]) / 1000:.1f} | {LIMIT_BYTES / 1000:g} |"
+                f" {'holds' if holds else 'OVER'} |"
+            )
         for name in ("overview", "a run"):
             for path in dict.fromkeys(re.findall(r'src="(/charts/[^"]+)"', pages[name].decode())):
                 cold, data = ask(server, path)
                 warm = min(ask(server, path)[0] for _ in range(5))
-                print(f"| picture {path.rpartition('/')[2]} | {1000 * cold:.0f} | {1000 * warm:.1f} | | | {len(data) / 1000:.1f} | | |")
+                print(
+                    f"| picture {path.rpartition('/')[2]} | {1000 * cold:.0f} | {1000 * warm:.1f} |"
+                    f" | | {len(data) / 1000:.1f} | | |"
+                )
         server.end()
     sys.stdout.flush()
     return good
@@ -99,15 +118,23 @@ def measure(url: str, rows: int) -> bool:
 
 def main(argv: list[str]) -> bool:
     """Fill and measure."""
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     made.add_argument("--rows", type=int, default=1_000_000)
-    made.add_argument("--keep", metavar="FILE", help="an SQLite file that is used again where it is there")
+    made.add_argument(
+        "--keep", metavar="FILE", help="an SQLite file that is used again where it is there"
+    )
     options = made.parse_args(argv)
     folder = tempfile.mkdtemp(prefix="bench-pages-")
     try:
         path = options.keep or f"{folder}/ledger.db"
         took = 0.0 if Path(path).exists() else fill(f"sqlite:///{path}", options.rows)
-        print(f"\nPages over {options.rows:,} runs with their grades, SQLite (filled in {took:.0f} s)\n", flush=True)
+        print(
+            f"\nPages over {options.rows:,} runs with their grades, SQLite (filled in"
+            f" {took:.0f} s)\n",
+            flush=True,
+        )
         return measure(f"sqlite:///{path}", options.rows)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

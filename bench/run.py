@@ -1,4 +1,6 @@
-"""Every benchmark, one after the other. Ratios in one run mean something; seconds across runs do not."""
+"""Every benchmark, one after the other. Ratios in one run mean something; seconds across runs do
+not.
+"""
 
 from __future__ import annotations
 
@@ -27,5 +29,7 @@ if __name__ == "__main__":
         "pages.py",
         "report.py",
     )
-    codes = [subprocess.run([sys.executable, str(HERE / name)], check=False).returncode for name in names]
+    codes = [
+        subprocess.run([sys.executable, str(HERE / name)], check=False).returncode for name in names
+    ]
     sys.exit(max(codes))

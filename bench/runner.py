@@ -1,11 +1,14 @@
-"""The runner: what `assay run` costs a sample, and how near 1,000 samples of 50 ms at 64 in flight come to the ideal; beside pydantic-evals and inspect_ai.
+"""The runner: what `assay run` costs a sample, and how near 1,000 samples of 50 ms at 64 in flight
+come to the ideal; beside pydantic-evals and inspect_ai.
 
 python bench/runner.py                # all that is installed
 
-The task is the same for all: an async function of three steps. Assay has events and evidence on: every step is recorded, each finished sample is written to
-its journal, and every event goes to a file. Overhead is CPU of the whole process over samples that do nothing, less that of its start. The ideal wall
-time is 1,000 x 50 ms / 64. "running alone" is what `assay run` does until the last sample is in the journal; the rest of the command grades, explains and
-writes each result. Limits: 2 ms of CPU a sample with everything, 1.2 times the ideal for the running.
+The task is the same for all: an async function of three steps. Assay has events and evidence on:
+every step is recorded, each finished sample is written to its journal, and every event goes to a
+file. Overhead is CPU of the whole process over samples that do nothing, less that of its start. The
+ideal wall time is 1,000 x 50 ms / 64. "running alone" is what `assay run` does until the last
+sample is in the journal; the rest of the command grades, explains and writes each result. Limits: 2
+ms of CPU a sample with everything, 1.2 times the ideal for the running.
 """
 
 from __future__ import annotations
@@ -100,18 +103,35 @@ with Journal(sys.argv[2] + "/journal.jsonl", Header.of(flow, data, settings)) as
 def alone(folder: str) -> float:
     """Wall seconds of the running without the grading."""
     data = Path(folder, f"d-True-{SAMPLES}.jsonl")
-    found = subprocess.run([sys.executable, "-c", ALONE, str(data), tempfile.mkdtemp(dir=folder)], cwd=folder, capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [sys.executable, "-c", ALONE, str(data), tempfile.mkdtemp(dir=folder)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return float(found.stdout)
 
 
 def timed(command: list[str], folder: str) -> tuple[float, float]:
     """Wall and CPU seconds of a command."""
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    environment = {
+        key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"
+    }
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
     wall, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode not in (0, 1):
-        raise SystemExit(f"{command[:4]} ended with {done.returncode}: {done.stderr.decode()[-500:]}")
+        raise SystemExit(
+            f"{command[:4]} ended with {done.returncode}: {done.stderr.decode()[-500:]}"
+        )
     return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
@@ -119,10 +139,29 @@ def commands(folder: str, name: str, *, wait: bool, count: int) -> list[str]:
     """The command of a contender."""
     if name == "assay":
         data = Path(folder, f"d-{wait}-{count}.jsonl")
-        data.write_text("".join(json.dumps({"id": f"s{i}", "question": f"q{i}", "wait": wait}) + "\n" for i in range(count)))
+        data.write_text(
+            "".join(
+                json.dumps({"id": f"s{i}", "question": f"q{i}", "wait": wait}) + "\n"
+                for i in range(count)
+            )
+        )
         work = tempfile.mkdtemp(dir=folder)
-        return [sys.executable, "-m", "assay", "run", "workflow.yaml", "--dataset", str(data), "--concurrency", "64", "--work", work,
-                "--events", f"{work}.events", "--json"]  # fmt: skip
+        return [
+            sys.executable,
+            "-m",
+            "assay",
+            "run",
+            "workflow.yaml",
+            "--dataset",
+            str(data),
+            "--concurrency",
+            "64",
+            "--work",
+            work,
+            "--events",
+            f"{work}.events",
+            "--json",
+        ]
     source = {"pydantic-evals": PYDANTIC, "inspect_ai": INSPECT}[name]
     return [sys.executable, "-c", source, "wait" if wait else "go", str(count)]
 
@@ -131,12 +170,19 @@ def main() -> int:
     """Print both tables; say whether the limits hold."""
     from importlib.util import find_spec
 
-    names = ["assay"] + [name for name, module in (("pydantic-evals", "pydantic_evals"), ("inspect_ai", "inspect_ai")) if find_spec(module)]
+    names = ["assay"] + [
+        name
+        for name, module in (("pydantic-evals", "pydantic_evals"), ("inspect_ai", "inspect_ai"))
+        if find_spec(module)
+    ]
     good = True
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "flow.py").write_text(FLOW)
         Path(folder, "workflow.yaml").write_text(WORKFLOW)
-        print("| runner | CPU a sample, ms | 1,000 samples of 50 ms at 64, s | times the ideal of 0.78 s | less its start |\n|---|---:|---:|---:|---:|")
+        print(
+            "| runner | CPU a sample, ms | 1,000 samples of 50 ms at 64, s | times the ideal of"
+            " 0.78 s | less its start |\n|---|---:|---:|---:|---:|"
+        )
         for name in names:
             found = []
             for _ in range(3):
@@ -150,7 +196,10 @@ def main() -> int:
                 running = min(alone(folder) for _ in range(3)) / IDEAL
                 print(f"| assay, running alone | | {running * IDEAL:.2f} | {running:.2f} | |")
                 good = each <= 2 and running <= 1.2
-    print(f"\nlimits (2 ms a sample, 1.2 times the ideal for the running): {'hold' if good else 'DO NOT HOLD'}")
+    print(
+        "\nlimits (2 ms a sample, 1.2 times the ideal for the running):"
+        f" {'hold' if good else 'DO NOT HOLD'}"
+    )
     return 0 if good else 1
 
 

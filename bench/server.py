@@ -1,13 +1,17 @@
-"""The server: POST of a run with its grade, acknowledged when durable, against a bare FastAPI echo of the same body; idle streams; a list page over many rows.
+"""The server: POST of a run with its grade, acknowledged when durable, against a bare FastAPI echo
+of the same body; idle streams; a list page over many rows.
 
 python bench/server.py                 # requests a second, ours over the echo's (at least 0.5)
 python bench/server.py --sse 1000      # idle event streams: memory each (at most 30 KiB), and the answer time of others
 python bench/server.py --rows 100000   # the first and a far page of a list (the same time)
 
-Both servers have one worker, the same interpreter and the same uvicorn: whatever loop and HTTP parser it finds installed, it finds for both. The worker of
-ours grades and stores in two processes beside it, so it can use two cores where the echo can use one; the CPU time of all its processes stands beside
-the rate. They take turns, and each turn of ours is held against the echo's before it: on a machine with neighbours the speed changes from one second to
-the next. The load takes some of the same two cores. Bodies differ in their ids, scores, tests and times, and some of them fail a gate or a floor.
+Both servers have one worker, the same interpreter and the same uvicorn: whatever loop and HTTP
+parser it finds installed, it finds for both. The worker of ours grades and stores in two processes
+beside it, so it can use two cores where the echo can use one; the CPU time of all its processes
+stands beside the rate. They take turns, and each turn of ours is held against the echo's before it:
+on a machine with neighbours the speed changes from one second to the next. The load takes some of
+the same two cores. Bodies differ in their ids, scores, tests and times, and some of them fail a
+gate or a floor.
 """
 
 from __future__ import annotations
@@ -56,12 +60,41 @@ def start(name: str, folder: str) -> tuple[subprocess.Popen[bytes], int]:
     port = free_port()
     if name == "echo":
         Path(folder, "echo_app.py").write_text(ECHO)
-        command = [sys.executable, "-m", "uvicorn", "echo_app:app", "--port", str(port), "--no-access-log", "--log-level", "critical", "--backlog", "8192"]
+        command = [
+            sys.executable,
+            "-m",
+            "uvicorn",
+            "echo_app:app",
+            "--port",
+            str(port),
+            "--no-access-log",
+            "--log-level",
+            "critical",
+            "--backlog",
+            "8192",
+        ]
     else:
         db = f"sqlite:///{folder}/ledger.db"
-        command = [sys.executable, "-m", "assay", "serve", "--db", db, "--port", str(port), "--allow-anonymous", "--rate", "0", "--quiet"]
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    process = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        command = [
+            sys.executable,
+            "-m",
+            "assay",
+            "serve",
+            "--db",
+            db,
+            "--port",
+            str(port),
+            "--allow-anonymous",
+            "--rate",
+            "0",
+            "--quiet",
+        ]
+    environment = {
+        key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"
+    }
+    process = subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     for _ in range(2000):
         try:
             socket.create_connection(("127.0.0.1", port), 0.5).close()
@@ -79,7 +112,10 @@ def bodies(n: int, mark: str) -> list[bytes]:
         one["run_id"] = f"{mark}-{index}"
         one["dataset"] = {**one["dataset"], "sample_id": f"{mark}-{index}"}
         one["latency_ms"] = draw.randint(500, 40_000)
-        one["scores"] = {"judge_quality": {"raw": draw.randint(1, 5)}, "patch_similarity": {"raw": round(draw.random(), 3)}}
+        one["scores"] = {
+            "judge_quality": {"raw": draw.randint(1, 5)},
+            "patch_similarity": {"raw": round(draw.random(), 3)},
+        }
         one["tests"]["pass_to_pass"]["passed"] = draw.randint(90, 100)
         made.append(json.dumps(one).encode())
     return made
@@ -88,7 +124,11 @@ def bodies(n: int, mark: str) -> list[bytes]:
 def cpu_s(pid: int) -> float:
     """CPU seconds of a process and of all that it started, so far."""
     ticks = sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
-    below = [int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+    below = [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
     return ticks / os.sysconf("SC_CLK_TCK") + sum(map(cpu_s, below))
 
 
@@ -101,7 +141,10 @@ async def load(port: int, data: list[bytes], clients: int) -> float:
         nonlocal bad
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for body in waiting:
-            writer.write(b"POST /api/v1/runs HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+            writer.write(
+                b"POST /api/v1/runs HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type:"
+                b" application/json\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+            )
             head = await reader.readuntil(b"\r\n\r\n")
             length = re.search(rb"content-length: (\d+)", head, re.I)
             await reader.readexactly(int(length[1]) if length else 0)
@@ -141,11 +184,20 @@ def posts(n: int, rounds: int, clients: int) -> bool:
     echo, ours = (statistics.median(rates[name]) for name in ("echo", "assay"))
     took = {name: 1000 * statistics.median(found) for name, found in cpu.items()}
     print(f"\nPOST of one run, {clients} clients, one worker, SQLite, answered when durable\n")
-    print("| what | requests a second | times echo | CPU ms a request | limit | |\n|---|---:|---:|---:|---:|---|")
+    print(
+        "| what | requests a second | times echo | CPU ms a request | limit |"
+        " |\n|---|---:|---:|---:|---:|---|"
+    )
     print(f"| bare FastAPI echo of the same body | {echo:,.0f} | 1.00 | {took['echo']:.2f} | | |")
     holds = "holds" if middle >= 0.5 else "UNDER"
-    print(f"| run posted, scored, graded, stored | {ours:,.0f} | {middle:.2f} | {took['assay']:.2f} | 0.5 | {holds} |")
-    print(f"\nTurn by turn: {', '.join(f'{one:.2f}' for one in times)}. The table tells the middle of each column.")
+    print(
+        f"| run posted, scored, graded, stored | {ours:,.0f} | {middle:.2f} | {took['assay']:.2f} |"
+        f" 0.5 | {holds} |"
+    )
+    print(
+        f"\nTurn by turn: {', '.join(f'{one:.2f}' for one in times)}. The table tells the middle of"
+        " each column."
+    )
     return middle >= 0.5
 
 
@@ -163,10 +215,15 @@ async def _idle(port: int, n: int, pid: int) -> tuple[float, list[float], list[f
         writer.close()
         return time.perf_counter() - began
 
-    head = {key: value for key, value in run().items() if key not in ("status", "steps", "tool_calls")}
+    head = {
+        key: value for key, value in run().items() if key not in ("status", "steps", "tool_calls")
+    }
     body = json.dumps(head).encode()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(b"POST /api/v1/runs/live HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+    writer.write(
+        b"POST /api/v1/runs/live HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type:"
+        b" application/json\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+    )
     await reader.readuntil(b"\r\n\r\n")
     before = [await ask() for _ in range(50)]
     memory = rss_kib(pid)
@@ -176,7 +233,10 @@ async def _idle(port: int, n: int, pid: int) -> tuple[float, list[float], list[f
     async def watch() -> None:
         async with gate:
             reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=4096)
-            writer.write(b"GET /api/v1/runs/r-1/events HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: text/event-stream\r\n\r\n")
+            writer.write(
+                b"GET /api/v1/runs/r-1/events HTTP/1.1\r\nhost: 127.0.0.1\r\naccept:"
+                b" text/event-stream\r\n\r\n"
+            )
             await reader.readuntil(b"workflow_start")
             held.append(writer)
 
@@ -201,7 +261,10 @@ def streams(n: int) -> bool:
         process.terminate()
         process.wait()
         shutil.rmtree(folder, ignore_errors=True)
-    print(f"\n{n:,} idle event streams on one worker\n\n| what | value | limit | |\n|---|---:|---:|---|")
+    print(
+        f"\n{n:,} idle event streams on one worker\n\n| what | value | limit |"
+        " |\n|---|---:|---:|---|"
+    )
     print(f"| memory of each, KiB | {each:.1f} | 30 | {'holds' if each <= 30 else 'OVER'} |")
     print(f"| a request without them, median ms | {1000 * statistics.median(before):.2f} | | |")
     print(f"| a request beside them, median ms | {1000 * statistics.median(after):.2f} | | |")
@@ -216,16 +279,29 @@ def pages(n: int) -> bool:
     folder = tempfile.mkdtemp(prefix="bench-server-")
     with open_ledger(f"sqlite:///{folder}/ledger.db") as ledger:
         for start_at in range(0, n, 2000):
-            ledger.put_many([draft(json.loads(body), kind="run") for body in bodies(min(2000, n - start_at), f"b{start_at}")])
+            ledger.put_many(
+                [
+                    draft(json.loads(body), kind="run")
+                    for body in bodies(min(2000, n - start_at), f"b{start_at}")
+                ]
+            )
     process, port = start("assay", folder)
     times: dict[str, float] = {}
     try:
-        for name, query in (("first page", ""), ("page in the middle", f"&after={n // 2}"), ("last page", "&after=150"), ("filtered page", "&workflow=w")):
+        for name, query in (
+            ("first page", ""),
+            ("page in the middle", f"&after={n // 2}"),
+            ("last page", "&after=150"),
+            ("filtered page", "&workflow=w"),
+        ):
             took = []
             for _ in range(15):
                 began = time.perf_counter()
                 with socket.create_connection(("127.0.0.1", port)) as wire:
-                    wire.sendall(f"GET /api/v1/runs?limit=100{query} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n".encode())
+                    wire.sendall(
+                        f"GET /api/v1/runs?limit=100{query} HTTP/1.1\r\nhost:"
+                        " 127.0.0.1\r\nconnection: close\r\n\r\n".encode()
+                    )
                     while wire.recv(65536):
                         pass
                 took.append(time.perf_counter() - began)
@@ -234,14 +310,18 @@ def pages(n: int) -> bool:
         process.terminate()
         process.wait()
         shutil.rmtree(folder, ignore_errors=True)
-    print(f"\nA page of 100 runs out of {n:,}\n\n| which | median ms | times first |\n|---|---:|---:|")
+    print(
+        f"\nA page of 100 runs out of {n:,}\n\n| which | median ms | times first |\n|---|---:|---:|"
+    )
     for name, seconds in times.items():
         print(f"| {name} | {1000 * seconds:.1f} | {seconds / times['first page']:.2f} |")
     return max(times.values()) <= 3 * times["first page"]
 
 
 def main(argv: list[str] | None = None) -> bool:
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     made.add_argument("--requests", type=int, default=2000)
     made.add_argument("--rounds", type=int, default=9)
     made.add_argument("--clients", type=int, default=64)

@@ -1,4 +1,6 @@
-"""How long a command takes to start, as a multiple of `python -c pass`. Peers: --peer 'inspect=inspect --help'."""
+"""How long a command takes to start, as a multiple of `python -c pass`. Peers: --peer
+'inspect=inspect --help'.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ SCORECARD = {
     "schema": "assay.scorecard/1",
     "run_id": "r-1",
     "hard_gates": {"schema_contract_valid": True},
-    "criteria": [{"name": f"c{i}", "raw_score": 4, "formula_id": "likert_1_5", "weight": 0.2} for i in range(5)],
+    "criteria": [
+        {"name": f"c{i}", "raw_score": 4, "formula_id": "likert_1_5", "weight": 0.2}
+        for i in range(5)
+    ],
 }
 
 
@@ -29,7 +34,9 @@ def main() -> bool:
         card = Path(folder) / "one.json"
         card.write_text(json.dumps(SCORECARD))
         run = Path(folder) / "run.jsonl"
-        example = Path(__file__).resolve().parent.parent / "src/assay/cli/examples/code-repair.jsonl"
+        example = (
+            Path(__file__).resolve().parent.parent / "src/assay/cli/examples/code-repair.jsonl"
+        )
         run.write_text(example.read_text().splitlines()[0] + "\n")
         contenders = {
             "python -c pass": [sys.executable, "-c", "pass"],

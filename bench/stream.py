@@ -1,4 +1,6 @@
-"""Grading a long .jsonl of runs, against reading the same lines with json.loads alone; with the memory it took."""
+"""Grading a long .jsonl of runs, against reading the same lines with json.loads alone; with the
+memory it took.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +24,60 @@ def write(path: Path, count: int) -> None:
     """Runs of the size and shape that the contract shows, each with an id and scores of its own."""
     random.seed(7)
     run = {
-        "schema": "assay.run/1", "run_id": "", "workflow": {"id": "fix-issue", "version": "3", "family": "code-repair"},
-        "dataset": {"id": "swe-mini", "version": "1", "sample_id": "django-1"}, "status": "success",
-        "outputs": {"patch": "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n" * 3}, "required_outputs": ["patch"],
+        "schema": "assay.run/1",
+        "run_id": "",
+        "workflow": {"id": "fix-issue", "version": "3", "family": "code-repair"},
+        "dataset": {"id": "swe-mini", "version": "1", "sample_id": "django-1"},
+        "status": "success",
+        "outputs": {"patch": "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n" * 3},
+        "required_outputs": ["patch"],
         "steps": [
-            {"name": name, "agent": agent, "status": "success", "critical": True, "duration_ms": 120, "retries": 0, "model": "m-1", "tier": "large",
-             "tokens": 812, "cost_usd": 0.004, "scores": {}}
+            {
+                "name": name,
+                "agent": agent,
+                "status": "success",
+                "critical": True,
+                "duration_ms": 120,
+                "retries": 0,
+                "model": "m-1",
+                "tier": "large",
+                "tokens": 812,
+                "cost_usd": 0.004,
+                "scores": {},
+            }
             for name, agent in (("plan", "planner"), ("code", "coder"))
         ],
-        "tool_calls": [{"step": "plan", "name": "search", "arguments": {"q": "x"}, "valid": True, "error": None}],
-        "tests": {"fail_to_pass": {"passed": 3, "total": 3}, "pass_to_pass": {"passed": 98, "total": 100}},
-        "scores": {"judge_quality": {"raw": 4, "n": 1, "source": {"kind": "llm", "name": "j", "version": "1"}}, "patch_similarity": {"raw": 0.5}},
-        "gates": {"no_sandbox_violation": {"passed": True, "reason": ""}}, "latency_ms": 8120, "cost_usd": 0.031, "tokens": 5120, "retries": 1,
-        "inputs": {"issue": "x"}, "required_inputs": ["issue"], "output_schema": {"type": "object", "required": ["patch"]}, "patch_applies": True,
-    }  # fmt: skip
+        "tool_calls": [
+            {
+                "step": "plan",
+                "name": "search",
+                "arguments": {"q": "x"},
+                "valid": True,
+                "error": None,
+            }
+        ],
+        "tests": {
+            "fail_to_pass": {"passed": 3, "total": 3},
+            "pass_to_pass": {"passed": 98, "total": 100},
+        },
+        "scores": {
+            "judge_quality": {
+                "raw": 4,
+                "n": 1,
+                "source": {"kind": "llm", "name": "j", "version": "1"},
+            },
+            "patch_similarity": {"raw": 0.5},
+        },
+        "gates": {"no_sandbox_violation": {"passed": True, "reason": ""}},
+        "latency_ms": 8120,
+        "cost_usd": 0.031,
+        "tokens": 5120,
+        "retries": 1,
+        "inputs": {"issue": "x"},
+        "required_inputs": ["issue"],
+        "output_schema": {"type": "object", "required": ["patch"]},
+        "patch_applies": True,
+    }
     with path.open("w") as stream:
         for number in range(count):
             run["run_id"] = f"run-{number}"
@@ -52,7 +94,9 @@ def measure(command: list[str]) -> tuple[float, int]:
     done = subprocess.run(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, check=False)
     if done.returncode not in (0, 1):
         raise SystemExit(f"{command} ended with {done.returncode}")
-    return time.perf_counter() - started, max(before, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+    return time.perf_counter() - started, max(
+        before, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    )
 
 
 def main() -> bool:
@@ -67,14 +111,28 @@ def main() -> bool:
             "json.loads": [sys.executable, "-c", READ, str(path)],
             "assay grade": [ASSAY, "grade", str(path)],
             "assay grade --jobs 1": [ASSAY, "grade", str(path), "--jobs", "1"],
-            "assay grade -o out.csv": [ASSAY, "grade", str(path), "-o", str(Path(folder) / "out.csv")],
-            "assay grade -o out.jsonl": [ASSAY, "grade", str(path), "-o", str(Path(folder) / "out.jsonl")],
+            "assay grade -o out.csv": [
+                ASSAY,
+                "grade",
+                str(path),
+                "-o",
+                str(Path(folder) / "out.csv"),
+            ],
+            "assay grade -o out.jsonl": [
+                ASSAY,
+                "grade",
+                str(path),
+                "-o",
+                str(Path(folder) / "out.jsonl"),
+            ],
         }
         times = {}
         for name, command in contenders.items():
             times[name], peak = measure(command)
             print(f"{name}: {times[name]:.1f} s, peak so far {peak / 1024:.0f} MB")
-    return table("A stream of runs", times, base="json.loads", limits={"assay grade": 6.0}, unit="s")
+    return table(
+        "A stream of runs", times, base="json.loads", limits={"assay grade": 6.0}, unit="s"
+    )
 
 
 if __name__ == "__main__":

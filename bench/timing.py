@@ -1,4 +1,6 @@
-"""Timing commands and functions side by side: interleaved, so that a busy machine slows all alike, and reported as ratios."""
+"""Timing commands and functions side by side: interleaved, so that a busy machine slows all alike,
+and reported as ratios.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,24 @@ def commands(contenders: dict[str, Sequence[str]], *, rounds: int) -> dict[str, 
     for turn in range(rounds + 1):
         for name, command in contenders.items():
             started = time.perf_counter()
-            subprocess.run(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+            subprocess.run(
+                command,
+                env=ENVIRONMENT,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                check=False,
+            )
             if turn:  # the first round fills the caches
                 times[name].append(time.perf_counter() - started)
     return {name: statistics.median(found) for name, found in times.items()}
 
 
-def functions(contenders: dict[str, Callable[[], object]], *, calls: int, rounds: int) -> dict[str, float]:
-    """The best time of one call of each function, in seconds: over many rounds the best is the least disturbed."""
+def functions(
+    contenders: dict[str, Callable[[], object]], *, calls: int, rounds: int
+) -> dict[str, float]:
+    """The best time of one call of each function, in seconds: over many rounds the best is the
+    least disturbed.
+    """
     best = dict.fromkeys(contenders, float("inf"))
     for _ in range(rounds):
         for name, function in contenders.items():
@@ -36,7 +48,9 @@ def functions(contenders: dict[str, Callable[[], object]], *, calls: int, rounds
     return best
 
 
-def table(title: str, times: dict[str, float], *, base: str, limits: dict[str, float], unit: str = "ms") -> bool:
+def table(
+    title: str, times: dict[str, float], *, base: str, limits: dict[str, float], unit: str = "ms"
+) -> bool:
     """Print a Markdown table of ratios; say whether every limit holds."""
     factor = {"ms": 1e3, "us": 1e6, "s": 1}[unit]
     print(f"\n{title}\n\n| what | {unit} | times {base} | limit | |\n|---|---:|---:|---:|---|")
@@ -47,6 +61,9 @@ def table(title: str, times: dict[str, float], *, base: str, limits: dict[str, f
         holds = limit is None or ratio <= limit
         good = good and holds
         verdict = "" if limit is None else "holds" if holds else "OVER"
-        print(f"| {name} | {seconds * factor:.2f} | {ratio:.2f} | {'' if limit is None else limit} | {verdict} |")
+        print(
+            f"| {name} | {seconds * factor:.2f} | {ratio:.2f} | {'' if limit is None else limit} |"
+            f" {verdict} |"
+        )
     sys.stdout.flush()
     return good

@@ -1,9 +1,11 @@
 """Match 100,000 tool calls against what was expected, beside a bare loop that only compares dicts.
 
-The bare loop knows no acceptable values, no parallel calls, no error and no F1: it asks one question of two dicts, and of calls in another order it sees the
-first. The loop over acceptable values asks what the file asks, still in order. Four shapes: one call an item, all right; one call an item, half wrong; four
-parallel calls an item in another order; and the same with one wrong in every second item. Prints the ratios, and the time per call at a quarter and at the full
-size; then the command from file to document beside a script that reads the same file, start included.
+The bare loop knows no acceptable values, no parallel calls, no error and no F1: it asks one
+question of two dicts, and of calls in another order it sees the first. The loop over acceptable
+values asks what the file asks, still in order. Four shapes: one call an item, all right; one call
+an item, half wrong; four parallel calls an item in another order; and the same with one wrong in
+every second item. Prints the ratios, and the time per call at a quarter and at the full size; then
+the command from file to document beside a script that reads the same file, start included.
 """
 
 from __future__ import annotations
@@ -36,7 +38,11 @@ TOOL = {
     "description": "Read the weather.",
     "parameters": {
         "type": "object",
-        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}, "units": {"type": "string"}},
+        "properties": {
+            "city": {"type": "string"},
+            "days": {"type": "integer"},
+            "units": {"type": "string"},
+        },
         "required": ["city", "days"],
     },
 }
@@ -48,15 +54,25 @@ def arguments(number: int) -> dict[str, Any]:
 
 
 def lines(count: int, *, parallel: int, wrong_each: int) -> list[dict[str, Any]]:
-    """So many calls, `parallel` of them an item, every `wrong_each`-th with a wrong argument (0: none)."""
+    """So many calls, `parallel` of them an item, every `wrong_each`-th with a wrong argument (0:
+    none).
+    """
     made = []
     for start in range(0, count, parallel):
         numbers = range(start, start + parallel)
         calls = [{"name": "weather.read", "arguments": arguments(number)} for number in numbers]
         if wrong_each and (start // parallel) % wrong_each == 0:
             calls[0]["arguments"] = {**arguments(start), "days": -1}
-        expected = [{"name": "weather.read", "arguments": {name: [value] for name, value in arguments(number).items()}} for number in numbers]
-        made.append({"id": f"item-{start}", "tools": [TOOL], "calls": calls[::-1], "expected": expected})
+        expected = [
+            {
+                "name": "weather.read",
+                "arguments": {name: [value] for name, value in arguments(number).items()},
+            }
+            for number in numbers
+        ]
+        made.append(
+            {"id": f"item-{start}", "tools": [TOOL], "calls": calls[::-1], "expected": expected}
+        )
     return made
 
 
@@ -69,7 +85,9 @@ def bare(items: list[dict[str, Any]], plain: dict[str, list[Any]]) -> int:
 
 
 def listed(items: list[dict[str, Any]]) -> int:
-    """The same with lists of acceptable values, as a script would write it; calls in their order."""
+    """The same with lists of acceptable values, as a script would write it; calls in their
+    order.
+    """
     right = 0
     for item in items:
         right += all(
@@ -84,7 +102,13 @@ def listed(items: list[dict[str, Any]]) -> int:
 def without_lists(items: list[dict[str, Any]]) -> dict[str, list[Any]]:
     """The expected calls of each item with the one acceptable value of each argument."""
     return {
-        item["id"]: [{"name": call["name"], "arguments": {name: values[0] for name, values in call["arguments"].items()}} for call in item["expected"]]
+        item["id"]: [
+            {
+                "name": call["name"],
+                "arguments": {name: values[0] for name, values in call["arguments"].items()},
+            }
+            for call in item["expected"]
+        ]
         for item in items
     }
 
@@ -114,8 +138,19 @@ def main() -> int:
             calls=1,
             rounds=3,
         )
-        good = timing.table(f"{CALLS:,} calls, {title}", times, base="loop over acceptable values", limits={"plain rules": limit}) and good
-        print(f"\nper call: {times['plain rules'] / CALLS * 1e6:.1f} us, at a quarter {times['plain rules, a quarter'] / (CALLS / 4) * 1e6:.1f} us")
+        good = (
+            timing.table(
+                f"{CALLS:,} calls, {title}",
+                times,
+                base="loop over acceptable values",
+                limits={"plain rules": limit},
+            )
+            and good
+        )
+        print(
+            f"\nper call: {times['plain rules'] / CALLS * 1e6:.1f} us, at a quarter"
+            f" {times['plain rules, a quarter'] / (CALLS / 4) * 1e6:.1f} us"
+        )
     return 0 if from_file() and good else 1
 
 
@@ -124,10 +159,21 @@ def from_file() -> bool:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "calls.jsonl")
         with open(path, "w", encoding="utf-8") as stream:
-            stream.writelines(json.dumps(line) + "\n" for line in lines(CALLS, parallel=1, wrong_each=2))
+            stream.writelines(
+                json.dumps(line) + "\n" for line in lines(CALLS, parallel=1, wrong_each=2)
+            )
         command = [sys.executable, "-m", "assay", "measure", "tool-calls", path, "--json"]
-        times = timing.commands({"script": [sys.executable, "-c", SCRIPT, path], "plain rules": command, "bfcl rules": [*command, "--rules", "bfcl"]}, rounds=3)
-    return timing.table(f"{CALLS:,} calls, from a file", times, base="script", limits={"plain rules": 1.5}, unit="s")
+        times = timing.commands(
+            {
+                "script": [sys.executable, "-c", SCRIPT, path],
+                "plain rules": command,
+                "bfcl rules": [*command, "--rules", "bfcl"],
+            },
+            rounds=3,
+        )
+    return timing.table(
+        f"{CALLS:,} calls, from a file", times, base="script", limits={"plain rules": 1.5}, unit="s"
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Rebuild the index of a grading tree: 1,000 namespaces with 20,000 entries, against reading the same files with the standard library.
+"""Rebuild the index of a grading tree: 1,000 namespaces with 20,000 entries, against reading the
+same files with the standard library.
 
-Prints the ratio to a bare scan (open, json.loads, keep the newest), the time per entry at a quarter and at the full size (linear or not),
-and the peak memory of both sizes (flat or not).
+Prints the ratio to a bare scan (open, json.loads, keep the newest), the time per entry at a quarter
+and at the full size (linear or not), and the peak memory of both sizes (flat or not).
 """
 
 from __future__ import annotations
@@ -74,10 +75,16 @@ def build(root: str, count: int) -> int:
         put(f"{home}/main/main--2026-05-30T09-00-00Z--326a19f8.json", "{}")
         for tool in range(TOOLS):
             text = entry(namespace, f"tool{tool}", "single-test", "2026-05-30T10-15-00Z")
-            put(f"{home}/main/tools/tool{tool}/_gradings/single-test--2026-05-30T10-15-00Z.json", text)
+            put(
+                f"{home}/main/tools/tool{tool}/_gradings/single-test--2026-05-30T10-15-00Z.json",
+                text,
+            )
             entries += 1
         for stamp in ("2026-05-30T10-15-00Z", "2026-05-31T10-15-00Z", "2026-06-01T10-15-00Z"):
-            put(f"{home}/main/_gradings/tools-aggregate-schema--{stamp}.json", entry(namespace, "main", "tools-aggregate-schema", stamp))
+            put(
+                f"{home}/main/_gradings/tools-aggregate-schema--{stamp}.json",
+                entry(namespace, "main", "tools-aggregate-schema", stamp),
+            )
             entries += 1
     return entries
 
@@ -112,13 +119,21 @@ def main() -> None:
             entries = build(root, count)
             timed([sys.executable, "-c", SCAN, root])  # the files are in the page cache for both
             scan, _ = timed([sys.executable, "-c", SCAN, root])
-            index, memory = timed([sys.executable, "-m", "assay", "schema", "index", "--data", root])
+            index, memory = timed(
+                [sys.executable, "-m", "assay", "schema", "index", "--data", root]
+            )
             again, _ = timed([sys.executable, "-m", "assay", "schema", "index", "--data", root])
             rows.append((count, entries, index, again, scan, memory))
         print("namespaces  entries  index s  again s  us/entry  bare scan s  ratio  peak MiB")
         for count, entries, index, again, scan, memory in rows:
-            print(f"{count:>10}  {entries:>7}  {index:7.2f}  {again:7.2f}  {index / entries * 1e6:8.0f}  {scan:11.2f}  {index / scan:5.1f}  {memory:8.0f}")
-        print(f"own peak of this driver: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+            print(
+                f"{count:>10}  {entries:>7}  {index:7.2f}  {again:7.2f} "
+                f" {index / entries * 1e6:8.0f}  {scan:11.2f}  {index / scan:5.1f}  {memory:8.0f}"
+            )
+        print(
+            "own peak of this driver:"
+            f" {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB"
+        )
 
 
 if __name__ == "__main__":

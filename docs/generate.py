@@ -1,4 +1,6 @@
-"""Writes docs/reference/ from the code, so that it cannot say anything else. `make docs` runs it; a test holds the files against it."""
+"""Writes docs/reference/ from the code, so that it cannot say anything else. `make docs` runs it; a
+test holds the files against it.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def _type(schema: Any, definitions: dict[str, Any]) -> str:
     if not isinstance(schema, dict) or not schema:
         return "any"
     if "$ref" in schema:
-        return f"[{schema['$ref'].rsplit('/', 1)[-1]}](#{schema['$ref'].rsplit('/', 1)[-1].lower()})"
+        return (
+            f"[{schema['$ref'].rsplit('/', 1)[-1]}](#{schema['$ref'].rsplit('/', 1)[-1].lower()})"
+        )
     if "enum" in schema:
         return " · ".join(f"`{'null' if value is None else value}`" for value in schema["enum"])
     if "const" in schema:
@@ -43,7 +47,9 @@ def _type(schema: Any, definitions: dict[str, Any]) -> str:
     kind = schema.get("type", "any")
     kinds = kind if isinstance(kind, list) else [kind]
     if kinds == ["array"]:
-        return f"list of {_type(schema.get('items', schema.get('prefixItems', [{}])[0]), definitions)}"
+        return (
+            f"list of {_type(schema.get('items', schema.get('prefixItems', [{}])[0]), definitions)}"
+        )
     if kinds == ["object"] and isinstance(schema.get("additionalProperties"), dict):
         return f"map to {_type(schema['additionalProperties'], definitions)}"
     return " or ".join(kinds)
@@ -52,7 +58,10 @@ def _type(schema: Any, definitions: dict[str, Any]) -> str:
 def _fields(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
     rows = ["| field | type | required |", "|---|---|---|"]
     for name, field in schema.get("properties", {}).items():
-        rows.append(f"| `{name}` | {_type(field, definitions)} | {'yes' if name in schema.get('required', ()) else ''} |")
+        rows.append(
+            f"| `{name}` | {_type(field, definitions)} |"
+            f" {'yes' if name in schema.get('required', ()) else ''} |"
+        )
     return "\n".join(rows)
 
 
@@ -66,7 +75,9 @@ def record_page(title: str, intro: str, *kinds: type) -> str:
         for name, one in {kind.__name__: schema, **definitions}.items():
             if name not in seen:
                 seen.add(name)
-                parts.append(f"## {name}\n\n{one.get('description', '')}\n\n{_fields(one, definitions)}")
+                parts.append(
+                    f"## {name}\n\n{one.get('description', '')}\n\n{_fields(one, definitions)}"
+                )
     return "\n\n".join(parts) + "\n"
 
 
@@ -75,9 +86,11 @@ def results_page() -> str:
     grade = SCHEMAS["grades"]["properties"]["results"]["items"]
     criterion = grade["properties"]["criteria"]["items"]
     return (
-        f"# Results\n\n{NOTE}\n`assay grade` writes `assay.grades/1`: `results`, `faults` and `counts`. `assay schema-of grades` prints its JSON Schema.\n\n"
-        f"## A grade\n\n{_fields(grade, {})}\n\n## A criterion in it\n\n{_fields(criterion, {})}\n\n"
-        f"## The summary block\n\n`assay summary --json`; `assay schema-of summary` prints its JSON Schema.\n\n{_fields(SCHEMAS['summary'], {})}\n"
+        f"# Results\n\n{NOTE}\n`assay grade` writes `assay.grades/1`: `results`, `faults` and"
+        " `counts`. `assay schema-of grades` prints its JSON Schema.\n\n## A"
+        f" grade\n\n{_fields(grade, {})}\n\n## A criterion in it\n\n{_fields(criterion, {})}\n\n##"
+        " The summary block\n\n`assay summary --json`; `assay schema-of summary` prints its JSON"
+        f" Schema.\n\n{_fields(SCHEMAS['summary'], {})}\n"
     )
 
 
@@ -85,20 +98,37 @@ def sheets_page() -> str:
     """A page with the sheets of formulas, gates and measures."""
     parts = [f"# Formulas, gates and measures\n\n{NOTE}"]
     parts.append("## Formulas\n\n| id | takes | formula | clamps |\n|---|---|---|---|")
-    parts[-1] += "".join(f"\n| `{f.id}` | {f.raw} | `{f.text}` | {'yes' if f.clamps else 'no'} |" for f in (FORMULAS[name] for name in FORMULAS))
+    parts[-1] += "".join(
+        f"\n| `{f.id}` | {f.raw} | `{f.text}` | {'yes' if f.clamps else 'no'} |"
+        for f in (FORMULAS[name] for name in FORMULAS)
+    )
     parts.append("## Gates\n\n| id | what | group | kind | looks at |\n|---|---|---|---|---|")
     for gate in (GATES[name] for name in GATES):
-        parts[-1] += f"\n| `{gate.id}` | {gate.title} | {gate.group} | {gate.sheet()['kind']} | {gate.evidence} |"
-    parts.append("## Measures\n\n| id | what | unit | direction | formula | looks at |\n|---|---|---|---|---|---|")
-    for measure in (MEASURES[name] for name in MEASURES):
-        parts[-1] += f"\n| `{measure.id}` | {measure.title} | {measure.unit} | {measure.direction} | `{measure.formula}` | {measure.evidence} |"
+        parts[-1] += (
+            f"\n| `{gate.id}` | {gate.title} | {gate.group} | {gate.sheet()['kind']} |"
+            f" {gate.evidence} |"
+        )
     parts.append(
-        "## An example of each measure\n\nEvidence of a run, and the raw score read off it; the parameters are the default ones but for those shown."
-        " A test runs each.\n\n| id | evidence | parameters | raw score |\n|---|---|---|---|"
+        "## Measures\n\n| id | what | unit | direction | formula | looks at"
+        " |\n|---|---|---|---|---|---|"
+    )
+    for measure in (MEASURES[name] for name in MEASURES):
+        parts[-1] += (
+            f"\n| `{measure.id}` | {measure.title} | {measure.unit} | {measure.direction} |"
+            f" `{measure.formula}` | {measure.evidence} |"
+        )
+    parts.append(
+        "## An example of each measure\n\nEvidence of a run, and the raw score read off it; the"
+        " parameters are the default ones but for those shown. A test runs each.\n\n| id | evidence"
+        " | parameters | raw score |\n|---|---|---|---|"
     )
     for name in MEASURES:
         example = EXAMPLES[name]
-        parts[-1] += f"\n| `{name}` | `{_json(example.evidence)}` | {f'`{_json(example.params)}`' if example.params else ''} | `{_json(example.value)}` |"
+        parts[-1] += (
+            f"\n| `{name}` | `{_json(example.evidence)}` |"
+            f" {f'`{_json(example.params)}`' if example.params else ''} |"
+            f" `{_json(example.value)}` |"
+        )
     return "\n\n".join(parts) + "\n"
 
 
@@ -110,11 +140,12 @@ def errors_page() -> str:
     """A page with every error code."""
     rows = "\n".join(f"| `{code}` | {meaning} |" for code, meaning in sorted(CODES.items()))
     intro = (
-        "Every error has a code that belongs to one system: `SCO-` scoring, `GRD-` grading, `FIL-` files, `LIB-` the shelf, `CLI-` the command line,"
-        " `CNF-` conformance, `API-` the Python interface, `ERR-` a fault of ours; of tool schemas `FMC-` reading and the grading tree, `PRO-` the file"
-        " protocol, and `NA-`, `VET-`, `PRT-`, `IDX-`, `PRE-`, `LCK-`, `SEL-`, `HSH-` as their specification names them; `EXM-` exams, `SBX-` the sandbox."
-        " With `--json` an error is"
-        ' `{"error": {"code", "message", "where", "fix"}}` on standard error.'
+        "Every error has a code that belongs to one system: `SCO-` scoring, `GRD-` grading, `FIL-`"
+        " files, `LIB-` the shelf, `CLI-` the command line, `CNF-` conformance, `API-` the Python"
+        " interface, `ERR-` a fault of ours; of tool schemas `FMC-` reading and the grading tree,"
+        " `PRO-` the file protocol, and `NA-`, `VET-`, `PRT-`, `IDX-`, `PRE-`, `LCK-`, `SEL-`,"
+        " `HSH-` as their specification names them; `EXM-` exams, `SBX-` the sandbox. With `--json`"
+        ' an error is `{"error": {"code", "message", "where", "fix"}}` on standard error.'
     )
     return f"# Errors\n\n{NOTE}\n{intro}\n\n| code | meaning |\n|---|---|\n{rows}\n"
 
@@ -122,11 +153,18 @@ def errors_page() -> str:
 def tool_rules_page() -> str:
     """A page with every rule that a tool schema is held against."""
     intro = (
-        "What `assay schema validate` and the reports of `assay schema grade` hold a schema against. Only an error fails a validation. A rule with an id in the"
-        " last column has the meaning of that rule of the public FlowMCP specification; the others are ours."
+        "What `assay schema validate` and the reports of `assay schema grade` hold a schema"
+        " against. Only an error fails a validation. A rule with an id in the last column has the"
+        " meaning of that rule of the public FlowMCP specification; the others are ours."
     )
-    rows = "".join(f"\n| `{rule.id}` | {rule.level} | {rule.holds} | {rule.fix} | {rule.spec or ''} |" for rule in RULES.values())
-    return f"# Rules for tool schemas\n\n{NOTE}\n{intro}\n\n| rule | level | what holds | fix | FlowMCP |\n|---|---|---|---|---|{rows}\n"
+    rows = "".join(
+        f"\n| `{rule.id}` | {rule.level} | {rule.holds} | {rule.fix} | {rule.spec or ''} |"
+        for rule in RULES.values()
+    )
+    return (
+        f"# Rules for tool schemas\n\n{NOTE}\n{intro}\n\n| rule | level | what holds | fix |"
+        f" FlowMCP |\n|---|---|---|---|---|{rows}\n"
+    )
 
 
 def cli_page() -> str:
@@ -153,8 +191,9 @@ def pages() -> dict[str, str]:
     return {
         "evidence.md": record_page(
             "Evidence and scorecards",
-            "What comes in. Unknown keys are errors; `metadata` is free. An absent list says that nobody looked, an empty one that there were none."
-            " `assay schema-of run` and `assay schema-of scorecard` print the JSON Schemas.",
+            "What comes in. Unknown keys are errors; `metadata` is free. An absent list says that"
+            " nobody looked, an empty one that there were none. `assay schema-of run` and `assay"
+            " schema-of scorecard` print the JSON Schemas.",
             Run,
             Scorecard,
         ),

@@ -1,4 +1,6 @@
-"""A real browser on a real server: what the tests of the pages share. The browser lives for one module: its loop would hinder tests that start their own."""
+"""A real browser on a real server: what the tests of the pages share. The browser lives for one
+module: its loop would hinder tests that start their own.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +15,27 @@ from playwright.sync_api import Page, sync_playwright
 
 from serving import Process
 
-RULES_OF_COLOUR = ("color-contrast", "link-in-text-block")  # all that axe checks by colour; nothing else of a page differs in the other scheme
+RULES_OF_COLOUR = (
+    "color-contrast",
+    "link-in-text-block",
+)  # all that axe checks by colour; nothing else of a page differs in the other scheme
 WIDTHS = (360, 768)
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    path = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
     if path is None:
         reason = "no chromium here: apt-get install chromium"
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        started = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
+        )
         yield started
         started.close()
 
@@ -46,7 +55,14 @@ class Site:
         """A page; what it says on the console is remembered, but for what is expected."""
         options = {"viewport": {"width": 1280, "height": 900}, **options}
         page: Page = self._browser.new_context(**options).new_page()
-        page.on("console", lambda message: None if any(word in message.text for word in expected) else self.said.append(message.text))
+        page.on(
+            "console",
+            lambda message: (
+                None
+                if any(word in message.text for word in expected)
+                else self.said.append(message.text)
+            ),
+        )
         page.on("pageerror", lambda error: self.said.append(str(error)))
         page.on("request", lambda request: self.asked.append(request.url))
         self._opened.append(page)
@@ -54,16 +70,22 @@ class Site:
         return page
 
     def walk(self, paths: Iterable[str], **options: Any) -> Iterator[tuple[str, Page]]:
-        """One page after the other in one tab, each with all that it can show: what is folded is open, and every picture is drawn."""
+        """One page after the other in one tab, each with all that it can show: what is folded is
+        open, and every picture is drawn.
+        """
         page = self.open("/", **options)
         for path in paths:
             page.goto(self.base + path)
-            page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+            page.evaluate(
+                "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
+            )
             draw_all(page)
             yield path, page
 
     def close(self) -> None:
-        """Every page that was opened: one that stays open keeps its streams and its share of the machine."""
+        """Every page that was opened: one that stays open keeps its streams and its share of the
+        machine.
+        """
         for page in self._opened:
             page.context.close()
 
@@ -76,9 +98,13 @@ class Site:
 
 def draw_all(page: Page) -> None:
     """Have the pictures below the fold drawn too."""
-    page.evaluate("document.querySelectorAll('img').forEach((image) => { image.loading = 'eager'; })")
+    page.evaluate(
+        "document.querySelectorAll('img').forEach((image) => { image.loading = 'eager'; })"
+    )
     for _ in range(1000):  # a page forbids the evaluation that waiting by a function would need
-        if page.evaluate("[...document.images].every((image) => image.complete && image.naturalWidth > 0)"):
+        if page.evaluate(
+            "[...document.images].every((image) => image.complete && image.naturalWidth > 0)"
+        ):
             return
         page.wait_for_timeout(10)
     raise AssertionError("a picture does not come")
@@ -89,16 +115,25 @@ def violations(page: Page, *, rules: tuple[str, ...] = ()) -> list[Any]:
     if page.evaluate("typeof axe") == "undefined":
         page.evaluate(AXE_SCRIPT)
     options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
-    found = page.evaluate("(options) => axe.run(options).then((found) => [found.violations, found.passes.length])", options)
+    found = page.evaluate(
+        "(options) => axe.run(options).then((found) => [found.violations, found.passes.length])",
+        options,
+    )
     assert found[1] > 0, "axe has checked nothing"
-    return [(one["id"], one["impact"], [node["html"][:200] for node in one["nodes"]][:3]) for one in found[0]]
+    return [
+        (one["id"], one["impact"], [node["html"][:200] for node in one["nodes"]][:3])
+        for one in found[0]
+    ]
 
 
 def check_accessible(page: Page) -> None:
-    """In the light scheme by every rule; in the dark one, which changes nothing but colours, by every rule of colour."""
+    """In the light scheme by every rule; in the dark one, which changes nothing but colours, by
+    every rule of colour.
+    """
     grounds = []
     for scheme, rules in (("light", ()), ("dark", RULES_OF_COLOUR)):
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # any text, where two are meant
+        # any text, where two are meant
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         grounds.append(page.evaluate("getComputedStyle(document.documentElement).backgroundColor"))
         found = violations(page, rules=rules)
         assert found == [], (page.url, scheme, found)

@@ -1,8 +1,11 @@
-"""How often the intervals of `stats.calibration` and `stats.misclassification` hold the truth, by simulation on a grid.
+"""How often the intervals of `stats.calibration` and `stats.misclassification` hold the truth, by
+simulation on a grid.
 
-`main()` runs all of it and prints a table; `python tests/campaign_calibration.py 400` does the same.
+`main()` runs all of it and prints a table; `python tests/campaign_calibration.py 400` does the
+same.
 
-A case is a population with a known truth; a draw is a few labelled rows and many others. An interval that was refused is no interval: it is counted apart.
+A case is a population with a known truth; a draw is a few labelled rows and many others. An
+interval that was refused is no interval: it is counted apart.
 """
 
 from __future__ import annotations
@@ -39,7 +42,12 @@ COMPARING = {
     "never ties": ((0.8, 0, 0.2), (0.5, 0, 0.5), (0.2, 0, 0.8)),
     "leaning": ((0.95, 0.03, 0.02), (0.6, 0.3, 0.1), (0.4, 0.1, 0.5)),
 }
-OUTCOMES = {"even": (0.4, 0.2, 0.4), "few ties": (0.55, 0.05, 0.4), "many ties": (0.3, 0.5, 0.2), "wins": (0.9, 0.05, 0.05)}
+OUTCOMES = {
+    "even": (0.4, 0.2, 0.4),
+    "few ties": (0.55, 0.05, 0.4),
+    "many ties": (0.3, 0.5, 0.2),
+    "wins": (0.9, 0.05, 0.05),
+}
 LIKERT = {
     "likert": (0.1, 0.2, 0.3, 0.25, 0.15),
     "likert, high": (0.02, 0.03, 0.05, 0.2, 0.7),
@@ -74,7 +82,11 @@ def _tally(draw: Draw, repeats: int, seed: str) -> dict[str, Tally]:
         for name, interval, truth in draw(rng):
             draws, given, held, width = found.get(name, Tally(0, 0, 0, 0.0))
             if interval.low is not None and interval.high is not None:
-                given, held, width = given + 1, held + (interval.low - 1e-12 <= truth <= interval.high + 1e-12), width + interval.high - interval.low
+                given, held, width = (
+                    given + 1,
+                    held + (interval.low - 1e-12 <= truth <= interval.high + 1e-12),
+                    width + interval.high - interval.low,
+                )
             found[name] = Tally(draws + 1, given, held, width)
     return found
 
@@ -92,37 +104,71 @@ def rates(
     judges: Iterable[str] = JUDGES,
     unread: float = 0.0,
 ) -> Results:
-    """Passes and fails. With `unread`, that share of verdicts is lost where people say 1, and a third of it where they say 0."""
+    """Passes and fails. With `unread`, that share of verdicts is lost where people say 1, and a
+    third of it where they say 0.
+    """
     found: Results = {}
     for n, more, base, name in product(labelled, others, bases, judges):
         hit, correct = JUDGES[name]
         own = base * hit + (1 - base) * (1 - correct)
 
-        def draw(rng: random.Random, n: int = n, more: int = more, base: float = base, hit: float = hit, correct: float = correct, own: float = own) -> Any:
+        def draw(
+            rng: random.Random,
+            n: int = n,
+            more: int = more,
+            base: float = base,
+            hit: float = hit,
+            correct: float = correct,
+            own: float = own,
+        ) -> Any:
             labels = [float(rng.random() < base) for _ in range(n + more)]
-            verdicts: list[float | None] = [float(rng.random() < (hit if label else 1 - correct)) for label in labels]
+            verdicts: list[float | None] = [
+                float(rng.random() < (hit if label else 1 - correct)) for label in labels
+            ]
             if unread:
-                verdicts = [None if rng.random() < (unread if label else unread / 3) else said for label, said in zip(labels, verdicts, strict=True)]
+                verdicts = [
+                    None if rng.random() < (unread if label else unread / 3) else said
+                    for label, said in zip(labels, verdicts, strict=True)
+                ]
             human = _hidden(labels, n)
-            made = [("ppi", ppi(human, verdicts, kind="rate"), base), ("misclassification", misclassification(human, verdicts), base)]
+            made = [
+                ("ppi", ppi(human, verdicts, kind="rate"), base),
+                ("misclassification", misclassification(human, verdicts), base),
+            ]
             if not unread:
-                made += [("naive", naive(verdicts, kind="rate"), own), ("mean_difference", mean_difference(human, verdicts, kind="rate"), own - base)]
+                made += [
+                    ("naive", naive(verdicts, kind="rate"), own),
+                    ("mean_difference", mean_difference(human, verdicts, kind="rate"), own - base),
+                ]
             return made
 
         found[n, more, base, name] = _tally(draw, repeats, f"rate {n} {more} {base} {name}")
     return found
 
 
-def comparisons(repeats: int, *, labelled: Iterable[int] = (10, 30, 50, 100, 200), others: Iterable[int] = (100, 1000)) -> Results:
+def comparisons(
+    repeats: int,
+    *,
+    labelled: Iterable[int] = (10, 30, 50, 100, 200),
+    others: Iterable[int] = (100, 1000),
+) -> Results:
     """Wins, ties and losses."""
     found: Results = {}
     for n, more, outcome, name in product(labelled, others, OUTCOMES, COMPARING):
         shares, confusion = OUTCOMES[outcome], COMPARING[name]
         truth = shares[0] + shares[1] / 2
-        own = sum(share * (line[0] + line[1] / 2) for share, line in zip(shares, confusion, strict=True))
+        own = sum(
+            share * (line[0] + line[1] / 2) for share, line in zip(shares, confusion, strict=True)
+        )
 
         def draw(
-            rng: random.Random, n: int = n, more: int = more, shares: Any = shares, confusion: Any = confusion, truth: float = truth, own: float = own
+            rng: random.Random,
+            n: int = n,
+            more: int = more,
+            shares: Any = shares,
+            confusion: Any = confusion,
+            truth: float = truth,
+            own: float = own,
         ) -> Any:
             classes = rng.choices((0, 1, 2), shares, k=n + more)
             verdicts = [rng.choices(TIES, confusion[one])[0] for one in classes]
@@ -134,7 +180,9 @@ def comparisons(repeats: int, *, labelled: Iterable[int] = (10, 30, 50, 100, 200
                 ("mean_difference", mean_difference(human, verdicts, kind="rate"), own - truth),
             ]
 
-        found[n, more, outcome, name] = _tally(draw, repeats, f"comparison {n} {more} {outcome} {name}")
+        found[n, more, outcome, name] = _tally(
+            draw, repeats, f"comparison {n} {more} {outcome} {name}"
+        )
     return found
 
 
@@ -150,7 +198,9 @@ def _scores(rng: random.Random, shape: str, count: int) -> list[float]:
 
 def _mean(shape: str) -> float:
     if shape in LIKERT:
-        return sum(score * share for score, share in zip((1, 2, 3, 4, 5), LIKERT[shape], strict=True))
+        return sum(
+            score * share for score, share in zip((1, 2, 3, 4, 5), LIKERT[shape], strict=True)
+        )
     return {"normal": 0.0, "beta": 5 / 6, "skewed": exp(0.245)}[shape]
 
 
@@ -165,7 +215,12 @@ def _judged(rng: random.Random, how: str, scores: list[float], spread: float) ->
     return [score + rng.gauss(0, noise) for score in scores]
 
 
-def numbers(repeats: int, *, labelled: Iterable[int] = (10, 20, 30, 50, 100, 200), others: Iterable[int] = (100, 1000)) -> Results:
+def numbers(
+    repeats: int,
+    *,
+    labelled: Iterable[int] = (10, 20, 30, 50, 100, 200),
+    others: Iterable[int] = (100, 1000),
+) -> Results:
     """Scores on scales of numbers, also skewed ones and ones that pile up at an end."""
     found: Results = {}
     for n, more, shape, how in product(labelled, others, SHAPES, SCORING):
@@ -174,7 +229,14 @@ def numbers(repeats: int, *, labelled: Iterable[int] = (10, 20, 30, 50, 100, 200
         own = {"constant": 3.0, "noise": 0.0, "lenient": truth * 0.5 + spread}.get(how, truth)
 
         def draw(
-            rng: random.Random, n: int = n, more: int = more, shape: str = shape, how: str = how, spread: float = spread, truth: float = truth, own: float = own
+            rng: random.Random,
+            n: int = n,
+            more: int = more,
+            shape: str = shape,
+            how: str = how,
+            spread: float = spread,
+            truth: float = truth,
+            own: float = own,
         ) -> Any:
             labels = _scores(rng, shape, n + more)
             verdicts = _judged(rng, how, labels, spread)
@@ -189,12 +251,22 @@ def numbers(repeats: int, *, labelled: Iterable[int] = (10, 20, 30, 50, 100, 200
     return found
 
 
-def grouped(repeats: int, *, groups: Iterable[int] = (10, 15, 30, 60), sizes: Iterable[int] = (2, 5), ignored: bool = False) -> Results:
-    """Passes and fails that come in groups which are much alike; a fifth of the groups is labelled. With `ignored`, as if nobody knew."""
+def grouped(
+    repeats: int,
+    *,
+    groups: Iterable[int] = (10, 15, 30, 60),
+    sizes: Iterable[int] = (2, 5),
+    ignored: bool = False,
+) -> Results:
+    """Passes and fails that come in groups which are much alike; a fifth of the groups is labelled.
+    With `ignored`, as if nobody knew.
+    """
     found: Results = {}
     for count, size, base in product(groups, sizes, (0.1, 0.5, 0.8)):
 
-        def draw(rng: random.Random, count: int = count, size: int = size, base: float = base) -> Any:
+        def draw(
+            rng: random.Random, count: int = count, size: int = size, base: float = base
+        ) -> Any:
             labels: list[float] = []
             verdicts: list[float] = []
             names: list[int] = []
@@ -212,7 +284,11 @@ def grouped(repeats: int, *, groups: Iterable[int] = (10, 15, 30, 60), sizes: It
                 ("ppi", ppi(human, verdicts, kind="rate", groups=known), base),
                 ("misclassification", misclassification(human, verdicts, groups=known), base),
                 ("naive", naive(verdicts, kind="rate", groups=known), own),
-                ("mean_difference", mean_difference(human, verdicts, kind="rate", groups=known), own - base),
+                (
+                    "mean_difference",
+                    mean_difference(human, verdicts, kind="rate", groups=known),
+                    own - base,
+                ),
             ]
 
         found[count, size, base] = _tally(draw, repeats, f"group {count} {size} {base}")
@@ -233,7 +309,9 @@ def by_first(results: Results) -> dict[str, dict[Any, Tally]]:
     """By the first axis of the grid, which is the number of labels or of groups."""
     found: dict[str, dict[Any, Tally]] = {}
     for key in dict.fromkeys(key[0] for key in results):
-        for name, tally in pooled({one: cell for one, cell in results.items() if one[0] == key}).items():
+        for name, tally in pooled(
+            {one: cell for one, cell in results.items() if one[0] == key}
+        ).items():
             found.setdefault(name, {})[key] = tally
     return found
 
@@ -244,11 +322,19 @@ def _say(title: str, results: Results) -> bool:
     for name, tally in pooled(results).items():
         coverage = tally.coverage or 0.0
         held = held and coverage >= WANTED
-        axis = "  ".join(f"{key}: {one.coverage:.3f}" if one.coverage is not None else f"{key}: refused" for key, one in by_first(results)[name].items())
-        worst = min((cell[name].coverage, key) for key, cell in results.items() if cell[name].given >= cell[name].draws / 2)
+        axis = "  ".join(
+            f"{key}: {one.coverage:.3f}" if one.coverage is not None else f"{key}: refused"
+            for key, one in by_first(results)[name].items()
+        )
+        worst = min(
+            (cell[name].coverage, key)
+            for key, cell in results.items()
+            if cell[name].given >= cell[name].draws / 2
+        )
         sys.stdout.write(
-            f"  {name:<18} coverage {coverage:.4f}  given {tally.given / tally.draws:.3f}  mean width {tally.width / max(1, tally.given):.3f}\n"
-            f"  {'':<18} {axis}\n  {'':<18} worst case {worst[0]:.3f} {worst[1]}\n"
+            f"  {name:<18} coverage {coverage:.4f}  given {tally.given / tally.draws:.3f}  mean"
+            f" width {tally.width / max(1, tally.given):.3f}\n  {'':<18} {axis}\n  {'':<18} worst"
+            f" case {worst[0]:.3f} {worst[1]}\n"
         )
     sys.stdout.flush()
     return held
@@ -263,7 +349,10 @@ def main(repeats: int = 400) -> int:
         _say("numbers", numbers(repeats)),
         _say("groups", grouped(repeats)),
     ]
-    sys.stdout.write(f"\n{'every method holds' if all(held) else 'NOT every method holds'} {WANTED:.0%} at nominal 95%\n")
+    sys.stdout.write(
+        f"\n{'every method holds' if all(held) else 'NOT every method holds'} {WANTED:.0%} at"
+        " nominal 95%\n"
+    )
     return 0 if all(held) else 1
 
 

@@ -1,8 +1,11 @@
-"""A server is killed again and again while it stores, grades again and evaluates, and started again each time.
+"""A server is killed again and again while it stores, grades again and evaluates, and started again
+each time.
 
-The tests do it with few kills; `python tests/campaign_kills.py --kills 200` does it on SQLite and on PostgreSQL and prints what came of it. After every kill,
-before anything is started again, the ledger as the dead server left it is verified whole, and searched for every record and event that was acknowledged and
-for anything that is there twice. At the end of each ledger every job is done and every run that ended is graded, once. Moments are seeded.
+The tests do it with few kills; `python tests/campaign_kills.py --kills 200` does it on SQLite and
+on PostgreSQL and prints what came of it. After every kill, before anything is started again, the
+ledger as the dead server left it is verified whole, and searched for every record and event that
+was acknowledged and for anything that is there twice. At the end of each ledger every job is done
+and every run that ended is graded, once. Moments are seeded.
 """
 
 from __future__ import annotations
@@ -56,14 +59,26 @@ class Figures:
 
     def row(self, name: str) -> str:
         """As a line of the table."""
-        numbers = (self.kills, self.acknowledged, self.events, self.jobs, self.jobs_hit, self.evaluations_hit)
+        numbers = (
+            self.kills,
+            self.acknowledged,
+            self.events,
+            self.jobs,
+            self.jobs_hit,
+            self.evaluations_hit,
+        )
         faults = (len(self.lost), len(self.doubled), len(self.flaws), len(self.unfinished))
-        return f"| {name} | " + " | ".join(f"{number:,}" for number in (*numbers, self.verified, *faults)) + f" | {self.seconds:.0f} |"
+        return (
+            f"| {name} | "
+            + " | ".join(f"{number:,}" for number in (*numbers, self.verified, *faults))
+            + f" | {self.seconds:.0f} |"
+        )
 
 
 HEAD = (
-    "| database | kills | runs acknowledged | events acknowledged | jobs | jobs hit | evaluations hit | records verified "
-    "| lost | twice | flaws | undone | s |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+    "| database | kills | runs acknowledged | events acknowledged | jobs | jobs hit | evaluations"
+    " hit | records verified | lost | twice | flaws | undone | s"
+    " |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
 )
 
 
@@ -105,15 +120,21 @@ class Field:
         self._number = 0
         self._lock = threading.Lock()
         strict = Path(Shelf().find("policies", "workflow").path).read_text(encoding="utf-8")
-        strict = strict.replace("policy: workflow", "policy: strict").replace("version: 1", "version: 2").replace("threshold: 70", "threshold: 99")
+        strict = (
+            strict.replace("policy: workflow", "policy: strict")
+            .replace("version: 1", "version: 2")
+            .replace("threshold: 70", "threshold: 99")
+        )
         (self.library / "policies").mkdir(parents=True, exist_ok=True)
         (self.library / "policies" / f"{STRICT}.yaml").write_text(strict, encoding="utf-8")
 
     def bear(self) -> Born:
         """A server for it."""
-        return self.nursery.bear(self.url, folder=self.folder, library=str(self.library), patience_s=5.0)
+        return self.nursery.bear(
+            self.url, folder=self.folder, library=str(self.library), patience_s=5.0
+        )
 
-    # --- what clients do until the server is gone ---------------------------------------------------------------------------------------------
+    # --- what clients do until the server is gone
 
     def _numbered(self, n: int) -> int:
         with self._lock:
@@ -140,8 +161,14 @@ class Field:
         """A list or lines."""
         made = self._fresh(25)
         lines = self.chance.random() < 0.5
-        body = b"\n".join(json.dumps(one).encode() for one in made) if lines else json.dumps(made).encode()
-        status, answer = wire.post("/runs", body, kind="application/x-ndjson" if lines else "application/json")
+        body = (
+            b"\n".join(json.dumps(one).encode() for one in made)
+            if lines
+            else json.dumps(made).encode()
+        )
+        status, answer = wire.post(
+            "/runs", body, kind="application/x-ndjson" if lines else "application/json"
+        )
         if status in (200, 201):
             self.runs.update(found["digest"] for found in answer["results"])
         else:
@@ -153,7 +180,11 @@ class Field:
         name = f"live-{self._numbered(1)}"
         self.sent.add(name)
         end = ("outputs", "scores", "gates", "tests", "claims", "retrieval", "latency_ms")
-        head = {key: value for key, value in whole.items() if key not in (*end, "status", "steps", "tool_calls")}
+        head = {
+            key: value
+            for key, value in whole.items()
+            if key not in (*end, "status", "steps", "tool_calls")
+        }
         status, answer = wire.post("/runs/live", {**head, "run_id": name})
         if status != 201:
             self.refused.append(f"{status} {answer}")
@@ -162,7 +193,10 @@ class Field:
         for step in whole["steps"]:
             if wire.post(f"/runs/{name}/events", {"event": "step_end", "step": step})[0] == 202:
                 self.live[name] += 1
-        status, answer = wire.post(f"/runs/{name}/events", {"event": "workflow_end", "run": {key: whole[key] for key in end if key in whole}})
+        status, answer = wire.post(
+            f"/runs/{name}/events",
+            {"event": "workflow_end", "run": {key: whole[key] for key in end if key in whole}},
+        )
         if status == 201:
             self.live[name] += 3
             self.runs.add(answer["digest"])
@@ -171,7 +205,13 @@ class Field:
 
     def judged(self, wire: Wire) -> None:
         """A job that scores or grades everything again."""
-        asked = self.chance.choice(({"kind": "regrade", "policy": STRICT}, {"kind": "rescore", "policy": STRICT}, {"kind": "rescore"}))
+        asked = self.chance.choice(
+            (
+                {"kind": "regrade", "policy": STRICT},
+                {"kind": "rescore", "policy": STRICT},
+                {"kind": "rescore"},
+            )
+        )
         status, answer = wire.post("/jobs", asked)
         if status == 202:
             self.jobs.append(answer["id"])
@@ -190,7 +230,10 @@ class Field:
             except (OSError, http.client.HTTPException, ValueError):
                 wire.close()
 
-        threads = [threading.Thread(target=client, args=(work,), daemon=True) for work in (self.single, self.many, self.watched, self.judged)]
+        threads = [
+            threading.Thread(target=client, args=(work,), daemon=True)
+            for work in (self.single, self.many, self.watched, self.judged)
+        ]
         for thread in threads:
             thread.start()
         return threads
@@ -201,7 +244,7 @@ class Field:
         while len(self.runs) == before and time.monotonic() < end:
             time.sleep(0.005)
 
-    # --- what must be true ------------------------------------------------------------------------------------------------------------------------
+    # --- what must be true
 
     def check(self, found: Figures, *, over: bool) -> None:
         """Look at the ledger as it lies there; nobody serves it now."""
@@ -210,26 +253,56 @@ class Field:
             digests = {f"sha256:{bytes(row[1]).hex()}" for row in stored}
             names = [row[0] for row in stored]
             found.lost += sorted(self.runs - digests)
-            found.doubled += sorted(name for name in set(names) if names.count(name) > 1) if len(names) != len(set(names)) else []
+            found.doubled += (
+                sorted(name for name in set(names) if names.count(name) > 1)
+                if len(names) != len(set(names))
+                else []
+            )
             found.flaws += [f"{name} was never sent" for name in sorted(set(names) - self.sent)]
-            twice = "SELECT run_id, policy, profile FROM records WHERE kind = 'grade' GROUP BY run_id, policy, profile HAVING COUNT(*) > 1"
+            twice = (
+                "SELECT run_id, policy, profile FROM records WHERE kind = 'grade' GROUP BY run_id,"
+                " policy, profile HAVING COUNT(*) > 1"
+            )
             found.doubled += [" ".join(map(str, row)) for row in self._rows(ledger, twice)]
-            graded = {row[0] for row in self._rows(ledger, "SELECT run_id FROM records WHERE kind = 'grade' AND policy = 'workflow@1'")}
+            graded = {
+                row[0]
+                for row in self._rows(
+                    ledger,
+                    "SELECT run_id FROM records WHERE kind = 'grade' AND policy = 'workflow@1'",
+                )
+            }
             found.lost += [f"the grade of {name}" for name in sorted(set(names) - graded)]
             events = dict(self._rows(ledger, "SELECT run_id, events FROM live_runs"))
-            found.lost += [f"events of {name}" for name, n in self.live.items() if events.get(name, 0) < n]
+            found.lost += [
+                f"events of {name}" for name, n in self.live.items() if events.get(name, 0) < n
+            ]
             last = "('evaluation_start', 'evaluation_complete', 'error')"
-            again = f"SELECT run_id, kind FROM live_events WHERE kind IN {last} GROUP BY run_id, kind HAVING COUNT(*) > 1"
+            again = (
+                f"SELECT run_id, kind FROM live_events WHERE kind IN {last} GROUP BY run_id, kind"
+                " HAVING COUNT(*) > 1"
+            )
             found.doubled += [f"{name} {kind}" for name, kind in self._rows(ledger, again)]
             report = verify(ledger)
             found.flaws += [flaw.what for flaw in report.flaws]
             found.verified += report.records
-            states = [row[0] for row in self._rows(ledger, "SELECT state FROM live_runs WHERE state = 'evaluating'")]
+            states = [
+                row[0]
+                for row in self._rows(
+                    ledger, "SELECT state FROM live_runs WHERE state = 'evaluating'"
+                )
+            ]
             running = self._rows(ledger, "SELECT id FROM jobs WHERE state = 'running'")
             if over:
-                found.unfinished += [f"evaluation of {state}" for state in states] + [f"job {row[0]}" for row in running]
-                strict = self._rows(ledger, "SELECT run_id FROM records WHERE kind = 'grade' AND policy = 'strict@2'")
-                found.unfinished += [f"regrade of {name}" for name in sorted(set(names) - {row[0] for row in strict})]
+                found.unfinished += [f"evaluation of {state}" for state in states] + [
+                    f"job {row[0]}" for row in running
+                ]
+                strict = self._rows(
+                    ledger,
+                    "SELECT run_id FROM records WHERE kind = 'grade' AND policy = 'strict@2'",
+                )
+                found.unfinished += [
+                    f"regrade of {name}" for name in sorted(set(names) - {row[0] for row in strict})
+                ]
                 found.acknowledged += len(self.runs)
                 found.events += sum(self.live.values())
                 found.jobs += len(self.jobs)
@@ -267,10 +340,22 @@ class Field:
 
 def faults(server: Born) -> list[str]:
     """What a server has said of its own faults."""
-    return [line for line in server.log.read_text(encoding="utf-8").splitlines() if '"level":"error"' in line]
+    return [
+        line
+        for line in server.log.read_text(encoding="utf-8").splitlines()
+        if '"level":"error"' in line
+    ]
 
 
-def campaign(new_url: Callable[[], str], kills: int, *, nursery: Nursery, folder: Path, seed: int = 7, longest_s: float = LONGEST_S) -> Figures:
+def campaign(
+    new_url: Callable[[], str],
+    kills: int,
+    *,
+    nursery: Nursery,
+    folder: Path,
+    seed: int = 7,
+    longest_s: float = LONGEST_S,
+) -> Figures:
     """Kill a server so many times."""
     found = Figures()
     chance = random.Random(seed)
@@ -298,7 +383,9 @@ def main(argv: list[str]) -> bool:
     """On both databases; some ten minutes each on two cores."""
     from postgres import new_database
 
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     made.add_argument("--kills", type=int, default=int(os.environ.get("ASSAY_KILLS", "200")))
     made.add_argument("--on", choices=["sqlite", "postgresql"], action="append")
     made.add_argument("--seed", type=int, default=7)
@@ -310,8 +397,14 @@ def main(argv: list[str]) -> bool:
         count = iter(range(10**6))
         try:
             with Nursery() as nursery:
-                url = (lambda folder=folder, count=count: f"sqlite:///{folder}/{next(count)}.db") if name == "sqlite" else new_database
-                found = campaign(url, options.kills, nursery=nursery, folder=folder, seed=options.seed)
+                url = (
+                    (lambda folder=folder, count=count: f"sqlite:///{folder}/{next(count)}.db")
+                    if name == "sqlite"
+                    else new_database
+                )
+                found = campaign(
+                    url, options.kills, nursery=nursery, folder=folder, seed=options.seed
+                )
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         print(found.row(name), flush=True)

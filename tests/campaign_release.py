@@ -1,7 +1,10 @@
-"""Simulations of the whole promotion: how often a candidate that is exactly too bad is promoted, and how often one that is as good is.
+"""Simulations of the whole promotion: how often a candidate that is exactly too bad is promoted,
+and how often one that is as good is.
 
-The tests run it with few repeats; `python tests/campaign_release.py` runs it in full and prints the tables. Everything is seeded. A candidate whose true
-difference is minus the margin may be promoted in at most 5% (each end of the interval errs in 2.5%); one without a difference as often as was planned.
+The tests run it with few repeats; `python tests/campaign_release.py` runs it in full and prints the
+tables. Everything is seeded. A candidate whose true difference is minus the margin may be promoted
+in at most 5% (each end of the interval errs in 2.5%); one without a difference as often as was
+planned.
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ BASE = 8000
 
 
 class Kind(NamedTuple):
-    """Differences of one shape, in points: how to draw n of them with mean 0, and their standard deviation."""
+    """Differences of one shape, in points: how to draw n of them with mean 0, and their standard
+    deviation.
+    """
 
     draw: Callable[[Any, int], Any]
     sd: float
@@ -41,7 +46,9 @@ def normal(sd: float) -> Kind:
 KINDS = {
     "normal, sd 2": normal(2.0),
     "normal, sd 5": normal(5.0),
-    "ties: 60% none, else 4 up or down": Kind(lambda draw, n: draw.choice([-4.0, 0.0, 4.0], n, p=[0.2, 0.6, 0.2]), (0.4 * 16) ** 0.5),
+    "ties: 60% none, else 4 up or down": Kind(
+        lambda draw, n: draw.choice([-4.0, 0.0, 4.0], n, p=[0.2, 0.6, 0.2]), (0.4 * 16) ** 0.5
+    ),
     "two values, 3 down or up": Kind(lambda draw, n: draw.choice([-3.0, 3.0], n), 3.0),
     "skewed up": Kind(lambda draw, n: draw.exponential(3.0, n) - 3.0, 3.0),
     "skewed down": Kind(lambda draw, n: 3.0 - draw.exponential(3.0, n), 3.0),
@@ -60,11 +67,38 @@ class Seen(NamedTuple):
 
 def row(sample: str, hundredths: int) -> Row:
     norms = (hundredths * 100_000,)
-    return Row(sample, hundredths, True, frozenset({"open"}), NONE, NONE, norms, STRATUM, None, NONE, None, (sample,), {}, {}, norms)
+    return Row(
+        sample,
+        hundredths,
+        True,
+        frozenset({"open"}),
+        NONE,
+        NONE,
+        norms,
+        STRATUM,
+        None,
+        NONE,
+        None,
+        (sample,),
+        {},
+        {},
+        norms,
+    )
 
 
-def simulate(kind: str, n: int, *, effect: float, repeats: int, rules: ReleaseRules = RULES, looks: int = 1, margin: float | None = None) -> Seen:
-    """The outcomes over many draws of n pairs. Scores are rounded to hundredths, as the product has them."""
+def simulate(
+    kind: str,
+    n: int,
+    *,
+    effect: float,
+    repeats: int,
+    rules: ReleaseRules = RULES,
+    looks: int = 1,
+    margin: float | None = None,
+) -> Seen:
+    """The outcomes over many draws of n pairs. Scores are rounded to hundredths, as the product has
+    them.
+    """
     rules = rules if margin is None else rules._replace(margin=margin)
     draw = np.random.default_rng(zlib.crc32(f"{kind} {n} {effect}".encode()))
     names = [f"s{index:05}" for index in range(n)]
@@ -94,15 +128,30 @@ class Planned(NamedTuple):
     seen: float
 
 
-def planned(repeats: int, *, kinds: tuple[str, ...] = ("normal, sd 2", "normal, sd 5"), effects: tuple[float, ...] = (0.0, 1.0)) -> list[Planned]:
-    """The power of promotion with the number of samples that a plan names; only where that is more than the policy's minimum."""
+def planned(
+    repeats: int,
+    *,
+    kinds: tuple[str, ...] = ("normal, sd 2", "normal, sd 5"),
+    effects: tuple[float, ...] = (0.0, 1.0),
+) -> list[Planned]:
+    """The power of promotion with the number of samples that a plan names; only where that is more
+    than the policy's minimum.
+    """
     found = []
     for kind in kinds:
         for effect in effects:
             for power in (0.8, 0.9):
                 needed = needed_samples(RULES, effect=effect, power=power, sd=KINDS[kind].sd)
                 if needed is not None and needed > RULES.min_pairs:
-                    found.append(Planned(kind, effect, needed, power, simulate(kind, needed, effect=effect, repeats=repeats).promoted))
+                    found.append(
+                        Planned(
+                            kind,
+                            effect,
+                            needed,
+                            power,
+                            simulate(kind, needed, effect=effect, repeats=repeats).promoted,
+                        )
+                    )
     return found
 
 
@@ -110,14 +159,22 @@ def main(repeats: int = 2000) -> None:
     """Every table; some ten minutes on two cores."""
     started = time.perf_counter()
     print(
-        "**Worse by exactly the margin: promoted**\n\n| differences | " + " | ".join(f"n = {n}" for n in (30, 50, 100, 300)) + " |\n|---|---:|---:|---:|---:|"
+        "**Worse by exactly the margin: promoted**\n\n| differences | "
+        + " | ".join(f"n = {n}" for n in (30, 50, 100, 300))
+        + " |\n|---|---:|---:|---:|---:|"
     )
     worst = 0.0
     for kind in KINDS:
-        cells = [simulate(kind, n, effect=-RULES.margin, repeats=repeats).promoted for n in (30, 50, 100, 300)]
+        cells = [
+            simulate(kind, n, effect=-RULES.margin, repeats=repeats).promoted
+            for n in (30, 50, 100, 300)
+        ]
         worst = max(worst, *cells)
         print(f"| {kind} | " + " | ".join(f"{cell:.3f}" for cell in cells) + " |")
-    print(f"\nworst cell {worst:.3f}\n\n**The same, `release-strict`, n = 300, and with looks, n = 1000**\n\n| differences | strict | looks |\n|---|---:|---:|")
+    print(
+        f"\nworst cell {worst:.3f}\n\n**The same, `release-strict`, n = 300, and with looks, n ="
+        " 1000**\n\n| differences | strict | looks |\n|---|---:|---:|"
+    )
     for kind in KINDS:
         strict = simulate(kind, 300, effect=-1.0, repeats=repeats // 8, rules=STRICT).promoted
         looked = simulate(kind, 1000, effect=-1.0, repeats=repeats // 8, looks=3).promoted
@@ -125,9 +182,15 @@ def main(repeats: int = 2000) -> None:
     print("\n**No difference: rejected, n = 100**\n\n| differences | rejected |\n|---|---:|")
     for kind in KINDS:
         print(f"| {kind} | {simulate(kind, 100, effect=0.0, repeats=repeats // 2).rejected:.3f} |")
-    print("\n**Power as planned**\n\n| differences | effect | pairs | promised | seen |\n|---|---:|---:|---:|---:|")
+    print(
+        "\n**Power as planned**\n\n| differences | effect | pairs | promised | seen"
+        " |\n|---|---:|---:|---:|---:|"
+    )
     for plan in planned(repeats):
-        print(f"| {plan.kind} | {plan.effect:+g} | {plan.needed} | {plan.promised:.2f} | {plan.seen:.3f} |")
+        print(
+            f"| {plan.kind} | {plan.effect:+g} | {plan.needed} | {plan.promised:.2f} |"
+            f" {plan.seen:.3f} |"
+        )
     print(f"\n{repeats} repeats a cell; {time.perf_counter() - started:.0f} s")
 
 

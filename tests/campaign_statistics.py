@@ -1,7 +1,10 @@
-"""Simulations behind docs/statistics.md: how often intervals cover, how often claims are false, and whether power is what was planned.
+"""Simulations behind docs/statistics.md: how often intervals cover, how often claims are false, and
+whether power is what was planned.
 
-The tests run each part with few repeats; `python tests/campaign_statistics.py` runs all of them in full and prints the tables of the document. Everything is
-seeded. `above` is how often the whole interval lies above the truth: at a margin, that is how often a candidate that is exactly too bad is promoted.
+The tests run each part with few repeats; `python tests/campaign_statistics.py` runs all of them in
+full and prints the tables of the document. Everything is seeded. `above` is how often the whole
+interval lies above the truth: at a margin, that is how often a candidate that is exactly too bad is
+promoted.
 """
 
 from __future__ import annotations
@@ -48,7 +51,11 @@ class Cell(NamedTuple):
 
 
 def graded(shares: Sequence[float], values: Sequence[float], range: Range = SCORES) -> Kind:
-    return Kind(lambda draw, n: draw.choice(np.array(values), n, p=shares), float(np.dot(shares, values)), range)
+    return Kind(
+        lambda draw, n: draw.choice(np.array(values), n, p=shares),
+        float(np.dot(shares, values)),
+        range,
+    )
 
 
 KINDS: dict[str, Kind] = {
@@ -57,17 +64,36 @@ KINDS: dict[str, Kind] = {
     "rate 0.5": graded([0.5, 0.5], [0.0, 100.0]),
     "rate 0.9": graded([0.1, 0.9], [0.0, 100.0]),
     "rate 0.99 (most 100, few 0)": graded([0.01, 0.99], [0.0, 100.0]),
-    "most 100, some lower": Kind(lambda draw, n: np.where(draw.random(n) < 0.15, np.round(draw.uniform(0, 90, n), 1), 100.0), 100 - 0.15 * 55),
+    "most 100, some lower": Kind(
+        lambda draw, n: np.where(draw.random(n) < 0.15, np.round(draw.uniform(0, 90, n), 1), 100.0),
+        100 - 0.15 * 55,
+    ),
     "five grades, skewed": graded([0.02, 0.03, 0.05, 0.2, 0.7], [0.0, 25.0, 50.0, 75.0, 100.0]),
     "normal, sd 15": Kind(lambda draw, n: draw.normal(0, 15, n).clip(-100, 100), 0.0, DIFFERENCES),
-    "smooth and skewed": Kind(lambda draw, n: 100 - 100 * draw.beta(0.3, 3, n), 100 - 100 * 0.3 / 3.3),
+    "smooth and skewed": Kind(
+        lambda draw, n: 100 - 100 * draw.beta(0.3, 3, n), 100 - 100 * 0.3 / 3.3
+    ),
     "differences, 97% ties": graded([0.02, 0.97, 0.01], [-100.0, 0.0, 100.0], DIFFERENCES),
     "differences, 85% ties": graded([0.1, 0.85, 0.05], [-100.0, 0.0, 100.0], DIFFERENCES),
-    "differences, 90% ties, drops": Kind(lambda draw, n: np.where(draw.random(n) < 0.1, np.round(draw.uniform(-60, 20, n), 1), 0.0), -2.0, DIFFERENCES),
-    "differences, 70% ties, drops": Kind(lambda draw, n: np.where(draw.random(n) < 0.3, np.round(draw.uniform(-60, 20, n), 1), 0.0), -6.0, DIFFERENCES),
+    "differences, 90% ties, drops": Kind(
+        lambda draw, n: np.where(draw.random(n) < 0.1, np.round(draw.uniform(-60, 20, n), 1), 0.0),
+        -2.0,
+        DIFFERENCES,
+    ),
+    "differences, 70% ties, drops": Kind(
+        lambda draw, n: np.where(draw.random(n) < 0.3, np.round(draw.uniform(-60, 20, n), 1), 0.0),
+        -6.0,
+        DIFFERENCES,
+    ),
 }
-UNSEEN = Kind(lambda draw, n: (draw.normal(0, 2, n) - 90 * (draw.random(n) < 0.02)).clip(-100, 100), -1.8, DIFFERENCES)
-"""Noise on every sample and a rare large drop: what was not in the sample, no interval that believes its spread can know."""
+UNSEEN = Kind(
+    lambda draw, n: (draw.normal(0, 2, n) - 90 * (draw.random(n) < 0.02)).clip(-100, 100),
+    -1.8,
+    DIFFERENCES,
+)
+"""Noise on every sample and a rare large drop: what was not in the sample, no interval that
+believes its spread can know.
+"""
 SIZES = (5, 10, 20, 30, 100, 300)
 SHAPES: dict[str, list[int]] = {
     "5 groups of 10": [10] * 5,
@@ -96,10 +122,24 @@ def tallied(method: str, kind: str, n: int, truth: float, intervals: Iterable[In
         else:
             covered += 1
     given = max(1, total - refused)
-    return Cell(method, kind, n, covered / given if total > refused else float("nan"), above / given, below / given, refused / total)
+    return Cell(
+        method,
+        kind,
+        n,
+        covered / given if total > refused else float("nan"),
+        above / given,
+        below / given,
+        refused / total,
+    )
 
 
-def means(repeats: int, *, method: str = "auto", sizes: Sequence[int] = SIZES, kinds: dict[str, Kind] = KINDS) -> list[Cell]:
+def means(
+    repeats: int,
+    *,
+    method: str = "auto",
+    sizes: Sequence[int] = SIZES,
+    kinds: dict[str, Kind] = KINDS,
+) -> list[Cell]:
     """Intervals of a mean, by `estimate_mean`, its guaranteed form, or the bootstrap."""
 
     def interval(values: list[float], range: Range, seed: int) -> Interval:
@@ -109,15 +149,25 @@ def means(repeats: int, *, method: str = "auto", sizes: Sequence[int] = SIZES, k
 
     return [
         tallied(
-            method, name, n, kind.mean,
-            (interval(kind.draw(draw, n).tolist(), kind.range, turn) for draw in [seeded("means", name, n)] for turn in range(repeats)),
+            method,
+            name,
+            n,
+            kind.mean,
+            (
+                interval(kind.draw(draw, n).tolist(), kind.range, turn)
+                for draw in [seeded("means", name, n)]
+                for turn in range(repeats)
+            ),
         )
-        for name, kind in kinds.items() for n in sizes
-    ]  # fmt: skip
+        for name, kind in kinds.items()
+        for n in sizes
+    ]
 
 
 def clustered(repeats: int) -> list[Cell]:
-    """Samples of groups that are alike by 0, 0.3 or 0.9; normal scores, and failures that come by groups."""
+    """Samples of groups that are alike by 0, 0.3 or 0.9; normal scores, and failures that come by
+    groups.
+    """
     cells = []
     for shape, sizes in SHAPES.items():
         groups = [group for group, size in enumerate(sizes) for _ in range(size)]
@@ -125,7 +175,10 @@ def clustered(repeats: int) -> list[Cell]:
         for alike in (0.0, 0.3, 0.9):
 
             def normal(draw: Any, alike: float = alike, places: Any = places) -> list[float]:
-                shared, own = draw.normal(0, alike**0.5, len(set(places.tolist()))), draw.normal(0, (1 - alike) ** 0.5, len(places))
+                shared, own = (
+                    draw.normal(0, alike**0.5, len(set(places.tolist()))),
+                    draw.normal(0, (1 - alike) ** 0.5, len(places)),
+                )
                 return (10 * (shared[places] + own)).clip(-100, 100).tolist()
 
             def failures(draw: Any, alike: float = alike, places: Any = places) -> list[float]:
@@ -133,23 +186,50 @@ def clustered(repeats: int) -> list[Cell]:
                 rates = draw.beta(0.85 * spread, 0.15 * spread, len(set(places.tolist())))
                 return (100.0 * (draw.random(len(places)) < rates[places])).tolist()
 
-            for name, make, truth, span in (("normal", normal, 0.0, DIFFERENCES), ("rate 0.85", failures, 85.0, SCORES)):
+            for name, make, truth, span in (
+                ("normal", normal, 0.0, DIFFERENCES),
+                ("rate 0.85", failures, 85.0, SCORES),
+            ):
                 draw = seeded("clusters", shape, alike, name)
-                found = (estimate_clustered_mean(make(draw), groups, range=span).interval for _ in range(repeats))
-                cells.append(tallied("clusters", f"{shape}, alike {alike}, {name}", len(groups), truth, found))
+                found = (
+                    estimate_clustered_mean(make(draw), groups, range=span).interval
+                    for _ in range(repeats)
+                )
+                cells.append(
+                    tallied(
+                        "clusters", f"{shape}, alike {alike}, {name}", len(groups), truth, found
+                    )
+                )
     return cells
 
 
 def paired_rates(repeats: int) -> list[Cell]:
     """Tango's interval over shares of pairs where only one side fails."""
     cells = []
-    for more, fewer in ((0.0, 0.0), (0.01, 0.0), (0.02, 0.01), (0.05, 0.05), (0.2, 0.1), (0.45, 0.45)):
+    for more, fewer in (
+        (0.0, 0.0),
+        (0.01, 0.0),
+        (0.02, 0.01),
+        (0.05, 0.05),
+        (0.2, 0.1),
+        (0.45, 0.45),
+    ):
         for n in SIZES:
             draw, known = seeded("rates", more, fewer, n), {}
-            counts = draw.multinomial(n, [more, fewer, 1 - more - fewer], size=repeats)[:, :2].tolist()
+            counts = draw.multinomial(n, [more, fewer, 1 - more - fewer], size=repeats)[
+                :, :2
+            ].tolist()
             for pair in set(map(tuple, counts)):
                 known[pair] = paired_rate_difference(*pair, n)
-            cells.append(tallied("tango", f"only one side fails: {more} and {fewer}", n, more - fewer, (known[tuple(pair)] for pair in counts)))
+            cells.append(
+                tallied(
+                    "tango",
+                    f"only one side fails: {more} and {fewer}",
+                    n,
+                    more - fewer,
+                    (known[tuple(pair)] for pair in counts),
+                )
+            )
     return cells
 
 
@@ -161,14 +241,30 @@ def single_rates(repeats: int) -> list[Cell]:
             counts = seeded("one rate", rate, n).binomial(n, rate, repeats).tolist()
             compared = cache(rate_difference)
             for method in (wilson, clopper_pearson):
-                cells.append(tallied(method.__name__, f"rate {rate}", n, rate, map(cache(partial(method, n=n)), counts)))
+                cells.append(
+                    tallied(
+                        method.__name__,
+                        f"rate {rate}",
+                        n,
+                        rate,
+                        map(cache(partial(method, n=n)), counts),
+                    )
+                )
             others = seeded("other rate", rate, n).binomial(n, rate / 2, repeats).tolist()
             pairs = zip(counts, others, strict=True)
-            cells.append(tallied("newcombe", f"rates {rate} and {rate / 2}", n, rate / 2, (compared(one, n, other, n) for one, other in pairs)))
+            cells.append(
+                tallied(
+                    "newcombe",
+                    f"rates {rate} and {rate / 2}",
+                    n,
+                    rate / 2,
+                    (compared(one, n, other, n) for one, other in pairs),
+                )
+            )
     return cells
 
 
-# --- claims at the margin --------------------------------------------------------------------------------------------------------------------
+# --- claims at the margin
 
 
 def _pairs(kind: str, draw: Any, n: int, drop: float) -> tuple[Any, Any]:
@@ -185,7 +281,11 @@ def _pairs(kind: str, draw: Any, n: int, drop: float) -> tuple[Any, Any]:
         return 100.0 * np.where(sound, ~lost, won), 100.0 * sound
     if kind == "grades":
         baseline = draw.choice([25.0, 50.0, 75.0], n)
-        return baseline + draw.choice([-25.0, 0.0, 25.0], n, p=[0.1 + drop / 50, 0.8, 0.1 - drop / 50]), baseline
+        return (
+            baseline
+            + draw.choice([-25.0, 0.0, 25.0], n, p=[0.1 + drop / 50, 0.8, 0.1 - drop / 50]),
+            baseline,
+        )
     baseline = np.full(n, 95.0)  # ever so slightly worse on most, much worse on some
     return baseline - drop / (0.3 / 3.3) * draw.beta(0.3, 3, n), baseline
 
@@ -193,8 +293,16 @@ def _pairs(kind: str, draw: Any, n: int, drop: float) -> tuple[Any, Any]:
 PAIRS = ("noise", "crashes", "pass or fail", "grades", "leaning")
 
 
-def false_claims(repeats: int, *, sizes: Sequence[int] = (30, 100, 500), margins: Sequence[float] = (1.0, 3.0), how: str = "paired") -> list[Cell]:
-    """How often a candidate that is worse by exactly the margin is shown to be non-inferior: paired, unpaired, guaranteed, or with the spread believed."""
+def false_claims(
+    repeats: int,
+    *,
+    sizes: Sequence[int] = (30, 100, 500),
+    margins: Sequence[float] = (1.0, 3.0),
+    how: str = "paired",
+) -> list[Cell]:
+    """How often a candidate that is worse by exactly the margin is shown to be non-inferior:
+    paired, unpaired, guaranteed, or with the spread believed.
+    """
     cells = []
     for kind in PAIRS:
         for margin in margins:
@@ -204,15 +312,33 @@ def false_claims(repeats: int, *, sizes: Sequence[int] = (30, 100, 500), margins
                 for _ in range(repeats):
                     candidate, baseline = _pairs(kind, draw, n, margin)
                     if how == "unpaired":
-                        found = compare_unpaired(candidate.tolist(), draw.permutation(baseline).tolist(), margin=margin).claims
+                        found = compare_unpaired(
+                            candidate.tolist(), draw.permutation(baseline).tolist(), margin=margin
+                        ).claims
                     else:
                         strict, naive = how == "guaranteed", how == "believed"
-                        found = compare_paired(candidate.tolist(), baseline.tolist(), margin=margin, guaranteed=strict, believed=naive).claims
+                        found = compare_paired(
+                            candidate.tolist(),
+                            baseline.tolist(),
+                            margin=margin,
+                            guaranteed=strict,
+                            believed=naive,
+                        ).claims
                     shown += found.non_inferior is True
                     inferior += found.inferior is True
                     refused += found.non_inferior is None
                 name = f"{kind}, margin {margin:g}"
-                cells.append(Cell(how, name, n, 1 - (shown + inferior) / repeats, shown / repeats, inferior / repeats, refused / repeats))
+                cells.append(
+                    Cell(
+                        how,
+                        name,
+                        n,
+                        1 - (shown + inferior) / repeats,
+                        shown / repeats,
+                        inferior / repeats,
+                        refused / repeats,
+                    )
+                )
     return cells
 
 
@@ -223,9 +349,20 @@ def false_grouped_claims(repeats: int) -> list[Cell]:
         groups = [group for group, size in enumerate(sizes) for _ in range(size)]
         draw, places, shown = seeded("grouped claims", shape), np.array(groups), 0
         for _ in range(repeats):
-            differences = -2 + 3 * (draw.normal(0, 1, len(sizes))[places] + draw.normal(0, 1, len(groups)))
-            shown += compare_paired((50 + differences).tolist(), [50.0] * len(groups), margin=2.0, groups=groups).claims.non_inferior is True
-        cells.append(Cell("paired, groups", shape, len(groups), 1 - shown / repeats, shown / repeats, 0.0, 0.0))
+            differences = -2 + 3 * (
+                draw.normal(0, 1, len(sizes))[places] + draw.normal(0, 1, len(groups))
+            )
+            shown += (
+                compare_paired(
+                    (50 + differences).tolist(), [50.0] * len(groups), margin=2.0, groups=groups
+                ).claims.non_inferior
+                is True
+            )
+        cells.append(
+            Cell(
+                "paired, groups", shape, len(groups), 1 - shown / repeats, shown / repeats, 0.0, 0.0
+            )
+        )
     return cells
 
 
@@ -241,69 +378,145 @@ class Planned(NamedTuple):
 def planned(repeats: int) -> list[Planned]:
     """Plans for means and for rates, carried out."""
     found = []
-    for effect, sd, margin, power in ((5.0, 10.0, 0.0, 0.8), (0.0, 8.0, 2.0, 0.8), (0.0, 12.0, 1.0, 0.9), (1.0, 6.0, 1.0, 0.8), (-0.5, 5.0, 1.0, 0.8)):
+    for effect, sd, margin, power in (
+        (5.0, 10.0, 0.0, 0.8),
+        (0.0, 8.0, 2.0, 0.8),
+        (0.0, 12.0, 1.0, 0.9),
+        (1.0, 6.0, 1.0, 0.8),
+        (-0.5, 5.0, 1.0, 0.8),
+    ):
         n = samples_for_mean(effect=effect, sd=sd, margin=margin, power=power)
         assert n is not None
         draw = seeded("plan", effect, sd, margin)
         shown = 0
         for _ in range(repeats):
             differences = draw.normal(effect, sd, n).clip(-50, 50)
-            shown += compare_paired((50 + differences).tolist(), [50.0] * n, margin=margin).claims.non_inferior is True
-        found.append(Planned(f"mean: effect {effect:g}, sd {sd:g}, margin {margin:g}", n, power, shown / repeats))
-    for gains, losses, margin, power in ((0.15, 0.05, 0.0, 0.8), (0.03, 0.03, 0.03, 0.8), (0.1, 0.1, 0.05, 0.9)):
+            shown += (
+                compare_paired(
+                    (50 + differences).tolist(), [50.0] * n, margin=margin
+                ).claims.non_inferior
+                is True
+            )
+        found.append(
+            Planned(
+                f"mean: effect {effect:g}, sd {sd:g}, margin {margin:g}", n, power, shown / repeats
+            )
+        )
+    for gains, losses, margin, power in (
+        (0.15, 0.05, 0.0, 0.8),
+        (0.03, 0.03, 0.03, 0.8),
+        (0.1, 0.1, 0.05, 0.9),
+    ):
         n = samples_for_rates(gains=gains, losses=losses, margin=margin, power=power)
         assert n is not None
-        counts = seeded("plan", gains, losses, margin).multinomial(n, [gains, losses, 1 - gains - losses], size=repeats)[:, :2].tolist()
+        counts = (
+            seeded("plan", gains, losses, margin)
+            .multinomial(n, [gains, losses, 1 - gains - losses], size=repeats)[:, :2]
+            .tolist()
+        )
         known = {pair: paired_rate_difference(*pair, n).low for pair in set(map(tuple, counts))}
         seen = sum(known[tuple(pair)] > -margin for pair in counts) / repeats  # type: ignore[operator]
         promised = power_of_rates(n, gains=gains, losses=losses, margin=margin)
-        found.append(Planned(f"rates: gains {gains}, losses {losses}, margin {margin}", n, promised, seen))
+        found.append(
+            Planned(f"rates: gains {gains}, losses {losses}, margin {margin}", n, promised, seen)
+        )
     return found
 
 
 def anytime(repeats: int, *, looks: int = 20, step: int = 50) -> list[Cell]:
-    """How often a sequence excludes the truth at any of its looks; and, beside it, how often Student's interval would."""
+    """How often a sequence excludes the truth at any of its looks; and, beside it, how often
+    Student's interval would.
+    """
     cells = []
-    kinds = {name: KINDS[name] for name in ("rate 0.01", "rate 0.5", "rate 0.99 (most 100, few 0)", "five grades, skewed", "differences, 85% ties")}
-    kinds["whole points, sd 15"] = Kind(lambda draw, n: draw.normal(0, 15, n).round().clip(-100, 100), 0.0, DIFFERENCES)
+    kinds = {
+        name: KINDS[name]
+        for name in (
+            "rate 0.01",
+            "rate 0.5",
+            "rate 0.99 (most 100, few 0)",
+            "five grades, skewed",
+            "differences, 85% ties",
+        )
+    }
+    kinds["whole points, sd 15"] = Kind(
+        lambda draw, n: draw.normal(0, 15, n).round().clip(-100, 100), 0.0, DIFFERENCES
+    )
     for name, kind in kinds.items():
         draw = seeded("anytime", name)
-        sides = {"betting sequence": [0, 0], "student-t at each look": [0, 0], "mixture sequence": [0, 0]}
+        sides = {
+            "betting sequence": [0, 0],
+            "student-t at each look": [0, 0],
+            "mixture sequence": [0, 0],
+        }
         for _ in range(repeats):
             sequence, rates, seen = MeanSequence(kind.range), RateSequence(), []
             wrong = dict.fromkeys(sides, "")
             for _ in range(looks):
                 new = kind.draw(draw, step).tolist()
                 seen += new
-                found = {"betting sequence": sequence.update(new), "student-t at each look": estimate_mean(seen).interval}
+                found = {
+                    "betting sequence": sequence.update(new),
+                    "student-t at each look": estimate_mean(seen).interval,
+                }
                 if name.startswith("rate"):
                     counted = rates.update(sum(value > 50 for value in new), step)
                     found["mixture sequence"] = counted._replace(
-                        low=None if counted.low is None else 100 * counted.low, high=None if counted.high is None else 100 * counted.high
+                        low=None if counted.low is None else 100 * counted.low,
+                        high=None if counted.high is None else 100 * counted.high,
                     )
                 for method, interval in found.items():
                     if interval.low is not None and interval.high is not None and not wrong[method]:
-                        wrong[method] = "above" if interval.low > kind.mean + 1e-9 else "below" if interval.high < kind.mean - 1e-9 else ""
+                        wrong[method] = (
+                            "above"
+                            if interval.low > kind.mean + 1e-9
+                            else "below"
+                            if interval.high < kind.mean - 1e-9
+                            else ""
+                        )
             for method, side in wrong.items():
                 sides[method][0] += side == "above"
                 sides[method][1] += side == "below"
         for method, (above, below) in sides.items():
             if method != "mixture sequence" or name.startswith("rate"):
-                cells.append(Cell(method, f"{name}, {looks} looks", looks * step, 1 - (above + below) / repeats, above / repeats, below / repeats, 0.0))
+                cells.append(
+                    Cell(
+                        method,
+                        f"{name}, {looks} looks",
+                        looks * step,
+                        1 - (above + below) / repeats,
+                        above / repeats,
+                        below / repeats,
+                        0.0,
+                    )
+                )
     return cells
 
 
 def gates(repeats: int) -> list[Cell]:
-    """How often equal failure rates are shown to be worse, and how often McNemar's exact test would say so at 5%."""
+    """How often equal failure rates are shown to be worse, and how often McNemar's exact test would
+    say so at 5%.
+    """
     cells = []
     for rate in (0.01, 0.1, 0.3):
         for n in (30, 100, 500):
             draw, worse, tested = seeded("gates", rate, n), 0, 0
             for _ in range(repeats):
-                found = compare_failures((draw.random(n) < rate).tolist(), (draw.random(n) < rate).tolist())
+                found = compare_failures(
+                    (draw.random(n) < rate).tolist(), (draw.random(n) < rate).tolist()
+                )
                 worse += found.worse is True
                 tested += found.mcnemar.p < 0.05
-            cells.append(Cell("gates worse; coverage is McNemar's 1 - error", f"both fail at {rate}", n, 1 - tested / repeats, worse / repeats, 0.0, 0.0))
+            cells.append(
+                Cell(
+                    "gates worse; coverage is McNemar's 1 - error",
+                    f"both fail at {rate}",
+                    n,
+                    1 - tested / repeats,
+                    worse / repeats,
+                    0.0,
+                    0.0,
+                )
+            )
     return cells
 
 
@@ -316,16 +529,29 @@ CEILINGS = {
 """Shares of the ratings 1 to 5."""
 
 
-def ratings(shares: Sequence[float], likeness: float, n: int, draw: Any) -> tuple[list[int], list[int]]:
-    """Two raters of n items with the same shares; the second repeats the first with the chance `likeness`, which is then their correlation."""
+def ratings(
+    shares: Sequence[float], likeness: float, n: int, draw: Any
+) -> tuple[list[int], list[int]]:
+    """Two raters of n items with the same shares; the second repeats the first with the chance
+    `likeness`, which is then their correlation.
+    """
     first, other = draw.choice(5, n, p=shares), draw.choice(5, n, p=shares)
     return first.tolist(), np.where(draw.random(n) < likeness, first, other).tolist()
 
 
-def correlations(repeats: int, *, sizes: Sequence[int] = (20, 40, 100), kinds: dict[str, tuple[float, ...]] = CEILINGS) -> list[Cell]:
+def correlations(
+    repeats: int,
+    *,
+    sizes: Sequence[int] = (20, 40, 100),
+    kinds: dict[str, tuple[float, ...]] = CEILINGS,
+) -> list[Cell]:
     """Correlation of skewed ratings, each likeness by itself."""
     cells = []
-    for method, find in {"pearson": pearson, "spearman": spearman, "kendall": kendall_tau_b}.items():
+    for method, find in {
+        "pearson": pearson,
+        "spearman": spearman,
+        "kendall": kendall_tau_b,
+    }.items():
         for kind, shares in kinds.items():
             for likeness in (0.0, 0.3, 0.5, 0.7, 0.9):
                 draw = seeded(method, kind, likeness)
@@ -333,12 +559,16 @@ def correlations(repeats: int, *, sizes: Sequence[int] = (20, 40, 100), kinds: d
                 assert truth is not None
                 for n in sizes:
                     intervals = (find(*ratings(shares, likeness, n, draw)) for _ in range(repeats))
-                    cells.append(tallied(method, f"{method}, {kind}, {likeness}", n, truth, intervals))
+                    cells.append(
+                        tallied(method, f"{method}, {kind}, {likeness}", n, truth, intervals)
+                    )
     return cells
 
 
 def average(cells: Sequence[Cell]) -> float:
-    """Over all intervals that were given: a cell where most were refused counts for what it gave."""
+    """Over all intervals that were given: a cell where most were refused counts for what it
+    gave.
+    """
     given = [(cell.coverage, 1 - cell.refused) for cell in cells if cell.refused < 1]
     return sum(coverage * share for coverage, share in given) / sum(share for _, share in given)
 
@@ -349,20 +579,37 @@ def worst(cells: Sequence[Cell]) -> Cell:
 
 def printed(title: str, cells: Sequence[Cell], *, sizes: bool = True) -> None:
     """A table by kind and n, with the average and the worst cell."""
-    bad, false = worst(cells), max((cell for cell in cells if cell.refused <= 0.5), key=lambda cell: cell.above)
-    print(f"\n**{title}**: average coverage {average(cells):.3f}, worst {bad.coverage:.3f} ({bad.kind}, n = {bad.n}); ", end="")
+    bad, false = (
+        worst(cells),
+        max((cell for cell in cells if cell.refused <= 0.5), key=lambda cell: cell.above),
+    )
+    print(
+        f"\n**{title}**: average coverage {average(cells):.3f}, worst"
+        f" {bad.coverage:.3f} ({bad.kind}, n = {bad.n}); ",
+        end="",
+    )
     print(f"most often above the truth {false.above:.3f} ({false.kind}, n = {false.n})\n")
     if not sizes:
         print("| kind | n | coverage | above | below | refused |\n|---|---:|---:|---:|---:|---:|")
         for cell in cells:
-            print(f"| {cell.kind} | {cell.n} | {cell.coverage:.3f} | {cell.above:.3f} | {cell.below:.3f} | {cell.refused:.2f} |")
+            print(
+                f"| {cell.kind} | {cell.n} | {cell.coverage:.3f} | {cell.above:.3f} |"
+                f" {cell.below:.3f} | {cell.refused:.2f} |"
+            )
         return
     columns = sorted({cell.n for cell in cells})
-    print("| kind | " + " | ".join(f"n = {n}" for n in columns) + " |\n|---|" + "---:|" * len(columns))
+    print(
+        "| kind | " + " | ".join(f"n = {n}" for n in columns) + " |\n|---|" + "---:|" * len(columns)
+    )
     for kind in dict.fromkeys(cell.kind for cell in cells):
         row = {cell.n: cell for cell in cells if cell.kind == kind}
         shown = [
-            f"{row[n].coverage:.3f}" + (f" ({row[n].refused:.0%} refused)" if row[n].refused >= 0.005 else "") if row[n].refused < 1 else "refused"
+            (
+                f"{row[n].coverage:.3f}"
+                + (f" ({row[n].refused:.0%} refused)" if row[n].refused >= 0.005 else "")
+                if row[n].refused < 1
+                else "refused"
+            )
             for n in columns
         ]
         print(f"| {kind} | " + " | ".join(shown) + " |")
@@ -373,27 +620,66 @@ def main(repeats: int = 2000) -> None:
     started = time.perf_counter()
     printed("Mean, `estimate_mean`", means(repeats))
     printed("Mean, `guaranteed`", means(repeats // 2, method="guaranteed", sizes=(5, 30, 100)))
-    printed("A rare large drop under noise, `estimate_mean`", means(repeats, kinds={"noise, 2% lose 90": UNSEEN}))
-    printed("The same, `guaranteed`", means(repeats // 2, method="guaranteed", sizes=(5, 30, 100), kinds={"noise, 2% lose 90": UNSEEN}))
-    printed("Mean, bootstrap percentile", means(repeats, method="percentile", sizes=(20, 30, 100, 300)))
+    printed(
+        "A rare large drop under noise, `estimate_mean`",
+        means(repeats, kinds={"noise, 2% lose 90": UNSEEN}),
+    )
+    printed(
+        "The same, `guaranteed`",
+        means(
+            repeats // 2,
+            method="guaranteed",
+            sizes=(5, 30, 100),
+            kinds={"noise, 2% lose 90": UNSEEN},
+        ),
+    )
+    printed(
+        "Mean, bootstrap percentile", means(repeats, method="percentile", sizes=(20, 30, 100, 300))
+    )
     printed("Mean, bootstrap BCa", means(repeats, method="bca", sizes=(20, 30, 100, 300)))
     printed("Mean of groups, `estimate_clustered_mean`", clustered(repeats), sizes=False)
     rates = single_rates(repeats * 5)
     for method in ("wilson", "clopper_pearson", "newcombe"):
         printed(f"Rates, {method}", [cell for cell in rates if cell.method == method])
     printed("Paired rates, Tango", paired_rates(repeats * 5))
-    printed("Worse by exactly the margin, paired: `above` is promoted", false_claims(repeats), sizes=False)
-    printed("Worse by exactly the margin, unpaired: `above` is promoted", false_claims(repeats // 2, how="unpaired"), sizes=False)
-    printed("Worse by exactly the margin, paired, `believed`: `above` is promoted", false_claims(repeats, how="believed"), sizes=False)
     printed(
-        "Worse by exactly the margin, paired, `guaranteed`: `above` is promoted", false_claims(repeats // 4, sizes=(30, 100), how="guaranteed"), sizes=False
+        "Worse by exactly the margin, paired: `above` is promoted",
+        false_claims(repeats),
+        sizes=False,
     )
-    printed("Worse by exactly the margin, groups: `above` is promoted", false_grouped_claims(repeats), sizes=False)
+    printed(
+        "Worse by exactly the margin, unpaired: `above` is promoted",
+        false_claims(repeats // 2, how="unpaired"),
+        sizes=False,
+    )
+    printed(
+        "Worse by exactly the margin, paired, `believed`: `above` is promoted",
+        false_claims(repeats, how="believed"),
+        sizes=False,
+    )
+    printed(
+        "Worse by exactly the margin, paired, `guaranteed`: `above` is promoted",
+        false_claims(repeats // 4, sizes=(30, 100), how="guaranteed"),
+        sizes=False,
+    )
+    printed(
+        "Worse by exactly the margin, groups: `above` is promoted",
+        false_grouped_claims(repeats),
+        sizes=False,
+    )
     printed("Correlation of skewed ratings", correlations(repeats // 2))
-    printed("Equal failure rates: `above` is shown worse, coverage is 1 - McNemar's exact error", gates(repeats), sizes=False)
+    printed(
+        "Equal failure rates: `above` is shown worse, coverage is 1 - McNemar's exact error",
+        gates(repeats),
+        sizes=False,
+    )
     looked = anytime(max(40, repeats // 4))
     for method in ("betting sequence", "mixture sequence", "student-t at each look"):
-        printed(f"All looks together, {method}", [cell for cell in looked if cell.method == method], sizes=False)
+        printed(
+            f"All looks together, {method}",
+            [cell for cell in looked if cell.method == method],
+            sizes=False,
+        )
     print("\n**Power as planned**\n\n| plan | n | promised | seen |\n|---|---:|---:|---:|")
     for plan in planned(repeats):
         print(f"| {plan.plan} | {plan.n} | {plan.promised:.3f} | {plan.seen:.3f} |")

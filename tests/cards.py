@@ -1,7 +1,7 @@
 """Scorecards for hypothesis, and the grading algorithm a second time.
 
-The oracle is written from the scoring guide, section 5.1, in fractions, and shares no line with the product: a rounding or a band that moves there
-shows as a difference here.
+The oracle is written from the scoring guide, section 5.1, in fractions, and shares no line with the
+product: a rounding or a band that moves there shows as a difference here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def graded(card: dict[str, Any]) -> Graded:
     return GRADER.grade(Document(card, "card"))
 
 
-# --- the oracle ---------------------------------------------------------------------------------------------------------------------------
+# --- the oracle
 
 
 def fraction(value: Any) -> Fraction:
@@ -67,7 +67,9 @@ def norm_of(raw: Any, formula: str, params: dict[str, Any]) -> Fraction:
 
 
 def floor_of(criterion: dict[str, Any]) -> Fraction | None:
-    """The floor that holds: the stricter of the criterion's own and its role's (decision 3). A card's own override does not count (decision 17)."""
+    """The floor that holds: the stricter of the criterion's own and its role's (decision 3). A
+    card's own override does not count (decision 17).
+    """
 
     def read(floor: dict[str, Any]) -> Fraction:
         if "norm" in floor:
@@ -100,32 +102,78 @@ def expected(card: dict[str, Any], *, norms: list[Fraction] | None = None) -> Ex
     """Section 5.1 on a card; `norms` replaces what the raw scores give."""
     criteria = card["criteria"]
     if norms is None:
-        norms = [Fraction(0) if c["raw_score"] is None else norm_of(c["raw_score"], c["formula_id"], c.get("params", {})) for c in criteria]
+        norms = [
+            (
+                Fraction(0)
+                if c["raw_score"] is None
+                else norm_of(c["raw_score"], c["formula_id"], c.get("params", {}))
+            )
+            for c in criteria
+        ]
     weights = [fraction(c["weight"]) for c in criteria]
     adjusted = [
-        Fraction(0) if c["raw_score"] is None else half_up((c.get("n", 1) * norm + 20 * Fraction(1, 2)) / (c.get("n", 1) + 20), 9)
+        (
+            Fraction(0)
+            if c["raw_score"] is None
+            else half_up((c.get("n", 1) * norm + 20 * Fraction(1, 2)) / (c.get("n", 1) + 20), 9)
+        )
         for c, norm in zip(criteria, norms, strict=True)
     ]
-    score, score_adjusted = (half_up(100 * sum(w * x for w, x in zip(weights, xs, strict=True)) / sum(weights), 2) for xs in (norms, adjusted))
+    score, score_adjusted = (
+        half_up(100 * sum(w * x for w, x in zip(weights, xs, strict=True)) / sum(weights), 2)
+        for xs in (norms, adjusted)
+    )
     floors = [floor_of(c) for c in criteria]
-    missed = [c["name"] for c, norm, floor in zip(criteria, norms, floors, strict=True) if floor is not None and norm < floor]
+    missed = [
+        c["name"]
+        for c, norm, floor in zip(criteria, norms, floors, strict=True)
+        if floor is not None and norm < floor
+    ]
     failed = [name for name, verdict in card["hard_gates"].items() if verdict is not True]
     provisional = next(letter for letter, edge in BANDS if score >= edge)
-    standing = max(provisional, "D") if missed else provisional  # the later letter of the alphabet is the worse one
-    threshold = max(Fraction(70), fraction(card.get("pass_threshold") or 0))  # a card may raise the policy's threshold, not lower it
-    reason = "hard_gate_failure" if failed else "critical_floor_failure" if missed else "below_pass_threshold" if score < threshold else "passed"
+    standing = (
+        max(provisional, "D") if missed else provisional
+    )  # the later letter of the alphabet is the worse one
+    threshold = max(
+        Fraction(70), fraction(card.get("pass_threshold") or 0)
+    )  # a card may raise the policy's threshold, not lower it
+    reason = (
+        "hard_gate_failure"
+        if failed
+        else (
+            "critical_floor_failure"
+            if missed
+            else "below_pass_threshold"
+            if score < threshold
+            else "passed"
+        )
+    )
     if reason == "passed" and not card["hard_gates"]:
         reason = "no_hard_gates"
     passed = reason == "passed"
-    return Expected(norms, adjusted, score, score_adjusted, provisional, "F" if failed else standing, standing, passed, reason, failed, missed)
+    return Expected(
+        norms,
+        adjusted,
+        score,
+        score_adjusted,
+        provisional,
+        "F" if failed else standing,
+        standing,
+        passed,
+        reason,
+        failed,
+        missed,
+    )
 
 
-# --- generating ---------------------------------------------------------------------------------------------------------------------------
+# --- generating
 
 
 def decimals(low: int, high: int, places: int) -> st.SearchStrategy[Decimal]:
     """Numbers as they are written in a file, with so many decimals."""
-    return st.integers(low * 10**places, high * 10**places).map(lambda value: Decimal(value).scaleb(-places))
+    return st.integers(low * 10**places, high * 10**places).map(
+        lambda value: Decimal(value).scaleb(-places)
+    )
 
 
 def _raws(formula: str, draw: Any) -> tuple[Any, dict[str, Any]]:
@@ -133,16 +181,50 @@ def _raws(formula: str, draw: Any) -> tuple[Any, dict[str, Any]]:
         return draw(st.sampled_from((1, 1, 1, 0))), {}
     if formula in LIKERT:
         low, high = LIKERT[formula]
-        return draw(st.one_of(st.integers(high - 1, high), st.integers(low, high), decimals(low, high, 3))), {}
+        return (
+            draw(
+                st.one_of(
+                    st.integers(high - 1, high), st.integers(low, high), decimals(low, high, 3)
+                )
+            ),
+            {},
+        )
     if formula == "zero_one":
-        near = st.sampled_from((Decimal("0.59995"), Decimal("0.69995"), Decimal("0.79995"), Decimal("0.89995"), Decimal("0.9"), Decimal("0.7"), Decimal("0.8")))
-        return draw(st.one_of(near, st.integers(800_000_000, BILLION).map(lambda x: Decimal(x).scaleb(-9)), decimals(-1, 2, 4), decimals(0, 1, 11))), {}
+        near = st.sampled_from(
+            (
+                Decimal("0.59995"),
+                Decimal("0.69995"),
+                Decimal("0.79995"),
+                Decimal("0.89995"),
+                Decimal("0.9"),
+                Decimal("0.7"),
+                Decimal("0.8"),
+            )
+        )
+        return (
+            draw(
+                st.one_of(
+                    near,
+                    st.integers(800_000_000, BILLION).map(lambda x: Decimal(x).scaleb(-9)),
+                    decimals(-1, 2, 4),
+                    decimals(0, 1, 11),
+                )
+            ),
+            {},
+        )
     if formula == "pairwise":
-        wins, losses, ties = draw(st.integers(0, 40)), draw(st.integers(0, 9)), draw(st.integers(0, 9))
+        wins, losses, ties = (
+            draw(st.integers(0, 40)),
+            draw(st.integers(0, 9)),
+            draw(st.integers(0, 9)),
+        )
         return {"wins": wins + (wins + losses + ties == 0), "losses": losses, "ties": ties}, {}
     if formula == "ratio":
         total = draw(st.integers(1, 60))
-        return {"passed": draw(st.one_of(st.just(total), st.integers(0, total))), "total": total}, {}
+        return {
+            "passed": draw(st.one_of(st.just(total), st.integers(0, total))),
+            "total": total,
+        }, {}
     good = draw(decimals(0, 50, 1))
     bad = good + draw(decimals(1, 50, 1))
     return draw(st.one_of(st.just(good), decimals(0, 110, 2))), {"slo_good": good, "slo_bad": bad}
@@ -163,19 +245,33 @@ def _floors(formula: str, params: dict[str, Any], draw: Any) -> dict[str, Any]:
 
 
 @st.composite
-def criteria(draw: Any, name: str, *, missing: bool = True, zero_weight: bool = True) -> dict[str, Any]:
+def criteria(
+    draw: Any, name: str, *, missing: bool = True, zero_weight: bool = True
+) -> dict[str, Any]:
     """One criterion of any formula, perhaps with a role, a floor, an override, or no score."""
     formula = draw(st.sampled_from((*CONTINUOUS, "binary", "ratio", "pairwise", "zero_one")))
     raw, params = _raws(formula, draw)
-    weight = draw(st.one_of(st.integers(0 if zero_weight else 1, 5), decimals(0 if zero_weight else 1, 2, 2)))
-    made: dict[str, Any] = {"name": name, "raw_score": raw, "formula_id": formula, "params": params, "weight": weight, "n": draw(st.integers(0, 60))}
+    weight = draw(
+        st.one_of(st.integers(0 if zero_weight else 1, 5), decimals(0 if zero_weight else 1, 2, 2))
+    )
+    made: dict[str, Any] = {
+        "name": name,
+        "raw_score": raw,
+        "formula_id": formula,
+        "params": params,
+        "weight": weight,
+        "n": draw(st.integers(0, 60)),
+    }
     role = draw(st.sampled_from((None, None, None, "correctness", "safety", "style")))
     if role is not None:
         made["role"] = role
     if draw(st.integers(0, 3)) == 0:
         made["critical_floor"] = _floors(formula, params, draw)
     if draw(st.integers(0, 7)) == 0:
-        made["floor_override"] = {"value": _floors(formula, params, draw), "reason": "calibrated in March"}
+        made["floor_override"] = {
+            "value": _floors(formula, params, draw),
+            "reason": "calibrated in March",
+        }
     if missing and draw(st.integers(0, 11)) == 0:
         made["raw_score"], made["missing"] = None, "the judge timed out"
     layer = draw(st.sampled_from((None, 1, 2, 3)))
@@ -189,7 +285,14 @@ GATES = ("schema_contract_valid", "no_policy_violation", "overall_status_success
 
 
 @st.composite
-def scorecards(draw: Any, *, gates: bool = True, missing: bool = True, threshold: bool = True, min_criteria: int = 1) -> dict[str, Any]:
+def scorecards(
+    draw: Any,
+    *,
+    gates: bool = True,
+    missing: bool = True,
+    threshold: bool = True,
+    min_criteria: int = 1,
+) -> dict[str, Any]:
     """A scorecard that can be graded. With `gates` false every gate passes."""
     names = draw(st.permutations(NAMES))[: draw(st.integers(min_criteria, len(NAMES)))]
     listed = [draw(criteria(name, missing=missing)) for name in names]
@@ -197,7 +300,12 @@ def scorecards(draw: Any, *, gates: bool = True, missing: bool = True, threshold
         listed[0]["weight"] = 1
     verdicts = st.sampled_from((True,) * 6 + (False, None)) if gates else st.just(True)
     named = {name: draw(verdicts) for name in draw(st.lists(st.sampled_from(GATES), unique=True))}
-    made: dict[str, Any] = {"schema": "assay.scorecard/1", "run_id": "r-1", "hard_gates": named, "criteria": listed}
+    made: dict[str, Any] = {
+        "schema": "assay.scorecard/1",
+        "run_id": "r-1",
+        "hard_gates": named,
+        "criteria": listed,
+    }
     if threshold:
         chosen = draw(st.one_of(st.none(), st.integers(0, 100), decimals(60, 95, 2)))
         if chosen is not None:

@@ -21,23 +21,31 @@ settings.register_profile("suite", deadline=None, max_examples=100, derandomize=
 settings.register_profile("campaign", deadline=None, max_examples=5000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
-# A shell lets what it starts in the background ignore interrupts, and so would every command that a test means to interrupt.
+# A shell lets what it starts in the background ignore interrupts, and so would every command that a
+# test means to interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers() -> int | None:
-    """How many processes `-n auto` is: one more than there are cores, because many tests wait for a clock, a kill or a stream, and leave theirs to others."""
+    """How many processes `-n auto` is: one more than there are cores, because many tests wait for a
+    clock, a kill or a stream, and leave theirs to others.
+    """
     if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS"):
         return None  # pytest-xdist reads it
-    return 1 + (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    return 1 + (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
 
 
 @pytest.fixture
 def shared() -> Path:
     """The folder with vectors and data beside the checkout; absent for a newcomer."""
     if not SHARED.is_dir():
-        pytest.skip("../shared is not beside this checkout: the conformance vectors and reference data are read in place")
+        pytest.skip(
+            "../shared is not beside this checkout: the conformance vectors and reference data are"
+            " read in place"
+        )
     return SHARED
 
 
@@ -49,9 +57,20 @@ def commands() -> Iterator[Commands]:
 
 
 def _running(run: Any, folder: Path) -> Any:
-    def run_in_folder(*arguments: object, stdin: str | bytes | None = None, env: dict[str, str] | None = None, timeout: float = 120) -> Result:
+    def run_in_folder(
+        *arguments: object,
+        stdin: str | bytes | None = None,
+        env: dict[str, str] | None = None,
+        timeout: float = 120,
+    ) -> Result:
         data = stdin.encode() if isinstance(stdin, str) else stdin or b""
-        found: Result = run(list(map(str, arguments)), stdin=data, cwd=folder, env={"NO_COLOR": "1", **(env or {})}, timeout=timeout)
+        found: Result = run(
+            list(map(str, arguments)),
+            stdin=data,
+            cwd=folder,
+            env={"NO_COLOR": "1", **(env or {})},
+            timeout=timeout,
+        )
         return found
 
     return run_in_folder
@@ -59,7 +78,9 @@ def _running(run: Any, folder: Path) -> Any:
 
 @pytest.fixture
 def assay(commands: Commands, tmp_path: Path) -> Any:
-    """Run the real command in an empty folder, as a process of its own: `assay("grade", "x.json", stdin="...")`. See forking.py."""
+    """Run the real command in an empty folder, as a process of its own: `assay("grade", "x.json",
+    stdin="...")`. See forking.py.
+    """
     return _running(commands.run, tmp_path)
 
 

@@ -7,7 +7,9 @@ from typing import Any
 
 
 def run(family: str = "code-repair", **changes: Any) -> dict[str, Any]:
-    """A run of a family that passes every gate and scores well; `changes` replace top-level keys, and None removes one."""
+    """A run of a family that passes every gate and scores well; `changes` replace top-level keys,
+    and None removes one.
+    """
     made: dict[str, Any] = {
         "schema": "assay.run/1",
         "run_id": "r-1",
@@ -18,8 +20,15 @@ def run(family: str = "code-repair", **changes: Any) -> dict[str, Any]:
         "required_inputs": ["question"],
         "outputs": {"answer": "because"},
         "required_outputs": ["answer"],
-        "output_schema": {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]},
-        "steps": [{"name": "think", "status": "success", "agent": "solver"}, {"name": "check", "status": "success", "agent": "critic"}],
+        "output_schema": {
+            "type": "object",
+            "properties": {"answer": {"type": "string"}},
+            "required": ["answer"],
+        },
+        "steps": [
+            {"name": "think", "status": "success", "agent": "solver"},
+            {"name": "check", "status": "success", "agent": "critic"},
+        ],
         "latency_ms": 8000,
         **copy.deepcopy(_FAMILY[family]),
     }
@@ -34,7 +43,10 @@ def run(family: str = "code-repair", **changes: Any) -> dict[str, Any]:
 _FAMILY: dict[str, dict[str, Any]] = {
     "code-repair": {
         "patch_applies": True,
-        "tests": {"fail_to_pass": {"passed": 2, "total": 2}, "pass_to_pass": {"passed": 100, "total": 100}},
+        "tests": {
+            "fail_to_pass": {"passed": 2, "total": 2},
+            "pass_to_pass": {"passed": 100, "total": 100},
+        },
         "gates": {"no_sandbox_violation": {"passed": True, "reason": "the sandbox saw nothing"}},
         "scores": {"judge_quality": {"raw": 5}, "patch_similarity": {"raw": 1}},
     },
@@ -47,9 +59,16 @@ _FAMILY: dict[str, dict[str, Any]] = {
         }
     },
     "rag": {
-        "claims": [{"text": "It is so.", "citations": ["doc-1"], "supported": True, "severity": "low"}],
+        "claims": [
+            {"text": "It is so.", "citations": ["doc-1"], "supported": True, "severity": "low"}
+        ],
         "retrieval": [{"id": "doc-1", "text": "It is so.", "rank": 1, "relevant": True}],
-        "scores": {"faithfulness": {"raw": 1}, "response_relevance": {"raw": 1}, "context_precision": {"raw": 1}, "context_recall": {"raw": 1}},
+        "scores": {
+            "faithfulness": {"raw": 1},
+            "response_relevance": {"raw": 1},
+            "context_precision": {"raw": 1},
+            "context_recall": {"raw": 1},
+        },
     },
     "tool-use": {
         "tool_calls": [{"name": "search", "arguments": {"q": "x"}, "valid": True}],
@@ -69,11 +88,19 @@ FAMILIES = tuple(_FAMILY)
 
 
 def scorecard(*criteria: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """A bare scorecard with one open gate; a criterion given as {"norm": x} becomes a zero_one criterion of weight 1."""
+    """A bare scorecard with one open gate; a criterion given as {"norm": x} becomes a zero_one
+    criterion of weight 1.
+    """
     listed = []
     for index, criterion in enumerate(criteria):
         filled = {"name": f"c{index}", "formula_id": "zero_one", "weight": 1, **criterion}
         if "norm" in filled:
             filled["raw_score"] = filled.pop("norm")
         listed.append(filled)
-    return {"schema": "assay.scorecard/1", "run_id": "r-1", "hard_gates": {"schema_contract_valid": True}, "criteria": listed, **changes}
+    return {
+        "schema": "assay.scorecard/1",
+        "run_id": "r-1",
+        "hard_gates": {"schema_contract_valid": True},
+        "criteria": listed,
+        **changes,
+    }

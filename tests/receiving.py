@@ -11,7 +11,9 @@ from typing import Any
 class Receiver:
     """A real HTTP server that takes OTLP logs."""
 
-    def __init__(self, code: int = 200, headers: dict[str, str] | None = None, *, slow_s: float = 0) -> None:
+    def __init__(
+        self, code: int = 200, headers: dict[str, str] | None = None, *, slow_s: float = 0
+    ) -> None:
         self.got: list[tuple[str, dict[str, str], bytes]] = []
         told = self
 
@@ -19,7 +21,9 @@ class Receiver:
             def do_POST(self) -> None:
                 data = self.rfile.read(int(self.headers["content-length"]))
                 time.sleep(slow_s)
-                told.got.append((self.path, {key.lower(): value for key, value in self.headers.items()}, data))
+                told.got.append(
+                    (self.path, {key.lower(): value for key, value in self.headers.items()}, data)
+                )
                 self.send_response(code)
                 for key, value in (headers or {}).items():
                     self.send_header(key, value)
@@ -50,14 +54,25 @@ class Receiver:
         for _, _, data in self.got:
             for held in ExportLogsServiceRequest.FromString(data).resource_logs:
                 for scope in held.scope_logs:
-                    found += [(record, {one.key: _plain(one.value) for one in record.attributes}) for record in scope.log_records]
+                    found += [
+                        (record, {one.key: _plain(one.value) for one in record.attributes})
+                        for record in scope.log_records
+                    ]
         return found
 
     def grades(self) -> list[str]:
         """The ids of the runs whose whole grade came, in their order."""
-        return [attributes["assay.run_id"] for _, attributes in self.records() if attributes["gen_ai.evaluation.name"] == "assay"]
+        return [
+            attributes["assay.run_id"]
+            for _, attributes in self.records()
+            if attributes["gen_ai.evaluation.name"] == "assay"
+        ]
 
 
 def _plain(value: Any) -> Any:
     kind = value.WhichOneof("value")
-    return [_plain(one) for one in value.array_value.values] if kind == "array_value" else getattr(value, kind)
+    return (
+        [_plain(one) for one in value.array_value.values]
+        if kind == "array_value"
+        else getattr(value, kind)
+    )

@@ -1,4 +1,5 @@
-"""Records the demo's judge anew: a real small model answers, its replies go into the journal that the demo replays. Run it when the questions change.
+"""Records the demo's judge anew: a real small model answers, its replies go into the journal that
+the demo replays. Run it when the questions change.
 
     .venv/bin/python tests/record_demo_judge.py      (about five minutes on an idle machine)
 
@@ -39,12 +40,30 @@ async def forward(target: int, ready: threading.Event) -> None:
 def main() -> int:
     with local_model() as model:
         ready = threading.Event()
-        threading.Thread(target=lambda: asyncio.run(forward(int(model.url.split(":")[2].split("/")[0]), ready)), daemon=True).start()
+        threading.Thread(
+            target=lambda: asyncio.run(forward(int(model.url.split(":")[2].split("/")[0]), ready)),
+            daemon=True,
+        ).start()
         ready.wait(10)
         journal = FOLDER / "smollm2.journal"
         journal.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "assay", "judge", "audit", "--first", "12", "--probe", "position", "--probe", "padding"]
-        return subprocess.run([*command, "--judge", str(FOLDER / "smollm2.yaml"), "--journal", str(journal)], check=False).returncode
+        command = [
+            sys.executable,
+            "-m",
+            "assay",
+            "judge",
+            "audit",
+            "--first",
+            "12",
+            "--probe",
+            "position",
+            "--probe",
+            "padding",
+        ]
+        return subprocess.run(
+            [*command, "--judge", str(FOLDER / "smollm2.yaml"), "--journal", str(journal)],
+            check=False,
+        ).returncode
 
 
 if __name__ == "__main__":

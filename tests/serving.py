@@ -47,7 +47,9 @@ class Api:
 
     def token(self, project: str = "default", scopes: tuple[str, ...] = ALL) -> dict[str, str]:
         """Headers with a new token."""
-        made = create_token(self.services.ledger.database, project=project, name="test", scopes=scopes)
+        made = create_token(
+            self.services.ledger.database, project=project, name="test", scopes=scopes
+        )
         self.secrets.append(made.text)
         return {"Authorization": f"Bearer {made.text}"}
 
@@ -55,7 +57,11 @@ class Api:
         return self.client.get(API + path, **more)
 
     def post(self, path: str, body: Any = None, **more: Any) -> Any:
-        return self.client.post(API + path, json=body, **more) if body is not None else self.client.post(API + path, **more)
+        return (
+            self.client.post(API + path, json=body, **more)
+            if body is not None
+            else self.client.post(API + path, **more)
+        )
 
 
 @cache
@@ -68,7 +74,9 @@ def _new_ledger() -> bytes:
 
 
 def _prepare(url: str) -> None:
-    """Make the tables of a new ledger by copying them: a server as a process of its own makes them itself."""
+    """Make the tables of a new ledger by copying them: a server as a process of its own makes them
+    itself.
+    """
     name = url.removeprefix("sqlite:///")
     path = Path(name)
     if "://" not in name and path.parent.is_dir() and not path.exists():
@@ -80,13 +88,19 @@ def serving(url: str, **changes: Any) -> Iterator[Api]:
     """A server in this process, to which this machine may speak without a token."""
     _prepare(url)
     log = io.BytesIO()
-    settings = Settings(**{"db": url, "allow_anonymous": True, "rate_per_s": 0.0, "token_cache_s": 0.0, **changes})
+    settings = Settings(
+        **{"db": url, "allow_anonymous": True, "rate_per_s": 0.0, "token_cache_s": 0.0, **changes}
+    )
     app = create_app(settings, log=Log(log))
-    with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50000), raise_server_exceptions=False) as client:
+    with TestClient(
+        app, base_url="http://127.0.0.1", client=("127.0.0.1", 50000), raise_server_exceptions=False
+    ) as client:
         yield Api(client, log)
 
 
-def runs(n: int, *, family: str = "code-repair", start: int = 0, **changes: Any) -> list[dict[str, Any]]:
+def runs(
+    n: int, *, family: str = "code-repair", start: int = 0, **changes: Any
+) -> list[dict[str, Any]]:
     """Runs that differ in their id and sample."""
     made = []
     for index in range(start, start + n):
@@ -125,7 +139,9 @@ def _die_with_parent() -> None:
 
 
 class Started:
-    """A command that goes on, in a session of its own: forked from a parent, or in a Python of its own."""
+    """A command that goes on, in a session of its own: forked from a parent, or in a Python of its
+    own.
+    """
 
     def __init__(self, arguments: list[str], parent: Parent | None) -> None:
         self._read, theirs = os.pipe()
@@ -134,7 +150,13 @@ class Started:
         with open(theirs, "wb") as err:
             if parent is None:
                 command = [sys.executable, "-m", "assay", *arguments]
-                own = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=err, start_new_session=True, preexec_fn=_die_with_parent)
+                own = subprocess.Popen(
+                    command,
+                    stdout=subprocess.DEVNULL,
+                    stderr=err,
+                    start_new_session=True,
+                    preexec_fn=_die_with_parent,
+                )
                 self.pid, self._poll = own.pid, own.poll
             else:
                 pid = parent.start(arguments, err=err)
@@ -182,13 +204,27 @@ _known: set[frozenset[str]] = set()
 
 
 class Process:
-    """`assay serve` as a process. The first one with its options is started anew, the others are forked: see forking.py."""
+    """`assay serve` as a process. The first one with its options is started anew, the others are
+    forked: see forking.py.
+    """
 
     def __init__(self, url: str, *more: str, port: int | None = None) -> None:
         self.port = port or free_port()
-        arguments = ["serve", "--db", url, "--port", str(self.port), "--allow-anonymous", "--rate", "0", *more]
+        arguments = [
+            "serve",
+            "--db",
+            url,
+            "--port",
+            str(self.port),
+            "--allow-anonymous",
+            "--rate",
+            "0",
+            *more,
+        ]
         kind = frozenset(word for word in arguments if word.startswith("--"))
-        self.started = Started(arguments, _parent() if kind in _known and can_be_forked(os.environ) else None)
+        self.started = Started(
+            arguments, _parent() if kind in _known and can_be_forked(os.environ) else None
+        )
         self.pid = self.started.pid
         _known.add(kind)
         try:
@@ -213,15 +249,34 @@ class Process:
 
     def fault(self) -> str | None:
         """What it said, where it has ended."""
-        return None if (code := self.started.poll()) is None else f"it ended with {code} and said {self.started.said()}"
+        return (
+            None
+            if (code := self.started.poll()) is None
+            else f"it ended with {code} and said {self.started.said()}"
+        )
 
     @property
     def address(self) -> str:
         return f"http://127.0.0.1:{self.port}{API}"
 
-    def call(self, method: str, path: str, body: Any = None, *, timeout: float = 30, headers: dict[str, str] | None = None) -> tuple[int, Any]:
-        data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-        asked = urllib.request.Request(self.address + path, data=data, method=method, headers={"Content-Type": "application/json", **(headers or {})})
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        timeout: float = 30,
+        headers: dict[str, str] | None = None,
+    ) -> tuple[int, Any]:
+        data = (
+            None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        )
+        asked = urllib.request.Request(
+            self.address + path,
+            data=data,
+            method=method,
+            headers={"Content-Type": "application/json", **(headers or {})},
+        )
         try:
             with urllib.request.urlopen(asked, timeout=timeout) as answer:
                 text = answer.read()
@@ -289,13 +344,20 @@ for pid in born:
 
 
 class Nursery:
-    """Bears servers as processes of their own without starting Python anew for each: a kill must cost less than what it proves.
+    """Bears servers as processes of their own without starting Python anew for each: a kill must
+    cost less than what it proves.
 
     It ends, and with it every server, when the process that made it ends, however that ends.
     """
 
     def __init__(self) -> None:
-        self.started = subprocess.Popen([sys.executable, "-c", NURSERY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        self.started = subprocess.Popen(
+            [sys.executable, "-c", NURSERY],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
 
     def bear(self, url: str, *, folder: Path, port: int | None = None, **changes: Any) -> Born:
         """A server, ready to take work."""
@@ -316,13 +378,23 @@ class Nursery:
 class Born(Process):
     """A server that a nursery bore."""
 
-    def __init__(self, nursery: Nursery, url: str, folder: Path, port: int, changes: dict[str, Any]) -> None:
+    def __init__(
+        self, nursery: Nursery, url: str, folder: Path, port: int, changes: dict[str, Any]
+    ) -> None:
         self.port = port
         self.log = folder / f"server-{port}-{time.monotonic_ns()}.log"
-        settings = {"db": url, "allow_anonymous": True, "rate_per_s": 0.0, "log_requests": False, **changes}
+        settings = {
+            "db": url,
+            "allow_anonymous": True,
+            "rate_per_s": 0.0,
+            "log_requests": False,
+            **changes,
+        }
         assert nursery.started.stdin is not None
         assert nursery.started.stdout is not None
-        nursery.started.stdin.write(json.dumps({"settings": settings, "port": port, "log": str(self.log)}) + "\n")
+        nursery.started.stdin.write(
+            json.dumps({"settings": settings, "port": port, "log": str(self.log)}) + "\n"
+        )
         nursery.started.stdin.flush()
         self.pid = int(nursery.started.stdout.readline())
 
@@ -358,7 +430,11 @@ def frames(text: str) -> list[tuple[int, str, dict[str, Any]]]:
     """The events in a stream: id, kind and data."""
     found = []
     for block in text.split("\n\n"):
-        fields = dict(line.split(": ", 1) for line in block.split("\n") if ": " in line and not line.startswith(":"))
+        fields = dict(
+            line.split(": ", 1)
+            for line in block.split("\n")
+            if ": " in line and not line.startswith(":")
+        )
         if "data" in fields:
             found.append((int(fields["id"]), fields["event"], json.loads(fields["data"])))
     return found

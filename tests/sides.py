@@ -1,4 +1,6 @@
-"""Two sides of a decision for tests: scorecards or runs, and the whole way from them to a promotion without a command line."""
+"""Two sides of a decision for tests: scorecards or runs, and the whole way from them to a promotion
+without a command line.
+"""
 
 from __future__ import annotations
 
@@ -31,15 +33,29 @@ def drawn(n: int, *, seed: int = 1, low: float = 70, high: float = 95) -> list[f
 
 
 def card(sample: object, score: float | str, **changes: Any) -> dict[str, Any]:
-    """A scorecard of one sample with this score on 0..100. `floor` gives its criterion a critical floor, `role` a role."""
-    floor, role, other = changes.pop("floor", None), changes.pop("role", None), changes.pop("other", None)
+    """A scorecard of one sample with this score on 0..100. `floor` gives its criterion a critical
+    floor, `role` a role.
+    """
+    floor, role, other = (
+        changes.pop("floor", None),
+        changes.pop("role", None),
+        changes.pop("other", None),
+    )
     criterion: dict[str, Any] = {"norm": Decimal(str(score)) / 100}
     if floor is not None:
         criterion["critical_floor"] = {"norm": Decimal(str(floor))}
     if role is not None:
         criterion["role"] = role
     criteria = [criterion] if other is None else [criterion, other]
-    return scorecard(*criteria, **{"run_id": f"r-{sample}", "sample_id": f"s-{sample}", "hard_gates": dict(GATES), **changes})
+    return scorecard(
+        *criteria,
+        **{
+            "run_id": f"r-{sample}",
+            "sample_id": f"s-{sample}",
+            "hard_gates": dict(GATES),
+            **changes,
+        },
+    )
 
 
 def cards(scores: list[float], **changes: Any) -> list[dict[str, Any]]:
@@ -52,15 +68,30 @@ def side(documents: list[dict[str, Any]], name: str = "side") -> Side:
     builder = SideBuilder(name)
     for index, document in enumerate(documents):
         graded = GRADER.grade(Document(document, name))
-        builder.add(graded.grade, attempt=graded.run.attempt if graded.run is not None else None, digest=f"{index}", content=f"{name} {index}")
+        builder.add(
+            graded.grade,
+            attempt=graded.run.attempt if graded.run is not None else None,
+            digest=f"{index}",
+            content=f"{name} {index}",
+        )
     return builder.side({})
 
 
 def decide(
-    candidate: list[dict[str, Any]], baseline: list[dict[str, Any]], *, rules: ReleaseRules = RULES, planned: list[str] | None = None, **options: Any
+    candidate: list[dict[str, Any]],
+    baseline: list[dict[str, Any]],
+    *,
+    rules: ReleaseRules = RULES,
+    planned: list[str] | None = None,
+    **options: Any,
 ) -> Promotion:
     """Pair and promote."""
-    return promote(pair_up(side(candidate, "candidate"), side(baseline, "baseline"), planned=planned), rules, shrinkage=SHRINKAGE, **options)
+    return promote(
+        pair_up(side(candidate, "candidate"), side(baseline, "baseline"), planned=planned),
+        rules,
+        shrinkage=SHRINKAGE,
+        **options,
+    )
 
 
 def rule(promotion: Promotion, name: str) -> Any:

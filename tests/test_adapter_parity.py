@@ -1,4 +1,6 @@
-"""The same multi-agent workflow in LangGraph and in Microsoft Agent Framework gives the same evidence, scorecard and grade."""
+"""The same multi-agent workflow in LangGraph and in Microsoft Agent Framework gives the same
+evidence, scorecard and grade.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +34,24 @@ MAKERS: dict[str, Any] = {"langgraph": LangGraph, "agent_framework": AgentFramew
 LISTS = ("steps", "tool_calls", "handoffs", "retrieval")
 
 
-def followed(kind: str, *, turns: Any = None, retry: bool = True, clock: Any = None) -> dict[str, Any]:
-    """One run of the fixture in a framework, as `assay.run/1`, with the latency fixed: no two programs take the same time."""
+def followed(
+    kind: str, *, turns: Any = None, retry: bool = True, clock: Any = None
+) -> dict[str, Any]:
+    """One run of the fixture in a framework, as `assay.run/1`, with the latency fixed: no two
+    programs take the same time.
+    """
     build = load(TARGETS[kind], FOLDER, "test")
-    adapter = MAKERS[kind](lambda: build(turns, retry=retry), {"target": TARGETS[kind], "output": "answer", **MORE[kind]}, "test")
+    adapter = MAKERS[kind](
+        lambda: build(turns, retry=retry),
+        {"target": TARGETS[kind], "output": "answer", **MORE[kind]},
+        "test",
+    )
     script = load("script:QUESTION", FOLDER, "test")
     record = Recorder(clock=clock)
     try:
-        outputs: dict[str, Any] | None = dict(asyncio.run(adapter.call(Task("r-1", 1, {"question": script}), record)))
+        outputs: dict[str, Any] | None = dict(
+            asyncio.run(adapter.call(Task("r-1", 1, {"question": script}), record))
+        )
         status = "success"
     except ConnectionError:
         outputs, status = None, "error"
@@ -75,12 +87,21 @@ def run_of(evidence: dict[str, Any], outputs: dict[str, Any] | None, status: str
     return {key: value for key, value in run.items() if value is not None}
 
 
-PASSED = [("planner", "scout"), ("planner", "archivist"), ("scout", "writer"), ("archivist", "writer"), ("writer", "reviewer")]
+PASSED = [
+    ("planner", "scout"),
+    ("planner", "archivist"),
+    ("scout", "writer"),
+    ("archivist", "writer"),
+    ("writer", "reviewer"),
+]
 
 
 def listed(run: dict[str, Any]) -> dict[str, list[str]]:
     """The lists of a run as multisets: two branches at once have no order."""
-    return {name: sorted(json.dumps(one, sort_keys=True, default=str) for one in run[name]) for name in LISTS}
+    return {
+        name: sorted(json.dumps(one, sort_keys=True, default=str) for one in run[name])
+        for name in LISTS
+    }
 
 
 def judged(run: dict[str, Any]) -> tuple[str, str, Any, bool]:
@@ -95,50 +116,77 @@ def both() -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.req("W-083")
-def test_the_same_workflow_in_both_frameworks_gives_the_same_scorecard_and_grade(both: dict[str, dict[str, Any]]) -> None:
+def test_the_same_workflow_in_both_frameworks_gives_the_same_scorecard_and_grade(
+    both: dict[str, dict[str, Any]],
+) -> None:
     verdicts = {kind: judged(run) for kind, run in both.items()}
     assert verdicts["langgraph"] == verdicts["agent_framework"]
     assert verdicts["langgraph"][1:] == ("A", verdicts["langgraph"][2], True)
 
 
 @pytest.mark.req("W-083")
-def test_the_same_workflow_in_both_frameworks_gives_the_same_evidence(both: dict[str, dict[str, Any]]) -> None:
+def test_the_same_workflow_in_both_frameworks_gives_the_same_evidence(
+    both: dict[str, dict[str, Any]],
+) -> None:
     one, other = both["langgraph"], both["agent_framework"]
     assert listed(one) == listed(other)
-    assert {name: value for name, value in one.items() if name not in LISTS} == {name: value for name, value in other.items() if name not in LISTS}
+    assert {name: value for name, value in one.items() if name not in LISTS} == {
+        name: value for name, value in other.items() if name not in LISTS
+    }
 
 
 @pytest.mark.req("W-083")
 @pytest.mark.parametrize("kind", TARGETS)
-def test_the_evidence_holds_the_parallel_branch_the_retry_the_handoffs_and_the_failing_tool(both: dict[str, dict[str, Any]], kind: str) -> None:
+def test_the_evidence_holds_the_parallel_branch_the_retry_the_handoffs_and_the_failing_tool(
+    both: dict[str, dict[str, Any]], kind: str
+) -> None:
     run = both[kind]
     steps = {step["name"]: step for step in run["steps"]}
     assert sorted(steps) == ["archivist", "collect", "planner", "reviewer", "scout", "writer"]
     assert len(run["steps"]) == 6, "a node that was tried again is one step"
     assert steps["archivist"]["retries"] == 1
     assert run["retries"] == 1
-    assert steps["collect"] == {"name": "collect", "status": "success"}, "a step that asks no model is no agent"
+    assert steps["collect"] == {
+        "name": "collect",
+        "status": "success",
+    }, "a step that asks no model is no agent"
     assert {name: step["tokens"] for name, step in steps.items() if "tokens" in step} == {
-        "planner": 42, "scout": 161, "archivist": 128, "writer": 130, "reviewer": 74,
-    }  # fmt: skip
+        "planner": 42,
+        "scout": 161,
+        "archivist": 128,
+        "writer": 130,
+        "reviewer": 74,
+    }
     assert run["tokens"] == 535
     assert {step.get("model") for name, step in steps.items() if name != "collect"} == {"m-1"}
     assert sorted((one["from"], one["to"]) for one in run["handoffs"]) == sorted(PASSED)
     calls = {call["name"]: call for call in run["tool_calls"]}
     assert calls["fetch"] == {
-        "name": "fetch", "step": "scout", "arguments": {"url": "https://news.example/bridge"}, "valid": True,
+        "name": "fetch",
+        "step": "scout",
+        "arguments": {"url": "https://news.example/bridge"},
+        "valid": True,
         "error": "TimeoutError: no answer from https://news.example/bridge",
-    }  # fmt: skip
-    assert calls["search"] == {"name": "search", "step": "scout", "arguments": {"query": "bridge opening", "limit": 3}, "valid": True}
+    }
+    assert calls["search"] == {
+        "name": "search",
+        "step": "scout",
+        "arguments": {"query": "bridge opening", "limit": 3},
+        "valid": True,
+    }
     assert [(one["id"], one["rank"]) for one in run["retrieval"]] == [("doc-1", 1), ("doc-2", 2)]
 
 
 @pytest.mark.req("W-083")
 @pytest.mark.parametrize("kind", TARGETS)
-def test_another_tool_argument_in_one_framework_changes_its_scorecard(both: dict[str, dict[str, Any]], kind: str) -> None:
+def test_another_tool_argument_in_one_framework_changes_its_scorecard(
+    both: dict[str, dict[str, Any]], kind: str
+) -> None:
     turns = load("script:turns", FOLDER, "test")()
     first = turns["scout"][0]
-    turns["scout"][0] = first._replace(calls=(("c1", "search", {"query": "bridge", "limit": 3}), first.calls[1]))
+    turns["scout"][0] = first._replace(
+        calls=(("c1", "search", {"query": "bridge", "limit": 3}), first.calls[1])
+    )
     changed = followed(kind, turns=turns)
     assert listed(changed)["tool_calls"] != listed(both[kind])["tool_calls"]
     assert judged(changed)[0] != judged(both[kind])[0]
@@ -146,11 +194,16 @@ def test_another_tool_argument_in_one_framework_changes_its_scorecard(both: dict
 
 @pytest.mark.req("W-083")
 @pytest.mark.parametrize("kind", TARGETS)
-def test_a_lost_retry_in_one_framework_changes_its_scorecard(both: dict[str, dict[str, Any]], kind: str) -> None:
+def test_a_lost_retry_in_one_framework_changes_its_scorecard(
+    both: dict[str, dict[str, Any]], kind: str
+) -> None:
     lost = followed(kind, retry=False)
     assert lost["status"] == "error"
     failed = next(step for step in lost["steps"] if step["name"] == "archivist")
-    assert (failed["status"], failed["error"]) == ("error", "ConnectionError: the endpoint closed the connection")
+    assert (failed["status"], failed["error"]) == (
+        "error",
+        "ConnectionError: the endpoint closed the connection",
+    )
     assert judged(lost)[0] != judged(both[kind])[0]
     assert judged(lost)[3] is False
 
@@ -158,14 +211,23 @@ def test_a_lost_retry_in_one_framework_changes_its_scorecard(both: dict[str, dic
 @pytest.mark.req("W-083")
 def test_a_run_that_fails_fails_alike_in_both_frameworks() -> None:
     lost = {kind: followed(kind, retry=False) for kind in TARGETS}
-    steps = {kind: {(step["name"], step["status"], step.get("error")) for step in run["steps"] if step["name"] != "scout"} for kind, run in lost.items()}
+    steps = {
+        kind: {
+            (step["name"], step["status"], step.get("error"))
+            for step in run["steps"]
+            if step["name"] != "scout"
+        }
+        for kind, run in lost.items()
+    }
     assert steps["langgraph"] == steps["agent_framework"]
     assert judged(lost["langgraph"])[1:] == judged(lost["agent_framework"])[1:]
 
 
 @pytest.mark.req("W-083")
 @pytest.mark.parametrize("kind", TARGETS)
-def test_a_model_that_does_not_say_what_it_used_makes_the_tokens_unknown_not_fewer(kind: str) -> None:
+def test_a_model_that_does_not_say_what_it_used_makes_the_tokens_unknown_not_fewer(
+    kind: str,
+) -> None:
     turns = load("script:turns", FOLDER, "test")()
     turns["scout"][1] = turns["scout"][1]._replace(used=False)
     run = followed(kind, turns=turns)
@@ -181,25 +243,45 @@ def test_with_a_clock_every_step_has_a_duration(kind: str) -> None:
 
 
 @pytest.mark.req("W-083")
-def test_the_order_in_which_parallel_branches_finish_changes_nothing(both: dict[str, dict[str, Any]]) -> None:
-    turned = {**both["langgraph"], **{name: list(reversed(both["langgraph"][name])) for name in LISTS}}
+def test_the_order_in_which_parallel_branches_finish_changes_nothing(
+    both: dict[str, dict[str, Any]],
+) -> None:
+    turned = {
+        **both["langgraph"],
+        **{name: list(reversed(both["langgraph"][name])) for name in LISTS},
+    }
     assert judged(turned) == judged(both["langgraph"])
 
 
 @pytest.mark.req("W-083")
 def test_assay_run_gives_both_frameworks_the_same_grade(assay: Any, tmp_path: Path) -> None:
-    sample = {"id": "s", "question": load("script:QUESTION", FOLDER, "test"), "expected": run_of({}, None, "success")["expected"]}
-    (tmp_path / "data.jsonl").write_text("".join(json.dumps({**sample, "id": f"s-{number}"}) + "\n" for number in range(12)))
+    sample = {
+        "id": "s",
+        "question": load("script:QUESTION", FOLDER, "test"),
+        "expected": run_of({}, None, "success")["expected"],
+    }
+    (tmp_path / "data.jsonl").write_text(
+        "".join(json.dumps({**sample, "id": f"s-{number}"}) + "\n" for number in range(12))
+    )
     profile = yaml.safe_load(Path(Shelf().find("profiles", "tool-use-measured@1").path).read_text())
-    profile["criteria"][-1]["params"] = {"slo_good": 10**9, "slo_bad": 10**10}  # how long it takes here says nothing of the workflow
+    profile["criteria"][-1]["params"] = {
+        "slo_good": 10**9,
+        "slo_bad": 10**10,
+    }  # how long it takes here says nothing of the workflow
     (tmp_path / "timeless.yaml").write_text(json.dumps({**profile, "profile": "timeless"}))
     shown = {}
     for kind, target in TARGETS.items():
         spec = {
-            "workflow": "bridge", "version": 1, "strategy": "multi_agent", "inputs": ["question"], "outputs": ["answer"],
-            "output_schema": {"type": "object", "required": ["answer"]}, "adapter": {"kind": kind, "target": target, "output": "answer"},
-            "forbidden_tools": ["shell"], "handoff_rules": PASSED,
-        }  # fmt: skip
+            "workflow": "bridge",
+            "version": 1,
+            "strategy": "multi_agent",
+            "inputs": ["question"],
+            "outputs": ["answer"],
+            "output_schema": {"type": "object", "required": ["answer"]},
+            "adapter": {"kind": kind, "target": target, "output": "answer"},
+            "forbidden_tools": ["shell"],
+            "handoff_rules": PASSED,
+        }
         (tmp_path / f"{kind}.yaml").write_text(json.dumps(spec))
         for name in ("script", target.split(":")[0]):
             (tmp_path / f"{name}.py").write_text((FOLDER / f"{name}.py").read_text())
@@ -226,13 +308,26 @@ def test_assay_run_gives_both_frameworks_the_same_grade(assay: Any, tmp_path: Pa
 
 def comparable(result: dict[str, Any]) -> dict[str, Any]:
     """A grade without what the clock measured."""
-    kept = {name: result[name] for name in ("run_id", "grade", "passed", "weighted_score", "hard_gates", "profile", "policy")}
+    kept = {
+        name: result[name]
+        for name in (
+            "run_id",
+            "grade",
+            "passed",
+            "weighted_score",
+            "hard_gates",
+            "profile",
+            "policy",
+        )
+    }
     return {**kept, "criteria": [one for one in result["criteria"] if one["name"] != "efficiency"]}
 
 
 def test_the_adapters_are_made_from_a_workflow_file_by_their_kind() -> None:
     for kind, target in TARGETS.items():
-        adapter = make_adapter({"kind": kind, "target": target, "output": "answer", **MORE[kind]}, FOLDER, where="test")
+        adapter = make_adapter(
+            {"kind": kind, "target": target, "output": "answer", **MORE[kind]}, FOLDER, where="test"
+        )
         record = Recorder(clock=None)
         outputs = asyncio.run(adapter.call(Task("r-1", 1, {"question": "When?"}), record))
         asyncio.run(adapter.close())

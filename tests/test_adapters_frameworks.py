@@ -1,4 +1,6 @@
-"""LangGraph and Agent Framework, each alone: what becomes evidence, and what happens when things go wrong."""
+"""LangGraph and Agent Framework, each alone: what becomes evidence, and what happens when things go
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,14 @@ def agent_graph(name: str, turns: list[Any], tools: tuple[Any, ...]) -> Any:
     from langgraph.graph import END, START, MessagesState, StateGraph
     from langgraph.prebuilt import ToolNode
 
-    made = [StructuredTool.from_function(coroutine=one) if asyncio.iscoroutinefunction(one) else StructuredTool.from_function(one) for one in tools]
+    made = [
+        (
+            StructuredTool.from_function(coroutine=one)
+            if asyncio.iscoroutinefunction(one)
+            else StructuredTool.from_function(one)
+        )
+        for one in tools
+    ]
     model: Any = piece("graph:Scripted")(left=turns)
     model = model.bind_tools(made) if made else model
 
@@ -85,14 +94,24 @@ def agent_graph(name: str, turns: list[Any], tools: tuple[Any, ...]) -> Any:
     graph.add_edge(START, "think")
     if made:
         graph.add_node("tools", ToolNode(made, handle_tool_errors=True))
-        graph.add_conditional_edges("think", lambda state: "tools" if state["messages"][-1].tool_calls else END, ["tools", END])
+        graph.add_conditional_edges(
+            "think",
+            lambda state: "tools" if state["messages"][-1].tool_calls else END,
+            ["tools", END],
+        )
         graph.add_edge("tools", "think")
     return graph.compile(name=name)
 
 
 def adapter(kind: str, target: Any, **spec: Any) -> Any:
-    more = {"input": {"messages": "question"}, "output": {"answer": "messages.-1.content"}} if kind == "langgraph" and not spec else spec
-    allowed = {"content": True} if kind == "agent_framework" else {}  # another test in this process may have set a tracer provider
+    more = (
+        {"input": {"messages": "question"}, "output": {"answer": "messages.-1.content"}}
+        if kind == "langgraph" and not spec
+        else spec
+    )
+    allowed = (
+        {"content": True} if kind == "agent_framework" else {}
+    )  # another test in this process may have set a tracer provider
     return MAKERS[kind](target, {"target": "test:target", **more, **allowed}, "test")
 
 
@@ -101,17 +120,23 @@ def called(made: Any, *, record: Recorder | None = None, **inputs: Any) -> tuple
     return asyncio.run(made.call(Task("r-1", 1, inputs or {"question": "2+3?"}), record)), record
 
 
-# --- one agent ----------------------------------------------------------------------------------------------------------------------------
+# --- one agent
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_single_agent_with_a_tool_is_one_step_with_its_call_and_its_tokens(kind: str) -> None:
-    made = adapter(kind, lambda: lone(kind, [turn("", ("c1", "add", {"a": 2, "b": 3})), turn("5")], add))
+    made = adapter(
+        kind, lambda: lone(kind, [turn("", ("c1", "add", {"a": 2, "b": 3})), turn("5")], add)
+    )
     outputs, record = called(made)
     assert outputs == {"answer": "5"}
     assert record.evidence() == {
-        "steps": [{"name": "calc", "status": "success", "agent": "calc", "model": "m-1", "tokens": 10}],
-        "tool_calls": [{"name": "add", "step": "calc", "arguments": {"a": 2, "b": 3}, "valid": True}],
+        "steps": [
+            {"name": "calc", "status": "success", "agent": "calc", "model": "m-1", "tokens": 10}
+        ],
+        "tool_calls": [
+            {"name": "add", "step": "calc", "arguments": {"a": 2, "b": 3}, "valid": True}
+        ],
         "handoffs": [],
         "retries": 0,
         "tokens": 10,
@@ -120,28 +145,44 @@ def test_a_single_agent_with_a_tool_is_one_step_with_its_call_and_its_tokens(kin
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_arguments_that_break_the_schema_of_the_tool_make_the_call_invalid(kind: str) -> None:
-    made = adapter(kind, lambda: lone(kind, [turn("", ("c1", "add", {"a": "two"})), turn("no")], add))
+    made = adapter(
+        kind, lambda: lone(kind, [turn("", ("c1", "add", {"a": "two"})), turn("no")], add)
+    )
     _, record = called(made)
-    assert record.evidence()["tool_calls"] == [{"name": "add", "step": "calc", "arguments": {"a": "two"}, "valid": False, "error": BROKEN}]
+    assert record.evidence()["tool_calls"] == [
+        {"name": "add", "step": "calc", "arguments": {"a": "two"}, "valid": False, "error": BROKEN}
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_arguments_that_only_the_lax_reading_of_a_framework_accepts_are_invalid(kind: str) -> None:
-    made = adapter(kind, lambda: lone(kind, [turn("", ("c1", "add", {"a": "2", "b": 3})), turn("5")], add))
+    made = adapter(
+        kind, lambda: lone(kind, [turn("", ("c1", "add", {"a": "2", "b": 3})), turn("5")], add)
+    )
     _, record = called(made)
-    assert record.evidence()["tool_calls"] == [{"name": "add", "step": "calc", "arguments": {"a": "2", "b": 3}, "valid": False}]
+    assert record.evidence()["tool_calls"] == [
+        {"name": "add", "step": "calc", "arguments": {"a": "2", "b": 3}, "valid": False}
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_call_of_a_tool_that_does_not_exist_is_a_call_and_invalid(kind: str) -> None:
-    made = adapter(kind, lambda: lone(kind, [turn("", ("c1", "rm", {"path": "/"})), turn("no")], add))
+    made = adapter(
+        kind, lambda: lone(kind, [turn("", ("c1", "rm", {"path": "/"})), turn("no")], add)
+    )
     _, record = called(made)
-    assert record.evidence()["tool_calls"] == [{"name": "rm", "step": "calc", "arguments": {"path": "/"}, "valid": False, "error": UNKNOWN}]
+    assert record.evidence()["tool_calls"] == [
+        {"name": "rm", "step": "calc", "arguments": {"path": "/"}, "valid": False, "error": UNKNOWN}
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_call_that_the_workflow_declares_invalid_stays_so_whatever_the_framework_says(kind: str) -> None:
-    made = adapter(kind, lambda: lone(kind, [turn("", ("c1", "add", {"a": 2, "b": 3})), turn("5")], add))
+def test_a_call_that_the_workflow_declares_invalid_stays_so_whatever_the_framework_says(
+    kind: str,
+) -> None:
+    made = adapter(
+        kind, lambda: lone(kind, [turn("", ("c1", "add", {"a": 2, "b": 3})), turn("5")], add)
+    )
     _, record = called(made, record=Recorder(clock=None, check=lambda name, arguments: False))
     assert record.evidence()["tool_calls"][0]["valid"] is False
 
@@ -156,14 +197,16 @@ def test_steps_are_told_as_they_happen(kind: str) -> None:
         seen.append(len(told))
         return "5"
 
-    made = adapter(kind, lambda: lone(kind, [turn("", ("c1", "look", {"a": 2, "b": 3})), turn("5")], look))
+    made = adapter(
+        kind, lambda: lone(kind, [turn("", ("c1", "look", {"a": 2, "b": 3})), turn("5")], look)
+    )
     called(made, record=Recorder(clock=None, tell=lambda what, fields: told.append((what, fields))))
     assert [what for what, _ in told] == ["step_start", "step_end"]
     assert seen == [1], "the step had begun and not ended when the tool ran"
     assert told[1][1]["tool_calls"][0]["name"] == "look"
 
 
-# --- what goes wrong ----------------------------------------------------------------------------------------------------------------------
+# --- what goes wrong
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -171,14 +214,20 @@ def test_an_agent_that_raises_ends_its_step_with_the_error(kind: str) -> None:
     record = Recorder(clock=None)
     with pytest.raises(ConnectionError, match="gone"):
         called(adapter(kind, lambda: lone(kind, [turn(error="gone")])), record=record)
-    assert record.evidence()["steps"] == [{"name": "calc", "status": "error", "agent": "calc", "error": "ConnectionError: gone"}]
+    assert record.evidence()["steps"] == [
+        {"name": "calc", "status": "error", "agent": "calc", "error": "ConnectionError: gone"}
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_call_that_is_cancelled_leaves_the_steps_begun_so_far_open_for_the_runner(kind: str) -> None:
+def test_a_call_that_is_cancelled_leaves_the_steps_begun_so_far_open_for_the_runner(
+    kind: str,
+) -> None:
     async def cut() -> Recorder:
         record = Recorder(clock=None)
-        made = adapter(kind, lambda: lone(kind, [turn("", ("c1", "slow", {"a": 1})), turn("1")], slow))
+        made = adapter(
+            kind, lambda: lone(kind, [turn("", ("c1", "slow", {"a": 1})), turn("1")], slow)
+        )
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.4):
                 await made.call(Task("r-1", 1, {"question": "?"}), record)
@@ -187,14 +236,33 @@ def test_a_call_that_is_cancelled_leaves_the_steps_begun_so_far_open_for_the_run
         return record
 
     evidence = asyncio.run(cut()).evidence()
-    assert evidence["steps"] == [{"name": "calc", "status": "timeout", "agent": "calc", "model": "m-1", "tokens": 5, "error": "too late"}]
-    assert evidence["tool_calls"] == [{"name": "slow", "step": "calc", "arguments": {"a": 1}, "valid": True, "error": "CancelledError"}]
+    assert evidence["steps"] == [
+        {
+            "name": "calc",
+            "status": "timeout",
+            "agent": "calc",
+            "model": "m-1",
+            "tokens": 5,
+            "error": "too late",
+        }
+    ]
+    assert evidence["tool_calls"] == [
+        {
+            "name": "slow",
+            "step": "calc",
+            "arguments": {"a": 1},
+            "valid": True,
+            "error": "CancelledError",
+        }
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_fifty_calls_at_once_do_not_mix_their_evidence(kind: str) -> None:
     def target(number: int) -> Any:
-        return lambda: lone(kind, [turn("", ("c1", "add", {"a": number, "b": 1})), turn(f"answer {number}")], late)
+        return lambda: lone(
+            kind, [turn("", ("c1", "add", {"a": number, "b": 1})), turn(f"answer {number}")], late
+        )
 
     async def late(a: int, b: int) -> str:
         """Add, later."""
@@ -205,20 +273,35 @@ def test_fifty_calls_at_once_do_not_mix_their_evidence(kind: str) -> None:
 
     async def all_of_them() -> list[tuple[Any, Recorder]]:
         records = [Recorder(clock=None) for _ in range(50)]
-        calls = [adapter(kind, target(number)).call(Task(f"r-{number}", 1, {"question": "?"}), records[number]) for number in range(50)]
+        calls = [
+            adapter(kind, target(number)).call(
+                Task(f"r-{number}", 1, {"question": "?"}), records[number]
+            )
+            for number in range(50)
+        ]
         return list(zip(await asyncio.gather(*calls), records, strict=True))
 
     for number, (outputs, record) in enumerate(asyncio.run(all_of_them())):
         assert outputs == {"answer": f"answer {number}"}
         evidence = record.evidence()
-        assert evidence["tool_calls"] == [{"name": "add", "step": "calc", "arguments": {"a": number, "b": 1}, "valid": True}]
-        assert evidence["steps"] == [{"name": "calc", "status": "success", "agent": "calc", "model": "m-1", "tokens": 10}]
+        assert evidence["tool_calls"] == [
+            {"name": "add", "step": "calc", "arguments": {"a": number, "b": 1}, "valid": True}
+        ]
+        assert evidence["steps"] == [
+            {"name": "calc", "status": "success", "agent": "calc", "model": "m-1", "tokens": 10}
+        ]
 
 
 @pytest.mark.parametrize(
-    ("kind", "module", "extra"), [("langgraph", "langgraph.graph", "langgraph"), ("agent_framework", "agent_framework", "agent-framework")]
+    ("kind", "module", "extra"),
+    [
+        ("langgraph", "langgraph.graph", "langgraph"),
+        ("agent_framework", "agent_framework", "agent-framework"),
+    ],
 )
-def test_a_framework_that_is_not_installed_is_named_with_its_install_line(kind: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_framework_that_is_not_installed_is_named_with_its_install_line(
+    kind: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(InputError) as caught:
         make_adapter({"kind": kind, "target": "script:turns"}, FOLDER, where="w.yaml")
@@ -226,7 +309,9 @@ def test_a_framework_that_is_not_installed_is_named_with_its_install_line(kind: 
     assert f"pip install 'assay[{extra}]'" in str(caught.value)
 
 
-def test_without_the_opentelemetry_sdk_the_install_line_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_opentelemetry_sdk_the_install_line_is_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(InputError, match="agent-framework"):
         framework("opentelemetry.sdk.trace", "agent-framework", "w.yaml")
@@ -235,13 +320,20 @@ def test_without_the_opentelemetry_sdk_the_install_line_is_the_same(monkeypatch:
 @pytest.mark.parametrize("kind", KINDS)
 def test_naming_an_adapter_does_not_import_its_framework(kind: str) -> None:
     heavy = ("langgraph", "langchain_core", "agent_framework", "opentelemetry")
-    program = f"import sys, assay.running.adapters.{kind}; print([name for name in {heavy!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    program = (
+        f"import sys, assay.running.adapters.{kind}; print([name for name in {heavy!r} if name in"
+        " sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_of_a_framework_reaches_stdout(kind: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_nothing_of_a_framework_reaches_stdout(
+    kind: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     called(adapter(kind, lambda: lone(kind, [turn("", ("c1", "add", {"a": "x"})), turn("5")], add)))
     assert capfd.readouterr().out == ""
 
@@ -256,7 +348,9 @@ def test_nothing_of_a_framework_reaches_stdout(kind: str, capfd: pytest.CaptureF
         ({"input": 3}, "adapter.input"),
     ],
 )
-def test_a_key_or_a_shape_that_the_adapter_does_not_know_is_refused(kind: str, spec: dict[str, Any], words: str) -> None:
+def test_a_key_or_a_shape_that_the_adapter_does_not_know_is_refused(
+    kind: str, spec: dict[str, Any], words: str
+) -> None:
     with pytest.raises(InputError) as caught:
         make_adapter({"kind": kind, "target": "script:turns", **spec}, FOLDER, where="w.yaml")
     assert caught.value.code == "RUN-001"
@@ -281,7 +375,11 @@ def test_a_coroutine_function_may_build_the_target(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_workflow_file_may_say_which_steps_are_agents(kind: str) -> None:
-    more = {"input": {"messages": "question"}, "output": {"answer": "messages.-1.content"}} if kind == "langgraph" else {}
+    more = (
+        {"input": {"messages": "question"}, "output": {"answer": "messages.-1.content"}}
+        if kind == "langgraph"
+        else {}
+    )
     _, record = called(adapter(kind, lambda: lone(kind, [turn("5")]), agents=["nobody"], **more))
     assert "agent" not in record.evidence()["steps"][0]
 
@@ -289,10 +387,15 @@ def test_the_workflow_file_may_say_which_steps_are_agents(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_output_that_cannot_be_found_is_absent_not_empty(kind: str) -> None:
     more = {"input": {"messages": "question"}} if kind == "langgraph" else {}
-    assert called(adapter(kind, lambda: lone(kind, [turn("5")]), output={"lost": "nowhere.7"}, **more))[0] == {}
+    assert (
+        called(
+            adapter(kind, lambda: lone(kind, [turn("5")]), output={"lost": "nowhere.7"}, **more)
+        )[0]
+        == {}
+    )
 
 
-# --- LangGraph ----------------------------------------------------------------------------------------------------------------------------
+# --- LangGraph
 
 
 def state_graph() -> Any:
@@ -325,13 +428,22 @@ def test_a_state_graph_need_not_be_compiled_and_blocking_nodes_are_followed() ->
     graph.add_edge("one", END)
     outputs, record = called(adapter("langgraph", graph))
     assert outputs == {"answer": "hi"}
-    assert record.evidence()["steps"] == [{"name": "one", "status": "success", "agent": "one", "model": "m-1", "tokens": 5}]
+    assert record.evidence()["steps"] == [
+        {"name": "one", "status": "success", "agent": "one", "model": "m-1", "tokens": 5}
+    ]
 
 
 def test_the_tools_of_a_loop_are_no_agent_and_going_to_them_is_no_handoff() -> None:
-    made = adapter("langgraph", lambda: agent_graph("calc", [turn("", ("c1", "add", {"a": 2, "b": 3})), turn("5")], (add,)))
+    made = adapter(
+        "langgraph",
+        lambda: agent_graph("calc", [turn("", ("c1", "add", {"a": 2, "b": 3})), turn("5")], (add,)),
+    )
     _, record = called(made)
-    assert [(step.name, step.agent) for step in record.steps] == [("think", "think"), ("tools", None), ("think", "think")]
+    assert [(step.name, step.agent) for step in record.steps] == [
+        ("think", "think"),
+        ("tools", None),
+        ("think", "think"),
+    ]
     assert handoffs(record) == []
     assert record.evidence()["tool_calls"][0]["step"] == "tools"
 
@@ -364,7 +476,10 @@ def test_a_command_of_an_inner_graph_to_its_parent_is_a_handoff_and_no_error() -
     graph.add_edge(START, "planner")
     outputs, record = called(adapter("langgraph", graph.compile()))
     assert outputs == {"answer": "done"}
-    assert [(step.name, step.status) for step in record.steps] == [("planner", "success"), ("writer", "success")]
+    assert [(step.name, step.status) for step in record.steps] == [
+        ("planner", "success"),
+        ("writer", "success"),
+    ]
     assert handoffs(record) == [("planner", "writer")]
 
 
@@ -376,7 +491,9 @@ def test_work_sent_to_many_copies_of_a_node_is_a_step_and_a_handoff_each() -> No
     graph.add_node("planner", speaker())
     graph.add_node("worker", speaker())
     graph.add_edge(START, "planner")
-    graph.add_conditional_edges("planner", lambda state: [Send("worker", state) for _ in range(3)], ["worker"])
+    graph.add_conditional_edges(
+        "planner", lambda state: [Send("worker", state) for _ in range(3)], ["worker"]
+    )
     graph.add_edge("worker", END)
     _, record = called(adapter("langgraph", graph.compile()))
     assert sorted(step.name for step in record.steps) == ["planner", "worker", "worker", "worker"]
@@ -406,7 +523,9 @@ def test_a_circle_hands_on_once_for_each_turn() -> None:
 def test_a_model_that_is_asked_again_inside_a_node_is_a_retry_of_its_step() -> None:
     from langgraph.graph import END, START
 
-    model = piece("graph:Scripted")(left=[turn(error="gone"), turn("hi")]).with_retry(stop_after_attempt=2, wait_exponential_jitter=False)
+    model = piece("graph:Scripted")(left=[turn(error="gone"), turn("hi")]).with_retry(
+        stop_after_attempt=2, wait_exponential_jitter=False
+    )
 
     async def node(state: Any) -> Any:
         return {"messages": [await model.ainvoke(state["messages"])]}
@@ -416,7 +535,9 @@ def test_a_model_that_is_asked_again_inside_a_node_is_a_retry_of_its_step() -> N
     graph.add_edge(START, "one")
     graph.add_edge("one", END)
     _, record = called(adapter("langgraph", graph.compile()))
-    assert [(step.name, step.status, step.retries) for step in record.steps] == [("one", "success", 1)]
+    assert [(step.name, step.status, step.retries) for step in record.steps] == [
+        ("one", "success", 1)
+    ]
 
 
 def test_a_node_beside_one_that_failed_is_cancelled_not_a_success() -> None:
@@ -437,7 +558,10 @@ def test_a_node_beside_one_that_failed_is_cancelled_not_a_success() -> None:
     record = Recorder(clock=None)
     with pytest.raises(RuntimeError, match="broken"):
         called(adapter("langgraph", graph.compile()), record=record)
-    assert {step.name: step.status for step in record.steps} == {"waits": "cancelled", "breaks": "error"}
+    assert {step.name: step.status for step in record.steps} == {
+        "waits": "cancelled",
+        "breaks": "error",
+    }
 
 
 def test_a_graph_that_waits_for_a_person_fails_and_is_not_tried_again() -> None:
@@ -461,7 +585,9 @@ def test_a_graph_with_a_memory_does_not_remember_the_sample_before() -> None:
     graph.add_node("one", speaker())
     graph.add_edge(START, "one")
     graph.add_edge("one", END)
-    made = adapter("langgraph", graph.compile(checkpointer=InMemorySaver()), input={"messages": "question"})
+    made = adapter(
+        "langgraph", graph.compile(checkpointer=InMemorySaver()), input={"messages": "question"}
+    )
     assert len(called(made)[0]["messages"]) == len(called(made)[0]["messages"]) == 2
 
 
@@ -484,7 +610,9 @@ def test_langsmith_is_off_whatever_the_environment_says(monkeypatch: pytest.Monk
     assert seen == [False]
 
 
-def test_where_no_edge_is_known_to_lead_to_a_node_the_work_came_from_those_that_ended_last(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_no_edge_is_known_to_lead_to_a_node_the_work_came_from_those_that_ended_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     import assay.running.adapters.langgraph as module
     from assay.running.adapters.langgraph_story import Routes
 
@@ -493,7 +621,12 @@ def test_where_no_edge_is_known_to_lead_to_a_node_the_work_came_from_those_that_
     _, record = called(adapter("langgraph", build, output="answer"))
     found = handoffs(record)
     assert ("writer", "reviewer") in found
-    assert {("planner", "scout"), ("planner", "archivist"), ("scout", "writer"), ("archivist", "writer")} <= set(found)
+    assert {
+        ("planner", "scout"),
+        ("planner", "archivist"),
+        ("scout", "writer"),
+        ("archivist", "writer"),
+    } <= set(found)
 
 
 def test_a_graph_inside_a_node_gives_the_agent_its_name() -> None:
@@ -506,7 +639,10 @@ def test_a_graph_inside_a_node_gives_the_agent_its_name() -> None:
     graph.add_edge("first", "second")
     graph.add_edge("second", END)
     _, record = called(adapter("langgraph", graph.compile()))
-    assert [(step.name, step.agent) for step in record.steps] == [("first", "planner"), ("second", "second")]
+    assert [(step.name, step.agent) for step in record.steps] == [
+        ("first", "planner"),
+        ("second", "second"),
+    ]
     assert handoffs(record) == [("planner", "second")]
 
 
@@ -536,14 +672,29 @@ def test_cost_is_taken_where_the_provider_says_it() -> None:
     from langgraph.graph import END, START
 
     class Priced(piece("graph:Scripted")):  # type: ignore[misc]
-        def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **more: Any) -> Any:
+        def _generate(
+            self, messages: Any, stop: Any = None, run_manager: Any = None, **more: Any
+        ) -> Any:
             usage: Any = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
             told = {"model_name": "m-2", "token_usage": {"cost": 0.25}}
-            return ChatResult(generations=[ChatGeneration(message=AIMessage(content="hi", usage_metadata=usage, response_metadata=told))])
+            return ChatResult(
+                generations=[
+                    ChatGeneration(
+                        message=AIMessage(
+                            content="hi", usage_metadata=usage, response_metadata=told
+                        )
+                    )
+                ]
+            )
 
     model = Priced(left=[])
     graph = state_graph()
-    graph.add_node("one", lambda state: {"messages": [model.invoke(state["messages"]), model.invoke(state["messages"])]})
+    graph.add_node(
+        "one",
+        lambda state: {
+            "messages": [model.invoke(state["messages"]), model.invoke(state["messages"])]
+        },
+    )
     graph.add_edge(START, "one")
     graph.add_edge("one", END)
     _, record = called(adapter("langgraph", graph.compile()))
@@ -551,7 +702,7 @@ def test_cost_is_taken_where_the_provider_says_it() -> None:
     assert record.evidence()["steps"][0]["model"] == "m-2"
 
 
-# --- Agent Framework ----------------------------------------------------------------------------------------------------------------------
+# --- Agent Framework
 
 
 def chain(*names: str) -> Any:
@@ -563,17 +714,35 @@ def chain(*names: str) -> Any:
 
 
 def test_agents_in_the_frameworks_own_executors_are_steps_that_hand_on() -> None:
-    outputs, record = called(adapter("agent_framework", lambda: chain("planner", "writer", "critic")))
+    outputs, record = called(
+        adapter("agent_framework", lambda: chain("planner", "writer", "critic"))
+    )
     assert outputs == {"answer": "critic says"}
-    assert [(step.name, step.agent, step.tokens) for step in record.steps] == [("planner", "planner", 5), ("writer", "writer", 5), ("critic", "critic", 5)]
+    assert [(step.name, step.agent, step.tokens) for step in record.steps] == [
+        ("planner", "planner", 5),
+        ("writer", "writer", 5),
+        ("critic", "critic", 5),
+    ]
     assert handoffs(record) == [("planner", "writer"), ("writer", "critic")]
 
 
 def test_an_agent_that_is_run_again_after_a_failure_is_one_step_with_a_retry() -> None:
-    made = adapter("agent_framework", lambda: piece("flow:agent")("calc", [turn(error="gone"), turn("5")], (), retry=True))
+    made = adapter(
+        "agent_framework",
+        lambda: piece("flow:agent")("calc", [turn(error="gone"), turn("5")], (), retry=True),
+    )
     outputs, record = called(made)
     assert outputs == {"answer": "5"}
-    assert record.evidence()["steps"] == [{"name": "calc", "status": "success", "agent": "calc", "retries": 1, "model": "m-1", "tokens": 5}]
+    assert record.evidence()["steps"] == [
+        {
+            "name": "calc",
+            "status": "success",
+            "agent": "calc",
+            "retries": 1,
+            "model": "m-1",
+            "tokens": 5,
+        }
+    ]
 
 
 def test_a_workflow_that_is_no_function_is_copied_for_each_call() -> None:
@@ -623,12 +792,18 @@ def test_an_executor_that_raises_ends_as_an_error_and_its_neighbour_as_cancelled
 
     def build() -> Any:
         start, waits, breaks = Start(id="start"), Waits(id="waits"), Breaks(id="breaks")
-        return WorkflowBuilder(start_executor=start).add_fan_out_edges(start, [waits, breaks]).build()
+        return (
+            WorkflowBuilder(start_executor=start).add_fan_out_edges(start, [waits, breaks]).build()
+        )
 
     record = Recorder(clock=None)
     with pytest.raises(RuntimeError, match="broken"):
         called(adapter("agent_framework", build), record=record)
-    assert {step.name: step.status for step in record.steps} == {"start": "success", "waits": "cancelled", "breaks": "error"}
+    assert {step.name: step.status for step in record.steps} == {
+        "start": "success",
+        "waits": "cancelled",
+        "breaks": "error",
+    }
 
 
 def test_several_inputs_are_given_to_an_agent_as_one_text_and_one_may_be_named() -> None:
@@ -642,7 +817,11 @@ def test_several_inputs_are_given_to_an_agent_as_one_text_and_one_may_be_named()
     from agent_framework import Agent
 
     for spec in ({}, {"input": "b"}):
-        called(adapter("agent_framework", lambda: Agent(Heard([turn("hi")]), name="calc"), **spec), b="two", a=1)
+        called(
+            adapter("agent_framework", lambda: Agent(Heard([turn("hi")]), name="calc"), **spec),
+            b="two",
+            a=1,
+        )
     assert heard == ['{"a":1,"b":"two"}', "two"]
     with pytest.raises(CallFailed, match="no input 'c'"):
         called(adapter("agent_framework", lambda: lone("agent_framework", [turn("hi")]), input="c"))
@@ -670,10 +849,18 @@ def program(folder: Path, body: str, **environment: str) -> subprocess.Completed
             return outputs, [step.name for step in record.steps]
     """
     (folder / "program.py").write_text(textwrap.dedent(start) + textwrap.dedent(body))
-    return subprocess.run([sys.executable, str(folder / "program.py")], capture_output=True, text=True, check=False, env={**os.environ, **environment})
+    return subprocess.run(
+        [sys.executable, str(folder / "program.py")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
 
 
-def test_a_tracer_provider_of_the_program_keeps_its_exporters_and_must_allow_content(tmp_path: Path) -> None:
+def test_a_tracer_provider_of_the_program_keeps_its_exporters_and_must_allow_content(
+    tmp_path: Path,
+) -> None:
     done = program(
         tmp_path,
         """
@@ -709,7 +896,9 @@ def test_where_no_span_is_recorded_the_call_fails_instead_of_looking_empty(tmp_p
 
 
 def test_instrumentation_that_is_switched_off_is_said_before_anything_runs(tmp_path: Path) -> None:
-    done = program(tmp_path, "assert 'switched off' in call(), call()", ENABLE_INSTRUMENTATION="false")
+    done = program(
+        tmp_path, "assert 'switched off' in call(), call()", ENABLE_INSTRUMENTATION="false"
+    )
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
@@ -724,7 +913,9 @@ def test_a_fault_in_reading_a_span_is_raised_not_swallowed(monkeypatch: pytest.M
         called(adapter("agent_framework", lambda: lone("agent_framework", [turn("hi")])))
 
 
-def test_a_fault_in_hearing_a_callback_is_raised_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_in_hearing_a_callback_is_raised_not_swallowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     import assay.running.adapters.langgraph_story as module
 
     def broken(*_: Any) -> Any:

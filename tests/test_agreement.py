@@ -33,7 +33,9 @@ def _ours(pairs: list[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
 
 
 def _whole(found: Interval) -> None:
-    """An interval says what it knows: numbers that are numbers, ends around the value, and a reason wherever something is missing."""
+    """An interval says what it knows: numbers that are numbers, ends around the value, and a reason
+    wherever something is missing.
+    """
     for number in found[:3]:
         assert number is None or isfinite(number)
     if found.value is None or found.low is None or found.high is None:
@@ -51,7 +53,11 @@ def test_the_kappas_are_those_of_scikit_learn(pairs: list[tuple[int, int]]) -> N
 
     first, second = _ours(pairs)
     counted = count_pairs(first, second)
-    for found, weights in ((cohen_kappa(counted), None), (weighted_kappa(counted, "linear"), "linear"), (weighted_kappa(counted, "quadratic"), "quadratic")):
+    for found, weights in (
+        (cohen_kappa(counted), None),
+        (weighted_kappa(counted, "linear"), "linear"),
+        (weighted_kappa(counted, "quadratic"), "quadratic"),
+    ):
         _whole(found)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -64,7 +70,9 @@ def test_the_kappas_are_those_of_scikit_learn(pairs: list[tuple[int, int]]) -> N
 
 
 @given(TWO)
-def test_macro_precision_recall_and_f1_are_those_of_scikit_learn(pairs: list[tuple[int, int]]) -> None:
+def test_macro_precision_recall_and_f1_are_those_of_scikit_learn(
+    pairs: list[tuple[int, int]],
+) -> None:
     from sklearn.metrics import precision_recall_fscore_support
 
     first, second = _ours(pairs)
@@ -76,7 +84,9 @@ def test_macro_precision_recall_and_f1_are_those_of_scikit_learn(pairs: list[tup
 
 @pytest.mark.parametrize("level", many.LEVELS)
 @given(items=SEVERAL)
-def test_alpha_is_that_of_the_krippendorff_package(level: many.Level, items: list[tuple[int | None, ...]]) -> None:
+def test_alpha_is_that_of_the_krippendorff_package(
+    level: many.Level, items: list[tuple[int | None, ...]]
+) -> None:
     import krippendorff
     import numpy as np
 
@@ -87,8 +97,12 @@ def test_alpha_is_that_of_the_krippendorff_package(level: many.Level, items: lis
     if len(values) < 2:
         assert found.value is None
         return
-    table = np.array([[float("nan") if rating is None else rating for rating in item] for item in items], float).T
-    assert found.value == pytest.approx(krippendorff.alpha(reliability_data=table, level_of_measurement=level), abs=1e-9)
+    table = np.array(
+        [[float("nan") if rating is None else rating for rating in item] for item in items], float
+    ).T
+    assert found.value == pytest.approx(
+        krippendorff.alpha(reliability_data=table, level_of_measurement=level), abs=1e-9
+    )
 
 
 @given(st.lists(st.tuples(GRADES, GRADES, GRADES), min_size=2, max_size=40))
@@ -101,7 +115,9 @@ def test_the_kappa_of_fleiss_is_that_of_statsmodels(items: list[tuple[int, ...]]
     if len({rating for item in items for rating in item}) < 2:
         assert found.value is None
     else:
-        assert found.value == pytest.approx(fleiss_kappa(aggregate_raters(np.array(items))[0]), abs=1e-9)
+        assert found.value == pytest.approx(
+            fleiss_kappa(aggregate_raters(np.array(items))[0]), abs=1e-9
+        )
 
 
 @pytest.mark.parametrize("scale", [GRADES, st.floats(-1e6, 1e6)])
@@ -110,7 +126,11 @@ def test_the_correlations_are_those_of_scipy(scale: Any, data: st.DataObject) ->
     from scipy import stats
 
     first, second = _ours(data.draw(st.lists(st.tuples(scale, scale), min_size=3, max_size=50)))
-    for ours, theirs in ((spearman, stats.spearmanr), (kendall_tau_b, stats.kendalltau), (pearson, stats.pearsonr)):
+    for ours, theirs in (
+        (spearman, stats.spearmanr),
+        (kendall_tau_b, stats.kendalltau),
+        (pearson, stats.pearsonr),
+    ):
         found = ours(first, second)
         _whole(found)
         if len(set(first)) < 2 or len(set(second)) < 2:
@@ -126,7 +146,9 @@ def test_the_correlations_are_those_of_scipy(scale: Any, data: st.DataObject) ->
         assert found.value == pytest.approx(wanted, abs=1e-6)
 
 
-def test_an_interval_without_its_four_imagined_items_is_that_of_fleiss_cohen_and_everitt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interval_without_its_four_imagined_items_is_that_of_fleiss_cohen_and_everitt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from statsmodels.stats.inter_rater import cohens_kappa
 
     from assay.stats import kappa
@@ -136,7 +158,11 @@ def test_an_interval_without_its_four_imagined_items_is_that_of_fleiss_cohen_and
     second = [j for row in table for j, count in enumerate(row) for _ in range(count)]
     monkeypatch.setattr(kappa, "IMAGINED", 0.0)
     seen: list[float] = []
-    monkeypatch.setattr(kappa, "z_interval", lambda value, centre, error, n, **_: seen.append(error * sqrt((n - 1) / n)))
+    monkeypatch.setattr(
+        kappa,
+        "z_interval",
+        lambda value, centre, error, n, **_: seen.append(error * sqrt((n - 1) / n)),
+    )
     cohen_kappa(count_pairs(first, second))
     assert seen[0] == pytest.approx(cohens_kappa(table).std_kappa, rel=1e-9)
 
@@ -149,7 +175,10 @@ def test_the_spread_of_alpha_is_that_of_leaving_out_each_item_once(level: many.L
         first = chance.choice([1, 2, 2, 3, 5])
         second = first if chance.random() < 0.6 else chance.choice([1, 2, 3, 3, 5])
         items.append((first, second, chance.choice([first, second, 1, None])))
-    values = [many.krippendorff_alpha(items[:at] + items[at + 1 :], level=level).value or 0.0 for at in range(len(items))]
+    values = [
+        many.krippendorff_alpha(items[:at] + items[at + 1 :], level=level).value or 0.0
+        for at in range(len(items))
+    ]
     mean = sum(values) / len(values)
     left_out = sqrt(sum((value - mean) ** 2 for value in values) * (len(values) - 1) / len(values))
     found = many.krippendorff_alpha(items, level=level)
@@ -160,7 +189,11 @@ def test_the_spread_of_alpha_is_that_of_leaving_out_each_item_once(level: many.L
 
 def test_a_kappa_of_two_constant_raters_is_null_and_never_one() -> None:
     same = count_pairs(["yes"] * 50, ["yes"] * 50)
-    for found in (cohen_kappa(same), weighted_kappa(count_pairs([1] * 50, [1] * 50), "quadratic"), many.fleiss_kappa([("yes", "yes")] * 50)):
+    for found in (
+        cohen_kappa(same),
+        weighted_kappa(count_pairs([1] * 50, [1] * 50), "quadratic"),
+        many.fleiss_kappa([("yes", "yes")] * 50),
+    ):
         assert found.value is None
         assert "chance leaves nothing to disagree on" in (found.reason or "")
     assert many.krippendorff_alpha([(3, 3)] * 50, level="ordinal").value is None
@@ -213,13 +246,18 @@ def test_no_number_is_too_large_or_too_small(pairs: list[tuple[Any, Any]]) -> No
 
 
 @given(TWO)
-def test_the_order_of_items_and_the_names_of_categories_change_nothing(pairs: list[tuple[int, int]]) -> None:
+def test_the_order_of_items_and_the_names_of_categories_change_nothing(
+    pairs: list[tuple[int, int]],
+) -> None:
     mixed = list(pairs)
     random.Random(1).shuffle(mixed)
     renamed = [(f"c{one}", f"c{other}") for one, other in mixed]
     one, other = cohen_kappa(count_pairs(*_ours(pairs))), cohen_kappa(count_pairs(*_ours(renamed)))
     assert one[:3] == pytest.approx(other[:3], abs=1e-12)
-    one, other = many.krippendorff_alpha(pairs, level="nominal"), many.krippendorff_alpha([pair[::-1] for pair in renamed], level="nominal")
+    one, other = (
+        many.krippendorff_alpha(pairs, level="nominal"),
+        many.krippendorff_alpha([pair[::-1] for pair in renamed], level="nominal"),
+    )
     assert one[:3] == pytest.approx(other[:3], abs=1e-12)
 
 
@@ -245,7 +283,9 @@ def test_many_categories_are_thinned_to_few_that_keep_the_whole_weight() -> None
 
 
 @pytest.mark.parametrize("distinct", [5, 10_000])
-def test_a_hundred_thousand_items_take_seconds_and_no_table_of_all_categories(distinct: int) -> None:
+def test_a_hundred_thousand_items_take_seconds_and_no_table_of_all_categories(
+    distinct: int,
+) -> None:
     chance = random.Random(1)
     first = [chance.randrange(distinct) for _ in range(100_000)]
     second = [one if chance.random() < 0.5 else chance.randrange(distinct) for one in first]
@@ -257,10 +297,12 @@ def test_a_hundred_thousand_items_take_seconds_and_no_table_of_all_categories(di
     assert weighted_kappa(pairs, "quadratic").value == pytest.approx(0.5, abs=0.01)
     assert many.krippendorff_alpha(items, level="ordinal").value == pytest.approx(0.5, abs=0.01)
     assert kendall_tau_b(first, second).value is not None
-    assert time.process_time() - start < 15  # about half a second for grades and 2.5 for ten thousand categories, on a free core
+    assert (
+        time.process_time() - start < 15
+    )  # about half a second for grades and 2.5 for ten thousand categories, on a free core
 
 
-# --- coverage: how often a 95% interval holds the truth ------------------------------------------------------------------------------------
+# --- coverage: how often a 95% interval holds the truth
 
 CUTS: dict[str, list[float] | None] = {
     "two": [0.0],
@@ -272,16 +314,30 @@ CUTS: dict[str, list[float] | None] = {
 }
 
 
-def _draw(chance: random.Random, cuts: list[float] | None, likeness: float, raters: int) -> tuple[float, ...]:
+def _draw(
+    chance: random.Random, cuts: list[float] | None, likeness: float, raters: int
+) -> tuple[float, ...]:
     common = chance.gauss(0, 1)
-    values = [sqrt(likeness) * common + sqrt(1 - likeness) * chance.gauss(0, 1) for _ in range(raters)]
+    values = [
+        sqrt(likeness) * common + sqrt(1 - likeness) * chance.gauss(0, 1) for _ in range(raters)
+    ]
     return tuple(values if cuts is None else [bisect(cuts, value) for value in values])
 
 
 STATISTICS: dict[str, tuple[int, bool, Callable[[list[tuple[float, ...]]], Interval]]] = {
     "cohen": (2, False, lambda items: cohen_kappa(count_pairs(*zip(*items, strict=True)))),
-    "linear": (2, False, lambda items: weighted_kappa(count_pairs(*zip(*items, strict=True)), "linear")),
-    "quadratic": (2, True, lambda items: weighted_kappa(count_pairs(*zip(*items, strict=True)), "quadratic", by_value=True)),
+    "linear": (
+        2,
+        False,
+        lambda items: weighted_kappa(count_pairs(*zip(*items, strict=True)), "linear"),
+    ),
+    "quadratic": (
+        2,
+        True,
+        lambda items: weighted_kappa(
+            count_pairs(*zip(*items, strict=True)), "quadratic", by_value=True
+        ),
+    ),
     "fleiss": (3, False, many.fleiss_kappa),
     "alpha nominal": (2, False, lambda items: many.krippendorff_alpha(items, level="nominal")),
     "alpha ordinal": (3, True, lambda items: many.krippendorff_alpha(items, level="ordinal")),
@@ -301,7 +357,9 @@ def test_a_95_percent_interval_holds_the_truth_93_times_in_100_on_average(name: 
         if cuts is None and not also_continuous:
             continue
         for likeness in (0.0, 0.5, 0.9):
-            truth = find([_draw(chance, cuts, likeness, raters) for _ in range(20_000 if cuts else 4_000)]).value
+            truth = find(
+                [_draw(chance, cuts, likeness, raters) for _ in range(20_000 if cuts else 4_000)]
+            ).value
             assert truth is not None, kind
             for n, found in held.items():
                 for _ in range(40):
@@ -314,22 +372,45 @@ def test_a_95_percent_interval_holds_the_truth_93_times_in_100_on_average(name: 
         assert sum(found) / len(found) >= 0.93, f"{name}: {sum(found) / len(found):.3f} at n = {n}"
 
 
-CEILINGS = {"60% fives": (0.05, 0.05, 0.1, 0.2, 0.6), "70% fives": (0.1, 0.05, 0.05, 0.1, 0.7), "80% fives": (0.02, 0.03, 0.05, 0.1, 0.8)}
+CEILINGS = {
+    "60% fives": (0.05, 0.05, 0.1, 0.2, 0.6),
+    "70% fives": (0.1, 0.05, 0.05, 0.1, 0.7),
+    "80% fives": (0.02, 0.03, 0.05, 0.1, 0.8),
+}
 
 
 @pytest.mark.parametrize("name", ["pearson", "spearman", "kendall"])
-def test_a_95_percent_interval_of_a_correlation_of_40_skewed_ratings_holds_the_truth_90_times_in_100(name: str) -> None:
+def test_a_95_percent_interval_of_a_correlation_of_40_skewed_ratings_holds_the_truth_90_times_in_100(
+    name: str,
+) -> None:
     find = STATISTICS[name][2]
     for kind, shares in CEILINGS.items():
         chance = random.Random(kind)
         for likeness in (0.3, 0.7):
 
-            def draw(n: int, chance: random.Random = chance, shares: tuple[float, ...] = shares, likeness: float = likeness) -> list[tuple[float, ...]]:
-                people, others = chance.choices(range(1, 6), shares, k=n), chance.choices(range(1, 6), shares, k=n)
-                return [(one, one if chance.random() < likeness else other) for one, other in zip(people, others, strict=True)]
+            def draw(
+                n: int,
+                chance: random.Random = chance,
+                shares: tuple[float, ...] = shares,
+                likeness: float = likeness,
+            ) -> list[tuple[float, ...]]:
+                people, others = (
+                    chance.choices(range(1, 6), shares, k=n),
+                    chance.choices(range(1, 6), shares, k=n),
+                )
+                return [
+                    (one, one if chance.random() < likeness else other)
+                    for one, other in zip(people, others, strict=True)
+                ]
 
             truth = find(draw(40_000)).value
             assert truth is not None
-            found = [interval.low <= truth <= interval.high for interval in (find(draw(40)) for _ in range(200)) if interval.low is not None and interval.high]
+            found = [
+                interval.low <= truth <= interval.high
+                for interval in (find(draw(40)) for _ in range(200))
+                if interval.low is not None and interval.high
+            ]
             assert len(found) > 150
-            assert sum(found) / len(found) >= 0.90, f"{name}, {kind}, {likeness}: {sum(found) / len(found):.3f}"
+            assert sum(found) / len(found) >= 0.90, (
+                f"{name}, {kind}, {likeness}: {sum(found) / len(found):.3f}"
+            )

@@ -1,4 +1,6 @@
-"""What a judge is audited with: balanced, so that no habit of a judge is rewarded by how the items were made."""
+"""What a judge is audited with: balanced, so that no habit of a judge is rewarded by how the items
+were made.
+"""
 
 from __future__ import annotations
 
@@ -56,8 +58,11 @@ def test_the_file_of_pairs_has_just_these_keys_and_anyone_can_read_it_as_pairs()
 
 
 def test_a_judge_that_goes_by_place_or_by_length_is_right_half_of_the_time() -> None:
-    # All four cells are equal: otherwise place and length would be mixed up, and one bias would be measured as the other.
-    assert Counter((pair.label, better_is_shorter(pair)) for pair in LABELLED) == {(label, shorter): 8 for label in "ab" for shorter in (True, False)}
+    # All four cells are equal: otherwise place and length would be mixed up, and one bias would be
+    # measured as the other.
+    assert Counter((pair.label, better_is_shorter(pair)) for pair in LABELLED) == {
+        (label, shorter): 8 for label in "ab" for shorter in (True, False)
+    }
 
 
 @named(LABELLED)
@@ -74,9 +79,13 @@ def test_the_answers_of_a_tie_are_about_as_long_as_each_other(pair: Pair) -> Non
 
 
 def test_better_answers_are_no_longer_than_worse_ones_on_the_whole() -> None:
-    ratios = [math.log(words(better) / words(worse)) for better, worse in map(better_and_worse, LABELLED)]
+    ratios = [
+        math.log(words(better) / words(worse)) for better, worse in map(better_and_worse, LABELLED)
+    ]
     assert abs(sum(ratios) / len(ratios)) < 0.02
-    better, worse = (sum(words(pair[side]) for pair in map(better_and_worse, LABELLED)) for side in (0, 1))
+    better, worse = (
+        sum(words(pair[side]) for pair in map(better_and_worse, LABELLED)) for side in (0, 1)
+    )
     assert 0.95 < better / worse < 1.05
 
 
@@ -99,7 +108,11 @@ def test_the_pairs_come_from_many_domains_and_each_domain_has_labels_on_both_sid
     assert len(groups) >= 8
     assert all(3 <= count <= 4 for count in groups.values())
     assert all(pair.id.startswith(f"{pair.group}-") for pair in audit_pairs())
-    assert {group for group in groups if {pair.label for pair in LABELLED if pair.group == group} == {"a", "b"}} == set(groups)
+    assert {
+        group
+        for group in groups
+        if {pair.label for pair in LABELLED if pair.group == group} == {"a", "b"}
+    } == set(groups)
 
 
 def test_no_text_stands_twice() -> None:
@@ -111,7 +124,11 @@ def test_no_text_stands_twice() -> None:
 
 def test_no_answer_and_no_padding_speaks_to_the_judge() -> None:
     texts = [text for pair in audit_pairs() for text in (pair.a, pair.b)] + list(paddings())
-    told = re.compile(r"\b(?:judge|rubric|verdict|score[sd]?|grade[sd]?|rating|better answer|other answer|answer [ab])\b", re.IGNORECASE)
+    told = re.compile(
+        r"\b(?:judge|rubric|verdict|score[sd]?|grade[sd]?|rating|better answer|other answer|answer"
+        r" [ab])\b",
+        re.IGNORECASE,
+    )
     assert [text for text in texts if told.search(text)] == []
 
 
@@ -124,8 +141,15 @@ def test_a_digest_moves_with_every_field_and_not_with_the_order() -> None:
     first = pairs[0]
     assert digest_of(reversed(pairs)) == DIGEST
     changes: list[dict[str, Any]] = [
-        {"id": "other"}, {"task": "?"}, {"a": "?"}, {"b": "?"}, {"label": None}, {"group": None}, {"reference": "?"}, {"families": ("x", None)},
-    ]  # fmt: skip
+        {"id": "other"},
+        {"task": "?"},
+        {"a": "?"},
+        {"b": "?"},
+        {"label": None},
+        {"group": None},
+        {"reference": "?"},
+        {"families": ("x", None)},
+    ]
     assert {name for change in changes for name in change} == set(Pair._fields)
     digests = [digest_of([first._replace(**change), *pairs[1:]]) for change in changes]
     assert len({DIGEST, *digests}) == 1 + len(changes)
@@ -138,13 +162,21 @@ def test_there_are_twelve_paddings_of_60_to_90_words_in_five_styles() -> None:
     assert len(paddings()) == 12
     assert all(60 <= words(text) <= 90 for text in paddings())
     assert len({tree["id"] for tree in trees}) == len({normal(text) for text in paddings()}) == 12
-    assert {tree["id"].partition("-")[0] for tree in trees} == {"praise", "hedge", "restate", "closing", "filler"}
+    assert {tree["id"].partition("-")[0] for tree in trees} == {
+        "praise",
+        "hedge",
+        "restate",
+        "closing",
+        "filler",
+    }
 
 
 def test_padding_names_nothing_that_could_be_true_or_false() -> None:
     for text in paddings():
         assert not re.search(r"\d|https?:|[`{}\[\]<>|]|\n", text), text
-        assert not re.search(r"(?<![.:?!] )(?<!^)\b(?!I\b)[A-Z]", text), "a name in the middle of a sentence"
+        assert not re.search(r"(?<![.:?!] )(?<!^)\b(?!I\b)[A-Z]", text), (
+            "a name in the middle of a sentence"
+        )
 
 
 def test_the_rubric_of_the_audit_asks_one_question_on_an_anchored_scale() -> None:

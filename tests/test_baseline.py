@@ -1,4 +1,6 @@
-"""Stored baselines: never overwritten, checked by digest, refused when too old, and compared sample by sample."""
+"""Stored baselines: never overwritten, checked by digest, refused when too old, and compared sample
+by sample.
+"""
 
 from __future__ import annotations
 
@@ -21,21 +23,36 @@ BASE = drawn(40, seed=9, low=75)
 def base(assay: Any, tmp_path: Path) -> Path:
     """A folder with a baseline that was stored in it."""
     write(tmp_path / "base.jsonl", cards(BASE))
-    write(tmp_path / "cand.jsonl", cards([round(min(100, score + 1 + index % 2), 2) for index, score in enumerate(BASE)]))
+    write(
+        tmp_path / "cand.jsonl",
+        cards([round(min(100, score + 1 + index % 2), 2) for index, score in enumerate(BASE)]),
+    )
     assert assay("baseline", "set", "prod", "base.jsonl", "--now", "2026-11-01T00:00:00Z").code == 0
     return tmp_path
 
 
 def test_a_stored_baseline_decides_as_its_files_do(assay: Any, base: Path) -> None:
-    by_name = assay("gate", "cand.jsonl", "--baseline", "prod", "--now", "2026-11-15T00:00:00Z", "--json")
+    by_name = assay(
+        "gate", "cand.jsonl", "--baseline", "prod", "--now", "2026-11-15T00:00:00Z", "--json"
+    )
     by_file = assay("gate", "cand.jsonl", "--baseline", "base.jsonl", "--json").json()
-    assert (by_name.code, by_name.json()["comparison"], by_name.json()["digests"]["baseline"]) == (0, by_file["comparison"], by_file["digests"]["baseline"])
+    assert (by_name.code, by_name.json()["comparison"], by_name.json()["digests"]["baseline"]) == (
+        0,
+        by_file["comparison"],
+        by_file["digests"]["baseline"],
+    )
     assert by_name.json()["baseline"]["name"] == "baseline prod@1"
 
 
 def test_a_baseline_says_what_it_is_made_of(assay: Any, base: Path) -> None:
     record = assay("baseline", "show", "prod", "--json").json()
-    assert (record["schema"], record["name"], record["version"], record["kind"], record["made_at"]) == (
+    assert (
+        record["schema"],
+        record["name"],
+        record["version"],
+        record["kind"],
+        record["made_at"],
+    ) == (
         "assay.baseline/1",
         "prod",
         1,
@@ -55,12 +72,22 @@ def test_storing_again_keeps_the_old_one(assay: Any, base: Path) -> None:
     assert assay("baseline", "set", "prod", "cand.jsonl", "--now", "2026-11-10T00:00:00Z").code == 0
     for name, data in before.items():
         assert (folder / name).read_bytes() == data
-    assert [one["name"] for one in assay("baseline", "list", "--json").json()["baselines"]] == ["prod@1", "prod@2"]
+    assert [one["name"] for one in assay("baseline", "list", "--json").json()["baselines"]] == [
+        "prod@1",
+        "prod@2",
+    ]
     assert assay("baseline", "show", "prod", "--json").json()["version"] == 2
     assert assay("baseline", "show", "prod@1", "--json").json()["version"] == 1
-    same = assay("gate", "cand.jsonl", "--baseline", "prod", "--now", "2026-11-15T00:00:00Z", "--json").json()
-    older = assay("gate", "cand.jsonl", "--baseline", "prod@1", "--now", "2026-11-15T00:00:00Z", "--json").json()
-    assert (same["comparison"]["difference"]["estimate"], older["comparison"]["superior"]) == (0, True)
+    same = assay(
+        "gate", "cand.jsonl", "--baseline", "prod", "--now", "2026-11-15T00:00:00Z", "--json"
+    ).json()
+    older = assay(
+        "gate", "cand.jsonl", "--baseline", "prod@1", "--now", "2026-11-15T00:00:00Z", "--json"
+    ).json()
+    assert (same["comparison"]["difference"]["estimate"], older["comparison"]["superior"]) == (
+        0,
+        True,
+    )
 
 
 @pytest.mark.parametrize("how", ["evidence", "line", "record", "digest", "gone", "swapped"])
@@ -81,7 +108,9 @@ def test_a_baseline_that_was_changed_is_refused(assay: Any, base: Path, how: str
     else:
         assay("baseline", "set", "other", "cand.jsonl")
         record.write_bytes((folder / "other.json").read_bytes())
-    done = assay("gate", "cand.jsonl", "--baseline", "prod", "--now", "2026-11-15T00:00:00Z", "--json")
+    done = assay(
+        "gate", "cand.jsonl", "--baseline", "prod", "--now", "2026-11-15T00:00:00Z", "--json"
+    )
     assert (done.code, done.out) == (3, "")
     assert json.loads(done.err)["error"]["code"] == "REL-005"
     listed = assay("baseline", "list", "--json")
@@ -92,9 +121,20 @@ def test_a_baseline_that_was_changed_is_refused(assay: Any, base: Path, how: str
 def test_a_record_that_gives_itself_a_digest_still_names_no_other_evidence(tmp_path: Path) -> None:
     from assay.canon import digest
 
-    store(str(tmp_path), "prod", kind="runs", facts={"runs": 1, "samples": 1}, write=lambda stream: stream.write(b"{}\n"), now=NOW)
+    store(
+        str(tmp_path),
+        "prod",
+        kind="runs",
+        facts={"runs": 1, "samples": 1},
+        write=lambda stream: stream.write(b"{}\n"),
+        now=NOW,
+    )
     (tmp_path.parent / "secret.jsonl").write_text("{}\n")
-    tree = {key: value for key, value in json.loads((tmp_path / "prod.json").read_text()).items() if key != "digest"}
+    tree = {
+        key: value
+        for key, value in json.loads((tmp_path / "prod.json").read_text()).items()
+        if key != "digest"
+    }
     tree["evidence"] = "../secret.jsonl"
     (tmp_path / "prod.json").write_text(json.dumps({**tree, "digest": digest(tree)}))
     with pytest.raises(InputError, match="not its own"):
@@ -102,7 +142,9 @@ def test_a_record_that_gives_itself_a_digest_still_names_no_other_evidence(tmp_p
 
 
 @pytest.mark.parametrize(("days", "code"), [(0, 0), (90, 0), (90.01, 4), (-0.01, 4)])
-def test_a_baseline_is_used_only_as_long_as_the_policy_allows(assay: Any, base: Path, days: float, code: int) -> None:
+def test_a_baseline_is_used_only_as_long_as_the_policy_allows(
+    assay: Any, base: Path, days: float, code: int
+) -> None:
     moment = datetime(2026, 11, 1, tzinfo=UTC) + timedelta(days=days)
     done = assay("gate", "cand.jsonl", "--baseline", "prod", "--now", moment.isoformat())
     assert done.code == code
@@ -118,17 +160,44 @@ def test_a_baseline_is_used_only_as_long_as_the_policy_allows(assay: Any, base: 
             check_age(stored, RULES, now=moment)
 
 
-def test_a_missing_baseline_is_not_enough_evidence_and_names_the_near_miss(assay: Any, base: Path) -> None:
-    for arguments in (("gate", "cand.jsonl", "--baseline", "prodd"), ("baseline", "show", "prodd"), ("baseline", "diff", "prodd", "cand.jsonl")):
+def test_a_missing_baseline_is_not_enough_evidence_and_names_the_near_miss(
+    assay: Any, base: Path
+) -> None:
+    for arguments in (
+        ("gate", "cand.jsonl", "--baseline", "prodd"),
+        ("baseline", "show", "prodd"),
+        ("baseline", "diff", "prodd", "cand.jsonl"),
+    ):
         done = assay(*arguments)
-        assert (done.code, "there is no baseline 'prodd'. Did you mean 'prod'?" in done.err) == (4, True)
+        assert (done.code, "there is no baseline 'prodd'. Did you mean 'prod'?" in done.err) == (
+            4,
+            True,
+        )
     assert assay("baseline", "show", "prod@9").code == 4
     assert assay("baseline", "show", "x", "--dir", "nowhere").code == 4
     assert assay("baseline", "list", "--dir", "nowhere", "--json").json()["baselines"] == []
 
 
 @pytest.mark.parametrize(
-    "name", ["../x", "a/b", "", ".hidden", "a b", "-x", "x@2", "a\\b", "con", "x" * 101, "runs.jsonl", "prod.json", "prod.v2", "x\n", "ä", "x."]
+    "name",
+    [
+        "../x",
+        "a/b",
+        "",
+        ".hidden",
+        "a b",
+        "-x",
+        "x@2",
+        "a\\b",
+        "con",
+        "x" * 101,
+        "runs.jsonl",
+        "prod.json",
+        "prod.v2",
+        "x\n",
+        "ä",
+        "x.",
+    ],
 )
 def test_a_name_is_plain(assay: Any, tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError):
@@ -142,7 +211,13 @@ def test_evidence_that_cannot_be_graded_is_not_stored(assay: Any, tmp_path: Path
     write(tmp_path / "twice.jsonl", [*cards(BASE[:3]), card("0001", 80, run_id="again")])
     (tmp_path / "empty.jsonl").write_text("")
     (tmp_path / "broken.jsonl").write_text("{")
-    for name, code in (("twice.jsonl", 3), ("empty.jsonl", 4), ("broken.jsonl", 3), ("nowhere.jsonl", 3), ("-", 2)):
+    for name, code in (
+        ("twice.jsonl", 3),
+        ("empty.jsonl", 4),
+        ("broken.jsonl", 3),
+        ("nowhere.jsonl", 3),
+        ("-", 2),
+    ):
         assert assay("baseline", "set", "prod", name).code == code
     assert not (tmp_path / ".assay").exists()
 
@@ -151,7 +226,9 @@ def test_two_that_store_at_once_get_two_versions(tmp_path: Path) -> None:
     folder = str(tmp_path)
     store(folder, "a", kind="runs", facts={}, write=lambda stream: stream.write(b"1\n"), now=NOW)
     (tmp_path / "a@2.jsonl").write_text("half of another\n")  # its record was never written
-    second = store(folder, "a", kind="runs", facts={}, write=lambda stream: stream.write(b"2\n"), now=NOW)
+    second = store(
+        folder, "a", kind="runs", facts={}, write=lambda stream: stream.write(b"2\n"), now=NOW
+    )
     assert (second.name, versions(folder, "a"), names(folder)) == ("a@3", [1, 3], ["a"])
     assert find(folder, "a").name == "a@3"
 
@@ -165,7 +242,9 @@ def test_diff_shows_each_sample_that_changed_and_decides_nothing(assay: Any, bas
     assert done.code == 0
     document = done.json()
     assert json.loads((base / "diff.json").read_text()) == document
-    assert [(one["sample"], one["difference"], one["newly_failed_gates"]) for one in document["changed"]] == [
+    assert [
+        (one["sample"], one["difference"], one["newly_failed_gates"]) for one in document["changed"]
+    ] == [
         ("s-0003", 0, ["looks_right"]),
         ("s-0005", -7, []),
     ]
@@ -174,22 +253,41 @@ def test_diff_shows_each_sample_that_changed_and_decides_nothing(assay: Any, bas
     assert "s-0005" in assay("baseline", "diff", "prod", "other.jsonl").out
     assay("baseline", "set", "next", "cand.jsonl")
     against = assay("baseline", "diff", "prod", "next", "--json").json()
-    assert (against["other"], against["comparison"]["n_paired"], against["comparison"]["superior"]) == ("baseline next@1", 40, True)
+    assert (
+        against["other"],
+        against["comparison"]["n_paired"],
+        against["comparison"]["superior"],
+    ) == ("baseline next@1", 40, True)
     assert assay("baseline", "diff", "prod", "next", "--grading-policy", "nonsense").code == 3
 
 
-def test_a_graded_exam_is_stored_too_and_is_no_side_of_a_decision(assay: Any, tmp_path: Path) -> None:
+def test_a_graded_exam_is_stored_too_and_is_no_side_of_a_decision(
+    assay: Any, tmp_path: Path
+) -> None:
     exam = {
         "exam": "e",
         "version": 1,
         "rubric": "tutor@1",
         "set": "regression",
-        "items": [{"id": "i1", "prompt": "p", "expected_contains": ["went"], "gloss_contains": ["fue"]}],
+        "items": [
+            {"id": "i1", "prompt": "p", "expected_contains": ["went"], "gloss_contains": ["fue"]}
+        ],
     }
     (tmp_path / "exam.json").write_text(json.dumps(exam))
-    answer = {"item": "i1", "response": {"correction": "She went.", "gloss": "Ella fue.", "explanation": "The past of go."}, "latency_ms": 5}
+    answer = {
+        "item": "i1",
+        "response": {
+            "correction": "She went.",
+            "gloss": "Ella fue.",
+            "explanation": "The past of go.",
+        },
+        "latency_ms": 5,
+    }
     (tmp_path / "answers.jsonl").write_text(json.dumps(answer) + "\n")
-    assert assay("exam", "grade", "exam.json", "--answers", "answers.jsonl", "-o", "result.json").code == 0
+    assert (
+        assay("exam", "grade", "exam.json", "--answers", "answers.jsonl", "-o", "result.json").code
+        == 0
+    )
     stored = assay("baseline", "set", "tutor", "result.json", "--json").json()
     assert (stored["kind"], stored["summary"]["n"]) == ("exam", 1)
     path = assay("baseline", "show", "tutor", "--json").json()["path"]

@@ -1,4 +1,6 @@
-"""Bootstrap intervals: scipy's within Monte-Carlo error, the same for the same seed, and refused where a resample cannot know enough."""
+"""Bootstrap intervals: scipy's within Monte-Carlo error, the same for the same seed, and refused
+where a resample cannot know enough.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def made(kind: str, n: int, seed: int = 5) -> Any:
 
 def noise(values: Any) -> float:
     """The Monte-Carlo standard error of the difference of two bootstrap ends."""
-    return float(np.std(values) / len(values) ** 0.5 * (0.025 * 0.975 / RESAMPLES) ** 0.5 / 0.0584 * 2**0.5)
+    return float(
+        np.std(values) / len(values) ** 0.5 * (0.025 * 0.975 / RESAMPLES) ** 0.5 / 0.0584 * 2**0.5
+    )
 
 
 @pytest.mark.parametrize("kind", ["graded", "real", "leaning"])
@@ -39,7 +43,14 @@ def noise(values: Any) -> float:
 def test_the_ends_are_scipys_within_monte_carlo_error(kind: str, method: Any, n: int) -> None:
     values = made(kind, n)
     found = bootstrap_mean(values.tolist(), seed=7, method=method)
-    peer = scipy.stats.bootstrap((values,), np.mean, n_resamples=RESAMPLES, batch=200, method=method, rng=np.random.default_rng(8)).confidence_interval
+    peer = scipy.stats.bootstrap(
+        (values,),
+        np.mean,
+        n_resamples=RESAMPLES,
+        batch=200,
+        method=method,
+        rng=np.random.default_rng(8),
+    ).confidence_interval
     assert found.value == pytest.approx(values.mean())
     step = (50 / n) if kind == "graded" else 0.0  # of discrete means an end is one of few
     assert found.low == pytest.approx(peer.low, abs=6 * noise(values) + step)
@@ -74,9 +85,14 @@ def test_groups_are_drawn_whole(method: Any) -> None:
     found = bootstrap_mean(values.tolist(), seed=3, method=method, groups=groups.tolist())
     sums, counts = np.bincount(groups, values), np.bincount(groups)
     peer = scipy.stats.bootstrap(
-        (sums, counts), lambda a, b, axis=-1: a.sum(axis) / b.sum(axis), paired=True, n_resamples=RESAMPLES, method=method, vectorized=True,
+        (sums, counts),
+        lambda a, b, axis=-1: a.sum(axis) / b.sum(axis),
+        paired=True,
+        n_resamples=RESAMPLES,
+        method=method,
+        vectorized=True,
         rng=np.random.default_rng(8),
-    )  # fmt: skip
+    )
     spread = float(peer.standard_error) * (0.025 * 0.975 / RESAMPLES) ** 0.5 / 0.0584 * 2**0.5
     assert found.low == pytest.approx(peer.confidence_interval.low, abs=6 * spread)
     assert found.high == pytest.approx(peer.confidence_interval.high, abs=6 * spread)
@@ -84,9 +100,15 @@ def test_groups_are_drawn_whole(method: Any) -> None:
     assert found.high - found.low > 1.5 * (alone.high - alone.low)
 
 
-@given(st.integers(0, 2**32), st.sampled_from(["graded", "real"]), st.sampled_from(["percentile", "bca"]))
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from(["graded", "real"]),
+    st.sampled_from(["percentile", "bca"]),
+)
 @settings(max_examples=15)
-def test_the_same_seed_gives_the_same_bytes_whatever_the_order(seed: int, kind: str, method: Any) -> None:
+def test_the_same_seed_gives_the_same_bytes_whatever_the_order(
+    seed: int, kind: str, method: Any
+) -> None:
     values = made(kind, 300).tolist()
     found = bootstrap_mean(values, seed=seed, method=method, resamples=500)
     shuffled = random.Random(seed).sample(values, len(values))
@@ -103,7 +125,9 @@ def test_few_samples_ties_and_one_sample_are_refused_with_the_reason() -> None:
     tied = bootstrap_mean([100.0] * 200 + [0.0] * 7, seed=1)
     assert tied.low is None
     assert "fewer than 8 samples differ" in str(tied.reason)
-    groups = bootstrap_mean([float(value) for value in range(100)], seed=1, groups=[value // 10 for value in range(100)])
+    groups = bootstrap_mean(
+        [float(value) for value in range(100)], seed=1, groups=[value // 10 for value in range(100)]
+    )
     assert (groups.low, groups.reason) == (None, "10 groups; a bootstrap interval needs 30")
 
 

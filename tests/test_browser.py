@@ -21,7 +21,13 @@ pytestmark = pytest.mark.browser
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of the demo, made once: a page is only read."""
     folder = tmp_path_factory.mktemp("report")
-    done = subprocess.run([sys.executable, "-m", "assay", "demo", "--out", "out"], capture_output=True, text=True, cwd=folder, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "assay", "demo", "--out", "out"],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return folder / "out" / "report.html"
 
@@ -38,7 +44,9 @@ def opened(browser: Any, report: Path, **options: Any) -> tuple[Page, list[str],
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_report_opens_without_a_complaint_and_asks_for_nothing_else(browser: Any, report: Path, scheme: str) -> None:
+def test_the_report_opens_without_a_complaint_and_asks_for_nothing_else(
+    browser: Any, report: Path, scheme: str
+) -> None:
     page, said, asked = opened(browser, report, color_scheme=scheme)
     assert said == []
     assert asked == [report.as_uri()]

@@ -1,4 +1,6 @@
-"""Estimates of the truth from few labels and many verdicts: the published formulas, and intervals that hold their level."""
+"""Estimates of the truth from few labels and many verdicts: the published formulas, and intervals
+that hold their level.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import campaign_calibration as campaign
-from assay.stats.calibration import LEAST_GROUPS, LEAST_LABELS, mean_difference, naive, ppi, tuned_weight
+from assay.stats.calibration import (
+    LEAST_GROUPS,
+    LEAST_LABELS,
+    mean_difference,
+    naive,
+    ppi,
+    tuned_weight,
+)
 from assay.stats.changes import kappa_change, more_than, sign_test
 from assay.stats.intervals import wilson
 from assay.stats.misclassification import misclassification
@@ -20,26 +29,38 @@ from assay.stats.misclassification import misclassification
 Rows = tuple[list[float | None], list[float | None]]
 
 
-def population(n: int, more: int, *, base: float = 0.4, hit: float = 0.9, correct: float = 0.8, seed: int = 7) -> Rows:
+def population(
+    n: int, more: int, *, base: float = 0.4, hit: float = 0.9, correct: float = 0.8, seed: int = 7
+) -> Rows:
     rng = random.Random(seed)
     labels = [float(rng.random() < base) for _ in range(n + more)]
-    verdicts: list[float | None] = [float(rng.random() < (hit if label else 1 - correct)) for label in labels]
+    verdicts: list[float | None] = [
+        float(rng.random() < (hit if label else 1 - correct)) for label in labels
+    ]
     return [label if place < n else None for place, label in enumerate(labels)], verdicts
 
 
-# --- coverage -----------------------------------------------------------------------------------------------------------------------------
+# --- coverage
 
 
 def holds(results: campaign.Results, *, least: float = campaign.WANTED) -> None:
     for name, tally in campaign.pooled(results).items():
         assert tally.given > 200, name
         assert tally.coverage is not None
-        assert tally.coverage >= least, f"{name} holds the truth in {tally.coverage:.3f} of {tally.given} draws"
+        assert tally.coverage >= least, (
+            f"{name} holds the truth in {tally.coverage:.3f} of {tally.given} draws"
+        )
 
 
 @pytest.mark.req("W-008")
 def test_intervals_of_rates_hold_the_truth_at_least_93_times_in_100_over_the_grid() -> None:
-    results = campaign.rates(50, labelled=(10, 30, 100), others=(100, 400), bases=(0.05, 0.5, 0.9), judges=("good", "poor", "constant", "lenient"))
+    results = campaign.rates(
+        50,
+        labelled=(10, 30, 100),
+        others=(100, 400),
+        bases=(0.05, 0.5, 0.9),
+        judges=("good", "poor", "constant", "lenient"),
+    )
     holds(results)
     for name, axis in campaign.by_first(results).items():
         for n, tally in axis.items():
@@ -48,7 +69,16 @@ def test_intervals_of_rates_hold_the_truth_at_least_93_times_in_100_over_the_gri
 
 
 def test_verdicts_that_cannot_be_read_where_it_matters_do_not_break_the_corrections() -> None:
-    holds(campaign.rates(60, labelled=(20, 60), others=(300,), bases=(0.2, 0.7), judges=("good", "fair"), unread=0.2))
+    holds(
+        campaign.rates(
+            60,
+            labelled=(20, 60),
+            others=(300,),
+            bases=(0.2, 0.7),
+            judges=("good", "fair"),
+            unread=0.2,
+        )
+    )
 
 
 def test_intervals_of_win_rates_with_ties_hold_the_truth() -> None:
@@ -61,12 +91,14 @@ def test_intervals_of_means_hold_the_truth() -> None:
 
 def test_groups_are_allowed_for_and_would_break_the_intervals_if_they_were_ignored() -> None:
     holds(campaign.grouped(100, groups=(12, 40), sizes=(5,)))
-    ignored = campaign.pooled(campaign.grouped(30, groups=(12, 40), sizes=(5,), ignored=True))["ppi"].coverage
+    ignored = campaign.pooled(campaign.grouped(30, groups=(12, 40), sizes=(5,), ignored=True))[
+        "ppi"
+    ].coverage
     assert ignored is not None
     assert ignored < 0.85
 
 
-# --- the formulas -------------------------------------------------------------------------------------------------------------------------
+# --- the formulas
 
 
 def test_the_estimate_is_that_of_ppi_plus_plus() -> None:
@@ -78,14 +110,19 @@ def test_the_estimate_is_that_of_ppi_plus_plus() -> None:
     covariance = np.mean((truth[:n] - truth[:n].mean()) * (labelled - labelled.mean()))
     weight = covariance / ((1 + n / more) * np.var(judge, ddof=1))
     value = weight * unlabelled.mean() + np.mean(truth[:n] - weight * labelled)
-    error = sqrt(np.var(truth[:n] - weight * labelled, ddof=1) / n + weight**2 * np.var(unlabelled, ddof=1) / more)
+    error = sqrt(
+        np.var(truth[:n] - weight * labelled, ddof=1) / n
+        + weight**2 * np.var(unlabelled, ddof=1) / more
+    )
     human = [*truth[:n].tolist(), *([None] * more)]
     found = ppi(human, judge.tolist(), kind="number")
     assert tuned_weight(human, judge.tolist()) == pytest.approx(weight, abs=1e-12)
     assert found.value == pytest.approx(value, abs=1e-12)
     assert found.low is not None
     assert found.high is not None
-    assert (found.high - found.low) / 2 == pytest.approx(1.96 * error, rel=0.12)  # Student's t, two lost degrees and the longer tail make it a little wider
+    assert (found.high - found.low) / 2 == pytest.approx(
+        1.96 * error, rel=0.12
+    )  # Student's t, two lost degrees and the longer tail make it a little wider
 
 
 def test_for_passes_and_fails_the_estimate_is_nearly_the_labels_stratified_by_verdict() -> None:
@@ -93,12 +130,18 @@ def test_for_passes_and_fails_the_estimate_is_nearly_the_labels_stratified_by_ve
     found = ppi(human, judge, kind="rate")
     strata = 0.0
     for verdict in (0.0, 1.0):
-        labels = [label for label, said in zip(human, judge, strict=True) if label is not None and said == verdict]
+        labels = [
+            label
+            for label, said in zip(human, judge, strict=True)
+            if label is not None and said == verdict
+        ]
         strata += sum(labels) / len(labels) * judge.count(verdict) / len(judge)
     assert found.value == pytest.approx(strata, abs=0.01)
 
 
-def test_ppi_is_narrower_than_the_labels_alone_with_a_good_judge_and_hardly_wider_with_a_useless_one() -> None:
+def test_ppi_is_narrower_than_the_labels_alone_with_a_good_judge_and_hardly_wider_with_a_useless_one() -> (
+    None
+):
     for hit, correct, most in ((0.95, 0.95, 0.7), (0.5, 0.5, 1.1)):
         human, judge = population(100, 2000, hit=hit, correct=correct)
         found = ppi(human, judge, kind="rate")
@@ -111,12 +154,18 @@ def test_a_constant_judge_leaves_the_labels_alone() -> None:
     human: list[float | None] = [1.0] * 12 + [0.0] * 18 + [None] * 300
     found = ppi(human, [1.0] * 330, kind="rate")
     alone = wilson(12, 30)
-    assert (found.value, found.low, found.high) == (pytest.approx(0.4), pytest.approx(alone.low), pytest.approx(alone.high))
+    assert (found.value, found.low, found.high) == (
+        pytest.approx(0.4),
+        pytest.approx(alone.low),
+        pytest.approx(alone.high),
+    )
 
 
 def test_rogan_and_gladen_solve_the_confusion_for_the_rate() -> None:
     human: list[float | None] = [1.0] * 50 + [0.0] * 50 + [None] * 900
-    judge: list[float | None] = [1.0] * 45 + [0.0] * 5 + [1.0] * 10 + [0.0] * 40 + [1.0] * 445 + [0.0] * 455
+    judge: list[float | None] = (
+        [1.0] * 45 + [0.0] * 5 + [1.0] * 10 + [0.0] * 40 + [1.0] * 445 + [0.0] * 455
+    )
     found = misclassification(human, judge)
     assert found.value == pytest.approx((0.5 + 0.8 - 1) / (0.9 + 0.8 - 1))
     assert found.low is not None
@@ -143,7 +192,9 @@ def test_three_classes_are_corrected_by_inverting_their_confusion() -> None:
 
 
 @pytest.mark.parametrize(("ahead", "behind", "n"), [(5, 2, 30), (0, 0, 20), (12, 0, 25)])
-def test_the_bias_of_a_rate_has_the_interval_of_bonett_and_price(ahead: int, behind: int, n: int) -> None:
+def test_the_bias_of_a_rate_has_the_interval_of_bonett_and_price(
+    ahead: int, behind: int, n: int
+) -> None:
     human: list[float | None] = [0.0] * ahead + [1.0] * behind + [1.0] * (n - ahead - behind)
     judge: list[float | None] = [1.0] * ahead + [0.0] * behind + [1.0] * (n - ahead - behind)
     found = mean_difference(human, judge, kind="rate")
@@ -154,12 +205,16 @@ def test_the_bias_of_a_rate_has_the_interval_of_bonett_and_price(ahead: int, beh
     assert found.high == pytest.approx(plus - minus + half, abs=1e-8)
 
 
-# --- what is refused ----------------------------------------------------------------------------------------------------------------------
+# --- what is refused
 
 
 def test_below_ten_labels_every_method_that_needs_labels_refuses() -> None:
     human, judge = population(LEAST_LABELS - 1, 500)
-    for found in (ppi(human, judge, kind="rate"), misclassification(human, judge), mean_difference(human, judge, kind="rate")):
+    for found in (
+        ppi(human, judge, kind="rate"),
+        misclassification(human, judge),
+        mean_difference(human, judge, kind="rate"),
+    ):
         assert (found.low, found.high) == (None, None)
         assert "9 labels" in (found.reason or "")
 
@@ -197,7 +252,10 @@ def test_a_class_without_labels_and_a_judge_that_tells_nothing_are_said_not_gues
 def test_too_few_groups_are_said() -> None:
     human, judge = population(60, 200)
     groups = [place % (LEAST_GROUPS - 1) for place in range(260)]
-    for found in (ppi(human, judge, kind="rate", groups=groups), misclassification(human, judge, groups=groups)):
+    for found in (
+        ppi(human, judge, kind="rate", groups=groups),
+        misclassification(human, judge, groups=groups),
+    ):
         assert found.low is None
         assert "groups" in (found.reason or "")
 
@@ -207,23 +265,36 @@ def test_groups_of_one_row_change_little_and_copies_of_a_row_add_nothing() -> No
     alone = ppi(human, judge, kind="rate")
     ones = ppi(human, judge, kind="rate", groups=list(range(260)))
     copied = ppi(
-        [row for row in human for _ in range(4)], [row for row in judge for _ in range(4)], kind="rate", groups=[row for row in range(260) for _ in range(4)]
+        [row for row in human for _ in range(4)],
+        [row for row in judge for _ in range(4)],
+        kind="rate",
+        groups=[row for row in range(260) for _ in range(4)],
     )
-    fooled = ppi([row for row in human for _ in range(4)], [row for row in judge for _ in range(4)], kind="rate")
+    fooled = ppi(
+        [row for row in human for _ in range(4)],
+        [row for row in judge for _ in range(4)],
+        kind="rate",
+    )
     widths = [found.high - found.low for found in (alone, ones, copied, fooled)]  # type: ignore[operator]
     assert widths[1] == pytest.approx(widths[0], rel=0.05)
     assert widths[2] == pytest.approx(widths[0], rel=0.1)
     assert widths[3] < 0.6 * widths[0]
 
 
-# --- laws ---------------------------------------------------------------------------------------------------------------------------------
+# --- laws
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from([None, 0.0, 0.5, 1.0]), st.sampled_from([None, 0.0, 0.5, 1.0])), min_size=0, max_size=80),
+    st.lists(
+        st.tuples(st.sampled_from([None, 0.0, 0.5, 1.0]), st.sampled_from([None, 0.0, 0.5, 1.0])),
+        min_size=0,
+        max_size=80,
+    ),
     st.randoms(use_true_random=False),
 )
-def test_any_rows_give_a_rate_inside_its_interval_inside_the_range_in_any_order(rows: list[tuple[Any, Any]], rng: random.Random) -> None:
+def test_any_rows_give_a_rate_inside_its_interval_inside_the_range_in_any_order(
+    rows: list[tuple[Any, Any]], rng: random.Random
+) -> None:
     mixed = rows[:]
     rng.shuffle(mixed)
     for made in (
@@ -250,8 +321,12 @@ def test_the_exact_tests_are_scipys(up: int, down: int) -> None:
     from scipy import stats as reference
 
     if up + down:
-        assert sign_test(up, down) == pytest.approx(reference.binomtest(up, up + down, 0.5).pvalue, abs=1e-9)
-        assert more_than(up, up + down, 0.1) == pytest.approx(reference.binomtest(up, up + down, 0.1, alternative="greater").pvalue, abs=1e-9)
+        assert sign_test(up, down) == pytest.approx(
+            reference.binomtest(up, up + down, 0.5).pvalue, abs=1e-9
+        )
+        assert more_than(up, up + down, 0.1) == pytest.approx(
+            reference.binomtest(up, up + down, 0.1, alternative="greater").pvalue, abs=1e-9
+        )
     assert sign_test(up, down) == sign_test(down, up)
 
 

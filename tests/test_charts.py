@@ -1,4 +1,6 @@
-"""Charts: each says what it shows, has its table, holds no number that its document does not, and cannot be broken by what a document says."""
+"""Charts: each says what it shows, has its table, holds no number that its document does not, and
+cannot be broken by what a document says.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,17 @@ from assay.library.shelf import Shelf
 from assay.pipeline import Grader
 from assay.release.summary import Summary
 from assay.reports import drawing
-from assay.reports.charts import DARK, PALETTE, Chart, chart, decisions, exams, grades, judges, summaries
+from assay.reports.charts import (
+    DARK,
+    PALETTE,
+    Chart,
+    chart,
+    decisions,
+    exams,
+    grades,
+    judges,
+    summaries,
+)
 from assay.reports.decision_page import decision_charts, decision_page
 from assay.reports.documents import plain
 from assay.reports.exam_page import exam_charts, exam_page
@@ -45,7 +57,9 @@ PATTERNED = [7, 7, 7, *[15] * 8, 11, *[14] * 5, 15, 14, 14]
 @cache
 def results() -> list[dict[str, Any]]:
     grader = Grader(Shelf())
-    lines = [line for name in FAMILIES for line in (EXAMPLES / f"{name}.jsonl").read_bytes().splitlines()]
+    lines = [
+        line for name in FAMILIES for line in (EXAMPLES / f"{name}.jsonl").read_bytes().splitlines()
+    ]
     return [plain(grader.grade(Document(parse_json(line), "example")).payload()) for line in lines]
 
 
@@ -70,15 +84,40 @@ def exam() -> dict[str, Any]:
 
 @cache
 def card() -> dict[str, Any]:
-    rows = [{"id": f"i{k}", "human": k % 5 + 1, "judge": (k * 7 // 3) % 5 + 1 if k % 3 else k % 5 + 1} for k in range(60)]
-    bias = {"value": 0.4, "low": 0.2, "high": 0.6, "level": 0.95, "items": 12, "sentence": "it leans to what stands first."}
+    rows = [
+        {"id": f"i{k}", "human": k % 5 + 1, "judge": (k * 7 // 3) % 5 + 1 if k % 3 else k % 5 + 1}
+        for k in range(60)
+    ]
+    bias = {
+        "value": 0.4,
+        "low": 0.2,
+        "high": 0.6,
+        "level": 0.95,
+        "items": 12,
+        "sentence": "it leans to what stands first.",
+    }
     verdicts = {row["id"]: row["judge"] for row in rows}
     return plain(
-        {"model": "m", "calibration": calibrate(rows, minimum=1), "verdicts": verdicts, "biases": {"position": bias, "injection": {**bias, "value": 0.1}}}
+        {
+            "model": "m",
+            "calibration": calibrate(rows, minimum=1),
+            "verdicts": verdicts,
+            "biases": {"position": bias, "injection": {**bias, "value": 0.1}},
+        }
     )
 
 
-MONTHS = [{"at": f"2026-0{m}-01T10:00:00Z", "value": 0.5 + m / 20, "low": 0.4 + m / 20, "high": 0.6 + m / 20, "level": 0.95, "n": 60 + m} for m in range(1, 7)]
+MONTHS = [
+    {
+        "at": f"2026-0{m}-01T10:00:00Z",
+        "value": 0.5 + m / 20,
+        "low": 0.4 + m / 20,
+        "high": 0.6 + m / 20,
+        "level": 0.95,
+        "n": 60 + m,
+    }
+    for m in range(1, 7)
+]
 SCORES = [{"at": point["at"], "score": point["value"], "n": 20} for point in MONTHS]
 
 
@@ -93,12 +132,17 @@ def charts() -> dict[str, Chart]:
         "timeline": grades.timeline(run),
         "grade_mix": summaries.grade_mix(summary()["grades"], "workflow@1"),
         "score_histogram": summaries.score_histogram(
-            summaries.score_bins(one["weighted_score"] for one in results()), bands=run["bands"], threshold=run["pass_threshold"], policy=run["policy"]
+            summaries.score_bins(one["weighted_score"] for one in results()),
+            bands=run["bands"],
+            threshold=run["pass_threshold"],
+            policy=run["policy"],
         ),
         "gate_failures": summaries.gate_failures(summary()["gates"], summary()["n"]),
         "pass_rate_over_time": summaries.pass_rate_over_time(MONTHS),
         "criterion_distribution": summaries.criterion_distribution(summary()["criteria"]),
-        "paired_scatter": decisions.paired_scatter(decision["worse"], n_paired=decision["comparison"]["n_paired"]),
+        "paired_scatter": decisions.paired_scatter(
+            decision["worse"], n_paired=decision["comparison"]["n_paired"]
+        ),
         "difference": decisions.difference(decision),
         "rules": decisions.rules(decision),
         "axes": exams.axes(exam()),
@@ -114,9 +158,32 @@ def charts() -> dict[str, Chart]:
 
 
 NAMES = (
-    *("contributions", "floors", "gates", "timeline", "grade_mix", "score_histogram", "gate_failures", "pass_rate_over_time", "criterion_distribution"),
-    *("paired_scatter", "difference", "rules", "axes", "axes_raw", "heatmap", "patterns", "history", "calibration", "confusion", "bias", "drift"),
-)  # fmt: skip
+    *(
+        "contributions",
+        "floors",
+        "gates",
+        "timeline",
+        "grade_mix",
+        "score_histogram",
+        "gate_failures",
+        "pass_rate_over_time",
+        "criterion_distribution",
+    ),
+    *(
+        "paired_scatter",
+        "difference",
+        "rules",
+        "axes",
+        "axes_raw",
+        "heatmap",
+        "patterns",
+        "history",
+        "calibration",
+        "confusion",
+        "bias",
+        "drift",
+    ),
+)
 FUNCTIONS = {
     **{name: getattr(grades, name) for name in ("contributions", "floors", "gates", "timeline")},
     **{name: getattr(decisions, name) for name in ("difference", "rules")},
@@ -129,17 +196,25 @@ FUNCTIONS = {
     "pass_rate_over_time": lambda document: summaries.pass_rate_over_time([document]),
     "drift": lambda document: judges.drift([document]),
     "history": lambda document: exams.history([document], [document]),
-    "score_histogram": lambda document: summaries.score_histogram([document], bands=[document], policy="p"),
+    "score_histogram": lambda document: summaries.score_histogram(
+        [document], bands=[document], policy="p"
+    ),
 }
 
 
 def strings(value: Any) -> list[str]:
     if isinstance(value, dict):
         return [text for key, item in value.items() for text in (key, *strings(item))]
-    return [text for item in value for text in strings(item)] if isinstance(value, list) else [value] if isinstance(value, str) else []
+    return (
+        [text for item in value for text in strings(item)]
+        if isinstance(value, list)
+        else [value]
+        if isinstance(value, str)
+        else []
+    )
 
 
-# --- every chart --------------------------------------------------------------------------------------------------------------------------
+# --- every chart
 
 
 def test_no_chart_is_forgotten() -> None:
@@ -150,7 +225,13 @@ def test_no_chart_is_forgotten() -> None:
         for name, value in vars(module).items()
         if getattr(value, "__module__", "") == module.__name__
     }
-    public = {name for name in made if not name.startswith("_")} - {"score_bins", "bin_of", "over_time", "moment", "time_axis"}
+    public = {name for name in made if not name.startswith("_")} - {
+        "score_bins",
+        "bin_of",
+        "over_time",
+        "moment",
+        "time_axis",
+    }
     assert public == set(NAMES) - {"axes_raw"}
 
 
@@ -171,7 +252,9 @@ def test_every_chart_says_what_it_shows_and_has_its_table(name: str) -> None:
 def test_a_specification_has_colours_of_the_palette_only_and_fields_of_our_own(name: str) -> None:
     text = json.dumps(charts()[name].spec)
     assert set(re.findall(r"#[0-9A-Fa-f]{6}\b", text)) <= PALETTE
-    assert set(re.findall(r'"field": "([^"]*)"', text)) <= set(re.findall(r'"field": "([a-z0-9]+)"', text))
+    assert set(re.findall(r'"field": "([^"]*)"', text)) <= set(
+        re.findall(r'"field": "([a-z0-9]+)"', text)
+    )
     assert "url" not in re.findall(r'"([a-z]+)":', text)
 
 
@@ -182,9 +265,23 @@ def test_a_picture_is_well_formed_stands_alone_and_follows_the_readers_scheme(na
     root = ET.fromstring(source)
     assert root.get("role") == "img"
     assert root.get("aria-label") == made.sentence
-    assert {child.tag.split("}")[1] for child in root.iter()} <= {"svg", "title", "style", "g", "path", "line", "rect", "text"}
+    assert {child.tag.split("}")[1] for child in root.iter()} <= {
+        "svg",
+        "title",
+        "style",
+        "g",
+        "path",
+        "line",
+        "rect",
+        "text",
+    }
     assert not re.search(r"href|url\(|@import|\son\w+=", source.replace("xmlns", ""))
-    colours = {value for child in root.iter() for key in ("fill", "stroke") if (value := child.get(key)) and value.startswith("#")}
+    colours = {
+        value
+        for child in root.iter()
+        for key in ("fill", "stroke")
+        if (value := child.get(key)) and value.startswith("#")
+    }
     assert {colour.lower() for colour in colours} <= {colour.lower() for colour in PALETTE}
     assert "prefers-color-scheme:dark" in source
     assert all(f'[fill="{light}"]{{fill:{dark}}}' in source for light, dark in DARK.items())
@@ -194,19 +291,28 @@ def test_a_picture_is_well_formed_stands_alone_and_follows_the_readers_scheme(na
 def _contrast(one: str, other: str) -> float:
     parts = [[int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)] for colour in (one, other)]
     bright = [
-        sum(w * (p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4) for w, p in zip((0.2126, 0.7152, 0.0722), part, strict=True)) for part in parts
+        sum(
+            w * (p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4)
+            for w, p in zip((0.2126, 0.7152, 0.0722), part, strict=True)
+        )
+        for part in parts
     ]
     return (max(bright) + 0.05) / (min(bright) + 0.05)
 
 
 def test_text_and_marks_can_be_seen_on_a_light_and_on_a_dark_ground() -> None:
     grounds = (chart.GROUND, DARK[chart.GROUND])
-    for ground, ink, quiet in zip(grounds, (chart.INK, DARK[chart.INK]), (chart.QUIET, DARK[chart.QUIET]), strict=True):
+    for ground, ink, quiet in zip(
+        grounds, (chart.INK, DARK[chart.INK]), (chart.QUIET, DARK[chart.QUIET]), strict=True
+    ):
         assert min(_contrast(ink, ground), _contrast(quiet, ground)) >= 4.5
     for colour in (chart.BLUE, chart.RED, chart.GREY):
         assert min(_contrast(colour, ground) for ground in grounds) >= 3
     assert _contrast(chart.WHITE, chart.BLUE) >= 4.5
-    assert min(_contrast(chart.BLACK, colour) for colour in (chart.ORANGE, chart.SKY, chart.GREEN)) >= 4.5
+    assert (
+        min(_contrast(chart.BLACK, colour) for colour in (chart.ORANGE, chart.SKY, chart.GREEN))
+        >= 4.5
+    )
 
 
 def test_the_same_chart_gives_the_same_bytes_also_from_many_threads() -> None:
@@ -227,13 +333,16 @@ def test_the_pictures_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(drawing._kept) == 2
 
 
-# --- numbers ------------------------------------------------------------------------------------------------------------------------------
+# --- numbers
 
 
 @pytest.mark.req("C-016", "X-94")
 @pytest.mark.parametrize("weighted", [True, False])
 def test_the_stacked_bar_of_each_item_has_the_four_axes_of_the_result(weighted: bool) -> None:
-    made, items = exams.axes(exam(), weighted=weighted), {item["item"]: item for item in exam()["items"]}
+    made, items = (
+        exams.axes(exam(), weighted=weighted),
+        {item["item"]: item for item in exam()["items"]},
+    )
     assert made.columns[2:6] == ("correctness", "spanish_gloss", "schema", "conciseness")
     assert len(made.rows) == len(items) == 20
     for row in made.rows:
@@ -243,19 +352,32 @@ def test_the_stacked_bar_of_each_item_has_the_four_axes_of_the_result(weighted: 
     segments = made.spec["layer"][1]["data"]["values"]
     for name, item in items.items():
         length = sum(part["to"] - part["from"] for part in segments if part["name"] == name)
-        assert length == pytest.approx(item["score"] if weighted else sum(item["breakdown"].values()))
+        assert length == pytest.approx(
+            item["score"] if weighted else sum(item["breakdown"].values())
+        )
 
 
 @pytest.mark.req("C-017")
 def test_the_four_patterns_are_named_and_marked_where_they_are() -> None:
     assert {row[0]: row[1] for row in exams.patterns(exam()).rows} == {
-        "axis_zero": "not seen", "verb_zero": "seen", "conciseness_trend": "seen", "outlier_item": "seen",
-    }  # fmt: skip
+        "axis_zero": "not seen",
+        "verb_zero": "seen",
+        "conciseness_trend": "seen",
+        "outlier_item": "seen",
+    }
     marked = {row[0]: row[-1] for row in exams.axes(exam()).rows if row[-1] != "none"}
-    assert marked == {"e-000": "verb_zero", "e-001": "verb_zero", "e-002": "verb_zero", "e-011": "outlier_item"}
+    assert marked == {
+        "e-000": "verb_zero",
+        "e-001": "verb_zero",
+        "e-002": "verb_zero",
+        "e-011": "outlier_item",
+    }
     assert {row[0]: row[-1] for row in exams.heatmap(exam()).rows} == {
-        "correctness": "verb_zero", "spanish_gloss": "outlier_item", "schema": "none", "conciseness": "conciseness_trend",
-    }  # fmt: skip
+        "correctness": "verb_zero",
+        "spanish_gloss": "outlier_item",
+        "schema": "none",
+        "conciseness": "conciseness_trend",
+    }
     broken = plain(exam_document(graded_of([13] * 9 + [15]), RULES))
     assert exams.patterns(broken).rows[0][:3] == ("axis_zero", "seen", "schema")
     assert [row[1] for row in exams.heatmap(broken).rows] == ["0", "0", "9", "0"]
@@ -264,23 +386,41 @@ def test_the_four_patterns_are_named_and_marked_where_they_are() -> None:
 def test_the_points_of_a_run_are_those_of_its_result() -> None:
     for run in results():
         made = grades.contributions(run)
-        assert [row[1] for row in made.rows] == [points(one["contribution"]) for one in run["criteria"]]
+        assert [row[1] for row in made.rows] == [
+            points(one["contribution"]) for one in run["criteria"]
+        ]
         assert [row[2] for row in made.rows] == [points(one["maximum"]) for one in run["criteria"]]
-        assert f"{run['weighted_score']:.2f} of 100 points, grade {run['grade']} under {run['policy']}" in made.sentence
+        assert (
+            f"{run['weighted_score']:.2f} of 100 points, grade {run['grade']} under {run['policy']}"
+            in made.sentence
+        )
         assert ("no score opens" in made.sentence) == bool(run["hard_gate_failures"])
         floors = grades.floors(run)
-        assert [row[0] for row in floors.rows if row[4] == "missed"] == [one["label"] or one["name"] for one in run["criteria"] if one["floor_failed"]]
-        assert [row[0] for row in grades.gates(run).rows if row[1] != "pass"] == run["hard_gate_failures"] or not run["hard_gates"]
+        assert [row[0] for row in floors.rows if row[4] == "missed"] == [
+            one["label"] or one["name"] for one in run["criteria"] if one["floor_failed"]
+        ]
+        assert [row[0] for row in grades.gates(run).rows if row[1] != "pass"] == run[
+            "hard_gate_failures"
+        ] or not run["hard_gates"]
 
 
 def test_a_run_without_start_times_is_drawn_step_after_step_and_says_so() -> None:
     run = results()[0]
     made = grades.timeline(run)
-    assert [row[3] for row in made.rows] == [number_text(step["duration_ms"]) for step in run["step_scores"]]
+    assert [row[3] for row in made.rows] == [
+        number_text(step["duration_ms"]) for step in run["step_scores"]
+    ]
     assert "drawn one after another" in made.sentence
     bars = made.spec["data"]["values"]
     assert [bar["from"] for bar in bars[1:]] == [bar["to"] for bar in bars[:-1]]
-    placed = grades.timeline({"steps": [{"name": "a", "duration_ms": 5, "start_ms": 0}, {"name": "b", "duration_ms": 5, "start_ms": 2}]})
+    placed = grades.timeline(
+        {
+            "steps": [
+                {"name": "a", "duration_ms": 5, "start_ms": 0},
+                {"name": "b", "duration_ms": 5, "start_ms": 2},
+            ]
+        }
+    )
     assert [bar["from"] for bar in placed.spec["data"]["values"]] == [0, 2]
     assert "one after another" not in placed.sentence
     untimed = grades.timeline({"steps": [{"name": "a", "status": "success"}]})
@@ -292,7 +432,10 @@ def test_the_difference_is_that_of_the_decision_with_its_interval_and_margin() -
         found = decision["comparison"]
         made = decisions.difference(decision)
         ends = [f"{found['difference'][key]:+.2f}" for key in ("estimate", "low", "high")]
-        assert made.sentence.startswith(f"{ends[0]} points of 100, 95% interval {ends[1]} to {ends[2]}, n 60; it may fall by 1 at the most.")
+        assert made.sentence.startswith(
+            f"{ends[0]} points of 100, 95% interval {ends[1]} to {ends[2]}, n 60; it may fall by 1"
+            " at the most."
+        )
         lines = [layer["data"]["values"] for layer in made.spec["layer"] if "data" in layer]
         assert -found["margin"] in [row.get("at") for rows in lines for row in rows]
         assert [row[:2] for row in decisions.rules(decision).rows if row[1] == "holds"] == [
@@ -301,10 +444,19 @@ def test_the_difference_is_that_of_the_decision_with_its_interval_and_margin() -
 
 
 def test_a_decision_without_a_difference_is_not_drawn_as_no_difference() -> None:
-    bare = decisions.difference({"comparison": {"difference": {"estimate": None, "low": None, "high": None}}})
+    bare = decisions.difference(
+        {"comparison": {"difference": {"estimate": None, "low": None, "high": None}}}
+    )
     assert bare.spec is None
     assert "states no difference" in bare.sentence
-    open_ended = decisions.difference({"comparison": {"difference": {"estimate": 0.5, "low": None, "high": None, "reason": "one pair"}, "n_paired": 1}})
+    open_ended = decisions.difference(
+        {
+            "comparison": {
+                "difference": {"estimate": 0.5, "low": None, "high": None, "reason": "one pair"},
+                "n_paired": 1,
+            }
+        }
+    )
     assert "no interval: one pair" in open_ended.sentence
     assert "not shown to be as good" in open_ended.sentence
 
@@ -319,14 +471,18 @@ def test_worse_pairs_are_marked_and_pairs_without_a_side_are_counted() -> None:
     assert [point["turn"] for point in made.spec["data"]["values"]] == ["worse", "better"]
     assert "1 pair lacks a side and is not drawn." in made.sentence
     assert made.rows[0] == ("c", "missing", "70.00", "not known")
-    many = decisions.paired_scatter([{"sample": str(k), "candidate": k % 100, "baseline": 50} for k in range(3000)])
+    many = decisions.paired_scatter(
+        [{"sample": str(k), "candidate": k % 100, "baseline": 50} for k in range(3000)]
+    )
     assert len(many.spec["data"]["values"]) == decisions.MAX_POINTS
     assert "Drawn are the 1,000 that fell most." in many.sentence
 
 
 def test_confusion_and_calibration_count_what_the_card_holds() -> None:
     found = card()["calibration"]["agreement"]["confusion"]
-    assert [row[1:] for row in judges.confusion(card()).rows] == [tuple(map(str, line)) for line in found["counts"]]
+    assert [row[1:] for row in judges.confusion(card()).rows] == [
+        tuple(map(str, line)) for line in found["counts"]
+    ]
     assert sum(int(row[2]) for row in judges.calibration(card()).rows) == 60
     assert "2 of 7 probes were made; a bias is shown for position." in judges.bias(card()).sentence
     assert ("Length", "not measured", "not measured", "none", "") in judges.bias(card()).rows
@@ -335,8 +491,15 @@ def test_confusion_and_calibration_count_what_the_card_holds() -> None:
 def test_a_letter_is_never_shown_without_its_policy() -> None:
     assert "under workflow@1" in summaries.grade_mix({"A": 3}, "workflow@1").sentence
     assert "under a policy that is not stated" in summaries.grade_mix({"A": 3}, "").sentence
-    assert "under a policy that is not stated" in grades.contributions({"grade": "A", "criteria": [{"name": "c", "contribution": 3}]}).sentence
-    without = summaries.score_histogram(summaries.score_bins([50]), bands=[{"grade": "A", "min": 90}])
+    assert (
+        "under a policy that is not stated"
+        in grades.contributions(
+            {"grade": "A", "criteria": [{"name": "c", "contribution": 3}]}
+        ).sentence
+    )
+    without = summaries.score_histogram(
+        summaries.score_bins([50]), bands=[{"grade": "A", "min": 90}]
+    )
     assert '"A"' not in json.dumps(without.spec)
 
 
@@ -352,7 +515,7 @@ def test_a_long_exam_draws_what_lost_something_and_says_so() -> None:
     assert "no mark is lost" in perfect.sentence
 
 
-# --- missing and hostile ------------------------------------------------------------------------------------------------------------------
+# --- missing and hostile
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -364,17 +527,57 @@ def test_a_document_without_the_parts_is_said_to_be_so_and_not_drawn(name: str) 
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 200) | st.floats() | st.sampled_from(["pass", "a", "2026-01-01", "\ud800", "axis_zero", "correctness"]),
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 200)
+    | st.floats()
+    | st.sampled_from(["pass", "a", "2026-01-01", "\ud800", "axis_zero", "correctness"]),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["a", "breakdown", "weighted", "status", "norm", "value", "low", "high"]), inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                ["a", "breakdown", "weighted", "status", "norm", "value", "low", "high"]
+            ),
+            inner,
+            max_size=4,
+        )
     ),
     max_leaves=12,
 )
 KEYS = (
-    *("criteria", "hard_gates", "weighted_score", "bands", "steps", "rules", "comparison", "slices", "items", "patterns", "calibration", "verdicts", "biases"),
-    *("at", "value", "low", "high", "n", "score", "candidate", "baseline", "sample", "count", "min", "grade", "policy", "pass_threshold", "floor_failures"),
-)  # fmt: skip
+    *(
+        "criteria",
+        "hard_gates",
+        "weighted_score",
+        "bands",
+        "steps",
+        "rules",
+        "comparison",
+        "slices",
+        "items",
+        "patterns",
+        "calibration",
+        "verdicts",
+        "biases",
+    ),
+    *(
+        "at",
+        "value",
+        "low",
+        "high",
+        "n",
+        "score",
+        "candidate",
+        "baseline",
+        "sample",
+        "count",
+        "min",
+        "grade",
+        "policy",
+        "pass_threshold",
+        "floor_failures",
+    ),
+)
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=8))
@@ -386,18 +589,36 @@ def test_no_document_breaks_a_chart(document: dict[str, Any]) -> None:
         json.dumps(made.spec, allow_nan=False)
 
 
-@pytest.mark.parametrize("poison", [*HOSTILE, "a\u202eb\x00c\ud800\x1b[31m\ufffe", "x.y[0]", "{signal: 'alert(1)'}", "datum.x"])
+@pytest.mark.parametrize(
+    "poison",
+    [*HOSTILE, "a\u202eb\x00c\ud800\x1b[31m\ufffe", "x.y[0]", "{signal: 'alert(1)'}", "datum.x"],
+)
 def test_hostile_text_is_drawn_as_text(poison: str) -> None:
     def drawn(text: str) -> list[str]:
-        made = [grades.contributions(poisoned(results()[5], text)), grades.gates(poisoned(results()[1], text)), grades.timeline(poisoned(results()[0], text))]
+        made = [
+            grades.contributions(poisoned(results()[5], text)),
+            grades.gates(poisoned(results()[1], text)),
+            grades.timeline(poisoned(results()[0], text)),
+        ]
         made += [decisions.rules(poisoned(decided()[0], text)), exams.axes(poisoned(exam(), text))]
         return [drawing.svg(one).decode() for one in made]
 
     for source in drawn(poison):
         root = ET.fromstring(source)
-        assert {child.tag.split("}")[1] for child in root.iter()} <= {"svg", "title", "style", "g", "path", "line", "rect", "text"}
+        assert {child.tag.split("}")[1] for child in root.iter()} <= {
+            "svg",
+            "title",
+            "style",
+            "g",
+            "path",
+            "line",
+            "rect",
+            "text",
+        }
         said = "".join(child.text or "" for child in root.iter() if child.tag.endswith("text"))
-        assert chart.clean(poison)[:8] in said or chart.clean(poison)[:8] in (root.get("aria-label") or "")
+        assert chart.clean(poison)[:8] in said or chart.clean(poison)[:8] in (
+            root.get("aria-label") or ""
+        )
 
 
 @given(st.lists(st.text(max_size=6) | st.text("ab\u202e", min_size=30, max_size=60), max_size=12))
@@ -407,43 +628,68 @@ def test_two_rows_never_fall_into_one(names: list[str]) -> None:
     assert not {sign for text in made for sign in map(ord, text)} & set(chart._UNSEEN)
 
 
-# --- pages --------------------------------------------------------------------------------------------------------------------------------
+# --- pages
 
 
 def test_the_report_draws_what_failed_and_has_the_verdict_first() -> None:
     source = render(results(), title="Nightly")
     page = Page(source)
-    assert page.text.startswith("Nightly Nightly Not passed. 7 of 15 runs did not pass. Most often: gate answer_grounded (2); ")
+    assert page.text.startswith(
+        "Nightly Nightly Not passed. 7 of 15 runs did not pass. Most often: gate answer_grounded"
+        " (2); "
+    )
     assert source == render(results(), title="Nightly"), "the same results give the same bytes"
-    pictures = [attributes for name, attributes in page.elements if name == "svg" and attributes.get("class") == "chart"]
+    pictures = [
+        attributes
+        for name, attributes in page.elements
+        if name == "svg" and attributes.get("class") == "chart"
+    ]
     assert len(pictures) > 7
     assert all(one["role"] == "img" and one["aria-label"] for one in pictures)
     ids = page.values("id")
     assert len(set(ids)) == len(ids)
     assert not re.search(r"https?:|//[a-z]|\bsrc\s*=|@import|url\(|<script|<link", source)
-    assert sum(name == "details" and attributes.get("class") == "rest" for name, attributes in page.elements) == 8, "what passed is folded"
+    assert (
+        sum(
+            name == "details" and attributes.get("class") == "rest"
+            for name, attributes in page.elements
+        )
+        == 8
+    ), "what passed is folded"
 
 
 @pytest.mark.parametrize("poison", HOSTILE)
 def test_no_string_changes_the_structure_of_a_page_with_pictures(poison: str) -> None:
     harmless = "h" * len(poison)
-    for make in (lambda text: render(poisoned(results()[4:6], text), title=text), lambda text: decision_page(poisoned(decided()[0], text)),
-                 lambda text: exam_page(poisoned(exam(), text)), lambda text: judge_page(poisoned(card(), text))):  # fmt: skip
+    for make in (
+        lambda text: render(poisoned(results()[4:6], text), title=text),
+        lambda text: decision_page(poisoned(decided()[0], text)),
+        lambda text: exam_page(poisoned(exam(), text)),
+        lambda text: judge_page(poisoned(card(), text)),
+    ):
         page = Page(make(poison))
         assert page.shape == Page(make(harmless)).shape
-        assert {name for name, _ in page.elements}.isdisjoint({"script", "img", "iframe", "object", "link", "base", "form"})
+        assert {name for name, _ in page.elements}.isdisjoint(
+            {"script", "img", "iframe", "object", "link", "base", "form"}
+        )
 
 
 def test_a_decision_page_says_the_outcome_the_rules_and_what_fell() -> None:
     rejected, promoted = (Page(decision_page(decision)).text for decision in decided())
     assert rejected.startswith(
-        "Assay: reject Assay decision Reject. The candidate may not replace the baseline. gate_failure_rate: 1 of 60 samples fail a gate"
+        "Assay: reject Assay decision Reject. The candidate may not replace the baseline."
+        " gate_failure_rate: 1 of 60 samples fail a gate"
     )
-    assert promoted.startswith("Assay: promote Assay decision Promote. The candidate may replace the baseline.")
+    assert promoted.startswith(
+        "Assay: promote Assay decision Promote. The candidate may replace the baseline."
+    )
     for rule in decided()[0]["rules"]:
         assert rule["reason"] in rejected
     for one in decided()[0]["worse"]:
-        assert f"{one['sample']} {one['difference']:+.2f} {one['candidate']:.2f} {one['baseline']:.2f}" in rejected
+        assert (
+            f"{one['sample']} {one['difference']:+.2f} {one['candidate']:.2f} {one['baseline']:.2f}"
+            in rejected
+        )
     assert "91.7%, 95% interval 81.9% to 96.4%" in rejected
     assert "These are not all: the decision rests on 60 pairs" in rejected
     pairs = [{"sample": str(k), "candidate": k, "baseline": 50} for k in range(60)]
@@ -455,18 +701,31 @@ def test_a_decision_page_says_the_outcome_the_rules_and_what_fell() -> None:
 @pytest.mark.req("C-016", "C-017")
 def test_an_exam_page_shows_the_axes_the_patterns_and_the_items_that_lost() -> None:
     page = Page(exam_page(exam()))
-    assert page.text.startswith("Assay exam Exam: x Score 0.88 over 20 items. Grading is no gate: assay exam gate decides.")
+    assert page.text.startswith(
+        "Assay exam Exam: x Score 0.88 over 20 items. Grading is no gate: assay exam gate decides."
+    )
     assert sum(name == "svg" for name, _ in page.elements) == 4
     assert "verb_zero seen go every item of 'go' is wrong" in page.text
     assert "e-000 0.4 correctness" in page.text
-    assert page.text.count("e-003") == 4, "an item with every mark is in the charts and their tables only"
-    gated = Page(exam_page({**exam(), "gate": {"passed": False, "reasons": ["too low"]}}, draw=False)).text
+    assert page.text.count("e-003") == 4, (
+        "an item with every mark is in the charts and their tables only"
+    )
+    gated = Page(
+        exam_page({**exam(), "gate": {"passed": False, "reasons": ["too low"]}}, draw=False)
+    ).text
     assert "Does not pass the gate. Score 0.88 over 20 items. Why: too low." in gated
 
 
-def test_without_the_renderer_tables_stand_in_for_pictures_and_one_line_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_the_renderer_tables_stand_in_for_pictures_and_one_line_says_why(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(drawing, "available", lambda: False)
-    for source in (render(results(), title="t"), decision_page(decided()[0]), exam_page(exam()), judge_page(card())):
+    for source in (
+        render(results(), title="t"),
+        decision_page(decided()[0]),
+        exam_page(exam()),
+        judge_page(card()),
+    ):
         assert Page(source).text.count("pip install 'assay[charts]'") == 1
         assert '<svg class="chart"' not in source
         assert 'open="open"' in source
@@ -479,7 +738,14 @@ def test_charts_are_written_as_svg_and_png(tmp_path: Path) -> None:
     for result in results()[:3]:
         report.add(result)
     written = drawing.write_charts(
-        [*report.charts(), *exam_charts(exam())[:1], *decision_charts(decided()[0])[:1], charts()["gates"], charts()["gates"]], str(tmp_path / "new")
+        [
+            *report.charts(),
+            *exam_charts(exam())[:1],
+            *decision_charts(decided()[0])[:1],
+            charts()["gates"],
+            charts()["gates"],
+        ],
+        str(tmp_path / "new"),
     )
     names = sorted(path.name for path in (tmp_path / "new").iterdir())
     assert names == sorted(Path(path).name for path in written)
@@ -495,15 +761,23 @@ def test_charts_are_written_as_svg_and_png(tmp_path: Path) -> None:
     } <= set(names)
 
 
-def test_the_command_writes_the_same_report_however_many_workers(assay: Any, tmp_path: Path) -> None:
-    lines = [line for name in FAMILIES for line in (EXAMPLES / f"{name}.jsonl").read_text("utf-8").splitlines()]
+def test_the_command_writes_the_same_report_however_many_workers(
+    assay: Any, tmp_path: Path
+) -> None:
+    lines = [
+        line
+        for name in FAMILIES
+        for line in (EXAMPLES / f"{name}.jsonl").read_text("utf-8").splitlines()
+    ]
     (tmp_path / "runs.jsonl").write_text("\n".join(lines))
     done = assay("grade", "runs.jsonl", "-o", "a.html", "-o", "grades.json")
     assert done.code == 1
     assert assay("grade", "runs.jsonl", "-o", "b.html", "--jobs", 1).code == 1
     source = (tmp_path / "a.html").read_text("utf-8")
     assert source == (tmp_path / "b.html").read_text("utf-8")
-    assert source == render(json.loads((tmp_path / "grades.json").read_text())["results"], title="Assay report")
+    assert source == render(
+        json.loads((tmp_path / "grades.json").read_text())["results"], title="Assay report"
+    )
 
 
 def test_a_report_of_many_runs_is_bounded_and_says_what_it_leaves_out() -> None:
@@ -516,5 +790,7 @@ def test_a_report_of_many_runs_is_bounded_and_says_what_it_leaves_out() -> None:
     assert len(source) < 6_000_000
     assert "Not passed. 4,000 of 12,000 runs did not pass." in page.text
     assert "… and 2,000 more: 0 not passed, 2,000 passed. They are not on this page" in page.text
-    assert "11,900 runs have no section here: 3,900 that did not pass and 8,000 that did." in page.text
+    assert (
+        "11,900 runs have no section here: 3,900 that did not pass and 8,000 that did." in page.text
+    )
     assert page.text.index("r-11997") < page.text.index("r-1 "), "what did not pass comes first"

@@ -1,4 +1,6 @@
-"""The GitHub Action and the GitLab template, run as their systems run them: the steps are taken from the files, the values come in as a user gives them."""
+"""The GitHub Action and the GitLab template, run as their systems run them: the steps are taken
+from the files, the values come in as a user gives them.
+"""
 
 from __future__ import annotations
 
@@ -43,14 +45,20 @@ class Done:
         self.out = done.stdout
         self.err = done.stderr
         written = folder.parent / "output"
-        self.outputs = dict(line.split("=", 1) for line in written.read_text().splitlines()) if written.exists() else {}
+        self.outputs = (
+            dict(line.split("=", 1) for line in written.read_text().splitlines())
+            if written.exists()
+            else {}
+        )
         summary = folder.parent / "summary"
         self.summary = summary.read_text() if summary.exists() else ""
 
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
-    """A checkout of somebody, and a `python3` that notes what it is called with, installs nothing, and is the real one otherwise."""
+    """A checkout of somebody, and a `python3` that notes what it is called with, installs nothing,
+    and is the real one otherwise.
+    """
     folder = tmp_path / "checkout"
     folder.mkdir()
     tools = tmp_path / "bin"
@@ -58,10 +66,10 @@ def work(tmp_path: Path) -> Path:
     stub = tools / "python3"
     noted = tmp_path / "called"
     stub.write_text(
-        f"#!{sys.executable} -S\nimport json, os, sys\n"
-        f"with open({str(noted)!r}, 'a') as stream: stream.write(json.dumps(sys.argv[1:]) + '\\n')\n"
-        f"if sys.argv[1:3] == ['-m', 'pip']: sys.exit(int(os.environ.get('PIP_EXIT', 0)))\n"
-        f"os.execv({sys.executable!r}, [{sys.executable!r}, *sys.argv[1:]])\n"
+        f"#!{sys.executable} -S\nimport json, os, sys\nwith open({str(noted)!r}, 'a') as stream:"
+        " stream.write(json.dumps(sys.argv[1:]) + '\\n')\nif sys.argv[1:3] == ['-m', 'pip']:"
+        f" sys.exit(int(os.environ.get('PIP_EXIT', 0)))\nos.execv({sys.executable!r},"
+        f" [{sys.executable!r}, *sys.argv[1:]])\n"
     )
     stub.chmod(stub.stat().st_mode | stat.S_IXUSR)
     return folder
@@ -73,12 +81,18 @@ def called(work: Path) -> list[list[str]]:
 
 
 def environment(work: Path) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR", "PYTHONDONTWRITEBYTECODE") if name in os.environ}
+    kept = {
+        name: os.environ[name]
+        for name in ("HOME", "LANG", "TMPDIR", "PYTHONDONTWRITEBYTECODE")
+        if name in os.environ
+    }
     return {**kept, "PATH": f"{work.parent / 'bin'}:/usr/bin:/bin", "CI": "true"}
 
 
 def step(name: str, work: Path, **inputs: str) -> Done:
-    """One step of the action, as GitHub runs it: expressions are put into `env`, never into `run`."""
+    """One step of the action, as GitHub runs it: expressions are put into `env`, never into
+    `run`.
+    """
     taken = STEPS[name]
     given = {**{key: value.get("default", "") for key, value in ACTION["inputs"].items()}, **inputs}
     env = environment(work)
@@ -87,12 +101,18 @@ def step(name: str, work: Path, **inputs: str) -> Done:
         assert wanted, value
         env[key] = given[wanted[1]]
     env |= {"GITHUB_ACTIONS": "true", "GITHUB_ACTION_PATH": str(ROOT)}
-    env |= {"GITHUB_OUTPUT": str(work.parent / "output"), "GITHUB_STEP_SUMMARY": str(work.parent / "summary")}
+    env |= {
+        "GITHUB_OUTPUT": str(work.parent / "output"),
+        "GITHUB_STEP_SUMMARY": str(work.parent / "summary"),
+    }
     assert taken["shell"] == "bash"
     script = work.parent / "step.sh"
     script.write_text(taken["run"])
     command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(script)]
-    return Done(subprocess.run(command, cwd=work, env=env, capture_output=True, text=True, check=False), work)
+    return Done(
+        subprocess.run(command, cwd=work, env=env, capture_output=True, text=True, check=False),
+        work,
+    )
 
 
 def grade(work: Path, **inputs: str) -> Done:
@@ -100,10 +120,15 @@ def grade(work: Path, **inputs: str) -> Done:
 
 
 def cards(path: Path, *norms: float) -> None:
-    path.write_text("".join(json.dumps(scorecard({"norm": norm}, run_id=f"r-{index}")) + "\n" for index, norm in enumerate(norms)))
+    path.write_text(
+        "".join(
+            json.dumps(scorecard({"norm": norm}, run_id=f"r-{index}")) + "\n"
+            for index, norm in enumerate(norms)
+        )
+    )
 
 
-# --- the files themselves -----------------------------------------------------------------------------------------------------------------
+# --- the files themselves
 
 
 def test_no_value_of_a_user_stands_in_a_script() -> None:
@@ -128,7 +153,9 @@ def test_the_script_is_clean_by_shellcheck() -> None:
     tool = shutil.which("shellcheck")
     if tool is None:
         pytest.skip("shellcheck is not installed: apt-get install shellcheck")
-    done = subprocess.run([tool, "--shell=sh", str(SCRIPT)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [tool, "--shell=sh", str(SCRIPT)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout
 
 
@@ -140,15 +167,25 @@ def test_the_script_is_read_by_any_posix_shell(shell: str) -> None:
     assert subprocess.run([shell, str(SCRIPT)], capture_output=True, check=False).returncode == 2
 
 
-# --- grading ------------------------------------------------------------------------------------------------------------------------------
+# --- grading
 
 
-@pytest.mark.parametrize(("norms", "code", "outcome"), [((0.9, 0.8), 0, "passed"), ((0.9, 0.2), 1, "failed"), ((), 4, "not_enough_evidence")])
-def test_the_exit_code_and_the_outcome_come_through(work: Path, norms: tuple[float, ...], code: int, outcome: str) -> None:
+@pytest.mark.parametrize(
+    ("norms", "code", "outcome"),
+    [((0.9, 0.8), 0, "passed"), ((0.9, 0.2), 1, "failed"), ((), 4, "not_enough_evidence")],
+)
+def test_the_exit_code_and_the_outcome_come_through(
+    work: Path, norms: tuple[float, ...], code: int, outcome: str
+) -> None:
     cards(work / "runs.jsonl", *norms)
     done = grade(work, file="runs.jsonl")
-    assert (done.code, done.outputs) == (code, {"outcome": outcome, "exit-code": str(code)}), done.err
-    assert done.summary.startswith("## Assay: " + {0: "passed", 1: "not passed", 4: "nothing was graded"}[code])
+    assert (done.code, done.outputs) == (
+        code,
+        {"outcome": outcome, "exit-code": str(code)},
+    ), done.err
+    assert done.summary.startswith(
+        "## Assay: " + {0: "passed", 1: "not passed", 4: "nothing was graded"}[code]
+    )
     assert f"assay: {outcome} (exit {code})" in done.out
 
 
@@ -163,14 +200,31 @@ def test_malformed_evidence_and_misuse_stop_the_build(work: Path) -> None:
 def test_files_profile_policy_and_arguments_reach_the_command(work: Path) -> None:
     cards(work / "a file.jsonl", 0.9)
     (work / "b.jsonl").write_text(json.dumps(scorecard({"norm": 0.9}, run_id="other")) + "\n")
-    done = grade(work, file="a file.jsonl\nb.jsonl\n", policy="workflow@1", args="-o out.json  -o\tout.xml")
+    done = grade(
+        work, file="a file.jsonl\nb.jsonl\n", policy="workflow@1", args="-o out.json  -o\tout.xml"
+    )
     assert done.code == 0, done.err
     assert len(json.loads((work / "out.json").read_text())["results"]) == 2
     assert (work / "out.xml").exists()
     assert called(work)[-1] == [
-        *("-m", "assay", "grade", "--policy=workflow@1", "--step-summary", "-o", "out.json", "-o", "out.xml", "--", "a file.jsonl", "b.jsonl")
+        *(
+            "-m",
+            "assay",
+            "grade",
+            "--policy=workflow@1",
+            "--step-summary",
+            "-o",
+            "out.json",
+            "-o",
+            "out.xml",
+            "--",
+            "a file.jsonl",
+            "b.jsonl",
+        )
     ]
-    assert grade(work, file="b.jsonl", profile="rag").code == 1, "the gates of the profile are required"
+    assert grade(work, file="b.jsonl", profile="rag").code == 1, (
+        "the gates of the profile are required"
+    )
 
 
 def test_a_name_that_begins_with_a_dash_is_a_file(work: Path) -> None:
@@ -188,7 +242,15 @@ def test_no_value_runs_as_a_command_or_opens_the_gate(work: Path, name: str, val
     assert done.code != 0
     assert done.outputs["exit-code"] == str(done.code)
     assert set(done.outputs) == {"outcome", "exit-code"}
-    assert done.outputs["outcome"] in {"failed", "misuse", "malformed", "not_enough_evidence", "fault", "hold", "reject"}
+    assert done.outputs["outcome"] in {
+        "failed",
+        "misuse",
+        "malformed",
+        "not_enough_evidence",
+        "fault",
+        "hold",
+        "reject",
+    }
     assert not list(work.parent.rglob("pwned*"))
 
 
@@ -199,7 +261,7 @@ def test_a_module_in_the_checkout_does_not_pass_for_ours(work: Path) -> None:
     assert grade(work, file="runs.jsonl").code == 1
 
 
-# --- installing ---------------------------------------------------------------------------------------------------------------------------
+# --- installing
 
 
 def test_the_package_is_installed_as_one_argument(work: Path) -> None:
@@ -208,32 +270,50 @@ def test_the_package_is_installed_as_one_argument(work: Path) -> None:
         assert step("Install Assay", work, package=value).code == 0
         assert called(work)[-1] == [*pip, value]
     assert step("Install Assay", work).code == 0
-    assert called(work)[-1] == [*pip, str(ROOT)], "without a package the action installs its own version"
+    assert called(work)[-1] == [
+        *pip,
+        str(ROOT),
+    ], "without a package the action installs its own version"
     assert not list(work.parent.rglob("pwned*"))
 
 
 def test_a_failed_installation_fails_the_step(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = (work.parent / "bin" / "python3").read_text().replace("os.environ.get('PIP_EXIT', 0)", "1")
+    script = (
+        (work.parent / "bin" / "python3").read_text().replace("os.environ.get('PIP_EXIT', 0)", "1")
+    )
     (work.parent / "bin" / "python3").write_text(script)
     assert step("Install Assay", work).code == 1
 
 
-# --- the gate -----------------------------------------------------------------------------------------------------------------------------
+# --- the gate
 
 
 def fake_gate(work: Path, code: int, text: str) -> None:
-    """Put a decision of the contract's shape in the place of the command, so that the script is tested without it."""
+    """Put a decision of the contract's shape in the place of the command, so that the script is
+    tested without it.
+    """
     (work.parent / "said").write_text(text)
     stub = work.parent / "bin" / "python3"
     head, rest = stub.read_text().split("if sys.argv[1:3]", 1)
-    faked = f"if sys.argv[1:4] == ['-m', 'assay', 'gate']:\n    print(open({str(work.parent / 'said')!r}).read(), end='')\n    sys.exit({code})\n"
+    faked = (
+        "if sys.argv[1:4] == ['-m', 'assay', 'gate']:\n   "
+        f" print(open({str(work.parent / 'said')!r}).read(), end='')\n    sys.exit({code})\n"
+    )
     stub.write_text(f"{head}{faked}if sys.argv[1:3]{rest}")
 
 
 def decided(outcome: str, holds: bool | None) -> str:
-    rules = [{"id": "score_non_inferiority", "holds": holds, "reason": "it fell | @all", "evidence": {}}]
-    versions = {"policy": "release@1", "scoringSystem": "scoringSystem/1.0.0", "gradingSystem": "gradingSystem/1.0.0"}
-    return json.dumps({"schema": "assay.decision/1", "outcome": outcome, "rules": rules, **versions})
+    rules = [
+        {"id": "score_non_inferiority", "holds": holds, "reason": "it fell | @all", "evidence": {}}
+    ]
+    versions = {
+        "policy": "release@1",
+        "scoringSystem": "scoringSystem/1.0.0",
+        "gradingSystem": "gradingSystem/1.0.0",
+    }
+    return json.dumps(
+        {"schema": "assay.decision/1", "outcome": outcome, "rules": rules, **versions}
+    )
 
 
 @pytest.mark.parametrize(
@@ -251,12 +331,26 @@ def decided(outcome: str, holds: bool | None) -> str:
         (1, decided("promote", True), "failed", 1),
     ],
 )
-def test_the_decision_names_the_outcome_and_the_exit_code_comes_through(work: Path, code: int, text: str, outcome: str, exit_code: int) -> None:
+def test_the_decision_names_the_outcome_and_the_exit_code_comes_through(
+    work: Path, code: int, text: str, outcome: str, exit_code: int
+) -> None:
     fake_gate(work, code, text)
     done = grade(work, file="candidate.jsonl", baseline="baseline.jsonl", policy="release@1")
-    assert (done.code, done.outputs) == (exit_code, {"outcome": outcome, "exit-code": str(exit_code)}), done.err
+    assert (done.code, done.outputs) == (
+        exit_code,
+        {"outcome": outcome, "exit-code": str(exit_code)},
+    ), done.err
     gate = next(call for call in called(work) if "gate" in call)
-    assert gate == ["-m", "assay", "gate", "--json", "--policy=release@1", "--baseline=baseline.jsonl", "--", "candidate.jsonl"]
+    assert gate == [
+        "-m",
+        "assay",
+        "gate",
+        "--json",
+        "--policy=release@1",
+        "--baseline=baseline.jsonl",
+        "--",
+        "candidate.jsonl",
+    ]
     if outcome in ("promote", "hold", "reject"):
         assert done.summary.startswith(f"## Assay: {outcome}\n")
         assert "`it fell \\| @all`" in done.summary
@@ -267,7 +361,14 @@ def test_the_real_gate_decides_in_the_step(work: Path) -> None:
 
     def runs(path: Path, raw: int) -> None:
         scores = {"judge_quality": {"raw": raw}, "patch_similarity": {"raw": 1}}
-        made = [run(run_id=f"r-{i}", dataset={"id": "d", "version": "1", "sample_id": f"s-{i}"}, scores=scores) for i in range(60)]
+        made = [
+            run(
+                run_id=f"r-{i}",
+                dataset={"id": "d", "version": "1", "sample_id": f"s-{i}"},
+                scores=scores,
+            )
+            for i in range(60)
+        ]
         path.write_text("".join(json.dumps(one) + "\n" for one in made))
 
     runs(work / "candidate.jsonl", 5)
@@ -281,21 +382,35 @@ def test_the_real_gate_decides_in_the_step(work: Path) -> None:
     assert bad.outputs["outcome"] in ("hold", "reject")
 
 
-# --- GitLab -------------------------------------------------------------------------------------------------------------------------------
+# --- GitLab
 
 
 def gitlab(work: Path, **variables: str) -> Done:
-    """The job of the template, as a runner runs it: variables in the environment, then the lines of the scripts in one shell."""
+    """The job of the template, as a runner runs it: variables in the environment, then the lines of
+    the scripts in one shell.
+    """
     job = GITLAB[".assay"]
     env = {**environment(work), **job["variables"], **variables}
     script = "\n".join(["set -eo pipefail", *job["before_script"], *job["script"]])
-    return Done(subprocess.run(["bash", "-c", script], cwd=work, env=env, capture_output=True, text=True, check=False), work)
+    return Done(
+        subprocess.run(
+            ["bash", "-c", script], cwd=work, env=env, capture_output=True, text=True, check=False
+        ),
+        work,
+    )
 
 
 @pytest.mark.parametrize(("norms", "code"), [((0.9, 0.8), 0), ((0.9, 0.2), 1), ((), 4)])
-def test_the_job_of_the_template_grades_and_leaves_its_reports(work: Path, norms: tuple[float, ...], code: int) -> None:
+def test_the_job_of_the_template_grades_and_leaves_its_reports(
+    work: Path, norms: tuple[float, ...], code: int
+) -> None:
     cards(work / "the runs.jsonl", *norms)
-    done = gitlab(work, ASSAY_CI_FILE="the runs.jsonl", ASSAY_CI_ARGS="-o grades.json", ASSAY_CI_POLICY="workflow")
+    done = gitlab(
+        work,
+        ASSAY_CI_FILE="the runs.jsonl",
+        ASSAY_CI_ARGS="-o grades.json",
+        ASSAY_CI_POLICY="workflow",
+    )
     assert done.code == code, done.err
     if norms:
         assert (work / GITLAB[".assay"]["artifacts"]["reports"]["junit"]).exists()
@@ -304,7 +419,17 @@ def test_the_job_of_the_template_grades_and_leaves_its_reports(work: Path, norms
     assert called(work)[0][-1] == "assay"
 
 
-@pytest.mark.parametrize("name", ["ASSAY_CI_FILE", "ASSAY_CI_BASELINE", "ASSAY_CI_PROFILE", "ASSAY_CI_POLICY", "ASSAY_CI_ARGS", "ASSAY_CI_PACKAGE"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ASSAY_CI_FILE",
+        "ASSAY_CI_BASELINE",
+        "ASSAY_CI_PROFILE",
+        "ASSAY_CI_POLICY",
+        "ASSAY_CI_ARGS",
+        "ASSAY_CI_PACKAGE",
+    ],
+)
 @pytest.mark.parametrize("value", HOSTILE)
 def test_no_variable_runs_as_a_command(work: Path, name: str, value: str) -> None:
     if name == "ASSAY_CI_ARGS" and value in ("-h", "--help"):
@@ -318,14 +443,18 @@ def test_the_job_without_a_file_is_misuse(work: Path) -> None:
     assert gitlab(work).code == 2
 
 
-# --- the page that shows it ---------------------------------------------------------------------------------------------------------------
+# --- the page that shows it
 
 PAGE = (ROOT / "docs" / "how-to" / "gate-in-ci.md").read_text()
 
 
 def test_the_examples_of_the_how_to_use_what_exists() -> None:
-    github, gitlab_example = (yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL))
-    (used,) = (taken for taken in github["jobs"]["gate"]["steps"] if "assay" in taken.get("uses", ""))
+    github, gitlab_example = (
+        yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    )
+    (used,) = (
+        taken for taken in github["jobs"]["gate"]["steps"] if "assay" in taken.get("uses", "")
+    )
     assert set(used["with"]) <= set(ACTION["inputs"])
     assert gitlab_example["include"]["file"] == "ci/gitlab.yml"
     assert gitlab_example["gate"]["extends"] in GITLAB

@@ -1,4 +1,6 @@
-"""The real command: what it prints, what it writes, and what it answers to input that is wrong in every way we know."""
+"""The real command: what it prints, what it writes, and what it answers to input that is wrong in
+every way we know.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ def csv_rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-# --- exit codes ---------------------------------------------------------------------------------------------------------------------------
+# --- exit codes
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -95,7 +97,9 @@ def test_a_failed_gate_exits_1_whatever_the_score(assay: Any, tmp_path: Path) ->
     ],
     ids=" ".join,
 )
-def test_a_misused_command_line_exits_2_and_writes_nothing(assay: Any, tmp_path: Path, arguments: list[str], words: str) -> None:
+def test_a_misused_command_line_exits_2_and_writes_nothing(
+    assay: Any, tmp_path: Path, arguments: list[str], words: str
+) -> None:
     (tmp_path / "card.json").write_text(text(GOOD))
     (tmp_path / "folder.json").mkdir()
     done = assay("grade", *arguments)
@@ -105,7 +109,15 @@ def test_a_misused_command_line_exits_2_and_writes_nothing(assay: Any, tmp_path:
     assert sorted(os.listdir(tmp_path)) == ["card.json", "folder.json"]
 
 
-@pytest.mark.parametrize("line", ["grade --json", "grade --json card.json --nonsense", "grade --json card.json -o out.pdf", "grad card.json --json"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "grade --json",
+        "grade --json card.json --nonsense",
+        "grade --json card.json -o out.pdf",
+        "grad card.json --json",
+    ],
+)
 def test_with_json_a_misuse_too_is_told_as_json(assay: Any, tmp_path: Path, line: str) -> None:
     (tmp_path / "card.json").write_text(text(GOOD))
     done = assay(*line.split())
@@ -122,8 +134,19 @@ def test_evidence_is_never_overwritten_by_its_own_grades(assay: Any, tmp_path: P
     assert (tmp_path / "runs.jsonl").read_text() == lines(GOOD)
 
 
-@pytest.mark.parametrize(("name", "data"), [("runs.jsonl", ""), ("runs.jsonl", "\n \n\t\n"), ("runs.json", ""), ("runs.json", " \n"), ("runs.json", "[]")])
-def test_nothing_to_grade_exits_4_and_leaves_no_output(assay: Any, tmp_path: Path, name: str, data: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("runs.jsonl", ""),
+        ("runs.jsonl", "\n \n\t\n"),
+        ("runs.json", ""),
+        ("runs.json", " \n"),
+        ("runs.json", "[]"),
+    ],
+)
+def test_nothing_to_grade_exits_4_and_leaves_no_output(
+    assay: Any, tmp_path: Path, name: str, data: str
+) -> None:
     (tmp_path / name).write_text(data)
     done = assay("grade", name, "-o", "out.json", "--json")
     assert done.code == 4
@@ -144,14 +167,27 @@ def test_output_that_cannot_be_printed_never_opens_the_gate(tmp_path: Path) -> N
     (tmp_path / "card.json").write_text(text(GOOD))
     for arguments in (["card.json"], ["card.json", "--json"]):
         with open("/dev/full", "wb") as full:
-            done = subprocess.run([*COMMAND, "grade", *arguments], stdout=full, stderr=subprocess.PIPE, cwd=tmp_path, check=False)
+            done = subprocess.run(
+                [*COMMAND, "grade", *arguments],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                cwd=tmp_path,
+                check=False,
+            )
         assert done.returncode != 0
         assert b"Traceback" not in done.stderr
 
 
 def test_a_reader_that_goes_away_never_opens_the_gate(tmp_path: Path) -> None:
-    (tmp_path / "cards.jsonl").write_text(lines(*(scorecard({"norm": 1}, run_id=f"r-{index}") for index in range(300))))
-    with subprocess.Popen([*COMMAND, "grade", "cards.jsonl", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as process:
+    (tmp_path / "cards.jsonl").write_text(
+        lines(*(scorecard({"norm": 1}, run_id=f"r-{index}") for index in range(300)))
+    )
+    with subprocess.Popen(
+        [*COMMAND, "grade", "cards.jsonl", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+    ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.read(1)
@@ -160,7 +196,7 @@ def test_a_reader_that_goes_away_never_opens_the_gate(tmp_path: Path) -> None:
         assert b"Traceback" not in process.stderr.read()
 
 
-# --- standard output and standard input ---------------------------------------------------------------------------------------------------
+# --- standard output and standard input
 
 
 def test_json_is_exactly_one_document_and_nothing_else(assay: Any, tmp_path: Path) -> None:
@@ -170,28 +206,46 @@ def test_json_is_exactly_one_document_and_nothing_else(assay: Any, tmp_path: Pat
     document = json.loads(done.out)
     assert list(document) == ["schema", "results", "faults", "counts"]
     assert document["schema"] == "assay.grades/1"
-    assert [(graded["run_id"], graded["grade"], graded["passed"]) for graded in document["results"]] == [
+    assert [
+        (graded["run_id"], graded["grade"], graded["passed"]) for graded in document["results"]
+    ] == [
         ("r-1", "A", True),
         ("r-poor", "F", False),
         ("r-run", "A", True),
     ]
     assert document["faults"] == []
     counts = document["counts"]
-    assert (counts["documents"], counts["graded"], counts["passed"], counts["failed"], counts["faults"]) == (3, 3, 2, 1, 0)
+    assert (
+        counts["documents"],
+        counts["graded"],
+        counts["passed"],
+        counts["failed"],
+        counts["faults"],
+    ) == (3, 3, 2, 1, 0)
     assert counts["grades"] == {"A": 2, "B": 0, "C": 0, "D": 0, "F": 1}
     for carrier in (counts, *document["results"]):
-        assert (carrier["policy"], carrier["scoringSystem"], carrier["gradingSystem"]) == ("workflow@1", "scoringSystem/1.0.0", "gradingSystem/1.0.0")
+        assert (carrier["policy"], carrier["scoringSystem"], carrier["gradingSystem"]) == (
+            "workflow@1",
+            "scoringSystem/1.0.0",
+            "gradingSystem/1.0.0",
+        )
 
 
 def test_the_same_input_prints_the_same_bytes_twice(assay: Any, tmp_path: Path) -> None:
-    (tmp_path / "runs.jsonl").write_text(lines(*(run(family, run_id=family) for family in FAMILIES)))
-    first, second = (assay("grade", "runs.jsonl", "--json", env={"PYTHONHASHSEED": seed}) for seed in "12")
+    (tmp_path / "runs.jsonl").write_text(
+        lines(*(run(family, run_id=family) for family in FAMILIES))
+    )
+    first, second = (
+        assay("grade", "runs.jsonl", "--json", env={"PYTHONHASHSEED": seed}) for seed in "12"
+    )
     assert first.out == second.out
     assert first.code == second.code == 0
 
 
 @pytest.mark.parametrize(
-    "data", [text(GOOD), json.dumps(GOOD, indent=2), lines(GOOD), f"\n{text(GOOD)}\n", f"[{text(GOOD)}]"], ids=["one line", "pretty", "line", "blank", "list"]
+    "data",
+    [text(GOOD), json.dumps(GOOD, indent=2), lines(GOOD), f"\n{text(GOOD)}\n", f"[{text(GOOD)}]"],
+    ids=["one line", "pretty", "line", "blank", "list"],
 )
 def test_one_document_on_standard_input_is_graded(assay: Any, data: str) -> None:
     done = assay("grade", "-", "--json", stdin=data)
@@ -206,7 +260,9 @@ def test_lines_on_standard_input_are_graded_and_a_bad_one_has_its_number(assay: 
     assert [(fault["file"], fault["line"]) for fault in done.json()["faults"]] == [("<stdin>", 3)]
 
 
-def test_a_run_id_cannot_forge_a_line_of_the_result_or_move_the_cursor(assay: Any, tmp_path: Path) -> None:
+def test_a_run_id_cannot_forge_a_line_of_the_result_or_move_the_cursor(
+    assay: Any, tmp_path: Path
+) -> None:
     forged = "r\nA  100.00  passed  innocent\x1b[1A\x1b[2K\r\x9b2J"
     (tmp_path / "cards.jsonl").write_text(lines({**POOR, "run_id": forged}))
     done = assay("grade", "cards.jsonl")
@@ -215,7 +271,9 @@ def test_a_run_id_cannot_forge_a_line_of_the_result_or_move_the_cursor(assay: An
     assert not set("\x1b\x9b\r") & set(done.out)
 
 
-def test_a_key_cannot_forge_a_line_of_the_error_or_move_the_cursor(assay: Any, tmp_path: Path) -> None:
+def test_a_key_cannot_forge_a_line_of_the_error_or_move_the_cursor(
+    assay: Any, tmp_path: Path
+) -> None:
     (tmp_path / "cards.jsonl").write_text(lines({**GOOD, "x\n0 faults\x1b[2K": 1}))
     done = assay("grade", "cards.jsonl")
     assert done.code == 3
@@ -223,7 +281,7 @@ def test_a_key_cannot_forge_a_line_of_the_error_or_move_the_cursor(assay: Any, t
     assert "\x1b" not in done.err
 
 
-# --- bad input ----------------------------------------------------------------------------------------------------------------------------
+# --- bad input
 
 
 def with_raw(raw: str) -> str:
@@ -233,7 +291,10 @@ def with_raw(raw: str) -> str:
     return made.replace("0.95", raw)
 
 
-STEPS = [{"name": name, "status": "success", "agent": "solver", "duration_ms": took} for name, took in (("a", "@"), ("b", 5))]
+STEPS = [
+    {"name": name, "status": "success", "agent": "solver", "duration_ms": took}
+    for name, took in (("a", "@"), ("b", 5))
+]
 
 BAD: list[tuple[str, str | bytes, str, str]] = [
     ("truncated", text(run(run_id="r-bad"))[:-20], "FIL-002", "ends in the middle"),
@@ -243,25 +304,80 @@ BAD: list[tuple[str, str | bytes, str, str]] = [
     ("a number", "5", "FIL-006", "must be a JSON object"),
     ("null", "null", "FIL-006", "must be a JSON object"),
     ("no schema", "{}", "FIL-006", "'schema' is missing"),
-    ("another schema", text({**GOOD, "schema": "assay.scorecard/2"}), "FIL-006", "Did you mean 'assay.scorecard/1'?"),
+    (
+        "another schema",
+        text({**GOOD, "schema": "assay.scorecard/2"}),
+        "FIL-006",
+        "Did you mean 'assay.scorecard/1'?",
+    ),
     ("a schema that is a list", text({**GOOD, "schema": []}), "FIL-006", "none this command reads"),
     ("a wrong type", text({**GOOD, "run_id": 7}), "GRD-101", "run_id"),
     ("an empty run id", text({**GOOD, "run_id": ""}), "GRD-101", "run_id"),
     ("criteria that are no list", text({**GOOD, "criteria": {}}), "GRD-101", "criteria"),
     ("no criteria", text({**GOOD, "criteria": []}), "GRD-106", "no criteria"),
-    ("a gate that is a number", text({**GOOD, "hard_gates": {"x": 1}}), "GRD-101", "true, false or null"),
-    ("a missing key", text({key: value for key, value in GOOD.items() if key != "hard_gates"}), "GRD-101", "'hard_gates' is missing"),
-    ("an unknown key", text({**GOOD, "pass_treshold": 70}), "GRD-101", "Did you mean 'pass_threshold'?"),
-    ("an unknown key inside", text(scorecard({"norm": 1, "wieght": 2})), "GRD-101", "Did you mean 'weight'?"),
-    ("an unknown key of a run", text({**run(), "latncy_ms": 1}), "SCO-011", "Did you mean 'latency_ms'?"),
+    (
+        "a gate that is a number",
+        text({**GOOD, "hard_gates": {"x": 1}}),
+        "GRD-101",
+        "true, false or null",
+    ),
+    (
+        "a missing key",
+        text({key: value for key, value in GOOD.items() if key != "hard_gates"}),
+        "GRD-101",
+        "'hard_gates' is missing",
+    ),
+    (
+        "an unknown key",
+        text({**GOOD, "pass_treshold": 70}),
+        "GRD-101",
+        "Did you mean 'pass_threshold'?",
+    ),
+    (
+        "an unknown key inside",
+        text(scorecard({"norm": 1, "wieght": 2})),
+        "GRD-101",
+        "Did you mean 'weight'?",
+    ),
+    (
+        "an unknown key of a run",
+        text({**run(), "latncy_ms": 1}),
+        "SCO-011",
+        "Did you mean 'latency_ms'?",
+    ),
     ("an unknown status", text(run(status="sucess")), "SCO-011", "Did you mean 'success'?"),
-    ("a wrong type in a run", text(run(tests={"fail_to_pass": 3})), "SCO-011", "tests.fail_to_pass"),
-    ("more passed than there are", text(run(tests={"fail_to_pass": {"passed": 3, "total": 2}})), "SCO-007", "3 passed of 2"),
+    (
+        "a wrong type in a run",
+        text(run(tests={"fail_to_pass": 3})),
+        "SCO-011",
+        "tests.fail_to_pass",
+    ),
+    (
+        "more passed than there are",
+        text(run(tests={"fail_to_pass": {"passed": 3, "total": 2}})),
+        "SCO-007",
+        "3 passed of 2",
+    ),
     ("a negative latency", text(run(latency_ms=-1)), "SCO-001", "below zero"),
-    ("a negative duration", text(run(steps=[{"name": "a", "status": "success", "duration_ms": -1}])), "SCO-001", "steps[0].duration_ms"),
-    ("a duration of 1e-400", text(run(steps=STEPS)).replace('"@"', "1e-400"), "SCO-003", "steps[0].duration_ms"),
+    (
+        "a negative duration",
+        text(run(steps=[{"name": "a", "status": "success", "duration_ms": -1}])),
+        "SCO-001",
+        "steps[0].duration_ms",
+    ),
+    (
+        "a duration of 1e-400",
+        text(run(steps=STEPS)).replace('"@"', "1e-400"),
+        "SCO-003",
+        "steps[0].duration_ms",
+    ),
     ("a duplicate key", text(GOOD)[:-1] + ', "run_id": "r-2"}', "FIL-003", "stands twice"),
-    ("a duplicate key deep inside", text(GOOD).replace('"weight": 1', '"weight": 1, "weight": 2'), "FIL-003", "stands twice"),
+    (
+        "a duplicate key deep inside",
+        text(GOOD).replace('"weight": 1', '"weight": 1, "weight": 2'),
+        "FIL-003",
+        "stands twice",
+    ),
     ("a byte-order mark", b"\xef\xbb\xbf" + text(GOOD).encode(), "FIL-002", "byte-order mark"),
     ("UTF-16", text(GOOD).encode("utf-16-be").replace(b"\n", b""), "FIL-002", "not UTF-8"),
     ("invalid UTF-8", text(GOOD).encode().replace(b"r-1", b"r-\xff"), "FIL-002", "not JSON"),
@@ -275,24 +391,86 @@ BAD: list[tuple[str, str | bytes, str, str]] = [
     ("a numeric string", with_raw('"0.95"'), "SCO-003", "string"),
     ("true as a score", with_raw("true"), "SCO-003", "true or false"),
     ("null as a score", with_raw("null"), "GRD-103", "raw score is missing"),
-    ("a list as level", text(scorecard({"formula_id": "lower_is_better", "raw_score": 5, "params": {"slo_good": [], "slo_bad": 9}})), "SCO-005", "list"),
-    ("an unknown formula", with_raw("1").replace("zero_one", "zero_on"), "SCO-002", "Did you mean 'zero_one'?"),
-    ("a floor read in two ways", text(scorecard({"formula_id": "likert_1_5", "raw_score": 4, "critical_floor": 1})), "GRD-104", "two ways"),
+    (
+        "a list as level",
+        text(
+            scorecard(
+                {
+                    "formula_id": "lower_is_better",
+                    "raw_score": 5,
+                    "params": {"slo_good": [], "slo_bad": 9},
+                }
+            )
+        ),
+        "SCO-005",
+        "list",
+    ),
+    (
+        "an unknown formula",
+        with_raw("1").replace("zero_one", "zero_on"),
+        "SCO-002",
+        "Did you mean 'zero_one'?",
+    ),
+    (
+        "a floor read in two ways",
+        text(scorecard({"formula_id": "likert_1_5", "raw_score": 4, "critical_floor": 1})),
+        "GRD-104",
+        "two ways",
+    ),
     ("no weight", text(scorecard({"norm": 1, "weight": 0})), "SCO-004", "all weights are zero"),
-    ("two criteria of one name", text(scorecard({"norm": 1, "name": "a"}, {"norm": 1, "name": "a"})), "GRD-102", "second criterion"),
-    ("deep nesting", text(run()).replace('"why"', "[" * 300 + "]" * 300), "FIL-004", "nests more than 200 deep"),
-    ("a family nobody serves", text(run(workflow={"id": "w", "version": "1", "family": "code-repiar"})), "SCO-010", "Did you mean 'code-repair'?"),
+    (
+        "two criteria of one name",
+        text(scorecard({"norm": 1, "name": "a"}, {"norm": 1, "name": "a"})),
+        "GRD-102",
+        "second criterion",
+    ),
+    (
+        "deep nesting",
+        text(run()).replace('"why"', "[" * 300 + "]" * 300),
+        "FIL-004",
+        "nests more than 200 deep",
+    ),
+    (
+        "a family nobody serves",
+        text(run(workflow={"id": "w", "version": "1", "family": "code-repiar"})),
+        "SCO-010",
+        "Did you mean 'code-repair'?",
+    ),
     ("no family", text(run(workflow={"id": "w", "version": "1"})), "SCO-010", "names no family"),
-    ("a path as profile", text(run(workflow={"id": "w", "version": "1", "profile": "../evil.yaml"})), "LIB-001", "not by a path"),
-    ("an absolute path as rubric", text(run(workflow={"id": "w", "version": "1", "family": "rag", "rubric": "/etc/passwd"})), "LIB-001", "not by a path"),
-    ("a name with a foreign letter", text({**GOOD, "hard_gates": {"schem\u0430_valid": True}}), "SCO-013", "CYRILLIC"),
-]  # fmt: skip
+    (
+        "a path as profile",
+        text(run(workflow={"id": "w", "version": "1", "profile": "../evil.yaml"})),
+        "LIB-001",
+        "not by a path",
+    ),
+    (
+        "an absolute path as rubric",
+        text(run(workflow={"id": "w", "version": "1", "family": "rag", "rubric": "/etc/passwd"})),
+        "LIB-001",
+        "not by a path",
+    ),
+    (
+        "a name with a foreign letter",
+        text({**GOOD, "hard_gates": {"schem\u0430_valid": True}}),
+        "SCO-013",
+        "CYRILLIC",
+    ),
+]
 
 
-@pytest.mark.parametrize(("data", "code", "words"), [pytest.param(*case[1:], id=case[0]) for case in BAD])
-def test_a_bad_line_fails_the_whole_with_its_file_its_line_and_the_reason(assay: Any, tmp_path: Path, data: str | bytes, code: str, words: str) -> None:
+@pytest.mark.parametrize(
+    ("data", "code", "words"), [pytest.param(*case[1:], id=case[0]) for case in BAD]
+)
+def test_a_bad_line_fails_the_whole_with_its_file_its_line_and_the_reason(
+    assay: Any, tmp_path: Path, data: str | bytes, code: str, words: str
+) -> None:
     line = data if isinstance(data, bytes) else data.encode()
-    (tmp_path / "mixed.jsonl").write_bytes(lines(scorecard({"norm": 1}, run_id="r-first"), "").encode() + line + b"\n" + lines(POOR).encode())
+    (tmp_path / "mixed.jsonl").write_bytes(
+        lines(scorecard({"norm": 1}, run_id="r-first"), "").encode()
+        + line
+        + b"\n"
+        + lines(POOR).encode()
+    )
     (tmp_path / "out.json").write_text("old")
     done = assay("grade", "mixed.jsonl", "-o", "out.json", "-o", "out.csv", "--json")
     assert done.code == 3
@@ -300,7 +478,9 @@ def test_a_bad_line_fails_the_whole_with_its_file_its_line_and_the_reason(assay:
     document = done.json()
     assert document["results"] == []
     assert document["counts"]["documents"] == 3
-    assert [(fault["file"], fault["line"], fault["code"]) for fault in document["faults"]] == [("mixed.jsonl", 3, code)]
+    assert [(fault["file"], fault["line"], fault["code"]) for fault in document["faults"]] == [
+        ("mixed.jsonl", 3, code)
+    ]
     assert words in document["faults"][0]["path"] + document["faults"][0]["message"]
     error = json.loads(done.err)["error"]
     assert list(error) == ["code", "message", "where", "fix"]
@@ -310,55 +490,99 @@ def test_a_bad_line_fails_the_whole_with_its_file_its_line_and_the_reason(assay:
     assert sorted(os.listdir(tmp_path)) == ["mixed.jsonl", "out.json"]
 
 
-@pytest.mark.parametrize("spelled", ["mine.yaml", "./mine.yaml", "{folder}/mine.yaml", "{folder}/mine", "../../mine.yaml", "profiles/mine.yaml"])
-def test_a_run_cannot_make_the_command_open_a_profile_of_its_own(assay: Any, tmp_path: Path, spelled: str) -> None:
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        "mine.yaml",
+        "./mine.yaml",
+        "{folder}/mine.yaml",
+        "{folder}/mine",
+        "../../mine.yaml",
+        "profiles/mine.yaml",
+    ],
+)
+def test_a_run_cannot_make_the_command_open_a_profile_of_its_own(
+    assay: Any, tmp_path: Path, spelled: str
+) -> None:
     shipped = Path(shelf.__file__).parent / "profiles" / "code-repair@1.yaml"
     (tmp_path / "profiles").mkdir()
     for place in (tmp_path, tmp_path / "profiles"):
         (place / "mine.yaml").write_bytes(shipped.read_bytes())
     named = spelled.format(folder=tmp_path)
-    (tmp_path / "runs.jsonl").write_text(lines(run(workflow={"id": "w", "version": "1", "profile": named})))
-    assert assay("grade", "runs.jsonl", "--profile", "mine.yaml").code == 0, "the person at the command line may"
+    (tmp_path / "runs.jsonl").write_text(
+        lines(run(workflow={"id": "w", "version": "1", "profile": named}))
+    )
+    assert assay("grade", "runs.jsonl", "--profile", "mine.yaml").code == 0, (
+        "the person at the command line may"
+    )
     done = assay("grade", "runs.jsonl", "--json")
     assert done.code == 3
     assert [(fault["line"], fault["code"]) for fault in done.json()["faults"]] == [(1, "LIB-001")]
     assert "not by a path" in done.json()["faults"][0]["message"]
 
 
-def test_a_person_is_told_file_line_reason_and_code_and_nothing_on_standard_output(assay: Any, tmp_path: Path) -> None:
+def test_a_person_is_told_file_line_reason_and_code_and_nothing_on_standard_output(
+    assay: Any, tmp_path: Path
+) -> None:
     (tmp_path / "mixed.jsonl").write_text(lines(GOOD, {**POOR, "pass_treshold": 70}, "{oops"))
     done = assay("grade", "mixed.jsonl")
     assert (done.code, done.out) == (3, "")
     assert done.err.startswith("assay: mixed.jsonl: 2 faults\n")
-    assert re.search(r"^  line 2  pass_treshold: unknown key 'pass_treshold'\. Did you mean 'pass_threshold'\?$", done.err, re.M)
-    assert re.search(r"^  line 3 not JSON at column 2: .*\[FIL-002\]$|^  line 3 not JSON at column 2: ", done.err, re.M)
+    assert re.search(
+        r"^  line 2  pass_treshold: unknown key 'pass_treshold'\. Did you mean 'pass_threshold'\?$",
+        done.err,
+        re.M,
+    )
+    assert re.search(
+        r"^  line 3 not JSON at column 2: .*\[FIL-002\]$|^  line 3 not JSON at column 2: ",
+        done.err,
+        re.M,
+    )
     assert re.search(r"\[[A-Z]{3}-\d{3}\]$", done.err)
 
 
 def test_all_faults_of_one_document_are_told_at_once(assay: Any, tmp_path: Path) -> None:
-    card = scorecard({"raw_score": 6, "formula_id": "likert_1_5"}, {"norm": "1"}, {"norm": 1, "weight": -1}, pass_threshold=101)
+    card = scorecard(
+        {"raw_score": 6, "formula_id": "likert_1_5"},
+        {"norm": "1"},
+        {"norm": 1, "weight": -1},
+        pass_threshold=101,
+    )
     (tmp_path / "card.jsonl").write_text(lines(card))
     done = assay("grade", "card.jsonl", "--json")
     assert done.code == 3
-    assert [fault["path"] for fault in done.json()["faults"]] == ["criteria[0].raw_score", "criteria[1].raw_score", "criteria[2].weight", "pass_threshold"]
+    assert [fault["path"] for fault in done.json()["faults"]] == [
+        "criteria[0].raw_score",
+        "criteria[1].raw_score",
+        "criteria[2].weight",
+        "pass_threshold",
+    ]
     assert {fault["line"] for fault in done.json()["faults"]} == {1}
 
 
 @pytest.mark.parametrize("threshold", ["70", "1e30", "0.5"])
-def test_a_fault_in_a_json_file_of_many_lines_names_its_line(assay: Any, tmp_path: Path, threshold: str) -> None:
+def test_a_fault_in_a_json_file_of_many_lines_names_its_line(
+    assay: Any, tmp_path: Path, threshold: str
+) -> None:
     pretty = json.dumps({**GOOD, "pass_treshold": "@"}, indent=2).replace('"@"', threshold)
     (tmp_path / "card.json").write_text(pretty)
     done = assay("grade", "card.json", "--json")
     assert done.code == 3
-    line = 1 + next(index for index, row in enumerate(pretty.splitlines()) if "pass_treshold" in row)
-    assert [(fault["file"], fault["line"]) for fault in done.json()["faults"]] == [("card.json", line)]
+    line = 1 + next(
+        index for index, row in enumerate(pretty.splitlines()) if "pass_treshold" in row
+    )
+    assert [(fault["file"], fault["line"]) for fault in done.json()["faults"]] == [
+        ("card.json", line)
+    ]
 
 
 def test_a_truncated_json_file_names_the_line_where_it_ends(assay: Any, tmp_path: Path) -> None:
     (tmp_path / "card.json").write_text(json.dumps(GOOD, indent=2)[:-3])
     done = assay("grade", "card.json", "--json")
     assert done.code == 3
-    assert [(fault["file"], fault["code"]) for fault in done.json()["faults"]] == [("card.json", "FIL-002")]
+    assert [(fault["file"], fault["code"]) for fault in done.json()["faults"]] == [
+        ("card.json", "FIL-002")
+    ]
     assert done.json()["faults"][0]["line"] == json.dumps(GOOD, indent=2)[:-3].count("\n") + 1
 
 
@@ -366,14 +590,18 @@ def test_a_fault_in_a_list_says_which_element_has_it(assay: Any, tmp_path: Path)
     (tmp_path / "cards.json").write_text(json.dumps([GOOD, {**POOR, "run_id": 5}], indent=1))
     done = assay("grade", "cards.json", "--json")
     assert done.code == 3
-    assert [(fault["file"], fault["path"]) for fault in done.json()["faults"]] == [("cards.json", "[1].run_id")]
+    assert [(fault["file"], fault["path"]) for fault in done.json()["faults"]] == [
+        ("cards.json", "[1].run_id")
+    ]
 
 
 def test_a_missing_file_is_named_with_its_near_miss(assay: Any, tmp_path: Path) -> None:
     (tmp_path / "runs.jsonl").write_text(lines(GOOD))
     done = assay("grade", "rnus.jsonl", "-o", "out.json", "--json")
     assert done.code == 3
-    assert [(fault["file"], fault["code"]) for fault in done.json()["faults"]] == [("rnus.jsonl", "FIL-001")]
+    assert [(fault["file"], fault["code"]) for fault in done.json()["faults"]] == [
+        ("rnus.jsonl", "FIL-001")
+    ]
     assert "Did you mean 'runs.jsonl'?" in done.json()["faults"][0]["message"]
     assert os.listdir(tmp_path) == ["runs.jsonl"]
 
@@ -396,9 +624,16 @@ def test_a_missing_file_fails_the_whole_also_beside_a_good_one(assay: Any, tmp_p
 
 @pytest.mark.parametrize(
     ("option", "wrong", "near"),
-    [("--profile", "code-repiar", "code-repair"), ("--policy", "worklow", "workflow"), ("--rubric", "rga", ""), ("--policy", "gone.yaml", "")],
+    [
+        ("--profile", "code-repiar", "code-repair"),
+        ("--policy", "worklow", "workflow"),
+        ("--rubric", "rga", ""),
+        ("--policy", "gone.yaml", ""),
+    ],
 )
-def test_a_name_that_is_not_on_the_shelf_exits_3_with_the_near_miss(assay: Any, tmp_path: Path, option: str, wrong: str, near: str) -> None:
+def test_a_name_that_is_not_on_the_shelf_exits_3_with_the_near_miss(
+    assay: Any, tmp_path: Path, option: str, wrong: str, near: str
+) -> None:
     (tmp_path / "runs.jsonl").write_text(lines(run()))
     done = assay("grade", "runs.jsonl", option, wrong, "-o", "out.json")
     assert (done.code, done.out) == (3, "")
@@ -409,12 +644,29 @@ def test_a_name_that_is_not_on_the_shelf_exits_3_with_the_near_miss(assay: Any, 
 
 
 def test_keep_going_grades_the_rest_and_still_exits_3(assay: Any, tmp_path: Path) -> None:
-    (tmp_path / "mixed.jsonl").write_text(lines(GOOD, "{oops", scorecard({"norm": 1}, run_id="r-3"), {**POOR, "x": 1}))
-    done = assay("grade", "mixed.jsonl", "--keep-going", "--json", "-o", "out.json", "-o", "out.jsonl", "-o", "out.csv", "-o", "out.md")
+    (tmp_path / "mixed.jsonl").write_text(
+        lines(GOOD, "{oops", scorecard({"norm": 1}, run_id="r-3"), {**POOR, "x": 1})
+    )
+    done = assay(
+        "grade",
+        "mixed.jsonl",
+        "--keep-going",
+        "--json",
+        "-o",
+        "out.json",
+        "-o",
+        "out.jsonl",
+        "-o",
+        "out.csv",
+        "-o",
+        "out.md",
+    )
     assert (done.code, ids(done)) == (3, ["r-1", "r-3"])
     assert [fault["line"] for fault in done.json()["faults"]] == [2, 4]
     assert json.loads((tmp_path / "out.json").read_text()) == done.json()
-    assert [json.loads(row)["run_id"] for row in (tmp_path / "out.jsonl").read_text().splitlines()] == ["r-1", "r-3"]
+    assert [
+        json.loads(row)["run_id"] for row in (tmp_path / "out.jsonl").read_text().splitlines()
+    ] == ["r-1", "r-3"]
     assert [row["run_id"] for row in csv_rows(tmp_path / "out.csv")] == ["r-1", "r-3"]
     assert "line 2" in (tmp_path / "out.md").read_text()
 
@@ -426,33 +678,52 @@ def test_keep_going_with_nothing_good_writes_nothing(assay: Any, tmp_path: Path)
     assert os.listdir(tmp_path) == ["mixed.jsonl"]
 
 
-def test_a_run_id_that_comes_twice_in_one_file_is_refused_at_its_second_line(assay: Any, tmp_path: Path) -> None:
+def test_a_run_id_that_comes_twice_in_one_file_is_refused_at_its_second_line(
+    assay: Any, tmp_path: Path
+) -> None:
     (tmp_path / "runs.jsonl").write_text(lines(GOOD, POOR, run()))
     done = assay("grade", "runs.jsonl", "-o", "out.json", "--json")
     assert (done.code, done.json()["results"]) == (3, [])
-    assert [(fault["file"], fault["line"], fault["code"]) for fault in done.json()["faults"]] == [("runs.jsonl", 3, "FIL-007")]
+    assert [(fault["file"], fault["line"], fault["code"]) for fault in done.json()["faults"]] == [
+        ("runs.jsonl", 3, "FIL-007")
+    ]
     assert "'r-1'" in done.json()["faults"][0]["message"]
     assert os.listdir(tmp_path) == ["runs.jsonl"]
 
 
-def test_a_run_id_that_comes_twice_over_two_files_is_refused_in_the_second(assay: Any, tmp_path: Path) -> None:
+def test_a_run_id_that_comes_twice_over_two_files_is_refused_in_the_second(
+    assay: Any, tmp_path: Path
+) -> None:
     (tmp_path / "a.jsonl").write_text(lines(POOR, GOOD))
     (tmp_path / "b.json").write_text(text(GOOD))
     done = assay("grade", "a.jsonl", "b.json", "--json")
     assert (done.code, done.json()["results"]) == (3, [])
-    assert [(fault["file"], fault["code"]) for fault in done.json()["faults"]] == [("b.json", "FIL-007")]
+    assert [(fault["file"], fault["code"]) for fault in done.json()["faults"]] == [
+        ("b.json", "FIL-007")
+    ]
     assert assay("grade", "a.jsonl", "a.jsonl").code == 3
 
 
-def test_keep_going_grades_the_first_of_two_runs_with_one_id_and_still_exits_3(assay: Any, tmp_path: Path) -> None:
-    (tmp_path / "runs.jsonl").write_text(lines(scorecard({"norm": 0.5}), scorecard({"norm": 1}), scorecard({"norm": 1}, run_id="r-2")))
+def test_keep_going_grades_the_first_of_two_runs_with_one_id_and_still_exits_3(
+    assay: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "runs.jsonl").write_text(
+        lines(
+            scorecard({"norm": 0.5}), scorecard({"norm": 1}), scorecard({"norm": 1}, run_id="r-2")
+        )
+    )
     done = assay("grade", "runs.jsonl", "--keep-going", "--json")
     assert done.code == 3
-    assert [(graded["run_id"], graded["weighted_score"]) for graded in done.json()["results"]] == [("r-1", 50.0), ("r-2", 100.0)]
+    assert [(graded["run_id"], graded["weighted_score"]) for graded in done.json()["results"]] == [
+        ("r-1", 50.0),
+        ("r-2", 100.0),
+    ]
     assert [fault["line"] for fault in done.json()["faults"]] == [2]
 
 
-def test_with_a_thousand_faults_all_are_counted_and_a_few_are_shown(assay: Any, tmp_path: Path) -> None:
+def test_with_a_thousand_faults_all_are_counted_and_a_few_are_shown(
+    assay: Any, tmp_path: Path
+) -> None:
     (tmp_path / "runs.jsonl").write_text("{oops\n" * 1000)
     done = assay("grade", "runs.jsonl", "--json")
     assert done.code == 3
@@ -465,25 +736,107 @@ def test_with_a_thousand_faults_all_are_counted_and_a_few_are_shown(assay: Any, 
 
 
 def test_an_answer_does_not_depend_on_what_is_printed(assay: Any, tmp_path: Path) -> None:
-    """Counts of 300 digits are numbers; whether they are graded may not depend on the format asked for."""
-    (tmp_path / "card.json").write_text(text(scorecard({"formula_id": "ratio", "raw_score": "?"})).replace('"?"', '{"passed": 1, "total": 1e300}'))
-    codes = {assay("grade", "card.json", *arguments).code for arguments in ([], ["--json"], ["-o", "out.jsonl"])}
+    """Counts of 300 digits are numbers; whether they are graded may not depend on the format asked
+    for.
+    """
+    (tmp_path / "card.json").write_text(
+        text(scorecard({"formula_id": "ratio", "raw_score": "?"})).replace(
+            '"?"', '{"passed": 1, "total": 1e300}'
+        )
+    )
+    codes = {
+        assay("grade", "card.json", *arguments).code
+        for arguments in ([], ["--json"], ["-o", "out.jsonl"])
+    }
     assert len(codes) == 1
 
 
 VALUES = [
-    "null", "true", "false", "0", "1", "-1", "0.5", "5", "1e400", "-1e400", "1e-400", "1e300", "99999999999999999999999999", "9" * 120,
-    '""', '"x"', '"0.5"', '"=1+1"', '"\\u0000"', '"\\ud83d\\ude00"', '"a\\nb|c"', '"likert_1_5"', '"ratio"', '"lower_is_better"', '"pairwise"', '"code-repair"',
-    '"correctness"', "[]", "[[]]", "[null]", '["a", "b"]', "{}", '{"a": 1}', '{"raw": 1}', '{"norm": 0.5}', '{"raw": null}', '{"passed": true}',
-    '{"$ref": "#"}', '{"type": 5}',
-    '{"wins": 1, "losses": 0, "ties": 0}', '{"passed": 1, "total": 0}', '{"slo_good": [1], "slo_bad": 2}', '{"slo_good": 1, "slo_bad": 2}',
+    "null",
+    "true",
+    "false",
+    "0",
+    "1",
+    "-1",
+    "0.5",
+    "5",
+    "1e400",
+    "-1e400",
+    "1e-400",
+    "1e300",
+    "99999999999999999999999999",
+    "9" * 120,
+    '""',
+    '"x"',
+    '"0.5"',
+    '"=1+1"',
+    '"\\u0000"',
+    '"\\ud83d\\ude00"',
+    '"a\\nb|c"',
+    '"likert_1_5"',
+    '"ratio"',
+    '"lower_is_better"',
+    '"pairwise"',
+    '"code-repair"',
+    '"correctness"',
+    "[]",
+    "[[]]",
+    "[null]",
+    '["a", "b"]',
+    "{}",
+    '{"a": 1}',
+    '{"raw": 1}',
+    '{"norm": 0.5}',
+    '{"raw": null}',
+    '{"passed": true}',
+    '{"$ref": "#"}',
+    '{"type": 5}',
+    '{"wins": 1, "losses": 0, "ties": 0}',
+    '{"passed": 1, "total": 0}',
+    '{"slo_good": [1], "slo_bad": 2}',
+    '{"slo_good": 1, "slo_bad": 2}',
     '{"value": {"norm": 0.1}, "reason": "x"}',
-]  # fmt: skip
+]
 KEYS = [
-    "critical_floor", "floor_override", "role", "layer", "n", "label", "source", "missing", "params", "pass_threshold", "judge", "gates", "scores", "tests",
-    "claims", "retrieval", "tool_calls", "handoffs", "handoff_rules", "output_schema", "outputs", "inputs", "latency_ms", "cost_usd", "tokens", "retries",
-    "group", "tags", "step_scores", "gate_reasons", "notes", "profile", "rubric", "duration_ms", "metadata", "expected", "attempt", "digests",
-]  # fmt: skip
+    "critical_floor",
+    "floor_override",
+    "role",
+    "layer",
+    "n",
+    "label",
+    "source",
+    "missing",
+    "params",
+    "pass_threshold",
+    "judge",
+    "gates",
+    "scores",
+    "tests",
+    "claims",
+    "retrieval",
+    "tool_calls",
+    "handoffs",
+    "handoff_rules",
+    "output_schema",
+    "outputs",
+    "inputs",
+    "latency_ms",
+    "cost_usd",
+    "tokens",
+    "retries",
+    "group",
+    "tags",
+    "step_scores",
+    "gate_reasons",
+    "notes",
+    "profile",
+    "rubric",
+    "duration_ms",
+    "metadata",
+    "expected",
+    "attempt",
+    "digests",
+]
 
 
 def mutants(count: int, seed: int) -> list[str]:
@@ -494,7 +847,11 @@ def mutants(count: int, seed: int) -> list[str]:
         scorecard(
             {"norm": 0.9, "n": 3, "critical_floor": {"norm": 0.5}},
             {"raw_score": 4, "formula_id": "likert_1_5", "role": "correctness"},
-            {"raw_score": 12, "formula_id": "lower_is_better", "params": {"slo_good": 8, "slo_bad": 30}},
+            {
+                "raw_score": 12,
+                "formula_id": "lower_is_better",
+                "params": {"slo_good": 8, "slo_bad": 30},
+            },
             {"raw_score": {"passed": 1, "total": 2}, "formula_id": "ratio"},
             {"raw_score": {"wins": 1, "losses": 2, "ties": 3}, "formula_id": "pairwise"},
             hard_gates={"x": True, "y": None},
@@ -520,47 +877,86 @@ def mutants(count: int, seed: int) -> list[str]:
 
 
 def _spots(tree: Any) -> Any:
-    for key in list(tree) if isinstance(tree, dict) else range(len(tree)) if isinstance(tree, list) else ():
+    for key in (
+        list(tree) if isinstance(tree, dict) else range(len(tree)) if isinstance(tree, list) else ()
+    ):
         yield tree, key
         yield from _spots(tree[key])
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_no_document_however_mutated_is_a_fault_of_ours(assay: Any, tmp_path: Path, seed: int) -> None:
+def test_no_document_however_mutated_is_a_fault_of_ours(
+    assay: Any, tmp_path: Path, seed: int
+) -> None:
     made = mutants(1500, seed)
     (tmp_path / "mutants.jsonl").write_text("".join(f"{line}\n" for line in made))
-    done = assay("grade", "mutants.jsonl", "--keep-going", "--json", "-o", "out.csv", "-o", "out.md")
+    done = assay(
+        "grade", "mutants.jsonl", "--keep-going", "--json", "-o", "out.csv", "-o", "out.md"
+    )
     assert done.code == 3, done.err[:2000]
     document = parse_json(done.out.encode())
     assert document["counts"]["documents"] == len(made)
-    assert 100 < len(document["results"]) < len(made) - 100, "the mutants must be of both kinds, or this proves little"
-    assert all(fault["line"] is not None and fault["code"] in CODES and fault["message"] for fault in document["faults"])
+    assert 100 < len(document["results"]) < len(made) - 100, (
+        "the mutants must be of both kinds, or this proves little"
+    )
+    assert all(
+        fault["line"] is not None and fault["code"] in CODES and fault["message"]
+        for fault in document["faults"]
+    )
     assert len(csv_rows(tmp_path / "out.csv")) == len(document["results"])
 
 
-# --- outputs ------------------------------------------------------------------------------------------------------------------------------
+# --- outputs
 
 
 def test_every_format_holds_the_same_results(assay: Any, tmp_path: Path) -> None:
     (tmp_path / "cards.jsonl").write_text(lines(GOOD, POOR, run(run_id="r-run")))
-    done = assay("grade", "cards.jsonl", "--json", "-o", "o/out.json", "-o", "o/out.jsonl", "-o", "o/out.csv", "-o", "o/out.md")
+    done = assay(
+        "grade",
+        "cards.jsonl",
+        "--json",
+        "-o",
+        "o/out.json",
+        "-o",
+        "o/out.jsonl",
+        "-o",
+        "o/out.csv",
+        "-o",
+        "o/out.md",
+    )
     assert (done.code, done.err) == (1, "")
     document = done.json()
     folder = tmp_path / "o"
     assert sorted(os.listdir(folder)) == ["out.csv", "out.json", "out.jsonl", "out.md"]
     assert (folder / "out.json").read_text() == done.out
-    assert [json.loads(row) for row in (folder / "out.jsonl").read_text().splitlines()] == document["results"]
+    assert [json.loads(row) for row in (folder / "out.jsonl").read_text().splitlines()] == document[
+        "results"
+    ]
     rows = csv_rows(folder / "out.csv")
     for row, result in zip(rows, document["results"], strict=True):
         assert row["run_id"] == result["run_id"]
         assert row["passed"] == str(result["passed"]).lower()
-        assert (row["grade"], float(row["weighted_score"]), row["reason"]) == (result["grade"], result["weighted_score"], result["reason"])
-        assert (row["policy"], row["scoringSystem"], row["gradingSystem"]) == (result["policy"], result["scoringSystem"], result["gradingSystem"])
+        assert (row["grade"], float(row["weighted_score"]), row["reason"]) == (
+            result["grade"],
+            result["weighted_score"],
+            result["reason"],
+        )
+        assert (row["policy"], row["scoringSystem"], row["gradingSystem"]) == (
+            result["policy"],
+            result["scoringSystem"],
+            result["gradingSystem"],
+        )
     table = markdown_rows((folder / "out.md").read_text())
-    assert [row[:4] for row in table] == [["`r-poor`", "F", "50.00", "no"], ["`r-1`", "A", "95.00", "yes"], ["`r-run`", "A", "100.00", "yes"]]
+    assert [row[:4] for row in table] == [
+        ["`r-poor`", "F", "50.00", "no"],
+        ["`r-1`", "A", "95.00", "yes"],
+        ["`r-run`", "A", "100.00", "yes"],
+    ]
 
 
-def test_without_results_in_json_the_terminal_says_what_was_written(assay: Any, tmp_path: Path) -> None:
+def test_without_results_in_json_the_terminal_says_what_was_written(
+    assay: Any, tmp_path: Path
+) -> None:
     (tmp_path / "cards.jsonl").write_text(lines(GOOD))
     done = assay("grade", "cards.jsonl", "-o", "out.json", "-o", "out.csv")
     assert (done.code, done.err) == (0, "")
@@ -569,33 +965,49 @@ def test_without_results_in_json_the_terminal_says_what_was_written(assay: Any, 
 
 def test_a_cell_that_a_spreadsheet_would_run_is_made_text(assay: Any, tmp_path: Path) -> None:
     hostile = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", '=HYPERLINK("http://x","y")']
-    (tmp_path / "cards.jsonl").write_text(lines(*(scorecard({"norm": 1}, run_id=f"{sign}", group=sign, sample_id=sign) for sign in hostile)))
+    (tmp_path / "cards.jsonl").write_text(
+        lines(
+            *(
+                scorecard({"norm": 1}, run_id=f"{sign}", group=sign, sample_id=sign)
+                for sign in hostile
+            )
+        )
+    )
     assert assay("grade", "cards.jsonl", "-o", "out.csv").code == 0
     rows = csv_rows(tmp_path / "out.csv")
-    assert [(row["run_id"], row["group"], row["sample_id"]) for row in rows] == [(f"'{sign}",) * 3 for sign in hostile]
+    assert [(row["run_id"], row["group"], row["sample_id"]) for row in rows] == [
+        (f"'{sign}",) * 3 for sign in hostile
+    ]
 
 
 def test_quotes_commas_and_line_ends_stay_inside_their_csv_cell(assay: Any, tmp_path: Path) -> None:
     odd = ['a,b"c', "line\nend", "line\r\nend", "semi;colon", "é😀", "\x00nul"]
-    (tmp_path / "cards.jsonl").write_text(lines(*(scorecard({"norm": 1}, run_id=sign) for sign in odd)))
+    (tmp_path / "cards.jsonl").write_text(
+        lines(*(scorecard({"norm": 1}, run_id=sign) for sign in odd))
+    )
     assert assay("grade", "cards.jsonl", "-o", "out.csv").code == 0
     assert [row["run_id"] for row in csv_rows(tmp_path / "out.csv")] == odd
 
 
 def markdown_rows(page: str) -> list[list[str]]:
-    """The cells of the rows of a Markdown table; test_markdown.py reads them with a real renderer."""
+    """The cells of the rows of a Markdown table; test_markdown.py reads them with a real
+    renderer.
+    """
     rows = [line for line in page.splitlines() if line.startswith("|")][2:]
     return [[cell.strip() for cell in re.findall(r"((?:\\.|[^|\\])*)\|", row[1:])] for row in rows]
 
 
-# --- many lines, many processes -----------------------------------------------------------------------------------------------------------
+# --- many lines, many processes
 
 PAD = "x" * 3000
 
 
 def big_cards(count: int) -> list[str]:
     """Scorecards with a long note, so that few of them make a large file."""
-    return [text(scorecard({"norm": (index % 101) / 100}, run_id=f"r-{index}", notes=[PAD])) for index in range(count)]
+    return [
+        text(scorecard({"norm": (index % 101) / 100}, run_id=f"r-{index}", notes=[PAD]))
+        for index in range(count)
+    ]
 
 
 def test_the_answer_does_not_depend_on_the_number_of_processes(assay: Any, tmp_path: Path) -> None:
@@ -604,7 +1016,14 @@ def test_the_answer_does_not_depend_on_the_number_of_processes(assay: Any, tmp_p
     said = []
     for jobs in (1, 2):
         names = [f"out.{jobs}{extension}" for extension in (".json", ".jsonl", ".csv", ".md")]
-        done = assay("grade", "big.jsonl", "--jobs", jobs, "--json", *(part for name in names for part in ("-o", name)))
+        done = assay(
+            "grade",
+            "big.jsonl",
+            "--jobs",
+            jobs,
+            "--json",
+            *(part for name in names for part in ("-o", name)),
+        )
         assert (done.code, done.err) == (1, "")
         said.append([done.out.encode(), *((tmp_path / name).read_bytes() for name in names)])
     assert said[0] == said[1]
@@ -615,18 +1034,27 @@ def ids_of(data: bytes) -> list[str]:
     return [graded["run_id"] for graded in json.loads(data)["results"]]
 
 
-def test_a_bad_line_deep_inside_is_reported_at_its_line_by_any_number_of_processes(assay: Any, tmp_path: Path) -> None:
+def test_a_bad_line_deep_inside_is_reported_at_its_line_by_any_number_of_processes(
+    assay: Any, tmp_path: Path
+) -> None:
     cards = big_cards(1500)
     cards[1203] = '{"schema": "assay.scorecard/1", "run_id": '
     cards[1204] = ""
     cards[1300] = cards[7]  # the same run id, many blocks later
     (tmp_path / "big.jsonl").write_text(lines(*cards))
-    one, two = (assay("grade", "big.jsonl", "--jobs", jobs, "-o", "out.json", "--json") for jobs in (1, 2))
+    one, two = (
+        assay("grade", "big.jsonl", "--jobs", jobs, "-o", "out.json", "--json") for jobs in (1, 2)
+    )
     assert one.code == two.code == 3
-    assert [(fault["line"], fault["code"]) for fault in two.json()["faults"]] == [(1204, "FIL-002"), (1301, "FIL-007")]
+    assert [(fault["line"], fault["code"]) for fault in two.json()["faults"]] == [
+        (1204, "FIL-002"),
+        (1301, "FIL-007"),
+    ]
     assert (one.out, one.err) == (two.out, two.err)
     assert os.listdir(tmp_path) == ["big.jsonl"]
-    kept = [assay("grade", "big.jsonl", "--jobs", jobs, "--keep-going", "--json") for jobs in (1, 2)]
+    kept = [
+        assay("grade", "big.jsonl", "--jobs", jobs, "--keep-going", "--json") for jobs in (1, 2)
+    ]
     assert kept[0].code == kept[1].code == 3
     assert kept[0].out == kept[1].out
     assert len(ids(kept[1])) == 1497
@@ -654,17 +1082,26 @@ def wait_for(what: Any, seconds: float) -> bool:
     return True
 
 
-needs_proc = pytest.mark.skipif(not os.path.exists(f"/proc/self/task/{os.getpid()}/children"), reason="looks for worker processes where Linux shows them")
+needs_proc = pytest.mark.skipif(
+    not os.path.exists(f"/proc/self/task/{os.getpid()}/children"),
+    reason="looks for worker processes where Linux shows them",
+)
 
 
 @contextmanager
 def half_way(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The command over a large file with two workers, as far as having written a part of its output; in the end nothing of it is left running."""
+    """The command over a large file with two workers, as far as having written a part of its
+    output; in the end nothing of it is left running.
+    """
     (folder / "big.jsonl").write_text(lines(*big_cards(6000)))
     command = [*COMMAND, "grade", "big.jsonl", "--jobs", "2", "-o", "out.json"]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as process:
+    with subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as process:
         try:
-            assert wait_for(lambda: any(part.stat().st_size for part in folder.glob(".out.json.*.part")), 60), "no output was begun"
+            assert wait_for(
+                lambda: any(part.stat().st_size for part in folder.glob(".out.json.*.part")), 60
+            ), "no output was begun"
             yield process
         finally:
             with suppress(ProcessLookupError):
@@ -679,12 +1116,16 @@ def test_killed_half_way_it_leaves_no_output_and_no_process(tmp_path: Path) -> N
         process.kill()
         assert process.wait(30) == -signal.SIGKILL
         assert not (tmp_path / "out.json").exists()
-        assert wait_for(lambda: not any(map(is_running, workers)), 10), "workers outlive the command"
+        assert wait_for(lambda: not any(map(is_running, workers)), 10), (
+            "workers outlive the command"
+        )
 
 
 @needs_proc
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_half_way_it_says_so_in_one_line_and_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+def test_interrupted_half_way_it_says_so_in_one_line_and_leaves_nothing(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     with half_way(tmp_path) as process:
         workers = workers_of(process.pid)
         os.killpg(process.pid, number)  # as a terminal does: to the command and its workers
@@ -693,14 +1134,22 @@ def test_interrupted_half_way_it_says_so_in_one_line_and_leaves_nothing(tmp_path
         assert out == b""
         assert os.listdir(tmp_path) == ["big.jsonl"]
         assert err.decode().split() == ["assay:", "interrupted;", "nothing", "was", "written."]
-        assert wait_for(lambda: not any(map(is_running, workers)), 10), "workers outlive the command"
+        assert wait_for(lambda: not any(map(is_running, workers)), 10), (
+            "workers outlive the command"
+        )
 
 
 @needs_proc
-def test_a_worker_that_dies_ends_the_command_without_a_pass_instead_of_hanging_it(tmp_path: Path) -> None:
+def test_a_worker_that_dies_ends_the_command_without_a_pass_instead_of_hanging_it(
+    tmp_path: Path,
+) -> None:
     with half_way(tmp_path) as process:
-        os.kill(workers_of(process.pid)[0], signal.SIGKILL)  # as the kernel does when memory runs out
-        assert wait_for(lambda: process.poll() is not None, 15), "the command waits for ever for a worker that is dead"
+        os.kill(
+            workers_of(process.pid)[0], signal.SIGKILL
+        )  # as the kernel does when memory runs out
+        assert wait_for(lambda: process.poll() is not None, 15), (
+            "the command waits for ever for a worker that is dead"
+        )
         assert process.returncode not in (0, 1)
         assert process.stderr is not None
         assert b"Traceback" not in process.stderr.read()
@@ -712,21 +1161,34 @@ def test_an_endless_line_is_refused_in_little_memory(tmp_path: Path, jobs: int) 
     path = tmp_path / "big.jsonl"
     path.write_text(lines(GOOD))
     os.truncate(path, 600 * 1024**2)  # a hole in the file: zeros that take no room
-    # a process between, because a child's peak begins at that of the process it was forked from, and this one may be large by now
+    # a process between, because a child's peak begins at that of the process it was forked from,
+    # and this one may be large by now
     between = (
         "import json, resource, subprocess, sys\n"
         "done = subprocess.run(sys.argv[1:], capture_output=True)\n"
         "peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss\n"
         "print(json.dumps([done.returncode, peak, json.loads(done.stdout)]))\n"
     )
-    command = [sys.executable, "-c", between, *COMMAND, "grade", "big.jsonl", "--jobs", str(jobs), "--json"]
-    code, peak, document = json.loads(subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout)
+    command = [
+        sys.executable,
+        "-c",
+        between,
+        *COMMAND,
+        "grade",
+        "big.jsonl",
+        "--jobs",
+        str(jobs),
+        "--json",
+    ]
+    code, peak, document = json.loads(
+        subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout
+    )
     assert code == 3
     assert [(fault["line"], fault["code"]) for fault in document["faults"]] == [(2, "FIL-004")]
     assert peak < 400 * 1024, "the rest of the line was read"
 
 
-# --- help and colour ----------------------------------------------------------------------------------------------------------------------
+# --- help and colour
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -753,7 +1215,9 @@ def test_no_verb_at_all_is_a_misuse_that_shows_the_help(assay: Any) -> None:
     assert "usage: assay VERB" in done.err
 
 
-@pytest.mark.parametrize(("wrong", "near"), [("grad", "grade"), ("explian", "explain"), ("verions", "versions")])
+@pytest.mark.parametrize(
+    ("wrong", "near"), [("grad", "grade"), ("explian", "explain"), ("verions", "versions")]
+)
 def test_an_unknown_verb_is_a_misuse_with_its_near_miss(assay: Any, wrong: str, near: str) -> None:
     done = assay(wrong, "x.json")
     assert (done.code, done.out) == (2, "")
@@ -764,7 +1228,13 @@ def on_a_terminal(folder: Path, env: dict[str, str]) -> bytes:
     """What the command prints when standard output is a terminal."""
     ours, theirs = pty.openpty()
     inherited = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "CI")}
-    with subprocess.Popen([*COMMAND, "grade", "cards.jsonl"], cwd=folder, stdout=theirs, stderr=subprocess.DEVNULL, env={**inherited, **env}) as process:
+    with subprocess.Popen(
+        [*COMMAND, "grade", "cards.jsonl"],
+        cwd=folder,
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+        env={**inherited, **env},
+    ) as process:
         os.close(theirs)
         said = b""
         try:
@@ -777,7 +1247,9 @@ def on_a_terminal(folder: Path, env: dict[str, str]) -> bytes:
     return said
 
 
-def test_colour_is_for_terminals_and_no_color_and_ci_turn_it_off(assay: Any, tmp_path: Path) -> None:
+def test_colour_is_for_terminals_and_no_color_and_ci_turn_it_off(
+    assay: Any, tmp_path: Path
+) -> None:
     (tmp_path / "cards.jsonl").write_text(lines(GOOD, POOR))
     shown = on_a_terminal(tmp_path, {"TERM": "xterm"})
     assert b"\x1b[32mpassed" in shown

@@ -1,4 +1,6 @@
-"""Means of grouped samples: the textbook standard error, degrees of freedom by brute force, and coverage with few and unequal groups."""
+"""Means of grouped samples: the textbook standard error, degrees of freedom by brute force, and
+coverage with few and unequal groups.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,12 @@ from hypothesis import strategies as st
 
 import campaign_statistics as campaign
 from assay.errors import UsageError
-from assay.stats.clusters import MINIMUM, _freedom, estimate_clustered_difference, estimate_clustered_mean
+from assay.stats.clusters import (
+    MINIMUM,
+    _freedom,
+    estimate_clustered_difference,
+    estimate_clustered_mean,
+)
 from assay.stats.estimate import SCORES, Range
 from assay.stats.means import estimate_mean
 
@@ -23,7 +30,9 @@ sizes_of = st.lists(st.integers(1, 12), min_size=MINIMUM, max_size=12)
 def drawn(sizes: list[int], seed: int) -> tuple[list[float], list[int]]:
     draw = np.random.default_rng(seed)
     groups = [group for group, size in enumerate(sizes) for _ in range(size)]
-    return (draw.normal(50, 5, len(sizes))[groups] + draw.normal(0, 5, len(groups))).tolist(), groups
+    return (
+        draw.normal(50, 5, len(sizes))[groups] + draw.normal(0, 5, len(groups))
+    ).tolist(), groups
 
 
 def by_matrices(sizes: list[int], alike: float) -> float:
@@ -45,28 +54,40 @@ def by_matrices(sizes: list[int], alike: float) -> float:
 
 
 @given(sizes_of, st.floats(0, 1))
-def test_the_degrees_of_freedom_are_those_of_the_whole_matrices(sizes: list[int], alike: float) -> None:
+def test_the_degrees_of_freedom_are_those_of_the_whole_matrices(
+    sizes: list[int], alike: float
+) -> None:
     assert _freedom(sizes, sum(sizes), alike) == pytest.approx(by_matrices(sizes, alike), rel=1e-6)
 
 
 @given(sizes_of, st.integers(0, 1000))
-def test_the_standard_error_is_the_robust_one_with_each_group_adjusted(sizes: list[int], seed: int) -> None:
+def test_the_standard_error_is_the_robust_one_with_each_group_adjusted(
+    sizes: list[int], seed: int
+) -> None:
     values, groups = drawn(sizes, seed)
     found = estimate_clustered_mean(values, groups)
     n, mean = len(values), float(np.mean(values))
     residuals = np.bincount(groups, np.array(values) - mean)
-    assert found.standard_error == pytest.approx(float(np.sqrt(np.sum(residuals**2 / (1 - np.array(sizes) / n))) / n), rel=1e-9)
+    assert found.standard_error == pytest.approx(
+        float(np.sqrt(np.sum(residuals**2 / (1 - np.array(sizes) / n))) / n), rel=1e-9
+    )
     assert found.interval.value == pytest.approx(mean)
 
 
 @given(st.integers(MINIMUM, 15), st.integers(1, 8), st.integers(0, 1000))
-def test_groups_of_one_size_give_students_t_on_their_means(count: int, size: int, seed: int) -> None:
+def test_groups_of_one_size_give_students_t_on_their_means(
+    count: int, size: int, seed: int
+) -> None:
     values, groups = drawn([size] * count, seed)
     found = estimate_clustered_mean(values, groups).interval
     means = np.bincount(groups, values) / size
-    wanted = scipy.stats.t.interval(0.95, count - 1, loc=means.mean(), scale=means.std(ddof=1) / count**0.5)
+    wanted = scipy.stats.t.interval(
+        0.95, count - 1, loc=means.mean(), scale=means.std(ddof=1) / count**0.5
+    )
     assert (found.low, found.high) == (pytest.approx(wanted[0]), pytest.approx(wanted[1]))
-    ordinary = statsmodels.api.OLS(values, np.ones(len(values))).fit(cov_type="cluster", cov_kwds={"groups": np.array(groups), "use_correction": False})
+    ordinary = statsmodels.api.OLS(values, np.ones(len(values))).fit(
+        cov_type="cluster", cov_kwds={"groups": np.array(groups), "use_correction": False}
+    )
     error = float(ordinary.bse[0]) * (count / (count - 1)) ** 0.5
     assert found.high - found.value == pytest.approx(scipy.stats.t.ppf(0.975, count - 1) * error)
 
@@ -77,21 +98,31 @@ def test_samples_without_a_group_are_groups_of_their_own(seed: int, lean: bool) 
     values = (draw.exponential(8, 40) if lean else draw.normal(50, 5, 40)).clip(0, 100).tolist()
     alone = estimate_mean(values, range=SCORES)
     grouped = estimate_clustered_mean(values, [None] * 40, range=SCORES)
-    assert (grouped.interval.low, grouped.interval.high) == (pytest.approx(alone.interval.low), pytest.approx(alone.interval.high))
+    assert (grouped.interval.low, grouped.interval.high) == (
+        pytest.approx(alone.interval.low),
+        pytest.approx(alone.interval.high),
+    )
     assert grouped.df == 39
 
 
 def test_few_groups_are_refused_however_many_samples_they_hold() -> None:
-    found = estimate_clustered_mean([float(value % 17) for value in range(1000)], [value % 4 for value in range(1000)])
+    found = estimate_clustered_mean(
+        [float(value % 17) for value in range(1000)], [value % 4 for value in range(1000)]
+    )
     assert (found.interval.low, found.interval.high) == (None, None)
     assert found.interval.reason == "4 groups; below 5 the spread between groups is not known"
     assert found.p_above(0.0) is None
 
 
 def test_groups_that_do_not_differ_leave_the_room_of_as_many_samples_as_there_are_groups() -> None:
-    found = estimate_clustered_mean([100.0] * 300, [value // 30 for value in range(300)], range=Range(0, 100))
+    found = estimate_clustered_mean(
+        [100.0] * 300, [value // 30 for value in range(300)], range=Range(0, 100)
+    )
     assert found.interval.low == pytest.approx(100 * 0.025 ** (1 / 10))
-    assert estimate_clustered_mean([100.0] * 300, [value // 30 for value in range(300)]).interval.low is None
+    assert (
+        estimate_clustered_mean([100.0] * 300, [value // 30 for value in range(300)]).interval.low
+        is None
+    )
 
 
 def test_a_difference_of_grouped_sides_counts_what_they_share() -> None:
@@ -99,8 +130,12 @@ def test_a_difference_of_grouped_sides_counts_what_they_share() -> None:
     groups = [value // 10 for value in range(200)]
     shared = draw.normal(0, 10, 20)[groups]
     ours, theirs = 60 + shared + draw.normal(0, 2, 200), 58 + shared + draw.normal(0, 2, 200)
-    together = estimate_clustered_difference(ours.tolist(), groups, theirs.tolist(), groups, range=SCORES)
-    apart = estimate_clustered_difference(ours.tolist(), groups, theirs.tolist(), [value + 100 for value in groups], range=SCORES)
+    together = estimate_clustered_difference(
+        ours.tolist(), groups, theirs.tolist(), groups, range=SCORES
+    )
+    apart = estimate_clustered_difference(
+        ours.tolist(), groups, theirs.tolist(), [value + 100 for value in groups], range=SCORES
+    )
     paired = estimate_clustered_mean((ours - theirs).tolist(), groups)
     assert together.standard_error == pytest.approx(paired.standard_error, rel=1e-9)
     assert apart.standard_error > 5 * together.standard_error
@@ -123,5 +158,7 @@ def test_grouped_intervals_cover_as_they_say_with_few_and_unequal_groups() -> No
 def test_order_is_nothing() -> None:
     values, groups = drawn([3, 5, 2, 8, 1, 4], 3)
     order: Any = np.random.default_rng(1).permutation(len(values))
-    moved = estimate_clustered_mean([values[place] for place in order], [groups[place] for place in order])
+    moved = estimate_clustered_mean(
+        [values[place] for place in order], [groups[place] for place in order]
+    )
     assert moved == estimate_clustered_mean(values, groups)

@@ -1,4 +1,6 @@
-"""Comparisons: the numbers of scipy and statsmodels, claims that are false in at most 5%, and no certainty from ties."""
+"""Comparisons: the numbers of scipy and statsmodels, claims that are false in at most 5%, and no
+certainty from ties.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,23 @@ from statsmodels.stats.proportion import confint_proportions_2indep, proportion_
 import campaign_statistics as campaign
 from assay.errors import UsageError
 from assay.stats.bounded import Mass, bounded, bounded_mean, chance_below
-from assay.stats.comparison import claims, compare_failures, compare_failures_unpaired, compare_paired, compare_unpaired, holm
+from assay.stats.comparison import (
+    claims,
+    compare_failures,
+    compare_failures_unpaired,
+    compare_paired,
+    compare_unpaired,
+    holm,
+)
 from assay.stats.estimate import SCORES, SEEN, Range
-from assay.stats.intervals import Interval, binomial_cdf, clopper_pearson, normal_quantile, t_quantile, t_tail
+from assay.stats.intervals import (
+    Interval,
+    binomial_cdf,
+    clopper_pearson,
+    normal_quantile,
+    t_quantile,
+    t_tail,
+)
 from assay.stats.means import estimate_difference, estimate_mean
 from assay.stats.rates import mcnemar, paired_rate_difference, tango_statistic
 
@@ -33,15 +49,25 @@ points = st.integers(0, 10_000).map(lambda cents: cents / 100)
 def pairs_of(seed: int, n: int, shift: float = 0.0) -> tuple[list[float], list[float]]:
     draw = np.random.default_rng(seed)
     baseline = draw.uniform(20, 80, n)
-    return np.round(baseline + shift + draw.normal(0, 5, n), 2).tolist(), np.round(baseline, 2).tolist()
+    return (
+        np.round(baseline + shift + draw.normal(0, 5, n), 2).tolist(),
+        np.round(baseline, 2).tolist(),
+    )
 
 
-# --- against the tools of the field ----------------------------------------------------------------------------------------------------------
+# --- against the tools of the field
 
 
 @pytest.mark.req("W-075")
-@given(st.integers(0, 10_000), st.sampled_from([50, 120, 500, 805]), st.floats(-3, 3), st.sampled_from([0.9, 0.95, 0.99]))
-def test_the_paired_interval_is_students_t_on_the_differences(seed: int, n: int, shift: float, level: float) -> None:
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([50, 120, 500, 805]),
+    st.floats(-3, 3),
+    st.sampled_from([0.9, 0.95, 0.99]),
+)
+def test_the_paired_interval_is_students_t_on_the_differences(
+    seed: int, n: int, shift: float, level: float
+) -> None:
     ours, theirs = pairs_of(seed, n, shift)
     found = compare_paired(ours, theirs, margin=1.0, level=level)
     wanted = scipy.stats.ttest_rel(ours, theirs).confidence_interval(level)
@@ -69,36 +95,57 @@ def test_the_unpaired_interval_is_welchs(seed: int, n: int, m: int) -> None:
 @given(st.integers(0, 60), st.integers(0, 60))
 def test_mcnemars_test_is_exact(first: int, second: int) -> None:
     found = mcnemar(first, second)
-    assert found.p == pytest.approx(reference_mcnemar([[5, first], [second, 5]], exact=True).pvalue, rel=1e-9)
+    assert found.p == pytest.approx(
+        reference_mcnemar([[5, first], [second, 5]], exact=True).pvalue, rel=1e-9
+    )
     n, fewer = first + second, min(first, second)
     at_most = Fraction(sum(math.comb(n, k) for k in range(fewer + 1)), 2**n)
     assert found.p == pytest.approx(float(min(Fraction(1), 2 * at_most)), rel=1e-12)
-    assert found.mid_p == pytest.approx(float(2 * at_most - Fraction(math.comb(n, fewer), 2**n)) if first != second else 1.0, rel=1e-9)
-    assert found.p_more_first == pytest.approx(scipy.stats.binomtest(first, n, alternative="greater").pvalue if n else 1.0, rel=1e-9)
+    assert found.mid_p == pytest.approx(
+        float(2 * at_most - Fraction(math.comb(n, fewer), 2**n)) if first != second else 1.0,
+        rel=1e-9,
+    )
+    assert found.p_more_first == pytest.approx(
+        scipy.stats.binomtest(first, n, alternative="greater").pvalue if n else 1.0, rel=1e-9
+    )
 
 
 def test_mcnemars_test_is_exact_for_many_pairs() -> None:
-    assert mcnemar(50_400, 49_600).p == pytest.approx(scipy.stats.binomtest(50_400, 100_000).pvalue, rel=1e-6)
+    assert mcnemar(50_400, 49_600).p == pytest.approx(
+        scipy.stats.binomtest(50_400, 100_000).pvalue, rel=1e-6
+    )
 
 
 @given(st.integers(1, 12), st.integers(0, 12), st.integers(0, 20), st.floats(-0.6, 0.6))
-def test_tangos_statistic_is_the_score_at_the_likeliest_shares(first: int, second: int, neither: int, supposed: float) -> None:
+def test_tangos_statistic_is_the_score_at_the_likeliest_shares(
+    first: int, second: int, neither: int, supposed: float
+) -> None:
     assume(abs(supposed) > 0.01)
     n = first + second + neither
 
     def loss(shared: float) -> float:
         more, rest = shared + supposed, 1 - 2 * shared - supposed
-        return -sum(count * math.log(max(share, 1e-300)) for count, share in ((first, more), (second, shared), (neither, rest)) if count)
+        return -sum(
+            count * math.log(max(share, 1e-300))
+            for count, share in ((first, more), (second, shared), (neither, rest))
+            if count
+        )
 
     low, high = max(0.0, -supposed), (1 - supposed) / 2
-    best = scipy.optimize.minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": 1e-12}).x
+    best = scipy.optimize.minimize_scalar(
+        loss, bounds=(low, high), method="bounded", options={"xatol": 1e-12}
+    ).x
     variance = n * (2 * best + supposed - supposed**2)
     assume(variance > 1e-3 * n)
-    assert tango_statistic(first, second, n, supposed) == pytest.approx((first - second - n * supposed) / variance**0.5, rel=1e-3, abs=1e-3)
+    assert tango_statistic(first, second, n, supposed) == pytest.approx(
+        (first - second - n * supposed) / variance**0.5, rel=1e-3, abs=1e-3
+    )
 
 
 @given(st.integers(2, 300), st.data())
-def test_tangos_interval_ends_where_the_score_reaches_the_quantile(n: int, data: st.DataObject) -> None:
+def test_tangos_interval_ends_where_the_score_reaches_the_quantile(
+    n: int, data: st.DataObject
+) -> None:
     first = data.draw(st.integers(0, n))
     second = data.draw(st.integers(0, n - first))
     found = paired_rate_difference(first, second, n)
@@ -107,10 +154,15 @@ def test_tangos_interval_ends_where_the_score_reaches_the_quantile(n: int, data:
     assert -1 <= found.low < found.high <= 1
     assert found.low <= (first - second) / n <= found.high
     mirrored = paired_rate_difference(second, first, n)
-    assert (mirrored.low, mirrored.high) == (pytest.approx(-found.high, abs=1e-9), pytest.approx(-found.low, abs=1e-9))
+    assert (mirrored.low, mirrored.high) == (
+        pytest.approx(-found.high, abs=1e-9),
+        pytest.approx(-found.low, abs=1e-9),
+    )
     for end in (found.low, found.high):
         if -1 < end < 1:
-            assert abs(tango_statistic(first, second, n, end)) == pytest.approx(normal_quantile(0.975), rel=1e-6)
+            assert abs(tango_statistic(first, second, n, end)) == pytest.approx(
+                normal_quantile(0.975), rel=1e-6
+            )
 
 
 @given(st.integers(2, 200), st.integers(2, 200), st.data())
@@ -125,7 +177,9 @@ def test_the_difference_of_two_rates_is_newcombes(n: int, m: int, data: st.DataO
 @settings(max_examples=30)
 def test_holms_correction_is_statsmodels(p_values: list[float]) -> None:
     found = holm({str(place): p for place, p in enumerate(p_values)})
-    assert list(found.values()) == pytest.approx(multipletests(p_values, method="holm")[1].tolist(), abs=1e-12)
+    assert list(found.values()) == pytest.approx(
+        multipletests(p_values, method="holm")[1].tolist(), abs=1e-12
+    )
 
 
 def test_a_comparison_that_could_not_be_judged_still_counts_as_made() -> None:
@@ -148,10 +202,12 @@ def test_the_distributions_behind_agree_with_scipy(df: float) -> None:
         assert t_tail(t, df) == pytest.approx(float(scipy.stats.t.sf(t, df)), rel=1e-9)
     assert t_quantile(0.975, df) == pytest.approx(float(scipy.stats.t.ppf(0.975, df)), rel=1e-9)
     for k in (0, 3, 49, 50, 100, 10_000):
-        assert binomial_cdf(k, 100, 0.3) == pytest.approx(float(scipy.stats.binom.cdf(k, 100, 0.3)), rel=1e-9)
+        assert binomial_cdf(k, 100, 0.3) == pytest.approx(
+            float(scipy.stats.binom.cdf(k, 100, 0.3)), rel=1e-9
+        )
 
 
-# --- values of a range ------------------------------------------------------------------------------------------------------------------------
+# --- values of a range
 
 
 @given(st.integers(2, 400), st.data())
@@ -159,24 +215,37 @@ def test_the_bounded_interval_of_failures_is_the_exact_one(n: int, data: st.Data
     failed = data.draw(st.integers(0, n))
     found = bounded_mean([0.0] * failed + [1.0] * (n - failed), lowest=0.0, highest=1.0)
     wanted = clopper_pearson(n - failed, n)
-    assert (found.low, found.high) == (pytest.approx(wanted.low, abs=1e-9), pytest.approx(wanted.high, abs=1e-9))
+    assert (found.low, found.high) == (
+        pytest.approx(wanted.low, abs=1e-9),
+        pytest.approx(wanted.high, abs=1e-9),
+    )
 
 
 @given(st.lists(points, min_size=2, max_size=12), st.integers(0, 1000))
-def test_the_bounded_end_is_the_quantile_of_randomly_weighted_means(values: list[float], seed: int) -> None:
+def test_the_bounded_end_is_the_quantile_of_randomly_weighted_means(
+    values: list[float], seed: int
+) -> None:
     found = bounded_mean(values, lowest=0.0, highest=100.0)
     weights = np.random.default_rng(seed).exponential(size=(20_000, len(values) + 1))
     weights /= weights.sum(axis=1, keepdims=True)
     assert found.low is not None
     assert found.high is not None
-    assert float(np.mean(weights @ [*values, 0.0] <= found.low)) == pytest.approx(0.025, abs=0.008) or found.low == 0.0
-    assert float(np.mean(weights @ [*values, 100.0] >= found.high)) == pytest.approx(0.025, abs=0.008) or found.high == 100.0
+    assert (
+        float(np.mean(weights @ [*values, 0.0] <= found.low)) == pytest.approx(0.025, abs=0.008)
+        or found.low == 0.0
+    )
+    assert (
+        float(np.mean(weights @ [*values, 100.0] >= found.high)) == pytest.approx(0.025, abs=0.008)
+        or found.high == 100.0
+    )
     # a p-value is below half of 1 - level exactly where the end is beyond the limit
     assert chance_below([Mass(value, 1) for value in values], found.low - 0.01, lowest=0.0) < 0.0251
     assert chance_below([Mass(value, 1) for value in values], found.low + 0.01, lowest=0.0) > 0.0249
 
 
-@given(st.lists(points, min_size=2, max_size=30), st.lists(st.floats(0, 20), min_size=30, max_size=30))
+@given(
+    st.lists(points, min_size=2, max_size=30), st.lists(st.floats(0, 20), min_size=30, max_size=30)
+)
 def test_better_values_never_lower_a_bounded_end(values: list[float], gains: list[float]) -> None:
     better = [min(100.0, value + gain) for value, gain in zip(values, gains, strict=False)]
     before, after = (bounded_mean(some, lowest=0.0, highest=100.0) for some in (values, better))
@@ -194,12 +263,17 @@ def test_many_distinct_values_take_no_minutes_and_lose_no_guarantee() -> None:
     assert found.low < values.mean() - half
 
 
-# --- no certainty from nothing ------------------------------------------------------------------------------------------------------------------
+# --- no certainty from nothing
 
 
 @pytest.mark.parametrize("values", [[], [70.0]])
-def test_one_sample_is_not_enough_evidence_and_never_a_standard_error_of_0(values: list[float]) -> None:
-    for found in (compare_paired(values, values, margin=1.0), compare_unpaired(values, [1.0, 2.0, 3.0], margin=1.0)):
+def test_one_sample_is_not_enough_evidence_and_never_a_standard_error_of_0(
+    values: list[float],
+) -> None:
+    for found in (
+        compare_paired(values, values, margin=1.0),
+        compare_unpaired(values, [1.0, 2.0, 3.0], margin=1.0),
+    ):
         assert (found.difference.low, found.difference.high) == (None, None)
         assert found.difference.reason
         assert found.claims == (None, None, None, None)
@@ -239,16 +313,23 @@ def test_differences_that_only_rounding_tells_apart_are_ties() -> None:
 def test_a_side_that_leans_moves_its_own_end_only() -> None:
     draw = np.random.default_rng(2)
     values = -draw.exponential(10, 40)
-    found, plain = estimate_mean(values.tolist()).interval, scipy.stats.ttest_1samp(values, 0).confidence_interval()
+    found, plain = (
+        estimate_mean(values.tolist()).interval,
+        scipy.stats.ttest_1samp(values, 0).confidence_interval(),
+    )
     assert found.method == "student-t, widened for skew"
     assert found.low < plain.low - 0.3
     assert found.high == pytest.approx(plain.high)
 
 
 @given(st.integers(0, 1000), st.sampled_from([5, 20, 30, 100]), st.floats(-100, 100))
-def test_a_p_value_is_small_exactly_where_the_end_is_beyond_the_limit(seed: int, n: int, limit: float) -> None:
+def test_a_p_value_is_small_exactly_where_the_end_is_beyond_the_limit(
+    seed: int, n: int, limit: float
+) -> None:
     draw = np.random.default_rng(seed)
-    values = (draw.exponential(20, n) if seed % 2 else np.where(draw.random(n) < 0.1, 50.0, 0.0)).clip(0, 100)
+    values = (
+        draw.exponential(20, n) if seed % 2 else np.where(draw.random(n) < 0.1, 50.0, 0.0)
+    ).clip(0, 100)
     found = estimate_mean(values.tolist(), range=Range(-100, 100))
     low, high = found.interval.low, found.interval.high
     assume(abs(low - limit) > 1e-6 and abs(high - limit) > 1e-6)  # type: ignore[operator]
@@ -258,13 +339,20 @@ def test_a_p_value_is_small_exactly_where_the_end_is_beyond_the_limit(seed: int,
 
 def test_two_sides_of_ties_are_compared_end_by_end() -> None:
     found = compare_unpaired([100.0] * 50, [100.0] * 40 + [0.0] * 2, margin=1.0)
-    ours, theirs = estimate_mean([100.0] * 50, range=SCORES).interval, estimate_mean([100.0] * 40 + [0.0] * 2, range=SCORES).interval
+    ours, theirs = (
+        estimate_mean([100.0] * 50, range=SCORES).interval,
+        estimate_mean([100.0] * 40 + [0.0] * 2, range=SCORES).interval,
+    )
     assert found.difference.method == "combined ends"
-    assert found.difference.low == pytest.approx(found.difference.value - math.hypot(ours.value - ours.low, theirs.high - theirs.value))  # type: ignore[operator]
-    assert estimate_difference([1.0] * 5, [1.0, 2.0]).interval.reason.startswith("candidate: fewer than")  # type: ignore[union-attr]
+    assert found.difference.low == pytest.approx(
+        found.difference.value - math.hypot(ours.value - ours.low, theirs.high - theirs.value)
+    )  # type: ignore[operator]
+    assert estimate_difference([1.0] * 5, [1.0, 2.0]).interval.reason.startswith(
+        "candidate: fewer than"
+    )  # type: ignore[union-attr]
 
 
-# --- claims -------------------------------------------------------------------------------------------------------------------------------------
+# --- claims
 
 
 @pytest.mark.parametrize(
@@ -277,16 +365,23 @@ def test_two_sides_of_ties_are_compared_end_by_end() -> None:
         (-1.0, 0.5, (False, False, False, False)),
     ],
 )
-def test_a_claim_needs_the_whole_interval(low: float, high: float, expected: tuple[bool, ...]) -> None:
+def test_a_claim_needs_the_whole_interval(
+    low: float, high: float, expected: tuple[bool, ...]
+) -> None:
     assert claims(Interval(0.0, low, high, 0.95, "any"), 1.0) == expected
 
 
 @given(st.integers(0, 1000), st.integers(2, 60), st.floats(0, 20))
-def test_a_uniform_improvement_never_takes_non_inferiority_away(seed: int, n: int, gain: float) -> None:
+def test_a_uniform_improvement_never_takes_non_inferiority_away(
+    seed: int, n: int, gain: float
+) -> None:
     draw = np.random.default_rng(seed)
     baseline = draw.choice([20.0, 40.0, 60.0], n)
     ours = baseline + draw.choice([-5.0, 0.0, 5.0], n, p=[0.1, 0.8, 0.1])
-    before, after = (compare_paired((ours + more).tolist(), baseline.tolist(), margin=1.0) for more in (0.0, gain))
+    before, after = (
+        compare_paired((ours + more).tolist(), baseline.tolist(), margin=1.0)
+        for more in (0.0, gain)
+    )
     assert after.difference.low >= before.difference.low - 1e-6  # type: ignore[operator]
     assert after.claims.non_inferior or not before.claims.non_inferior
 
@@ -297,7 +392,10 @@ def test_order_is_nothing_in_a_comparison(seed: int, grouped: bool) -> None:
     groups = [place // 4 for place in range(40)] if grouped else None
     order = random.Random(seed).sample(range(40), 40)
     moved = compare_paired(
-        [ours[place] for place in order], [theirs[place] for place in order], margin=1.0, groups=None if groups is None else [groups[place] for place in order]
+        [ours[place] for place in order],
+        [theirs[place] for place in order],
+        margin=1.0,
+        groups=None if groups is None else [groups[place] for place in order],
     )
     assert moved == compare_paired(ours, theirs, margin=1.0, groups=groups)
 
@@ -307,15 +405,21 @@ def test_groups_widen_a_comparison_of_pairs_that_repeat_each_other() -> None:
     groups = [place // 20 for place in range(400)]
     differences = draw.normal(0, 3, 20)[groups] + draw.normal(0, 1, 400)
     ours = (50 + differences).tolist()
-    alone, together = (compare_paired(ours, [50.0] * 400, margin=1.0, groups=some) for some in (None, groups))
+    alone, together = (
+        compare_paired(ours, [50.0] * 400, margin=1.0, groups=some) for some in (None, groups)
+    )
     assert together.clusters == 20
-    assert together.difference.high - together.difference.low > 3 * (alone.difference.high - alone.difference.low)  # type: ignore[operator]
+    assert together.difference.high - together.difference.low > 3 * (
+        alone.difference.high - alone.difference.low
+    )  # type: ignore[operator]
     failed = compare_failures([value > 50 for value in ours], [False] * 400, groups=groups)
     assert failed.difference.method == "cluster-robust t"
 
 
 def test_failures_are_counted_by_pair() -> None:
-    found = compare_failures([True, True, False, False, False], [True, False, True, True, False], allowed=0.0)
+    found = compare_failures(
+        [True, True, False, False, False], [True, False, True, True, False], allowed=0.0
+    )
     assert (found.both, found.only_candidate, found.only_baseline, found.neither) == (1, 1, 2, 1)
     assert found.difference.value == pytest.approx(-0.2)
     clear = compare_failures([True] * 30 + [False] * 70, [False] * 100)
@@ -325,9 +429,16 @@ def test_failures_are_counted_by_pair() -> None:
 
 @pytest.mark.parametrize(
     ("ours", "theirs", "message"),
-    [([1.0], [], "are not pairs"), ([101.0], [1.0], "is 101"), ([float("nan")] * 3, [1.0] * 3, "is nan"), ([float("inf")], [1.0], "is inf")],
+    [
+        ([1.0], [], "are not pairs"),
+        ([101.0], [1.0], "is 101"),
+        ([float("nan")] * 3, [1.0] * 3, "is nan"),
+        ([float("inf")], [1.0], "is inf"),
+    ],
 )
-def test_scores_that_are_none_are_refused(ours: list[float], theirs: list[float], message: str) -> None:
+def test_scores_that_are_none_are_refused(
+    ours: list[float], theirs: list[float], message: str
+) -> None:
     with pytest.raises(UsageError, match=message):
         compare_paired(ours, theirs, margin=1.0)
 
@@ -353,12 +464,14 @@ def test_a_hundred_thousand_pairs_are_compared_well_under_a_second() -> None:
     assert time.process_time() - started < 1.0
 
 
-# --- simulations: short forms of tests/campaign_statistics.py -------------------------------------------------------------------------------------
+# --- simulations: short forms of tests/campaign_statistics.py
 
 
 @pytest.mark.req("X-63")
 def test_a_candidate_that_is_worse_by_the_margin_is_passed_in_at_most_5_percent() -> None:
-    cells = campaign.false_claims(120, sizes=(30, 200)) + campaign.false_claims(60, sizes=(40,), how="unpaired")
+    cells = campaign.false_claims(120, sizes=(30, 200)) + campaign.false_claims(
+        60, sizes=(40,), how="unpaired"
+    )
     for cell in cells:
         assert cell.above <= 0.05 + 3 * (0.05 * 0.95 / 120) ** 0.5, cell
     assert sum(cell.above for cell in cells) / len(cells) <= 0.035
@@ -399,12 +512,20 @@ def test_a_rare_loss_under_noise_is_seen_by_the_guaranteed_interval_only() -> No
 
 
 def test_a_spread_that_is_only_believed_promotes_what_was_not_seen() -> None:
-    cells = {cell.kind: cell.above for cell in campaign.false_claims(100, sizes=(30,), how="believed")}
+    cells = {
+        cell.kind: cell.above for cell in campaign.false_claims(100, sizes=(30,), how="believed")
+    }
     assert cells["noise, margin 1"] <= 0.08
     assert cells["crashes, margin 1"] > 0.5  # why the default is not to believe it
-    assert compare_paired([90.0] * 30, [90.0] * 30, margin=1.0, believed=True).difference[1:3] == (0.0, 0.0)
+    assert compare_paired([90.0] * 30, [90.0] * 30, margin=1.0, believed=True).difference[1:3] == (
+        0.0,
+        0.0,
+    )
 
 
 def test_the_bounded_interval_of_nothing_has_a_reason() -> None:
     assert bounded([], lowest=0, highest=1).reason == "no samples"
-    assert bounded([Mass(0.5, 1)], lowest=0, highest=1).reason == "one sample has no spread to estimate from"
+    assert (
+        bounded([Mass(0.5, 1)], lowest=0, highest=1).reason
+        == "one sample has no spread to estimate from"
+    )

@@ -1,4 +1,6 @@
-"""`assay conform`: the published vectors, cases of our own for every operation, and the rules of comparison."""
+"""`assay conform`: the published vectors, cases of our own for every operation, and the rules of
+comparison.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,17 @@ from assay.cli.conform_ops import OPS, REQUIRED
 
 @pytest.fixture
 def conform(assay: Any, tmp_path: Path) -> Any:
-    """Run cases through the real command and give back the JSON it prints, with its exit code under `code`."""
+    """Run cases through the real command and give back the JSON it prints, with its exit code under
+    `code`.
+    """
 
     def run_cases(cases: Any, *options: object) -> dict[str, Any]:
         (tmp_path / "cases.json").write_text(cases if isinstance(cases, str) else json.dumps(cases))
         done = assay("conform", "cases.json", "--json", *options)
         assert "Traceback" not in done.out + done.err
-        found: dict[str, Any] = done.json() if done.out else {"error": json.loads(done.err)["error"]}
+        found: dict[str, Any] = (
+            done.json() if done.out else {"error": json.loads(done.err)["error"]}
+        )
         return {**found, "code": done.code}
 
     return run_cases
@@ -31,24 +37,36 @@ def conform(assay: Any, tmp_path: Path) -> Any:
 
 def case(op: str, given_: Any, expected: Any = ..., name: str = "x") -> dict[str, Any]:
     """One case; without `expected` it is only computed."""
-    return {"name": name, "op": op, "input": given_} | ({} if expected is ... else {"expected": expected})
+    return {"name": name, "op": op, "input": given_} | (
+        {} if expected is ... else {"expected": expected}
+    )
 
 
-# --- the published vectors ----------------------------------------------------------------------------------------------------------------
+# --- the published vectors
 
 
-@pytest.mark.req("W-032", "W-034", "W-036", "W-037", "W-039", "W-042", "X-55", "X-56", "X-57", "X-58")
+@pytest.mark.req(
+    "W-032", "W-034", "W-036", "W-037", "W-039", "W-042", "X-55", "X-56", "X-57", "X-58"
+)
 def test_every_workflow_vector_is_met(shared: Path, assay: Any) -> None:
     done = assay("conform", shared / "vectors" / "workflow.json", "--json")
     found = done.json()
-    assert [(one["name"], one["difference"]) for one in found["cases"] if one["status"] == "failed"] == []
+    assert [
+        (one["name"], one["difference"]) for one in found["cases"] if one["status"] == "failed"
+    ] == []
     assert done.code == 0
-    assert found["counts"]["passed"] == len(found["cases"]) == len(json.loads((shared / "vectors" / "workflow.json").read_text()))
+    assert (
+        found["counts"]["passed"]
+        == len(found["cases"])
+        == len(json.loads((shared / "vectors" / "workflow.json").read_text()))
+    )
     assert found["counts"]["unsupported"] == 0
 
 
 @pytest.mark.parametrize("name", ["exam.json", "flowmcp.json"])
-def test_a_file_of_another_family_is_green_or_names_the_required_operations_it_lacks(name: str, shared: Path, assay: Any) -> None:
+def test_a_file_of_another_family_is_green_or_names_the_required_operations_it_lacks(
+    name: str, shared: Path, assay: Any
+) -> None:
     done = assay("conform", shared / "vectors" / name, "--json")
     found = done.json()
     wanted = {one["op"] for one in json.loads((shared / "vectors" / name).read_text())}
@@ -56,7 +74,9 @@ def test_a_file_of_another_family_is_green_or_names_the_required_operations_it_l
     assert found["unsupported_required"] == lacking
     assert done.code == (1 if lacking or found["counts"]["failed"] else 0)
     assert all(one["actual"] is None for one in found["cases"] if one["status"] == "unsupported")
-    assert {one["op"] for one in found["cases"] if one["status"] == "unsupported"} == {op for op in wanted if op not in OPS}
+    assert {one["op"] for one in found["cases"] if one["status"] == "unsupported"} == {
+        op for op in wanted if op not in OPS
+    }
 
 
 def test_the_required_operations_are_those_that_the_vectors_name(shared: Path) -> None:
@@ -65,11 +85,15 @@ def test_the_required_operations_are_those_that_the_vectors_name(shared: Path) -
     assert set(listed.replace("`", "").replace(",", " ").replace(".\n", " ").split()) == REQUIRED
 
 
-# --- every operation: a value and a refusal -----------------------------------------------------------------------------------------------
+# --- every operation: a value and a refusal
 
 VALUES = [
     ("normalize", {"formula_id": "likert_neg2_2", "raw": -1}, {"norm": 0.25}),
-    ("normalize", {"formula_id": "lower_is_better", "raw": 12, "params": {"slo_good": 8, "slo_bad": 30}}, {"norm": 0.818181818}),
+    (
+        "normalize",
+        {"formula_id": "lower_is_better", "raw": 12, "params": {"slo_good": 8, "slo_bad": 30}},
+        {"norm": 0.818181818},
+    ),
     ("normalize", {"formula_id": "ratio", "raw": {"passed": 2, "total": 3}}, {"norm": 0.666666667}),
     ("adjusted_norm", {"n": 10, "norm": 0.8}, {"adjusted_norm": 0.6}),
     ("adjusted_norm", {"n": 1, "norm": 1, "k": 1, "prior": 0}, {"adjusted_norm": 0.5}),
@@ -77,7 +101,10 @@ VALUES = [
     (
         "workflow.grade",
         {
-            "criteria": [{"name": "a", "norm": 0.59995, "weight": 2}, {"name": "b", "norm": 0.59995, "weight": 3, "critical_floor_norm": 0.7}],
+            "criteria": [
+                {"name": "a", "norm": 0.59995, "weight": 2},
+                {"name": "b", "norm": 0.59995, "weight": 3, "critical_floor_norm": 0.7},
+            ],
             "hard_gates": {"g": None},
         },
         {
@@ -93,17 +120,41 @@ VALUES = [
     (
         "profile",
         {"profile": "B"},
-        {"weights": {"correctness": 0.35, "completeness": 0.25, "tool_data_precision": 0.2, "documentation": 0.1, "efficiency": 0.1}, "sum": 1},
+        {
+            "weights": {
+                "correctness": 0.35,
+                "completeness": 0.25,
+                "tool_data_precision": 0.2,
+                "documentation": 0.1,
+                "efficiency": 0.1,
+            },
+            "sum": 1,
+        },
     ),
     (
         "profile.score",
-        {"profile": "A", "norms": {"objective_tests": 1, "judge_quality": 0.5, "patch_similarity": 0, "efficiency": 1}},
+        {
+            "profile": "A",
+            "norms": {
+                "objective_tests": 1,
+                "judge_quality": 0.5,
+                "patch_similarity": 0,
+                "efficiency": 1,
+            },
+        },
         {"weighted_score": 77.5},
     ),
     (
         "swe.gates",
         {"f2p": [2, 3], "p2p": [19, 20]},
-        {"fail_to_pass": 0.666666667, "pass_to_pass": 0.95, "gates": {"tests_fail_to_pass_all_green": False, "tests_pass_to_pass_threshold_met": True}},
+        {
+            "fail_to_pass": 0.666666667,
+            "pass_to_pass": 0.95,
+            "gates": {
+                "tests_fail_to_pass_all_green": False,
+                "tests_pass_to_pass_threshold_met": True,
+            },
+        },
     ),
     ("judge.rate", {"rate": 0.10000000001}, {"warn": True}),
     ("judge.rate", {"rate": 0.1}, {"warn": False}),
@@ -176,10 +227,25 @@ REFUSED = [
             {"criteria": [{"name": "a", "norm": 1, "weight": 1}], "pass_threshold": "70"},
             {"criteria": [{"name": "a", "norm": 1, "weight": 1}], "pass_threshold": 101},
             {"criteria": [{"name": "a", "norm": 1, "weight": 1, "critical_floor_norm": 2}]},
-            {"criteria": [{"name": "a", "norm": 1, "weight": 1}, {"name": "a", "norm": 1, "weight": 1}]},
+            {
+                "criteria": [
+                    {"name": "a", "norm": 1, "weight": 1},
+                    {"name": "a", "norm": 1, "weight": 1},
+                ]
+            },
         ],
     ),
-    ("profile", [{}, {"profile": "Z"}, {"profile": 3}, {"profile": ""}, {"profile": "no-such-profile"}, {"profile": ["A"]}]),
+    (
+        "profile",
+        [
+            {},
+            {"profile": "Z"},
+            {"profile": 3},
+            {"profile": ""},
+            {"profile": "no-such-profile"},
+            {"profile": ["A"]},
+        ],
+    ),
     (
         "profile.score",
         [
@@ -187,7 +253,15 @@ REFUSED = [
             {"profile": "A"},
             {"profile": "A", "norms": {"objective_tests": 1}},
             {"profile": "A", "norms": []},
-            {"profile": "A", "norms": {"objective_tests": 1, "judge_quality": 2, "patch_similarity": 0, "efficiency": 1}},
+            {
+                "profile": "A",
+                "norms": {
+                    "objective_tests": 1,
+                    "judge_quality": 2,
+                    "patch_similarity": 0,
+                    "efficiency": 1,
+                },
+            },
         ],
     ),
     (
@@ -205,30 +279,62 @@ REFUSED = [
             {"f2p": [True, 1], "p2p": [1, 1]},
         ],
     ),
-    ("judge.rate", [{}, {"rate": -0.1}, {"rate": 1.1}, {"rate": "0.2"}, {"rate": None}, {"rate": True}]),
+    (
+        "judge.rate",
+        [{}, {"rate": -0.1}, {"rate": 1.1}, {"rate": "0.2"}, {"rate": None}, {"rate": True}],
+    ),
     ("tiebreak.near", [{}, {"a": 1}, {"a": "1", "b": 1}, {"a": None, "b": 1}, {"a": True, "b": 1}]),
 ]
 
 
 def test_each_supported_operation_has_a_value_and_a_refusal_here() -> None:
-    mine = {"normalize", "adjusted_norm", "floor.convert", "workflow.grade", "profile", "profile.score", "swe.gates", "judge.rate", "tiebreak.near"}
+    mine = {
+        "normalize",
+        "adjusted_norm",
+        "floor.convert",
+        "workflow.grade",
+        "profile",
+        "profile.score",
+        "swe.gates",
+        "judge.rate",
+        "tiebreak.near",
+    }
     assert {op for op, _, _ in VALUES} == {op for op, _ in REFUSED} == mine
     assert mine <= set(OPS) <= REQUIRED | set(OPS)
 
 
 @pytest.mark.req("W-031", "W-033", "W-035", "W-036", "W-037", "W-087", "X-55")
 def test_each_operation_gives_what_its_rule_says(conform: Any) -> None:
-    found = conform([case(op, given_, wanted, f"case {index}") for index, (op, given_, wanted) in enumerate(VALUES)])
-    assert [(one["op"], one.get("difference")) for one in found["cases"] if one["status"] != "passed"] == []
+    found = conform(
+        [
+            case(op, given_, wanted, f"case {index}")
+            for index, (op, given_, wanted) in enumerate(VALUES)
+        ]
+    )
+    assert [
+        (one["op"], one.get("difference")) for one in found["cases"] if one["status"] != "passed"
+    ] == []
     assert (found["code"], found["counts"]["passed"]) == (0, len(VALUES))
 
 
 @pytest.mark.req("X-56", "X-57", "X-58")
 def test_each_operation_refuses_what_it_cannot_take_with_a_code_and_no_value(conform: Any) -> None:
-    cases = [case(op, given_, {"error": True}, f"case {index}") for op, inputs in REFUSED for index, given_ in enumerate(inputs)]
-    cases += [case(op, given_, {"error": True}, f"not an object {index}") for op, _ in REFUSED for index, given_ in enumerate(([], None, "x", 3))]
+    cases = [
+        case(op, given_, {"error": True}, f"case {index}")
+        for op, inputs in REFUSED
+        for index, given_ in enumerate(inputs)
+    ]
+    cases += [
+        case(op, given_, {"error": True}, f"not an object {index}")
+        for op, _ in REFUSED
+        for index, given_ in enumerate(([], None, "x", 3))
+    ]
     found = conform(cases)
-    assert [(one["op"], one["name"], one["actual"]) for one in found["cases"] if one["status"] != "passed"] == []
+    assert [
+        (one["op"], one["name"], one["actual"])
+        for one in found["cases"]
+        if one["status"] != "passed"
+    ] == []
     assert found["code"] == 0
     for one in found["cases"]:
         assert one["actual"]["error"]
@@ -242,15 +348,27 @@ def test_a_case_without_an_input_is_refused_and_not_a_fault(conform: Any) -> Non
 
 
 json_values = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(-(10**20), 10**20), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=4)),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=4), inner, max_size=3)),
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(10**20), 10**20),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.text(max_size=4),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 KEYS = sorted({key for _, given_, _ in VALUES for key in given_})
 
 
-@given(st.sampled_from(sorted(OPS)), st.dictionaries(st.sampled_from(KEYS), json_values, max_size=5))
-def test_no_input_makes_an_operation_fail_by_a_fault_of_ours(op: str, given_: dict[str, Any]) -> None:
+@given(
+    st.sampled_from(sorted(OPS)), st.dictionaries(st.sampled_from(KEYS), json_values, max_size=5)
+)
+def test_no_input_makes_an_operation_fail_by_a_fault_of_ours(
+    op: str, given_: dict[str, Any]
+) -> None:
     from assay.cli.conform import _run_case
 
     found = _run_case({"name": "x", "op": op, "input": given_})
@@ -259,12 +377,17 @@ def test_no_input_makes_an_operation_fail_by_a_fault_of_ours(op: str, given_: di
     assert not found["actual"].get("fault"), found["actual"]
 
 
-# --- the file ---------------------------------------------------------------------------------------------------------------------------
+# --- the file
 
 
 def test_a_case_without_expected_is_only_computed(conform: Any) -> None:
-    found = conform([case("judge.rate", {"rate": 0.5}), case("judge.rate", {"rate": "x"}, name="refused")])
-    assert (found["code"], found["counts"]) == (0, {"passed": 0, "failed": 0, "unsupported": 0, "computed": 2})
+    found = conform(
+        [case("judge.rate", {"rate": 0.5}), case("judge.rate", {"rate": "x"}, name="refused")]
+    )
+    assert (found["code"], found["counts"]) == (
+        0,
+        {"passed": 0, "failed": 0, "unsupported": 0, "computed": 2},
+    )
     assert found["cases"][0]["actual"] == {"warn": True}
     assert found["cases"][1]["actual"]["error"] == "SCO-003"
 
@@ -277,7 +400,10 @@ def test_a_mismatch_is_exit_1_and_says_where(conform: Any, assay: Any) -> None:
     ]
     found = conform(cases)
     assert (found["code"], found["counts"]["failed"], found["counts"]["passed"]) == (1, 2, 1)
-    assert [one["difference"] for one in found["cases"][:2]] == ["warn: expected False, got True", "norm: expected 0, got 1.0"]
+    assert [one["difference"] for one in found["cases"][:2]] == [
+        "warn: expected False, got True",
+        "norm: expected 0, got 1.0",
+    ]
     assert found["cases"][0]["expected"] == {"warn": False}
     text = assay("conform", "cases.json")
     assert text.code == 1
@@ -288,14 +414,22 @@ def test_a_mismatch_is_exit_1_and_says_where(conform: Any, assay: Any) -> None:
 def test_an_unsupported_operation_is_exit_1_only_where_it_is_required(conform: Any) -> None:
     lacking = sorted(REQUIRED - set(OPS))
     optional = conform([case("quirk.of.someone", {"a": 1}, {"b": 2})])
-    assert (optional["code"], optional["unsupported_required"], optional["counts"]["unsupported"]) == (0, [], 1)
-    assert optional["cases"] == [{"name": "x", "op": "quirk.of.someone", "status": "unsupported", "actual": None}]
+    assert (
+        optional["code"],
+        optional["unsupported_required"],
+        optional["counts"]["unsupported"],
+    ) == (0, [], 1)
+    assert optional["cases"] == [
+        {"name": "x", "op": "quirk.of.someone", "status": "unsupported", "actual": None}
+    ]
     if lacking:
         needed = conform([case(lacking[0], {}, {"b": 2})])
         assert (needed["code"], needed["unsupported_required"]) == (1, [lacking[0]])
 
 
-def test_the_actual_file_lists_name_op_and_actual_of_every_case(conform: Any, tmp_path: Path) -> None:
+def test_the_actual_file_lists_name_op_and_actual_of_every_case(
+    conform: Any, tmp_path: Path
+) -> None:
     conform(
         [
             case("judge.rate", {"rate": 0.5}, {"warn": False}),
@@ -328,13 +462,18 @@ def test_the_actual_file_lists_name_op_and_actual_of_every_case(conform: Any, tm
         ('[{"name": "x", "op": "normalize", "op": "profile"}]', 3, "FIL-003"),
     ],
 )
-def test_a_file_that_is_no_list_of_distinct_cases_is_refused(conform: Any, content: Any, code: int, word: str) -> None:
+def test_a_file_that_is_no_list_of_distinct_cases_is_refused(
+    conform: Any, content: Any, code: int, word: str
+) -> None:
     found = conform(content)
     assert (found["code"], found["error"]["code"]) == (code, word)
 
 
 def test_the_same_name_under_two_operations_is_no_duplicate(conform: Any) -> None:
-    assert conform([case("judge.rate", {"rate": 0}), case("tiebreak.near", {"a": 1, "b": 1})])["code"] == 0
+    assert (
+        conform([case("judge.rate", {"rate": 0}), case("tiebreak.near", {"a": 1, "b": 1})])["code"]
+        == 0
+    )
 
 
 def test_a_missing_file_is_malformed_input(assay: Any) -> None:
@@ -344,16 +483,19 @@ def test_a_missing_file_is_malformed_input(assay: Any) -> None:
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "1" * 400, "0." + "1" * 400, "1e-400"])
-def test_a_number_beyond_all_measure_is_a_refusal_or_a_mismatch_and_never_a_fault(conform: Any, number: str) -> None:
+def test_a_number_beyond_all_measure_is_a_refusal_or_a_mismatch_and_never_a_fault(
+    conform: Any, number: str
+) -> None:
     found = conform(
-        f'[{{"name": "in", "op": "judge.rate", "input": {{"rate": {number}}}, "expected": {{"error": true}}}},'
-        f' {{"name": "out", "op": "judge.rate", "input": {{"rate": 0}}, "expected": {{"warn": {number}}}}}]'
+        f'[{{"name": "in", "op": "judge.rate", "input": {{"rate": {number}}}, "expected":'
+        ' {"error": true}}, {"name": "out", "op": "judge.rate", "input": {"rate": 0},'
+        f' "expected": {{"warn": {number}}}}}]'
     )
     assert found["code"] == 1
     assert [one["status"] for one in found["cases"]] == ["passed", "failed"]
 
 
-# --- comparing --------------------------------------------------------------------------------------------------------------------------
+# --- comparing
 
 
 @pytest.mark.parametrize(
@@ -419,7 +561,10 @@ def test_values_are_compared_by_the_published_rules(expected: Any, actual: Any, 
 
 
 def test_a_difference_names_its_place() -> None:
-    assert differs({"a": [{"b": 1}, {"b": 2}]}, {"a": [{"b": 1}, {"b": 3}]}) == "a[1].b: expected 2, got 3"
+    assert (
+        differs({"a": [{"b": 1}, {"b": 2}]}, {"a": [{"b": 1}, {"b": 3}]})
+        == "a[1].b: expected 2, got 3"
+    )
 
 
 @given(json_values)

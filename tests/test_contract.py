@@ -14,7 +14,15 @@ import pytest
 from assay.exams.rubric import compile_schema
 from assay.flowmcp.legibility import _invalid
 from assay.records import contract
-from assay.records.contract import MAX_WORK, OVER_BUDGET, NotPlain, cheap_only, check, contract_of, encode
+from assay.records.contract import (
+    MAX_WORK,
+    OVER_BUDGET,
+    NotPlain,
+    cheap_only,
+    check,
+    contract_of,
+    encode,
+)
 from assay.records.schema_weight import weight_of
 from assay.scoring.metrics.call_schema import check_call
 from assay.scoring.metrics.calls import Call
@@ -29,7 +37,10 @@ def nested(levels: int, inner: Any, around: Any) -> Any:
 
 def doubling(levels: int, keyword: str = "allOf", end: Any = True) -> dict[str, Any]:
     """Each definition refers to the next one twice."""
-    defs: dict[str, Any] = {f"a{i}": {keyword: [{"$ref": f"#/$defs/a{i + 1}"}, {"$ref": f"#/$defs/a{i + 1}"}]} for i in range(levels)}
+    defs: dict[str, Any] = {
+        f"a{i}": {keyword: [{"$ref": f"#/$defs/a{i + 1}"}, {"$ref": f"#/$defs/a{i + 1}"}]}
+        for i in range(levels)
+    }
     defs[f"a{levels}"] = end
     return {"$ref": "#/$defs/a0", "$defs": defs}
 
@@ -39,15 +50,28 @@ ENDLESS: dict[str, tuple[Any, Any]] = {
     "doubled references": (doubling(40), {}),
     "doubled references in oneOf": (doubling(40, "oneOf", end=False), {}),
     "recursion in two alternatives": (
-        {"anyOf": [{"required": ["z"], "properties": {"c": {"$ref": "#"}}}, {"required": ["y"], "properties": {"c": {"$ref": "#"}}}]},
+        {
+            "anyOf": [
+                {"required": ["z"], "properties": {"c": {"$ref": "#"}}},
+                {"required": ["y"], "properties": {"c": {"$ref": "#"}}},
+            ]
+        },
         CHILDREN,
     ),
     "unevaluatedProperties": (
-        nested(40, {"properties": {"p": {}}}, lambda inner: {"allOf": [inner], "unevaluatedProperties": False}),
+        nested(
+            40,
+            {"properties": {"p": {}}},
+            lambda inner: {"allOf": [inner], "unevaluatedProperties": False},
+        ),
         {"p": 1},
     ),
     "enum": (
-        {"properties": {"x": {"items": {"enum": [{"a": [0] * 40, "b": number} for number in range(6000)]}}}},
+        {
+            "properties": {
+                "x": {"items": {"enum": [{"a": [0] * 40, "b": number} for number in range(6000)]}}
+            }
+        },
         {"x": [{"a": [0] * 40, "b": -1}] * 6000},
     ),
 }
@@ -60,9 +84,19 @@ def test_a_schema_that_would_take_for_ever_is_undetermined_by_its_budget(name: s
     assert OVER_BUDGET in verdict.reason
 
 
-@pytest.mark.parametrize("wrap", [lambda p: p, lambda p: {"not": p}, lambda p: {"if": p, "then": False}, lambda p: {"not": {"anyOf": [p, p]}}])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda p: p,
+        lambda p: {"not": p},
+        lambda p: {"if": p, "then": False},
+        lambda p: {"not": {"anyOf": [p, p]}},
+    ],
+)
 @pytest.mark.parametrize("pattern", [r"^(?:(?=a)a+)+$", r"^(?:a|a|(?=x)b)*c$"])
-def test_a_pattern_that_gives_up_is_undetermined_wherever_it_stands(pattern: str, wrap: Any) -> None:
+def test_a_pattern_that_gives_up_is_undetermined_wherever_it_stands(
+    pattern: str, wrap: Any
+) -> None:
     verdict = check({"properties": {"text": wrap({"pattern": pattern})}}, {"text": "a" * 60 + "!"})
     assert verdict.passed is None
     assert "backtracking" in verdict.reason
@@ -75,19 +109,53 @@ def test_a_pattern_without_look_around_takes_linear_time() -> None:
 
 
 def test_a_schema_without_a_cheap_bound_is_evaluated_all_the_same() -> None:
-    tree = {"type": "object", "properties": {"children": {"type": "array", "items": {"$ref": "#"}}}, "required": ["name"]}
+    tree = {
+        "type": "object",
+        "properties": {"children": {"type": "array", "items": {"$ref": "#"}}},
+        "required": ["name"],
+    }
     assert check(tree, {"name": "a", "children": [{"name": "b"}]}).passed is True
     broken = check(tree, {"name": "a", "children": [{}]})
-    assert (broken.passed, broken.reason) == (False, 'the outputs break their schema: children.0: "name" is a required property')
+    assert (broken.passed, broken.reason) == (
+        False,
+        'the outputs break their schema: children.0: "name" is a required property',
+    )
     assert check({"properties": {"a": {"pattern": "^(?=.*[0-9]).+$"}}}, {"a": "x1"}).passed is True
-    assert check({"allOf": [{"properties": {"a": True}}], "unevaluatedProperties": False}, {"a": 1}).passed is True
-    assert check({"allOf": [{"properties": {"a": True}}], "unevaluatedProperties": False}, {"b": 1}).passed is False
+    assert (
+        check(
+            {"allOf": [{"properties": {"a": True}}], "unevaluatedProperties": False}, {"a": 1}
+        ).passed
+        is True
+    )
+    assert (
+        check(
+            {"allOf": [{"properties": {"a": True}}], "unevaluatedProperties": False}, {"b": 1}
+        ).passed
+        is False
+    )
     large = {"texts": ["x" * 100] * 5000}
-    assert check({"properties": {"texts": {"uniqueItems": False, "items": {"type": "string", "maxLength": 100}}}}, large).passed is True
+    assert (
+        check(
+            {
+                "properties": {
+                    "texts": {"uniqueItems": False, "items": {"type": "string", "maxLength": 100}}
+                }
+            },
+            large,
+        ).passed
+        is True
+    )
 
 
 @pytest.mark.parametrize(
-    "schema", [{"$ref": "http://127.0.0.1:9/x"}, {"$ref": "file:///etc/hostname"}, {"$ref": "#/$defs/none"}, {"type": 3}, {"pattern": "("}]
+    "schema",
+    [
+        {"$ref": "http://127.0.0.1:9/x"},
+        {"$ref": "file:///etc/hostname"},
+        {"$ref": "#/$defs/none"},
+        {"type": 3},
+        {"pattern": "("},
+    ],
 )
 def test_what_is_no_usable_schema_is_undetermined(schema: Any) -> None:
     verdict = check(schema, {})
@@ -99,16 +167,32 @@ def test_the_usual_schema_needs_no_process() -> None:
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
-        "properties": {"id": {"$ref": "#/$defs/id"}, "label": {"enum": ["a", "b"]}, "note": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
+        "properties": {
+            "id": {"$ref": "#/$defs/id"},
+            "label": {"enum": ["a", "b"]},
+            "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        },
         "required": ["id"],
         "$defs": {"id": {"type": "string", "pattern": "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{12}$"}},
     }
     with cheap_only():
-        assert check(schema, {"id": "01234567-89ab-0123456789ab", "label": "a", "note": None}).passed is True
+        assert (
+            check(schema, {"id": "01234567-89ab-0123456789ab", "label": "a", "note": None}).passed
+            is True
+        )
         assert check(schema, {"id": "no"}).passed is False
 
 
-@pytest.mark.parametrize("schema", [{"$ref": "#"}, {"unevaluatedItems": False}, {"properties": {"a": {"$id": "x"}}}, doubling(16), {"$ref": "#name"}])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#"},
+        {"unevaluatedItems": False},
+        {"properties": {"a": {"$id": "x"}}},
+        doubling(16),
+        {"$ref": "#name"},
+    ],
+)
 def test_a_schema_without_a_bound_has_no_weight(schema: Any) -> None:
     assert weight_of(schema) is None
     with cheap_only(), pytest.raises(NotPlain):
@@ -116,20 +200,31 @@ def test_a_schema_without_a_bound_has_no_weight(schema: Any) -> None:
 
 
 def test_a_chain_of_references_is_as_deep_as_written_out() -> None:
-    chain = {"$ref": "#/$defs/a0", "$defs": {f"a{i}": {"$ref": f"#/$defs/a{i + 1}"} for i in range(3000)} | {"a3000": True}}
+    chain = {
+        "$ref": "#/$defs/a0",
+        "$defs": {f"a{i}": {"$ref": f"#/$defs/a{i + 1}"} for i in range(3000)} | {"a3000": True},
+    }
     assert weight_of(chain) is None
     assert check(chain, {}).passed is not False
 
 
 def test_the_work_grows_with_the_value_and_with_comparisons_among_its_items() -> None:
     with cheap_only():
-        assert check({"properties": {"x": {"uniqueItems": True}}}, {"x": list(range(100))}).passed is True
+        assert (
+            check({"properties": {"x": {"uniqueItems": True}}}, {"x": list(range(100))}).passed
+            is True
+        )
         with pytest.raises(NotPlain):
-            check({"properties": {"x": {"uniqueItems": True}}}, {"x": ["x" * 100] * (MAX_WORK // 100_000)})
+            check(
+                {"properties": {"x": {"uniqueItems": True}}},
+                {"x": ["x" * 100] * (MAX_WORK // 100_000)},
+            )
 
 
 @pytest.mark.parametrize("text", ["tools", "answer", "lint", "pattern"])
-def test_every_schema_from_outside_has_the_budget(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_schema_from_outside_has_the_budget(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     schema = {"type": "object", **doubling(40)}
     if text == "tools":
         found = check_call(Call("add", {}), [{"name": "add", "parameters": schema}])
@@ -147,10 +242,14 @@ def test_every_schema_from_outside_has_the_budget(text: str, monkeypatch: pytest
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
 def test_the_process_dies_with_the_one_that_asks_in_the_middle_of_its_work() -> None:
     code = (
-        "import sys, threading\nfrom assay.records import contract\nfrom test_contract import doubling\n"
-        "contract.check({'$ref': '#'}, {})\nprint(contract._processes.worker._process.pid, flush=True)\ncontract.check(doubling(60), {})\n"
+        "import sys, threading\nfrom assay.records import contract\nfrom test_contract import"
+        " doubling\ncontract.check({'$ref': '#'},"
+        " {})\nprint(contract._processes.worker._process.pid,"
+        " flush=True)\ncontract.check(doubling(60), {})\n"
     )
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=os.path.dirname(__file__))
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=os.path.dirname(__file__)
+    )
     assert parent.stdout is not None
     worker = int(parent.stdout.readline())
     before = _cpu(worker)

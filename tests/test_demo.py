@@ -1,4 +1,6 @@
-"""`assay demo`: the main job on bundled examples, good and bad, explained, without network or key."""
+"""`assay demo`: the main job on bundled examples, good and bad, explained, without network or
+key.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,19 @@ FAMILIES = ("code-repair", "dag-review", "rag", "tool-use")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The demo, run once: what it printed, and the folder it wrote."""
     folder = tmp_path_factory.mktemp("demo")
-    env = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder), "NO_COLOR": "1"}  # no key, no setting
-    done = subprocess.run([sys.executable, "-m", "assay", "demo", "--out", "out"], capture_output=True, text=True, cwd=folder, env=env, check=False)
+    env = {
+        "PATH": os.environ.get("PATH", ""),
+        "HOME": str(folder),
+        "NO_COLOR": "1",
+    }  # no key, no setting
+    done = subprocess.run(
+        [sys.executable, "-m", "assay", "demo", "--out", "out"],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=env,
+        check=False,
+    )
     return done, folder / "out"
 
 
@@ -39,9 +52,21 @@ def _results(folder: Path) -> list[dict[str, Any]]:
 def test_the_demo_writes_a_report_and_the_grades_and_says_where(demo: Any) -> None:
     done, folder = demo
     assert (done.returncode, done.stderr) == (0, "")
-    files = ["decisions.json", "exam.json", "grades.json", "judge.html", "repair", "report.html", "tool-reports.json"]
+    files = [
+        "decisions.json",
+        "exam.json",
+        "grades.json",
+        "judge.html",
+        "repair",
+        "report.html",
+        "tool-reports.json",
+    ]
     assert sorted(path.name for path in folder.iterdir()) == files
-    assert sorted(path.name for path in (folder / "repair").iterdir()) == ["grades.json", "journal.jsonl", "runs.jsonl"]
+    assert sorted(path.name for path in (folder / "repair").iterdir()) == [
+        "grades.json",
+        "journal.jsonl",
+        "runs.jsonl",
+    ]
     assert "out/report.html" in done.stdout
     assert "out/grades.json" in done.stdout
 
@@ -49,7 +74,9 @@ def test_the_demo_writes_a_report_and_the_grades_and_says_where(demo: Any) -> No
 @pytest.mark.req("W-086")
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_has_runs_that_pass_and_runs_that_do_not(demo: Any, family: str) -> None:
-    results = [result for result in _results(demo[1]) if (result["workflow"] or {}).get("family") == family]
+    results = [
+        result for result in _results(demo[1]) if (result["workflow"] or {}).get("family") == family
+    ]
     assert len(results) == 3
     assert {result["passed"] for result in results} == {True, False}
     assert {result["profile"] for result in results} == {f"{family}@1"}
@@ -60,15 +87,25 @@ def test_the_bare_scorecards_are_there_too_and_every_letter_appears(demo: Any) -
     assert len(results) == 15
     assert len([result for result in results if result["profile"] is None]) == 3
     assert {result["grade"] for result in results} == set("ABCDF")
-    assert {result["reason"] for result in results} >= {"passed", "hard_gate_failure", "critical_floor_failure"}
+    assert {result["reason"] for result in results} >= {
+        "passed",
+        "hard_gate_failure",
+        "critical_floor_failure",
+    }
 
 
 def test_each_run_is_told_with_its_letter_and_why(demo: Any) -> None:
     text = demo[0].stdout
     for result in _results(demo[1]):
         lines = text.splitlines()
-        at = next(index for index, line in enumerate(lines) if line.split()[-1:] == [result["run_id"]])
-        assert lines[at].split()[:3] == [result["grade"], f"{result['weighted_score']:.2f}", "passed" if result["passed"] else "FAILED"]
+        at = next(
+            index for index, line in enumerate(lines) if line.split()[-1:] == [result["run_id"]]
+        )
+        assert lines[at].split()[:3] == [
+            result["grade"],
+            f"{result['weighted_score']:.2f}",
+            "passed" if result["passed"] else "FAILED",
+        ]
         told = []
         for line in lines[at + 1 :]:
             if not line.startswith("       "):
@@ -78,12 +115,17 @@ def test_each_run_is_told_with_its_letter_and_why(demo: Any) -> None:
         for name in result["hard_gate_failures"]:
             assert any(line.startswith(f"Gate {name} ") for line in told)
         for name in result["floor_failures"]:
-            assert any(line.startswith(f"{name} is ") and "below its floor" in line for line in told)
+            assert any(
+                line.startswith(f"{name} is ") and "below its floor" in line for line in told
+            )
 
 
 def test_the_grades_keep_the_published_schema_and_the_page_shows_every_run(demo: Any) -> None:
     document = json.loads((demo[1] / "grades.json").read_text())
-    assert [error.message for error in jsonschema_rs.Draft202012Validator(SCHEMAS["grades"]).iter_errors(document)] == []
+    assert [
+        error.message
+        for error in jsonschema_rs.Draft202012Validator(SCHEMAS["grades"]).iter_errors(document)
+    ] == []
     page = (demo[1] / "report.html").read_text()
     assert all(result["run_id"] in page for result in document["results"])
 
@@ -92,7 +134,10 @@ def test_the_grades_keep_the_published_schema_and_the_page_shows_every_run(demo:
 def again(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The demo once more, as JSON and into the folder that it takes when it is told none."""
     folder = tmp_path_factory.mktemp("again")
-    return commands.run(["demo", "--json"], stdin=b"", cwd=folder, env={"NO_COLOR": "1"}, timeout=120), folder / "demo"
+    return (
+        commands.run(["demo", "--json"], stdin=b"", cwd=folder, env={"NO_COLOR": "1"}, timeout=120),
+        folder / "demo",
+    )
 
 
 def test_the_demo_says_the_same_twice_and_as_json(demo: Any, again: Any) -> None:
@@ -100,7 +145,11 @@ def test_the_demo_says_the_same_twice_and_as_json(demo: Any, again: Any) -> None
     found = done.json()
     assert done.code == 0
     assert found["results"] == _results(demo[1])
-    assert (found["summary"]["n"], found["summary"]["scoringSystem"], found["summary"]["gradingSystem"]) == (15, "scoringSystem/1.0.0", "gradingSystem/1.0.0")
+    assert (
+        found["summary"]["n"],
+        found["summary"]["scoringSystem"],
+        found["summary"]["gradingSystem"],
+    ) == (15, "scoringSystem/1.0.0", "gradingSystem/1.0.0")
     for name in ("grades.json", "report.html", "repair/runs.jsonl", "repair/grades.json"):
         assert (folder / name).read_bytes() == (demo[1] / name).read_bytes()
 
@@ -117,7 +166,9 @@ def test_the_command_that_the_demo_recommends_works(demo: Any, assay: Any, tmp_p
     assert "answer-reset-thermostat" in done.out
 
 
-def test_a_folder_that_cannot_be_written_is_told_and_not_a_fault_of_ours(assay: Any, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_told_and_not_a_fault_of_ours(
+    assay: Any, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("")
     done = assay("demo", "--out", "file/under")
     assert done.code == 2
@@ -125,61 +176,106 @@ def test_a_folder_that_cannot_be_written_is_told_and_not_a_fault_of_ours(assay: 
 
 
 ALONE = (
-    "import sys\n"
-    "def hook(event, arguments):\n"
-    "    if event.startswith('socket.') and event not in ('socket.gethostname', 'socket.__new__'):\n"
-    "        raise SystemExit(99)\n"
-    "sys.addaudithook(hook)\n"
-    "from assay.cli.main import run\n"
-    "sys.exit(run(['demo', '--out', 'out']))"
+    "import sys\ndef hook(event, arguments):\n    if event.startswith('socket.') and event not in"
+    " ('socket.gethostname', 'socket.__new__'):\n        raise"
+    " SystemExit(99)\nsys.addaudithook(hook)\nfrom assay.cli.main import run\nsys.exit(run(['demo',"
+    " '--out', 'out']))"
 )
 
 
 def _without_network() -> list[str] | None:
-    """What a command is to be started with, so that it has none; None where it cannot be taken away."""
+    """What a command is to be started with, so that it has none; None where it cannot be taken
+    away.
+    """
     unshare = shutil.which("unshare")
     tried = ([unshare, "-n"], [unshare, "-rn"]) if unshare is not None else ()
-    return next((found for found in tried if subprocess.run([*found, "true"], capture_output=True, check=False).returncode == 0), None)
+    return next(
+        (
+            found
+            for found in tried
+            if subprocess.run([*found, "true"], capture_output=True, check=False).returncode == 0
+        ),
+        None,
+    )
 
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The demo, ended at its first word to anybody, and without a network where that can be taken away: its exit code, its folder, and how it was started."""
+    """The demo, ended at its first word to anybody, and without a network where that can be taken
+    away: its exit code, its folder, and how it was started.
+    """
     folder = tmp_path_factory.mktemp("alone")
     prefix = _without_network()
-    return subprocess.run([*(prefix or ()), sys.executable, "-c", ALONE], capture_output=True, cwd=folder, check=False).returncode, folder / "out", prefix
+    return (
+        subprocess.run(
+            [*(prefix or ()), sys.executable, "-c", ALONE],
+            capture_output=True,
+            cwd=folder,
+            check=False,
+        ).returncode,
+        folder / "out",
+        prefix,
+    )
 
 
 def test_the_demo_talks_to_nobody(alone: Any, tmp_path: Path) -> None:
     assert alone[0] == 0
-    speaking = ALONE.replace("from assay", "import socket; socket.socket().connect(('127.0.0.1', 9))\nfrom assay")
-    assert subprocess.run([sys.executable, "-c", speaking], capture_output=True, cwd=tmp_path, check=False).returncode == 99
+    speaking = ALONE.replace(
+        "from assay", "import socket; socket.socket().connect(('127.0.0.1', 9))\nfrom assay"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", speaking], capture_output=True, cwd=tmp_path, check=False
+        ).returncode
+        == 99
+    )
 
 
 def test_the_demo_runs_where_there_is_no_network(alone: Any) -> None:
     code, folder, prefix = alone
     if prefix is None:
-        pytest.skip("the network cannot be taken away: `unshare` is not installed, or this machine does not let it make a network namespace")
-    probe = "import socket, sys; s = socket.socket(); s.settimeout(2); sys.exit(7 if s.connect_ex(('127.0.0.1', 9)) else 0)"
-    assert subprocess.run([*prefix, sys.executable, "-c", probe], capture_output=True, check=False).returncode == 7  # not even to itself
+        pytest.skip(
+            "the network cannot be taken away: `unshare` is not installed, or this machine does not"
+            " let it make a network namespace"
+        )
+    probe = (
+        "import socket, sys; s = socket.socket(); s.settimeout(2); sys.exit(7 if"
+        " s.connect_ex(('127.0.0.1', 9)) else 0)"
+    )
+    assert (
+        subprocess.run(
+            [*prefix, sys.executable, "-c", probe], capture_output=True, check=False
+        ).returncode
+        == 7
+    )  # not even to itself
     assert code == 0
     assert len(_results(folder)) == 15
 
 
-def test_the_demo_replays_a_recorded_judge_without_asking_it_and_decides_a_release(again: Any) -> None:
+def test_the_demo_replays_a_recorded_judge_without_asking_it_and_decides_a_release(
+    again: Any,
+) -> None:
     found = again[0].json()
     card = found["judge"]
-    assert card["usage"]["calls"] == 0, "the words of the questions changed: run tests/record_demo_judge.py"
+    assert card["usage"]["calls"] == 0, (
+        "the words of the questions changed: run tests/record_demo_judge.py"
+    )
     assert card["usage"]["cached"] == 48
     assert card["admission"]["may_gate"] is False
     assert card["biases"]["position"]["lost"] == 0
     assert [decision["outcome"] for decision in found["decisions"]] == ["reject", "promote"]
-    assert found["decisions"][0]["comparison"]["superior"] is True, "better on average, and still not to ship"
+    assert found["decisions"][0]["comparison"]["superior"] is True, (
+        "better on average, and still not to ship"
+    )
 
 
 def _table(text: str) -> dict[str, list[str]]:
     """The lines on the issues, cut into their columns."""
-    return {line.split()[0]: re.split(r"  +", line.strip()) for line in text.splitlines() if line.startswith("  shed-")}
+    return {
+        line.split()[0]: re.split(r"  +", line.strip())
+        for line in text.splitlines()
+        if line.startswith("  shed-")
+    }
 
 
 @pytest.mark.req("W-058")
@@ -196,16 +292,27 @@ def test_the_demo_repairs_code_for_real_and_tells_each_issue_with_its_reason(dem
         ["yes", "1 of 1", "2 of 2", "VIOLATED", "F"],
         ["yes", "1 of 2", "2 of 2", "kept", "F"],
     ]
-    reasons = {"shed-1": "every gate holds", "shed-3": "test_as_written", "shed-4": "patch failed", "shed-5": "outside", "shed-6": "'Ada' != 'Ben'"}
+    reasons = {
+        "shed-1": "every gate holds",
+        "shed-3": "test_as_written",
+        "shed-4": "patch failed",
+        "shed-5": "outside",
+        "shed-6": "'Ada' != 'Ben'",
+    }
     for name, words in reasons.items():
         assert words in table[name][6]
     document = json.loads((demo[1] / "repair" / "grades.json").read_text())
-    assert [error.message for error in jsonschema_rs.Draft202012Validator(SCHEMAS["grades"]).iter_errors(document)] == []
+    assert [
+        error.message
+        for error in jsonschema_rs.Draft202012Validator(SCHEMAS["grades"]).iter_errors(document)
+    ] == []
     assert not os.path.exists("/usr/shed-usage.log"), "what one of the patches tries to write"
 
 
 @pytest.mark.parametrize("tools", [(), ("git",)])
-def test_without_git_or_a_sandbox_the_demo_says_so_and_nothing_passes_that_was_not_run(assay: Any, tmp_path: Path, tools: tuple[str, ...]) -> None:
+def test_without_git_or_a_sandbox_the_demo_says_so_and_nothing_passes_that_was_not_run(
+    assay: Any, tmp_path: Path, tools: tuple[str, ...]
+) -> None:
     (tmp_path / "bin").mkdir()
     for tool in tools:
         found = shutil.which(tool)

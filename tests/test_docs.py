@@ -17,7 +17,9 @@ README = (ROOT / "README.md").read_text()
 
 def test_the_worked_example_of_the_readme_gives_the_output_it_shows(assay, tmp_path: Path) -> None:
     card = re.search(r"```json\n(.*?)```", README, re.DOTALL)
-    shown = re.search(r"```console\n\$ assay (explain scorecard\.json)\n(.*?)```", README, re.DOTALL)
+    shown = re.search(
+        r"```console\n\$ assay (explain scorecard\.json)\n(.*?)```", README, re.DOTALL
+    )
     assert card is not None
     assert shown is not None
     (tmp_path / "scorecard.json").write_text(card[1])
@@ -29,11 +31,15 @@ def test_the_worked_example_of_the_readme_gives_the_output_it_shows(assay, tmp_p
 def test_the_reference_is_what_the_code_says() -> None:
     code = "import generate, json, sys; json.dump(generate.pages(), sys.stdout)"
     env = {**os.environ, "PYTHONPATH": str(ROOT / "docs"), "COLUMNS": "100"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env
+    )
     import json
 
     for name, text in json.loads(done.stdout).items():
-        assert (ROOT / "docs" / "reference" / name).read_text() == text, f"docs/reference/{name} is not what the code says; run `make docs`"
+        assert (ROOT / "docs" / "reference" / name).read_text() == text, (
+            f"docs/reference/{name} is not what the code says; run `make docs`"
+        )
 
 
 def test_every_variable_of_the_environment_that_is_read_is_listed() -> None:
@@ -45,19 +51,30 @@ def test_every_variable_of_the_environment_that_is_read_is_listed() -> None:
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD",
         "TZ",
     }  # handed on or set, not read
-    assert {"OTEL_EXPORTER_OTLP_*" if name.startswith("OTEL_EXPORTER_OTLP_") else name for name in read} == set(ENVIRONMENT)
+    assert {
+        "OTEL_EXPORTER_OTLP_*" if name.startswith("OTEL_EXPORTER_OTLP_") else name for name in read
+    } == set(ENVIRONMENT)
 
 
-@pytest.mark.parametrize("page", sorted(str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]))
+@pytest.mark.parametrize(
+    "page",
+    sorted(
+        str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    ),
+)
 def test_every_link_between_documents_leads_somewhere(page: str) -> None:
     text = (ROOT / page).read_text()
     for target in re.findall(r"\]\(([^)#\s]+)\)", text):
         if "://" not in target:
-            assert (ROOT / page).parent.joinpath(target).exists(), f"{page} links to {target}, which is not there"
+            assert (ROOT / page).parent.joinpath(target).exists(), (
+                f"{page} links to {target}, which is not there"
+            )
 
 
 def test_the_yaml_shown_in_the_how_to_loads(assay, tmp_path: Path) -> None:
-    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/how-to/write-a-profile.md").read_text(), re.DOTALL)
+    blocks = re.findall(
+        r"```yaml\n(.*?)```", (ROOT / "docs/how-to/write-a-profile.md").read_text(), re.DOTALL
+    )
     for number, block in enumerate(blocks):
         (tmp_path / f"{number}.yaml").write_text(block)
         result = assay("library", "check", f"{number}.yaml")
@@ -66,12 +83,17 @@ def test_the_yaml_shown_in_the_how_to_loads(assay, tmp_path: Path) -> None:
 
 
 def test_no_document_or_source_names_a_package_index_or_a_path_of_one_machine() -> None:
-    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         pytest.skip("not a git checkout")
     for name in filter(None, done.stdout.split("\0")):
         path = ROOT / name
-        if path.suffix in (".md", ".py", ".toml", ".txt", ".yaml", ".jsonl", ".lock", "") and path.is_file():
+        if (
+            path.suffix in (".md", ".py", ".toml", ".txt", ".yaml", ".jsonl", ".lock", "")
+            and path.is_file()
+        ):
             text = path.read_text(errors="ignore")
             assert "pypi" + ".org" not in text, name
             assert "--index" + "-url http" not in text, name

@@ -18,24 +18,56 @@ from assay.judging.drift import DriftLimits, compare_cards
 MONTHS = [f"2026-{month:02}-01T00:00:00Z" for month in range(1, 13)]
 
 
-def labels(n: int = 120, *, values: tuple[Any, ...] = (True, False), seed: int = 3) -> dict[str, Any]:
+def labels(
+    n: int = 120, *, values: tuple[Any, ...] = (True, False), seed: int = 3
+) -> dict[str, Any]:
     rng = random.Random(seed)
     return {f"i{place}": rng.choice(values) for place in range(n)}
 
 
-def card(people: dict[str, Any], verdicts: dict[str, Any], *, month: int = 0, model: str = "m-1", prompt: str = "p1") -> dict[str, Any]:
-    rows = [{"id": name, "human": label, "judge": verdicts[name]} for name, label in people.items() if name in verdicts]
-    return {"model": model, "prompt_version": prompt, "made_at": MONTHS[month], "calibration": calibrate(rows, minimum=1), "verdicts": verdicts}
+def card(
+    people: dict[str, Any],
+    verdicts: dict[str, Any],
+    *,
+    month: int = 0,
+    model: str = "m-1",
+    prompt: str = "p1",
+) -> dict[str, Any]:
+    rows = [
+        {"id": name, "human": label, "judge": verdicts[name]}
+        for name, label in people.items()
+        if name in verdicts
+    ]
+    return {
+        "model": model,
+        "prompt_version": prompt,
+        "made_at": MONTHS[month],
+        "calibration": calibrate(rows, minimum=1),
+        "verdicts": verdicts,
+    }
 
 
-def judged(people: dict[str, Any], *, right: float = 0.85, seed: int = 5, values: tuple[Any, ...] = (True, False)) -> dict[str, Any]:
+def judged(
+    people: dict[str, Any],
+    *,
+    right: float = 0.85,
+    seed: int = 5,
+    values: tuple[Any, ...] = (True, False),
+) -> dict[str, Any]:
     rng = random.Random(seed)
-    return {name: label if rng.random() < right else rng.choice([value for value in values if value != label]) for name, label in people.items()}
+    return {
+        name: label
+        if rng.random() < right
+        else rng.choice([value for value in values if value != label])
+        for name, label in people.items()
+    }
 
 
 def changed(verdicts: dict[str, Any], share: float, make: Any, *, seed: int = 8) -> dict[str, Any]:
     rng = random.Random(seed)
-    return {name: make(value) if rng.random() < share else value for name, value in verdicts.items()}
+    return {
+        name: make(value) if rng.random() < share else value for name, value in verdicts.items()
+    }
 
 
 @pytest.mark.req("W-070", "W-008")
@@ -56,7 +88,9 @@ def test_the_same_behaviour_raises_no_alarm_and_other_behaviour_under_the_same_n
 
 def test_a_judge_that_got_better_has_drifted_too() -> None:
     people = labels()
-    found = compare_cards([card(people, judged(people, right=0.6))], card(people, judged(people, right=0.97), month=1))
+    found = compare_cards(
+        [card(people, judged(people, right=0.6))], card(people, judged(people, right=0.97), month=1)
+    )
     assert found["alarm"] is True
     assert found["comparisons"][0]["accuracy_change"]["low"] > 0
     assert found["comparisons"][0]["kappa_change"]["low"] > 0
@@ -65,16 +99,22 @@ def test_a_judge_that_got_better_has_drifted_too() -> None:
 def test_a_judge_that_falls_silent_has_drifted() -> None:
     people = labels()
     then = judged(people)
-    found = compare_cards([card(people, then)], card(people, changed(then, 0.25, lambda value: None), month=1))
+    found = compare_cards(
+        [card(people, then)], card(people, changed(then, 0.25, lambda value: None), month=1)
+    )
     assert found["alarm"] is True
     assert found["comparisons"][0]["unparsable"]["now"] > 20
-    assert any(test["id"] == "unparsable" and test["alarm"] for test in found["comparisons"][0]["tests"])
+    assert any(
+        test["id"] == "unparsable" and test["alarm"] for test in found["comparisons"][0]["tests"]
+    )
 
 
 def test_a_few_flips_both_ways_are_the_judges_own_noise() -> None:
     people = labels(200)
     then = judged(people)
-    found = compare_cards([card(people, then)], card(people, changed(then, 0.05, lambda value: not value), month=1))
+    found = compare_cards(
+        [card(people, then)], card(people, changed(then, 0.05, lambda value: not value), month=1)
+    )
     assert found["alarm"] is False
     assert 0 < found["comparisons"][0]["flipped"]["value"] < 0.1
 
@@ -93,15 +133,29 @@ def test_slow_drift_shows_against_the_oldest_card() -> None:
 
 
 def test_numbers_comparisons_and_words_are_compared_too() -> None:
-    for values, make in (((1, 2, 3, 4, 5), lambda value: min(5, value + 1)), (("a", "b", "tie"), lambda value: "a"), (("x", "y", "z"), lambda value: "x")):
+    for values, make in (
+        ((1, 2, 3, 4, 5), lambda value: min(5, value + 1)),
+        (("a", "b", "tie"), lambda value: "a"),
+        (("x", "y", "z"), lambda value: "x"),
+    ):
         people = labels(values=values)
         then = judged(people, values=values)
         assert compare_cards([card(people, then)], card(people, then, month=1))["alarm"] is False
-        assert compare_cards([card(people, then)], card(people, changed(then, 0.5, make), month=1))["alarm"] is True
-    people = {name: value + 0.5 + place / 1000 for place, (name, value) in enumerate(labels(values=(1, 2, 3)).items())}
+        assert (
+            compare_cards([card(people, then)], card(people, changed(then, 0.5, make), month=1))[
+                "alarm"
+            ]
+            is True
+        )
+    people = {
+        name: value + 0.5 + place / 1000
+        for place, (name, value) in enumerate(labels(values=(1, 2, 3)).items())
+    }
     then = {name: value + 0.1 for name, value in people.items()}
     found = compare_cards(
-        [card(people, then)], card(people, {name: value + 0.3 for name, value in then.items()}, month=1), limits=DriftLimits(max_flipped=0.99)
+        [card(people, then)],
+        card(people, {name: value + 0.3 for name, value in then.items()}, month=1),
+        limits=DriftLimits(max_flipped=0.99),
     )
     assert found["alarm"] is True
     assert "kappa_change" not in found["comparisons"][0]
@@ -109,7 +163,11 @@ def test_numbers_comparisons_and_words_are_compared_too() -> None:
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [({"model": "m-2"}, "another model"), ({"prompt": "p2"}, "another prompt version"), ({"month": 5}, "not before the latest")],
+    [
+        ({"model": "m-2"}, "another model"),
+        ({"prompt": "p2"}, "another prompt version"),
+        ({"month": 5}, "not before the latest"),
+    ],
 )
 def test_another_judge_is_not_its_past(change: dict[str, Any], said: str) -> None:
     people = labels()
@@ -125,13 +183,21 @@ def test_other_sets_too_few_items_and_no_past_cannot_tell() -> None:
     then = judged(people)
     relabelled = {**people, "i0": not people["i0"]}
     assert compare_cards([card(relabelled, then)], card(people, then, month=1))["alarm"] is None
-    assert compare_cards([], card(people, then))["reason"] == "not enough evidence: there is no past card"
+    assert (
+        compare_cards([], card(people, then))["reason"]
+        == "not enough evidence: there is no past card"
+    )
     few = {name: people[name] for name in list(people)[:20]}
     short = {name: then[name] for name in few}
     found = compare_cards([card(few, short)], card(few, short, month=1))
     assert found["alarm"] is None
     assert "20 items" in found["reason"]
-    assert compare_cards([card(few, short)], card(few, short, month=1), limits=DriftLimits(minimum=20))["alarm"] is False
+    assert (
+        compare_cards(
+            [card(few, short)], card(few, short, month=1), limits=DriftLimits(minimum=20)
+        )["alarm"]
+        is False
+    )
 
 
 @pytest.mark.parametrize("lost", ["model", "calibration", "verdicts", "made_at"])
@@ -151,7 +217,9 @@ def test_false_alarms_are_rarer_than_alpha_where_a_judge_only_repeats_itself_wit
     alarms = 0
     for seed in range(80):
         mind = judged(people, seed=seed)
-        then, now = (changed(mind, 0.03, lambda value: not value, seed=seed + day) for day in (1000, 2000))
+        then, now = (
+            changed(mind, 0.03, lambda value: not value, seed=seed + day) for day in (1000, 2000)
+        )
         alarms += compare_cards([card(people, then)], card(people, now, month=1))["alarm"] is True
     assert alarms / 80 <= 0.05
 
@@ -161,9 +229,19 @@ def test_the_command_says_alarm_with_its_exit_code(assay: Any, tmp_path: Path) -
     people = labels()
     then = judged(people)
     judge = {"judge": "j", "model": "m-1", "family": "m"}
-    for name, verdicts, day in (("old", then, 1), ("same", then, 2), ("other", changed(then, 0.5, lambda value: True), 3)):
+    for name, verdicts, day in (
+        ("old", then, 1),
+        ("same", then, 2),
+        ("other", changed(then, 0.5, lambda value: True), 3),
+    ):
         made = card(people, verdicts)
-        document = make_card(judge=judge, audit=None, calibration=made["calibration"], verdicts=verdicts, now=datetime(2026, 5, day, tzinfo=UTC))
+        document = make_card(
+            judge=judge,
+            audit=None,
+            calibration=made["calibration"],
+            verdicts=verdicts,
+            now=datetime(2026, 5, day, tzinfo=UTC),
+        )
         (tmp_path / f"{name}.json").write_text(json.dumps(document))
     calm = assay("judge", "drift", "old.json", "same.json", "--json")
     assert calm.code == 0, calm.err

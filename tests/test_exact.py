@@ -47,7 +47,11 @@ NOT_NUMBERS: list[tuple[Any, str]] = [
 ]
 
 not_numbers = pytest.mark.parametrize(
-    ("value", "words"), [pytest.param(*case, id=f"{index}-{type(case[0]).__name__}") for index, case in enumerate(NOT_NUMBERS)]
+    ("value", "words"),
+    [
+        pytest.param(*case, id=f"{index}-{type(case[0]).__name__}")
+        for index, case in enumerate(NOT_NUMBERS)
+    ],
 )
 
 
@@ -61,9 +65,13 @@ def half_up(value: Fraction, digits: int) -> int:
 
 
 def decimals(*, digits: int = 60, low: int = -30, high: int = 30) -> st.SearchStrategy[Decimal]:
-    """Decimals with up to `digits` digits and any position of the point between 10**low and 10**high."""
+    """Decimals with up to `digits` digits and any position of the point between 10**low and
+    10**high.
+    """
     return st.builds(
-        lambda sign, coefficient, exponent: Decimal((sign, tuple(map(int, str(coefficient))), exponent)),
+        lambda sign, coefficient, exponent: Decimal(
+            (sign, tuple(map(int, str(coefficient))), exponent)
+        ),
         st.integers(0, 1),
         st.integers(0, 10**digits - 1),
         st.integers(low - digits, high - digits),
@@ -71,14 +79,16 @@ def decimals(*, digits: int = 60, low: int = -30, high: int = 30) -> st.SearchSt
 
 
 norms = st.integers(0, NORM_ONE)
-weights = st.fractions(min_value=0, max_value=1000, max_denominator=10**6).filter(lambda weight: weight > 0)
+weights = st.fractions(min_value=0, max_value=1000, max_denominator=10**6).filter(
+    lambda weight: weight > 0
+)
 
 
 def as_ratio(value: Fraction) -> Ratio:
     return Ratio(value.numerator, value.denominator)
 
 
-# --- what a number is ---------------------------------------------------------------------------------------------------------------------
+# --- what a number is
 
 
 @given(decimals())
@@ -89,7 +99,11 @@ def test_a_decimal_is_worth_exactly_what_was_written(value: Decimal) -> None:
     assert math.gcd(*found) == 1
 
 
-@given(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300).filter(lambda x: x == 0 or abs(x) >= 1e-300))
+@given(
+    st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300).filter(
+        lambda x: x == 0 or abs(x) >= 1e-300
+    )
+)
 @example(0.1)
 @example(-0.0)
 @example(89.995)
@@ -110,10 +124,14 @@ def test_what_is_no_number_is_refused_with_the_reason(value: Any, words: str) ->
     assert not exact.is_number(value)
 
 
-@pytest.mark.parametrize("value", [0, 1, -1, 0.5, Decimal("1e300"), Decimal("1e-300"), Decimal("9" * 100), 10**99, 1e300])
+@pytest.mark.parametrize(
+    "value", [0, 1, -1, 0.5, Decimal("1e300"), Decimal("1e-300"), Decimal("9" * 100), 10**99, 1e300]
+)
 def test_the_ends_of_the_range_are_still_numbers(value: Any) -> None:
     assert exact.is_number(value)
-    assert Fraction(*exact.ratio(value)) == Fraction(repr(value) if isinstance(value, float) else value)
+    assert Fraction(*exact.ratio(value)) == Fraction(
+        repr(value) if isinstance(value, float) else value
+    )
 
 
 @not_numbers
@@ -142,7 +160,11 @@ def test_what_is_no_number_is_no_amount(value: Any, words: str) -> None:
     assert not exact.is_amount(value), words
 
 
-@given(st.one_of(st.integers(-(10**101), 10**101), st.floats(), decimals(digits=110, low=-320, high=320)))
+@given(
+    st.one_of(
+        st.integers(-(10**101), 10**101), st.floats(), decimals(digits=110, low=-320, high=320)
+    )
+)
 @example(10**100 - 1)
 @example(2**332)
 @example(Decimal("1e-400"))
@@ -153,13 +175,19 @@ def test_what_the_quick_way_calls_an_amount_is_a_number_of_at_least_zero(value: 
         assert Fraction(*exact.ratio(value)) >= 0
 
 
-@given(st.one_of(st.integers(0, 10**99), decimals(digits=60, low=-60, high=60).map(abs), st.floats(1e-99, 1e99)))
+@given(
+    st.one_of(
+        st.integers(0, 10**99),
+        decimals(digits=60, low=-60, high=60).map(abs),
+        st.floats(1e-99, 1e99),
+    )
+)
 def test_every_amount_that_is_measured_passes_the_quick_way(value: Any) -> None:
     assert exact.is_amount(value)
     assert not exact.is_amount(-value) or value == 0
 
 
-# --- rounding -----------------------------------------------------------------------------------------------------------------------------
+# --- rounding
 
 
 @given(st.integers(-(10**40), 10**40), st.integers(1, 10**20), st.integers(0, 12))
@@ -176,7 +204,9 @@ def test_quantise_agrees_with_the_decimal_module(value: Decimal, digits: int) ->
 @given(st.integers(-(10**15), 10**15), st.integers(0, 9))
 def test_a_tie_goes_away_from_zero(count: int, digits: int) -> None:
     tie = Fraction(2 * count + 1, 2 * 10**digits)
-    assert exact.quantise(tie.numerator, tie.denominator, digits) == (count + 1 if count >= 0 else count)
+    assert exact.quantise(tie.numerator, tie.denominator, digits) == (
+        count + 1 if count >= 0 else count
+    )
 
 
 def test_59_995_is_a_d_and_89_995_an_a_where_binary_rounding_says_otherwise() -> None:
@@ -193,7 +223,9 @@ def test_a_norm_is_its_quotient_half_up_to_nine_decimals(num: int, den: int) -> 
 
 @given(decimals(digits=60, low=-70, high=3))
 def test_clamping_looks_at_all_sixty_digits(value: Decimal) -> None:
-    assert exact.clamped_norm(value) == half_up(min(Fraction(1), max(Fraction(0), Fraction(value))), 9)
+    assert exact.clamped_norm(value) == half_up(
+        min(Fraction(1), max(Fraction(0), Fraction(value))), 9
+    )
 
 
 @given(st.integers(0, NORM_ONE - 1))
@@ -209,7 +241,9 @@ def test_clamping_takes_a_tie_up_and_a_hair_below_it_down(count: int) -> None:
 
 @given(st.floats(min_value=-3, max_value=3).filter(lambda x: x == 0 or abs(x) > 1e-300))
 def test_clamping_a_float_clamps_its_repr(value: float) -> None:
-    assert exact.clamped_norm(value) == half_up(min(Fraction(1), max(Fraction(0), Fraction(repr(value)))), 9)
+    assert exact.clamped_norm(value) == half_up(
+        min(Fraction(1), max(Fraction(0), Fraction(repr(value)))), 9
+    )
 
 
 @given(st.one_of(st.integers(-5, 5), decimals(digits=12, low=-3, high=3)), st.integers(0, 9))
@@ -217,7 +251,7 @@ def test_scaled_is_the_number_half_up(value: int | Decimal, digits: int) -> None
     assert exact.scaled(value, digits) == half_up(Fraction(value), digits)
 
 
-# --- weights and scores -------------------------------------------------------------------------------------------------------------------
+# --- weights and scores
 
 
 @given(st.lists(st.fractions(min_value=0, max_value=100, max_denominator=10**6), max_size=12))
@@ -225,18 +259,31 @@ def test_whole_weights_keep_every_proportion(given_weights: list[Fraction]) -> N
     whole = exact.whole_weights([as_ratio(weight) for weight in given_weights])
     assert len(whole) == len(given_weights)
     assert all(type(weight) is int for weight in whole)
-    assert all(a * w2 == b * w1 for a, w1 in zip(whole, given_weights, strict=True) for b, w2 in zip(whole, given_weights, strict=True))
+    assert all(
+        a * w2 == b * w1
+        for a, w1 in zip(whole, given_weights, strict=True)
+        for b, w2 in zip(whole, given_weights, strict=True)
+    )
 
 
 @given(st.lists(st.tuples(norms, weights), min_size=1, max_size=12))
-def test_the_weighted_score_is_the_exact_quotient_rounded_once(pairs: list[tuple[int, Fraction]]) -> None:
-    quotient = sum(Fraction(norm, NORM_ONE) * weight for norm, weight in pairs) / sum(weight for _, weight in pairs)
+def test_the_weighted_score_is_the_exact_quotient_rounded_once(
+    pairs: list[tuple[int, Fraction]],
+) -> None:
+    quotient = sum(Fraction(norm, NORM_ONE) * weight for norm, weight in pairs) / sum(
+        weight for _, weight in pairs
+    )
     whole = exact.whole_weights([as_ratio(weight) for _, weight in pairs])
     assert exact.weighted_score([norm for norm, _ in pairs], whole) == half_up(quotient * 100, 2)
 
 
-@given(st.lists(st.tuples(norms, weights), min_size=1, max_size=8), st.fractions(min_value=Fraction(1, 1000), max_value=1000, max_denominator=1000))
-def test_multiplying_all_weights_by_one_number_moves_no_score(pairs: list[tuple[int, Fraction]], factor: Fraction) -> None:
+@given(
+    st.lists(st.tuples(norms, weights), min_size=1, max_size=8),
+    st.fractions(min_value=Fraction(1, 1000), max_value=1000, max_denominator=1000),
+)
+def test_multiplying_all_weights_by_one_number_moves_no_score(
+    pairs: list[tuple[int, Fraction]], factor: Fraction
+) -> None:
     listed = [norm for norm, _ in pairs]
     one = exact.whole_weights([as_ratio(weight) for _, weight in pairs])
     other = exact.whole_weights([as_ratio(weight * factor) for _, weight in pairs])
@@ -246,12 +293,21 @@ def test_multiplying_all_weights_by_one_number_moves_no_score(pairs: list[tuple[
 @given(st.integers(1, SCORE_MAX), st.integers(1, 10**12))
 @example(9000, 1)
 @example(SCORE_MAX, 7)
-def test_the_total_needed_reaches_the_score_and_one_less_does_not(score: int, weight_sum: int) -> None:
+def test_the_total_needed_reaches_the_score_and_one_less_does_not(
+    score: int, weight_sum: int
+) -> None:
     needed = exact.total_needed(score, weight_sum)
-    shares = [1, weight_sum - 1]  # a weight of 1 carries the whole total, so that every total can be stated
+    shares = [
+        1,
+        weight_sum - 1,
+    ]  # a weight of 1 carries the whole total, so that every total can be stated
     assert exact.weighted_score([needed, 0], shares) >= score
     assert exact.weighted_score([needed - 1, 0], shares) < score
-    assert Fraction(needed - 1) < Fraction(2 * score - 1, 2 * SCORE_MAX) * weight_sum * NORM_ONE <= needed
+    assert (
+        Fraction(needed - 1)
+        < Fraction(2 * score - 1, 2 * SCORE_MAX) * weight_sum * NORM_ONE
+        <= needed
+    )
 
 
 @pytest.mark.parametrize("score", [0, -1])
@@ -259,20 +315,33 @@ def test_no_total_is_needed_for_no_score(score: int) -> None:
     assert exact.total_needed(score, 10) == 0
 
 
-@given(norms, st.integers(0, 10**6), st.fractions(0, 1, max_denominator=1000), st.fractions(0, 1000, max_denominator=1000))
-def test_shrinking_is_the_formula_of_the_guide_rounded_once(norm: int, n: int, prior: Fraction, k: Fraction) -> None:
+@given(
+    norms,
+    st.integers(0, 10**6),
+    st.fractions(0, 1, max_denominator=1000),
+    st.fractions(0, 1000, max_denominator=1000),
+)
+def test_shrinking_is_the_formula_of_the_guide_rounded_once(
+    norm: int, n: int, prior: Fraction, k: Fraction
+) -> None:
     if n + k == 0:
         return
     expected = (n * Fraction(norm, NORM_ONE) + k * prior) / (n + k)
-    assert exact.shrink(norm, n, exact.shrinkage(as_ratio(prior), as_ratio(k))) == half_up(expected, 9)
+    assert exact.shrink(norm, n, exact.shrinkage(as_ratio(prior), as_ratio(k))) == half_up(
+        expected, 9
+    )
 
 
 def test_without_samples_only_the_prior_is_left() -> None:
     assert exact.shrink(NORM_ONE, 0, exact.shrinkage(Ratio(1, 2), Ratio(20, 1))) == NORM_ONE // 2
 
 
-@given(st.lists(decimals(digits=20, low=-10, high=10), max_size=12), st.integers(0, 6), st.randoms())
-def test_a_total_is_added_exactly_and_does_not_depend_on_order(values: list[Decimal], digits: int, random: Any) -> None:
+@given(
+    st.lists(decimals(digits=20, low=-10, high=10), max_size=12), st.integers(0, 6), st.randoms()
+)
+def test_a_total_is_added_exactly_and_does_not_depend_on_order(
+    values: list[Decimal], digits: int, random: Any
+) -> None:
     expected = half_up(sum(map(Fraction, values), Fraction(0)), digits)
     shuffled = list(values)
     random.shuffle(shuffled)
@@ -280,7 +349,7 @@ def test_a_total_is_added_exactly_and_does_not_depend_on_order(values: list[Deci
     assert exact.total(shuffled, digits) == expected
 
 
-# --- leaving ------------------------------------------------------------------------------------------------------------------------------
+# --- leaving
 
 
 def test_every_score_of_two_decimals_survives_being_shown() -> None:

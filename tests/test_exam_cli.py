@@ -1,4 +1,6 @@
-"""`assay exam` from the outside: the shipped exam, its files and answers, the tutors that are asked, and what a hostile file may not do."""
+"""`assay exam` from the outside: the shipped exam, its files and answers, the tutors that are
+asked, and what a hostile file may not do.
+"""
 
 from __future__ import annotations
 
@@ -27,17 +29,34 @@ RIGHT = {"correction": "She ate.", "gloss": "comió", "explanation": "Irregular.
 
 
 def item(name: str, **changes: Any) -> dict[str, Any]:
-    return {"id": name, "prompt": f"Conjugate 'eat', {name}.", "expected_contains": ["ate"], "gloss_contains": ["comió"], **changes}
+    return {
+        "id": name,
+        "prompt": f"Conjugate 'eat', {name}.",
+        "expected_contains": ["ate"],
+        "gloss_contains": ["comió"],
+        **changes,
+    }
 
 
-def write_exam(folder: Path, *items: dict[str, Any], name: str = "exam.yaml", **changes: Any) -> str:
-    tree = {"exam": "x", "version": 1, "rubric": "tutor@1", "set": "capstone", "items": list(items), **changes}
+def write_exam(
+    folder: Path, *items: dict[str, Any], name: str = "exam.yaml", **changes: Any
+) -> str:
+    tree = {
+        "exam": "x",
+        "version": 1,
+        "rubric": "tutor@1",
+        "set": "capstone",
+        "items": list(items),
+        **changes,
+    }
     (folder / name).write_text(yaml.safe_dump(tree, allow_unicode=True, sort_keys=False))
     return name
 
 
 def write_answers(folder: Path, *answers: Any, name: str = "answers.jsonl") -> str:
-    (folder / name).write_text("".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in answers))
+    (folder / name).write_text(
+        "".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in answers)
+    )
     return name
 
 
@@ -45,41 +64,84 @@ def answer(name: str, response: Any = None, **changes: Any) -> dict[str, Any]:
     return {"item": name, "response": RIGHT if response is None else response, **changes}
 
 
-# --- the exam that is shipped -----------------------------------------------------------------------------------------------------------------
+# --- the exam that is shipped
 
 
 @pytest.mark.req("C-014")
 def test_the_shipped_exam_is_large_enough_clean_and_graded(assay: Any) -> None:
-    items = [one for name in ("verbs.yaml", "verbs-extra.yaml") for one in yaml.safe_load((EXAMS / name).read_text())["items"]]
+    items = [
+        one
+        for name in ("verbs.yaml", "verbs-extra.yaml")
+        for one in yaml.safe_load((EXAMS / name).read_text())["items"]
+    ]
     assert len(items) >= 60
     assert len({one["verb"] for one in items}) >= 20
     assert len({one["tense"] for one in items}) >= 6
     assert assay("exam", "lint", EXAMS / "verbs.yaml", EXAMS / "verbs-extra.yaml").code == 0
     assert assay("exam", "lint", EXAMS / "regression.yaml").code == 0
-    done = assay("exam", "grade", EXAMS / "verbs.yaml", EXAMS / "verbs-extra.yaml", "--answers", EXAMS / "answers.jsonl", "--json", "-o", "result.json")
+    done = assay(
+        "exam",
+        "grade",
+        EXAMS / "verbs.yaml",
+        EXAMS / "verbs-extra.yaml",
+        "--answers",
+        EXAMS / "answers.jsonl",
+        "--json",
+        "-o",
+        "result.json",
+    )
     found = done.json()
     assert (done.code, found["score"], found["n"], found["missing"]) == (0, 0.948648649, 74, [])
     assert found["diagnosis"][1] == "spanish_gloss lost 0.25 on 6 of 74 items; all past-simple"
     assert found["latency"] == {"p50_ms": 242, "n": 74}
     assert list(schema_faults(ExamDocument, found)) == []
-    for key in ("schema", "rubric", "score", "n", "missing", "items", "axes", "patterns", "diagnosis", "latency", "scoringSystem", "gradingSystem"):
+    for key in (
+        "schema",
+        "rubric",
+        "score",
+        "n",
+        "missing",
+        "items",
+        "axes",
+        "patterns",
+        "diagnosis",
+        "latency",
+        "scoringSystem",
+        "gradingSystem",
+    ):
         assert key in found
     gate = assay("exam", "gate", "result.json", "--json")
     assert (gate.code, gate.json()["target"]["holds"]) == (0, False)
 
 
 def test_the_same_command_twice_gives_the_same_bytes(assay: Any) -> None:
-    command = ("exam", "grade", EXAMS / "regression.yaml", "--answers", EXAMS / "regression-answers.jsonl")
+    command = (
+        "exam",
+        "grade",
+        EXAMS / "regression.yaml",
+        "--answers",
+        EXAMS / "regression-answers.jsonl",
+    )
     assert assay(*command, "--json").out == assay(*command, "--json").out
     assert assay(*command).out == assay(*command).out
 
 
 @pytest.mark.req("X-94")
 def test_the_terminal_shows_a_stacked_bar_for_each_item(assay: Any) -> None:
-    done = assay("exam", "grade", EXAMS / "verbs.yaml", EXAMS / "verbs-extra.yaml", "--answers", EXAMS / "answers.jsonl")
+    done = assay(
+        "exam",
+        "grade",
+        EXAMS / "verbs.yaml",
+        EXAMS / "verbs-extra.yaml",
+        "--answers",
+        EXAMS / "answers.jsonl",
+    )
     lines = done.out.splitlines()
     assert any(line.startswith("v-01-01  ████████████▓▓▓▓▓▒▒░  1") for line in lines)
-    assert any(line.startswith("v-01-10  ████████████▒▒░·····  0.75  -0.25 spanish_gloss") for line in lines)
+    assert any(
+        line.startswith("v-01-10  ████████████▒▒░·····  0.75  -0.25 spanish_gloss")
+        for line in lines
+    )
     marking = Marking(Shelf().exam_rubric("tutor@1"))
     assert bar(11, marking, raw=True) == "█████▒▒▒▒▒░░░░░·····"
     assert [len(bar(bits, marking)) for bits in range(16)] == [20] * 16
@@ -101,18 +163,30 @@ def test_breaking_the_case_step_closes_the_gate(assay: Any) -> None:
     assert "Did you mean 'casefold'" in wrong.err
 
 
-# --- files ------------------------------------------------------------------------------------------------------------------------------------
+# --- files
 
 
 @pytest.mark.req("X-92", "C-014")
-def test_a_second_file_is_concatenated_and_one_that_lies_beside_is_pointed_out(assay: Any, tmp_path: Path) -> None:
+def test_a_second_file_is_concatenated_and_one_that_lies_beside_is_pointed_out(
+    assay: Any, tmp_path: Path
+) -> None:
     write_exam(tmp_path, item("a"), item("b"), name="x.yaml")
     write_exam(tmp_path, item("c"), name="x-extra.yaml")
     write_answers(tmp_path, answer("a"), answer("b"))
-    found = assay("exam", "grade", "x.yaml", "x-extra.yaml", "--answers", "answers.jsonl", "--json").json()
-    assert (found["n"], found["score"], found["missing"], found["notes"]) == (3, 0.666666667, ["c"], [])
+    found = assay(
+        "exam", "grade", "x.yaml", "x-extra.yaml", "--answers", "answers.jsonl", "--json"
+    ).json()
+    assert (found["n"], found["score"], found["missing"], found["notes"]) == (
+        3,
+        0.666666667,
+        ["c"],
+        [],
+    )
     alone = assay("exam", "grade", "x.yaml", "--answers", "answers.jsonl", "--json")
-    assert (alone.json()["score"], "x-extra.yaml lies beside" in alone.json()["notes"][0]) == (1.0, True)
+    assert (alone.json()["score"], "x-extra.yaml lies beside" in alone.json()["notes"][0]) == (
+        1.0,
+        True,
+    )
     assert "x-extra.yaml" in alone.err
 
 
@@ -122,48 +196,123 @@ def test_expected_is_another_name_for_expected_contains(assay: Any, tmp_path: Pa
     one["expected"] = one.pop("expected_contains")
     write_exam(tmp_path, one)
     write_answers(tmp_path, answer("a"))
-    assert assay("exam", "grade", "exam.yaml", "--answers", "answers.jsonl", "--json").json()["items"][0]["expected"] == ["ate"]
+    assert assay("exam", "grade", "exam.yaml", "--answers", "answers.jsonl", "--json").json()[
+        "items"
+    ][0]["expected"] == ["ate"]
 
 
 FAULTS: list[tuple[str, str, int, str]] = [
     (
         "duplicate ids",
-        "items: [{id: a, prompt: p, expected_contains: [x], gloss_contains: [y]}, {id: a, prompt: q, expected_contains: [x], gloss_contains: [y]}]",
+        (
+            "items: [{id: a, prompt: p, expected_contains: [x], gloss_contains: [y]}, {id: a,"
+            " prompt: q, expected_contains: [x], gloss_contains: [y]}]"
+        ),
         3,
         "EXM-002",
     ),
-    ("an empty list", "items: [{id: a, prompt: p, expected_contains: [], gloss_contains: [y]}]", 3, "EXM-003"),
+    (
+        "an empty list",
+        "items: [{id: a, prompt: p, expected_contains: [], gloss_contains: [y]}]",
+        3,
+        "EXM-003",
+    ),
     ("no expectation", "items: [{id: a, prompt: p, gloss_contains: [y]}]", 3, "EXM-003"),
     ("no gloss", "items: [{id: a, prompt: p, expected_contains: [x]}]", 3, "EXM-001"),
-    ("an empty gloss", "items: [{id: a, prompt: p, expected_contains: [x], gloss_contains: []}]", 3, "EXM-003"),
-    ("an entry that is always found", "items: [{id: a, prompt: p, expected_contains: [' . '], gloss_contains: [y]}]", 3, "EXM-003"),
-    ("both names", "items: [{id: a, prompt: p, expected: [x], expected_contains: [x], gloss_contains: [y]}]", 3, "EXM-001"),
-    ("a number for an id", "items: [{id: 1, prompt: p, expected_contains: [x], gloss_contains: [y]}]", 3, "EXM-001"),
-    ("an id in another script", "items: [{id: е-1, prompt: p, expected_contains: [x], gloss_contains: [y]}]", 3, "EXM-001"),
-    ("an unknown match", "items: [{id: a, prompt: p, expected_contains: [x], gloss_contains: [y], match: fuzzy}]", 3, "EXM-001"),
-    ("an unknown key", "items: [{id: a, prompt: p, expected_contians: [x], gloss_contains: [y]}]", 3, "EXM-001"),
-    ("a schema that is none", "answer_schema: {type: nonsense}\nitems: [{id: a, prompt: p, expected_contains: [x], gloss_contains: [y]}]", 3, "EXM-001"),
     (
-        "a schema from the network",
-        "answer_schema: {$ref: 'http://x.example/s'}\nitems: [{id: a, prompt: p, expected_contains: [x], gloss_contains: [y]}]",
+        "an empty gloss",
+        "items: [{id: a, prompt: p, expected_contains: [x], gloss_contains: []}]",
+        3,
+        "EXM-003",
+    ),
+    (
+        "an entry that is always found",
+        "items: [{id: a, prompt: p, expected_contains: [' . '], gloss_contains: [y]}]",
+        3,
+        "EXM-003",
+    ),
+    (
+        "both names",
+        "items: [{id: a, prompt: p, expected: [x], expected_contains: [x], gloss_contains: [y]}]",
         3,
         "EXM-001",
     ),
-    ("a set that is none", "set: final\nitems: [{id: a, prompt: p, expected_contains: [x], gloss_contains: [y]}]", 3, "EXM-001"),
+    (
+        "a number for an id",
+        "items: [{id: 1, prompt: p, expected_contains: [x], gloss_contains: [y]}]",
+        3,
+        "EXM-001",
+    ),
+    (
+        "an id in another script",
+        "items: [{id: е-1, prompt: p, expected_contains: [x], gloss_contains: [y]}]",
+        3,
+        "EXM-001",
+    ),
+    (
+        "an unknown match",
+        "items: [{id: a, prompt: p, expected_contains: [x], gloss_contains: [y], match: fuzzy}]",
+        3,
+        "EXM-001",
+    ),
+    (
+        "an unknown key",
+        "items: [{id: a, prompt: p, expected_contians: [x], gloss_contains: [y]}]",
+        3,
+        "EXM-001",
+    ),
+    (
+        "a schema that is none",
+        (
+            "answer_schema: {type: nonsense}\nitems: [{id: a, prompt: p, expected_contains: [x],"
+            " gloss_contains: [y]}]"
+        ),
+        3,
+        "EXM-001",
+    ),
+    (
+        "a schema from the network",
+        (
+            "answer_schema: {$ref: 'http://x.example/s'}\nitems: [{id: a, prompt: p,"
+            " expected_contains: [x], gloss_contains: [y]}]"
+        ),
+        3,
+        "EXM-001",
+    ),
+    (
+        "a set that is none",
+        "set: final\nitems: [{id: a, prompt: p, expected_contains: [x], gloss_contains: [y]}]",
+        3,
+        "EXM-001",
+    ),
     ("no items", "items: []", 4, "EXM-004"),
     ("an alias", "items: &a [*a]", 3, "FIL-002"),
     ("a tag", "items: !!python/object/apply:os.system ['true']", 3, "FIL-002"),
     ("a key twice", "exam: y\nitems: []", 3, "FIL-003"),
     ("a deep nest", "items: " + "[" * 200, 3, "FIL-004"),
     ("no YAML", "items: [", 3, "FIL-002"),
-    ("a rubric that is none", "rubric: tutro@1\nitems: [{id: a, prompt: p, expected_contains: [x], gloss_contains: [y]}]", 3, "LIB-001"),
-    ("a rubric of another family", "rubric: rag@1\nitems: [{id: a, prompt: p, expected_contains: [x], gloss_contains: [y]}]", 3, "LIB-005"),
+    (
+        "a rubric that is none",
+        "rubric: tutro@1\nitems: [{id: a, prompt: p, expected_contains: [x], gloss_contains: [y]}]",
+        3,
+        "LIB-001",
+    ),
+    (
+        "a rubric of another family",
+        "rubric: rag@1\nitems: [{id: a, prompt: p, expected_contains: [x], gloss_contains: [y]}]",
+        3,
+        "LIB-005",
+    ),
 ]
 
 
 @pytest.mark.req("X-87", "X-93")
-@pytest.mark.parametrize(("text", "code", "error"), [row[1:] for row in FAULTS], ids=[row[0] for row in FAULTS])
-def test_an_exam_that_is_at_fault_is_refused(text: str, code: int, error: str, assay: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "code", "error"), [row[1:] for row in FAULTS], ids=[row[0] for row in FAULTS]
+)
+def test_an_exam_that_is_at_fault_is_refused(
+    text: str, code: int, error: str, assay: Any, tmp_path: Path
+) -> None:
     (tmp_path / "exam.yaml").write_text(f"exam: x\n{text}\n")
     write_answers(tmp_path, answer("a"))
     done = assay("exam", "grade", "exam.yaml", "--answers", "answers.jsonl", "--json")
@@ -206,13 +355,19 @@ ANSWERS: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("line", "error"), [row[1:] for row in ANSWERS], ids=[row[0] for row in ANSWERS])
-def test_an_answer_that_is_at_fault_is_refused_or_listed_and_never_dropped(line: Any, error: str, assay: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "error"), [row[1:] for row in ANSWERS], ids=[row[0] for row in ANSWERS]
+)
+def test_an_answer_that_is_at_fault_is_refused_or_listed_and_never_dropped(
+    line: Any, error: str, assay: Any, tmp_path: Path
+) -> None:
     write_exam(tmp_path, item("a"), item("b"))
     write_answers(tmp_path, answer("a"), line)
     done = assay("exam", "grade", "exam.yaml", "--answers", "answers.jsonl", "--json")
     assert (done.code, json.loads(done.err)["error"]["code"], done.out) == (3, error, "")
-    kept = assay("exam", "grade", "exam.yaml", "--answers", "answers.jsonl", "--json", "--keep-going")
+    kept = assay(
+        "exam", "grade", "exam.yaml", "--answers", "answers.jsonl", "--json", "--keep-going"
+    )
     found = kept.json()
     assert (kept.code, [fault["code"] for fault in found["faults"]]) == (3, [error])
     assert "b" in found["missing"]
@@ -221,7 +376,12 @@ def test_an_answer_that_is_at_fault_is_refused_or_listed_and_never_dropped(line:
 
 
 def test_an_answer_of_ten_megabytes_is_graded(assay: Any, tmp_path: Path) -> None:
-    write_exam(tmp_path, item("a", match="word"), item("b", match="word", expected_contains=["a" * 200]), item("c"))
+    write_exam(
+        tmp_path,
+        item("a", match="word"),
+        item("b", match="word", expected_contains=["a" * 200]),
+        item("c"),
+    )
     long = "x" * 10_000_000
     write_answers(
         tmp_path,
@@ -232,12 +392,20 @@ def test_an_answer_of_ten_megabytes_is_graded(assay: Any, tmp_path: Path) -> Non
     found = assay("exam", "grade", "exam.yaml", "--answers", "answers.jsonl", "-o", "r.json")
     assert found.code == 0
     assert len(found.out) < 5000
-    assert [one["score"] for one in json.loads((tmp_path / "r.json").read_text())["items"]] == [0.85, 0.4, 0.95]
+    assert [one["score"] for one in json.loads((tmp_path / "r.json").read_text())["items"]] == [
+        0.85,
+        0.4,
+        0.95,
+    ]
 
 
 def test_text_that_would_move_the_cursor_is_shown_as_an_escape(assay: Any, tmp_path: Path) -> None:
     write_exam(tmp_path, item("a", tense="\x1b[2Jpast"), item("b"))
-    write_answers(tmp_path, answer("a", {**RIGHT, "correction": "\x1b[31mwrong\r\n"}), answer("b", "\u202eetA"))
+    write_answers(
+        tmp_path,
+        answer("a", {**RIGHT, "correction": "\x1b[31mwrong\r\n"}),
+        answer("b", "\u202eetA"),
+    )
     done = assay("exam", "grade", "exam.yaml", "--answers", "answers.jsonl", "--break", "strip")
     assert done.code == 0
     assert not {"\x1b", "\r", "\u202e"} & set(done.out)
@@ -256,14 +424,17 @@ def test_misuse_is_told(assay: Any, tmp_path: Path) -> None:
     ):
         assert assay("exam", *command).code == 2
     assert "Did you mean 'grade'" in assay("exam", "grad").err
-    assert assay("exam", "grade", "exam.yaml", "--answers", "answers.json", "-o", "answers.json").code == 2
+    assert (
+        assay("exam", "grade", "exam.yaml", "--answers", "answers.json", "-o", "answers.json").code
+        == 2
+    )
     assert assay("exam", "grade", "exam.yaml", "--command", "no-such-tutor-anywhere").code == 2
     assert assay("exam", "grade", "exam.yaml", "--command", "true", "--timeout", "nan").code == 2
     for action in ("grade", "gate", "lint", "break", "recalibrate", "export-sm2"):
         assert "example: assay exam" in assay("exam", action, "--help").out
 
 
-# --- lint -------------------------------------------------------------------------------------------------------------------------------------
+# --- lint
 
 
 @pytest.mark.req("X-83")
@@ -271,8 +442,20 @@ def test_lint_finds_a_form_inside_a_wrong_one(assay: Any, tmp_path: Path) -> Non
     write_exam(
         tmp_path,
         item("a", verb="eat", tense="past-simple"),
-        item("b", verb="eat", tense="present-perfect", expected_contains=["has eaten"], gloss_contains=["ha comido"]),
-        item("c", verb="work", tense="present-simple", expected_contains=["work"], gloss_contains=["trabajo"]),
+        item(
+            "b",
+            verb="eat",
+            tense="present-perfect",
+            expected_contains=["has eaten"],
+            gloss_contains=["ha comido"],
+        ),
+        item(
+            "c",
+            verb="work",
+            tense="present-simple",
+            expected_contains=["work"],
+            gloss_contains=["trabajo"],
+        ),
     )
     done = assay("exam", "lint", "exam.yaml", "--json")
     found = [(one["rule"], one["path"]) for one in done.json()["findings"]]
@@ -283,7 +466,14 @@ def test_lint_finds_a_form_inside_a_wrong_one(assay: Any, tmp_path: Path) -> Non
     write_exam(
         tmp_path,
         item("a", verb="eat", tense="t", match="word"),
-        item("b", verb="eat", tense="u", match="word", expected_contains=["has eaten"], gloss_contains=["ha comido"]),
+        item(
+            "b",
+            verb="eat",
+            tense="u",
+            match="word",
+            expected_contains=["has eaten"],
+            gloss_contains=["ha comido"],
+        ),
     )
     assert assay("exam", "lint", "exam.yaml").code == 0
 
@@ -300,12 +490,21 @@ def test_lint_tells_errors_and_traps_together(assay: Any, tmp_path: Path) -> Non
     done = assay("exam", "lint", "exam.yaml", "--json", "-o", "lint.json")
     rules = {one["rule"] for one in done.json()["findings"]}
     assert done.code == 3
-    assert rules >= {"empty-expectation", "duplicate-id", "never-met", "answer-in-prompt", "redundant", "same-prompt", "no-verb", "no-tense"}
+    assert rules >= {
+        "empty-expectation",
+        "duplicate-id",
+        "never-met",
+        "answer-in-prompt",
+        "redundant",
+        "same-prompt",
+        "no-verb",
+        "no-tense",
+    }
     assert all(one["line"] for one in done.json()["findings"])
     assert json.loads((tmp_path / "lint.json").read_text()) == done.json()
 
 
-# --- asking -----------------------------------------------------------------------------------------------------------------------------------
+# --- asking
 
 TUTOR = """
 import sys, time, json
@@ -320,10 +519,23 @@ print(json.dumps({"correction": "She ate.", "gloss": "comió", "explanation": pr
 
 
 @pytest.mark.req("C-006")
-def test_a_command_is_asked_each_prompt_and_its_failures_are_missing_answers(assay: Any, tmp_path: Path) -> None:
+def test_a_command_is_asked_each_prompt_and_its_failures_are_missing_answers(
+    assay: Any, tmp_path: Path
+) -> None:
     (tmp_path / "tutor.py").write_text(TUTOR)
     write_exam(tmp_path, item("a"), item("plain"), item("slow"), item("fail"), item("flood"))
-    done = assay("exam", "grade", "exam.yaml", "--command", f"{sys.executable} tutor.py", "--timeout", "2", "--save-answers", "kept.jsonl", "--json")
+    done = assay(
+        "exam",
+        "grade",
+        "exam.yaml",
+        "--command",
+        f"{sys.executable} tutor.py",
+        "--timeout",
+        "2",
+        "--save-answers",
+        "kept.jsonl",
+        "--json",
+    )
     found = done.json()
     assert done.code == 0
     assert [one["score"] for one in found["items"]] == [1.0, 0.85, 0.0, 0.0, 0.0]
@@ -338,14 +550,17 @@ def test_a_command_is_asked_each_prompt_and_its_failures_are_missing_answers(ass
 
 def test_what_a_command_leaves_behind_ends_with_its_turn(assay: Any, tmp_path: Path) -> None:
     script = (
-        "import subprocess\n"
-        "child = subprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"
-        "open('pid', 'w').write(str(child.pid))\n"
-        "print('ate')\n"
+        "import subprocess\nchild = subprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL,"
+        " stderr=subprocess.DEVNULL)\nopen('pid', 'w').write(str(child.pid))\nprint('ate')\n"
     )
     (tmp_path / "tutor.py").write_text(script)
     write_exam(tmp_path, item("a"))
-    assert assay("exam", "grade", "exam.yaml", "--command", f"{sys.executable} tutor.py", "--json").json()["missing"] == []
+    assert (
+        assay(
+            "exam", "grade", "exam.yaml", "--command", f"{sys.executable} tutor.py", "--json"
+        ).json()["missing"]
+        == []
+    )
     left = int((tmp_path / "pid").read_text())
     for _ in range(50):
         state = Path(f"/proc/{left}/stat")
@@ -361,7 +576,11 @@ class _Tutor(BaseHTTPRequestHandler):
         if "slow" in prompt:
             time.sleep(3)
         status = 500 if "fail" in prompt else 302 if "away" in prompt else 200
-        body = json.dumps({"response": RIGHT} if "wrapped" in prompt else RIGHT).encode() if "plain" not in prompt else b"She ate, comi\xc3\xb3"
+        body = (
+            json.dumps({"response": RIGHT} if "wrapped" in prompt else RIGHT).encode()
+            if "plain" not in prompt
+            else b"She ate, comi\xc3\xb3"
+        )
         if "secret" in prompt and self.headers.get("Authorization") != "Bearer s3":
             status = 401
         try:
@@ -389,20 +608,49 @@ def endpoint() -> Iterator[str]:
     server.server_close()
 
 
-def test_an_endpoint_is_asked_each_prompt_and_its_failures_are_missing_answers(assay: Any, tmp_path: Path, endpoint: str) -> None:
-    write_exam(tmp_path, *(item(name) for name in ("a", "wrapped", "plain", "fail", "away", "secret", "slow")))
+def test_an_endpoint_is_asked_each_prompt_and_its_failures_are_missing_answers(
+    assay: Any, tmp_path: Path, endpoint: str
+) -> None:
+    write_exam(
+        tmp_path,
+        *(item(name) for name in ("a", "wrapped", "plain", "fail", "away", "secret", "slow")),
+    )
     env = {"KEY": "s3", "no_proxy": "127.0.0.1"}
-    found = assay("exam", "grade", "exam.yaml", "--url", endpoint, "--timeout", "1", "--header", "Authorization: Bearer $KEY", "--json", env=env).json()
+    found = assay(
+        "exam",
+        "grade",
+        "exam.yaml",
+        "--url",
+        endpoint,
+        "--timeout",
+        "1",
+        "--header",
+        "Authorization: Bearer $KEY",
+        "--json",
+        env=env,
+    ).json()
     assert [one["score"] for one in found["items"]] == [1.0, 1.0, 0.85, 0.0, 0.0, 1.0, 0.0]
     assert found["missing_reasons"] == {
-        "fail": "the endpoint answered with status 500", "away": "the endpoint answered with status 302", "slow": "no answer within 1 s"
-    }  # fmt: skip
+        "fail": "the endpoint answered with status 500",
+        "away": "the endpoint answered with status 302",
+        "slow": "no answer within 1 s",
+    }
     assert found["latency"]["n"] == 4
 
 
-def test_an_endpoint_that_is_not_there_leaves_every_item_missing(assay: Any, tmp_path: Path) -> None:
+def test_an_endpoint_that_is_not_there_leaves_every_item_missing(
+    assay: Any, tmp_path: Path
+) -> None:
     write_exam(tmp_path, item("a"))
-    found = assay("exam", "grade", "exam.yaml", "--url", "http://127.0.0.1:9/", "--json", env={"no_proxy": "127.0.0.1"}).json()
+    found = assay(
+        "exam",
+        "grade",
+        "exam.yaml",
+        "--url",
+        "http://127.0.0.1:9/",
+        "--json",
+        env={"no_proxy": "127.0.0.1"},
+    ).json()
     assert (found["score"], found["missing"]) == (0.0, ["a"])
     assert "cannot be asked" in found["missing_reasons"]["a"]
 
@@ -411,8 +659,13 @@ def test_an_endpoint_that_is_not_there_leaves_every_item_missing(assay: Any, tmp
 def test_a_hundred_thousand_answers_are_graded(assay: Any, tmp_path: Path) -> None:
     n = 100_000
     items = [item(f"e-{k}", match="word", verb=f"v{k % 40}", tense=f"t{k % 8}") for k in range(n)]
-    (tmp_path / "exam.json").write_text(json.dumps({"exam": "big", "rubric": "tutor@1", "items": items}))
-    write_answers(tmp_path, *(answer(f"e-{k}", {**RIGHT, "gloss": "" if k % 10 == 0 else "comió"}) for k in range(n)))
+    (tmp_path / "exam.json").write_text(
+        json.dumps({"exam": "big", "rubric": "tutor@1", "items": items})
+    )
+    write_answers(
+        tmp_path,
+        *(answer(f"e-{k}", {**RIGHT, "gloss": "" if k % 10 == 0 else "comió"}) for k in range(n)),
+    )
     done = assay("exam", "grade", "exam.json", "--answers", "answers.jsonl", "-o", "r.json")
     assert done.code == 0
     assert "score 0.975 over 100,000 items" in done.out
@@ -422,4 +675,7 @@ def test_a_hundred_thousand_answers_are_graded(assay: Any, tmp_path: Path) -> No
 def test_no_path_of_this_machine_stands_in_a_result(assay: Any, tmp_path: Path) -> None:
     write_exam(tmp_path, item("a"))
     write_answers(tmp_path, answer("a"))
-    assert os.fspath(tmp_path) not in assay("exam", "grade", "exam.yaml", "--answers", "answers.jsonl", "--json").out
+    assert (
+        os.fspath(tmp_path)
+        not in assay("exam", "grade", "exam.yaml", "--answers", "answers.jsonl", "--json").out
+    )

@@ -1,4 +1,6 @@
-"""The gates of exams, recalibration and schedules: edges compared exactly, forged and incomparable results refused."""
+"""The gates of exams, recalibration and schedules: edges compared exactly, forged and incomparable
+results refused.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,10 @@ def result(marks: list[int], *, set_: str = "capstone", **changes: Any) -> dict[
     """A graded exam as a reader of its JSON gets it."""
     graded = graded_of(marks)
     file = graded.exam.files[0]
-    exam = Exam((type(file)(exam="x", items=file.items, set=set_, answer_schema=file.answer_schema),), ("x.yaml",))
+    exam = Exam(
+        (type(file)(exam="x", items=file.items, set=set_, answer_schema=file.answer_schema),),
+        ("x.yaml",),
+    )
     document = exam_document(graded._replace(exam=exam), RULES)
     return parse_json(encode({**document, **changes}))  # type: ignore[no-any-return]
 
@@ -52,28 +57,45 @@ FULL = 15
 
 
 def at(score: str, n: int = 100) -> list[int]:
-    """Marks whose mean is exactly that score: items that lost conciseness cost 0.05 each, those that lost the gloss 0.25."""
+    """Marks whose mean is exactly that score: items that lost conciseness cost 0.05 each, those
+    that lost the gloss 0.25.
+    """
     lost = (1 - Fraction(score)) * n * 20
     assert lost.denominator == 1
     gloss, brief = divmod(int(lost), 5)
     return [LOSING_GLOSS] * gloss + [14] * brief + [FULL] * (n - gloss - brief)
 
 
-# --- the hard gate and the target -------------------------------------------------------------------------------------------------------------
+# --- the hard gate and the target
 
 
 @pytest.mark.req("C-025", "C-021", "C-027")
 @pytest.mark.parametrize(
-    ("score", "hard", "target"), [("0.9195", False, False), ("0.92", True, False), ("0.9495", True, False), ("0.95", True, True), ("1", True, True)]
+    ("score", "hard", "target"),
+    [
+        ("0.9195", False, False),
+        ("0.92", True, False),
+        ("0.9495", True, False),
+        ("0.95", True, True),
+        ("1", True, True),
+    ],
 )
-def test_the_hard_gate_and_the_target_hold_from_their_limit_on(score: str, hard: bool, target: bool) -> None:
+def test_the_hard_gate_and_the_target_hold_from_their_limit_on(
+    score: str, hard: bool, target: bool
+) -> None:
     verdict = decide(outcome(result(at(score))), RULES)
-    assert (verdict.passed, verdict.hard_gate, verdict.target, verdict.regression) == (hard, hard, target, None)
+    assert (verdict.passed, verdict.hard_gate, verdict.target, verdict.regression) == (
+        hard,
+        hard,
+        target,
+        None,
+    )
 
 
 @pytest.mark.req("C-025")
 def test_a_third_below_the_limit_is_below_it() -> None:
-    # 0.92 over 75 items is exact; one more item that lost 0.05 over 25 * 3 items is not a decimal, and is still below
+    # 0.92 over 75 items is exact; one more item that lost 0.05 over 25 * 3 items is not a decimal,
+    # and is still below
     marks = at("0.92", 75)
     assert decide(outcome(result(marks)), RULES).passed
     marks[-1] = 14
@@ -84,36 +106,61 @@ def test_a_third_below_the_limit_is_below_it() -> None:
 def test_the_command_opens_and_closes_the_gate(assay: Any, tmp_path: Path) -> None:
     put(tmp_path, "good.json", result(at("0.92")))
     put(tmp_path, "bad.json", result(at("0.9195")))
-    good, bad = assay("exam", "gate", "good.json", "--json"), assay("exam", "gate", "bad.json", "--json")
+    good, bad = (
+        assay("exam", "gate", "good.json", "--json"),
+        assay("exam", "gate", "bad.json", "--json"),
+    )
     assert (good.code, bad.code) == (0, 1)
     assert good.json()["capstone"] == {"holds": True, "score": 0.92, "limit": 0.92, "n": 100}
     assert good.json()["target"]["holds"] is False
     assert good.json()["regression"] is None
-    assert [(one["id"], one["warn"]) for one in good.json()["soft"]] == [("p50_latency_ms", True), ("schema_failures", None), ("regression_score", None)]
+    assert [(one["id"], one["warn"]) for one in good.json()["soft"]] == [
+        ("p50_latency_ms", True),
+        ("schema_failures", None),
+        ("regression_score", None),
+    ]
     assert good.json()["soft"][0]["reason"] == "no latency was measured"
     assert "FAILED" in assay("exam", "gate", "bad.json").out
 
 
-# --- the regression -----------------------------------------------------------------------------------------------------------------------------
+# --- the regression
 
 
 @pytest.mark.req("C-022", "C-024", "X-89")
 @pytest.mark.parametrize(
     ("before", "after", "holds"),
-    [("0.97", "0.95", True), ("0.96", "0.94", True), ("0.95", "0.93", True), ("0.95", "0.9295", False), ("0.95", "0.85", False), ("0.95", "0.95", True)],
+    [
+        ("0.97", "0.95", True),
+        ("0.96", "0.94", True),
+        ("0.95", "0.93", True),
+        ("0.95", "0.9295", False),
+        ("0.95", "0.85", False),
+        ("0.95", "0.95", True),
+    ],
 )
-def test_a_drop_of_two_hundredths_holds_and_more_does_not(before: str, after: str, holds: bool) -> None:
-    candidate, baseline = outcome(result(at(after), set_="regression")), outcome(result(at(before), set_="regression"))
+def test_a_drop_of_two_hundredths_holds_and_more_does_not(
+    before: str, after: str, holds: bool
+) -> None:
+    candidate, baseline = (
+        outcome(result(at(after), set_="regression")),
+        outcome(result(at(before), set_="regression")),
+    )
     verdict = decide(outcome(result([FULL])), RULES, regression=candidate, baseline=baseline)
     assert verdict.passed is holds
     assert verdict.regression is not None
-    assert (verdict.regression.holds, verdict.regression.drop) == (holds, Fraction(before) - Fraction(after))
+    assert (verdict.regression.holds, verdict.regression.drop) == (
+        holds,
+        Fraction(before) - Fraction(after),
+    )
 
 
 @pytest.mark.req("C-023")
 @pytest.mark.parametrize(("after", "emitted"), [("0.97", False), ("0.9705", True), ("0.98", True)])
 def test_a_rise_beyond_the_limit_asks_for_a_look_at_the_rubric(after: str, emitted: bool) -> None:
-    candidate, baseline = outcome(result(at(after), set_="regression")), outcome(result(at("0.95"), set_="regression"))
+    candidate, baseline = (
+        outcome(result(at(after), set_="regression")),
+        outcome(result(at("0.95"), set_="regression")),
+    )
     capstone = outcome(result([FULL]))
     verdict = decide(capstone, RULES, regression=candidate, baseline=baseline)
     found = gate_document(verdict, RULES, capstone)["verify_rubric"]
@@ -124,8 +171,13 @@ def test_a_rise_beyond_the_limit_asks_for_a_look_at_the_rubric(after: str, emitt
 
 
 @pytest.mark.req("C-023")
-def test_a_rise_that_comes_from_a_broken_rubric_does_not_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    candidate, baseline = outcome(result(at("1"), set_="regression")), outcome(result(at("0.9"), set_="regression"))
+def test_a_rise_that_comes_from_a_broken_rubric_does_not_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    candidate, baseline = (
+        outcome(result(at("1"), set_="regression")),
+        outcome(result(at("0.9"), set_="regression")),
+    )
     monkeypatch.setattr(MARKING, "normal", MARKING.normal.without("case-fold"))
     verdict = decide(outcome(result([FULL])), RULES, regression=candidate, baseline=baseline)
     assert not verdict.passed
@@ -134,25 +186,45 @@ def test_a_rise_that_comes_from_a_broken_rubric_does_not_pass(monkeypatch: pytes
 
 
 @pytest.mark.req("C-029")
-def test_a_baseline_is_stored_when_the_gate_passes_and_only_then(assay: Any, tmp_path: Path) -> None:
+def test_a_baseline_is_stored_when_the_gate_passes_and_only_then(
+    assay: Any, tmp_path: Path
+) -> None:
     put(tmp_path, "good.json", result(at("0.95")))
     put(tmp_path, "bad.json", result(at("0.9")))
     put(tmp_path, "r1.json", result(at("0.95"), set_="regression"))
     put(tmp_path, "r2.json", result(at("0.94"), set_="regression"))
-    refused = assay("exam", "gate", "bad.json", "--regression", "r1.json", "--set-baseline", "base.json")
+    refused = assay(
+        "exam", "gate", "bad.json", "--regression", "r1.json", "--set-baseline", "base.json"
+    )
     assert (refused.code, (tmp_path / "base.json").exists()) == (1, False)
-    first = assay("exam", "gate", "good.json", "--regression", "r1.json", "--set-baseline", "base.json")
-    assert (first.code, "the regression set was not judged" in first.err) == (4, True), "the first one is stored, and was compared with nothing"
+    first = assay(
+        "exam", "gate", "good.json", "--regression", "r1.json", "--set-baseline", "base.json"
+    )
+    assert (first.code, "the regression set was not judged" in first.err) == (
+        4,
+        True,
+    ), "the first one is stored, and was compared with nothing"
     assert (tmp_path / "base.json").read_bytes() == (tmp_path / "r1.json").read_bytes()
-    assert json.loads((tmp_path / "base.json").read_text())["distribution"] == [{"score": 1.0, "items": 80}, {"score": 0.75, "items": 20}]
-    done = assay("exam", "gate", "good.json", "--regression", "r2.json", "--baseline", "base.json", "--json")
-    assert (done.code, done.json()["regression"]["drop"], done.json()["regression"]["limit"]) == (0, 0.01, 0.02)
+    assert json.loads((tmp_path / "base.json").read_text())["distribution"] == [
+        {"score": 1.0, "items": 80},
+        {"score": 0.75, "items": 20},
+    ]
+    done = assay(
+        "exam", "gate", "good.json", "--regression", "r2.json", "--baseline", "base.json", "--json"
+    )
+    assert (done.code, done.json()["regression"]["drop"], done.json()["regression"]["limit"]) == (
+        0,
+        0.01,
+        0.02,
+    )
 
 
 @pytest.mark.req("C-029")
 def test_a_baseline_that_is_not_there_is_not_enough_evidence(assay: Any, tmp_path: Path) -> None:
     put(tmp_path, "r.json", result(at("0.95")))
-    done = assay("exam", "gate", "r.json", "--regression", "r.json", "--baseline", "nowhere.json", "--json")
+    done = assay(
+        "exam", "gate", "r.json", "--regression", "r.json", "--baseline", "nowhere.json", "--json"
+    )
     assert (done.code, json.loads(done.err)["error"]["code"]) == (4, "EXM-014")
     assert assay("exam", "gate", "r.json", "--baseline", "r.json").code == 2
     assert assay("exam", "gate", "r.json", "--regression", "nowhere.json").code == 3
@@ -161,23 +233,38 @@ def test_a_baseline_that_is_not_there_is_not_enough_evidence(assay: Any, tmp_pat
 
 @pytest.mark.req("X-97")
 def test_results_of_another_exam_are_not_compared() -> None:
-    candidate, baseline = result(at("0.95", 20), set_="regression"), result(at("0.95", 40), set_="regression")
+    candidate, baseline = (
+        result(at("0.95", 20), set_="regression"),
+        result(at("0.95", 40), set_="regression"),
+    )
     with pytest.raises(InputError) as refused:
-        decide(outcome(result([FULL])), RULES, regression=outcome(candidate), baseline=outcome(baseline))
+        decide(
+            outcome(result([FULL])),
+            RULES,
+            regression=outcome(candidate),
+            baseline=outcome(baseline),
+        )
     assert refused.value.code == "EXM-012"
     baseline = {**candidate, "scoringSystem": "scoringSystem/0.9.0"}
     with pytest.raises(InputError, match=r"scoringSystem/0\.9\.0"):
-        decide(outcome(result([FULL])), RULES, regression=outcome(candidate), baseline=outcome(baseline))
+        decide(
+            outcome(result([FULL])),
+            RULES,
+            regression=outcome(candidate),
+            baseline=outcome(baseline),
+        )
 
 
 @pytest.mark.req("X-90")
-def test_a_result_of_the_regression_set_does_not_open_the_hard_gate(assay: Any, tmp_path: Path) -> None:
+def test_a_result_of_the_regression_set_does_not_open_the_hard_gate(
+    assay: Any, tmp_path: Path
+) -> None:
     put(tmp_path, "r.json", result(at("0.95"), set_="regression"))
     done = assay("exam", "gate", "r.json", "--json")
     assert (done.code, json.loads(done.err)["error"]["code"]) == (3, "EXM-013")
 
 
-# --- soft gates ---------------------------------------------------------------------------------------------------------------------------------
+# --- soft gates
 
 
 @pytest.mark.req("C-026", "C-027", "X-91")
@@ -192,19 +279,27 @@ def test_soft_gates_warn_and_never_block() -> None:
         ("regression_score", True, 0.905),
     ]
     regression = outcome(result(at("0.93"), set_="regression"))
-    fine = decide(outcome(result(at("0.95"), latency={"p50_ms": 250, "n": 100})), RULES, regression=regression, baseline=regression)
+    fine = decide(
+        outcome(result(at("0.95"), latency={"p50_ms": 250, "n": 100})),
+        RULES,
+        regression=regression,
+        baseline=regression,
+    )
     assert [one.warn for one in fine.soft] == [False, False, False]
     some = decide(outcome(result(at("0.95"), latency={"p50_ms": 250, "n": 9})), RULES).soft[0]
     assert (some.warn, some.reason) == (True, "250 against 250, and 91 answers have no latency")
 
 
 def test_conciseness_that_falls_alone_against_the_baseline_is_noted() -> None:
-    candidate, baseline = outcome(result([14] * 10 + [FULL] * 40, set_="regression")), outcome(result([FULL] * 50, set_="regression"))
+    candidate, baseline = (
+        outcome(result([14] * 10 + [FULL] * 40, set_="regression")),
+        outcome(result([FULL] * 50, set_="regression")),
+    )
     verdict = decide(outcome(result([FULL])), RULES, regression=candidate, baseline=baseline)
     assert any("conciseness alone fell" in note for note in verdict.notes)
 
 
-# --- forged results -----------------------------------------------------------------------------------------------------------------------------
+# --- forged results
 
 
 def forge(tree: dict[str, Any], *path: Any, value: Any) -> dict[str, Any]:
@@ -239,8 +334,14 @@ FORGERIES = [
 
 
 @pytest.mark.req("C-013", "X-80", "X-81")
-@pytest.mark.parametrize(("path", "value", "code"), FORGERIES, ids=[f"{index}-{code}" for index, (_, _, code) in enumerate(FORGERIES)])
-def test_a_result_that_does_not_add_up_is_refused(path: tuple[Any, ...], value: Any, code: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "value", "code"),
+    FORGERIES,
+    ids=[f"{index}-{code}" for index, (_, _, code) in enumerate(FORGERIES)],
+)
+def test_a_result_that_does_not_add_up_is_refused(
+    path: tuple[Any, ...], value: Any, code: str
+) -> None:
     tree = result([LOSING_GLOSS, FULL, FULL, FULL, FULL])
     outcome(tree)
     with pytest.raises(InputError) as refused:
@@ -265,31 +366,64 @@ def test_what_goes_out_comes_back_with_the_same_score(marks: list[int]) -> None:
 @given(st.lists(st.integers(0, 15), min_size=1, max_size=20), st.data())
 def test_a_better_answer_never_closes_a_gate(marks: list[int], data: Any) -> None:
     spot = data.draw(st.integers(0, len(marks) - 1))
-    better = [*marks[:spot], marks[spot] | data.draw(st.sampled_from(list(BIT.values()))), *marks[spot + 1 :]]
+    better = [
+        *marks[:spot],
+        marks[spot] | data.draw(st.sampled_from(list(BIT.values()))),
+        *marks[spot + 1 :],
+    ]
     baseline = outcome(result([FULL] * len(marks), set_="regression"))
-    before = decide(outcome(result(marks)), RULES, regression=outcome(result(marks, set_="regression")), baseline=baseline)
-    after = decide(outcome(result(better)), RULES, regression=outcome(result(better, set_="regression")), baseline=baseline)
+    before = decide(
+        outcome(result(marks)),
+        RULES,
+        regression=outcome(result(marks, set_="regression")),
+        baseline=baseline,
+    )
+    after = decide(
+        outcome(result(better)),
+        RULES,
+        regression=outcome(result(better, set_="regression")),
+        baseline=baseline,
+    )
     assert after.passed >= before.passed
 
 
-# --- held against the exam ----------------------------------------------------------------------------------------------------------------------
+# --- held against the exam
 
 
 def without(tree: dict[str, Any], *ids: str) -> dict[str, Any]:
     """The result without some of its items, with every number of it made to fit."""
     items = [one for one in tree["items"] if one["item"] not in ids]
     score = sum(Fraction(one["score"]) for one in items) / len(items)
-    return {**tree, "items": items, "n": len(items), "score": round(float(score), 9), "missing": [name for name in tree["missing"] if name not in ids]}
+    return {
+        **tree,
+        "items": items,
+        "n": len(items),
+        "score": round(float(score), 9),
+        "missing": [name for name in tree["missing"] if name not in ids],
+    }
 
 
-POOR = [LOSING_GLOSS, LOSING_GLOSS, 0, *[FULL] * 7]  # a score of 0.85; without the three it would be 1
+POOR = [
+    LOSING_GLOSS,
+    LOSING_GLOSS,
+    0,
+    *[FULL] * 7,
+]  # a score of 0.85; without the three it would be 1
 
 
-def test_items_that_were_taken_out_of_a_result_are_missing_items(assay: Any, tmp_path: Path) -> None:
+def test_items_that_were_taken_out_of_a_result_are_missing_items(
+    assay: Any, tmp_path: Path
+) -> None:
     put(tmp_path, "short.json", without(result(POOR), "e-000", "e-001", "e-002"))
     done = assay("exam", "gate", "short.json", "--json")
-    assert (done.code, done.json()["capstone"]) == (1, {"holds": False, "score": 0.7, "limit": 0.92, "n": 10})
-    assert any("3 items of its exam are not in it and count as missing: e-000, e-001, e-002" in note for note in done.json()["notes"])
+    assert (done.code, done.json()["capstone"]) == (
+        1,
+        {"holds": False, "score": 0.7, "limit": 0.92, "n": 10},
+    )
+    assert any(
+        "3 items of its exam are not in it and count as missing: e-000, e-001, e-002" in note
+        for note in done.json()["notes"]
+    )
 
 
 @given(st.lists(st.integers(0, 15), min_size=2, max_size=12), st.data())
@@ -297,7 +431,9 @@ def test_taking_items_out_of_a_result_never_opens_the_gate(marks: list[int], dat
     tree = result(marks)
     kept = data.draw(st.integers(1, len(marks) - 1))
     gone = data.draw(st.permutations([one["item"] for one in tree["items"]]))[kept:]
-    assert decide(outcome(without(tree, *gone)), RULES).passed <= decide(outcome(tree), RULES).passed
+    assert (
+        decide(outcome(without(tree, *gone)), RULES).passed <= decide(outcome(tree), RULES).passed
+    )
 
 
 def changed(tree: dict[str, Any], **changes: Any) -> dict[str, Any]:
@@ -311,15 +447,64 @@ PARTS = {"correctness": 0.6, "spanish_gloss": 0.25, "schema": 0.1, "conciseness"
 @pytest.mark.parametrize(
     ("how", "code"),
     [
-        (lambda tree: changed(tree, items=[*tree["items"], {**tree["items"][-1], "item": "e-new"}], n=11), "EXM-008"),
-        (lambda tree: changed(tree, items=[{**tree["items"][0], "item": "e-new"}, *tree["items"][1:]]), "EXM-008"),
-        (lambda tree: changed(without(tree, "e-002"), digests={**tree["digests"], "items": {f"e-{k:03d}": "0" for k in range(2)}}), "EXM-008"),
-        (lambda tree: changed(tree, digests={**tree["digests"], "items": {**tree["digests"]["items"], "e-000": "0" * 32}}), "EXM-011"),
-        (lambda tree: changed(tree, digests={key: value for key, value in tree["digests"].items() if key != "items"}), "EXM-010"),
+        (
+            lambda tree: changed(
+                tree, items=[*tree["items"], {**tree["items"][-1], "item": "e-new"}], n=11
+            ),
+            "EXM-008",
+        ),
+        (
+            lambda tree: changed(
+                tree, items=[{**tree["items"][0], "item": "e-new"}, *tree["items"][1:]]
+            ),
+            "EXM-008",
+        ),
+        (
+            lambda tree: changed(
+                without(tree, "e-002"),
+                digests={**tree["digests"], "items": {f"e-{k:03d}": "0" for k in range(2)}},
+            ),
+            "EXM-008",
+        ),
+        (
+            lambda tree: changed(
+                tree,
+                digests={
+                    **tree["digests"],
+                    "items": {**tree["digests"]["items"], "e-000": "0" * 32},
+                },
+            ),
+            "EXM-011",
+        ),
+        (
+            lambda tree: changed(
+                tree,
+                digests={key: value for key, value in tree["digests"].items() if key != "items"},
+            ),
+            "EXM-010",
+        ),
         (lambda tree: changed(tree, set="regression"), "EXM-011"),
-        (lambda tree: changed(tree, items=[{**one, "breakdown": EVERY, "weighted": PARTS, "score": 1} for one in tree["items"]], score=1), "EXM-011"),
+        (
+            lambda tree: changed(
+                tree,
+                items=[
+                    {**one, "breakdown": EVERY, "weighted": PARTS, "score": 1}
+                    for one in tree["items"]
+                ],
+                score=1,
+            ),
+            "EXM-011",
+        ),
     ],
-    ids=["added", "renamed", "shortened-list", "other-question", "no-list", "other-set", "marks-without-answers"],
+    ids=[
+        "added",
+        "renamed",
+        "shortened-list",
+        "other-question",
+        "no-list",
+        "other-set",
+        "marks-without-answers",
+    ],
 )
 def test_a_result_with_other_items_than_its_exam_is_refused(how: Any, code: str) -> None:
     with pytest.raises(InputError) as refused:
@@ -330,24 +515,42 @@ def test_a_result_with_other_items_than_its_exam_is_refused(how: Any, code: str)
 ITEM = "{id: e-%d, prompt: 'Say it %d', expected_contains: [ate], gloss_contains: [comió]}"
 
 
-def exam_file(folder: Path, name: str, numbers: Any, *, which: str = "capstone", match: str = "") -> str:
-    items = ", ".join((ITEM % (k, k)).replace("}", f", match: {match}}}" if match else "}") for k in numbers)
-    (folder / name).write_text(f"exam: x\nversion: 1\nrubric: tutor@1\nset: {which}\nitems: [{items}]\n")
+def exam_file(
+    folder: Path, name: str, numbers: Any, *, which: str = "capstone", match: str = ""
+) -> str:
+    items = ", ".join(
+        (ITEM % (k, k)).replace("}", f", match: {match}}}" if match else "}") for k in numbers
+    )
+    (folder / name).write_text(
+        f"exam: x\nversion: 1\nrubric: tutor@1\nset: {which}\nitems: [{items}]\n"
+    )
     return name
 
 
-def test_a_result_of_a_shortened_or_changed_exam_is_seen_where_the_exam_is_named(assay: Any, tmp_path: Path) -> None:
+def test_a_result_of_a_shortened_or_changed_exam_is_seen_where_the_exam_is_named(
+    assay: Any, tmp_path: Path
+) -> None:
     good = {"correction": "ate", "gloss": "comió", "explanation": "short"}
     lines = [json.dumps({"item": f"e-{k}", "response": good, "latency_ms": 9}) for k in range(6)]
     (tmp_path / "answers.jsonl").write_text("\n".join(lines[:4]))
     (tmp_path / "all.jsonl").write_text("\n".join(lines))
-    one, two = exam_file(tmp_path, "exam.yaml", range(4)), exam_file(tmp_path, "exam-extra.yaml", range(4, 6))
+    one, two = (
+        exam_file(tmp_path, "exam.yaml", range(4)),
+        exam_file(tmp_path, "exam-extra.yaml", range(4, 6)),
+    )
     exam_file(tmp_path, "other.yaml", range(4), match="word")
     assert assay("exam", "grade", one, "--answers", "answers.jsonl", "-o", "short.json").code == 0
-    assert assay("exam", "grade", "other.yaml", "--answers", "answers.jsonl", "-o", "other.json").code == 0
+    assert (
+        assay("exam", "grade", "other.yaml", "--answers", "answers.jsonl", "-o", "other.json").code
+        == 0
+    )
     assert assay("exam", "grade", one, two, "--answers", "all.jsonl", "-o", "whole.json").code == 0
     plain = assay("exam", "gate", "short.json")
-    assert (plain.code, "was not held against its exam" in plain.err, "exam-extra.yaml lies beside the exam" in plain.err) == (0, True, True)
+    assert (
+        plain.code,
+        "was not held against its exam" in plain.err,
+        "exam-extra.yaml lies beside the exam" in plain.err,
+    ) == (0, True, True)
     assert assay("exam", "gate", "whole.json", "--exam", one, "--exam", two).code == 0
     assert assay("exam", "gate", "whole.json", "--exam", two, "--exam", one).code == 0
     for wrong, files, said in (
@@ -355,27 +558,58 @@ def test_a_result_of_a_shortened_or_changed_exam_is_seen_where_the_exam_is_named
         ("whole.json", (one,), "it adds e-4"),
         ("other.json", (one,), "it changes e-0"),
     ):
-        done = assay("exam", "gate", wrong, *(part for file in files for part in ("--exam", file)), "--json")
-        assert (done.code, json.loads(done.err)["error"]["code"], said in done.err) == (3, "EXM-012", True), done.err
+        done = assay(
+            "exam", "gate", wrong, *(part for file in files for part in ("--exam", file)), "--json"
+        )
+        assert (done.code, json.loads(done.err)["error"]["code"], said in done.err) == (
+            3,
+            "EXM-012",
+            True,
+        ), done.err
     forged = json.loads((tmp_path / "whole.json").read_text())
     forged["items"][0]["expected"] = ["at"]
     put(tmp_path, "forged.json", forged)
-    assert "shows another prompt or another expectation for e-0" in assay("exam", "gate", "forged.json", "--exam", one, "--exam", two).err
+    assert (
+        "shows another prompt or another expectation for e-0"
+        in assay("exam", "gate", "forged.json", "--exam", one, "--exam", two).err
+    )
 
 
 def wrong_throughout(tree: dict[str, Any]) -> dict[str, Any]:
-    return {**tree, "items": [{**one, "got": "WRONG", "expected": ["WRONG"]} for one in tree["items"]]}
+    return {
+        **tree,
+        "items": [{**one, "got": "WRONG", "expected": ["WRONG"]} for one in tree["items"]],
+    }
 
 
-def test_a_regression_result_that_shows_other_expectations_than_its_baseline_is_refused(assay: Any, tmp_path: Path) -> None:
+def test_a_regression_result_that_shows_other_expectations_than_its_baseline_is_refused(
+    assay: Any, tmp_path: Path
+) -> None:
     put(tmp_path, "capstone.json", result([FULL] * 10))
     good = result([FULL] * 10, set_="regression")
     put(tmp_path, "baseline.json", good)
     put(tmp_path, "wrong.json", wrong_throughout(good))
-    put(tmp_path, "asked.json", {**good, "items": [{**good["items"][0], "prompt": "another"}, *good["items"][1:]]})
+    put(
+        tmp_path,
+        "asked.json",
+        {**good, "items": [{**good["items"][0], "prompt": "another"}, *good["items"][1:]]},
+    )
     for forged, name in (("wrong.json", "e-001"), ("asked.json", "e-000")):
-        done = assay("exam", "gate", "capstone.json", "--regression", forged, "--baseline", "baseline.json", "--json")
-        assert (done.code, json.loads(done.err)["error"]["code"], name in done.err) == (3, "EXM-012", True), done.err
+        done = assay(
+            "exam",
+            "gate",
+            "capstone.json",
+            "--regression",
+            forged,
+            "--baseline",
+            "baseline.json",
+            "--json",
+        )
+        assert (done.code, json.loads(done.err)["error"]["code"], name in done.err) == (
+            3,
+            "EXM-012",
+            True,
+        ), done.err
 
 
 @pytest.mark.parametrize("expected", [[], [""], ["ate", "  "]])
@@ -386,42 +620,142 @@ def test_a_result_with_an_item_that_expects_nothing_is_refused(expected: list[st
     assert refused.value.code == "EXM-003"
 
 
-def test_the_regression_result_is_held_against_the_exam_of_its_set(assay: Any, tmp_path: Path) -> None:
+def test_the_regression_result_is_held_against_the_exam_of_its_set(
+    assay: Any, tmp_path: Path
+) -> None:
     good = {"correction": "ate", "gloss": "comió", "explanation": "short"}
-    (tmp_path / "answers.jsonl").write_text("\n".join(json.dumps({"item": f"e-{k}", "response": good, "latency_ms": 9}) for k in range(4)))
-    last, before = exam_file(tmp_path, "exam.yaml", range(4)), exam_file(tmp_path, "before.yaml", range(4), which="regression")
-    assert assay("exam", "grade", last, "--answers", "answers.jsonl", "-o", "capstone.json").code == 0
-    assert assay("exam", "grade", before, "--answers", "answers.jsonl", "-o", "regression.json").code == 0
-    put(tmp_path, "wrong.json", wrong_throughout(json.loads((tmp_path / "regression.json").read_text())))
+    (tmp_path / "answers.jsonl").write_text(
+        "\n".join(
+            json.dumps({"item": f"e-{k}", "response": good, "latency_ms": 9}) for k in range(4)
+        )
+    )
+    last, before = (
+        exam_file(tmp_path, "exam.yaml", range(4)),
+        exam_file(tmp_path, "before.yaml", range(4), which="regression"),
+    )
+    assert (
+        assay("exam", "grade", last, "--answers", "answers.jsonl", "-o", "capstone.json").code == 0
+    )
+    assert (
+        assay("exam", "grade", before, "--answers", "answers.jsonl", "-o", "regression.json").code
+        == 0
+    )
+    put(
+        tmp_path,
+        "wrong.json",
+        wrong_throughout(json.loads((tmp_path / "regression.json").read_text())),
+    )
     named = ["--exam", last, "--exam", before]
-    assert assay("exam", "gate", "capstone.json", "--regression", "regression.json", "--baseline", "regression.json", *named).code == 0
-    assert assay("exam", "gate", "capstone.json", "--regression", "regression.json", "--baseline", "regression.json", *named[2:]).code == 0
+    assert (
+        assay(
+            "exam",
+            "gate",
+            "capstone.json",
+            "--regression",
+            "regression.json",
+            "--baseline",
+            "regression.json",
+            *named,
+        ).code
+        == 0
+    )
+    assert (
+        assay(
+            "exam",
+            "gate",
+            "capstone.json",
+            "--regression",
+            "regression.json",
+            "--baseline",
+            "regression.json",
+            *named[2:],
+        ).code
+        == 0
+    )
     for exams in (named, named[2:]):
-        done = assay("exam", "gate", "capstone.json", "--regression", "wrong.json", "--baseline", "wrong.json", *exams)
-        assert (done.code, "shows another prompt or another expectation for e-0" in done.err) == (3, True), done.err
+        done = assay(
+            "exam",
+            "gate",
+            "capstone.json",
+            "--regression",
+            "wrong.json",
+            "--baseline",
+            "wrong.json",
+            *exams,
+        )
+        assert (done.code, "shows another prompt or another expectation for e-0" in done.err) == (
+            3,
+            True,
+        ), done.err
     assert assay("exam", "gate", "capstone.json", *named).code == 2
 
 
-def test_a_regression_set_without_its_baseline_or_of_the_wrong_set_is_not_judged(assay: Any, tmp_path: Path) -> None:
+def test_a_regression_set_without_its_baseline_or_of_the_wrong_set_is_not_judged(
+    assay: Any, tmp_path: Path
+) -> None:
     put(tmp_path, "capstone.json", result([FULL] * 10))
     put(tmp_path, "regression.json", result([FULL] * 10, set_="regression"))
     put(tmp_path, "other.json", result([FULL] * 9, set_="regression"))
     put(tmp_path, "short.json", without(result([FULL] * 10, set_="regression"), "e-000"))
-    assert assay("exam", "gate", "capstone.json", "--regression", "regression.json", "--baseline", "regression.json").code == 0
+    assert (
+        assay(
+            "exam",
+            "gate",
+            "capstone.json",
+            "--regression",
+            "regression.json",
+            "--baseline",
+            "regression.json",
+        ).code
+        == 0
+    )
     alone = assay("exam", "gate", "capstone.json", "--regression", "regression.json", "--json")
     assert (alone.code, alone.json()["passed"], alone.json()["regression"]) == (4, False, None)
     assert any("was not judged" in reason for reason in alone.json()["reasons"])
     for regression, baseline in (
-        ("capstone.json", "regression.json"), ("regression.json", "capstone.json"), ("capstone.json", "capstone.json"),
-        ("regression.json", "other.json"), ("other.json", "regression.json"), ("regression.json", "short.json"),
-    ):  # fmt: skip
-        assert assay("exam", "gate", "capstone.json", "--regression", regression, "--baseline", baseline).code == 3, (regression, baseline)
-    assert assay("exam", "gate", "capstone.json", "--regression", "short.json", "--baseline", "regression.json").code == 1
-    assert assay("exam", "gate", "capstone.json", "--regression", "regression.json", "--set-baseline", "other.json").code == 2
+        ("capstone.json", "regression.json"),
+        ("regression.json", "capstone.json"),
+        ("capstone.json", "capstone.json"),
+        ("regression.json", "other.json"),
+        ("other.json", "regression.json"),
+        ("regression.json", "short.json"),
+    ):
+        assert (
+            assay(
+                "exam", "gate", "capstone.json", "--regression", regression, "--baseline", baseline
+            ).code
+            == 3
+        ), (regression, baseline)
+    assert (
+        assay(
+            "exam",
+            "gate",
+            "capstone.json",
+            "--regression",
+            "short.json",
+            "--baseline",
+            "regression.json",
+        ).code
+        == 1
+    )
+    assert (
+        assay(
+            "exam",
+            "gate",
+            "capstone.json",
+            "--regression",
+            "regression.json",
+            "--set-baseline",
+            "other.json",
+        ).code
+        == 2
+    )
     assert assay("baseline", "set", "production", "short.json").code == 3
 
 
-def test_a_file_with_the_name_of_a_stored_exam_is_not_taken_for_it(assay: Any, tmp_path: Path) -> None:
+def test_a_file_with_the_name_of_a_stored_exam_is_not_taken_for_it(
+    assay: Any, tmp_path: Path
+) -> None:
     put(tmp_path, "capstone.json", result([FULL] * 10))
     put(tmp_path, "low.json", result(POOR, set_="regression"))
     put(tmp_path, "production", result(POOR, set_="regression"))
@@ -440,7 +774,7 @@ def test_a_result_brings_no_rubric_file_of_its_own(assay: Any, tmp_path: Path) -
     assert (done.code, json.loads(done.err)["error"]["code"]) == (3, "EXM-012")
 
 
-# --- recalibration ------------------------------------------------------------------------------------------------------------------------------
+# --- recalibration
 
 
 def other_rubric(folder: Path, name: str = "tutor-2.yaml", **changes: Any) -> str:
@@ -456,31 +790,82 @@ def other_rubric(folder: Path, name: str = "tutor-2.yaml", **changes: Any) -> st
 
 
 @pytest.mark.req("C-028", "X-97")
-def test_other_weights_are_another_version_and_are_shown_on_past_exams_first(assay: Any, tmp_path: Path) -> None:
+def test_other_weights_are_another_version_and_are_shown_on_past_exams_first(
+    assay: Any, tmp_path: Path
+) -> None:
     put(tmp_path, "a.json", result([LOSING_GLOSS] * 32 + [FULL] * 68, set_="regression"))
     put(tmp_path, "b.json", result([14] * 90 + [FULL] * 10, set_="regression"))
     put(tmp_path, "good.json", result([FULL]))
     rubric = other_rubric(tmp_path, weights=[0.5, 0.2, 0.1, 0.2])
-    done = assay("exam", "recalibrate", "--history", "a.json", "b.json", "--rubric", rubric, "--write", "new", "--json")
+    done = assay(
+        "exam",
+        "recalibrate",
+        "--history",
+        "a.json",
+        "b.json",
+        "--rubric",
+        rubric,
+        "--write",
+        "new",
+        "--json",
+    )
     found = done.json()
     assert done.code == 0
-    assert [(row["score"], row["recalibrated"]) for row in found["history"]] == [(0.92, 0.936), (0.955, 0.82)]
+    assert [(row["score"], row["recalibrated"]) for row in found["history"]] == [
+        (0.92, 0.936),
+        (0.955, 0.82),
+    ]
     assert found["gates_turned"] == 1
     assert found["orders_turned"] == [{"was_better": "b.json", "is_better": "a.json"}]
-    assert "the hard gate closes" in assay("exam", "recalibrate", "--history", "a.json", "b.json", "--rubric", rubric).out
-    # a result under the new weights is not compared with one under the old, until that is recalibrated
-    assert assay("exam", "gate", "good.json", "--regression", "new/a.json", "--baseline", "a.json").code == 3
+    assert (
+        "the hard gate closes"
+        in assay("exam", "recalibrate", "--history", "a.json", "b.json", "--rubric", rubric).out
+    )
+    # a result under the new weights is not compared with one under the old, until that is
+    # recalibrated
+    assert (
+        assay(
+            "exam", "gate", "good.json", "--regression", "new/a.json", "--baseline", "a.json"
+        ).code
+        == 3
+    )
     own = tmp_path / "shelf" / "rubrics"
     own.mkdir(parents=True)
     (tmp_path / rubric).rename(own / "tutor@2.yaml")
     again = json.loads((tmp_path / "new" / "a.json").read_text())
-    assert (again["rubric"], again["recalibrated_from"], again["score"]) == ("tutor@2", "tutor@1", 0.936)
-    done = assay("exam", "gate", "good.json", "--regression", "new/a.json", "--baseline", "new/a.json", "--library", "shelf", "--json")
+    assert (again["rubric"], again["recalibrated_from"], again["score"]) == (
+        "tutor@2",
+        "tutor@1",
+        0.936,
+    )
+    done = assay(
+        "exam",
+        "gate",
+        "good.json",
+        "--regression",
+        "new/a.json",
+        "--baseline",
+        "new/a.json",
+        "--library",
+        "shelf",
+        "--json",
+    )
     assert (done.code, done.json()["regression"]["drop"]) == (0, 0.0)
     assert (
-        json.loads(assay("exam", "gate", "good.json", "--regression", "new/a.json", "--baseline", "a.json", "--library", "shelf", "--json").err)["error"][
-            "code"
-        ]
+        json.loads(
+            assay(
+                "exam",
+                "gate",
+                "good.json",
+                "--regression",
+                "new/a.json",
+                "--baseline",
+                "a.json",
+                "--library",
+                "shelf",
+                "--json",
+            ).err
+        )["error"]["code"]
         == "EXM-012"
     )
 
@@ -492,7 +877,10 @@ def test_a_rubric_that_marks_otherwise_cannot_be_weighed_into(assay: Any, tmp_pa
     done = assay("exam", "recalibrate", "--history", "a.json", "--rubric", rubric, "--json")
     assert (done.code, json.loads(done.err)["error"]["code"]) == (3, "EXM-015")
     same = other_rubric(tmp_path)
-    assert assay("exam", "recalibrate", "--history", "a.json", "--rubric", same, "--write", ".").code == 2
+    assert (
+        assay("exam", "recalibrate", "--history", "a.json", "--rubric", same, "--write", ".").code
+        == 2
+    )
     assert assay("exam", "recalibrate", "--history", "a.json").code == 2
 
 
@@ -513,8 +901,12 @@ RUBRIC_FAULTS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.req("C-004")
-@pytest.mark.parametrize(("changes", "words"), RUBRIC_FAULTS, ids=[words for _, words in RUBRIC_FAULTS])
-def test_a_rubric_that_is_at_fault_is_refused(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("changes", "words"), RUBRIC_FAULTS, ids=[words for _, words in RUBRIC_FAULTS]
+)
+def test_a_rubric_that_is_at_fault_is_refused(
+    changes: dict[str, Any], words: str, tmp_path: Path
+) -> None:
     name = other_rubric(tmp_path, **changes)
     with pytest.raises(ShelfError) as refused:
         Shelf().load("rubrics", str(tmp_path / name))
@@ -541,7 +933,11 @@ POLICY_FAULTS: list[tuple[list[str], Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "words"), POLICY_FAULTS, ids=[f"{index}-{words}" for index, (_, _, words) in enumerate(POLICY_FAULTS)])
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    POLICY_FAULTS,
+    ids=[f"{index}-{words}" for index, (_, _, words) in enumerate(POLICY_FAULTS)],
+)
 def test_a_policy_that_is_at_fault_is_refused(path: list[str], value: Any, words: str) -> None:
     document = parse_yaml((Path(BUILTIN) / "policies" / "exam@1.yaml").read_bytes(), "p.yaml")
     spot = document.tree
@@ -555,18 +951,32 @@ def test_a_policy_that_is_at_fault_is_refused(path: list[str], value: Any, words
 
 def test_a_policy_or_rubric_of_another_family_is_refused(assay: Any, tmp_path: Path) -> None:
     put(tmp_path, "r.json", result([FULL]))
-    assert json.loads(assay("exam", "gate", "r.json", "--policy", "workflow", "--json").err)["error"]["code"] == "LIB-005"
-    assert json.loads(assay("exam", "gate", "r.json", "--rubric", "rag", "--json").err)["error"]["code"] == "LIB-005"
+    assert (
+        json.loads(assay("exam", "gate", "r.json", "--policy", "workflow", "--json").err)["error"][
+            "code"
+        ]
+        == "LIB-005"
+    )
+    assert (
+        json.loads(assay("exam", "gate", "r.json", "--rubric", "rag", "--json").err)["error"][
+            "code"
+        ]
+        == "LIB-005"
+    )
 
 
-# --- schedules ----------------------------------------------------------------------------------------------------------------------------------
+# --- schedules
 
 
 @pytest.mark.req("C-002", "X-96")
 def test_marks_become_qualities_by_the_published_table() -> None:
     for bits in range(16):
         score, correct = MARKING.units[bits], bool(bits & BIT["correctness"])
-        expected = (5 if score == 10**9 else 4 if score >= 750_000_000 else 3) if correct else (1 if bits & BIT["schema"] else 0)
+        expected = (
+            (5 if score == 10**9 else 4 if score >= 750_000_000 else 3)
+            if correct
+            else (1 if bits & BIT["schema"] else 0)
+        )
         assert sm2.quality_of(bits, MARKING, POLICY) == expected
         assert (sm2.quality_of(bits, MARKING, POLICY) >= POLICY.passes_from) == correct
 
@@ -579,7 +989,15 @@ def test_the_schedule_is_that_of_sm2() -> None:
         seen.append((card.repetitions, str(card.ease), card.interval_days))
         assert card.due == day + timedelta(days=card.interval_days)
         day = card.due
-    assert seen == [(1, "13/5", 1), (2, "27/10", 6), (3, "14/5", 17), (4, "14/5", 48), (0, "14/5", 1), (1, "29/10", 1), (2, "69/25", 6)]
+    assert seen == [
+        (1, "13/5", 1),
+        (2, "27/10", 6),
+        (3, "14/5", 17),
+        (4, "14/5", 48),
+        (0, "14/5", 1),
+        (1, "29/10", 1),
+        (2, "69/25", 6),
+    ]
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=60))
@@ -595,13 +1013,21 @@ def test_a_schedule_never_leaves_its_bounds(qualities: list[int]) -> None:
 @pytest.mark.req("C-002")
 def test_a_schedule_can_be_replayed_from_its_file(assay: Any, tmp_path: Path) -> None:
     put(tmp_path, "r.json", result([FULL, LOSING_GLOSS, 8, 7, 0]))
-    first = assay("exam", "export-sm2", "r.json", "--date", "2026-05-18", "-o", "s.json", "-o", "s.csv")
+    first = assay(
+        "exam", "export-sm2", "r.json", "--date", "2026-05-18", "-o", "s.json", "-o", "s.csv"
+    )
     assert first.code == 0
     rows = list(csv.DictReader((tmp_path / "s.csv").read_text().splitlines()))
     assert [(row["item"], row["quality"], row["due"]) for row in rows] == [
-        ("e-000", "5", "2026-05-19"), ("e-001", "4", "2026-05-19"), ("e-002", "3", "2026-05-19"), ("e-003", "1", "2026-05-19"), ("e-004", "0", "2026-05-19")
-    ]  # fmt: skip
-    second = assay("exam", "export-sm2", "r.json", "--date", "2026-05-19", "--state", "s.json", "--json")
+        ("e-000", "5", "2026-05-19"),
+        ("e-001", "4", "2026-05-19"),
+        ("e-002", "3", "2026-05-19"),
+        ("e-003", "1", "2026-05-19"),
+        ("e-004", "0", "2026-05-19"),
+    ]
+    second = assay(
+        "exam", "export-sm2", "r.json", "--date", "2026-05-19", "--state", "s.json", "--json"
+    )
     assert [(card["repetitions"], card["due"]) for card in second.json()["cards"]] == [
         (2, "2026-05-25"),
         (2, "2026-05-25"),
@@ -616,13 +1042,23 @@ def test_a_schedule_can_be_replayed_from_its_file(assay: Any, tmp_path: Path) ->
     for broken in (
         {},
         {"schema": "assay.sm2/1", "cards": [{}]},
-        {"schema": "assay.sm2/1", "cards": [{"item": "a", "quality": 5, "repetitions": -1, "ease": 2, "interval_days": 1}]},
+        {
+            "schema": "assay.sm2/1",
+            "cards": [
+                {"item": "a", "quality": 5, "repetitions": -1, "ease": 2, "interval_days": 1}
+            ],
+        },
     ):
         put(tmp_path, "broken.json", broken)
-        assert assay("exam", "export-sm2", "r.json", "--date", "2026-05-18", "--state", "broken.json").code == 3
+        assert (
+            assay(
+                "exam", "export-sm2", "r.json", "--date", "2026-05-18", "--state", "broken.json"
+            ).code
+            == 3
+        )
 
 
-# --- what is out of scope -----------------------------------------------------------------------------------------------------------------------
+# --- what is out of scope
 
 
 @pytest.mark.req("C-030")

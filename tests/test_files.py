@@ -17,7 +17,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from assay.errors import CODES, Fault, InputError, UsageError
-from assay.files import MAX_LINE, Document, Unread, atomic_write, locate, parse_json, parse_line, parse_yaml, read_json, show_path, stream_documents
+from assay.files import (
+    MAX_LINE,
+    Document,
+    Unread,
+    atomic_write,
+    locate,
+    parse_json,
+    parse_line,
+    parse_yaml,
+    read_json,
+    show_path,
+    stream_documents,
+)
 
 ONE = '{"a": 1}'
 
@@ -45,7 +57,9 @@ def yaml(text: str) -> Any:
 
 
 def yaml_or_refusal(data: bytes) -> Any:
-    """The tree of a YAML text or the error it is refused with; any other error is a fault of ours."""
+    """The tree of a YAML text or the error it is refused with; any other error is a fault of
+    ours.
+    """
     try:
         return parse_yaml(data, "shelf.yaml").tree
     except InputError as error:
@@ -65,12 +79,16 @@ def stream(path: Path) -> list[Document | Unread]:
     return list(stream_documents(str(path)))
 
 
-# --- JSON ---------------------------------------------------------------------------------------------------------------------------------
+# --- JSON
 
-json_numbers = st.one_of(st.integers(-(10**40), 10**40), st.decimals(allow_nan=False, allow_infinity=False))
+json_numbers = st.one_of(
+    st.integers(-(10**40), 10**40), st.decimals(allow_nan=False, allow_infinity=False)
+)
 json_trees = st.recursive(
     st.one_of(st.none(), st.booleans(), st.text(), json_numbers),
-    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.text(), inner, max_size=4)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4), st.dictionaries(st.text(), inner, max_size=4)
+    ),
     max_leaves=15,
 )
 
@@ -78,7 +96,11 @@ json_trees = st.recursive(
 def write_json(tree: Any) -> str:
     """JSON by hand, so that a decimal is written with all its digits."""
     if isinstance(tree, dict):
-        return "{" + ", ".join(f"{json.dumps(key)}: {write_json(value)}" for key, value in tree.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{json.dumps(key)}: {write_json(value)}" for key, value in tree.items())
+            + "}"
+        )
     if isinstance(tree, list):
         return "[" + ", ".join(map(write_json, tree)) + "]"
     return str(tree) if isinstance(tree, Decimal) else json.dumps(tree)
@@ -100,7 +122,9 @@ def _as_read(tree: Any) -> Any:
     return int(tree) if isinstance(tree, Decimal) and not set(str(tree)) & set(".E") else tree
 
 
-@pytest.mark.parametrize("text", ["0.10", "1.50", "-0.0", "1E+2", "0.1234567890123456789012345678901234567890", "1E+400"])
+@pytest.mark.parametrize(
+    "text", ["0.10", "1.50", "-0.0", "1E+2", "0.1234567890123456789012345678901234567890", "1E+400"]
+)
 def test_a_json_number_keeps_its_decimal_text(text: str) -> None:
     found = parse_json(text.encode())
     assert isinstance(found, Decimal)
@@ -147,7 +171,9 @@ def test_a_json_number_keeps_its_decimal_text(text: str) -> None:
     ],
     ids=lambda value: repr(value)[:40] if isinstance(value, bytes) else "",
 )
-def test_a_line_that_is_no_json_is_a_fault_that_says_why(line: bytes, code: str, words: str) -> None:
+def test_a_line_that_is_no_json_is_a_fault_that_says_why(
+    line: bytes, code: str, words: str
+) -> None:
     fault = fault_of(line)
     assert fault.code == code
     assert words in fault.message
@@ -183,15 +209,21 @@ def test_a_line_that_is_cut_off_names_the_column_where_it_ends_also_before_a_lin
     assert "(column 7)" in fault_of(b'{"a": 1\n').message
 
 
-# --- files of JSON ------------------------------------------------------------------------------------------------------------------------
+# --- files of JSON
 
 
 def test_a_json_file_holds_one_document_or_a_list_of_them(tmp_path: Path) -> None:
     one, many = tmp_path / "one.json", tmp_path / "many.json"
     one.write_text('{\n  "a": 1\n}\n')
     many.write_text('[\n {"a": 1},\n {"a": 2}\n]')
-    assert [document.tree for document in stream(one) if isinstance(document, Document)] == [{"a": 1}]
-    assert [(document.tree, document.file, document.at) for document in stream(many) if isinstance(document, Document)] == [
+    assert [document.tree for document in stream(one) if isinstance(document, Document)] == [
+        {"a": 1}
+    ]
+    assert [
+        (document.tree, document.file, document.at)
+        for document in stream(many)
+        if isinstance(document, Document)
+    ] == [
         ({"a": 1}, str(many), "[0]"),
         ({"a": 2}, str(many), "[1]"),
     ]
@@ -202,20 +234,34 @@ def test_the_lines_of_a_stream_are_numbered_as_an_editor_numbers_them(tmp_path: 
     path = tmp_path / "runs.jsonl"
     path.write_bytes(b'{"a": 1}\n\n  \t\n{"a": 4}\r\n\r\n{broken\n{"a": 7}\n\n{"a": 9}')
     found = stream(path)
-    assert [document.line if isinstance(document, Document) else -document.fault.line for document in found] == [1, 4, -6, 7, 9]
-    assert [document.tree["a"] for document in found if isinstance(document, Document)] == [1, 4, 7, 9]
+    assert [
+        document.line if isinstance(document, Document) else -document.fault.line
+        for document in found
+    ] == [1, 4, -6, 7, 9]
+    assert [document.tree["a"] for document in found if isinstance(document, Document)] == [
+        1,
+        4,
+        7,
+        9,
+    ]
 
 
 @pytest.mark.parametrize("name", ["runs.jsonl", "runs.ndjson", "runs.txt", "runs"])
 def test_lines_are_read_from_any_name_that_is_not_a_json_file(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text('{"a": 1}\n{"a": 2}\n')
-    assert [(document.tree["a"], document.line) for document in stream(path) if isinstance(document, Document)] == [(1, 1), (2, 2)]
+    assert [
+        (document.tree["a"], document.line)
+        for document in stream(path)
+        if isinstance(document, Document)
+    ] == [(1, 1), (2, 2)]
 
 
 @pytest.mark.parametrize("name", ["runs.jsonl", "runs.json", "runs.txt"])
 @pytest.mark.parametrize("data", [b"", b"\n", b"\n\n \t\r\n"], ids=repr)
-def test_an_empty_file_and_blank_lines_hold_no_document(tmp_path: Path, name: str, data: bytes) -> None:
+def test_an_empty_file_and_blank_lines_hold_no_document(
+    tmp_path: Path, name: str, data: bytes
+) -> None:
     path = tmp_path / name
     path.write_bytes(data)
     assert stream(path) == []
@@ -254,7 +300,9 @@ def test_a_missing_file_is_named_with_its_near_miss(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["zzz", "no/such/folder/runs.jsonl", "nul\x00.json"])
-def test_a_missing_file_unlike_any_other_is_named_without_a_guess(tmp_path: Path, name: str) -> None:
+def test_a_missing_file_unlike_any_other_is_named_without_a_guess(
+    tmp_path: Path, name: str
+) -> None:
     (tmp_path / "runs.jsonl").write_text(ONE)
     error = refused(tmp_path / name)
     assert error.code == "FIL-001"
@@ -272,7 +320,9 @@ def bytes_read() -> int:
     return int(Path("/proc/self/io").read_text().split()[1])
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="counts bytes read, which only Linux tells")
+@pytest.mark.skipif(
+    not os.path.exists("/proc/self/io"), reason="counts bytes read, which only Linux tells"
+)
 def test_an_endless_line_is_refused_without_reading_the_rest(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     path.write_text(f"{ONE}\n")
@@ -287,8 +337,12 @@ def test_an_endless_line_is_refused_without_reading_the_rest(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["card.json", "card.txt"])
-@pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="counts bytes read, which only Linux tells")
-def test_a_json_file_beyond_the_limit_is_refused_without_reading_it_all(tmp_path: Path, name: str) -> None:
+@pytest.mark.skipif(
+    not os.path.exists("/proc/self/io"), reason="counts bytes read, which only Linux tells"
+)
+def test_a_json_file_beyond_the_limit_is_refused_without_reading_it_all(
+    tmp_path: Path, name: str
+) -> None:
     path = tmp_path / name
     path.write_text("{\n")
     os.truncate(path, 4 * 1024**3)
@@ -322,20 +376,63 @@ for found in stream_documents("-"):
     ids=["one document", "lines", "lines, one broken", "a list", "nothing"],
 )
 def test_standard_input_is_read_as_one_document_or_as_lines(text: str, shown: str) -> None:
-    done = subprocess.run([sys.executable, "-c", STDIN], input=text, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", STDIN], input=text, capture_output=True, text=True, check=True
+    )
     assert done.stdout.startswith(shown)
     assert bool(done.stdout) == bool(shown)
 
 
-# --- YAML ---------------------------------------------------------------------------------------------------------------------------------
+# --- YAML
 
 
 @pytest.mark.parametrize(
     "word",
-    ["yes", "no", "on", "off", "Yes", "NO", "y", "n", "012", "0o14", "0x1F", "0b1", "1:30", "1:30:45", "1_000", "1.", "5.", ".", "..", "1e", "e5", "E10",
-     "-e5", ".e5", "+", ".inf", "-.inf", ".nan", "NaN", "2026-02-08", "2026-02-08T10:00:00Z", "=", "<<",
-     "1.2.3", "1-2", "00", "-01", "٣", "1٣", "0.5x", "TRUE", "nULL"],
-)  # fmt: skip
+    [
+        "yes",
+        "no",
+        "on",
+        "off",
+        "Yes",
+        "NO",
+        "y",
+        "n",
+        "012",
+        "0o14",
+        "0x1F",
+        "0b1",
+        "1:30",
+        "1:30:45",
+        "1_000",
+        "1.",
+        "5.",
+        ".",
+        "..",
+        "1e",
+        "e5",
+        "E10",
+        "-e5",
+        ".e5",
+        "+",
+        ".inf",
+        "-.inf",
+        ".nan",
+        "NaN",
+        "2026-02-08",
+        "2026-02-08T10:00:00Z",
+        "=",
+        "<<",
+        "1.2.3",
+        "1-2",
+        "00",
+        "-01",
+        "٣",
+        "1٣",
+        "0.5x",
+        "TRUE",
+        "nULL",
+    ],
+)
 def test_a_word_stays_a_word(word: str) -> None:
     assert yaml(f"a: {word}") == {"a": word}
     assert yaml(f"- {word}") == [word]
@@ -380,19 +477,35 @@ def test_a_yaml_number_is_worth_exactly_what_was_written(value: Decimal) -> None
     assert found == value
 
 
-@pytest.mark.parametrize("text", ["1e400", "-1e400", "1e30", "1e99999999999999999999", "9" * 99, "0." + "9" * 99, "1e-400"])
+@pytest.mark.parametrize(
+    "text",
+    ["1e400", "-1e400", "1e30", "1e99999999999999999999", "9" * 99, "0." + "9" * 99, "1e-400"],
+)
 def test_no_number_of_any_size_is_a_fault_of_ours(text: str) -> None:
     found = yaml_or_refusal(f"a: {text}".encode())
-    assert isinstance(found, InputError) or isinstance(found["a"], str) or found["a"] == Decimal(text)
+    assert (
+        isinstance(found, InputError) or isinstance(found["a"], str) or found["a"] == Decimal(text)
+    )
 
 
-plain_words = st.text(alphabet=st.characters(codec="utf-8", categories=("L", "N", "P", "S")) | st.just(" "), max_size=12)
+plain_words = st.text(
+    alphabet=st.characters(codec="utf-8", categories=("L", "N", "P", "S")) | st.just(" "),
+    max_size=12,
+)
 
 
 @given(
     st.recursive(
-        st.one_of(st.none(), st.booleans(), plain_words, st.integers(-(10**20), 10**20), st.decimals(-1000, 1000, places=4)),
-        lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(plain_words, inner, max_size=4)),
+        st.one_of(
+            st.none(),
+            st.booleans(),
+            plain_words,
+            st.integers(-(10**20), 10**20),
+            st.decimals(-1000, 1000, places=4),
+        ),
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=4), st.dictionaries(plain_words, inner, max_size=4)
+        ),
         max_leaves=12,
     )
 )
@@ -412,7 +525,9 @@ def test_json_is_yaml_and_means_the_same(tree: Any) -> None:
         ("a: {deep: [1, {c: 1, c: 2}]}\n", 1, "c"),
     ],
 )
-def test_a_yaml_key_that_stands_twice_is_refused_at_its_line(text: str, line: int, key: str) -> None:
+def test_a_yaml_key_that_stands_twice_is_refused_at_its_line(
+    text: str, line: int, key: str
+) -> None:
     error = yaml_refused(text)
     assert error.code == "FIL-003"
     assert [(fault.line, fault.file) for fault in error.faults] == [(line, "shelf.yaml")]
@@ -420,7 +535,10 @@ def test_a_yaml_key_that_stands_twice_is_refused_at_its_line(text: str, line: in
 
 
 def test_all_keys_that_stand_twice_are_told_at_once() -> None:
-    assert [fault.line for fault in yaml_refused("a: 1\na: 2\nb:\n  c: 1\n  c: 2\n").faults] == [2, 5]
+    assert [fault.line for fault in yaml_refused("a: 1\na: 2\nb:\n  c: 1\n  c: 2\n").faults] == [
+        2,
+        5,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -457,13 +575,21 @@ def test_yaml_beyond_plain_values_is_refused(text: str, words: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "line"),
-    [("a: 1\n\nb: *x\n", 3), ("a: 1\nb: 2\nc: d: e\n", 3), ("a: 1\nb: 2\n---\nc: 3\n", 3), ("a: 1\nb:\n  c: !t x\n", 3), ("a: 1\nb: &x [1]\n", 2)],
+    [
+        ("a: 1\n\nb: *x\n", 3),
+        ("a: 1\nb: 2\nc: d: e\n", 3),
+        ("a: 1\nb: 2\n---\nc: 3\n", 3),
+        ("a: 1\nb:\n  c: !t x\n", 3),
+        ("a: 1\nb: &x [1]\n", 2),
+    ],
 )
 def test_what_yaml_is_refused_for_is_told_with_its_line(text: str, line: int) -> None:
     assert f"line {line}" in str(yaml_refused(text))
 
 
-@pytest.mark.parametrize("data", ["a: é".encode("latin-1"), "a: 1".encode("utf-16"), b"\xff\xfe", b"a: \x80"], ids=repr)
+@pytest.mark.parametrize(
+    "data", ["a: é".encode("latin-1"), "a: 1".encode("utf-16"), b"\xff\xfe", b"a: \x80"], ids=repr
+)
 def test_yaml_that_is_not_utf_8_is_refused(data: bytes) -> None:
     assert "UTF-8" in str(yaml_refused(data))
 
@@ -491,7 +617,9 @@ def test_yaml_beyond_a_mebibyte_is_refused() -> None:
 
 
 def test_every_part_of_a_yaml_document_knows_its_line() -> None:
-    document = parse_yaml(b"# remark\na: 1\nlist:\n  - x: 1\n\n  - x: 2\n    y: {z: 3}\n", "shelf.yaml")
+    document = parse_yaml(
+        b"# remark\na: 1\nlist:\n  - x: 1\n\n  - x: 2\n    y: {z: 3}\n", "shelf.yaml"
+    )
     assert document.file == "shelf.yaml"
     assert document.lines is not None
     expected = {
@@ -523,7 +651,15 @@ def test_no_yaml_text_is_anything_but_a_document_or_refused(text: str) -> None:
 
 def test_every_part_of_a_json_text_is_found_at_its_line() -> None:
     text = '{\n  "a": 1e30,\n  "list": [\n    {"x": 0.5},\n    {"y": "e5"}\n  ]\n}\n'
-    assert locate(text.encode()) == {"": 1, "a": 2, "list": 3, "list[0]": 4, "list[0].x": 4, "list[1]": 5, "list[1].y": 5}
+    assert locate(text.encode()) == {
+        "": 1,
+        "a": 2,
+        "list": 3,
+        "list[0]": 4,
+        "list[0].x": 4,
+        "list[1]": 5,
+        "list[1].y": 5,
+    }
 
 
 def test_a_path_is_shown_as_people_write_it() -> None:
@@ -531,7 +667,7 @@ def test_a_path_is_shown_as_people_write_it() -> None:
     assert show_path(()) == ""
 
 
-# --- writing ------------------------------------------------------------------------------------------------------------------------------
+# --- writing
 
 
 def test_a_file_takes_its_name_only_when_the_block_has_ended(tmp_path: Path) -> None:
@@ -564,7 +700,9 @@ def write_and_fail(path: Path, error: BaseException) -> None:
 
 @pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt(), SystemExit(3)], ids=repr)
 @pytest.mark.parametrize("old", [b"old", None])
-def test_a_block_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path, error: BaseException, old: bytes | None) -> None:
+def test_a_block_that_fails_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, error: BaseException, old: bytes | None
+) -> None:
     path = tmp_path / "out.json"
     if old is not None:
         path.write_bytes(old)
@@ -587,11 +725,15 @@ with atomic_write(sys.argv[1]) as out:
 
 
 @pytest.mark.parametrize("old", [b"old", None])
-def test_a_process_killed_in_the_middle_of_writing_leaves_the_old_file(tmp_path: Path, old: bytes | None) -> None:
+def test_a_process_killed_in_the_middle_of_writing_leaves_the_old_file(
+    tmp_path: Path, old: bytes | None
+) -> None:
     path = tmp_path / "out.json"
     if old is not None:
         path.write_bytes(old)
-    with subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"half\n"
         process.send_signal(signal.SIGKILL)
@@ -600,7 +742,9 @@ def test_a_process_killed_in_the_middle_of_writing_leaves_the_old_file(tmp_path:
     # Nobody can tidy up after SIGKILL; what is left must not pass for a result.
     left = [name for name in os.listdir(tmp_path) if name != "out.json"]
     assert all(name.startswith(".") and name.endswith(".part") for name in left)
-    assert [found.name for found in tmp_path.glob("*.json")] == ([] if old is None else ["out.json"])
+    assert [found.name for found in tmp_path.glob("*.json")] == (
+        [] if old is None else ["out.json"]
+    )
     with atomic_write(str(path)) as out:
         out.write(b"new")
     assert path.read_bytes() == b"new"
@@ -624,9 +768,14 @@ def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["file/out.json", "x" * 300 + ".json"])
-def test_a_place_that_cannot_be_written_is_a_misuse_that_names_it(tmp_path: Path, name: str) -> None:
+def test_a_place_that_cannot_be_written_is_a_misuse_that_names_it(
+    tmp_path: Path, name: str
+) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(UsageError, match="cannot be written") as caught, atomic_write(str(tmp_path / name)):
+    with (
+        pytest.raises(UsageError, match="cannot be written") as caught,
+        atomic_write(str(tmp_path / name)),
+    ):
         pass
     assert caught.value.code == "FIL-008"
     assert caught.value.where == str(tmp_path / name)

@@ -1,4 +1,6 @@
-"""Grading entries: the published form wherever it can say the truth, an extended form where it cannot, and what is read of older ones."""
+"""Grading entries: the published form wherever it can say the truth, an extended form where it
+cannot, and what is read of older ones.
+"""
 
 from __future__ import annotations
 
@@ -67,8 +69,20 @@ def answer(question: str = "Q-personaUseCaseFit", score: Any = 4, **changes: Any
     return {key: value for key, value in made.items() if value is not None}
 
 
-def probe(question: str = "Q-api-availability", score: Any = "pass", **changes: Any) -> dict[str, Any]:
-    return answer(question, score, **{"determinism": "deterministic", "graderIdentity": SCRIPT, "llmModel": None, "selectionContext": None, **changes})
+def probe(
+    question: str = "Q-api-availability", score: Any = "pass", **changes: Any
+) -> dict[str, Any]:
+    return answer(
+        question,
+        score,
+        **{
+            "determinism": "deterministic",
+            "graderIdentity": SCRIPT,
+            "llmModel": None,
+            "selectionContext": None,
+            **changes,
+        },
+    )
 
 
 def subject_of(area: str = "single-test", **changes: Any) -> Subject:
@@ -88,7 +102,9 @@ def subject_of(area: str = "single-test", **changes: Any) -> Subject:
 def built(area: str = "single-test", answers: Any = None, **changes: Any) -> dict[str, Any]:
     options: dict[str, Any] = {"now": NOW, "harness": "claude-code", **changes}
     subject = options.pop("subject", None) or subject_of(area)
-    return build_entry(subject, answers if answers is not None else [probe(), answer()], RULES, **options).entry
+    return build_entry(
+        subject, answers if answers is not None else [probe(), answer()], RULES, **options
+    ).entry
 
 
 def code_of(take: Any, *arguments: Any, **named: Any) -> str:
@@ -108,22 +124,30 @@ def annex(shared: Path) -> jsonschema_rs.Draft202012Validator:
     return jsonschema_rs.Draft202012Validator(schema, offline=True, validate_formats=True)
 
 
-# --- the published form -------------------------------------------------------------------------------------------------------------------
+# --- the published form
 
 
 @pytest.mark.req("F-059")
 @pytest.mark.parametrize("name", ["grading-entry", "index"])
 def test_the_published_schemas_ship_as_they_were_published(shared: Path, name: str) -> None:
-    assert published_schema(name) == json.loads((shared / "spec" / f"{name}.schema.json").read_text())
+    assert published_schema(name) == json.loads(
+        (shared / "spec" / f"{name}.schema.json").read_text()
+    )
 
 
 @pytest.mark.req("F-054", "F-055", "F-056", "F-057", "F-058", "F-059")
 @pytest.mark.parametrize("area", AREAS)
-def test_an_entry_of_every_area_has_the_published_form(area: str, annex: jsonschema_rs.Draft202012Validator) -> None:
+def test_an_entry_of_every_area_has_the_published_form(
+    area: str, annex: jsonschema_rs.Draft202012Validator
+) -> None:
     entry = built(area)
     annex.validate(json.loads(json.dumps(entry)))
     assert entry["gradingTier"] == AREAS[area].tier
-    assert ("selectionId" in entry, "persona" in entry, "skillId" in entry) == (AREAS[area].tier == GROUP_BOUND, AREAS[area].persona, AREAS[area].skill)
+    assert ("selectionId" in entry, "persona" in entry, "skillId" in entry) == (
+        AREAS[area].tier == GROUP_BOUND,
+        AREAS[area].persona,
+        AREAS[area].skill,
+    )
     assert "form" not in entry
 
 
@@ -137,9 +161,18 @@ def test_the_areas_and_personas_are_exactly_the_published_ones() -> None:
 
 
 ELEVEN = (
-    "single-test", "tools-aggregate-schema", "tools-aggregate-namespace", "namespace-description", "namespace-skills", "about-namespace", "about-selection",
-    "selection-skills-L1", "selection-skills-L2", "selection-skills-L3", "selection-aggregate",
-)  # fmt: skip
+    "single-test",
+    "tools-aggregate-schema",
+    "tools-aggregate-namespace",
+    "namespace-description",
+    "namespace-skills",
+    "about-namespace",
+    "about-selection",
+    "selection-skills-L1",
+    "selection-skills-L2",
+    "selection-skills-L3",
+    "selection-aggregate",
+)
 
 
 @pytest.mark.req("F-062")
@@ -150,8 +183,24 @@ def test_the_areas_are_the_eleven_of_the_specification_and_no_other() -> None:
 
 
 @pytest.mark.req("F-062")
-@pytest.mark.parametrize("area", ["single-tests", "Single-test", " single-test", "selection-skills-L4", "whenToUse", "*", "", None, 1, []])
-def test_an_entry_of_an_unknown_area_is_invalid_wherever_it_is_made_or_read(area: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "area",
+    [
+        "single-tests",
+        "Single-test",
+        " single-test",
+        "selection-skills-L4",
+        "whenToUse",
+        "*",
+        "",
+        None,
+        1,
+        [],
+    ],
+)
+def test_an_entry_of_an_unknown_area_is_invalid_wherever_it_is_made_or_read(
+    area: Any, tmp_path: Path
+) -> None:
     assert code_of(built, subject=subject_of()._replace(area=area)) == "GRD-043"
     assert code_of(area_of, area) == "GRD-043"
     entry = {**built(), "area": area}
@@ -162,7 +211,9 @@ def test_an_entry_of_an_unknown_area_is_invalid_wherever_it_is_made_or_read(area
     file = tmp_path / "_gradings" / "single-test--2026-05-01T12-00-00Z.json"
     file.parent.mkdir()
     file.write_bytes(document_bytes(entry))
-    (stored,) = read_entries(Home(str(tmp_path), ("single-test",), namespace="alpha", tool="getPrice"), RULES)
+    (stored,) = read_entries(
+        Home(str(tmp_path), ("single-test",), namespace="alpha", tool="getPrice"), RULES
+    )
     assert stored.entry is None
     assert stored.fault
 
@@ -185,7 +236,9 @@ def test_no_reading_makes_up_a_version_that_an_entry_lacks(key: str) -> None:
 
 @pytest.mark.req("F-055")
 @pytest.mark.parametrize("area", AREAS)
-@pytest.mark.parametrize(("key", "code"), [("selection_id", "GRD-004"), ("persona", "GRD-042"), ("skill_id", "GRD-015")])
+@pytest.mark.parametrize(
+    ("key", "code"), [("selection_id", "GRD-004"), ("persona", "GRD-042"), ("skill_id", "GRD-015")]
+)
 def test_what_an_area_is_bound_to_must_be_named(area: str, key: str, code: str) -> None:
     whole = subject_of(area)
     if getattr(whole, key) is not None:
@@ -225,7 +278,9 @@ def test_a_value_outside_its_pattern_or_list_breaks_the_form(key: str, value: An
 
 
 @pytest.mark.req("F-059")
-@pytest.mark.parametrize("when", ["2026-02-30T00:00:00Z", "2026-05-01", "yesterday", "2026-05-01T12:00:00", ""])
+@pytest.mark.parametrize(
+    "when", ["2026-02-30T00:00:00Z", "2026-05-01", "yesterday", "2026-05-01T12:00:00", ""]
+)
 def test_the_formats_of_times_are_checked(when: str) -> None:
     entry = built()
     entry["gradings"] = [{**entry["gradings"][0], "timestamp": when}, *entry["gradings"][1:]]
@@ -237,7 +292,9 @@ def test_the_id_is_the_hash_and_the_time() -> None:
     assert built()["gradingId"] == "0a1b2c3d--2026-05-01T12-00-00Z"
     assert code_of(built, subject=subject_of(schema_hash="0A1B2C3D")) == "GRD-016"
     moved = {**built(), "schemaHash": "ffffffff"}
-    assert any("gradingId" in fault for fault in consistency_faults(moved, RULES, recomputed(moved, RULES)))
+    assert any(
+        "gradingId" in fault for fault in consistency_faults(moved, RULES, recomputed(moved, RULES))
+    )
 
 
 @pytest.mark.req("F-057", "F-040")
@@ -259,12 +316,16 @@ def test_a_hash_lives_in_the_entry_and_not_in_what_it_is_a_hash_of(tmp_path: Pat
     from assay.flowmcp.hashing import hash8
 
     source = {"namespace": "alpha", "tools": {}}
-    assert hash8(source) == hash8({**source, "schemaHash": "ffffffff"}) == hash8({**source, "selectionHash": "x"})
+    assert (
+        hash8(source)
+        == hash8({**source, "schemaHash": "ffffffff"})
+        == hash8({**source, "selectionHash": "x"})
+    )
     assert hash8(source) != hash8({**source, "aboutHash": "x"})
     assert hash8({"inner": source}) != hash8({"inner": {**source, "schemaHash": "ffffffff"}})
 
 
-# --- the extended form --------------------------------------------------------------------------------------------------------------------
+# --- the extended form
 
 
 @pytest.mark.req("X-28")
@@ -272,13 +333,20 @@ def test_another_harness_is_written_in_the_extended_form_and_never_disguised() -
     entry = built(harness="my-harness")
     assert (entry["form"], entry["harness"]) == (EXTENDED_FORM, "my-harness")
     assert schema_valid(entry)
-    assert not jsonschema_rs.Draft202012Validator(published_schema("grading-entry"), offline=True).is_valid(entry)
+    assert not jsonschema_rs.Draft202012Validator(
+        published_schema("grading-entry"), offline=True
+    ).is_valid(entry)
 
 
 @pytest.mark.req("F-031", "X-05")
 def test_a_set_of_answers_of_which_none_counts_is_no_published_entry() -> None:
     entry = built(answers=[answer(score="n/a", naReason=NA_REASONS[0])])
-    assert (entry["form"], entry["aggregateGrade"], entry["rawGrade"], entry["normalizedScore"]) == (EXTENDED_FORM, None, None, None)
+    assert (
+        entry["form"],
+        entry["aggregateGrade"],
+        entry["rawGrade"],
+        entry["normalizedScore"],
+    ) == (EXTENDED_FORM, None, None, None)
     assert entry["notes"] == ["no scorable answers"]
     assert schema_valid(entry)
     assert not schema_valid(without(entry, "form"))
@@ -288,7 +356,11 @@ def test_a_set_of_answers_of_which_none_counts_is_no_published_entry() -> None:
 def test_the_raw_grade_is_in_the_extended_form_alone() -> None:
     assert "rawGrade" not in built(answers=[answer(score=5)])
     extended = built(answers=[answer(score=5)], harness="mine")
-    assert (extended["rawGrade"], extended["aggregateGrade"], extended["normalizedScore"]) == ("A", "B", 5)
+    assert (extended["rawGrade"], extended["aggregateGrade"], extended["normalizedScore"]) == (
+        "A",
+        "B",
+        5,
+    )
 
 
 @pytest.mark.req("F-005")
@@ -300,9 +372,19 @@ def test_a_version_off_the_axis_is_told_as_it_is(version: str) -> None:
 
 @pytest.mark.req("F-005")
 @pytest.mark.parametrize(
-    ("stated", "found"), [("4.2.0", "flowmcp/4.2.0"), ("3.0.0", "unknown"), ("4.0", "unknown"), (4, "unknown"), (None, "unknown"), ("4.x.0", "unknown")]
+    ("stated", "found"),
+    [
+        ("4.2.0", "flowmcp/4.2.0"),
+        ("3.0.0", "unknown"),
+        ("4.0", "unknown"),
+        (4, "unknown"),
+        (None, "unknown"),
+        ("4.x.0", "unknown"),
+    ],
 )
-def test_a_schema_that_states_no_version_of_four_is_unknown_and_not_guessed(stated: Any, found: str) -> None:
+def test_a_schema_that_states_no_version_of_four_is_unknown_and_not_guessed(
+    stated: Any, found: str
+) -> None:
     assert flowmcp_version({"version": stated}) == found
 
 
@@ -317,7 +399,12 @@ def test_a_version_in_other_digits_is_no_version(stated: str) -> None:
 def test_a_blocked_node_has_a_record_of_the_extended_form(reason: str) -> None:
     entry = blocked_entry(subject_of(), reason, now=NOW, harness="assay", note="line 3")
     assert schema_valid(entry)
-    assert (entry["gradings"], entry["aggregateGrade"], entry["blocked"], entry["blockedReason"]) == ([], None, True, reason)
+    assert (
+        entry["gradings"],
+        entry["aggregateGrade"],
+        entry["blocked"],
+        entry["blockedReason"],
+    ) == ([], None, True, reason)
 
 
 @pytest.mark.req("F-068", "F-159")
@@ -328,9 +415,18 @@ def test_a_block_has_one_of_the_known_reasons() -> None:
 
 
 @pytest.mark.req("F-107", "F-159")
-@pytest.mark.parametrize("area", [name for name, area in AREAS.items() if area.persona or area.skill or area.tier == GROUP_BOUND])
+@pytest.mark.parametrize(
+    "area",
+    [
+        name
+        for name, area in AREAS.items()
+        if area.persona or area.skill or area.tier == GROUP_BOUND
+    ],
+)
 def test_a_node_of_every_area_can_be_blocked(area: str) -> None:
-    assert schema_faults(blocked_entry(subject_of(area), "no-about", now=NOW, harness="assay")) == []
+    assert (
+        schema_faults(blocked_entry(subject_of(area), "no-about", now=NOW, harness="assay")) == []
+    )
 
 
 @pytest.mark.req("X-04", "X-05", "X-28")
@@ -339,19 +435,34 @@ def test_the_extended_form_opens_only_what_it_must() -> None:
     assert extended["$id"] != strict["$id"]
     assert extended["additionalProperties"] is False
     assert set(extended["required"]) == {*strict["required"], "form"}
-    opened = {key for key in strict["properties"] if extended["properties"][key] != strict["properties"][key]}
-    assert opened == {"harness", "version", "aggregateGrade", "gradings", "scoringSystem", "gradingSystem"}
+    opened = {
+        key
+        for key in strict["properties"]
+        if extended["properties"][key] != strict["properties"][key]
+    }
+    assert opened == {
+        "harness",
+        "version",
+        "aggregateGrade",
+        "gradings",
+        "scoringSystem",
+        "gradingSystem",
+    }
     for key in ("gradings", "categoricalVeto", "scoringSystem", "gradingSystem"):
         assert not schema_valid(without(built(harness="mine"), key))
 
 
-# --- what the form allows and the rules do not --------------------------------------------------------------------------------------------
+# --- what the form allows and the rules do not
 
 
 def test_a_sound_entry_has_no_fault_of_any_kind() -> None:
     for area in AREAS:
         entry = built(area)
-        assert [*schema_faults(entry), *semantic_faults(entry), *consistency_faults(entry, RULES, recomputed(entry, RULES))] == []
+        assert [
+            *schema_faults(entry),
+            *semantic_faults(entry),
+            *consistency_faults(entry, RULES, recomputed(entry, RULES)),
+        ] == []
 
 
 @pytest.mark.req("F-036", "X-18")
@@ -376,7 +487,9 @@ def test_an_a_on_the_autonomous_tier_is_a_fault() -> None:
 def test_an_area_on_the_other_tier_is_a_fault(area: str) -> None:
     entry = built(area)
     other = AUTONOMOUS if entry["gradingTier"] == GROUP_BOUND else GROUP_BOUND
-    assert any(AREAS[area].tier in fault for fault in semantic_faults({**entry, "gradingTier": other}))
+    assert any(
+        AREAS[area].tier in fault for fault in semantic_faults({**entry, "gradingTier": other})
+    )
 
 
 @pytest.mark.req("F-018", "X-18")
@@ -400,7 +513,10 @@ def test_one_grader_answers_a_question_once_and_two_graders_may_answer_it_both()
 @pytest.mark.parametrize("letter", ["A", "C", "D", "F"])
 def test_a_grade_that_its_own_answers_do_not_give_is_a_fault(letter: str) -> None:
     entry = {**built(), "aggregateGrade": letter}
-    assert any("the answers give B" in fault for fault in consistency_faults(entry, RULES, recomputed(entry, RULES)))
+    assert any(
+        "the answers give B" in fault
+        for fault in consistency_faults(entry, RULES, recomputed(entry, RULES))
+    )
 
 
 @pytest.mark.req("F-010", "F-013")
@@ -411,12 +527,19 @@ def test_an_entry_of_another_grading_system_is_not_judged_by_the_rules_of_this_o
     assert "gradingSystem/0.9.0, which nobody here knows" in fault
     newer = built(systems=Systems(grading="gradingSystem/2.0.0"))
     assert recomputed(built(), RULES, Systems(grading="gradingSystem/2.0.0")) is None
-    assert consistency_faults({**built(), "aggregateGrade": "C"}, RULES, None, Systems(grading="gradingSystem/2.0.0")) == []
+    assert (
+        consistency_faults(
+            {**built(), "aggregateGrade": "C"}, RULES, None, Systems(grading="gradingSystem/2.0.0")
+        )
+        == []
+    )
     assert consistency_faults(newer, RULES, None, Systems(grading="gradingSystem/2.0.0")) == []
 
 
 @pytest.mark.req("F-014", "F-022")
-@pytest.mark.parametrize("change", [{"score": Decimal("5.00000000000000000000001")}, {"weight": Decimal("-1e-400")}])
+@pytest.mark.parametrize(
+    "change", [{"score": Decimal("5.00000000000000000000001")}, {"weight": Decimal("-1e-400")}]
+)
 def test_a_number_just_outside_its_range_is_outside(tmp_path: Path, change: dict[str, Any]) -> None:
     entry = {**built(), "gradings": [answer(**change)]}
     folder = tmp_path / "_gradings"
@@ -434,27 +557,54 @@ def test_a_partial_entry_keeps_the_grade_of_the_last_full_one_whatever_its_answe
     last = built()
     for score in (1, 5, "stale"):
         entry = built(mode="partial", last_full=last, answers=[answer(score=score)])
-        assert (entry["gradingMode"], entry["aggregateGrade"]) == ("partial", last["aggregateGrade"])
+        assert (entry["gradingMode"], entry["aggregateGrade"]) == (
+            "partial",
+            last["aggregateGrade"],
+        )
     assert code_of(built, mode="partial") == "PRT-003"
     assert code_of(built, mode="half") == "PRT-002"
 
 
-# --- grading again ------------------------------------------------------------------------------------------------------------------------
+# --- grading again
 
 
 @pytest.mark.req("F-079")
 @pytest.mark.parametrize("kind", TRIGGERS)
 def test_a_regrading_says_why_and_what_it_supersedes(kind: str) -> None:
-    linked = regrading_trigger(kind, previous="0a1b2c3d--2026-04-01T00-00-00Z", now=NOW, issue="wrong unit", requested_by="ada")
-    assert (linked["triggeredBy"], linked["previousGradingId"], linked["timestamp"]) == (kind, "0a1b2c3d--2026-04-01T00-00-00Z", "2026-05-01T12:00:00Z")
+    linked = regrading_trigger(
+        kind,
+        previous="0a1b2c3d--2026-04-01T00-00-00Z",
+        now=NOW,
+        issue="wrong unit",
+        requested_by="ada",
+    )
+    assert (linked["triggeredBy"], linked["previousGradingId"], linked["timestamp"]) == (
+        kind,
+        "0a1b2c3d--2026-04-01T00-00-00Z",
+        "2026-05-01T12:00:00Z",
+    )
     assert schema_valid(built(trigger=linked))
 
 
 @pytest.mark.req("F-079")
 def test_a_user_report_says_what_was_reported_and_by_whom() -> None:
     for issue, by in ((None, "ada"), ("wrong unit", None), ("", ""), (None, None)):
-        assert code_of(regrading_trigger, "user-report", previous="x", now=NOW, issue=issue, requested_by=by) == "GRD-019"
-    bare = {"triggeredBy": "user-report", "previousGradingId": "x", "timestamp": "2026-05-01T12:00:00Z"}
+        assert (
+            code_of(
+                regrading_trigger,
+                "user-report",
+                previous="x",
+                now=NOW,
+                issue=issue,
+                requested_by=by,
+            )
+            == "GRD-019"
+        )
+    bare = {
+        "triggeredBy": "user-report",
+        "previousGradingId": "x",
+        "timestamp": "2026-05-01T12:00:00Z",
+    }
     assert not schema_valid({**built(), "regradingTrigger": bare})
 
 
@@ -465,7 +615,7 @@ def test_an_unknown_trigger_and_a_regrading_of_nothing_are_refused() -> None:
         assert code_of(regrading_trigger, "scheduled", previous=previous, now=NOW) == "GRD-018"
 
 
-# --- legal ---------------------------------------------------------------------------------------------------------------------------------
+# --- legal
 
 
 @pytest.mark.req("F-061", "X-20")
@@ -481,7 +631,9 @@ def test_an_opinion_on_terms_without_the_disclaimer_is_malformed(reasoning: str 
 
 
 @pytest.mark.req("F-061", "X-20")
-def test_an_entry_with_an_opinion_on_terms_and_no_disclaimer_is_malformed_also_when_it_is_read() -> None:
+def test_an_entry_with_an_opinion_on_terms_and_no_disclaimer_is_malformed_also_when_it_is_read() -> (
+    None
+):
     entry = {**built(), "gradings": [answer("Q-legalAssessment", 4)]}
     (fault,) = consistency_faults(entry, RULES, recomputed(entry, RULES))
     assert LEGAL_DISCLAIMER in fault
@@ -489,17 +641,21 @@ def test_an_entry_with_an_opinion_on_terms_and_no_disclaimer_is_malformed_also_w
 
 @pytest.mark.req("F-061")
 def test_no_opinion_on_terms_needs_no_disclaimer() -> None:
-    assert built(answers=[answer(), answer("Q-legalAssessment", "n/a", naReason="requires-private-data")])
+    assert built(
+        answers=[answer(), answer("Q-legalAssessment", "n/a", naReason="requires-private-data")]
+    )
 
 
 @pytest.mark.req("F-061", "X-20")
 @pytest.mark.parametrize("key", ["reasoning", "evidence"])
 def test_an_opinion_on_terms_with_the_disclaimer_is_an_answer_like_any_other(key: str) -> None:
-    entry = built(answers=[answer("Q-legalAssessment", 4, **{key: f"The terms allow it. {LEGAL_DISCLAIMER}"})])
+    entry = built(
+        answers=[answer("Q-legalAssessment", 4, **{key: f"The terms allow it. {LEGAL_DISCLAIMER}"})]
+    )
     assert schema_valid(entry)
 
 
-# --- what other programs wrote ------------------------------------------------------------------------------------------------------------
+# --- what other programs wrote
 
 
 def legacy(**changes: Any) -> dict[str, Any]:
@@ -529,7 +685,9 @@ def legacy(**changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.req("F-159")
-def test_an_entry_of_the_reference_program_is_read_into_the_published_form_and_every_loss_is_told() -> None:
+def test_an_entry_of_the_reference_program_is_read_into_the_published_form_and_every_loss_is_told() -> (
+    None
+):
     given = legacy()
     before = copy.deepcopy(given)
     read, notes = upgrade(given)
@@ -540,7 +698,10 @@ def test_an_entry_of_the_reference_program_is_read_into_the_published_form_and_e
     assert read["gradings"][0]["llmModel"] == "m-1"
     assert read["gradings"][0]["timestamp"] == "2026-05-01T12:00:00Z"
     told = " ".join(notes)
-    assert all(key in told for key in ("options", "rawGrade", "normalizedScore", "persona", "regradingTrigger"))
+    assert all(
+        key in told
+        for key in ("options", "rawGrade", "normalizedScore", "persona", "regradingTrigger")
+    )
 
 
 @pytest.mark.req("F-018")
@@ -570,7 +731,10 @@ def test_reading_never_turns_a_rejection_into_a_grade() -> None:
 
 @pytest.mark.req("X-41")
 def test_the_evidence_of_an_older_veto_may_be_an_object() -> None:
-    veto = {**make_veto("illegal-content", evidence="seen", grader=SCRIPT, now=NOW), "evidence": {"url": "https://a.example"}}
+    veto = {
+        **make_veto("illegal-content", evidence="seen", grader=SCRIPT, now=NOW),
+        "evidence": {"url": "https://a.example"},
+    }
     read, _ = upgrade(legacy(aggregateGrade=REJECTED, categoricalVeto=veto))
     assert schema_valid(read)
 
@@ -580,14 +744,22 @@ def test_an_entry_of_either_form_is_read_as_it_is(entry: dict[str, Any]) -> None
     assert upgrade(entry) == (entry, [])
 
 
-# --- the examples of the specification ----------------------------------------------------------------------------------------------------
+# --- the examples of the specification
 
 
 def examples(shared: Path, kind: str) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
     home = shared / "data" / "flowmcp_grading"
     expected = json.loads((home / "expected.json").read_text())
-    listed = [(version, item) for version, items in expected.items() for item in items if item.get("kind") == kind]
-    return [(version, item, json.loads((home / "examples" / item["file"]).read_text())) for version, item in listed]
+    listed = [
+        (version, item)
+        for version, items in expected.items()
+        for item in items
+        if item.get("kind") == kind
+    ]
+    return [
+        (version, item, json.loads((home / "examples" / item["file"]).read_text()))
+        for version, item in listed
+    ]
 
 
 @pytest.mark.req("F-059")
@@ -596,14 +768,23 @@ def test_each_published_example_is_valid_under_the_schema_of_its_own_version(sha
     seen = 0
     for kind, name in names.items():
         for version, item, example in examples(shared, kind):
-            schema = json.loads((shared / "data" / "flowmcp_grading" / version / f"{name}.schema.json").read_text())
-            assert jsonschema_rs.Draft202012Validator(schema, offline=True, validate_formats=True).is_valid(example) == item["valid"]
+            schema = json.loads(
+                (shared / "data" / "flowmcp_grading" / version / f"{name}.schema.json").read_text()
+            )
+            assert (
+                jsonschema_rs.Draft202012Validator(
+                    schema, offline=True, validate_formats=True
+                ).is_valid(example)
+                == item["valid"]
+            )
             seen += 1
     assert seen == 5
 
 
 @pytest.mark.req("F-054", "F-159")
-def test_the_examples_of_1_2_are_entries_of_the_published_form_with_the_grade_they_state(shared: Path) -> None:
+def test_the_examples_of_1_2_are_entries_of_the_published_form_with_the_grade_they_state(
+    shared: Path,
+) -> None:
     for version, item, example in examples(shared, "grading-entry"):
         if version == "1.2.0":
             assert schema_faults(example) == []
@@ -612,19 +793,38 @@ def test_the_examples_of_1_2_are_entries_of_the_published_form_with_the_grade_th
             assert upgrade(example) == (example, [])
             again = recomputed(example, RULES)
             assert again is not None
-            assert (again.grade, again.max_attainable) == (item["aggregateGrade"], item["maxAttainableGrade"])
+            assert (again.grade, again.max_attainable) == (
+                item["aggregateGrade"],
+                item["maxAttainableGrade"],
+            )
 
 
 @pytest.mark.req("F-054", "F-063")
-def test_the_examples_of_1_0_lack_what_places_an_entry_and_their_answers_still_give_their_grade(shared: Path) -> None:
+def test_the_examples_of_1_0_lack_what_places_an_entry_and_their_answers_still_give_their_grade(
+    shared: Path,
+) -> None:
     for version, item, example in examples(shared, "grading-entry"):
         if version == "1.0.0":
             read, _ = upgrade(example)
             assert not schema_valid(read)
-            assert not {"gradingId", "area", "version", "schemaHash", "gradingMode", "harness"} & set(read)
-            assert [answer_["questionId"] for answer_ in read["gradings"]] == [f"Q-{answer_['dimension']}" for answer_ in example["gradings"]]
-            found = aggregate_answers(read["gradings"], read["gradingTier"], RULES, veto=read["categoricalVeto"])
-            assert (found.grade, found.max_attainable) == (item["aggregateGrade"], item["maxAttainableGrade"])
+            assert not {
+                "gradingId",
+                "area",
+                "version",
+                "schemaHash",
+                "gradingMode",
+                "harness",
+            } & set(read)
+            assert [answer_["questionId"] for answer_ in read["gradings"]] == [
+                f"Q-{answer_['dimension']}" for answer_ in example["gradings"]
+            ]
+            found = aggregate_answers(
+                read["gradings"], read["gradingTier"], RULES, veto=read["categoricalVeto"]
+            )
+            assert (found.grade, found.max_attainable) == (
+                item["aggregateGrade"],
+                item["maxAttainableGrade"],
+            )
 
 
 @pytest.mark.req("F-096", "F-099", "X-08")

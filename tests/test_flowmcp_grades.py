@@ -1,4 +1,6 @@
-"""Letters of tool schemas: two systems kept apart, bands at their edges, caps that never raise, vetoes that beat everything."""
+"""Letters of tool schemas: two systems kept apart, bands at their edges, caps that never raise,
+vetoes that beat everything.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,14 @@ from assay.flowmcp.aggregate import aggregate, aggregate_answers
 from assay.flowmcp.answers import AUTONOMOUS_DIMENSIONS, DIMENSIONS
 from assay.flowmcp.entry import Subject, build_entry
 from assay.flowmcp.names import AREAS, AUTONOMOUS, GROUP_BOUND, LETTERS, REJECTED, TIERS
-from assay.flowmcp.policy import SchemaPolicy, SchemaRules, at_least, better, capped, load_schema_policy
+from assay.flowmcp.policy import (
+    SchemaPolicy,
+    SchemaRules,
+    at_least,
+    better,
+    capped,
+    load_schema_policy,
+)
 from assay.flowmcp.protocol import grade_scores
 from assay.flowmcp.versions import CURRENT, Systems, is_version
 from assay.flowmcp.veto import TRIGGERS, make_veto
@@ -55,7 +64,9 @@ def answer(question: str = "Q-whenToUse", score: Any = 4, **changes: Any) -> dic
     }
 
 
-def probe(question: str = "Q-api-availability", score: Any = "pass", **changes: Any) -> dict[str, Any]:
+def probe(
+    question: str = "Q-api-availability", score: Any = "pass", **changes: Any
+) -> dict[str, Any]:
     return {
         "questionId": question,
         "score": score,
@@ -68,7 +79,13 @@ def probe(question: str = "Q-api-availability", score: Any = "pass", **changes: 
 
 
 def veto_of(trigger: str) -> dict[str, Any]:
-    return make_veto(trigger, evidence="seen in line 3", grader=SCRIPT, reasoning="it sends the key away", now=NOW)
+    return make_veto(
+        trigger,
+        evidence="seen in line 3",
+        grader=SCRIPT,
+        reasoning="it sends the key away",
+        now=NOW,
+    )
 
 
 def changed(**changes: Any) -> SchemaRules:
@@ -81,12 +98,15 @@ def refused(take: Any, *arguments: Any, **named: Any) -> str:
     return caught.value.code
 
 
-# --- two systems --------------------------------------------------------------------------------------------------------------------------
+# --- two systems
 
 
 @pytest.mark.req("F-001", "F-003", "F-004", "F-005")
 def test_the_systems_the_specification_and_the_protocol_have_four_names_of_their_own() -> None:
-    assert (versions.SCORING_SYSTEM, versions.GRADING_SYSTEM) == ("scoringSystem/1.0.0", "gradingSystem/1.0.0")
+    assert (versions.SCORING_SYSTEM, versions.GRADING_SYSTEM) == (
+        "scoringSystem/1.0.0",
+        "gradingSystem/1.0.0",
+    )
     assert versions.GRADING_SPEC == "gradingSpec/2.0.1"
     assert versions.SCORING_PROTOCOL == "v1"
     assert tuple(CURRENT) == (versions.SCORING_SYSTEM, versions.GRADING_SYSTEM)
@@ -126,10 +146,19 @@ def test_a_version_of_one_system_is_none_of_the_other() -> None:
 
 @pytest.mark.req("F-006", "F-008")
 @pytest.mark.parametrize(
-    "systems", [Systems("scoringSystem/1.1.0"), Systems(grading="gradingSystem/2.0.0"), Systems("scoringSystem/3.0.0", "gradingSystem/0.1.0")]
+    "systems",
+    [
+        Systems("scoringSystem/1.1.0"),
+        Systems(grading="gradingSystem/2.0.0"),
+        Systems("scoringSystem/3.0.0", "gradingSystem/0.1.0"),
+    ],
 )
-def test_an_entry_carries_both_versions_as_given_and_moving_one_moves_no_other(systems: Systems) -> None:
-    entry = build_entry(SUBJECT, [answer()], RULES, now=NOW, harness="claude-code", systems=systems).entry
+def test_an_entry_carries_both_versions_as_given_and_moving_one_moves_no_other(
+    systems: Systems,
+) -> None:
+    entry = build_entry(
+        SUBJECT, [answer()], RULES, now=NOW, harness="claude-code", systems=systems
+    ).entry
     assert (entry["scoringSystem"], entry["gradingSystem"]) == tuple(systems)
 
 
@@ -138,12 +167,16 @@ def test_faults_of_a_score_and_faults_of_a_grade_have_codes_of_their_own_system(
     assert refused(aggregate, [(6, 1)], AUTONOMOUS, RULES).startswith("SCO-")
     assert refused(aggregate, [(4, -1)], AUTONOMOUS, RULES).startswith("SCO-")
     assert refused(aggregate, [(4, 1)], "solo", RULES).startswith("GRD-")
-    assert refused(aggregate, [(4, 1)], AUTONOMOUS, RULES, veto={"triggeredBy": "x"}).startswith("VET-")
+    assert refused(aggregate, [(4, 1)], AUTONOMOUS, RULES, veto={"triggeredBy": "x"}).startswith(
+        "VET-"
+    )
 
 
 @pytest.mark.req("F-002")
 @given(pairs, st.sampled_from(TIERS))
-def test_scoring_gives_a_number_from_one_to_five_and_grading_one_of_five_letters(given_pairs: Any, tier: str) -> None:
+def test_scoring_gives_a_number_from_one_to_five_and_grading_one_of_five_letters(
+    given_pairs: Any, tier: str
+) -> None:
     found = aggregate(given_pairs, tier, RULES)
     assert found.mean is not None
     assert 1 <= found.mean <= 5
@@ -152,7 +185,12 @@ def test_scoring_gives_a_number_from_one_to_five_and_grading_one_of_five_letters
 
 
 GRADING_CHANGES: dict[str, dict[str, Any]] = {
-    "a threshold": {"bands": [msgspec.structs.replace(band, min=Decimal("4.4")) if band.grade == "A" else band for band in POLICY.bands]},
+    "a threshold": {
+        "bands": [
+            msgspec.structs.replace(band, min=Decimal("4.4")) if band.grade == "A" else band
+            for band in POLICY.bands
+        ]
+    },
     "the numeric mapping": {"worth": msgspec.structs.replace(POLICY.worth, passed=Decimal("4.9"))},
     "the tier trim": {"tier_caps": {"autonomous": "C", "group-bound": "A"}},
 }
@@ -160,31 +198,58 @@ GRADING_CHANGES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.req("F-006", "F-007", "F-033")
 @pytest.mark.parametrize("what", GRADING_CHANGES)
-def test_changing_the_rules_of_grading_shows_in_the_fingerprint_of_grading_and_in_no_other(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changing_the_rules_of_grading_shows_in_the_fingerprint_of_grading_and_in_no_other(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = {(item.family, item.name): item.fingerprint for item in fingerprint.current()}
     policy = msgspec.structs.replace(POLICY, **GRADING_CHANGES[what])
     monkeypatch.setattr(fingerprint.Shelf, "schema_policy", lambda self, name: policy)
     after = {(item.family, item.name): item.fingerprint for item in fingerprint.current()}
     assert {key for key in before if before[key] != after[key]} == {("flowmcp", "grading")}
-    recorded = {"flowmcp": {"grading": {"version": versions.GRADING_SYSTEM, "fingerprint": before["flowmcp", "grading"]}}}
-    assert any("flowmcp grading: behaviour changed and the version is still" in text for text in fingerprint.check(fingerprint.current(), recorded))
+    recorded = {
+        "flowmcp": {
+            "grading": {
+                "version": versions.GRADING_SYSTEM,
+                "fingerprint": before["flowmcp", "grading"],
+            }
+        }
+    }
+    assert any(
+        "flowmcp grading: behaviour changed and the version is still" in text
+        for text in fingerprint.check(fingerprint.current(), recorded)
+    )
 
 
 @pytest.mark.req("F-006", "F-007")
-def test_changing_a_rule_of_scoring_shows_in_the_fingerprint_of_scoring_and_in_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changing_a_rule_of_scoring_shows_in_the_fingerprint_of_scoring_and_in_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     before = {(item.family, item.name): item.fingerprint for item in fingerprint.current()}
-    monkeypatch.setattr(fingerprint, "http_score", lambda status: "pass" if status in (200, 429) else "fail")
+    monkeypatch.setattr(
+        fingerprint, "http_score", lambda status: "pass" if status in (200, 429) else "fail"
+    )
     after = {(item.family, item.name): item.fingerprint for item in fingerprint.current()}
     assert {key for key in before if before[key] != after[key]} == {("flowmcp", "scoring")}
 
 
-# --- bands --------------------------------------------------------------------------------------------------------------------------------
+# --- bands
 
 
 @pytest.mark.req("F-030")
 @pytest.mark.parametrize(
     ("mean", "letter"),
-    [("5", "A"), ("4.5", "A"), ("4.49", "B"), ("3.5", "B"), ("3.49", "C"), ("2.5", "C"), ("2.49", "D"), ("1.5", "D"), ("1.49", "F"), ("1", "F")],
+    [
+        ("5", "A"),
+        ("4.5", "A"),
+        ("4.49", "B"),
+        ("3.5", "B"),
+        ("3.49", "C"),
+        ("2.5", "C"),
+        ("2.49", "D"),
+        ("1.5", "D"),
+        ("1.49", "F"),
+        ("1", "F"),
+    ],
 )
 def test_the_lower_edge_belongs_to_its_band(mean: str, letter: str) -> None:
     assert aggregate([(Decimal(mean), 1)], GROUP_BOUND, RULES).grade == letter
@@ -192,7 +257,10 @@ def test_the_lower_edge_belongs_to_its_band(mean: str, letter: str) -> None:
 
 
 @pytest.mark.req("F-030", "X-12")
-@pytest.mark.parametrize(("edge", "at", "below"), [("4.5", "A", "B"), ("3.5", "B", "C"), ("2.5", "C", "D"), ("1.5", "D", "F")])
+@pytest.mark.parametrize(
+    ("edge", "at", "below"),
+    [("4.5", "A", "B"), ("3.5", "B", "C"), ("2.5", "C", "D"), ("1.5", "D", "F")],
+)
 def test_a_mean_is_compared_unrounded(edge: str, at: str, below: str) -> None:
     assert RULES.letter(Fraction(edge)) == at
     assert RULES.letter(Fraction(edge) - Fraction(1, 10**40)) == below
@@ -216,7 +284,9 @@ WEIGHTS = [
 @pytest.mark.parametrize("edge", ["4.5", "3.5", "2.5", "1.5"])
 @pytest.mark.parametrize("weights_", WEIGHTS)
 @pytest.mark.parametrize("kind", [Decimal, float])
-def test_equal_scores_on_an_edge_reach_it_whatever_their_weights(edge: str, weights_: tuple[str, ...], kind: Any) -> None:
+def test_equal_scores_on_an_edge_reach_it_whatever_their_weights(
+    edge: str, weights_: tuple[str, ...], kind: Any
+) -> None:
     found = aggregate([(kind(edge), kind(weight)) for weight in weights_], GROUP_BOUND, RULES)
     assert (found.mean, found.grade) == (Fraction(edge), RULES.letter(Fraction(edge)))
 
@@ -239,18 +309,25 @@ def test_no_score_that_rises_lowers_the_grade(given_pairs: Any, data: st.DataObj
     raised = data.draw(st.decimals(held, 5, places=3))
     for tier in TIERS:
         before = aggregate(given_pairs, tier, RULES)
-        after = aggregate([*given_pairs[:place], (raised, weight), *given_pairs[place + 1 :]], tier, RULES)
+        after = aggregate(
+            [*given_pairs[:place], (raised, weight), *given_pairs[place + 1 :]], tier, RULES
+        )
         assert RANK[after.grade or ""] >= RANK[before.grade or ""]
         assert RANK[after.raw_grade or ""] >= RANK[before.raw_grade or ""]
 
 
-# --- caps ---------------------------------------------------------------------------------------------------------------------------------
+# --- caps
 
 
 @pytest.mark.req("F-032", "F-040")
 @given(pairs)
-def test_the_autonomous_tier_never_goes_beyond_b_and_keeps_what_it_would_have_been(given_pairs: Any) -> None:
-    found, free = aggregate(given_pairs, AUTONOMOUS, RULES), aggregate(given_pairs, GROUP_BOUND, RULES)
+def test_the_autonomous_tier_never_goes_beyond_b_and_keeps_what_it_would_have_been(
+    given_pairs: Any,
+) -> None:
+    found, free = (
+        aggregate(given_pairs, AUTONOMOUS, RULES),
+        aggregate(given_pairs, GROUP_BOUND, RULES),
+    )
     assert found.raw_grade == free.grade == free.raw_grade
     assert found.grade == ("B" if free.grade == "A" else free.grade)
     assert (found.max_attainable, free.max_attainable) == ("B", "A")
@@ -278,21 +355,42 @@ def test_there_are_two_tiers_and_an_unknown_one_is_refused(tier: Any) -> None:
 @pytest.mark.parametrize("trigger", [None, TRIGGERS[0]])
 def test_the_best_attainable_letter_is_always_told(given_pairs: Any, trigger: str | None) -> None:
     for tier, best in (("autonomous", "B"), ("group-bound", "A")):
-        assert aggregate(given_pairs, tier, RULES, veto={"triggeredBy": trigger} if trigger else None).max_attainable == best
+        assert (
+            aggregate(
+                given_pairs, tier, RULES, veto={"triggeredBy": trigger} if trigger else None
+            ).max_attainable
+            == best
+        )
 
 
 @pytest.mark.req("F-035", "F-041")
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_an_a_needs_an_answer_that_is_bound_to_the_group(dimension: str) -> None:
     found = aggregate_answers([answer(f"Q-{dimension}", 5)], GROUP_BOUND, RULES)
-    bound = dimension in ("personaUseCaseFit", "domainConformance", "selectionSkillL1", "selectionSkillL2", "selectionSkillL3")
+    bound = dimension in (
+        "personaUseCaseFit",
+        "domainConformance",
+        "selectionSkillL1",
+        "selectionSkillL2",
+        "selectionSkillL3",
+    )
     assert (dimension not in AUTONOMOUS_DIMENSIONS) == bound
     assert (found.grade, found.raw_grade) == ("A" if bound else "B", "A")
 
 
 @pytest.mark.req("F-035")
-@pytest.mark.parametrize("change", [{"score": "n/a", "naReason": "requires-private-data"}, {"score": "stale"}, {"weight": 0}, {"weight": Decimal("0.0")}])
-def test_an_answer_that_does_not_count_is_no_group_bound_contribution(change: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"score": "n/a", "naReason": "requires-private-data"},
+        {"score": "stale"},
+        {"weight": 0},
+        {"weight": Decimal("0.0")},
+    ],
+)
+def test_an_answer_that_does_not_count_is_no_group_bound_contribution(
+    change: dict[str, Any],
+) -> None:
     listed = [answer("Q-whenToUse", 5), answer("Q-personaUseCaseFit", 5)]
     assert aggregate_answers(listed, GROUP_BOUND, RULES).grade == "A"
     assert aggregate_answers([listed[0], {**listed[1], **change}], GROUP_BOUND, RULES).grade == "B"
@@ -304,7 +402,10 @@ def test_a_b_without_a_judged_answer_is_a_warning_and_no_other_letter() -> None:
     assert (found.grade, found.warnings) == ("B", ("B without any judged answer",))
     assert aggregate_answers([probe(), answer()], AUTONOMOUS, RULES).warnings == ()
     assert aggregate_answers([probe(score=3)], AUTONOMOUS, RULES).warnings == ()
-    assert aggregate_answers([probe(), answer(score="stale")], AUTONOMOUS, RULES).warnings[-1] == "B without any judged answer"
+    assert (
+        aggregate_answers([probe(), answer(score="stale")], AUTONOMOUS, RULES).warnings[-1]
+        == "B without any judged answer"
+    )
 
 
 @pytest.mark.req("F-044")
@@ -315,46 +416,92 @@ def test_areas_one_to_six_are_autonomous_and_seven_to_eleven_bound_to_a_group() 
 @pytest.mark.req("F-044", "F-035")
 @pytest.mark.parametrize("area", [area.name for area in AREAS.values() if area.tier == AUTONOMOUS])
 def test_no_autonomous_area_is_ever_an_a(area: str) -> None:
-    subject = SUBJECT._replace(area=area, persona={"basePersonaId": "ai-engineer", "lensId": "x"} if AREAS[area].persona else None)
+    subject = SUBJECT._replace(
+        area=area,
+        persona={"basePersonaId": "ai-engineer", "lensId": "x"} if AREAS[area].persona else None,
+    )
     subject = subject._replace(skill_id="s" if AREAS[area].skill else None)
-    entry = build_entry(subject, [answer("Q-personaUseCaseFit", 5)], RULES, now=NOW, harness="claude-code").entry
-    assert (entry["gradingTier"], entry["aggregateGrade"], entry["maxAttainableGrade"]) == ("autonomous", "B", "B")
+    entry = build_entry(
+        subject, [answer("Q-personaUseCaseFit", 5)], RULES, now=NOW, harness="claude-code"
+    ).entry
+    assert (entry["gradingTier"], entry["aggregateGrade"], entry["maxAttainableGrade"]) == (
+        "autonomous",
+        "B",
+        "B",
+    )
 
 
-# --- vetoes -------------------------------------------------------------------------------------------------------------------------------
+# --- vetoes
 
 
 def test_four_things_trigger_a_veto_and_nothing_else_does() -> None:
-    assert TRIGGERS == ("malicious-module", "api-key-domain-mismatch", "illegal-content", "ai-security-veto")
+    assert TRIGGERS == (
+        "malicious-module",
+        "api-key-domain-mismatch",
+        "illegal-content",
+        "ai-security-veto",
+    )
     assert isinstance(TRIGGERS, tuple)
-    for trigger in (None, "", "Malicious-module", "copyright", 1, True, [], {}, ["malicious-module"]):
+    for trigger in (
+        None,
+        "",
+        "Malicious-module",
+        "copyright",
+        1,
+        True,
+        [],
+        {},
+        ["malicious-module"],
+    ):
         assert refused(make_veto, trigger, evidence="e", grader=SCRIPT, now=NOW) == "VET-001"
         assert refused(aggregate, [], AUTONOMOUS, RULES, veto={"triggeredBy": trigger}) == "VET-001"
 
 
 @pytest.mark.req("F-028", "F-036", "F-045")
-@given(st.lists(st.tuples(st.one_of(scores, st.sampled_from(["n/a", "stale"])), weights), max_size=5), st.sampled_from(TIERS), st.sampled_from(TRIGGERS))
-def test_a_veto_beats_everything_and_nothing_is_aggregated(given_pairs: Any, tier: str, trigger: str) -> None:
+@given(
+    st.lists(st.tuples(st.one_of(scores, st.sampled_from(["n/a", "stale"])), weights), max_size=5),
+    st.sampled_from(TIERS),
+    st.sampled_from(TRIGGERS),
+)
+def test_a_veto_beats_everything_and_nothing_is_aggregated(
+    given_pairs: Any, tier: str, trigger: str
+) -> None:
     found = aggregate(given_pairs, tier, RULES, veto=veto_of(trigger))
-    assert (found.grade, found.raw_grade, found.mean, found.status) == (REJECTED, None, None, "rejected")
+    assert (found.grade, found.raw_grade, found.mean, found.status) == (
+        REJECTED,
+        None,
+        None,
+        "rejected",
+    )
 
 
 @pytest.mark.req("F-028")
 @pytest.mark.parametrize("trigger", TRIGGERS)
 def test_a_veto_comes_before_any_look_at_the_scores(trigger: str) -> None:
-    assert aggregate([("nonsense", -1)], AUTONOMOUS, RULES, veto={"triggeredBy": trigger}).grade == REJECTED
+    assert (
+        aggregate([("nonsense", -1)], AUTONOMOUS, RULES, veto={"triggeredBy": trigger}).grade
+        == REJECTED
+    )
 
 
 @pytest.mark.req("F-036")
 @given(pairs, st.sampled_from(TIERS))
-def test_without_a_veto_no_scores_are_bad_enough_to_be_rejected(given_pairs: Any, tier: str) -> None:
+def test_without_a_veto_no_scores_are_bad_enough_to_be_rejected(
+    given_pairs: Any, tier: str
+) -> None:
     assert aggregate(given_pairs, tier, RULES).grade != REJECTED
 
 
 @pytest.mark.req("F-047", "F-053")
 def test_a_veto_says_what_triggered_it_who_saw_what_and_when() -> None:
     made = make_veto("ai-security-veto", evidence="seen", grader=LLM, reasoning="it leaks", now=NOW)
-    assert made == {"triggeredBy": "ai-security-veto", "graderIdentity": LLM, "evidence": "seen", "timestamp": "2026-05-01T12:00:00Z", "reasoning": "it leaks"}
+    assert made == {
+        "triggeredBy": "ai-security-veto",
+        "graderIdentity": LLM,
+        "evidence": "seen",
+        "timestamp": "2026-05-01T12:00:00Z",
+        "reasoning": "it leaks",
+    }
     assert "reasoning" not in make_veto("illegal-content", evidence="seen", grader=SCRIPT, now=NOW)
 
 
@@ -379,40 +526,83 @@ def test_a_veto_says_what_triggered_it_who_saw_what_and_when() -> None:
         ({"grader": {**LLM, "version": 1}}, "VET-004"),
     ],
 )
-def test_the_first_thing_a_veto_lacks_is_told_in_a_fixed_order(change: dict[str, Any], code: str) -> None:
-    whole = {"triggered_by": "ai-security-veto", "evidence": "seen", "reasoning": "it leaks", "grader": LLM, "now": NOW}
+def test_the_first_thing_a_veto_lacks_is_told_in_a_fixed_order(
+    change: dict[str, Any], code: str
+) -> None:
+    whole = {
+        "triggered_by": "ai-security-veto",
+        "evidence": "seen",
+        "reasoning": "it leaks",
+        "grader": LLM,
+        "now": NOW,
+    }
     assert refused(make_veto, **{**whole, **change}) == code
 
 
 @pytest.mark.req("F-047", "F-053")
 def test_blanks_are_no_evidence() -> None:
-    assert refused(make_veto, "illegal-content", evidence=" \n\t", grader=SCRIPT, now=NOW) == "VET-002"
+    assert (
+        refused(make_veto, "illegal-content", evidence=" \n\t", grader=SCRIPT, now=NOW) == "VET-002"
+    )
 
 
 @pytest.mark.req("X-41")
 def test_evidence_given_as_an_object_is_written_as_a_text() -> None:
-    assert make_veto("malicious-module", evidence={"b": 1, "a": [2]}, grader=SCRIPT, now=NOW)["evidence"] == '{"a":[2],"b":1}'
+    assert (
+        make_veto("malicious-module", evidence={"b": 1, "a": [2]}, grader=SCRIPT, now=NOW)[
+            "evidence"
+        ]
+        == '{"a":[2],"b":1}'
+    )
 
 
 @pytest.mark.req("F-036", "F-045")
 @pytest.mark.parametrize("trigger", TRIGGERS)
 def test_an_entry_with_a_veto_is_rejected_and_one_without_never_is(trigger: str) -> None:
-    made = build_entry(SUBJECT, [answer(score=5)], RULES, now=NOW, harness="claude-code", veto=veto_of(trigger))
-    assert (made.entry["aggregateGrade"], made.entry["categoricalVeto"]["triggeredBy"]) == (REJECTED, trigger)
-    assert build_entry(SUBJECT, [answer(score=1)], RULES, now=NOW, harness="claude-code").entry["aggregateGrade"] == "F"
+    made = build_entry(
+        SUBJECT, [answer(score=5)], RULES, now=NOW, harness="claude-code", veto=veto_of(trigger)
+    )
+    assert (made.entry["aggregateGrade"], made.entry["categoricalVeto"]["triggeredBy"]) == (
+        REJECTED,
+        trigger,
+    )
+    assert (
+        build_entry(SUBJECT, [answer(score=1)], RULES, now=NOW, harness="claude-code").entry[
+            "aggregateGrade"
+        ]
+        == "F"
+    )
 
 
 @pytest.mark.req("F-045", "F-024")
 def test_a_veto_needs_no_judged_answer_to_stand() -> None:
     assert (
-        build_entry(SUBJECT, [probe(score="fail")], RULES, now=NOW, harness="claude-code", veto=veto_of("malicious-module")).entry["aggregateGrade"] == REJECTED
+        build_entry(
+            SUBJECT,
+            [probe(score="fail")],
+            RULES,
+            now=NOW,
+            harness="claude-code",
+            veto=veto_of("malicious-module"),
+        ).entry["aggregateGrade"]
+        == REJECTED
     )
 
 
 @pytest.mark.req("F-071")
 def test_a_veto_is_no_part_of_a_partial_grading() -> None:
     last = build_entry(SUBJECT, [answer()], RULES, now=NOW, harness="claude-code").entry
-    code = refused(build_entry, SUBJECT, [answer()], RULES, now=NOW, harness="claude-code", mode="partial", last_full=last, veto=veto_of("illegal-content"))
+    code = refused(
+        build_entry,
+        SUBJECT,
+        [answer()],
+        RULES,
+        now=NOW,
+        harness="claude-code",
+        mode="partial",
+        last_full=last,
+        veto=veto_of("illegal-content"),
+    )
     assert code == "PRT-005"
 
 
@@ -421,32 +611,67 @@ def test_a_report_is_capped_like_any_autonomous_grade_and_shows_what_it_would_ha
     verdict = grade_scores([5, Decimal("4.5")], RULES, validation_passed=True)
     assert (verdict.grade, verdict.raw_grade, verdict.score) == ("B", "A", Fraction(19, 4))
     assert grade_scores([5, 5], RULES, validation_passed=False).grade == "F"
-    assert grade_scores([5, 5], RULES, validation_passed=True, veto=veto_of("illegal-content")).grade == REJECTED
-    assert grade_scores([5, 5], RULES, validation_passed=False, veto=veto_of("illegal-content")).grade == REJECTED
+    assert (
+        grade_scores([5, 5], RULES, validation_passed=True, veto=veto_of("illegal-content")).grade
+        == REJECTED
+    )
+    assert (
+        grade_scores([5, 5], RULES, validation_passed=False, veto=veto_of("illegal-content")).grade
+        == REJECTED
+    )
 
 
-# --- the policy ---------------------------------------------------------------------------------------------------------------------------
+# --- the policy
 
 
 @pytest.mark.req("F-030", "F-032", "F-033")
 def test_the_published_policy_holds_the_published_numbers() -> None:
-    assert RULES.bands == (("A", Fraction(9, 2)), ("B", Fraction(7, 2)), ("C", Fraction(5, 2)), ("D", Fraction(3, 2)), ("F", Fraction(1)))
+    assert RULES.bands == (
+        ("A", Fraction(9, 2)),
+        ("B", Fraction(7, 2)),
+        ("C", Fraction(5, 2)),
+        ("D", Fraction(3, 2)),
+        ("F", Fraction(1)),
+    )
     assert RULES.caps == {"autonomous": "B", "group-bound": "A"}
-    assert (RULES.policy.stable_from, RULES.policy.production_from, RULES.policy.group_bound_from, RULES.policy.judged_from) == ("B", "B", "A", "B")
+    assert (
+        RULES.policy.stable_from,
+        RULES.policy.production_from,
+        RULES.policy.group_bound_from,
+        RULES.policy.judged_from,
+    ) == ("B", "B", "A", "B")
 
 
 @pytest.mark.req("F-033")
 def test_two_policies_with_other_rules_never_have_one_digest() -> None:
-    assert len({RULES.digest, *(changed(**change).digest for change in GRADING_CHANGES.values())}) == 1 + len(GRADING_CHANGES)
+    assert len(
+        {RULES.digest, *(changed(**change).digest for change in GRADING_CHANGES.values())}
+    ) == 1 + len(GRADING_CHANGES)
 
 
 @pytest.mark.req("F-030")
 @pytest.mark.parametrize(
     "change",
     [
-        {"bands": [{"grade": "A", "min": 4.5}, {"grade": "B", "min": 4.6}, {"grade": "C", "min": 2.5}, {"grade": "D", "min": 1.5}, {"grade": "F", "min": 1}]},
+        {
+            "bands": [
+                {"grade": "A", "min": 4.5},
+                {"grade": "B", "min": 4.6},
+                {"grade": "C", "min": 2.5},
+                {"grade": "D", "min": 1.5},
+                {"grade": "F", "min": 1},
+            ]
+        },
         {"bands": [{"grade": "A", "min": 4.5}, {"grade": "F", "min": 1}]},
-        {"bands": [{"grade": "A", "min": 4.5}, {"grade": "B", "min": 3.5}, {"grade": "C", "min": 2.5}, {"grade": "D", "min": 1.5}, {"grade": "F", "min": 1.2}]},
+        {
+            "bands": [
+                {"grade": "A", "min": 4.5},
+                {"grade": "B", "min": 3.5},
+                {"grade": "C", "min": 2.5},
+                {"grade": "D", "min": 1.5},
+                {"grade": "F", "min": 1.2},
+            ]
+        },
         {"worth": {"passed": 6, "failed": 1}},
         {"tier_caps": {"autonomous": "B"}},
         {"tier_caps": {"autonomous": "B", "group-bound": "S"}},
@@ -456,7 +681,9 @@ def test_two_policies_with_other_rules_never_have_one_digest() -> None:
         {"extra": 1},
     ],
 )
-def test_a_policy_that_would_leave_a_mean_without_a_letter_is_refused(change: dict[str, Any]) -> None:
+def test_a_policy_that_would_leave_a_mean_without_a_letter_is_refused(
+    change: dict[str, Any],
+) -> None:
     tree = {**TREE, **change}
     assert refused(load_schema_policy, Document(tree, "p.yaml")) in ("LIB-002", "LIB-005")
 

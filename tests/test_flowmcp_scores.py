@@ -62,8 +62,20 @@ def answer(question: str = "Q-whenToUse", score: Any = 4, **changes: Any) -> dic
     return {key: value for key, value in made.items() if value is not None}
 
 
-def probe(question: str = "Q-api-availability", score: Any = "pass", **changes: Any) -> dict[str, Any]:
-    return answer(question, score, **{"determinism": "deterministic", "graderIdentity": SCRIPT, "llmModel": None, "selectionContext": None, **changes})
+def probe(
+    question: str = "Q-api-availability", score: Any = "pass", **changes: Any
+) -> dict[str, Any]:
+    return answer(
+        question,
+        score,
+        **{
+            "determinism": "deterministic",
+            "graderIdentity": SCRIPT,
+            "llmModel": None,
+            "selectionContext": None,
+            **changes,
+        },
+    )
 
 
 def mean(given_pairs: Any) -> Fraction | None:
@@ -71,7 +83,11 @@ def mean(given_pairs: Any) -> Fraction | None:
 
 
 def exact(score: Any) -> Fraction:
-    return {"pass": Fraction(5), "fail": Fraction(1)}[score] if isinstance(score, str) else Fraction(score)
+    return (
+        {"pass": Fraction(5), "fail": Fraction(1)}[score]
+        if isinstance(score, str)
+        else Fraction(score)
+    )
 
 
 def refused(take: Any, *arguments: Any, **named: Any) -> str:
@@ -80,11 +96,25 @@ def refused(take: Any, *arguments: Any, **named: Any) -> str:
     return caught.value.code
 
 
-# --- what a score may be ------------------------------------------------------------------------------------------------------------------
+# --- what a score may be
 
 
 @pytest.mark.req("F-002", "F-014", "X-01", "X-27")
-@pytest.mark.parametrize("score", [1, 5, 1.0, 5.0, Decimal("1.000"), Decimal("4.99999999999999999999"), "pass", "fail", "stale", "n/a"])
+@pytest.mark.parametrize(
+    "score",
+    [
+        1,
+        5,
+        1.0,
+        5.0,
+        Decimal("1.000"),
+        Decimal("4.99999999999999999999"),
+        "pass",
+        "fail",
+        "stale",
+        "n/a",
+    ],
+)
 def test_a_score_is_a_number_from_one_to_five_or_one_of_four_words(score: Any) -> None:
     check_score(score)
 
@@ -117,13 +147,17 @@ def test_a_score_is_a_number_from_one_to_five_or_one_of_four_words(score: Any) -
         ({"score": 4}, "SCO-003"),
     ],
 )
-def test_anything_else_is_refused_and_never_clamped_or_read_as_a_number(score: Any, code: str) -> None:
+def test_anything_else_is_refused_and_never_clamped_or_read_as_a_number(
+    score: Any, code: str
+) -> None:
     assert refused(check_score, score) == code
     assert refused(weighted_mean, [(score, 1)], RULES) == code
 
 
 @pytest.mark.req("F-022", "X-29")
-@pytest.mark.parametrize("weight", [-1, Decimal("-0.0001"), float("nan"), float("inf"), True, None, "1", [1]])
+@pytest.mark.parametrize(
+    "weight", [-1, Decimal("-0.0001"), float("nan"), float("inf"), True, None, "1", [1]]
+)
 def test_a_weight_is_a_number_of_at_least_zero(weight: Any) -> None:
     assert refused(check_weight, weight) == "SCO-004"
     assert refused(weighted_mean, [("n/a", weight)], RULES) == "SCO-004"
@@ -131,7 +165,11 @@ def test_a_weight_is_a_number_of_at_least_zero(weight: Any) -> None:
 
 @pytest.mark.req("F-016")
 def test_pass_is_worth_five_and_fail_one_and_a_number_itself() -> None:
-    assert [mean([(score, 1)]) for score in ("pass", "fail", Decimal("3.7"))] == [5, 1, Fraction(37, 10)]
+    assert [mean([(score, 1)]) for score in ("pass", "fail", Decimal("3.7"))] == [
+        5,
+        1,
+        Fraction(37, 10),
+    ]
     assert mean([("pass", 1), ("fail", 1)]) == mean([(5, 1), (1, 1)]) == 3
 
 
@@ -143,18 +181,34 @@ def test_n_a_stands_with_each_of_the_six_reasons(reason: str) -> None:
 
 
 @pytest.mark.req("F-018")
-@pytest.mark.parametrize("reason", [None, "", "because", "Requires-private-data", "requires-private-data ", 1, True, [], ["requires-private-data"], {}])
+@pytest.mark.parametrize(
+    "reason",
+    [
+        None,
+        "",
+        "because",
+        "Requires-private-data",
+        "requires-private-data ",
+        1,
+        True,
+        [],
+        ["requires-private-data"],
+        {},
+    ],
+)
 def test_n_a_with_no_reason_or_free_text_is_refused(reason: Any) -> None:
     assert refused(check_na, "n/a", reason) == "NA-001"
     assert refused(check_answer, answer(score="n/a", naReason=reason)) == "NA-001"
 
 
-# --- the mean -----------------------------------------------------------------------------------------------------------------------------
+# --- the mean
 
 
 @pytest.mark.req("F-013", "F-029", "X-12")
 @given(pairs)
-def test_the_mean_is_the_exact_quotient_of_the_weighted_sums(given_pairs: list[tuple[Any, Decimal]]) -> None:
+def test_the_mean_is_the_exact_quotient_of_the_weighted_sums(
+    given_pairs: list[tuple[Any, Decimal]],
+) -> None:
     found = weighted_mean(given_pairs, RULES)
     total = sum((Fraction(weight) * exact(score) for score, weight in given_pairs), Fraction(0))
     weight = sum((Fraction(weight) for _, weight in given_pairs), Fraction(0))
@@ -163,25 +217,42 @@ def test_the_mean_is_the_exact_quotient_of_the_weighted_sums(given_pairs: list[t
 
 
 @pytest.mark.req("F-017", "X-06")
-@given(pairs, st.lists(st.tuples(st.sampled_from(EXCLUDED), weights, st.integers(0, 12)), min_size=1, max_size=6))
-def test_n_a_and_stale_never_move_the_mean_wherever_they_stand_and_whatever_they_weigh(given_pairs: Any, left_out: Any) -> None:
+@given(
+    pairs,
+    st.lists(
+        st.tuples(st.sampled_from(EXCLUDED), weights, st.integers(0, 12)), min_size=1, max_size=6
+    ),
+)
+def test_n_a_and_stale_never_move_the_mean_wherever_they_stand_and_whatever_they_weigh(
+    given_pairs: Any, left_out: Any
+) -> None:
     mixed = list(given_pairs)
     for score, weight, position in left_out:
         mixed.insert(min(position, len(mixed)), (score, weight))
     with_, without = weighted_mean(mixed, RULES), weighted_mean(given_pairs, RULES)
-    assert (with_.total, with_.weight, with_.value, with_.scored) == (without.total, without.weight, without.value, without.scored)
+    assert (with_.total, with_.weight, with_.value, with_.scored) == (
+        without.total,
+        without.weight,
+        without.value,
+        without.scored,
+    )
     assert with_.excluded == len(left_out)
     assert with_.stale == sum(score == "stale" for score, _, _ in left_out)
 
 
 @pytest.mark.req("F-029")
-@given(st.lists(st.tuples(scores, positive), min_size=1, max_size=8), st.decimals("0.001", 999, places=3))
+@given(
+    st.lists(st.tuples(scores, positive), min_size=1, max_size=8),
+    st.decimals("0.001", 999, places=3),
+)
 def test_weights_scale_freely(given_pairs: Any, factor: Decimal) -> None:
     assert mean(given_pairs) == mean([(score, weight * factor) for score, weight in given_pairs])
 
 
 @pytest.mark.req("F-029")
-@given(st.lists(st.tuples(scores, positive), min_size=1, max_size=8), st.randoms(use_true_random=False))
+@given(
+    st.lists(st.tuples(scores, positive), min_size=1, max_size=8), st.randoms(use_true_random=False)
+)
 def test_the_order_of_the_answers_never_matters(given_pairs: Any, random: Any) -> None:
     mixed = list(given_pairs)
     random.shuffle(mixed)
@@ -200,12 +271,21 @@ def test_the_mean_lies_between_the_worst_and_the_best_answer(given_pairs: Any) -
 @pytest.mark.req("F-022", "X-29")
 @given(pairs, scores)
 def test_an_answer_of_weight_zero_contributes_nothing(given_pairs: Any, score: Any) -> None:
-    with_, without = weighted_mean([*given_pairs, (score, 0)], RULES), weighted_mean(given_pairs, RULES)
-    assert (with_.total, with_.weight, with_.value) == (without.total, without.weight, without.value)
+    with_, without = (
+        weighted_mean([*given_pairs, (score, 0)], RULES),
+        weighted_mean(given_pairs, RULES),
+    )
+    assert (with_.total, with_.weight, with_.value) == (
+        without.total,
+        without.weight,
+        without.value,
+    )
 
 
 @pytest.mark.req("F-031", "X-29")
-@pytest.mark.parametrize("left", [[], [("n/a", 1)], [("stale", 1), ("n/a", 5)], [(5, 0)], [("pass", 0), (1, 0)]])
+@pytest.mark.parametrize(
+    "left", [[], [("n/a", 1)], [("stale", 1), ("n/a", 5)], [(5, 0)], [("pass", 0), (1, 0)]]
+)
 def test_without_an_answer_that_counts_there_is_no_mean_and_no_grade(left: Any) -> None:
     assert mean(left) is None
     found = aggregate(left, "autonomous", RULES)
@@ -220,11 +300,15 @@ def test_a_stale_answer_is_a_warning_and_stops_nothing() -> None:
     assert found.warnings == ("1 stale answer left out of the mean",)
 
 
-def test_a_mean_is_shown_with_every_digit_where_a_decimal_ends_and_as_the_nearest_double_where_none_does() -> None:
-    assert [ans.shown(value) for value in (None, Fraction(5), Fraction(15, 4), Fraction(11, 3))] == [None, 5, Decimal("3.75"), 11 / 3]
+def test_a_mean_is_shown_with_every_digit_where_a_decimal_ends_and_as_the_nearest_double_where_none_does() -> (
+    None
+):
+    assert [
+        ans.shown(value) for value in (None, Fraction(5), Fraction(15, 4), Fraction(11, 3))
+    ] == [None, 5, Decimal("3.75"), 11 / 3]
 
 
-# --- one question, several answers --------------------------------------------------------------------------------------------------------
+# --- one question, several answers
 
 
 @pytest.mark.req("F-023")
@@ -246,15 +330,25 @@ def test_recency_is_the_moment_and_not_the_text_of_its_time() -> None:
 @pytest.mark.req("F-023")
 @given(st.permutations(range(5)))
 def test_the_most_recent_answer_counts_in_whatever_order_the_answers_stand(order: Any) -> None:
-    given_answers = [answer(score=index + 1, timestamp=f"2026-05-0{index + 1}T00:00:00Z") for index in range(5)]
-    assert [item["score"] for item in latest_answers([given_answers[index] for index in order])] == [5]
+    given_answers = [
+        answer(score=index + 1, timestamp=f"2026-05-0{index + 1}T00:00:00Z") for index in range(5)
+    ]
+    assert [
+        item["score"] for item in latest_answers([given_answers[index] for index in order])
+    ] == [5]
 
 
-# --- what an answer must carry ------------------------------------------------------------------------------------------------------------
+# --- what an answer must carry
 
 
 def built(*given_answers: dict[str, Any], area: str = "single-test") -> dict[str, Any]:
-    return build_entry(Subject("alpha.getPrice", area, "aaaaaaaa", "flowmcp/4.0.0"), given_answers, RULES, now=NOW, harness="claude-code").entry
+    return build_entry(
+        Subject("alpha.getPrice", area, "aaaaaaaa", "flowmcp/4.0.0"),
+        given_answers,
+        RULES,
+        now=NOW,
+        harness="claude-code",
+    ).entry
 
 
 @pytest.mark.req("F-025")
@@ -268,12 +362,26 @@ def test_a_model_that_answers_is_named() -> None:
 @pytest.mark.req("F-025")
 @pytest.mark.parametrize("kind", ["llm", "human", "script"])
 def test_a_grader_is_a_model_a_person_or_a_script(kind: str) -> None:
-    assert built(answer(graderIdentity={**HUMAN, "kind": kind}))["gradings"][0]["graderIdentity"]["kind"] == kind
+    assert (
+        built(answer(graderIdentity={**HUMAN, "kind": kind}))["gradings"][0]["graderIdentity"][
+            "kind"
+        ]
+        == kind
+    )
 
 
 @pytest.mark.req("F-026", "X-24")
 @pytest.mark.parametrize(
-    "context", [None, {}, {"groupId": "g"}, {"groupId": "g", "personaIds": []}, {"groupId": "g", "personaIds": [""]}, {"personaIds": "neutral"}, "x"]
+    "context",
+    [
+        None,
+        {},
+        {"groupId": "g"},
+        {"groupId": "g", "personaIds": []},
+        {"groupId": "g", "personaIds": [""]},
+        {"personaIds": "neutral"},
+        "x",
+    ],
 )
 def test_a_judged_answer_names_a_persona(context: Any) -> None:
     assert refused(check_answer, answer(selectionContext=context)) == "GRD-005"
@@ -282,7 +390,12 @@ def test_a_judged_answer_names_a_persona(context: Any) -> None:
 @pytest.mark.req("F-026", "X-24")
 @pytest.mark.parametrize("group", [None, "", 1])
 def test_a_judged_answer_names_a_group(group: Any) -> None:
-    assert refused(check_answer, answer(selectionContext={"groupId": group, "personaIds": ["neutral"]})) == "GRD-012"
+    assert (
+        refused(
+            check_answer, answer(selectionContext={"groupId": group, "personaIds": ["neutral"]})
+        )
+        == "GRD-012"
+    )
 
 
 @pytest.mark.req("F-026")
@@ -311,8 +424,15 @@ def test_deterministic_answers_alone_are_no_grading_of_an_area(area: str) -> Non
 
 @pytest.mark.req("F-026", "X-24")
 def test_a_neutral_area_answers_for_the_neutral_persona_of_its_own_name() -> None:
-    envelope = {"area": "single-test", "timestamp": "2026-05-01T12:00:00Z", "answers": [answer(selectionContext=None)]}
-    assert complete_answers(envelope, {}, area="single-test")[0]["selectionContext"] == {"groupId": "single-test", "personaIds": ["neutral"]}
+    envelope = {
+        "area": "single-test",
+        "timestamp": "2026-05-01T12:00:00Z",
+        "answers": [answer(selectionContext=None)],
+    }
+    assert complete_answers(envelope, {}, area="single-test")[0]["selectionContext"] == {
+        "groupId": "single-test",
+        "personaIds": ["neutral"],
+    }
     persona_bound = complete_answers(envelope, {}, area="about-namespace")[0]
     assert refused(check_answer, persona_bound) == "GRD-005"
 
@@ -320,7 +440,10 @@ def test_a_neutral_area_answers_for_the_neutral_persona_of_its_own_name() -> Non
 @pytest.mark.req("F-019", "F-148")
 @pytest.mark.parametrize("key", ["weight", "determinism", "graderIdentity", "timestamp"])
 def test_what_an_answer_lacks_is_reported_and_never_filled_in(key: str) -> None:
-    assert refused(complete_answers, {"answers": [answer(**{key: None})]}, {}, area="single-test") == "FMC-012"
+    assert (
+        refused(complete_answers, {"answers": [answer(**{key: None})]}, {}, area="single-test")
+        == "FMC-012"
+    )
 
 
 @pytest.mark.req("F-019")
@@ -332,18 +455,30 @@ def test_an_envelope_without_answers_is_refused(listed: Any) -> None:
 @pytest.mark.req("X-13")
 def test_a_weight_comes_from_the_answer_or_the_catalogue_and_is_never_one_by_default() -> None:
     bare = answer(weight=None)
-    assert complete_answers({"answers": [bare]}, {"Q-whenToUse": {"weight": Decimal("0.34")}}, area="single-test")[0]["weight"] == Decimal("0.34")
-    assert complete_answers({"answers": [answer(weight=2)]}, {"Q-whenToUse": {"weight": 9}}, area="single-test")[0]["weight"] == 2
+    assert complete_answers(
+        {"answers": [bare]}, {"Q-whenToUse": {"weight": Decimal("0.34")}}, area="single-test"
+    )[0]["weight"] == Decimal("0.34")
+    assert (
+        complete_answers(
+            {"answers": [answer(weight=2)]}, {"Q-whenToUse": {"weight": 9}}, area="single-test"
+        )[0]["weight"]
+        == 2
+    )
     assert refused(complete_answers, {"answers": [bare]}, {}, area="single-test") == "FMC-012"
 
 
 @pytest.mark.req("F-027")
 def test_evidence_and_reasoning_are_kept_as_they_were_given() -> None:
-    kept = built(answer(reasoning="clear"), probe(evidence={"httpStatus": 200, "url": "https://a.example"}))["gradings"]
-    assert (kept[0]["reasoning"], kept[1]["evidence"]) == ("clear", {"httpStatus": 200, "url": "https://a.example"})
+    kept = built(
+        answer(reasoning="clear"), probe(evidence={"httpStatus": 200, "url": "https://a.example"})
+    )["gradings"]
+    assert (kept[0]["reasoning"], kept[1]["evidence"]) == (
+        "clear",
+        {"httpStatus": 200, "url": "https://a.example"},
+    )
 
 
-# --- HTTP ---------------------------------------------------------------------------------------------------------------------------------
+# --- HTTP
 
 
 @pytest.mark.req("F-020")
@@ -353,13 +488,19 @@ def test_of_all_http_answers_only_200_passes() -> None:
 
 
 @pytest.mark.req("F-020")
-@pytest.mark.parametrize("status", [0, 99, 600, -200, 200.0, Decimal(200), "200", True, None, [200]])
+@pytest.mark.parametrize(
+    "status", [0, 99, 600, -200, 200.0, Decimal(200), "200", True, None, [200]]
+)
 def test_what_is_no_http_status_is_refused(status: Any) -> None:
     assert refused(http_score, status) == "SCO-021"
 
 
 def http(score: Any, status: Any, question: str = "Q-api-availability") -> Any:
-    return complete_answers({"answers": [probe(question, score, evidence={"httpStatus": status})]}, {}, area="single-test")[0].get("score")
+    return complete_answers(
+        {"answers": [probe(question, score, evidence={"httpStatus": status})]},
+        {},
+        area="single-test",
+    )[0].get("score")
 
 
 @pytest.mark.req("F-020")
@@ -382,11 +523,13 @@ def test_a_link_to_the_terms_that_does_not_answer_is_stale(status: int) -> None:
     assert http(None, status, "Q-tosMatch") == "stale"
 
 
-# --- dimensions ---------------------------------------------------------------------------------------------------------------------------
+# --- dimensions
 
 
 @pytest.mark.req("F-063", "F-064", "X-03")
-def test_the_dimensions_are_the_seventeen_published_ones_and_begin_with_the_two_of_the_transport() -> None:
+def test_the_dimensions_are_the_seventeen_published_ones_and_begin_with_the_two_of_the_transport() -> (
+    None
+):
     assert DIMENSIONS == (
         "whenToUse",
         "parameters",
@@ -407,7 +550,12 @@ def test_the_dimensions_are_the_seventeen_published_ones_and_begin_with_the_two_
         "selectionSkillL3",
     )
     assert DIMENSIONS[:2] == ans.TRANSPORT_DIMENSIONS
-    assert ans.LEGACY_DIMENSIONS == ("S1-Coverage", "S2-PersonaFit", "S3-SkillAdequacy", "S4-DomainDocAlignment")
+    assert ans.LEGACY_DIMENSIONS == (
+        "S1-Coverage",
+        "S2-PersonaFit",
+        "S3-SkillAdequacy",
+        "S4-DomainDocAlignment",
+    )
 
 
 @pytest.mark.req("F-042", "X-03")
@@ -423,24 +571,44 @@ def test_an_unknown_dimension_is_refused_with_the_near_miss() -> None:
 @pytest.mark.parametrize("name", [*DIMENSIONS, *ans.LEGACY_DIMENSIONS])
 def test_a_question_leads_to_its_dimension_however_its_id_is_spelled(name: str) -> None:
     dashed = "".join(f"-{sign.lower()}" if sign.isupper() else sign for sign in name)
-    assert dimension_of(f"Q-{name}") == dimension_of(f"Q-{dashed}") == dimension_of(f"Q-{name.lower()}") == name
+    assert (
+        dimension_of(f"Q-{name}")
+        == dimension_of(f"Q-{dashed}")
+        == dimension_of(f"Q-{name.lower()}")
+        == name
+    )
     assert dimension_of(f"Q-{name}-02") is None
 
 
 @pytest.mark.req("X-13")
 def test_catalogue_weights_that_do_not_sum_to_one_are_divided_by_their_sum() -> None:
-    weights_ = [Decimal(text) for text in (".34", ".33", ".33", ".34", ".33", ".33", ".25", ".25", ".25", ".25")]
+    weights_ = [
+        Decimal(text)
+        for text in (".34", ".33", ".33", ".34", ".33", ".33", ".25", ".25", ".25", ".25")
+    ]
     assert sum(weights_) == 3
-    found = aggregate(list(zip(["pass"] * 3 + [Decimal("2.75")] * 7, weights_, strict=True)), "group-bound", RULES)
+    found = aggregate(
+        list(zip(["pass"] * 3 + [Decimal("2.75")] * 7, weights_, strict=True)), "group-bound", RULES
+    )
     assert (found.mean, found.grade) == (Fraction(7, 2), "B")
-    unweighted = aggregate([(score, 1) for score in ["pass"] * 3 + [Decimal("2.75")] * 7], "group-bound", RULES)
+    unweighted = aggregate(
+        [(score, 1) for score in ["pass"] * 3 + [Decimal("2.75")] * 7], "group-bound", RULES
+    )
     assert unweighted.grade == "C"
 
 
 @pytest.mark.req("F-013")
 def test_the_same_answers_come_to_the_same_grade_however_often_and_in_whatever_order() -> None:
-    listed = [answer("Q-a", 3), answer("Q-b", Decimal("4.1")), probe(), probe("Q-c", "n/a", naReason=NA_REASONS[0])]
-    found = {repr(aggregate_answers(list(order), "autonomous", RULES)) for order in itertools.permutations(listed)}
+    listed = [
+        answer("Q-a", 3),
+        answer("Q-b", Decimal("4.1")),
+        probe(),
+        probe("Q-c", "n/a", naReason=NA_REASONS[0]),
+    ]
+    found = {
+        repr(aggregate_answers(list(order), "autonomous", RULES))
+        for order in itertools.permutations(listed)
+    }
     assert len(found) == 1
 
 

@@ -1,4 +1,6 @@
-"""Selections: counted by namespaces, gated by a frozen lock, graded only when every member stands on its own."""
+"""Selections: counted by namespaces, gated by a frozen lock, graded only when every member stands
+on its own.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,16 @@ from assay.flowmcp.names import AREAS, GROUP_BOUND
 from assay.flowmcp.policy import SchemaRules
 from assay.flowmcp.record import Trigger, record
 from assay.flowmcp.regrade import regrade
-from assay.flowmcp.selection import Member, check_ready, check_selection, cross_references, make_lock, namespaces_of, size_cap, size_outcome
+from assay.flowmcp.selection import (
+    Member,
+    check_ready,
+    check_selection,
+    cross_references,
+    make_lock,
+    namespaces_of,
+    size_cap,
+    size_outcome,
+)
 from assay.flowmcp.source import ToolSchema
 from assay.flowmcp.status import READINESS, meets, precondition
 from assay.flowmcp.tree import Tree
@@ -38,7 +49,11 @@ RULES = SchemaRules(Shelf().schema_policy("flowmcp"))
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
 LLM = {"kind": "llm", "name": "judge", "version": "1"}
 PERSONA = {"basePersonaId": "decision-maker", "lensId": "crypto"}
-VETO = {"triggeredBy": "illegal-content", "evidence": "seen", "graderIdentity": {"kind": "script", "name": "s", "version": "1"}}
+VETO = {
+    "triggeredBy": "illegal-content",
+    "evidence": "seen",
+    "graderIdentity": {"kind": "script", "name": "s", "version": "1"},
+}
 NAMESPACES = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta")
 HERE = {"selection": "defi"}
 
@@ -48,9 +63,19 @@ def at(hours: float) -> datetime:
 
 
 def schema_of(namespace: str, *, text: str = "x") -> ToolSchema:
-    main: dict[str, Any] = {"namespace": namespace, "name": "prices", "version": "4.0.0", "description": text, "root": f"https://api.{namespace}.com"}
-    main["tools"] = {"getPrice": {"method": "GET", "path": "/x", "tests": [{"n": number} for number in range(3)]}}
-    return ToolSchema("flowmcp", "/x/prices.mjs", namespace, "prices", main, "{}", json.dumps(main).encode())
+    main: dict[str, Any] = {
+        "namespace": namespace,
+        "name": "prices",
+        "version": "4.0.0",
+        "description": text,
+        "root": f"https://api.{namespace}.com",
+    }
+    main["tools"] = {
+        "getPrice": {"method": "GET", "path": "/x", "tests": [{"n": number} for number in range(3)]}
+    }
+    return ToolSchema(
+        "flowmcp", "/x/prices.mjs", namespace, "prices", main, "{}", json.dumps(main).encode()
+    )
 
 
 def answer(question: str = "Q-personaUseCaseFit", score: Any = 5, **changes: Any) -> dict[str, Any]:
@@ -68,7 +93,13 @@ def answer(question: str = "Q-personaUseCaseFit", score: Any = 5, **changes: Any
 
 
 def put(
-    tree: Tree, hours: float, *answers: dict[str, Any], area: str = "selection-aggregate", place: dict[str, str] | None = None, why: str = "", **extra: Any
+    tree: Tree,
+    hours: float,
+    *answers: dict[str, Any],
+    area: str = "selection-aggregate",
+    place: dict[str, str] | None = None,
+    why: str = "",
+    **extra: Any,
 ) -> str:
     made = {
         "area": area,
@@ -80,7 +111,9 @@ def put(
     }
     if AREAS[area].persona:
         made.setdefault("persona", PERSONA)
-    return record(tree, [made], place or HERE, now=at(hours), trigger=Trigger(why) if why else None)[0]
+    return record(
+        tree, [made], place or HERE, now=at(hours), trigger=Trigger(why) if why else None
+    )[0]
 
 
 def selection_of(count: int = 7, **changes: Any) -> dict[str, Any]:
@@ -104,7 +137,13 @@ def members(tree: Tree, count: int = 7, *, hours: float = 1) -> None:
     for namespace in NAMESPACES[:count]:
         place = {"namespace": namespace, "schema": "prices"}
         import_one(tree, schema_of(namespace), [], now=at(0))
-        put(tree, hours, answer("Q-whenToUse", 4), area="single-test", place={**place, "tool": "getPrice"})
+        put(
+            tree,
+            hours,
+            answer("Q-whenToUse", 4),
+            area="single-test",
+            place={**place, "tool": "getPrice"},
+        )
         put(tree, hours, answer("Q-whenToUse", 4), area="tools-aggregate-schema", place=place)
 
 
@@ -136,7 +175,7 @@ def code_of(take: Any, *arguments: Any, **named: Any) -> str:
     return caught.value.code
 
 
-# --- size ---------------------------------------------------------------------------------------------------------------------------------
+# --- size
 
 
 @pytest.mark.req("F-109", "X-31", "X-32")
@@ -160,28 +199,45 @@ def test_the_number_of_namespaces_says_what_a_selection_may_reach() -> None:
 @pytest.mark.req("F-109", "X-31")
 @given(st.lists(st.tuples(st.sampled_from(NAMESPACES), st.sampled_from("abcdef")), max_size=20))
 def test_namespaces_count_and_members_do_not(pairs: list[tuple[str, str]]) -> None:
-    assert namespaces_of(f"{namespace}.{schema}" for namespace, schema in pairs) == {namespace for namespace, _ in pairs}
+    assert namespaces_of(f"{namespace}.{schema}" for namespace, schema in pairs) == {
+        namespace for namespace, _ in pairs
+    }
 
 
 @pytest.mark.req("F-109", "X-32")
-def test_a_selection_of_four_namespaces_is_not_graded_however_many_members_it_has(tmp_path: Path) -> None:
+def test_a_selection_of_four_namespaces_is_not_graded_however_many_members_it_has(
+    tmp_path: Path,
+) -> None:
     tree = world(tmp_path, 4)
     for area in (area for area in AREAS.values() if area.tier == GROUP_BOUND):
         place = {**HERE, "skill": "s"} if area.skill else HERE
         assert code_of(put, tree, 3, area=area.name, place=place) == "FMC-015"
     index = index_of(tree)
-    assert (index["grade"], index["selectionAggregate"]["status"], index["summary"]["size"]) == ("n/a", "blocked", "n/a")
-    assert any(item["node"] == "selectionAggregate" and "4 namespaces" in item["reason"] for item in index["blockers"])
+    assert (index["grade"], index["selectionAggregate"]["status"], index["summary"]["size"]) == (
+        "n/a",
+        "blocked",
+        "n/a",
+    )
+    assert any(
+        item["node"] == "selectionAggregate" and "4 namespaces" in item["reason"]
+        for item in index["blockers"]
+    )
 
 
 @pytest.mark.req("F-109", "F-110")
 @pytest.mark.parametrize(("count", "grade"), [(5, "B"), (6, "B"), (7, "A")])
-def test_a_selection_of_five_or_six_namespaces_cannot_be_a(tmp_path: Path, count: int, grade: str) -> None:
+def test_a_selection_of_five_or_six_namespaces_cannot_be_a(
+    tmp_path: Path, count: int, grade: str
+) -> None:
     tree = world(tmp_path, count)
     path = put(tree, 3)
     assert read(path)["aggregateGrade"] == grade
     index = index_of(tree)
-    assert (index["grade"], index["selectionAggregate"]["rawGrade"], index["selectionAggregate"]["status"]) == (grade, "A", "stable")
+    assert (
+        index["grade"],
+        index["selectionAggregate"]["rawGrade"],
+        index["selectionAggregate"]["status"],
+    ) == (grade, "A", "stable")
     assert index["summary"]["namespaces"] == count
 
 
@@ -195,14 +251,20 @@ def test_grading_again_does_not_lift_the_cap_of_a_small_selection(tmp_path: Path
 
 @pytest.mark.req("F-109", "X-32")
 @pytest.mark.parametrize(("count", "grade"), [(6, None), (4, "n/a")])
-def test_an_a_that_another_program_wrote_into_a_small_selection_is_not_shown(tmp_path: Path, count: int, grade: str | None) -> None:
+def test_an_a_that_another_program_wrote_into_a_small_selection_is_not_shown(
+    tmp_path: Path, count: int, grade: str | None
+) -> None:
     good = put(world(tmp_path / "large"), 3)
     tree = world(tmp_path / "small", count)
     home = Path(tree.root, "selections", "defi")
     snapshot = snapshot_of(str(home), "selection")
     assert snapshot is not None
     (home / "_gradings").mkdir()
-    forged = {**read(good), "schemaHash": snapshot.hash8, "gradingId": f"{snapshot.hash8}--{names.stamp(at(3))}"}
+    forged = {
+        **read(good),
+        "schemaHash": snapshot.hash8,
+        "gradingId": f"{snapshot.hash8}--{names.stamp(at(3))}",
+    }
     (home / "_gradings" / os.path.basename(good)).write_text(json.dumps(forged))
     index = index_of(tree)
     assert (index.get("grade"), index["selectionAggregate"]["status"]) == (grade, "blocked")
@@ -210,17 +272,28 @@ def test_an_a_that_another_program_wrote_into_a_small_selection_is_not_shown(tmp
 
 
 @pytest.mark.req("F-035", "F-110")
-def test_a_large_selection_is_a_only_by_an_answer_that_is_bound_to_the_group(tmp_path: Path) -> None:
+def test_a_large_selection_is_a_only_by_an_answer_that_is_bound_to_the_group(
+    tmp_path: Path,
+) -> None:
     tree = world(tmp_path)
     assert read(put(tree, 3, answer("Q-whenToUse", 5)))["aggregateGrade"] == "B"
-    assert read(put(tree, 4, answer("Q-whenToUse", 5), answer("Q-domainConformance", 5), why="scheduled"))["aggregateGrade"] == "A"
+    assert (
+        read(
+            put(
+                tree, 4, answer("Q-whenToUse", 5), answer("Q-domainConformance", 5), why="scheduled"
+            )
+        )["aggregateGrade"]
+        == "A"
+    )
 
 
-# --- members ------------------------------------------------------------------------------------------------------------------------------
+# --- members
 
 
 @pytest.mark.req("F-102", "F-113")
-def test_members_are_shown_as_they_stand_in_their_own_namespaces_and_never_copied(tmp_path: Path) -> None:
+def test_members_are_shown_as_they_stand_in_their_own_namespaces_and_never_copied(
+    tmp_path: Path,
+) -> None:
     tree = world(tmp_path)
     index = index_of(tree)
     member = index["members"]["alpha.prices"]
@@ -232,35 +305,67 @@ def test_members_are_shown_as_they_stand_in_their_own_namespaces_and_never_copie
 
 
 @pytest.mark.req("F-102", "F-113")
-def test_a_member_that_is_not_in_the_tree_is_pending_and_listed_as_a_blocker(tmp_path: Path) -> None:
+def test_a_member_that_is_not_in_the_tree_is_pending_and_listed_as_a_blocker(
+    tmp_path: Path,
+) -> None:
     tree = Tree(str(tmp_path), RULES)
     members(tree, 6)
     lock = locked(tree, selection_of(7))
     index = index_of(tree)
-    assert index["members"]["eta.prices"] == {"status": "pending", "resolvedArtifact": None, "reason": "not imported"}
+    assert index["members"]["eta.prices"] == {
+        "status": "pending",
+        "resolvedArtifact": None,
+        "reason": "not imported",
+    }
     assert {"node": "members.eta.prices", "reason": "not imported"} in index["blockers"]
-    assert lock["members"][6] == {"schemaId": "eta.prices", "schemaVersion": None, "schemaHash": None, "gradingStatus": "pending", "override": None}
+    assert lock["members"][6] == {
+        "schemaId": "eta.prices",
+        "schemaVersion": None,
+        "schemaHash": None,
+        "gradingStatus": "pending",
+        "override": None,
+    }
 
 
 @pytest.mark.req("F-113")
 def test_grading_a_selection_writes_nothing_into_its_members(tmp_path: Path) -> None:
     tree = world(tmp_path)
-    held = {path: path.read_bytes() for path in (tmp_path / "providers").rglob("*") if path.is_file()}
+    held = {
+        path: path.read_bytes() for path in (tmp_path / "providers").rglob("*") if path.is_file()
+    }
     put(tree, 3)
-    assert {path: path.read_bytes() for path in (tmp_path / "providers").rglob("*") if path.is_file()} == held
+    assert {
+        path: path.read_bytes() for path in (tmp_path / "providers").rglob("*") if path.is_file()
+    } == held
 
 
 @pytest.mark.req("F-105", "X-33")
-def test_the_status_of_a_selection_is_that_of_its_members_its_pages_and_its_skills(tmp_path: Path) -> None:
+def test_the_status_of_a_selection_is_that_of_its_members_its_pages_and_its_skills(
+    tmp_path: Path,
+) -> None:
     tree = world(tmp_path)
     put(tree, 3)
     put(tree, 3, area="about-selection")
     assert index_of(tree)["status"] == "operational"
-    put(tree, 4, answer("Q-selectionSkillL1", 3), area="selection-skills-L1", place={**HERE, "skill": "signpost"}, skillId="signpost")
+    put(
+        tree,
+        4,
+        answer("Q-selectionSkillL1", 3),
+        area="selection-skills-L1",
+        place={**HERE, "skill": "signpost"},
+        skillId="signpost",
+    )
     index = index_of(tree)
     assert (index["status"], index["skills"]["signpost"]["status"]) == ("partial", "graded")
     assert (index["summary"]["skills"], index["summary"]["skillsStable"]) == (1, 0)
-    put(tree, 5, area="selection-skills-L1", place={**HERE, "skill": "signpost"}, skillId="signpost", categoricalVeto=VETO)
+    put(
+        tree,
+        5,
+        area="selection-skills-L1",
+        place={**HERE, "skill": "signpost"},
+        skillId="signpost",
+        categoricalVeto=VETO,
+    )
     assert index_of(tree)["status"] == "rejected"
 
 
@@ -277,7 +382,13 @@ def test_the_grade_of_a_selection_is_that_of_its_aggregate_alone(tmp_path: Path)
 def test_a_rejected_member_rejects_the_selection(tmp_path: Path) -> None:
     tree = world(tmp_path)
     put(tree, 3)
-    put(tree, 4, area="tools-aggregate-schema", place={"namespace": "alpha", "schema": "prices"}, categoricalVeto=VETO)
+    put(
+        tree,
+        4,
+        area="tools-aggregate-schema",
+        place={"namespace": "alpha", "schema": "prices"},
+        categoricalVeto=VETO,
+    )
     index = index_of(tree)
     assert (index["status"], index["members"]["alpha.prices"]["status"]) == ("rejected", "rejected")
 
@@ -292,8 +403,12 @@ def test_a_selection_that_changed_is_pending_again(tmp_path: Path) -> None:
         assert (node["status"], node["reason"]) == ("pending", "schema changed, regrade required")
 
 
-@pytest.mark.parametrize("spoiled", [b"", b"[]", b"{", b'{"members": "x"}', b'{"members": [null]}', b"\xff"])
-def test_a_selection_that_cannot_be_read_is_blocked_and_never_crashes_the_index(tmp_path: Path, spoiled: bytes) -> None:
+@pytest.mark.parametrize(
+    "spoiled", [b"", b"[]", b"{", b'{"members": "x"}', b'{"members": [null]}', b"\xff"]
+)
+def test_a_selection_that_cannot_be_read_is_blocked_and_never_crashes_the_index(
+    tmp_path: Path, spoiled: bytes
+) -> None:
     tree = world(tmp_path)
     (path,) = glob.glob(f"{tmp_path}/selections/defi/selection--*")
     Path(path).write_bytes(spoiled)
@@ -308,14 +423,18 @@ def test_a_member_that_is_no_text_never_crashes_the_index(tmp_path: Path, member
     assert index_of(tree)["status"] == "blocked"
 
 
-# --- the lock -----------------------------------------------------------------------------------------------------------------------------
+# --- the lock
 
 
 @pytest.mark.req("F-098", "F-103")
 def test_a_lock_freezes_each_member_with_its_version_hash_and_status(tmp_path: Path) -> None:
     tree = world(tmp_path)
     lock = read(tmp_path / "selections" / "defi" / "index.json")["lockSnapshot"]
-    assert (lock["selectionId"], lock["generatedAt"], lock["selectionVersion"]) == ("defi", names.iso(at(2)), names.stamp(at(2)))
+    assert (lock["selectionId"], lock["generatedAt"], lock["selectionVersion"]) == (
+        "defi",
+        names.iso(at(2)),
+        names.stamp(at(2)),
+    )
     assert lock["selectionHash"] == hash8(selection_of(7))
     for member in lock["members"]:
         namespace = member["schemaId"].partition(".")[0]
@@ -339,11 +458,15 @@ def test_the_index_of_a_selection_has_the_published_form(tmp_path: Path) -> None
 
 
 @pytest.mark.req("F-098", "F-092")
-def test_the_lock_is_kept_byte_for_byte_whatever_changes_and_however_another_program_formatted_it(tmp_path: Path) -> None:
+def test_the_lock_is_kept_byte_for_byte_whatever_changes_and_however_another_program_formatted_it(
+    tmp_path: Path,
+) -> None:
     tree = world(tmp_path)
     path = tmp_path / "selections" / "defi" / "index.json"
     document = read(path)
-    strange = re.sub(r'("\w+":)', r"\1\t  ", json.dumps(document["lockSnapshot"], indent=7)).replace("defi", "d\\u0065fi")
+    strange = re.sub(
+        r'("\w+":)', r"\1\t  ", json.dumps(document["lockSnapshot"], indent=7)
+    ).replace("defi", "d\\u0065fi")
     head = {key: value for key, value in document.items() if key != "lockSnapshot"}
     path.write_text(json.dumps({"lockSnapshot": "HERE", **head}).replace('"HERE"', strange))
     frozen = tree.frozen("defi")
@@ -368,7 +491,9 @@ def test_a_deleted_index_gives_the_same_bytes_again_with_its_lock(tmp_path: Path
     index_of(tree)
     assert path.read_bytes() == held
     path.write_bytes(b"\xff nonsense")
-    with pytest.raises(InputError, match="cannot be read, and with it the vetoes that it remembers"):
+    with pytest.raises(
+        InputError, match="cannot be read, and with it the vetoes that it remembers"
+    ):
         index_of(tree)
     assert path.read_bytes() == b"\xff nonsense"
 
@@ -395,18 +520,39 @@ def test_a_new_lock_stands_beside_the_old_one(tmp_path: Path) -> None:
 @pytest.mark.req("F-103")
 def test_only_a_name_and_a_description_may_be_overridden() -> None:
     def lock(override: Any) -> Any:
-        return make_lock("defi", [Member("alpha.prices", None, None, "stable", override)], version=None, selection={}, now=START)
+        return make_lock(
+            "defi",
+            [Member("alpha.prices", None, None, "stable", override)],
+            version=None,
+            selection={},
+            now=START,
+        )
 
-    assert lock({"name": "x", "description": "y"})["members"][0]["override"] == {"name": "x", "description": "y"}
+    assert lock({"name": "x", "description": "y"})["members"][0]["override"] == {
+        "name": "x",
+        "description": "y",
+    }
     assert lock(None)["members"][0]["override"] is None
     for wrong in ({"version": "1"}, {"name": "x", "schemaHash": "0"}, {"Name": "x"}):
         assert code_of(lock, wrong) == "LCK-005"
-    assert code_of(make_lock, "defi", [Member("a.b", None, None, "operational")], version=None, selection={}, now=START) == "IDX-007"
+    assert (
+        code_of(
+            make_lock,
+            "defi",
+            [Member("a.b", None, None, "operational")],
+            version=None,
+            selection={},
+            now=START,
+        )
+        == "IDX-007"
+    )
 
 
 @pytest.mark.req("F-103")
 @pytest.mark.parametrize("override", [True, 5, ["name"]])
-def test_an_override_that_is_no_object_is_refused_with_a_code(tmp_path: Path, override: Any) -> None:
+def test_an_override_that_is_no_object_is_refused_with_a_code(
+    tmp_path: Path, override: Any
+) -> None:
     listed = [{"schemaId": f"{namespace}.prices", "override": override} for namespace in NAMESPACES]
     assert code_of(locked, Tree(str(tmp_path), RULES), selection_of(7, members=listed))
 
@@ -418,17 +564,21 @@ def test_a_lock_that_was_edited_in_the_index_does_not_open_the_gate(tmp_path: Pa
     import_one(tree, schema_of("alpha", text="changed"), [], now=at(2))
     locked(tree, selection_of(7), hours=3)
     path = tmp_path / "selections" / "defi" / "index.json"
-    path.write_text(path.read_text().replace('"gradingStatus": "pending"', '"gradingStatus": "stable"'))
+    path.write_text(
+        path.read_text().replace('"gradingStatus": "pending"', '"gradingStatus": "stable"')
+    )
     assert code_of(put, tree, 4) == "LCK-006"
     path.unlink()
     assert code_of(put, tree, 4) == "PRE-004"
 
 
-# --- the gate before a group-bound grading ------------------------------------------------------------------------------------------------
+# --- the gate before a group-bound grading
 
 
 @pytest.mark.req("F-117", "F-118", "F-119")
-def test_members_that_are_not_stable_stop_every_group_bound_grading_and_each_is_named(tmp_path: Path) -> None:
+def test_members_that_are_not_stable_stop_every_group_bound_grading_and_each_is_named(
+    tmp_path: Path,
+) -> None:
     tree = Tree(str(tmp_path), RULES)
     members(tree, 6)
     import_one(tree, schema_of("eta"), [], now=at(0))
@@ -473,7 +623,21 @@ def test_a_selection_without_a_lock_is_not_graded(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("F-117", "F-119")
-@pytest.mark.parametrize("listed", [None, [], {}, "stable", [None], ["Stable"], [True], ["stable", "graded"], [["stable"]], ["operational"]])
+@pytest.mark.parametrize(
+    "listed",
+    [
+        None,
+        [],
+        {},
+        "stable",
+        [None],
+        ["Stable"],
+        [True],
+        ["stable", "graded"],
+        [["stable"]],
+        ["operational"],
+    ],
+)
 def test_no_members_and_any_other_status_than_stable_fail_the_gate(listed: Any) -> None:
     fault = precondition(listed)
     assert fault is not None
@@ -481,10 +645,20 @@ def test_no_members_and_any_other_status_than_stable_fail_the_gate(listed: Any) 
 
 
 @pytest.mark.req("F-117")
-@given(st.lists(st.sampled_from(["stable", "graded", "pending", "blocked", "rejected"]), min_size=1, max_size=8))
+@given(
+    st.lists(
+        st.sampled_from(["stable", "graded", "pending", "blocked", "rejected"]),
+        min_size=1,
+        max_size=8,
+    )
+)
 def test_the_gate_opens_exactly_when_every_member_is_stable(statuses: list[str]) -> None:
     assert (precondition(statuses) is None) == (set(statuses) == {"stable"})
-    lock = {"members": [{"schemaId": "a.b", "schemaHash": "0", "gradingStatus": status} for status in statuses]}
+    lock = {
+        "members": [
+            {"schemaId": "a.b", "schemaHash": "0", "gradingStatus": status} for status in statuses
+        ]
+    }
     if set(statuses) == {"stable"}:
         check_ready(lock)
     else:
@@ -492,7 +666,17 @@ def test_the_gate_opens_exactly_when_every_member_is_stable(statuses: list[str])
 
 
 @pytest.mark.req("F-119")
-@pytest.mark.parametrize("lock", [None, {}, {"members": []}, {"members": None}, {"members": [{}]}, {"members": [{"gradingStatus": None}]}])
+@pytest.mark.parametrize(
+    "lock",
+    [
+        None,
+        {},
+        {"members": []},
+        {"members": None},
+        {"members": [{}]},
+        {"members": [{"gradingStatus": None}]},
+    ],
+)
 def test_a_lock_that_holds_nothing_fails_the_gate(lock: Any) -> None:
     assert code_of(check_ready, lock) == "PRE-004"
 
@@ -501,7 +685,13 @@ def test_a_lock_that_holds_nothing_fails_the_gate(lock: Any) -> None:
 def test_a_single_grading_waits_for_nobody(tmp_path: Path) -> None:
     tree = Tree(str(tmp_path), RULES)
     import_one(tree, schema_of("alpha"), [], now=at(0))
-    put(tree, 1, answer("Q-whenToUse", 4), area="single-test", place={"namespace": "alpha", "schema": "prices", "tool": "getPrice"})
+    put(
+        tree,
+        1,
+        answer("Q-whenToUse", 4),
+        area="single-test",
+        place={"namespace": "alpha", "schema": "prices", "tool": "getPrice"},
+    )
 
 
 @pytest.mark.req("F-117")
@@ -509,7 +699,10 @@ def test_the_about_page_of_a_namespace_waits_for_its_schemas(tmp_path: Path) -> 
     tree = Tree(str(tmp_path), RULES)
     place = {"namespace": "alpha", "schema": "prices"}
     import_one(tree, schema_of("alpha"), [], now=at(0))
-    assert code_of(put, tree, 1, answer("Q-whenToUse", 4), area="about-namespace", place=place) == "PRE-004"
+    assert (
+        code_of(put, tree, 1, answer("Q-whenToUse", 4), area="about-namespace", place=place)
+        == "PRE-004"
+    )
     members(tree, 1, hours=2)
     put(tree, 3, answer("Q-whenToUse", 4), area="about-namespace", place=place)
 
@@ -525,24 +718,39 @@ def test_without_an_about_page_nothing_group_bound_is_graded(tmp_path: Path) -> 
 def test_readiness_is_a_ladder() -> None:
     assert READINESS == ("imported", "structural-valid", "deterministic-green", "stable")
     for lower, level in enumerate(READINESS):
-        assert [meets(level, required) for required in READINESS] == [upper <= lower for upper in range(4)]
+        assert [meets(level, required) for required in READINESS] == [
+            upper <= lower for upper in range(4)
+        ]
     for wrong in (None, "", "Stable", 3, []):
         assert code_of(meets, wrong, "stable") == "FMC-012"
         assert code_of(meets, "stable", wrong) == "FMC-012"
 
 
 @pytest.mark.req("F-120")
-@pytest.mark.parametrize("area", ["tools-aggregate-namespace", "namespace-description", "namespace-skills"])
-def test_an_area_of_a_namespace_waits_until_its_schemas_pass_their_validation(tmp_path: Path, area: str) -> None:
+@pytest.mark.parametrize(
+    "area", ["tools-aggregate-namespace", "namespace-description", "namespace-skills"]
+)
+def test_an_area_of_a_namespace_waits_until_its_schemas_pass_their_validation(
+    tmp_path: Path, area: str
+) -> None:
     from assay.flowmcp.source import SchemaFinding
 
     tree = Tree(str(tmp_path), RULES)
-    import_one(tree, schema_of("alpha"), [SchemaFinding("VAL030", "error", "tools", "too many.", "Split.")], now=at(0))
-    extra = {"place": {"namespace": "alpha", "schema": "prices", "skill": "s"}} if area == "namespace-skills" else {"place": {"namespace": "alpha"}}
+    import_one(
+        tree,
+        schema_of("alpha"),
+        [SchemaFinding("VAL030", "error", "tools", "too many.", "Split.")],
+        now=at(0),
+    )
+    extra = (
+        {"place": {"namespace": "alpha", "schema": "prices", "skill": "s"}}
+        if area == "namespace-skills"
+        else {"place": {"namespace": "alpha"}}
+    )
     assert code_of(put, tree, 1, answer("Q-whenToUse", 5), area=area, **extra) == "PRE-004"
 
 
-# --- the document -------------------------------------------------------------------------------------------------------------------------
+# --- the document
 
 
 @pytest.mark.req("F-114", "F-115", "X-19")
@@ -583,7 +791,16 @@ def test_a_selection_says_what_it_lacks(change: dict[str, Any], code: str) -> No
 def test_every_fault_of_a_selection_is_told_at_once() -> None:
     with pytest.raises(InputError) as caught:
         check_selection({})
-    assert {fault.path for fault in caught.value.faults} == {"selectionId", "namespace", "name", "version", "description", "whenToUse", "personaIds", "members"}
+    assert {fault.path for fault in caught.value.faults} == {
+        "selectionId",
+        "namespace",
+        "name",
+        "version",
+        "description",
+        "whenToUse",
+        "personaIds",
+        "members",
+    }
     for wrong in (None, [], "x", 5):
         assert code_of(check_selection, wrong) == "SEL-001"
 
@@ -597,7 +814,9 @@ def test_the_version_of_a_selection_is_written_in_ascii_digits() -> None:
 def test_importing_a_selection_creates_adds_or_leaves_alone(tmp_path: Path) -> None:
     tree = Tree(str(tmp_path), RULES)
     steps = [(0, selection_of()), (1, selection_of()), (2, selection_of(5)), (3, selection_of())]
-    assert [tree.import_selection(document, "s", now=at(hours)).action for hours, document in steps] == ["created", "unchanged", "new version", "new version"]
+    assert [
+        tree.import_selection(document, "s", now=at(hours)).action for hours, document in steps
+    ] == ["created", "unchanged", "new version", "new version"]
     assert len(glob.glob(f"{tmp_path}/selections/defi/selection--*")) == 3
 
 
@@ -614,26 +833,44 @@ def test_an_exported_selection_has_its_plain_name_and_its_lock(tmp_path: Path) -
     assert len(list((tmp_path / "out" / "_gradings").iterdir())) == 1
 
 
-# --- skills -------------------------------------------------------------------------------------------------------------------------------
+# --- skills
 
 
 @pytest.mark.req("F-116")
 def test_every_signpost_names_every_topic_and_every_use_case_is_named_by_a_topic() -> None:
-    whole = cross_references({"l1-start": "see l2-trend, then l2-compare."}, {"l2-trend": "use l3-daily", "l2-compare": ""}, ["l3-daily"])
+    whole = cross_references(
+        {"l1-start": "see l2-trend, then l2-compare."},
+        {"l2-trend": "use l3-daily", "l2-compare": ""},
+        ["l3-daily"],
+    )
     assert whole == (True, True, ())
-    assert not cross_references({"l1-start": "see l2-trend"}, {"l2-trend": "", "l2-compare": ""}, []).signposts_name_all_topics
+    assert not cross_references(
+        {"l1-start": "see l2-trend"}, {"l2-trend": "", "l2-compare": ""}, []
+    ).signposts_name_all_topics
     assert not cross_references({"a": "l2-x", "b": ""}, {"l2-x": ""}, []).signposts_name_all_topics
     assert not cross_references({"l1": "l2-x"}, {"l2-x": ""}, ["l3-y"]).use_cases_are_named
 
 
 @pytest.mark.req("F-116")
 def test_a_longer_name_names_no_shorter_one_and_what_is_named_must_exist() -> None:
-    found = cross_references({"l1": "see l2-trends"}, {"l2-trend": "l3-gone and l3-here"}, ["l3-here"])
-    assert (found.signposts_name_all_topics, found.use_cases_are_named, found.dangling) == (False, True, ("l2-trends", "l3-gone"))
+    found = cross_references(
+        {"l1": "see l2-trends"}, {"l2-trend": "l3-gone and l3-here"}, ["l3-here"]
+    )
+    assert (found.signposts_name_all_topics, found.use_cases_are_named, found.dangling) == (
+        False,
+        True,
+        ("l2-trends", "l3-gone"),
+    )
 
 
 @pytest.mark.req("F-116")
-@pytest.mark.parametrize(("area", "before"), [("selection-skills-L2", "selection-skills-L1"), ("selection-skills-L3", "selection-skills-L2")])
+@pytest.mark.parametrize(
+    ("area", "before"),
+    [
+        ("selection-skills-L2", "selection-skills-L1"),
+        ("selection-skills-L3", "selection-skills-L2"),
+    ],
+)
 def test_a_skill_waits_for_the_level_before_it(tmp_path: Path, area: str, before: str) -> None:
     tree = world(tmp_path)
     with pytest.raises(InputError, match=before) as caught:
@@ -645,7 +882,13 @@ def test_a_skill_waits_for_the_level_before_it(tmp_path: Path, area: str, before
 def test_the_levels_are_graded_one_after_the_other(tmp_path: Path) -> None:
     tree = world(tmp_path)
     for hours, level in ((3, "L1"), (4, "L2"), (5, "L3")):
-        put(tree, hours, area=f"selection-skills-{level}", place={**HERE, "skill": f"skill-{level.lower()}"}, skillId=f"skill-{level.lower()}")
+        put(
+            tree,
+            hours,
+            area=f"selection-skills-{level}",
+            place={**HERE, "skill": f"skill-{level.lower()}"},
+            skillId=f"skill-{level.lower()}",
+        )
     assert index_of(tree)["summary"]["skillsStable"] == 3
 
 

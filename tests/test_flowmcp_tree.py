@@ -1,4 +1,6 @@
-"""A grading tree: statuses, aging, grading again, names and hashes, import, export, and an index that is made from the entries alone."""
+"""A grading tree: statuses, aging, grading again, names and hashes, import, export, and an index
+that is made from the entries alone.
+"""
 
 from __future__ import annotations
 
@@ -68,14 +70,31 @@ def at(hours: float) -> datetime:
 
 
 def schema_of(
-    base: str = "prices", *, namespace: str = "alpha", tools: Any = ("getPrice",), tests: int = 3, about: str | None = None, text: str = "x"
+    base: str = "prices",
+    *,
+    namespace: str = "alpha",
+    tools: Any = ("getPrice",),
+    tests: int = 3,
+    about: str | None = None,
+    text: str = "x",
 ) -> ToolSchema:
     """A schema as plain data; `text` makes another version of it."""
-    main: dict[str, Any] = {"namespace": namespace, "name": base, "version": "4.0.0", "description": text, "root": f"https://api.{namespace}.com"}
-    main["tools"] = {tool: {"method": "GET", "path": "/x", "tests": [{"n": number} for number in range(tests)]} for tool in tools}
+    main: dict[str, Any] = {
+        "namespace": namespace,
+        "name": base,
+        "version": "4.0.0",
+        "description": text,
+        "root": f"https://api.{namespace}.com",
+    }
+    main["tools"] = {
+        tool: {"method": "GET", "path": "/x", "tests": [{"n": number} for number in range(tests)]}
+        for tool in tools
+    }
     if about is not None:
         main["resources"] = {"about": about}
-    return ToolSchema("flowmcp", f"/x/{base}.mjs", namespace, base, main, "{}", json.dumps(main).encode())
+    return ToolSchema(
+        "flowmcp", f"/x/{base}.mjs", namespace, base, main, "{}", json.dumps(main).encode()
+    )
 
 
 def judged(question: str = "Q-whenToUse", score: Any = 4, **changes: Any) -> dict[str, Any]:
@@ -92,8 +111,18 @@ def judged(question: str = "Q-whenToUse", score: Any = 4, **changes: Any) -> dic
     return {**made, **changes}
 
 
-def probe(question: str = "Q-api-availability", score: Any = "pass", **changes: Any) -> dict[str, Any]:
-    return {"questionId": question, "score": score, "weight": 1, "determinism": "deterministic", "graderIdentity": SCRIPT, "evidence": "a log", **changes}
+def probe(
+    question: str = "Q-api-availability", score: Any = "pass", **changes: Any
+) -> dict[str, Any]:
+    return {
+        "questionId": question,
+        "score": score,
+        "weight": 1,
+        "determinism": "deterministic",
+        "graderIdentity": SCRIPT,
+        "evidence": "a log",
+        **changes,
+    }
 
 
 def tree_of(folder: Path | str, systems: Systems = CURRENT, rules: SchemaRules = RULES) -> Tree:
@@ -128,7 +157,11 @@ def put(
         **envelope,
     }
     trigger = Trigger(why, "it is wrong", "ada") if why else None
-    where = place or {"single-test": TOOL, "tools-aggregate-namespace": NAMESPACE, "namespace-description": NAMESPACE}.get(area, SCHEMA)
+    where = place or {
+        "single-test": TOOL,
+        "tools-aggregate-namespace": NAMESPACE,
+        "namespace-description": NAMESPACE,
+    }.get(area, SCHEMA)
     return record(tree, [made], where, now=at(hours), mode=mode, trigger=trigger)[0]
 
 
@@ -155,13 +188,27 @@ def index_of(tree: Tree, namespace: str = "alpha") -> dict[str, Any]:
 
 def gate_of(tree: Tree) -> GateResult:
     """The gate of the one schema, with a clean validation and clean checks."""
-    checks = [Check("malicious-module", "clean", "", {}), Check("api-key-domain-mismatch", "clean", "", {})]
-    return schema_gate("alpha.prices", index_of(tree)["schemas"]["prices"], RULES, findings=[], checks=checks, tools=["getPrice"])
+    checks = [
+        Check("malicious-module", "clean", "", {}),
+        Check("api-key-domain-mismatch", "clean", "", {}),
+    ]
+    return schema_gate(
+        "alpha.prices",
+        index_of(tree)["schemas"]["prices"],
+        RULES,
+        findings=[],
+        checks=checks,
+        tools=["getPrice"],
+    )
 
 
 def files(root: str) -> dict[str, bytes]:
     """Every file of a tree that is not an index or a lock, with its bytes."""
-    return {str(path): path.read_bytes() for path in Path(root).rglob("*") if path.is_file() and path.name not in ("index.json", ".lock")}
+    return {
+        str(path): path.read_bytes()
+        for path in Path(root).rglob("*")
+        if path.is_file() and path.name not in ("index.json", ".lock")
+    }
 
 
 def code_of(take: Any, *arguments: Any, **named: Any) -> str:
@@ -170,7 +217,7 @@ def code_of(take: Any, *arguments: Any, **named: Any) -> str:
     return caught.value.code
 
 
-# --- status -------------------------------------------------------------------------------------------------------------------------------
+# --- status
 
 
 @pytest.mark.req("F-068", "F-069")
@@ -185,18 +232,38 @@ def test_a_node_is_never_operational_and_a_whole_is_never_graded() -> None:
 @pytest.mark.req("F-070", "F-071")
 @pytest.mark.parametrize(
     ("scores", "expected"),
-    [((5, 5), "stable"), ((4, 3), "stable"), ((3, 3), "graded"), ((2, 2), "graded"), ((1, 1), "graded"), (("n/a", "n/a"), "pending")],
+    [
+        ((5, 5), "stable"),
+        ((4, 3), "stable"),
+        ((3, 3), "graded"),
+        ((2, 2), "graded"),
+        ((1, 1), "graded"),
+        (("n/a", "n/a"), "pending"),
+    ],
 )
-def test_the_last_full_grading_decides_what_a_node_is(tree: Tree, scores: Any, expected: str) -> None:
+def test_the_last_full_grading_decides_what_a_node_is(
+    tree: Tree, scores: Any, expected: str
+) -> None:
     put(tree, 1, judged(score=1))
-    put(tree, 2, *(judged(f"Q-{number}", score, **(NOT_ASKED if score == "n/a" else {})) for number, score in enumerate(scores)))
+    put(
+        tree,
+        2,
+        *(
+            judged(f"Q-{number}", score, **(NOT_ASKED if score == "n/a" else {}))
+            for number, score in enumerate(scores)
+        ),
+    )
     assert status(tree) == expected
 
 
 @pytest.mark.req("F-070", "F-071", "X-15")
 def test_a_partial_grading_never_changes_what_a_node_is(tree: Tree) -> None:
     put(tree, 1, judged(score=5))
-    for hours, answer in ((2, judged(score=1)), (3, judged(score=5)), (4, judged(score="n/a", **NOT_ASKED))):
+    for hours, answer in (
+        (2, judged(score=1)),
+        (3, judged(score=5)),
+        (4, judged(score="n/a", **NOT_ASKED)),
+    ):
         path = put(tree, hours, answer, mode="partial")
         assert read(path)["aggregateGrade"] == "B"
         assert status(tree) == "stable"
@@ -206,7 +273,9 @@ def test_a_partial_grading_never_changes_what_a_node_is(tree: Tree) -> None:
 
 
 @pytest.mark.req("F-070", "F-072")
-def test_a_node_that_was_never_graded_in_full_is_pending_and_cannot_begin_with_a_partial_grading(tree: Tree) -> None:
+def test_a_node_that_was_never_graded_in_full_is_pending_and_cannot_begin_with_a_partial_grading(
+    tree: Tree,
+) -> None:
     assert status(tree) == "pending"
     assert code_of(put, tree, 1, judged(), mode="partial") == "PRT-003"
 
@@ -225,7 +294,9 @@ def test_a_node_that_was_never_graded_in_full_is_pending_and_cannot_begin_with_a
     ],
 )
 def test_gradings_follow_each_other_in_a_fixed_order(entries: Any, code: str | None) -> None:
-    fault = sequence_fault([{"gradingMode": mode, "aggregateGrade": grade} for mode, grade in entries])
+    fault = sequence_fault(
+        [{"gradingMode": mode, "aggregateGrade": grade} for mode, grade in entries]
+    )
     assert (fault.code if fault else None) == code
 
 
@@ -251,7 +322,9 @@ def test_a_partial_grading_that_changed_the_grade_blocks_its_node(tree: Tree) ->
         ([("partial", "A"), ("full", "A")], "B", (False, "sequence-invalid", "blocked")),
     ],
 )
-def test_a_node_may_be_called_stable_only_by_a_full_grading_that_is_good_enough(entries: Any, threshold: str, expected: Any) -> None:
+def test_a_node_may_be_called_stable_only_by_a_full_grading_that_is_good_enough(
+    entries: Any, threshold: str, expected: Any
+) -> None:
     listed = [{"gradingMode": mode, "aggregateGrade": grade} for mode, grade in entries]
     assert tuple(stable_eligibility(listed, threshold)) == expected
     for wrong in (None, "E", "", 1, "REJECTED", []):
@@ -259,22 +332,45 @@ def test_a_node_may_be_called_stable_only_by_a_full_grading_that_is_good_enough(
 
 
 @pytest.mark.req("F-070")
-@given(st.lists(st.tuples(st.sampled_from(["full", "partial"]), st.sampled_from(["A", "B", "C", "D", "F", "REJECTED"]), st.booleans()), max_size=6))
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["full", "partial"]),
+            st.sampled_from(["A", "B", "C", "D", "F", "REJECTED"]),
+            st.booleans(),
+        ),
+        max_size=6,
+    )
+)
 def test_the_status_rule_looks_at_the_last_full_grading_and_at_nothing_else(entries: Any) -> None:
-    listed = [{"gradingMode": mode, "aggregateGrade": grade, "schemaHashMatchesCurrent": same} for mode, grade, same in entries]
+    listed = [
+        {"gradingMode": mode, "aggregateGrade": grade, "schemaHashMatchesCurrent": same}
+        for mode, grade, same in entries
+    ]
     full = [item for item in listed if item["gradingMode"] == "full"]
     if not full:
         expected = "pending"
     elif full[-1]["aggregateGrade"] == "REJECTED":
         expected = "rejected"
     else:
-        expected = letter_status(full[-1]["aggregateGrade"]) if full[-1]["schemaHashMatchesCurrent"] else "pending"
+        expected = (
+            letter_status(full[-1]["aggregateGrade"])
+            if full[-1]["schemaHashMatchesCurrent"]
+            else "pending"
+        )
     assert node_status(listed) == expected
 
 
 @pytest.mark.req("F-107", "F-108")
 def test_the_status_of_one_grading_is_that_of_its_letter() -> None:
-    assert [letter_status(grade) for grade in ("A", "B", "C", "D", "F", "REJECTED")] == ["stable", "stable", "graded", "graded", "graded", "rejected"]
+    assert [letter_status(grade) for grade in ("A", "B", "C", "D", "F", "REJECTED")] == [
+        "stable",
+        "stable",
+        "graded",
+        "graded",
+        "graded",
+        "rejected",
+    ]
     assert code_of(letter_status, None) == "IDX-001"
     for wrong in ("E", "", "n/a", 1, True, [], {}):
         assert code_of(letter_status, wrong) == "IDX-007"
@@ -283,7 +379,16 @@ def test_the_status_of_one_grading_is_that_of_its_letter() -> None:
 @pytest.mark.req("F-104", "F-105", "F-106", "X-09")
 def test_the_worst_part_of_a_whole_is_what_it_says() -> None:
     assert [
-        rollup_status(items) for items in ([], ["pending"], ["pending", "blocked"], ["stable"], ["stable", "pending"], ["graded"], ["stable", "blocked"])
+        rollup_status(items)
+        for items in (
+            [],
+            ["pending"],
+            ["pending", "blocked"],
+            ["stable"],
+            ["stable", "pending"],
+            ["graded"],
+            ["stable", "blocked"],
+        )
     ] == [
         "pending",
         "pending",
@@ -294,9 +399,20 @@ def test_the_worst_part_of_a_whole_is_what_it_says() -> None:
         "partial",
     ]
     assert rollup_status(["stable", "blocked", "rejected"]) == "rejected"
-    assert [rollup_grade(items) for items in ([], ["A", "C", "B"], ["A", "REJECTED", "F"])] == [None, "C", "REJECTED"]
+    assert [rollup_grade(items) for items in ([], ["A", "C", "B"], ["A", "REJECTED", "F"])] == [
+        None,
+        "C",
+        "REJECTED",
+    ]
     assert [
-        schema_status(*items) for items in ((["stable"], "stable"), (["stable"], "pending"), (["blocked", "stable"], "stable"), ([], "pending"), ([], "stable"))
+        schema_status(*items)
+        for items in (
+            (["stable"], "stable"),
+            (["stable"], "pending"),
+            (["blocked", "stable"], "stable"),
+            ([], "pending"),
+            ([], "stable"),
+        )
     ] == [
         "stable",
         "graded",
@@ -304,7 +420,11 @@ def test_the_worst_part_of_a_whole_is_what_it_says() -> None:
         "pending",
         "stable",
     ]
-    assert schema_status(["blocked", "rejected"], "stable") == schema_status(["stable"], "rejected") == "rejected"
+    assert (
+        schema_status(["blocked", "rejected"], "stable")
+        == schema_status(["stable"], "rejected")
+        == "rejected"
+    )
 
 
 @pytest.mark.req("F-070", "F-141")
@@ -312,8 +432,13 @@ def test_a_tool_with_fewer_than_three_tests_is_blocked_until_it_has_them(tmp_pat
     tree = tree_of(tmp_path)
     import_one(tree, schema_of(tests=2), [], now=at(0))
     index = index_of(tree)
-    assert index["schemas"]["prices"]["tools"]["getPrice"] == {"status": "blocked", "reason": "fewer-than-three-tests"}
-    assert {"node": "schemas.prices.tools.getPrice", "reason": "fewer-than-three-tests"} in index["blockers"]
+    assert index["schemas"]["prices"]["tools"]["getPrice"] == {
+        "status": "blocked",
+        "reason": "fewer-than-three-tests",
+    }
+    assert {"node": "schemas.prices.tools.getPrice", "reason": "fewer-than-three-tests"} in index[
+        "blockers"
+    ]
     import_one(tree, schema_of(tests=3), [], now=at(1))
     assert index_of(tree)["schemas"]["prices"]["tools"]["getPrice"]["status"] == "pending"
 
@@ -327,24 +452,50 @@ def test_a_tool_without_tests_does_not_become_stable_by_being_recorded(tmp_path:
     assert index_of(tree)["schemas"]["prices"]["tools"]["getPrice"]["status"] == "blocked"
 
 
-# --- which answers count ------------------------------------------------------------------------------------------------------------------
+# --- which answers count
 
 CATALOGUE: dict[str, Any] = {
-    "Q-single-test-01": {"weight": 1, "determinism": "deterministic", "scoreType": "boolean", "dimension": "apiAvailability"},
+    "Q-single-test-01": {
+        "weight": 1,
+        "determinism": "deterministic",
+        "scoreType": "boolean",
+        "dimension": "apiAvailability",
+    },
     "Q-single-test-02": {"weight": 2, "determinism": "non-deterministic", "scoreType": "scale-1-5"},
-    "Q-single-test-03": {"weight": 1, "determinism": "non-deterministic", "scoreType": "scale-1-5", "naReasons": ["requires-private-data"]},
+    "Q-single-test-03": {
+        "weight": 1,
+        "determinism": "non-deterministic",
+        "scoreType": "scale-1-5",
+        "naReasons": ["requires-private-data"],
+    },
 }
 
 
-def catalogued(tree: Tree, hours: float, *answers: dict[str, Any], mode: str = "full", catalogue: dict[str, Any] | None = CATALOGUE) -> str:
+def catalogued(
+    tree: Tree,
+    hours: float,
+    *answers: dict[str, Any],
+    mode: str = "full",
+    catalogue: dict[str, Any] | None = CATALOGUE,
+) -> str:
     """Record answers under the catalogue."""
-    made = {"area": "single-test", "harness": "claude-code", "version": "flowmcp/4.0.0", "timestamp": names.iso(at(hours)), "answers": list(answers)}
+    made = {
+        "area": "single-test",
+        "harness": "claude-code",
+        "version": "flowmcp/4.0.0",
+        "timestamp": names.iso(at(hours)),
+        "answers": list(answers),
+    }
     return record(tree, [made], TOOL, now=at(hours), mode=mode, catalogue=catalogue)[0]
 
 
 def three(api: Any = "pass", clear: Any = 4, last: Any = 4, **changes: Any) -> list[dict[str, Any]]:
     private = NOT_ASKED if last == "n/a" else {}
-    return [probe("Q-single-test-01", api), judged("Q-single-test-02", clear, weight=2, **changes), judged("Q-single-test-03", last, **private)]
+    return [
+        probe("Q-single-test-01", api),
+        judged("Q-single-test-02", clear, weight=2, **changes),
+        judged("Q-single-test-03", last, **private),
+    ]
 
 
 @pytest.mark.req("F-015", "F-076", "X-30")
@@ -358,18 +509,29 @@ def three(api: Any = "pass", clear: Any = 4, last: Any = 4, **changes: Any) -> l
         (judged("Q-tosMatch", "fail"), "is for a deterministic yes or no"),
     ],
 )
-def test_stale_is_only_for_what_ages_and_pass_and_fail_only_for_a_deterministic_outcome(tree: Tree, answer: dict[str, Any], said: str) -> None:
+def test_stale_is_only_for_what_ages_and_pass_and_fail_only_for_a_deterministic_outcome(
+    tree: Tree, answer: dict[str, Any], said: str
+) -> None:
     with pytest.raises(AssayError, match=said) as caught:
         put(tree, 1, answer, judged("Q-parameters", 5))
     assert caught.value.code == "SCO-023"
     assert status(tree) == "pending"
-    forge(put(tree, 1, judged(score=5)), 2, gradings=[{**judged("Q-parameters", 5), "timestamp": names.iso(at(2))}, {**answer, "timestamp": names.iso(at(2))}])
+    forge(
+        put(tree, 1, judged(score=5)),
+        2,
+        gradings=[
+            {**judged("Q-parameters", 5), "timestamp": names.iso(at(2))},
+            {**answer, "timestamp": names.iso(at(2))},
+        ],
+    )
     assert status(tree) != "stable"
 
 
 @pytest.mark.req("F-015", "F-066")
 @pytest.mark.parametrize(("index", "score"), [(0, 4), (0, 1), (1, "pass"), (2, "fail")])
-def test_the_catalogue_says_whether_a_question_takes_a_word_or_a_number(tree: Tree, index: int, score: Any) -> None:
+def test_the_catalogue_says_whether_a_question_takes_a_word_or_a_number(
+    tree: Tree, index: int, score: Any
+) -> None:
     answers = three()
     answers[index]["score"] = score
     assert code_of(catalogued, tree, 1, *answers) == "SCO-023"
@@ -379,8 +541,14 @@ def test_the_catalogue_says_whether_a_question_takes_a_word_or_a_number(tree: Tr
 
 @pytest.mark.req("F-019", "F-027")
 @pytest.mark.parametrize("score", [5, 1, Decimal("3.5"), "pass", "fail"])
-@pytest.mark.parametrize("nothing", [{}, {"evidence": ""}, {"evidence": {}}, {"evidence": " ", "reasoning": "  "}], ids=repr)
-def test_a_score_without_evidence_is_refused_and_what_was_not_seen_is_n_a(tree: Tree, score: Any, nothing: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "nothing",
+    [{}, {"evidence": ""}, {"evidence": {}}, {"evidence": " ", "reasoning": "  "}],
+    ids=repr,
+)
+def test_a_score_without_evidence_is_refused_and_what_was_not_seen_is_n_a(
+    tree: Tree, score: Any, nothing: dict[str, Any]
+) -> None:
     bare = {**probe(score=score, evidence=None), **nothing}
     with pytest.raises(AssayError, match="without evidence"):
         put(tree, 1, judged(), bare)
@@ -403,7 +571,10 @@ def test_leaving_out_a_bad_answer_never_makes_a_node_stable(tree: Tree, score: i
         {**bad, "score": 5, "reasoning": ""},
     )
     for hours, instead in enumerate(ways, 2):
-        gradings = [{**answer, "timestamp": names.iso(at(hours)), "weight": float(answer["weight"])} for answer in (good, instead)]
+        gradings = [
+            {**answer, "timestamp": names.iso(at(hours)), "weight": float(answer["weight"])}
+            for answer in (good, instead)
+        ]
         forge(path, hours, gradings=gradings, aggregateGrade="B")
         node = tree.node("single-test", TOOL)
         assert (node.status, bool(node.reason)) == ("graded", True), instead
@@ -411,14 +582,23 @@ def test_leaving_out_a_bad_answer_never_makes_a_node_stable(tree: Tree, score: i
 
 
 @pytest.mark.req("F-066", "F-071", "X-13")
-def test_a_full_grading_answers_every_question_of_the_catalogue_with_its_weight_and_no_other(tree: Tree) -> None:
+def test_a_full_grading_answers_every_question_of_the_catalogue_with_its_weight_and_no_other(
+    tree: Tree,
+) -> None:
     path = catalogued(tree, 1, *three())
     assert status(tree) == "stable"
     heavier = three()
     heavier[0]["weight"] = 9
     judging = {**three()[0], **judged("Q-single-test-01", "pass")}
-    for answers in (three()[:2], [*three(), judged("Q-extra", 5)], heavier, [judging, *three()[1:]]):
-        assert code_of(catalogued, tree, 2, *answers, catalogue=None) == "SCO-023"  # the tree keeps the catalogue
+    for answers in (
+        three()[:2],
+        [*three(), judged("Q-extra", 5)],
+        heavier,
+        [judging, *three()[1:]],
+    ):
+        assert (
+            code_of(catalogued, tree, 2, *answers, catalogue=None) == "SCO-023"
+        )  # the tree keeps the catalogue
         forge(path, 3, gradings=[{**answer, "timestamp": names.iso(at(3))} for answer in answers])
         assert status(tree) == "graded"
     os.remove(os.path.join(os.path.dirname(path), f"single-test--{names.stamp(at(3))}.json"))
@@ -431,27 +611,45 @@ def test_a_full_grading_answers_every_question_of_the_catalogue_with_its_weight_
 def test_the_catalogue_says_which_questions_may_go_unanswered_and_why(tree: Tree) -> None:
     catalogued(tree, 1, *three(clear=4, last="n/a"))
     assert status(tree) == "stable"
-    catalogued(tree, 2, probe("Q-single-test-01"), judged("Q-single-test-02", "n/a", weight=2, **NOT_ASKED), judged("Q-single-test-03", 4))
+    catalogued(
+        tree,
+        2,
+        probe("Q-single-test-01"),
+        judged("Q-single-test-02", "n/a", weight=2, **NOT_ASKED),
+        judged("Q-single-test-03", 4),
+    )
     node = tree.node("single-test", TOOL)
-    assert (node.status, "Q-single-test-02 is n/a, and no catalogue allows that" in str(node.reason)) == ("graded", True)
+    assert (
+        node.status,
+        "Q-single-test-02 is n/a, and no catalogue allows that" in str(node.reason),
+    ) == ("graded", True)
 
 
 @pytest.mark.req("F-074", "F-076")
-def test_an_answer_that_has_aged_does_not_count_against_its_node_and_one_that_was_never_given_does(tree: Tree) -> None:
+def test_an_answer_that_has_aged_does_not_count_against_its_node_and_one_that_was_never_given_does(
+    tree: Tree,
+) -> None:
     path = put(tree, 1, judged(score=4), probe(score="pass"))
     (outcome,) = regrade(tree, "providers", "alpha", "scheduled", now=at(24 * 20))
     assert (outcome.action, status(tree)) == ("regraded", "stable")
     invented = {**probe(score="stale"), "timestamp": names.iso(at(-24 * 30))}
-    forge(path, 24 * 21, gradings=[{**judged(score=4), "timestamp": names.iso(at(24 * 21))}, invented])
+    forge(
+        path, 24 * 21, gradings=[{**judged(score=4), "timestamp": names.iso(at(24 * 21))}, invented]
+    )
     assert "was never answered before" in str(tree.node("single-test", TOOL).reason)
 
 
-# --- vetoes in a tree ---------------------------------------------------------------------------------------------------------------------
+# --- vetoes in a tree
 
 
 @pytest.mark.req("F-046")
-@pytest.mark.parametrize("trigger", [*VETOES, "copyright", "Malicious-module", "malicious-module ", "", None, ["malicious-module"]])
-def test_four_triggers_reject_a_node_and_nothing_else_enters_as_a_veto_or_is_passed_over(tree: Tree, trigger: Any) -> None:
+@pytest.mark.parametrize(
+    "trigger",
+    [*VETOES, "copyright", "Malicious-module", "malicious-module ", "", None, ["malicious-module"]],
+)
+def test_four_triggers_reject_a_node_and_nothing_else_enters_as_a_veto_or_is_passed_over(
+    tree: Tree, trigger: Any
+) -> None:
     raised = {**VETO, "triggeredBy": trigger, "reasoning": "it is a danger"}
     path = put(tree, 1, judged(score=5))
     if trigger in VETOES:
@@ -461,7 +659,12 @@ def test_four_triggers_reject_a_node_and_nothing_else_enters_as_a_veto_or_is_pas
     before = files(tree.root)
     assert code_of(put, tree, 2, categoricalVeto=raised) == "VET-001"
     assert files(tree.root) == before
-    forge(path, 2, categoricalVeto={**raised, "timestamp": names.iso(at(2))}, aggregateGrade="REJECTED")
+    forge(
+        path,
+        2,
+        categoricalVeto={**raised, "timestamp": names.iso(at(2))},
+        aggregateGrade="REJECTED",
+    )
     assert (status(tree), gate_of(tree).passed) == ("blocked", False)
 
 
@@ -483,7 +686,15 @@ def test_a_grading_that_another_program_put_beside_a_veto_does_not_lift_it(tree:
     put(tree, 2, categoricalVeto=VETO)
     forge(path, 3)
     assert status(tree) == "rejected"
-    forge(path, 4, regradingTrigger={"triggeredBy": "scheduled", "previousGradingId": read(path)["gradingId"], "timestamp": names.iso(at(4))})
+    forge(
+        path,
+        4,
+        regradingTrigger={
+            "triggeredBy": "scheduled",
+            "previousGradingId": read(path)["gradingId"],
+            "timestamp": names.iso(at(4)),
+        },
+    )
     assert status(tree) == "rejected"
 
 
@@ -516,11 +727,15 @@ def _elsewhere(path: Path) -> Path:
 HIDDEN: dict[str, Callable[[Path], object]] = {
     "deleted": Path.unlink,
     "replaced by a clean entry of the same name": lambda path: path.write_text(_clean(path)),
-    "edited": lambda path: path.write_text(path.read_text().replace("seen in line 3", "nothing was seen")),
+    "edited": lambda path: path.write_text(
+        path.read_text().replace("seen in line 3", "nothing was seen")
+    ),
     "backdated": lambda path: path.write_text(_backdated(path)),
     "renamed": lambda path: path.rename(path.with_name("old-" + path.name)),
     "renamed to a hidden file": lambda path: path.rename(path.with_name("." + path.name)),
-    "renamed to another area": lambda path: path.rename(path.with_name(path.name.replace("single-test", "tools-aggregate-schema"))),
+    "renamed to another area": lambda path: path.rename(
+        path.with_name(path.name.replace("single-test", "tools-aggregate-schema"))
+    ),
     "moved to another node": lambda path: path.rename(_elsewhere(path)),
     "deleted with its folder": lambda path: shutil.rmtree(path.parent),
     "deleted with its tool": lambda path: shutil.rmtree(path.parent.parent),
@@ -537,7 +752,11 @@ def test_a_veto_outlives_its_file_because_the_index_remembers_it(tree: Tree, how
         node = tree.node("single-test", TOOL)
         assert (node.status, "index.json" in str(node.reason)) == ("rejected", True)
         index = index_of(tree)
-        assert (index["schemas"]["prices"]["tools"]["getPrice"]["grade"], index["status"], index["grade"]) == ("REJECTED", "rejected", "REJECTED")
+        assert (
+            index["schemas"]["prices"]["tools"]["getPrice"]["grade"],
+            index["status"],
+            index["grade"],
+        ) == ("REJECTED", "rejected", "REJECTED")
     assert code_of(put, tree, 3, judged(score=5)) == "FMC-015"
     assert code_of(put, tree, 3, judged(score=5), why="scheduled") == "FMC-015"
     assert not gate_of(tree).passed
@@ -567,7 +786,9 @@ def test_deleting_a_bad_grade_does_not_bring_the_good_one_before_it_back(tree: T
 
 @pytest.mark.req("F-050", "F-092")
 @pytest.mark.parametrize("spoilt", [b"{", b"", b"[]", b"null", b"\xff", b"[" * 100_000])
-def test_an_index_that_cannot_be_read_opens_nothing_and_stays_as_it_is(tree: Tree, spoilt: bytes) -> None:
+def test_an_index_that_cannot_be_read_opens_nothing_and_stays_as_it_is(
+    tree: Tree, spoilt: bytes
+) -> None:
     put(tree, 1, judged(score=5))
     vetoed = Path(put(tree, 2, categoricalVeto=VETO))
     path = vetoed.parents[4] / "index.json"
@@ -580,7 +801,9 @@ def test_an_index_that_cannot_be_read_opens_nothing_and_stays_as_it_is(tree: Tre
 
 
 @pytest.mark.req("F-050", "F-092")
-def test_an_index_that_was_edited_or_made_by_another_program_still_names_the_veto(tree: Tree) -> None:
+def test_an_index_that_was_edited_or_made_by_another_program_still_names_the_veto(
+    tree: Tree,
+) -> None:
     vetoed = Path(put(tree, 1, categoricalVeto=VETO))
     path = vetoed.parents[4] / "index.json"
     edited = read(str(path))
@@ -595,22 +818,44 @@ def test_an_index_that_was_edited_or_made_by_another_program_still_names_the_vet
 
 
 @pytest.mark.req("F-050", "X-16")
-def test_a_veto_is_not_lifted_by_its_own_answers_nor_by_an_entry_without_a_grade(tree: Tree) -> None:
+def test_a_veto_is_not_lifted_by_its_own_answers_nor_by_an_entry_without_a_grade(
+    tree: Tree,
+) -> None:
     vetoed = put(tree, 1, categoricalVeto=VETO)
-    trigger = {"triggeredBy": "scheduled", "previousGradingId": read(vetoed)["gradingId"], "timestamp": names.iso(at(2))}
+    trigger = {
+        "triggeredBy": "scheduled",
+        "previousGradingId": read(vetoed)["gradingId"],
+        "timestamp": names.iso(at(2)),
+    }
     forge(vetoed, 2, categoricalVeto=None, aggregateGrade="B", regradingTrigger=trigger)
     assert status(tree) == "rejected"
-    block = {"form": EXTENDED_FORM, "gradings": [], "blocked": True, "blockedReason": "api-down", "categoricalVeto": None, "aggregateGrade": None}
+    block = {
+        "form": EXTENDED_FORM,
+        "gradings": [],
+        "blocked": True,
+        "blockedReason": "api-down",
+        "categoricalVeto": None,
+        "aggregateGrade": None,
+    }
     forge(vetoed, 3, **block, regradingTrigger=trigger)
     fresh = [{**judged(score=5), "timestamp": names.iso(at(4))}]
     forge(vetoed, 4, gradings=fresh, categoricalVeto=None, aggregateGrade="B")
     assert status(tree) == "rejected"
-    forge(vetoed, 5, gradings=fresh, categoricalVeto=None, aggregateGrade="B", regradingTrigger=trigger)
+    forge(
+        vetoed,
+        5,
+        gradings=fresh,
+        categoricalVeto=None,
+        aggregateGrade="B",
+        regradingTrigger=trigger,
+    )
     assert status(tree) == "stable"
 
 
 @pytest.mark.req("F-092", "F-097")
-def test_other_spaces_and_line_ends_change_no_entry_and_a_file_that_never_counted_may_go(tree: Tree) -> None:
+def test_other_spaces_and_line_ends_change_no_entry_and_a_file_that_never_counted_may_go(
+    tree: Tree,
+) -> None:
     path = Path(put(tree, 1, judged(score=5)))
     path.write_bytes(json.dumps(read(str(path)), indent=4).replace("\n", "\r\n").encode())
     broken = path.with_name(f"single-test--{names.stamp(at(2))}.json")
@@ -638,23 +883,42 @@ def test_lifting_one_veto_does_not_lift_another(tree: Tree) -> None:
     first = put(tree, 1, categoricalVeto=VETO)
     second = read(first)["categoricalVeto"]
     forge(first, 2, categoricalVeto={**second, "triggeredBy": "malicious-module"})
-    trigger = {"triggeredBy": "scheduled", "previousGradingId": read(first)["gradingId"], "timestamp": names.iso(at(3))}
+    trigger = {
+        "triggeredBy": "scheduled",
+        "previousGradingId": read(first)["gradingId"],
+        "timestamp": names.iso(at(3)),
+    }
     forge(first, 3, categoricalVeto=None, aggregateGrade="B", regradingTrigger=trigger)
     assert status(tree) == "rejected"
 
 
 def scores_document() -> dict[str, Any]:
-    scores = [{"dimension": name, "score": 4, "reasoning": "r"} for name in ("whenToUse", "parameters")]
-    return {"creator": {"skill": "s", "skillVersion": "1"}, "harness": {"name": "h", "model": "m"}, "timestamp": names.iso(at(0)), "scores": scores}
+    scores = [
+        {"dimension": name, "score": 4, "reasoning": "r"} for name in ("whenToUse", "parameters")
+    ]
+    return {
+        "creator": {"skill": "s", "skillVersion": "1"},
+        "harness": {"name": "h", "model": "m"},
+        "timestamp": names.iso(at(0)),
+        "scores": scores,
+    }
 
 
 @pytest.mark.req("F-050", "X-16")
 def test_a_veto_of_one_check_is_not_lifted_while_it_cannot_be_told(tree: Tree) -> None:
     schema = schema_of()
     for hours, trigger in ((1, "malicious-module"), (2, "api-key-domain-mismatch")):
-        veto = {"triggeredBy": trigger, "graderIdentity": GRADER, "evidence": "seen", "timestamp": names.iso(at(hours))}
+        veto = {
+            "triggeredBy": trigger,
+            "graderIdentity": GRADER,
+            "evidence": "seen",
+            "timestamp": names.iso(at(hours)),
+        }
         record_scores(tree, schema, [], scores_document(), veto=veto, now=at(hours))
-    now = [Check("malicious-module", "clean", "", {}), Check("api-key-domain-mismatch", "undetermined", "", {})]
+    now = [
+        Check("malicious-module", "clean", "", {}),
+        Check("api-key-domain-mismatch", "undetermined", "", {}),
+    ]
     with contextlib.suppress(AssayError):
         check_open(tree, schema, now)
         record_scores(tree, schema, [], scores_document(), veto=None, now=at(3))
@@ -667,14 +931,29 @@ def test_a_rejected_tool_halts_what_sums_it_up(tree: Tree) -> None:
     for area in ("tools-aggregate-schema", "tools-aggregate-namespace", "namespace-description"):
         assert code_of(put, tree, 2, judged(), area=area) == "FMC-015"
     index = index_of(tree)
-    assert (index["status"], index["grade"], index["schemas"]["prices"]["status"]) == ("rejected", "REJECTED", "rejected")
+    assert (index["status"], index["grade"], index["schemas"]["prices"]["status"]) == (
+        "rejected",
+        "REJECTED",
+        "rejected",
+    )
 
 
 @pytest.mark.req("F-045", "F-051")
 def test_a_rejected_schema_halts_its_skills(tree: Tree) -> None:
     put(tree, 1)
     put(tree, 1, area="tools-aggregate-schema", categoricalVeto=VETO)
-    assert code_of(put, tree, 2, judged(), area="namespace-skills", place={**SCHEMA, "skill": "s"}, persona=PERSONA) == "FMC-015"
+    assert (
+        code_of(
+            put,
+            tree,
+            2,
+            judged(),
+            area="namespace-skills",
+            place={**SCHEMA, "skill": "s"},
+            persona=PERSONA,
+        )
+        == "FMC-015"
+    )
 
 
 @pytest.mark.req("F-105", "X-09")
@@ -686,8 +965,23 @@ def test_a_rejected_about_page_is_never_hidden_behind_a_newer_one(tmp_path: Path
         place = {"namespace": "alpha", "schema": base}
         put(tree, 1, place={**place, "tool": "getPrice"})
         put(tree, 1, area="tools-aggregate-schema", place=place)
-    put(tree, 2, judged(), area="about-namespace", place={"namespace": "alpha", "schema": "one"}, persona=PERSONA, categoricalVeto=VETO)
-    put(tree, 3, judged(score=5), area="about-namespace", place={"namespace": "alpha", "schema": "two"}, persona=PERSONA)
+    put(
+        tree,
+        2,
+        judged(),
+        area="about-namespace",
+        place={"namespace": "alpha", "schema": "one"},
+        persona=PERSONA,
+        categoricalVeto=VETO,
+    )
+    put(
+        tree,
+        3,
+        judged(score=5),
+        area="about-namespace",
+        place={"namespace": "alpha", "schema": "two"},
+        persona=PERSONA,
+    )
     index = index_of(tree)
     assert (index["status"], index["grade"]) == ("rejected", "REJECTED")
 
@@ -705,9 +999,17 @@ def test_a_tool_that_was_removed_from_the_schema_is_no_longer_counted(tmp_path: 
 
 @pytest.mark.req("F-050")
 def test_two_vetoes_of_two_envelopes_are_both_kept_or_refused(tree: Tree) -> None:
-    head = {"area": "single-test", "harness": "claude-code", "version": "flowmcp/4.0.0", "timestamp": names.iso(at(1))}
+    head = {
+        "area": "single-test",
+        "harness": "claude-code",
+        "version": "flowmcp/4.0.0",
+        "timestamp": names.iso(at(1)),
+    }
     second = {**VETO, "triggeredBy": "malicious-module"}
-    given = [{**head, "answers": [judged()], "categoricalVeto": VETO}, {**head, "answers": [probe()], "categoricalVeto": second}]
+    given = [
+        {**head, "answers": [judged()], "categoricalVeto": VETO},
+        {**head, "answers": [probe()], "categoricalVeto": second},
+    ]
     with contextlib.suppress(AssayError):
         assert "malicious-module" in Path(record(tree, given, TOOL, now=at(1))[0]).read_text()
 
@@ -718,26 +1020,46 @@ def test_a_veto_that_is_no_object_is_refused_with_a_code(tree: Tree, veto: Any) 
     assert code_of(put, tree, 1, categoricalVeto=veto)
 
 
-# --- aging --------------------------------------------------------------------------------------------------------------------------------
+# --- aging
 
 
 @pytest.mark.req("F-074")
 def test_the_limits_of_age_have_names() -> None:
-    assert (aging.API_DAYS, aging.TOS_DAYS, aging.RETENTION_DAYS, aging.ABOUT_DAYS) == (14, 30, 180, 90)
+    assert (aging.API_DAYS, aging.TOS_DAYS, aging.RETENTION_DAYS, aging.ABOUT_DAYS) == (
+        14,
+        30,
+        180,
+        90,
+    )
     assert aging.LIMITS == {"apiAvailability": 14, "tosMatch": 30, "legalAssessment": 30}
 
 
 @pytest.mark.req("F-074", "F-076", "X-30")
-@pytest.mark.parametrize(("dimension", "limit"), [("apiAvailability", 14), ("tosMatch", 30), ("legalAssessment", 30)])
+@pytest.mark.parametrize(
+    ("dimension", "limit"), [("apiAvailability", 14), ("tosMatch", 30), ("legalAssessment", 30)]
+)
 @pytest.mark.parametrize("score", ["pass", "fail", 4, Decimal("1.5")])
-def test_an_answer_about_the_world_is_stale_beyond_its_limit_and_never_fails_for_its_age(dimension: str, limit: int, score: Any) -> None:
+def test_an_answer_about_the_world_is_stale_beyond_its_limit_and_never_fails_for_its_age(
+    dimension: str, limit: int, score: Any
+) -> None:
     assert age_score(dimension, limit, score).score == score
     assert age_score(dimension, Decimal(f"{limit}.0000001"), score).score == "stale"
     assert age_score(dimension, limit * 1000, score).score == "stale"
 
 
 @pytest.mark.req("F-075", "X-30")
-@pytest.mark.parametrize("dimension", ["descriptionNeutrality", "formattingCompliance", "outputSchemaConformance", "whenToUse", "unheard-of", None, 5])
+@pytest.mark.parametrize(
+    "dimension",
+    [
+        "descriptionNeutrality",
+        "formattingCompliance",
+        "outputSchemaConformance",
+        "whenToUse",
+        "unheard-of",
+        None,
+        5,
+    ],
+)
 def test_an_answer_about_the_schema_itself_never_ages(dimension: Any) -> None:
     assert age_score(dimension, 10_000, 4).score == 4
     assert age_score(dimension, 10_000, 4).warning == "GRD-WARN-001"
@@ -745,12 +1067,22 @@ def test_an_answer_about_the_schema_itself_never_ages(dimension: Any) -> None:
 
 @pytest.mark.req("F-074")
 def test_beyond_the_days_of_retention_there_is_a_warning() -> None:
-    assert [age_score("whenToUse", days, 4).warning for days in (0, 180, Decimal("180.001"))] == [None, None, "GRD-WARN-001"]
+    assert [age_score("whenToUse", days, 4).warning for days in (0, 180, Decimal("180.001"))] == [
+        None,
+        None,
+        "GRD-WARN-001",
+    ]
 
 
 @pytest.mark.req("F-076")
-@given(st.decimals(0, 1000, places=3), st.sampled_from([*aging.LIMITS, "whenToUse"]), st.sampled_from(["pass", "fail", 1, 5, "n/a", "stale"]))
-def test_age_leaves_a_score_or_makes_it_stale_and_nothing_else(days: Decimal, dimension: str, score: Any) -> None:
+@given(
+    st.decimals(0, 1000, places=3),
+    st.sampled_from([*aging.LIMITS, "whenToUse"]),
+    st.sampled_from(["pass", "fail", 1, 5, "n/a", "stale"]),
+)
+def test_age_leaves_a_score_or_makes_it_stale_and_nothing_else(
+    days: Decimal, dimension: str, score: Any
+) -> None:
     assert age_score(dimension, days, score).score in (score, "stale")
 
 
@@ -767,7 +1099,10 @@ def test_an_answer_from_after_now_is_refused() -> None:
 
 @pytest.mark.req("F-074", "F-076")
 def test_aging_looks_at_the_clock_that_is_passed_in_and_changes_no_answer_it_was_given() -> None:
-    answers = [{**probe(), "timestamp": names.iso(START)}, {**judged(), "timestamp": names.iso(START)}]
+    answers = [
+        {**probe(), "timestamp": names.iso(START)},
+        {**judged(), "timestamp": names.iso(START)},
+    ]
     before = json.dumps(answers)
     assert age_answers(answers, START + timedelta(days=14))[0] == answers
     aged, notes = age_answers(answers, START + timedelta(days=14, seconds=1))
@@ -777,11 +1112,15 @@ def test_aging_looks_at_the_clock_that_is_passed_in_and_changes_no_answer_it_was
 
 
 @pytest.mark.req("F-074", "F-079", "F-080", "F-081")
-def test_a_scheduled_regrading_ages_what_is_old_and_keeps_the_entry_it_supersedes(tree: Tree) -> None:
+def test_a_scheduled_regrading_ages_what_is_old_and_keeps_the_entry_it_supersedes(
+    tree: Tree,
+) -> None:
     before = put(tree, 1, judged(score=3), probe(score="pass"))
     held = files(tree.root)
     assert read(before)["aggregateGrade"] == "B"
-    assert [item.action for item in regrade(tree, "providers", "alpha", "scheduled", now=at(24 * 14))] == ["current"]
+    assert [
+        item.action for item in regrade(tree, "providers", "alpha", "scheduled", now=at(24 * 14))
+    ] == ["current"]
     (outcome,) = regrade(tree, "providers", "alpha", "scheduled", now=at(24 * 15 + 2))
     assert (outcome.action, outcome.before, outcome.grade) == ("regraded", "B", "C")
     after = read(str(outcome.path))
@@ -789,7 +1128,9 @@ def test_a_scheduled_regrading_ages_what_is_old_and_keeps_the_entry_it_supersede
     assert after["regradingTrigger"]["previousGradingId"] == read(before)["gradingId"]
     assert {path: data for path, data in files(tree.root).items() if path in held} == held
     assert status(tree) == "graded"
-    assert [item.action for item in regrade(tree, "providers", "alpha", "scheduled", now=at(24 * 16))] == ["current"]
+    assert [
+        item.action for item in regrade(tree, "providers", "alpha", "scheduled", now=at(24 * 16))
+    ] == ["current"]
 
 
 @pytest.mark.req("F-031", "F-070")
@@ -802,11 +1143,34 @@ def test_a_node_whose_answers_are_all_stale_is_pending(tree: Tree) -> None:
 
 @pytest.mark.req("F-074", "X-03")
 def test_a_catalogue_question_ages_by_its_dimension(tree: Tree) -> None:
-    catalogue = {"Q-single-test-02": {"weight": 1, "determinism": "deterministic", "dimension": "apiAvailability"}, "Q-whenToUse": {"area": "single-test"}}
-    answers = [judged(), {"questionId": "Q-single-test-02", "score": "pass", "graderIdentity": SCRIPT, "evidence": "HTTP 200"}]
-    envelope = {"area": "single-test", "harness": "claude-code", "version": "flowmcp/4.0.0", "timestamp": names.iso(at(1)), "answers": answers}
+    catalogue = {
+        "Q-single-test-02": {
+            "weight": 1,
+            "determinism": "deterministic",
+            "dimension": "apiAvailability",
+        },
+        "Q-whenToUse": {"area": "single-test"},
+    }
+    answers = [
+        judged(),
+        {
+            "questionId": "Q-single-test-02",
+            "score": "pass",
+            "graderIdentity": SCRIPT,
+            "evidence": "HTTP 200",
+        },
+    ]
+    envelope = {
+        "area": "single-test",
+        "harness": "claude-code",
+        "version": "flowmcp/4.0.0",
+        "timestamp": names.iso(at(1)),
+        "answers": answers,
+    }
     record(tree, [envelope], TOOL, now=at(1), catalogue=catalogue)
-    assert [item.action for item in regrade(tree, "providers", "alpha", "scheduled", now=at(24 * 100))] == ["regraded"]
+    assert [
+        item.action for item in regrade(tree, "providers", "alpha", "scheduled", now=at(24 * 100))
+    ] == ["regraded"]
 
 
 @pytest.mark.req("F-081")
@@ -814,7 +1178,7 @@ def test_an_answer_given_after_now_is_not_recorded(tree: Tree) -> None:
     assert code_of(put, tree, 1, judged(timestamp=names.iso(at(1000)))) == "FMC-013"
 
 
-# --- grading again ------------------------------------------------------------------------------------------------------------------------
+# --- grading again
 
 
 class TransientDefect:
@@ -842,30 +1206,50 @@ def limited() -> dict[str, Any]:
 
 
 @pytest.mark.req("F-006", "F-010", "F-012", "F-080")
-def test_after_http_429_became_a_transient_defect_new_entries_read_1_1_and_1_0_and_old_ones_stay(tree: Tree) -> None:
+def test_after_http_429_became_a_transient_defect_new_entries_read_1_1_and_1_0_and_old_ones_stay(
+    tree: Tree,
+) -> None:
     old = put(tree, 1, judged(score=4), limited())
     bytes_before = Path(old).read_bytes()
     assert [answer["score"] for answer in read(old)["gradings"]] == [4, "fail"]
     newer = tree_of(tree.root, Systems("scoringSystem/1.1.0"))
-    (outcome,) = regrade(newer, "providers", "alpha", "scoring-system-bump", now=at(2), changes=[TransientDefect()])
+    (outcome,) = regrade(
+        newer, "providers", "alpha", "scoring-system-bump", now=at(2), changes=[TransientDefect()]
+    )
     new = read(str(outcome.path))
-    assert (new["scoringSystem"], new["gradingSystem"]) == ("scoringSystem/1.1.0", "gradingSystem/1.0.0")
+    assert (new["scoringSystem"], new["gradingSystem"]) == (
+        "scoringSystem/1.1.0",
+        "gradingSystem/1.0.0",
+    )
     assert [answer["score"] for answer in new["gradings"]] == [4, 3]
     assert (outcome.before, outcome.grade) == ("C", "B")
     assert Path(old).read_bytes() == bytes_before
-    assert (read(old)["scoringSystem"], read(old)["gradingSystem"]) == ("scoringSystem/1.0.0", "gradingSystem/1.0.0")
-    assert new["regradingTrigger"] == {"triggeredBy": "scoring-system-bump", "previousGradingId": read(old)["gradingId"], "timestamp": names.iso(at(2))}
-    again = regrade(newer, "providers", "alpha", "scoring-system-bump", now=at(3), changes=[TransientDefect()])
+    assert (read(old)["scoringSystem"], read(old)["gradingSystem"]) == (
+        "scoringSystem/1.0.0",
+        "gradingSystem/1.0.0",
+    )
+    assert new["regradingTrigger"] == {
+        "triggeredBy": "scoring-system-bump",
+        "previousGradingId": read(old)["gradingId"],
+        "timestamp": names.iso(at(2)),
+    }
+    again = regrade(
+        newer, "providers", "alpha", "scoring-system-bump", now=at(3), changes=[TransientDefect()]
+    )
     assert [item.action for item in again] == ["current"]
 
 
 @pytest.mark.req("F-010", "F-011")
 @pytest.mark.parametrize("changes", [[], [AskAnew()]])
-def test_an_answer_that_cannot_be_scored_anew_is_due_and_nothing_is_mixed(tree: Tree, changes: list[Any]) -> None:
+def test_an_answer_that_cannot_be_scored_anew_is_due_and_nothing_is_mixed(
+    tree: Tree, changes: list[Any]
+) -> None:
     put(tree, 1, judged(score=4), limited())
     held = files(tree.root)
     newer = tree_of(tree.root, Systems("scoringSystem/1.1.0"))
-    (outcome,) = regrade(newer, "providers", "alpha", "scoring-system-bump", now=at(2), changes=changes)
+    (outcome,) = regrade(
+        newer, "providers", "alpha", "scoring-system-bump", now=at(2), changes=changes
+    )
     assert outcome.action == "due"
     assert "Q-api-availability" in outcome.questions
     assert files(tree.root) == held
@@ -878,7 +1262,9 @@ def test_answers_that_state_another_scoring_system_are_not_recorded(tree: Tree) 
 
 
 @pytest.mark.req("F-010")
-def test_two_changes_of_scoring_are_applied_oldest_first_in_whatever_order_they_are_given(tree: Tree) -> None:
+def test_two_changes_of_scoring_are_applied_oldest_first_in_whatever_order_they_are_given(
+    tree: Tree,
+) -> None:
     class Later(TransientDefect):
         version = "scoringSystem/1.2.0"
 
@@ -887,24 +1273,39 @@ def test_two_changes_of_scoring_are_applied_oldest_first_in_whatever_order_they_
 
     put(tree, 1, judged(score=4), limited())
     newer = tree_of(tree.root, Systems("scoringSystem/1.2.0"))
-    (outcome,) = regrade(newer, "providers", "alpha", "scoring-system-bump", now=at(2), changes=[Later(), TransientDefect()])
+    (outcome,) = regrade(
+        newer,
+        "providers",
+        "alpha",
+        "scoring-system-bump",
+        now=at(2),
+        changes=[Later(), TransientDefect()],
+    )
     assert read(str(outcome.path))["gradings"][1]["score"] == 2
 
 
 def stricter() -> SchemaRules:
     policy = RULES.policy
-    bands = [msgspec.structs.replace(band, min=Decimal("4.2")) if band.grade == "B" else band for band in policy.bands]
+    bands = [
+        msgspec.structs.replace(band, min=Decimal("4.2")) if band.grade == "B" else band
+        for band in policy.bands
+    ]
     return SchemaRules(msgspec.structs.replace(policy, bands=bands))
 
 
 @pytest.mark.req("F-006", "F-010", "F-033", "F-079")
-def test_a_new_grading_system_aggregates_the_stored_answers_anew_and_keeps_their_scoring_version(tree: Tree) -> None:
+def test_a_new_grading_system_aggregates_the_stored_answers_anew_and_keeps_their_scoring_version(
+    tree: Tree,
+) -> None:
     old = put(tree, 1, judged(score=4))
     newer = tree_of(tree.root, Systems("scoringSystem/1.5.0", "gradingSystem/2.0.0"), stricter())
     (outcome,) = regrade(newer, "providers", "alpha", "grading-system-bump", now=at(2))
     new = read(str(outcome.path))
     assert (outcome.before, outcome.grade) == ("B", "C")
-    assert (new["scoringSystem"], new["gradingSystem"]) == ("scoringSystem/1.0.0", "gradingSystem/2.0.0")
+    assert (new["scoringSystem"], new["gradingSystem"]) == (
+        "scoringSystem/1.0.0",
+        "gradingSystem/2.0.0",
+    )
     assert new["gradings"] == read(old)["gradings"]
     assert new["regradingTrigger"]["triggeredBy"] == "grading-system-bump"
     assert newer.node("single-test", TOOL).status == "graded"
@@ -914,10 +1315,21 @@ def test_a_new_grading_system_aggregates_the_stored_answers_anew_and_keeps_their
 def test_a_user_report_says_which_questions_to_ask_first_and_writes_nothing(tree: Tree) -> None:
     put(tree, 1, judged("Q-a"), judged("Q-b"), probe())
     held = files(tree.root)
-    (outcome,) = regrade(tree, "providers", "alpha", "user-report", now=at(2), issue="q-b is wrong: EUR, not USD", requested_by="ada")
+    (outcome,) = regrade(
+        tree,
+        "providers",
+        "alpha",
+        "user-report",
+        now=at(2),
+        issue="q-b is wrong: EUR, not USD",
+        requested_by="ada",
+    )
     assert (outcome.action, outcome.questions) == ("due", ("Q-b", "Q-a", "Q-api-availability"))
     assert files(tree.root) == held
-    assert code_of(regrade, tree, "providers", "alpha", "user-report", now=at(2), issue="x") == "GRD-019"
+    assert (
+        code_of(regrade, tree, "providers", "alpha", "user-report", now=at(2), issue="x")
+        == "GRD-019"
+    )
     assert code_of(regrade, tree, "providers", "alpha", "user-reports", now=at(2)) == "GRD-017"
 
 
@@ -933,17 +1345,31 @@ def test_a_recorded_regrading_names_the_entry_it_supersedes(tree: Tree, kind: st
 
 @pytest.mark.req("F-051", "F-082")
 @pytest.mark.parametrize("trigger", ["scheduled", "grading-system-bump", "scoring-system-bump"])
-def test_no_trigger_regrades_a_rejected_node_or_one_whose_schema_changed(tree: Tree, trigger: str) -> None:
+def test_no_trigger_regrades_a_rejected_node_or_one_whose_schema_changed(
+    tree: Tree, trigger: str
+) -> None:
     put(tree, 1)
     newer = tree_of(tree.root, Systems("scoringSystem/1.1.0", "gradingSystem/1.1.0"))
     import_one(newer, schema_of(text="changed"), [], now=at(2))
-    assert [item.action for item in regrade(newer, "providers", "alpha", trigger, now=at(24 * 100), changes=[TransientDefect()])] == ["due"]
+    assert [
+        item.action
+        for item in regrade(
+            newer, "providers", "alpha", trigger, now=at(24 * 100), changes=[TransientDefect()]
+        )
+    ] == ["due"]
     put(tree, 24 * 101, categoricalVeto=VETO)
-    assert [item.action for item in regrade(newer, "providers", "alpha", trigger, now=at(24 * 200), changes=[TransientDefect()])] == ["rejected"]
+    assert [
+        item.action
+        for item in regrade(
+            newer, "providers", "alpha", trigger, now=at(24 * 200), changes=[TransientDefect()]
+        )
+    ] == ["rejected"]
 
 
 @pytest.mark.req("F-097")
-def test_a_node_that_cannot_be_regraded_keeps_no_other_from_it_and_the_index_is_made_anew(tmp_path: Path) -> None:
+def test_a_node_that_cannot_be_regraded_keeps_no_other_from_it_and_the_index_is_made_anew(
+    tmp_path: Path,
+) -> None:
     tree = tree_of(tmp_path)
     import_one(tree, schema_of(tools=("a", "b")), [], now=at(0))
     put(tree, 1, place={**SCHEMA, "tool": "a"})
@@ -951,13 +1377,20 @@ def test_a_node_that_cannot_be_regraded_keeps_no_other_from_it_and_the_index_is_
     newer = tree_of(tmp_path, Systems("scoringSystem/1.1.0"))
     outcomes: list[Outcome] = []
     with contextlib.suppress(AssayError):
-        outcomes = regrade(newer, "providers", "alpha", "scoring-system-bump", now=at(5), changes=[TransientDefect()])
+        outcomes = regrade(
+            newer,
+            "providers",
+            "alpha",
+            "scoring-system-bump",
+            now=at(5),
+            changes=[TransientDefect()],
+        )
     on_disk = json.loads((tmp_path / "providers" / "alpha" / "index.json").read_text())
     assert on_disk["schemas"]["prices"]["tools"]["a"]["scoringSystem"] == "scoringSystem/1.1.0"
     assert len(outcomes) == 2
 
 
-# --- two versions side by side ------------------------------------------------------------------------------------------------------------
+# --- two versions side by side
 
 
 @pytest.mark.req("F-009", "X-07")
@@ -965,7 +1398,10 @@ def test_both_versions_are_in_the_index_at_the_top_and_in_its_summary(tree: Tree
     put(tree, 1)
     index = index_of(tree)
     for place in (index, index["summary"], index["schemas"]["prices"]["tools"]["getPrice"]):
-        assert (place["scoringSystem"], place["gradingSystem"]) == ("scoringSystem/1.0.0", "gradingSystem/1.0.0")
+        assert (place["scoringSystem"], place["gradingSystem"]) == (
+            "scoringSystem/1.0.0",
+            "gradingSystem/1.0.0",
+        )
     strict = idx.strict(index)
     assert "scoringSystem" not in strict
     assert strict["summary"]["scoringSystem"] == "scoringSystem/1.0.0"
@@ -1002,7 +1438,7 @@ def test_version_1_10_is_newer_than_1_9(tmp_path: Path) -> None:
     assert index_of(newer)["scoringSystem"] == "scoringSystem/1.10.0"
 
 
-# --- what was changed by hand -------------------------------------------------------------------------------------------------------------
+# --- what was changed by hand
 
 SPOILED: dict[str, Any] = {
     "cut off": lambda text: text[: len(text) // 2],
@@ -1011,8 +1447,12 @@ SPOILED: dict[str, Any] = {
     "another grade": lambda text: text.replace('"aggregateGrade": "F"', '"aggregateGrade": "B"'),
     "another answer": lambda text: text.replace('"score": 1', '"score": 5'),
     "an A": lambda text: text.replace('"aggregateGrade": "F"', '"aggregateGrade": "A"'),
-    "a rejection without a veto": lambda text: text.replace('"aggregateGrade": "F"', '"aggregateGrade": "REJECTED"'),
-    "another hash": lambda text: text.replace('"schemaHash": "', '"schemaHash": "ffffffff", "x": "'),
+    "a rejection without a veto": lambda text: text.replace(
+        '"aggregateGrade": "F"', '"aggregateGrade": "REJECTED"'
+    ),
+    "another hash": lambda text: text.replace(
+        '"schemaHash": "', '"schemaHash": "ffffffff", "x": "'
+    ),
     "a score out of range": lambda text: text.replace('"score": 1', '"score": 9'),
     "no version": lambda text: text.replace('"scoringSystem"', '"scoringsystem"'),
     "a lie about the tier": lambda text: text.replace('"autonomous"', '"group-bound"'),
@@ -1056,12 +1496,16 @@ def test_an_entry_that_is_a_link_blocks_its_node(tree: Tree, tmp_path: Path) -> 
 def test_an_old_entry_under_a_newer_name_does_not_bring_its_grade_back(tree: Tree) -> None:
     good = put(tree, 1, judged(score=5))
     put(tree, 2, judged(score=1))
-    shutil.copy(good, os.path.join(os.path.dirname(good), f"single-test--{names.stamp(at(3))}.json"))
+    shutil.copy(
+        good, os.path.join(os.path.dirname(good), f"single-test--{names.stamp(at(3))}.json")
+    )
     assert status(tree) != "stable"
 
 
 @pytest.mark.req("F-091")
-@pytest.mark.parametrize("target", ["tools/b/_gradings/single-test", "_gradings/tools-aggregate-schema"])
+@pytest.mark.parametrize(
+    "target", ["tools/b/_gradings/single-test", "_gradings/tools-aggregate-schema"]
+)
 def test_an_entry_in_another_place_grades_nothing_there(tmp_path: Path, target: str) -> None:
     tree = tree_of(tmp_path)
     import_one(tree, schema_of(tools=("a", "b")), [], now=at(0))
@@ -1069,7 +1513,11 @@ def test_an_entry_in_another_place_grades_nothing_there(tmp_path: Path, target: 
     forged = tmp_path / "providers" / "alpha" / "prices" / f"{target}--{names.stamp(at(1))}.json"
     forged.parent.mkdir(parents=True)
     shutil.copy(good, forged)
-    area, place = ("single-test", {**SCHEMA, "tool": "b"}) if "tools/b" in target else ("tools-aggregate-schema", SCHEMA)
+    area, place = (
+        ("single-test", {**SCHEMA, "tool": "b"})
+        if "tools/b" in target
+        else ("tools-aggregate-schema", SCHEMA)
+    )
     assert status(tree, area, place) != "stable"
 
 
@@ -1077,7 +1525,14 @@ def test_an_entry_in_another_place_grades_nothing_there(tmp_path: Path, target: 
 def test_an_entry_of_one_skill_grades_no_other(tree: Tree) -> None:
     put(tree, 1)
     put(tree, 1, area="tools-aggregate-schema")
-    good = put(tree, 2, judged(score=5), area="namespace-skills", place={**SCHEMA, "skill": "one"}, persona=PERSONA)
+    good = put(
+        tree,
+        2,
+        judged(score=5),
+        area="namespace-skills",
+        place={**SCHEMA, "skill": "one"},
+        persona=PERSONA,
+    )
     other = Path(tree.root, "providers", "alpha", "prices", "skills", "two", "_gradings")
     other.mkdir(parents=True)
     shutil.copy(good, other)
@@ -1099,11 +1554,13 @@ def test_a_new_entry_beside_a_renamed_one_is_the_newest_or_refused(tree: Tree, h
 @pytest.mark.req("F-010", "F-013")
 def test_a_grade_under_a_grading_system_that_does_not_exist_is_not_believed(tree: Tree) -> None:
     path = put(tree, 1, judged(score=1))
-    Path(path).write_text(json.dumps({**read(path), "aggregateGrade": "B", "gradingSystem": "gradingSystem/9.0.0"}))
+    Path(path).write_text(
+        json.dumps({**read(path), "aggregateGrade": "B", "gradingSystem": "gradingSystem/9.0.0"})
+    )
     assert status(tree) != "stable"
 
 
-# --- changed schemas ----------------------------------------------------------------------------------------------------------------------
+# --- changed schemas
 
 
 @pytest.mark.req("F-070", "F-082", "X-36")
@@ -1114,7 +1571,10 @@ def test_a_changed_schema_makes_its_grades_pending_after_every_rebuild(tree: Tre
     import_one(tree, schema_of(text="changed"), [], now=at(2))
     for _ in range(4):
         schema = index_of(tree)["schemas"]["prices"]
-        assert (schema["status"], schema["reason"]) == ("pending", "schema changed, regrade required")
+        assert (schema["status"], schema["reason"]) == (
+            "pending",
+            "schema changed, regrade required",
+        )
         assert "grade" not in schema
         assert schema["tools"]["getPrice"]["status"] == "pending"
     assert not any("schema changed" in item["reason"] for item in index_of(tree)["blockers"])
@@ -1140,28 +1600,40 @@ def test_without_the_snapshot_nothing_says_that_the_grade_still_holds(tree: Tree
     for path in glob.glob(f"{tree.root}/providers/alpha/prices/prices--*"):
         os.remove(path)
     index = index_of(tree)
-    assert (index["schemas"]["prices"]["status"], index["schemas"]["prices"]["tools"]["getPrice"]["status"]) == ("blocked", "blocked")
+    assert (
+        index["schemas"]["prices"]["status"],
+        index["schemas"]["prices"]["tools"]["getPrice"]["status"],
+    ) == ("blocked", "blocked")
     assert index["schemas"]["prices"]["tools"]["getPrice"]["reason"] == "its snapshot is gone"
     assert code_of(put, tree, 2) == "IDX-006"
 
 
-# --- names, folders, hashes ---------------------------------------------------------------------------------------------------------------
+# --- names, folders, hashes
 
 
 @pytest.mark.req("F-083", "F-084", "F-085")
 def test_a_hash_is_eight_hexadecimal_digits_over_canonical_text() -> None:
     canonical = '{"a":4,"b":0.1,"c":1e+21,"d":0,"e":1e-7,"f":100}'
     assert (
-        hash8({"f": 100, "e": 1e-7, "d": -0.0, "c": Decimal("1e21"), "b": Decimal("0.10"), "a": 4.0})
+        hash8(
+            {"f": 100, "e": 1e-7, "d": -0.0, "c": Decimal("1e21"), "b": Decimal("0.10"), "a": 4.0}
+        )
         == sha256(canonical.encode()).hexdigest()[:8]
         == "7bfec050"
     )
     assert hash8({}) == "44136fa3"
-    assert hash8({"é": 1, "z": 1, "😀": 1, "ﬀ": 1}) == sha256('{"z":1,"é":1,"😀":1,"ﬀ":1}'.encode()).hexdigest()[:8]
+    assert (
+        hash8({"é": 1, "z": 1, "😀": 1, "ﬀ": 1})
+        == sha256('{"z":1,"é":1,"😀":1,"ﬀ":1}'.encode()).hexdigest()[:8]
+    )
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**60), 2**60)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=12,
 )
@@ -1175,7 +1647,9 @@ def test_the_order_of_keys_never_moves_a_hash(value: dict[str, Any]) -> None:
 
 
 @pytest.mark.req("F-084")
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, b"x", {"a": object()}, {1: 2}, 10**400])
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), {1, 2}, b"x", {"a": object()}, {1: 2}, 10**400]
+)
 def test_what_json_cannot_say_has_no_hash(value: Any) -> None:
     assert code_of(hash8, value) == "HSH-003"
 
@@ -1183,7 +1657,9 @@ def test_what_json_cannot_say_has_no_hash(value: Any) -> None:
 @pytest.mark.req("F-085", "X-17")
 def test_an_about_page_is_hashed_by_its_bytes_and_a_namespace_by_its_members() -> None:
     assert about_hash(b"# About\n") == sha256(b"# About\n").hexdigest()[:8]
-    assert namespace_hash({"b": "2", "a": "1"}, None) == hash8({"aboutHash": None, "members": {"a": "1", "b": "2"}})
+    assert namespace_hash({"b": "2", "a": "1"}, None) == hash8(
+        {"aboutHash": None, "members": {"a": "1", "b": "2"}}
+    )
     assert namespace_hash({"a": "1"}, "x") != namespace_hash({"a": "1"}, None)
 
 
@@ -1197,7 +1673,17 @@ def test_the_hash_of_a_report_is_over_the_file_and_not_over_what_it_exports() ->
 
 @pytest.mark.req("F-088", "F-089")
 @pytest.mark.parametrize(
-    "when", ["2026-05-30T10:15:00Z", "2026-05-30T10-15Z", "2026-05-30T10-15-00.1Z", "2026-02-30T10-15-00Z", "2026-05-30T10-15-00Z\n", "", None, 5]
+    "when",
+    [
+        "2026-05-30T10:15:00Z",
+        "2026-05-30T10-15Z",
+        "2026-05-30T10-15-00.1Z",
+        "2026-02-30T10-15-00Z",
+        "2026-05-30T10-15-00Z\n",
+        "",
+        None,
+        5,
+    ],
 )
 def test_a_file_is_named_by_a_moment_to_the_second_that_exists(when: Any) -> None:
     assert code_of(names.grading_file, "single-test", when) == "GRD-041"
@@ -1211,39 +1697,79 @@ def test_a_moment_is_written_in_ascii_digits() -> None:
 
 @pytest.mark.req("F-089")
 @pytest.mark.parametrize(
-    ("persona", "lens"), [("a", None), (None, "b"), ("", ""), ("A", "b"), ("a", "b_c"), ("1a", "b"), ("a--b", "c"), ("a", "../x"), (5, "b"), ("é", "b")]
+    ("persona", "lens"),
+    [
+        ("a", None),
+        (None, "b"),
+        ("", ""),
+        ("A", "b"),
+        ("a", "b_c"),
+        ("1a", "b"),
+        ("a--b", "c"),
+        ("a", "../x"),
+        (5, "b"),
+        ("é", "b"),
+    ],
 )
 def test_a_persona_and_its_lens_stand_together_or_not_at_all(persona: Any, lens: Any) -> None:
-    assert code_of(names.grading_file, "single-test", "2026-05-30T10-15-00Z", base_persona=persona, lens=lens) == "GRD-042"
+    assert (
+        code_of(
+            names.grading_file,
+            "single-test",
+            "2026-05-30T10-15-00Z",
+            base_persona=persona,
+            lens=lens,
+        )
+        == "GRD-042"
+    )
 
 
 @pytest.mark.req("F-089")
 def test_names_of_files_follow_the_grammar() -> None:
     when = "2026-05-29T03-00-00Z"
     assert (
-        names.grading_file("selection-aggregate", when, base_persona="decision-maker", lens="crypto-trader")
+        names.grading_file(
+            "selection-aggregate", when, base_persona="decision-maker", lens="crypto-trader"
+        )
         == f"selection-aggregate--decision-maker--crypto-trader--{when}.json"
     )
-    assert names.primitive_file("prices", when, "0a1b2c3d", "mjs") == f"prices--{when}--0a1b2c3d.mjs"
+    assert (
+        names.primitive_file("prices", when, "0a1b2c3d", "mjs") == f"prices--{when}--0a1b2c3d.mjs"
+    )
     assert code_of(names.grading_file, "unknown", "nonsense", base_persona="X") == "GRD-043"
     assert code_of(names.grading_file, "single-test", "nonsense", base_persona="X") == "GRD-041"
 
 
 @pytest.mark.req("F-090", "X-22", "X-23")
 def test_the_newest_version_is_the_newest_by_its_time_and_not_by_its_name() -> None:
-    listed = ["a--zz--zz--2026-05-01T00-00-00Z.json", "a--aa--aa--2026-05-02T00-00-00Z.json", "b--2027-01-01T00-00-00Z.json"]
+    listed = [
+        "a--zz--zz--2026-05-01T00-00-00Z.json",
+        "a--aa--aa--2026-05-02T00-00-00Z.json",
+        "b--2027-01-01T00-00-00Z.json",
+    ]
     assert names.latest(listed, "a") == listed[1]
     hashes = ["s--2026-05-01T00-00-00Z--ffffffff.mjs", "s--2026-05-02T00-00-00Z--00000000.mjs"]
     assert names.latest(hashes, "s") == hashes[1]
-    older_forms = ["s--2026-05-01T15-34Z--00000000.mjs", "s--2026-05-01T15-34-01.250Z--00000000.mjs", "s--2026-05-01T15-34-01Z--00000000.mjs"]
+    older_forms = [
+        "s--2026-05-01T15-34Z--00000000.mjs",
+        "s--2026-05-01T15-34-01.250Z--00000000.mjs",
+        "s--2026-05-01T15-34-01Z--00000000.mjs",
+    ]
     assert names.latest(older_forms, "s") == older_forms[1]
     assert names.latest(["a.json", "ab--2026-05-01T00-00-00Z.json"], "a") is None
 
 
 @pytest.mark.req("F-089", "X-21")
-def test_a_file_name_is_read_from_its_end_because_a_name_may_hold_two_hyphens(tmp_path: Path) -> None:
+def test_a_file_name_is_read_from_its_end_because_a_name_may_hold_two_hyphens(
+    tmp_path: Path,
+) -> None:
     inner = "a--2026-01-01T00-00-00Z--00000000"
-    for name, moment in (("a", "2026-05-01T00-00-00Z"), ("a--b", "2026-06-01T00-00-00Z"), (inner, "2026-07-01T00-00-00Z"), ("a--b--c", "2026-08-01T00-00-00Z")):
+    for name, moment in (
+        ("a", "2026-05-01T00-00-00Z"),
+        ("a--b", "2026-06-01T00-00-00Z"),
+        (inner, "2026-07-01T00-00-00Z"),
+        ("a--b--c", "2026-08-01T00-00-00Z"),
+    ):
         file = names.primitive_file(name, moment, "93baef35", "mjs")
         (tmp_path / file).write_text("")
         assert names.stamp(names.file_stamp(file) or START) == moment
@@ -1258,11 +1784,21 @@ def test_a_file_name_is_read_from_its_end_because_a_name_may_hold_two_hyphens(tm
 
 @pytest.mark.req("F-090", "X-22")
 @given(
-    st.lists(st.tuples(st.sampled_from(["", "zz--a--", "aa--b--"]), st.integers(0, 10**6)), min_size=1, max_size=6, unique_by=lambda pair: pair[1]),
+    st.lists(
+        st.tuples(st.sampled_from(["", "zz--a--", "aa--b--"]), st.integers(0, 10**6)),
+        min_size=1,
+        max_size=6,
+        unique_by=lambda pair: pair[1],
+    ),
     st.randoms(use_true_random=False),
 )
-def test_the_newest_version_does_not_depend_on_the_order_of_the_folder(items: Any, random: Any) -> None:
-    listed = [f"x--{persona}{names.stamp(START + timedelta(seconds=second))}.json" for persona, second in items]
+def test_the_newest_version_does_not_depend_on_the_order_of_the_folder(
+    items: Any, random: Any
+) -> None:
+    listed = [
+        f"x--{persona}{names.stamp(START + timedelta(seconds=second))}.json"
+        for persona, second in items
+    ]
     expected = listed[max(range(len(items)), key=lambda number: items[number][1])]
     random.shuffle(listed)
     assert names.latest(listed, "x") == expected
@@ -1295,9 +1831,32 @@ def test_gradings_lie_beside_what_they_grade(area: str, folder: str) -> None:
 
 
 @pytest.mark.req("F-091")
-@pytest.mark.parametrize("name", ["..", ".", "", "a/b", "a\\b", ".hidden", "-x", "a..b", "é", "a b", "a\n", "x" * 201, None, 5, True, ["a"]])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "..",
+        ".",
+        "",
+        "a/b",
+        "a\\b",
+        ".hidden",
+        "-x",
+        "a..b",
+        "é",
+        "a b",
+        "a\n",
+        "x" * 201,
+        None,
+        5,
+        True,
+        ["a"],
+    ],
+)
 def test_no_name_leads_out_of_the_tree(name: Any) -> None:
-    assert code_of(names.gradings_dir, "tools-aggregate-namespace", {"namespace": name}) in ("FMC-007", "FMC-012")
+    assert code_of(names.gradings_dir, "tools-aggregate-namespace", {"namespace": name}) in (
+        "FMC-007",
+        "FMC-012",
+    )
 
 
 @pytest.mark.req("F-091")
@@ -1324,8 +1883,21 @@ def test_two_personas_of_one_second_are_both_kept_in_their_order(tmp_path: Path)
     import_one(tree, schema_of(about="# About"), [], now=at(0))
     put(tree, 1)
     put(tree, 1, area="tools-aggregate-schema")
-    put(tree, 2, judged(score=5), area="about-namespace", persona={"basePersonaId": "schema-maintainer", "lensId": "x"})
-    second = put(tree, 2, judged(score=3), area="about-namespace", persona={"basePersonaId": "ai-engineer", "lensId": "x"}, why="scheduled")
+    put(
+        tree,
+        2,
+        judged(score=5),
+        area="about-namespace",
+        persona={"basePersonaId": "schema-maintainer", "lensId": "x"},
+    )
+    second = put(
+        tree,
+        2,
+        judged(score=3),
+        area="about-namespace",
+        persona={"basePersonaId": "ai-engineer", "lensId": "x"},
+        why="scheduled",
+    )
     node = tree.node("about-namespace", SCHEMA)
     assert (node.status, node.path) == ("graded", second)
 
@@ -1336,17 +1908,37 @@ def test_a_clock_that_stands_before_the_newest_entry_is_refused(tree: Tree) -> N
     assert code_of(put, tree, 9) == "FMC-013"
 
 
-# --- recording ----------------------------------------------------------------------------------------------------------------------------
+# --- recording
 
 
 @pytest.mark.req("F-024", "F-092")
 def test_a_deterministic_and_a_judged_block_become_one_entry(tree: Tree) -> None:
-    head = {"area": "single-test", "harness": "claude-code", "version": "flowmcp/4.0.0", "timestamp": names.iso(at(1))}
-    path, place, built = record(tree, [{**head, "answers": [probe()]}, {**head, "answers": [judged()]}], TOOL, now=at(1))
-    assert [answer["questionId"] for answer in read(path)["gradings"]] == ["Q-api-availability", "Q-whenToUse"]
+    head = {
+        "area": "single-test",
+        "harness": "claude-code",
+        "version": "flowmcp/4.0.0",
+        "timestamp": names.iso(at(1)),
+    }
+    path, place, built = record(
+        tree, [{**head, "answers": [probe()]}, {**head, "answers": [judged()]}], TOOL, now=at(1)
+    )
+    assert [answer["questionId"] for answer in read(path)["gradings"]] == [
+        "Q-api-availability",
+        "Q-whenToUse",
+    ]
     assert (place, built is not None) == (TOOL, True)
     assert (
-        code_of(record, tree, [{**head, "answers": [probe()]}, {**head, "area": "namespace-description", "answers": [judged()]}], TOOL, now=at(2)) == "FMC-016"
+        code_of(
+            record,
+            tree,
+            [
+                {**head, "answers": [probe()]},
+                {**head, "area": "namespace-description", "answers": [judged()]},
+            ],
+            TOOL,
+            now=at(2),
+        )
+        == "FMC-016"
     )
     assert code_of(record, tree, [{**head, "answers": [probe()]}], TOOL, now=at(2)) == "GRD-014"
 
@@ -1357,9 +1949,27 @@ def test_every_write_leaves_whole_files_and_an_index_that_knows_it(tree: Tree) -
     index = json.loads(Path(tree.root, "providers", "alpha", "index.json").read_text())
     node = index["schemas"]["prices"]["tools"]["getPrice"]
     assert os.path.join(tree.root, "providers", "alpha", node["ref"]) == path
-    assert node["boundTo"] == read(path)["schemaHash"] == index["schemas"]["prices"]["snapshot"]["hash"]
-    assert [name for _, _, found in os.walk(tree.root) for name in found if name.startswith(".") and name != ".lock"] == []
-    assert b"schemaHash" not in Path(tree.root, "providers", "alpha", "prices", index["schemas"]["prices"]["snapshot"]["file"]).read_bytes()
+    assert (
+        node["boundTo"]
+        == read(path)["schemaHash"]
+        == index["schemas"]["prices"]["snapshot"]["hash"]
+    )
+    assert [
+        name
+        for _, _, found in os.walk(tree.root)
+        for name in found
+        if name.startswith(".") and name != ".lock"
+    ] == []
+    assert (
+        b"schemaHash"
+        not in Path(
+            tree.root,
+            "providers",
+            "alpha",
+            "prices",
+            index["schemas"]["prices"]["snapshot"]["file"],
+        ).read_bytes()
+    )
 
 
 @pytest.mark.req("F-107", "F-146")
@@ -1389,7 +1999,7 @@ def test_an_iteration_out_of_its_range_is_refused(tree: Tree, iteration: Any) ->
     put(tree, 1, iteration=3)
 
 
-# --- import and export --------------------------------------------------------------------------------------------------------------------
+# --- import and export
 
 
 @pytest.mark.req("F-092", "F-094")
@@ -1411,7 +2021,12 @@ def test_an_import_creates_adds_a_version_leaves_alone_or_blocks(tmp_path: Path)
 
 @pytest.mark.req("F-094")
 def test_a_warning_blocks_no_import(tmp_path: Path) -> None:
-    assert import_one(tree_of(tmp_path), schema_of(), [ERROR._replace(level="warning")], now=at(0)).action == "created"
+    assert (
+        import_one(
+            tree_of(tmp_path), schema_of(), [ERROR._replace(level="warning")], now=at(0)
+        ).action
+        == "created"
+    )
 
 
 @pytest.mark.req("F-093", "F-094")
@@ -1460,10 +2075,12 @@ def test_an_export_changes_nothing_in_the_tree(tree: Tree, tmp_path: Path) -> No
     put(tree, 1)
     held = {str(path): path.read_bytes() for path in Path(tree.root).rglob("*") if path.is_file()}
     tree.export("providers", "alpha", str(tmp_path.parent / f"{tmp_path.name}-out"))
-    assert {str(path): path.read_bytes() for path in Path(tree.root).rglob("*") if path.is_file()} == held
+    assert {
+        str(path): path.read_bytes() for path in Path(tree.root).rglob("*") if path.is_file()
+    } == held
 
 
-# --- the index ----------------------------------------------------------------------------------------------------------------------------
+# --- the index
 
 
 def graded_namespace(folder: Path) -> Tree:
@@ -1472,7 +2089,15 @@ def graded_namespace(folder: Path) -> Tree:
     put(tree, 1)
     put(tree, 2, area="tools-aggregate-schema")
     put(tree, 3, judged(score=5), area="about-namespace", persona=PERSONA)
-    put(tree, 4, judged(), area="namespace-skills", place={**SCHEMA, "skill": "signpost"}, persona=PERSONA, skillId="signpost")
+    put(
+        tree,
+        4,
+        judged(),
+        area="namespace-skills",
+        place={**SCHEMA, "skill": "signpost"},
+        persona=PERSONA,
+        skillId="signpost",
+    )
     put(tree, 5, judged(), area="namespace-description")
     put(tree, 6, judged(score=3), area="tools-aggregate-namespace")
     return tree
@@ -1481,10 +2106,18 @@ def graded_namespace(folder: Path) -> Tree:
 @pytest.mark.req("F-096", "F-099", "F-100", "F-101", "X-09")
 def test_the_index_of_a_namespace_carries_all_six_areas(tmp_path: Path) -> None:
     index = index_of(graded_namespace(tmp_path))
-    assert (index["indexVersion"], index["namespace"], index["status"], index["grade"]) == (2, "alpha", "partial", "C")
+    assert (index["indexVersion"], index["namespace"], index["status"], index["grade"]) == (
+        2,
+        "alpha",
+        "partial",
+        "C",
+    )
     assert idx.index_fault(index) is None
     assert index["skills"]["prices.signpost"]["status"] == "stable"
-    assert {key: index["summary"][key] for key in ("schemas", "tools", "toolsStable", "about", "description", "skills")} == {
+    assert {
+        key: index["summary"][key]
+        for key in ("schemas", "tools", "toolsStable", "about", "description", "skills")
+    } == {
         "schemas": 1,
         "tools": 1,
         "toolsStable": 1,
@@ -1493,7 +2126,10 @@ def test_the_index_of_a_namespace_carries_all_six_areas(tmp_path: Path) -> None:
         "skills": 1,
     }
     assert index["namespaceAggregate"]["grade"] == "C"
-    assert index["schemas"]["prices"]["toolsAggregate"]["boundTo"] == index["schemas"]["prices"]["snapshot"]["hash"]
+    assert (
+        index["schemas"]["prices"]["toolsAggregate"]["boundTo"]
+        == index["schemas"]["prices"]["snapshot"]["hash"]
+    )
     assert index["blockers"] == []
 
 
@@ -1512,7 +2148,9 @@ def test_where_nothing_is_graded_there_is_no_grade(tree: Tree) -> None:
 
 
 @pytest.mark.req("F-092", "F-096", "F-097")
-def test_the_index_is_made_from_the_tree_alone_and_has_the_same_bytes_each_time(tmp_path: Path) -> None:
+def test_the_index_is_made_from_the_tree_alone_and_has_the_same_bytes_each_time(
+    tmp_path: Path,
+) -> None:
     tree = graded_namespace(tmp_path)
     path = tmp_path / "providers" / "alpha" / "index.json"
     first = path.read_bytes()
@@ -1557,7 +2195,10 @@ def test_an_index_has_the_published_form_without_its_two_version_keys(tmp_path: 
         ({"indexVersion": "2"}, "IDX-003"),
         ({"status": "graded"}, "IDX-007"),
         ({"description": {"status": "operational"}}, "IDX-007"),
-        ({"schemas": {"a": {"status": "pending", "tools": {"t": {"status": "partial"}}}}}, "IDX-007"),
+        (
+            {"schemas": {"a": {"status": "pending", "tools": {"t": {"status": "partial"}}}}},
+            "IDX-007",
+        ),
         ({"lockSnapshot": {"members": [{"gradingStatus": "fine"}]}}, "IDX-007"),
         ({"namespace": ...}, "IDX-001"),
         ({"updatedAt": ...}, "IDX-001"),
@@ -1570,9 +2211,18 @@ def test_an_index_has_the_published_form_without_its_two_version_keys(tmp_path: 
     ],
 )
 def test_the_first_thing_wrong_with_an_index_is_told(change: dict[str, Any], code: str) -> None:
-    sound = {"indexVersion": 2, "namespace": "a", "updatedAt": "x", "status": "pending", "description": {"status": "pending"}, "skills": {}}
+    sound = {
+        "indexVersion": 2,
+        "namespace": "a",
+        "updatedAt": "x",
+        "status": "pending",
+        "description": {"status": "pending"},
+        "skills": {},
+    }
     assert idx.index_fault(sound) is None
-    fault = idx.index_fault({key: value for key, value in {**sound, **change}.items() if value is not ...})
+    fault = idx.index_fault(
+        {key: value for key, value in {**sound, **change}.items() if value is not ...}
+    )
     assert fault is not None
     assert fault.code == code
 
@@ -1592,20 +2242,31 @@ def test_an_a_on_a_tool_is_never_shown(tree: Tree) -> None:
     assert index_of(tree)["schemas"]["prices"]["tools"]["getPrice"]["status"] == "blocked"
 
 
-# --- the gate -----------------------------------------------------------------------------------------------------------------------------
+# --- the gate
 
 
 @pytest.mark.req("F-136", "F-137", "X-39")
-def test_the_gate_opens_for_a_stable_schema_with_a_clean_validation_and_no_veto(tmp_path: Path) -> None:
+def test_the_gate_opens_for_a_stable_schema_with_a_clean_validation_and_no_veto(
+    tmp_path: Path,
+) -> None:
     index = index_of(graded_namespace(tmp_path))
     node, clean = index["schemas"]["prices"], [Check("malicious-module", "clean", "", {})]
 
     def gate(shown: dict[str, Any] | None = node, **changes: Any) -> GateResult:
-        given: dict[str, Any] = {"findings": [], "checks": clean, "tools": list(node["tools"]), **changes}
+        given: dict[str, Any] = {
+            "findings": [],
+            "checks": clean,
+            "tools": list(node["tools"]),
+            **changes,
+        }
         return schema_gate("alpha.prices", shown, RULES, **given)
 
     assert gate().passed
-    for unclear in (gate(checks=[clean[0]._replace(outcome="undetermined")]), gate(tools=None), gate(tools=[])):
+    for unclear in (
+        gate(checks=[clean[0]._replace(outcome="undetermined")]),
+        gate(tools=None),
+        gate(tools=[]),
+    ):
         assert (unclear.passed, unclear.undetermined) == (False, True)
     shut = [
         gate(findings=[ERROR]),

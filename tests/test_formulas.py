@@ -1,4 +1,6 @@
-"""Every formula against the guide's own words in exact fractions, everything a formula must refuse, and the readings of a floor."""
+"""Every formula against the guide's own words in exact fractions, everything a formula must refuse,
+and the readings of a floor.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +53,14 @@ GUIDE: dict[str, Callable[[Any, Params], Fraction]] = {
     "likert_neg2_2": lambda raw, _: (exactly(raw) + 2) / 4,
     "likert_0_5": lambda raw, _: exactly(raw) / 5,
     "zero_one": lambda raw, _: clamp(exactly(raw)),
-    "pairwise": lambda raw, _: (Fraction(raw["wins"]) + Fraction(1, 2) * Fraction(raw["ties"])) / sum(map(Fraction, raw.values())),
-    "lower_is_better": lambda raw, params: clamp((exactly(params["slo_bad"]) - exactly(raw)) / (exactly(params["slo_bad"]) - exactly(params["slo_good"]))),
+    "pairwise": lambda raw, _: (
+        (Fraction(raw["wins"]) + Fraction(1, 2) * Fraction(raw["ties"]))
+        / sum(map(Fraction, raw.values()))
+    ),
+    "lower_is_better": lambda raw, params: clamp(
+        (exactly(params["slo_bad"]) - exactly(raw))
+        / (exactly(params["slo_bad"]) - exactly(params["slo_good"]))
+    ),
     "ratio": lambda raw, _: Fraction(raw["passed"]) / Fraction(raw["total"]),
 }
 
@@ -67,9 +75,17 @@ def between(low: int, high: int) -> st.SearchStrategy[int | float | Decimal]:
     )
 
 
-counts = st.one_of(st.integers(0, 50), st.integers(0, 10**12), st.integers(0, 50).map(lambda count: Decimal(f"{count}.0")))
-pairs = st.fixed_dictionaries({"wins": counts, "losses": counts, "ties": counts}).filter(lambda raw: sum(raw.values()) > 0)
-shares = st.fixed_dictionaries({"passed": counts, "total": counts}).filter(lambda raw: raw["passed"] <= raw["total"] and raw["total"] > 0)
+counts = st.one_of(
+    st.integers(0, 50),
+    st.integers(0, 10**12),
+    st.integers(0, 50).map(lambda count: Decimal(f"{count}.0")),
+)
+pairs = st.fixed_dictionaries({"wins": counts, "losses": counts, "ties": counts}).filter(
+    lambda raw: sum(raw.values()) > 0
+)
+shares = st.fixed_dictionaries({"passed": counts, "total": counts}).filter(
+    lambda raw: raw["passed"] <= raw["total"] and raw["total"] > 0
+)
 slos = st.lists(between(-1000, 1000), min_size=2, max_size=2, unique_by=exactly).map(
     lambda ends: dict(zip(("slo_good", "slo_bad"), sorted(ends, key=exactly), strict=True))
 )
@@ -84,7 +100,9 @@ RAWS: dict[str, st.SearchStrategy[tuple[Any, Params]]] = {
     "lower_is_better": st.tuples(between(-2000, 2000), slos),
     "ratio": shares.map(lambda raw: (raw, {})),
 }
-any_formula = st.sampled_from(sorted(RAWS)).flatmap(lambda name: st.tuples(st.just(name), RAWS[name]))
+any_formula = st.sampled_from(sorted(RAWS)).flatmap(
+    lambda name: st.tuples(st.just(name), RAWS[name])
+)
 
 
 def refusal(raw: Any, formula_id: str, params: Any = None) -> FormulaError:
@@ -95,12 +113,21 @@ def refusal(raw: Any, formula_id: str, params: Any = None) -> FormulaError:
     return caught.value
 
 
-# --- the registry -------------------------------------------------------------------------------------------------------------------------
+# --- the registry
 
 
 @pytest.mark.req("W-025", "W-027")
 def test_the_registry_holds_the_formulas_of_the_contract_by_their_ids() -> None:
-    named = ["binary", "likert_1_5", "likert_neg2_2", "likert_0_5", "zero_one", "pairwise", "lower_is_better", "ratio"]
+    named = [
+        "binary",
+        "likert_1_5",
+        "likert_neg2_2",
+        "likert_0_5",
+        "zero_one",
+        "pairwise",
+        "lower_is_better",
+        "ratio",
+    ]
     assert list(FORMULAS) == named
     assert all(FORMULAS[name].id == name and formula(name) is FORMULAS[name] for name in named)
 
@@ -112,7 +139,13 @@ def test_no_formula_was_forgotten_in_these_tests() -> None:
 @pytest.mark.req("W-027")
 @pytest.mark.parametrize(
     ("wrong", "near"),
-    [("likert_1-5", "likert_1_5"), ("Binary", "binary"), ("pair_wise", "pairwise"), ("lower_better", "lower_is_better"), ("zeroone", "zero_one")],
+    [
+        ("likert_1-5", "likert_1_5"),
+        ("Binary", "binary"),
+        ("pair_wise", "pairwise"),
+        ("lower_better", "lower_is_better"),
+        ("zeroone", "zero_one"),
+    ],
 )
 def test_an_unknown_formula_is_refused_with_the_near_miss(wrong: str, near: str) -> None:
     error = refusal(0.5, wrong)
@@ -131,13 +164,27 @@ def test_an_unknown_formula_unlike_any_other_is_refused_without_a_guess() -> Non
 def test_every_formula_has_a_complete_sheet(name: str) -> None:
     found = FORMULAS[name]
     sheet = found.sheet()
-    assert list(sheet) == ["id", "version", "title", "raw", "range", "norm_range", "direction", "clamps", "params", "formula", "source"]
+    assert list(sheet) == [
+        "id",
+        "version",
+        "title",
+        "raw",
+        "range",
+        "norm_range",
+        "direction",
+        "clamps",
+        "params",
+        "formula",
+        "source",
+    ]
     assert json.loads(json.dumps(sheet)) == sheet
     for key in ("id", "version", "title", "raw", "direction", "formula", "source"):
         assert isinstance(sheet[key], str), key
         assert sheet[key].strip(), key
     assert sheet["formula"].startswith("norm = ")
-    assert sheet["direction"] == ("lower is better" if name == "lower_is_better" else "higher is better")
+    assert sheet["direction"] == (
+        "lower is better" if name == "lower_is_better" else "higher is better"
+    )
     assert sheet["norm_range"] == [0, 1]
     assert sheet["params"] == (["slo_good", "slo_bad"] if name == "lower_is_better" else [])
     if sheet["range"] is not None:
@@ -150,12 +197,14 @@ def test_a_declared_scale_is_read_by_a_formula_that_maps_its_ends_to_0_and_1() -
         assert (normalise(low, name), normalise(high, name)) == (0, NORM_ONE)
 
 
-# --- the guide's formulas -----------------------------------------------------------------------------------------------------------------
+# --- the guide's formulas
 
 
 @pytest.mark.req("W-024", "W-028")
 @given(any_formula)
-def test_every_norm_is_the_guides_quotient_half_up_and_lies_in_0_to_1(case: tuple[str, tuple[Any, Params]]) -> None:
+def test_every_norm_is_the_guides_quotient_half_up_and_lies_in_0_to_1(
+    case: tuple[str, tuple[Any, Params]],
+) -> None:
     name, (raw, params) = case
     norm = normalise(raw, name, params)
     assert norm == half_up(GUIDE[name](raw, params))
@@ -167,19 +216,43 @@ def test_every_norm_is_the_guides_quotient_half_up_and_lies_in_0_to_1(case: tupl
 @pytest.mark.parametrize("zero", [0, 0.0, Decimal("0"), Decimal("-0.0"), Decimal("0E+3")])
 def test_binary_is_the_raw_score(zero: Any) -> None:
     assert normalise(zero, "binary") == 0
-    assert normalise(1, "binary") == normalise(1.0, "binary") == normalise(Decimal("1.00"), "binary") == NORM_ONE
+    assert (
+        normalise(1, "binary")
+        == normalise(1.0, "binary")
+        == normalise(Decimal("1.00"), "binary")
+        == NORM_ONE
+    )
 
 
 @pytest.mark.req("W-030")
 @pytest.mark.parametrize(
-    ("raw", "norm"), [(1, 0), (2, 250_000_000), (3, 500_000_000), (4, 750_000_000), (5, NORM_ONE), (Decimal("3.8"), 700_000_000), (4.6, 900_000_000)]
+    ("raw", "norm"),
+    [
+        (1, 0),
+        (2, 250_000_000),
+        (3, 500_000_000),
+        (4, 750_000_000),
+        (5, NORM_ONE),
+        (Decimal("3.8"), 700_000_000),
+        (4.6, 900_000_000),
+    ],
 )
 def test_likert_1_to_5_is_raw_less_1_over_4(raw: Any, norm: int) -> None:
     assert normalise(raw, "likert_1_5") == norm == half_up((exactly(raw) - 1) / 4)
 
 
 @pytest.mark.req("W-031")
-@pytest.mark.parametrize(("raw", "norm"), [(-2, 0), (-1, 250_000_000), (0, 500_000_000), (1, 750_000_000), (2, NORM_ONE), (Decimal("-0.5"), 375_000_000)])
+@pytest.mark.parametrize(
+    ("raw", "norm"),
+    [
+        (-2, 0),
+        (-1, 250_000_000),
+        (0, 500_000_000),
+        (1, 750_000_000),
+        (2, NORM_ONE),
+        (Decimal("-0.5"), 375_000_000),
+    ],
+)
 def test_likert_minus_2_to_2_is_raw_plus_2_over_4(raw: Any, norm: int) -> None:
     assert normalise(raw, "likert_neg2_2") == norm == half_up((exactly(raw) + 2) / 4)
 
@@ -192,7 +265,14 @@ def test_likert_0_to_5_is_raw_over_5(raw: int) -> None:
 @pytest.mark.req("W-032")
 @pytest.mark.parametrize(
     ("wins", "losses", "ties", "norm"),
-    [(1, 0, 0, NORM_ONE), (0, 1, 0, 0), (0, 0, 7, 500_000_000), (3, 1, 2, 666_666_667), (1, 2, 0, 333_333_333), (10, 5, 5, 625_000_000)],
+    [
+        (1, 0, 0, NORM_ONE),
+        (0, 1, 0, 0),
+        (0, 0, 7, 500_000_000),
+        (3, 1, 2, 666_666_667),
+        (1, 2, 0, 333_333_333),
+        (10, 5, 5, 625_000_000),
+    ],
 )
 def test_pairwise_counts_a_tie_as_half_a_win(wins: int, losses: int, ties: int, norm: int) -> None:
     assert normalise({"wins": wins, "losses": losses, "ties": ties}, "pairwise") == norm
@@ -206,23 +286,49 @@ def test_the_guides_example_of_12_seconds_between_8_and_30_is_0_818() -> None:
 
 
 @pytest.mark.req("W-033")
-@pytest.mark.parametrize(("raw", "norm"), [(8, NORM_ONE), (7.9, NORM_ONE), (-5, NORM_ONE), (30, 0), (30.1, 0), (10**9, 0), (19, 500_000_000)])
-def test_lower_is_better_is_1_at_the_good_level_and_0_at_the_bad_one_and_clamped_beyond(raw: Any, norm: int) -> None:
+@pytest.mark.parametrize(
+    ("raw", "norm"),
+    [
+        (8, NORM_ONE),
+        (7.9, NORM_ONE),
+        (-5, NORM_ONE),
+        (30, 0),
+        (30.1, 0),
+        (10**9, 0),
+        (19, 500_000_000),
+    ],
+)
+def test_lower_is_better_is_1_at_the_good_level_and_0_at_the_bad_one_and_clamped_beyond(
+    raw: Any, norm: int
+) -> None:
     assert normalise(raw, "lower_is_better", SLO) == norm
 
 
 @pytest.mark.req("W-034")
 @pytest.mark.parametrize(
-    ("raw", "norm"), [(0.25, 250_000_000), (0, 0), (1, NORM_ONE), (1.2, NORM_ONE), (-0.2, 0), (Decimal("0.1234567895"), 123_456_790), (7, NORM_ONE)]
+    ("raw", "norm"),
+    [
+        (0.25, 250_000_000),
+        (0, 0),
+        (1, NORM_ONE),
+        (1.2, NORM_ONE),
+        (-0.2, 0),
+        (Decimal("0.1234567895"), 123_456_790),
+        (7, NORM_ONE),
+    ],
 )
 def test_a_retrieval_metric_is_clamped_to_0_and_1(raw: Any, norm: int) -> None:
     assert normalise(raw, "zero_one") == norm
 
 
 @pytest.mark.req("W-035")
-@pytest.mark.parametrize(("passed", "total"), [(0, 1), (1, 1), (1, 3), (2, 3), (95, 100), (949_999_999_999, 10**12)])
+@pytest.mark.parametrize(
+    ("passed", "total"), [(0, 1), (1, 1), (1, 3), (2, 3), (95, 100), (949_999_999_999, 10**12)]
+)
 def test_a_share_of_tests_is_passed_over_total(passed: int, total: int) -> None:
-    assert normalise({"passed": passed, "total": total}, "ratio") == half_up(Fraction(passed, total))
+    assert normalise({"passed": passed, "total": total}, "ratio") == half_up(
+        Fraction(passed, total)
+    )
 
 
 @pytest.mark.req("W-035", "W-036")
@@ -239,29 +345,46 @@ def test_a_share_of_tests_is_passed_over_total(passed: int, total: int) -> None:
 def test_the_two_test_gates_hold_at_1_and_at_0_95_and_not_a_hair_below(
     fail_to_pass: tuple[int, int], pass_to_pass: tuple[int, int], holds: tuple[bool, bool]
 ) -> None:
-    tests = {name: dict(zip(("passed", "total"), tally, strict=True)) for name, tally in (("fail_to_pass", fail_to_pass), ("pass_to_pass", pass_to_pass))}
+    tests = {
+        name: dict(zip(("passed", "total"), tally, strict=True))
+        for name, tally in (("fail_to_pass", fail_to_pass), ("pass_to_pass", pass_to_pass))
+    }
     gates = assay.score(run("code-repair", tests=tests)).hard_gates
-    assert (gates["tests_fail_to_pass_all_green"], gates["tests_pass_to_pass_threshold_met"]) == holds
+    assert (
+        gates["tests_fail_to_pass_all_green"],
+        gates["tests_pass_to_pass_threshold_met"],
+    ) == holds
 
 
 @pytest.mark.req("W-037")
 @given(st.integers(0, NORM_ONE), st.integers(0, 10_000))
 @example(NORM_ONE, 1)
 @example(NORM_ONE, 0)
-def test_a_small_sample_is_pulled_towards_one_half_as_by_twenty_more_samples(norm: int, n: int) -> None:
+def test_a_small_sample_is_pulled_towards_one_half_as_by_twenty_more_samples(
+    norm: int, n: int
+) -> None:
     graded = assay.grade(scorecard({"norm": Decimal(norm).scaleb(-9), "n": n})).criteria[0]
     assert graded.norm_units == norm
-    assert graded.adjusted_units == half_up((n * Fraction(norm, NORM_ONE) + 20 * Fraction(1, 2)) / (n + 20))
+    assert graded.adjusted_units == half_up(
+        (n * Fraction(norm, NORM_ONE) + 20 * Fraction(1, 2)) / (n + 20)
+    )
 
 
 @pytest.mark.req("W-024", "W-026")
 @given(st.lists(any_formula, min_size=1, max_size=5))
-def test_a_result_stores_raw_and_norm_so_that_the_norm_can_be_recomputed(cases: list[tuple[str, tuple[Any, Params]]]) -> None:
-    listed = [{"name": f"c{index}", "formula_id": name, "raw_score": raw, "params": params, "weight": 1} for index, (name, (raw, params)) in enumerate(cases)]
+def test_a_result_stores_raw_and_norm_so_that_the_norm_can_be_recomputed(
+    cases: list[tuple[str, tuple[Any, Params]]],
+) -> None:
+    listed = [
+        {"name": f"c{index}", "formula_id": name, "raw_score": raw, "params": params, "weight": 1}
+        for index, (name, (raw, params)) in enumerate(cases)
+    ]
     made = Grader(Shelf()).grade(Document(scorecard(*listed), "card.json")).payload()
     for stored, (name, (raw, params)) in zip(made["criteria"], cases, strict=True):
         assert (stored["raw_score"], stored["formula_id"], stored["params"]) == (raw, name, params)
-        assert normalise(stored["raw_score"], stored["formula_id"], stored["params"]) == half_up(exactly(stored["norm"]))
+        assert normalise(stored["raw_score"], stored["formula_id"], stored["params"]) == half_up(
+            exactly(stored["norm"])
+        )
         assert 0 <= stored["norm"] <= 1
         assert 0 <= stored["adjusted_norm"] <= 1
     assert 0 <= made["weighted_score"] <= 100
@@ -269,13 +392,15 @@ def test_a_result_stores_raw_and_norm_so_that_the_norm_can_be_recomputed(cases: 
 
 
 @given(any_formula)
-def test_a_raw_score_has_one_norm_however_its_number_was_written(case: tuple[str, tuple[Any, Params]]) -> None:
+def test_a_raw_score_has_one_norm_however_its_number_was_written(
+    case: tuple[str, tuple[Any, Params]],
+) -> None:
     name, (raw, params) = case
     written = parse_json(encode({"raw": raw, "params": params}))
     assert normalise(written["raw"], name, written["params"]) == normalise(raw, name, params)
 
 
-# --- what a formula refuses ---------------------------------------------------------------------------------------------------------------
+# --- what a formula refuses
 
 NUMERIC = ["binary", "likert_1_5", "likert_neg2_2", "likert_0_5", "zero_one", "lower_is_better"]
 COUNTED = {"pairwise": {"wins": 1, "losses": 1, "ties": 1}, "ratio": {"passed": 1, "total": 2}}
@@ -303,7 +428,9 @@ def params_of(name: str) -> Params:
         ("binary", Decimal("1.0000000000000000000000000000000001"), "only 0 and 1"),
     ],
 )
-def test_a_raw_score_outside_its_scale_is_refused_and_never_clamped(name: str, raw: Any, words: str) -> None:
+def test_a_raw_score_outside_its_scale_is_refused_and_never_clamped(
+    name: str, raw: Any, words: str
+) -> None:
     error = refusal(raw, name)
     assert error.code == "SCO-001"
     assert error.message.startswith(f"{name}: ")
@@ -333,7 +460,9 @@ def test_a_raw_score_outside_its_scale_is_refused_and_never_clamped(name: str, r
     ],
     ids=lambda value: value if isinstance(value, str) else f"{type(value).__name__}",
 )
-def test_a_raw_score_that_is_no_number_is_refused_by_every_formula_of_numbers(name: str, raw: Any, words: str) -> None:
+def test_a_raw_score_that_is_no_number_is_refused_by_every_formula_of_numbers(
+    name: str, raw: Any, words: str
+) -> None:
     error = refusal(raw, name, params_of(name))
     assert error.code == "SCO-003"
     assert error.message.startswith(f"{name}: the raw score must be ")
@@ -341,7 +470,10 @@ def test_a_raw_score_that_is_no_number_is_refused_by_every_formula_of_numbers(na
 
 
 def test_a_numeric_string_is_not_a_score() -> None:
-    assert refusal("4", "likert_1_5").message == "likert_1_5: the raw score must be a number; '4' is a string, not a number."
+    assert (
+        refusal("4", "likert_1_5").message
+        == "likert_1_5: the raw score must be a number; '4' is a string, not a number."
+    )
 
 
 @pytest.mark.parametrize("name", sorted(COUNTED))
@@ -397,7 +529,11 @@ def test_a_count_is_a_whole_number_from_0_up(name: str, count: Any, code: str, w
 
 
 @pytest.mark.parametrize(
-    ("name", "raw", "words"), [("pairwise", {"wins": 0, "losses": 0, "ties": 0}, "no comparisons"), ("ratio", {"passed": 0, "total": 0}, "the total is 0")]
+    ("name", "raw", "words"),
+    [
+        ("pairwise", {"wins": 0, "losses": 0, "ties": 0}, "no comparisons"),
+        ("ratio", {"passed": 0, "total": 0}, "the total is 0"),
+    ],
 )
 def test_nothing_counted_is_no_score(name: str, raw: Any, words: str) -> None:
     error = refusal(raw, name)
@@ -418,7 +554,10 @@ def test_more_passed_than_there_are_is_refused() -> None:
         ({"slo_good": 8}, "'slo_bad' is missing"),
         ({"slo_bad": 8}, "'slo_good' is missing"),
         ({"slo_good": 8, "slo_bad": 8}, "slo_bad (8) must be greater"),
-        ({"slo_good": 30, "slo_bad": 8}, "slo_bad (8) must be greater, that is worse, than slo_good (30)"),
+        (
+            {"slo_good": 30, "slo_bad": 8},
+            "slo_bad (8) must be greater, that is worse, than slo_good (30)",
+        ),
         ({"slo_good": 8, "slo_bad": 30, "slo_ugly": 50}, "unknown parameter 'slo_ugly'"),
         ({"slo_god": 8, "slo_bad": 30}, "unknown parameter 'slo_god'"),
         ({"slo_good": "8", "slo_bad": 30}, "'8' is a string"),
@@ -432,7 +571,9 @@ def test_more_passed_than_there_are_is_refused() -> None:
     ],
     ids=repr,
 )
-def test_service_levels_are_two_numbers_of_which_the_bad_one_is_greater(params: Params, words: str) -> None:
+def test_service_levels_are_two_numbers_of_which_the_bad_one_is_greater(
+    params: Params, words: str
+) -> None:
     error = refusal(12, "lower_is_better", params)
     assert error.code == "SCO-005"
     assert error.message.startswith("lower_is_better: ")
@@ -470,20 +611,25 @@ def test_no_formula_of_counts_clamps() -> None:
     assert not any(FORMULAS[name].clamps for name in COUNTED)
 
 
-# --- the way back -------------------------------------------------------------------------------------------------------------------------
+# --- the way back
 
 
 @given(any_formula, st.integers(0, NORM_ONE))
 @example(("ratio", ({"passed": 1, "total": 3}, {})), 333_333_333)
 @example(("pairwise", ({"wins": 1, "losses": 1, "ties": 1}, {})), 1)
-def test_the_way_back_reaches_the_norm_asked_for(case: tuple[str, tuple[Any, Params]], norm: int) -> None:
+def test_the_way_back_reaches_the_norm_asked_for(
+    case: tuple[str, tuple[Any, Params]], norm: int
+) -> None:
     name, (raw, params) = case
     found = FORMULAS[name].invert(norm, raw, params)
     assert normalise(found, name, params) >= norm
     assert raw_of(norm, name, raw, params) == found
 
 
-@given(st.sampled_from(["likert_1_5", "likert_neg2_2", "likert_0_5", "zero_one"]), st.integers(1, NORM_ONE))
+@given(
+    st.sampled_from(["likert_1_5", "likert_neg2_2", "likert_0_5", "zero_one"]),
+    st.integers(1, NORM_ONE),
+)
 def test_the_way_back_on_a_scale_asks_for_no_more_than_is_needed(name: str, norm: int) -> None:
     found = FORMULAS[name].invert(norm, None, {})
     low, high = FORMULAS[name].low, FORMULAS[name].high
@@ -494,17 +640,23 @@ def test_the_way_back_on_a_scale_asks_for_no_more_than_is_needed(name: str, norm
 
 
 @given(slos, st.integers(1, NORM_ONE))
-def test_the_way_back_from_a_service_level_asks_for_no_more_than_is_needed(params: Params, norm: int) -> None:
+def test_the_way_back_from_a_service_level_asks_for_no_more_than_is_needed(
+    params: Params, norm: int
+) -> None:
     found = FORMULAS["lower_is_better"].invert(norm, None, params)
     span = exactly(params["slo_bad"]) - exactly(params["slo_good"])
     assume(span > Fraction(1, 10**6))
-    worse = Decimal(math.floor((exactly(found) + span * Fraction(1, 10**9)) * 10**20 + 1)).scaleb(-20)
+    worse = Decimal(math.floor((exactly(found) + span * Fraction(1, 10**9)) * 10**20 + 1)).scaleb(
+        -20
+    )
     assert normalise(worse, "lower_is_better", params) < norm
 
 
 @given(st.integers(0, 10**40), st.integers(1, 1000), st.integers(0, NORM_ONE))
 @example(10**40, 10, 700_000_000)
-def test_the_way_back_is_exact_also_for_service_levels_of_many_digits(good: int, span: int, norm: int) -> None:
+def test_the_way_back_is_exact_also_for_service_levels_of_many_digits(
+    good: int, span: int, norm: int
+) -> None:
     params = {"slo_good": good, "slo_bad": good + span}
     found = FORMULAS["lower_is_better"].invert(norm, None, params)
     assert normalise(found, "lower_is_better", params) >= norm
@@ -515,7 +667,10 @@ def test_the_way_back_asks_for_the_fewest_passes_that_do(total: int, norm: int) 
     found = FORMULAS["ratio"].invert(norm, {"passed": 0, "total": total}, {})
     assert found["total"] == total
     assert normalise(found, "ratio") >= norm
-    assert found["passed"] == 0 or normalise({"passed": found["passed"] - 1, "total": total}, "ratio") < norm
+    assert (
+        found["passed"] == 0
+        or normalise({"passed": found["passed"] - 1, "total": total}, "ratio") < norm
+    )
 
 
 @given(pairs, st.integers(0, NORM_ONE))
@@ -530,7 +685,7 @@ def test_without_counts_there_is_no_way_back_to_counts(name: str) -> None:
     assert raw_of(500_000_000, name, None, {}) is None
 
 
-# --- floors -------------------------------------------------------------------------------------------------------------------------------
+# --- floors
 
 
 @pytest.mark.parametrize(
@@ -550,7 +705,9 @@ def test_without_counts_there_is_no_way_back_to_counts(name: str) -> None:
     ],
     ids=repr,
 )
-def test_a_floor_with_its_unit_is_read_in_that_unit(floor: Any, name: str, params: Params, norm: int) -> None:
+def test_a_floor_with_its_unit_is_read_in_that_unit(
+    floor: Any, name: str, params: Params, norm: int
+) -> None:
     assert floor_norm(floor, name, params) == norm
 
 
@@ -573,7 +730,9 @@ def test_a_floor_with_its_unit_is_read_in_that_unit(floor: Any, name: str, param
         (0.5, "pairwise", {}, 500_000_000),
     ],
 )
-def test_a_bare_floor_that_can_be_read_in_one_way_is_read_so(floor: Any, name: str, params: Params, norm: int) -> None:
+def test_a_bare_floor_that_can_be_read_in_one_way_is_read_so(
+    floor: Any, name: str, params: Params, norm: int
+) -> None:
     assert floor_norm(floor, name, params) == norm
 
 
@@ -587,7 +746,13 @@ def test_a_bare_floor_that_can_be_read_in_one_way_is_read_so(floor: Any, name: s
         (1, "likert_0_5", {}, "0.2", "1"),
         (0.5, "likert_0_5", {}, "0.1", "0.5"),
         (0.25, "lower_is_better", {"slo_good": 0, "slo_bad": 1}, "0.75", "0.25"),
-        (Decimal("0.5000001"), "lower_is_better", {"slo_good": 0, "slo_bad": 1}, "0.4999999", "0.5000001"),
+        (
+            Decimal("0.5000001"),
+            "lower_is_better",
+            {"slo_good": 0, "slo_bad": 1},
+            "0.4999999",
+            "0.5000001",
+        ),
     ],
 )
 def test_a_bare_floor_that_can_be_read_in_two_ways_is_refused_with_both_readings(
@@ -596,16 +761,28 @@ def test_a_bare_floor_that_can_be_read_in_two_ways_is_refused_with_both_readings
     with pytest.raises(FormulaError) as caught:
         floor_norm(floor, name, params)
     assert caught.value.code == "GRD-104"
-    assert f"as a raw score of {name} it is the norm {raw_reading}, as a norm it is {norm_reading}." in caught.value.message
+    assert (
+        f"as a raw score of {name} it is the norm {raw_reading}, as a norm it is {norm_reading}."
+        in caught.value.message
+    )
     assert caught.value.fix == f'Write {{"raw": {floor}}} or {{"norm": {floor}}}.'
     assert floor_norm({"raw": floor}, name, params) == half_up(Fraction(raw_reading))
     assert floor_norm({"norm": floor}, name, params) == half_up(Fraction(norm_reading))
 
 
-@given(between(-3, 6), st.sampled_from(["likert_1_5", "likert_neg2_2", "likert_0_5", "zero_one", "lower_is_better"]))
+@given(
+    between(-3, 6),
+    st.sampled_from(["likert_1_5", "likert_neg2_2", "likert_0_5", "zero_one", "lower_is_better"]),
+)
 def test_a_bare_floor_is_accepted_exactly_when_its_readings_agree(floor: Any, name: str) -> None:
     params = {"slo_good": 0, "slo_bad": 4} if name == "lower_is_better" else {}
-    low, high = {"likert_1_5": (1, 5), "likert_neg2_2": (-2, 2), "likert_0_5": (0, 5), "zero_one": (0, 1), "lower_is_better": (0, 4)}[name]
+    low, high = {
+        "likert_1_5": (1, 5),
+        "likert_neg2_2": (-2, 2),
+        "likert_0_5": (0, 5),
+        "zero_one": (0, 1),
+        "lower_is_better": (0, 4),
+    }[name]
     readings = set()
     if low <= exactly(floor) <= high:
         readings.add(half_up(GUIDE[name](floor, params)))
@@ -639,7 +816,9 @@ def test_a_bare_floor_is_accepted_exactly_when_its_readings_agree(floor: Any, na
     ],
     ids=repr,
 )
-def test_a_floor_outside_its_scale_is_refused_also_where_scores_are_clamped(floor: Any, name: str, params: Params) -> None:
+def test_a_floor_outside_its_scale_is_refused_also_where_scores_are_clamped(
+    floor: Any, name: str, params: Params
+) -> None:
     with pytest.raises(FormulaError) as caught:
         floor_norm(floor, name, params)
     assert caught.value.code in ("GRD-104", "SCO-001")
@@ -648,7 +827,21 @@ def test_a_floor_outside_its_scale_is_refused_also_where_scores_are_clamped(floo
 
 @pytest.mark.parametrize(
     "floor",
-    ["0.7", "", True, False, [0.7], {}, {"raw": 3, "norm": 0.5}, {"percent": 70}, {"raw": None}, {"norm": "0.7"}, {"norm": True}, {"raw": "3"}, float("nan")],
+    [
+        "0.7",
+        "",
+        True,
+        False,
+        [0.7],
+        {},
+        {"raw": 3, "norm": 0.5},
+        {"percent": 70},
+        {"raw": None},
+        {"norm": "0.7"},
+        {"norm": True},
+        {"raw": "3"},
+        float("nan"),
+    ],
     ids=repr,
 )
 @pytest.mark.parametrize("name", ["likert_1_5", "zero_one", "binary", "ratio"])
@@ -665,7 +858,9 @@ def test_a_floor_under_an_unknown_formula_is_refused_with_the_near_miss() -> Non
 
 
 @given(st.fractions(-100, 100, max_denominator=1000), st.integers(-50, 50), st.integers(1, 100))
-def test_a_number_on_a_declared_scale_is_its_share_of_the_way(value: Fraction, low: int, span: int) -> None:
+def test_a_number_on_a_declared_scale_is_its_share_of_the_way(
+    value: Fraction, low: int, span: int
+) -> None:
     written = Decimal(value.numerator * 10**6 // value.denominator).scaleb(-6)
     expected = (Fraction(written) - low) / span
     if 0 <= expected <= 1:

@@ -1,4 +1,6 @@
-"""`assay gate` as a command: the document of the contract, exit codes, reports, attestation, and input that is refused."""
+"""`assay gate` as a command: the document of the contract, exit codes, reports, attestation, and
+input that is refused.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +21,52 @@ from sides import card, cards, drawn, write
 
 BASE = drawn(40, low=75)
 CONTRACT = {
-    "schema", "outcome", "rules", "comparison", "candidate", "baseline", "fingerprint", "plan", "scoringSystem", "gradingSystem", "policy", "digests",
-}  # fmt: skip
+    "schema",
+    "outcome",
+    "rules",
+    "comparison",
+    "candidate",
+    "baseline",
+    "fingerprint",
+    "plan",
+    "scoringSystem",
+    "gradingSystem",
+    "policy",
+    "digests",
+}
 RAG = ("faithfulness", "response_relevance", "context_precision", "context_recall")
-SUMMARY = {"n", "coverage", "pass_rate", "weighted_score", "gates", "criteria", "slices", "grades", "top_failure_reasons"}
+SUMMARY = {
+    "n",
+    "coverage",
+    "pass_rate",
+    "weighted_score",
+    "gates",
+    "criteria",
+    "slices",
+    "grades",
+    "top_failure_reasons",
+}
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """A baseline, a better candidate, a worse one, one that cannot be told apart, and one with too few samples."""
+    """A baseline, a better candidate, a worse one, one that cannot be told apart, and one with too
+    few samples.
+    """
     noise = random.Random(3)
     write(tmp_path / "base.jsonl", cards(BASE))
-    write(tmp_path / "better.jsonl", cards([min(100, round(score + 2 + noise.uniform(-1, 1), 2)) for score in BASE]))
-    write(tmp_path / "worse.jsonl", cards([round(score - 4 + noise.uniform(-1, 1), 2) for score in BASE]))
-    write(tmp_path / "unclear.jsonl", cards([round(score - 1 + noise.uniform(-4, 4), 2) for score in BASE]))
+    write(
+        tmp_path / "better.jsonl",
+        cards([min(100, round(score + 2 + noise.uniform(-1, 1), 2)) for score in BASE]),
+    )
+    write(
+        tmp_path / "worse.jsonl",
+        cards([round(score - 4 + noise.uniform(-1, 1), 2) for score in BASE]),
+    )
+    write(
+        tmp_path / "unclear.jsonl",
+        cards([round(score - 1 + noise.uniform(-4, 4), 2) for score in BASE]),
+    )
     write(tmp_path / "few.jsonl", cards(BASE[:5]))
     return tmp_path
 
@@ -55,29 +89,52 @@ def test_each_outcome_has_its_exit_code_and_the_document_of_the_contract(
     document = done.json()
     assert (document["schema"], document["outcome"]) == ("assay.decision/1", outcome)
     assert set(document) >= CONTRACT
-    assert [one["id"] for one in document["rules"]] == ["gate_failure_rate", "score_non_inferiority", "floor_regression", "severe_failures"]
+    assert [one["id"] for one in document["rules"]] == [
+        "gate_failure_rate",
+        "score_non_inferiority",
+        "floor_regression",
+        "severe_failures",
+    ]
     for one in document["rules"]:
         assert set(one) >= {"id", "holds", "reason", "evidence"}
         assert one["holds"] in (True, False, None)
         assert one["reason"]
     comparison = document["comparison"]
     assert set(comparison) >= {
-        "n_candidate", "n_baseline", "n_paired", "difference", "margin", "non_inferior", "superior", "equivalent", "mcnemar_p", "minimum_detectable_effect",
-    }  # fmt: skip
+        "n_candidate",
+        "n_baseline",
+        "n_paired",
+        "difference",
+        "margin",
+        "non_inferior",
+        "superior",
+        "equivalent",
+        "mcnemar_p",
+        "minimum_detectable_effect",
+    }
     assert set(comparison["difference"]) >= {"estimate", "low", "high", "level", "method"}
     assert (comparison["margin"], comparison["difference"]["level"]) == (1.0, 0.95)
     for side in ("candidate", "baseline"):
         assert set(document[side]) >= SUMMARY
-    assert (document["policy"], document["scoringSystem"], document["gradingSystem"]) == ("release@1", "scoringSystem/1.0.0", "gradingSystem/1.0.0")
+    assert (document["policy"], document["scoringSystem"], document["gradingSystem"]) == (
+        "release@1",
+        "scoringSystem/1.0.0",
+        "gradingSystem/1.0.0",
+    )
     assert set(document["digests"]) == {"policy", "candidate", "baseline", "decision"}
     text = assay("gate", candidate, "--baseline", baseline)
     assert (text.code, text.out.split(":")[0]) == (code, outcome.replace("_", " ").upper())
 
 
-def test_the_same_files_give_the_same_bytes_in_any_order_of_their_lines(assay: Any, files: Path) -> None:
+def test_the_same_files_give_the_same_bytes_in_any_order_of_their_lines(
+    assay: Any, files: Path
+) -> None:
     lines = (files / "better.jsonl").read_text().splitlines(keepends=True)
     (files / "shuffled.jsonl").write_text("".join(reversed(lines)))
-    one, other = (assay("gate", name, "--baseline", "base.jsonl", "--json") for name in ("better.jsonl", "shuffled.jsonl"))
+    one, other = (
+        assay("gate", name, "--baseline", "base.jsonl", "--json")
+        for name in ("better.jsonl", "shuffled.jsonl")
+    )
     assert one.out == other.out
 
 
@@ -111,19 +168,49 @@ def test_a_decision_is_attested_and_the_attestation_verified(assay: Any, files: 
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     key = Ed25519PrivateKey.generate()
-    (files / "key.pem").write_bytes(key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption()))
-    (files / "key.pub").write_bytes(key.public_key().public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo))
+    (files / "key.pem").write_bytes(
+        key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+    )
+    (files / "key.pub").write_bytes(
+        key.public_key().public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
+    )
     for candidate, code in (("better.jsonl", 0), ("worse.jsonl", 1)):
-        done = assay("gate", candidate, "--baseline", "base.jsonl", "--attest", "d.intoto.json", "--sign", "key.pem", "--now", "2026-11-15T10:00:00Z")
+        done = assay(
+            "gate",
+            candidate,
+            "--baseline",
+            "base.jsonl",
+            "--attest",
+            "d.intoto.json",
+            "--sign",
+            "key.pem",
+            "--now",
+            "2026-11-15T10:00:00Z",
+        )
         assert done.code == code
-        checked = assay("verify-attestation", "d.intoto.json", "--key", "key.pub", "--evidence", candidate, "--json")
+        checked = assay(
+            "verify-attestation",
+            "d.intoto.json",
+            "--key",
+            "key.pub",
+            "--evidence",
+            candidate,
+            "--json",
+        )
         assert checked.code == code
         assert checked.json()["outcome"] == ("promote" if code == 0 else "reject")
     (files / "better.jsonl").write_text((files / "worse.jsonl").read_text() + "\n")
-    assert assay("verify-attestation", "d.intoto.json", "--key", "key.pub", "--evidence", "better.jsonl").code == 1
+    assert (
+        assay(
+            "verify-attestation", "d.intoto.json", "--key", "key.pub", "--evidence", "better.jsonl"
+        ).code
+        == 1
+    )
 
 
-def attested(assay: Any, folder: Path, *candidate: str, baseline: str = "base.jsonl", **how: Any) -> dict[str, Any]:
+def attested(
+    assay: Any, folder: Path, *candidate: str, baseline: str = "base.jsonl", **how: Any
+) -> dict[str, Any]:
     """The payload of the unsigned attestation of a decision that promotes."""
     done = assay("gate", *candidate, "--baseline", baseline, "--attest", "d.intoto.json", **how)
     assert done.code == 0, done.err
@@ -132,10 +219,17 @@ def attested(assay: Any, folder: Path, *candidate: str, baseline: str = "base.js
 
 
 def verified(assay: Any, *evidence: str) -> int:
-    return assay("verify-attestation", "d.intoto.json", "--unsigned", *(part for file in evidence for part in ("--evidence", file))).code  # type: ignore[no-any-return]
+    return assay(
+        "verify-attestation",
+        "d.intoto.json",
+        "--unsigned",
+        *(part for file in evidence for part in ("--evidence", file)),
+    ).code  # type: ignore[no-any-return]
 
 
-def test_an_attestation_vouches_for_the_whole_candidate_and_for_nothing_else(assay: Any, files: Path) -> None:
+def test_an_attestation_vouches_for_the_whole_candidate_and_for_nothing_else(
+    assay: Any, files: Path
+) -> None:
     lines = (files / "better.jsonl").read_text().splitlines(keepends=True)
     (files / "one.jsonl").write_text("".join(lines[:20]))
     (files / "two.jsonl").write_text("".join(lines[20:]))
@@ -144,17 +238,41 @@ def test_an_attestation_vouches_for_the_whole_candidate_and_for_nothing_else(ass
     assert [one["name"] for one in found["subject"]] == ["one.jsonl", "two.jsonl"]
     assert [one["name"] for one in found["predicate"]["assay:baseline"]] == ["base.jsonl"]
     assert verified(assay, "two.jsonl", "one.jsonl") == 0
-    others = ("base.jsonl", "better.jsonl", "worse.jsonl", "empty.jsonl", "one.jsonl", "d.intoto.json")
-    for wrong in (*((one,) for one in others), ("one.jsonl", "one.jsonl"), *(("one.jsonl", "two.jsonl", one) for one in others)):
+    others = (
+        "base.jsonl",
+        "better.jsonl",
+        "worse.jsonl",
+        "empty.jsonl",
+        "one.jsonl",
+        "d.intoto.json",
+    )
+    for wrong in (
+        *((one,) for one in others),
+        ("one.jsonl", "one.jsonl"),
+        *(("one.jsonl", "two.jsonl", one) for one in others),
+    ):
         assert verified(assay, *wrong) == 1, wrong
-    said = assay("verify-attestation", "d.intoto.json", "--unsigned", "--evidence", "base.jsonl").out
-    assert "base.jsonl is the baseline base.jsonl, with which the candidate was compared; it is not the candidate" in said
+    said = assay(
+        "verify-attestation", "d.intoto.json", "--unsigned", "--evidence", "base.jsonl"
+    ).out
+    assert (
+        "base.jsonl is the baseline base.jsonl, with which the candidate was compared; it is not"
+        " the candidate" in said
+    )
     assert "the candidate also consists of one.jsonl, two.jsonl" in said
 
 
 def test_an_empty_file_is_not_attested(assay: Any, files: Path) -> None:
     (files / "empty.jsonl").write_text("")
-    done = assay("gate", "better.jsonl", "empty.jsonl", "--baseline", "base.jsonl", "--attest", "d.intoto.json")
+    done = assay(
+        "gate",
+        "better.jsonl",
+        "empty.jsonl",
+        "--baseline",
+        "base.jsonl",
+        "--attest",
+        "d.intoto.json",
+    )
     assert (done.code, (files / "d.intoto.json").exists()) == (3, False)
 
 
@@ -165,15 +283,22 @@ def test_what_comes_through_a_pipe_is_attested_as_it_was_read(assay: Any, files:
     assert verified(assay, "better.jsonl") == 0
     assert verified(assay, "base.jsonl") == 1
     os.mkfifo(files / "pipe")
-    for candidate, baseline, piped in (("./pipe", "base.jsonl", "better.jsonl"), ("better.jsonl", "./pipe", "base.jsonl")):
-        writer = threading.Thread(target=(files / "pipe").write_text, args=((files / piped).read_text(),))
+    for candidate, baseline, piped in (
+        ("./pipe", "base.jsonl", "better.jsonl"),
+        ("better.jsonl", "./pipe", "base.jsonl"),
+    ):
+        writer = threading.Thread(
+            target=(files / "pipe").write_text, args=((files / piped).read_text(),)
+        )
         writer.start()
         attested(assay, files, candidate, baseline=baseline)
         writer.join()
         assert (verified(assay, "better.jsonl"), verified(assay, "base.jsonl")) == (0, 1)
 
 
-def test_a_file_that_is_swapped_after_it_was_read_is_not_attested(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_swapped_after_it_was_read_is_not_attested(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from assay import deciding
     from assay.cli.main import run as command
 
@@ -187,13 +312,21 @@ def test_a_file_that_is_swapped_after_it_was_read_is_not_attested(files: Path, m
         return real(*args, **options)
 
     monkeypatch.setattr(deciding, "decide", swapping)
-    assert command(["gate", "better.jsonl", "--baseline", "base.jsonl", "--attest", "d.intoto.json"]) == 0
+    assert (
+        command(["gate", "better.jsonl", "--baseline", "base.jsonl", "--attest", "d.intoto.json"])
+        == 0
+    )
     found = json.loads(b64decode(json.loads((files / "d.intoto.json").read_text())["payload"]))
     assert found["subject"][0]["digest"]["sha256"] == judged
-    assert command(["verify-attestation", "d.intoto.json", "--unsigned", "--evidence", "better.jsonl"]) == 1
+    assert (
+        command(["verify-attestation", "d.intoto.json", "--unsigned", "--evidence", "better.jsonl"])
+        == 1
+    )
 
 
-def test_a_stored_baseline_that_is_swapped_after_it_was_found_is_refused(assay: Any, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stored_baseline_that_is_swapped_after_it_was_found_is_refused(
+    assay: Any, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from assay.cli import gate_sides
     from assay.cli.main import run as command
 
@@ -212,22 +345,38 @@ def test_a_stored_baseline_that_is_swapped_after_it_was_found_is_refused(assay: 
     assert command(["gate", "better.jsonl", "--baseline", "production"]) == 3
 
 
-def test_an_attestation_names_both_policies_and_what_made_the_decision_easier(assay: Any, files: Path) -> None:
+def test_an_attestation_names_both_policies_and_what_made_the_decision_easier(
+    assay: Any, files: Path
+) -> None:
     predicate = attested(assay, files, "better.jsonl")["predicate"]
     assert predicate["policy"]["uri"] == "assay:policy/release@1"
     assert predicate["assay:gradedBy"]["policy"] == ["workflow@1"]
     assert predicate["assay:gradedBy"]["policy_digest"][0].startswith("sha256:")
     assert predicate["assay:terms"] == {}
-    done = assay("gate", "better.jsonl", "--baseline", "base.jsonl", "--quarantine", "s-0003", "--attest", "d.intoto.json")
+    done = assay(
+        "gate",
+        "better.jsonl",
+        "--baseline",
+        "base.jsonl",
+        "--quarantine",
+        "s-0003",
+        "--attest",
+        "d.intoto.json",
+    )
     assert done.code == 0, done.err
-    assert "NOTE quarantined: ['s-0003']" in assay("verify-attestation", "d.intoto.json", "--unsigned").out
+    assert (
+        "NOTE quarantined: ['s-0003']"
+        in assay("verify-attestation", "d.intoto.json", "--unsigned").out
+    )
 
 
-# --- names and files ----------------------------------------------------------------------------------------------------------------------
+# --- names and files
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
-def test_a_file_or_folder_with_the_name_of_a_baseline_is_not_taken_for_it(assay: Any, files: Path, kind: str) -> None:
+def test_a_file_or_folder_with_the_name_of_a_baseline_is_not_taken_for_it(
+    assay: Any, files: Path, kind: str
+) -> None:
     if kind == "file":
         (files / "production").write_text((files / "worse.jsonl").read_text())
     else:
@@ -238,11 +387,16 @@ def test_a_file_or_folder_with_the_name_of_a_baseline_is_not_taken_for_it(assay:
     assert assay("baseline", "set", "production", "base.jsonl").code == 0
     found = assay("gate", "unclear.jsonl", "--baseline", "production", "--json")
     assert (found.code, found.json()["baseline"]["name"]) == (1, "baseline production@1")
-    assert assay("gate", "better.jsonl", "--baseline", "production", "--baseline", "base.jsonl").code == 2
-    assert assay("gate", "better.jsonl", "--baseline", "./production").code == (0 if kind == "file" else 3)
+    assert (
+        assay("gate", "better.jsonl", "--baseline", "production", "--baseline", "base.jsonl").code
+        == 2
+    )
+    assert assay("gate", "better.jsonl", "--baseline", "./production").code == (
+        0 if kind == "file" else 3
+    )
 
 
-# --- grades as input ----------------------------------------------------------------------------------------------------------------------
+# --- grades as input
 
 
 def test_grades_say_the_same_as_the_evidence_they_were_made_from(assay: Any, files: Path) -> None:
@@ -250,9 +404,16 @@ def test_grades_say_the_same_as_the_evidence_they_were_made_from(assay: Any, fil
         assay("grade", f"{name}.jsonl", "-o", f"{name}.grades.json")
         assay("grade", f"{name}.jsonl", "-o", f"{name}.grades.jsonl")
     plain = assay("gate", "better.jsonl", "--baseline", "base.jsonl", "--json").json()
-    for candidate, baseline in (("better.grades.json", "base.grades.json"), ("better.grades.jsonl", "base.jsonl")):
+    for candidate, baseline in (
+        ("better.grades.json", "base.grades.json"),
+        ("better.grades.jsonl", "base.jsonl"),
+    ):
         done = assay("gate", candidate, "--baseline", baseline, "--json")
-        assert (done.code, done.json()["comparison"], done.json()["rules"]) == (0, plain["comparison"], plain["rules"])
+        assert (done.code, done.json()["comparison"], done.json()["rules"]) == (
+            0,
+            plain["comparison"],
+            plain["rules"],
+        )
 
 
 @pytest.mark.parametrize(
@@ -276,7 +437,9 @@ def test_forged_grades_are_refused(assay: Any, files: Path, forge: Any) -> None:
     assert json.loads(done.err)["error"]["code"] == "REL-008"
 
 
-def test_grades_that_were_made_although_inputs_were_malformed_are_refused(assay: Any, files: Path) -> None:
+def test_grades_that_were_made_although_inputs_were_malformed_are_refused(
+    assay: Any, files: Path
+) -> None:
     assay("grade", "better.jsonl", "-o", "grades.json")
     document = json.loads((files / "grades.json").read_text())
     document["faults"] = [{"file": "x", "line": 1, "message": "broken"}]
@@ -285,21 +448,25 @@ def test_grades_that_were_made_although_inputs_were_malformed_are_refused(assay:
     assert (done.code, "REL-008" in done.err) == (3, True)
 
 
-# --- unpaired -----------------------------------------------------------------------------------------------------------------------------
+# --- unpaired
 
 
 def runs(version: str, n: int = 40, *, prefix: str = "s", raw: float = 0.9) -> list[dict[str, Any]]:
     noise = random.Random(len(prefix))
     return [
         run(
-            "rag", run_id=f"{prefix}{index}", dataset={"id": "d", "version": version, "sample_id": f"{prefix}{index}"},
+            "rag",
+            run_id=f"{prefix}{index}",
+            dataset={"id": "d", "version": version, "sample_id": f"{prefix}{index}"},
             scores={name: {"raw": round(raw + noise.uniform(-0.05, 0.05), 3)} for name in RAG},
         )
         for index in range(n)
-    ]  # fmt: skip
+    ]
 
 
-def test_sets_that_share_no_sample_are_compared_only_when_somebody_asks_for_it(assay: Any, tmp_path: Path) -> None:
+def test_sets_that_share_no_sample_are_compared_only_when_somebody_asks_for_it(
+    assay: Any, tmp_path: Path
+) -> None:
     write(tmp_path / "a.jsonl", runs("1", prefix="a", raw=0.95))
     write(tmp_path / "b.jsonl", runs("1", prefix="bb", raw=0.85))
     write(tmp_path / "c.jsonl", runs("2", prefix="bb", raw=0.85))
@@ -308,29 +475,62 @@ def test_sets_that_share_no_sample_are_compared_only_when_somebody_asks_for_it(a
         assert (refused.code, "REL-002" in refused.err) == (3, True)
         done = assay("gate", "a.jsonl", "--baseline", other, "--allow-unpaired", "--json")
         document = done.json()
-        assert (done.code, document["outcome"], document["paired"], document["comparison"]["n_paired"]) == (0, "promote", False, 0)
+        assert (
+            done.code,
+            document["outcome"],
+            document["paired"],
+            document["comparison"]["n_paired"],
+        ) == (0, "promote", False, 0)
         assert document["comparison"]["difference"]["method"].startswith("welch")
         assert bool(document["mismatches"]) is (other == "c.jsonl")
-        assert "unpaired, as asked for" in assay("gate", "a.jsonl", "--baseline", other, "--allow-unpaired").out
+        assert (
+            "unpaired, as asked for"
+            in assay("gate", "a.jsonl", "--baseline", other, "--allow-unpaired").out
+        )
     assert assay("gate", "b.jsonl", "--baseline", "a.jsonl", "--allow-unpaired").code == 1
-    assert assay("gate", "a.jsonl", "--baseline", "b.jsonl", "--allow-unpaired", "--slice", "family").code == 2
+    assert (
+        assay(
+            "gate", "a.jsonl", "--baseline", "b.jsonl", "--allow-unpaired", "--slice", "family"
+        ).code
+        == 2
+    )
 
 
-# --- looks, slices, flaky, quarantine -----------------------------------------------------------------------------------------------------
+# --- looks, slices, flaky, quarantine
 
 
-def test_looks_and_slices_stand_in_the_decision_on_the_terminal_and_on_the_page(assay: Any, tmp_path: Path) -> None:
+def test_looks_and_slices_stand_in_the_decision_on_the_terminal_and_on_the_page(
+    assay: Any, tmp_path: Path
+) -> None:
     base = [80.0 + index % 7 for index in range(200)]
-    worse = [score - 6 if index % 5 == 0 else score + 2 + index % 2 for index, score in enumerate(base)]
+    worse = [
+        score - 6 if index % 5 == 0 else score + 2 + index % 2 for index, score in enumerate(base)
+    ]
     for name, scores in (("base", base), ("cand", worse)):
-        write(tmp_path / f"{name}.jsonl", [{**one, "tags": ["hard" if index % 5 == 0 else "easy"]} for index, one in enumerate(cards(scores))])
-    assert assay("gate", "cand.jsonl", "--baseline", "base.jsonl").code == 0  # as a whole it is better
-    done = assay("gate", "cand.jsonl", "--baseline", "base.jsonl", "--slice", "tag", "--json", "-o", "d.md")
+        write(
+            tmp_path / f"{name}.jsonl",
+            [
+                {**one, "tags": ["hard" if index % 5 == 0 else "easy"]}
+                for index, one in enumerate(cards(scores))
+            ],
+        )
+    assert (
+        assay("gate", "cand.jsonl", "--baseline", "base.jsonl").code == 0
+    )  # as a whole it is better
+    done = assay(
+        "gate", "cand.jsonl", "--baseline", "base.jsonl", "--slice", "tag", "--json", "-o", "d.md"
+    )
     document = done.json()
-    assert (done.code, document["outcome"], document["slices"]["violated"]) == (1, "reject", ["tag: hard"])
+    assert (done.code, document["outcome"], document["slices"]["violated"]) == (
+        1,
+        "reject",
+        ["tag: hard"],
+    )
     assert "the slice tag: hard is shown to be worse" in document["reason"]
     assert "| `tag: hard` | 40 | -6.00 | **yes** |" in (tmp_path / "d.md").read_text()
-    looked = assay("gate", "base.jsonl", "--baseline", "base.jsonl", "--looks", "4", "--json").json()
+    looked = assay(
+        "gate", "base.jsonl", "--baseline", "base.jsonl", "--looks", "4", "--json"
+    ).json()
     assert (looked["looks"], looked["plan"]["looks"], looked["outcome"]) == (4, 4, "hold")
     assert "holds at each of 4 looks" in looked["comparison"]["difference"]["method"]
 
@@ -339,29 +539,41 @@ def test_flaky_samples_are_listed_and_left_out_only_by_name(assay: Any, tmp_path
     def side(flaky: bool) -> list[dict[str, Any]]:
         return [
             run(
-                "rag", run_id=f"{index}-{attempt}", dataset={"id": "d", "version": "1", "sample_id": f"s{index}"}, attempt=attempt,
+                "rag",
+                run_id=f"{index}-{attempt}",
+                dataset={"id": "d", "version": "1", "sample_id": f"s{index}"},
+                attempt=attempt,
                 status="failed" if flaky and (index, attempt) == (3, 2) else "success",
             )
             for index in range(40)
             for attempt in (1, 2)
-        ]  # fmt: skip
+        ]
 
     write(tmp_path / "cand.jsonl", side(True))
     write(tmp_path / "base.jsonl", side(False))
     done = assay("gate", "cand.jsonl", "--baseline", "base.jsonl", "--json", "-o", "d.md")
     document = done.json()
     assert (done.code, document["outcome"]) == (1, "reject")
-    assert [(one["sample"], one["side"], one["quarantined"]) for one in document["flaky"]] == [("d/s3", "candidate", False)]
-    words = "d/s3 passed in 1 of 2 repeats of the candidate; it counts, unless you say --quarantine d/s3"
+    assert [(one["sample"], one["side"], one["quarantined"]) for one in document["flaky"]] == [
+        ("d/s3", "candidate", False)
+    ]
+    words = (
+        "d/s3 passed in 1 of 2 repeats of the candidate; it counts, unless you say --quarantine"
+        " d/s3"
+    )
     assert words in (tmp_path / "d.md").read_text()
     assert words in assay("gate", "cand.jsonl", "--baseline", "base.jsonl").out
     out = assay("gate", "cand.jsonl", "--baseline", "base.jsonl", "--quarantine", "d/s3", "--json")
-    assert (out.code, out.json()["missing"]["quarantined"], out.json()["flaky"][0]["quarantined"]) == (0, ["d/s3"], True)
+    assert (
+        out.code,
+        out.json()["missing"]["quarantined"],
+        out.json()["flaky"][0]["quarantined"],
+    ) == (0, ["d/s3"], True)
     unknown = assay("gate", "cand.jsonl", "--baseline", "base.jsonl", "--quarantine", "d/s333")
     assert (unknown.code, "there is no sample 'd/s333'" in unknown.err) == (2, True)
 
 
-# --- refused ------------------------------------------------------------------------------------------------------------------------------
+# --- refused
 
 
 @pytest.mark.parametrize(
@@ -373,7 +585,11 @@ def test_flaky_samples_are_listed_and_left_out_only_by_name(assay: Any, tmp_path
         (("gate", "better.jsonl", "--baseline", "base.jsonl", "--looks", "0"), 2, "CLI-001"),
         (("gate", "better.jsonl", "--baseline", "base.jsonl", "--sign", "key.pem"), 2, "CLI-001"),
         (("gate", "better.jsonl", "--baseline", "base.jsonl", "-o", "x.sarif"), 2, "CLI-001"),
-        (("gate", "better.jsonl", "--baseline", "base.jsonl", "--with-plan", "base.jsonl"), 3, "FIL-"),
+        (
+            ("gate", "better.jsonl", "--baseline", "base.jsonl", "--with-plan", "base.jsonl"),
+            3,
+            "FIL-",
+        ),
         (("gate", "better.jsonl", "--baseline", "nowhere.jsonl"), 3, "FIL-001"),
         (("gate", "better.jsonl", "--baseline", "production"), 4, "REL-005"),
         (("gate", "empty.jsonl", "--baseline", "base.jsonl"), 4, "REL-003"),
@@ -384,7 +600,9 @@ def test_flaky_samples_are_listed_and_left_out_only_by_name(assay: Any, tmp_path
         (("gate", "better.jsonl", "--baseline", "base.jsonl", "--step-summary"), 2, "CLI-001"),
     ],
 )
-def test_what_cannot_be_decided_on_is_refused_with_its_code(assay: Any, files: Path, arguments: tuple[str, ...], code: int, word: str) -> None:
+def test_what_cannot_be_decided_on_is_refused_with_its_code(
+    assay: Any, files: Path, arguments: tuple[str, ...], code: int, word: str
+) -> None:
     (files / "empty.jsonl").write_text("")
     (files / "broken.jsonl").write_text((files / "better.jsonl").read_text() + '{"schema": \n')
     write(files / "half.jsonl", [*cards(BASE), {"schema": "assay.scorecard/1", "run_id": "x"}])

@@ -27,7 +27,13 @@ from documents import FAMILIES, run, scorecard
 if TYPE_CHECKING:
     from pathlib import Path
 
-FIVE = ("required_outputs_present", "overall_status_success", "no_critical_step_failures", "schema_contract_valid", "dataset_workflow_compatible")
+FIVE = (
+    "required_outputs_present",
+    "overall_status_success",
+    "no_critical_step_failures",
+    "schema_contract_valid",
+    "dataset_workflow_compatible",
+)
 
 
 def said(gate: str, family: str, **changes: Any) -> tuple[bool | None, str]:
@@ -40,13 +46,15 @@ def graded(tree: dict[str, Any], **choice: Any) -> dict[str, Any]:
     return Grader(Shelf(), **choice).grade(Document(tree, "test")).payload()
 
 
-def assert_says(gate: str, family: str, changes: dict[str, Any], verdict: bool | None, culprit: str) -> None:
+def assert_says(
+    gate: str, family: str, changes: dict[str, Any], verdict: bool | None, culprit: str
+) -> None:
     passed, reason = said(gate, family, **changes)
     assert passed is verdict, reason
     assert culprit in reason
 
 
-# --- what must be there -------------------------------------------------------------------------------------------------------------------
+# --- what must be there
 
 
 def test_the_good_run_of_each_family_opens_every_gate() -> None:
@@ -62,7 +70,9 @@ def test_the_five_required_gates_stand_in_every_plan(family: str) -> None:
     bare = {key: run(family)[key] for key in ("schema", "run_id", "workflow", "dataset", "status")}
     card = assay.score(bare)
     assert set(FIVE) <= set(card.hard_gates)
-    assert {name for name in FIVE if card.hard_gates[name] is None} == set(FIVE) - {"overall_status_success"}
+    assert {name for name in FIVE if card.hard_gates[name] is None} == set(FIVE) - {
+        "overall_status_success"
+    }
 
 
 @pytest.mark.req("X-64")
@@ -86,7 +96,7 @@ def test_the_gates_of_a_run_are_the_required_the_profiles_and_the_declared(famil
     assert set(assay.score(tree).hard_gates) == set(FIVE) | demanded | set(declared)
 
 
-# --- required outputs ---------------------------------------------------------------------------------------------------------------------
+# --- required outputs
 
 ABSENT = [
     None,
@@ -105,21 +115,53 @@ ABSENT = [
     "${a} ${b}",
     "{{a}}{{b}}",
 ]
-PRESENT = [0, False, 0.0, "0", "false", "null", "a {{x}} b", "costs $5", [0], [None, "x"], {"a": None}, "${", "{{ x", "x"]
+PRESENT = [
+    0,
+    False,
+    0.0,
+    "0",
+    "false",
+    "null",
+    "a {{x}} b",
+    "costs $5",
+    [0],
+    [None, "x"],
+    {"a": None},
+    "${",
+    "{{ x",
+    "x",
+]
 
 
 @pytest.mark.req("W-010", "W-078")
 @pytest.mark.parametrize("value", ABSENT, ids=repr)
 def test_an_output_that_stands_for_nothing_is_absent_and_named(value: Any) -> None:
     outputs = {"answer": value, "note": "fine"}
-    assert_says("required_outputs_present", "rag", {"outputs": outputs, "required_outputs": ["note", "answer"]}, False, "answer")
-    assert "note" not in said("required_outputs_present", "rag", outputs=outputs, required_outputs=["note", "answer"])[1]
+    assert_says(
+        "required_outputs_present",
+        "rag",
+        {"outputs": outputs, "required_outputs": ["note", "answer"]},
+        False,
+        "answer",
+    )
+    assert (
+        "note"
+        not in said(
+            "required_outputs_present", "rag", outputs=outputs, required_outputs=["note", "answer"]
+        )[1]
+    )
 
 
 @pytest.mark.req("W-010")
 @pytest.mark.parametrize("value", PRESENT, ids=repr)
 def test_an_output_that_says_something_is_present_also_when_it_is_zero_or_false(value: Any) -> None:
-    assert_says("required_outputs_present", "rag", {"outputs": {"answer": value}, "output_schema": {}}, True, "present")
+    assert_says(
+        "required_outputs_present",
+        "rag",
+        {"outputs": {"answer": value}, "output_schema": {}},
+        True,
+        "present",
+    )
 
 
 @pytest.mark.req("W-010")
@@ -128,37 +170,77 @@ def test_an_output_that_says_something_is_present_also_when_it_is_zero_or_false(
     [
         ({"outputs": {}, "required_outputs": ["patch", "notes"]}, False, "patch, notes"),
         ({"outputs": None, "required_outputs": ["patch"]}, False, "patch"),
-        ({"outputs": {"report": {"summary": "s"}}, "required_outputs": ["report.summary"]}, True, "present"),
-        ({"outputs": {"report": {"summary": ""}}, "required_outputs": ["report.summary"]}, False, "report.summary"),
-        ({"outputs": {"report": "text"}, "required_outputs": ["report.summary"]}, False, "report.summary"),
-        ({"outputs": {"report.summary": "s"}, "required_outputs": ["report.summary"]}, True, "present"),
+        (
+            {"outputs": {"report": {"summary": "s"}}, "required_outputs": ["report.summary"]},
+            True,
+            "present",
+        ),
+        (
+            {"outputs": {"report": {"summary": ""}}, "required_outputs": ["report.summary"]},
+            False,
+            "report.summary",
+        ),
+        (
+            {"outputs": {"report": "text"}, "required_outputs": ["report.summary"]},
+            False,
+            "report.summary",
+        ),
+        (
+            {"outputs": {"report.summary": "s"}, "required_outputs": ["report.summary"]},
+            True,
+            "present",
+        ),
         ({"outputs": {}, "required_outputs": []}, True, "present"),
         ({"required_outputs": None}, None, "no evidence"),
     ],
-    ids=["all named", "no outputs at all", "dotted", "dotted and empty", "dotted into text", "a dot in the name", "none required", "nobody said"],
+    ids=[
+        "all named",
+        "no outputs at all",
+        "dotted",
+        "dotted and empty",
+        "dotted into text",
+        "a dot in the name",
+        "none required",
+        "nobody said",
+    ],
 )
-def test_required_outputs_are_found_by_name_or_dotted_path(changes: dict[str, Any], verdict: bool | None, culprit: str) -> None:
-    assert_says("required_outputs_present", "rag", {"output_schema": {}, **changes}, verdict, culprit)
+def test_required_outputs_are_found_by_name_or_dotted_path(
+    changes: dict[str, Any], verdict: bool | None, culprit: str
+) -> None:
+    assert_says(
+        "required_outputs_present", "rag", {"output_schema": {}, **changes}, verdict, culprit
+    )
 
 
 def test_a_hostile_output_is_told_apart_from_a_template_in_no_time() -> None:
     started = time.process_time()
-    for text in ("{{a}}" * 50_000 + "x", "${" * 50_000, "{{" * 50_000, " " * 200_000 + "x", "{% " * 50_000, "${a} " * 50_000 + "{{"):
+    for text in (
+        "{{a}}" * 50_000 + "x",
+        "${" * 50_000,
+        "{{" * 50_000,
+        " " * 200_000 + "x",
+        "{% " * 50_000,
+        "${a} " * 50_000 + "{{",
+    ):
         assert not is_absent(text)
     assert time.process_time() - started < 5
 
 
-# --- status and steps ---------------------------------------------------------------------------------------------------------------------
+# --- status and steps
 
 
 @pytest.mark.req("W-011")
 @pytest.mark.parametrize("status", ["success", "failed", "error", "cancelled", "timeout"])
 def test_only_the_status_success_opens_the_status_gate(status: str) -> None:
-    assert_says("overall_status_success", "rag", {"status": status}, status == "success", f"'{status}'")
+    assert_says(
+        "overall_status_success", "rag", {"status": status}, status == "success", f"'{status}'"
+    )
 
 
 @pytest.mark.req("W-011")
-@pytest.mark.parametrize("status", ["Success", "SUCCESS", "succes", "ok", "skipped", "", True, 1, None])
+@pytest.mark.parametrize(
+    "status", ["Success", "SUCCESS", "succes", "ok", "skipped", "", True, 1, None]
+)
 def test_a_status_outside_the_list_is_refused_and_never_read_as_success(status: Any) -> None:
     tree = run("rag")
     tree["status"] = status
@@ -182,18 +264,24 @@ def step(name: str, status: str, **more: Any) -> dict[str, Any]:
         ([step("plan", "success"), step("edit", "failed")], False, "edit (failed)"),
         ([step("plan", "error"), step("edit", "timeout")], False, "plan (error), edit (timeout)"),
         ([step("edit", "cancelled", critical=True)], False, "edit (cancelled)"),
-        ([step("lint", "failed", critical=False), step("edit", "success")], True, "no critical step failed"),
+        (
+            [step("lint", "failed", critical=False), step("edit", "success")],
+            True,
+            "no critical step failed",
+        ),
         ([step("lint", "failed", critical=False), step("edit", "error")], False, "edit (error)"),
         ([step("edit", "skipped")], None, "skipped: edit"),
         ([step("edit", "skipped", critical=False)], True, "no critical step failed"),
         ([step("plan", "skipped"), step("edit", "failed")], False, "edit (failed)"),
     ],
 )
-def test_a_step_is_critical_unless_it_says_otherwise_and_a_skipped_one_is_undetermined(steps: Any, verdict: bool | None, culprit: str) -> None:
+def test_a_step_is_critical_unless_it_says_otherwise_and_a_skipped_one_is_undetermined(
+    steps: Any, verdict: bool | None, culprit: str
+) -> None:
     assert_says("no_critical_step_failures", "rag", {"steps": steps}, verdict, culprit)
 
 
-# --- the schema contract ------------------------------------------------------------------------------------------------------------------
+# --- the schema contract
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -208,29 +296,79 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
         ({"$schema": DRAFT, "required": ["answer"]}, {"answer": 1}, True, "keep their schema"),
         ({"required": ["score"]}, {"answer": 1}, False, "score"),
         ({"properties": {"answer": {"type": "string"}}}, {"answer": 1}, False, "answer"),
-        ({"properties": {"a": {"properties": {"b": {"items": {"type": "integer"}}}}}}, {"a": {"b": [1, "x"]}}, False, "a.b.1"),
+        (
+            {"properties": {"a": {"properties": {"b": {"items": {"type": "integer"}}}}}},
+            {"a": {"b": [1, "x"]}},
+            False,
+            "a.b.1",
+        ),
         ({"properties": {"answer": {"minItems": 2}}}, {"answer": [1]}, False, "answer"),
-        ({"properties": {"p": {"prefixItems": [{"type": "string"}], "items": False}}}, {"p": ["x", 1]}, False, "p"),
-        ({"$defs": {"s": {"type": "string"}}, "properties": {"answer": {"$ref": "#/$defs/s"}}}, {"answer": 1}, False, "answer"),
-        ({"unevaluatedProperties": False, "properties": {"answer": True}}, {"answer": 1, "more": 1}, False, "more"),
+        (
+            {"properties": {"p": {"prefixItems": [{"type": "string"}], "items": False}}},
+            {"p": ["x", 1]},
+            False,
+            "p",
+        ),
+        (
+            {"$defs": {"s": {"type": "string"}}, "properties": {"answer": {"$ref": "#/$defs/s"}}},
+            {"answer": 1},
+            False,
+            "answer",
+        ),
+        (
+            {"unevaluatedProperties": False, "properties": {"answer": True}},
+            {"answer": 1, "more": 1},
+            False,
+            "more",
+        ),
         ({"type": "nope"}, {"answer": 1}, None, "not a usable JSON Schema"),
         ({"properties": 5}, {"answer": 1}, None, "not a usable JSON Schema"),
-        ({"properties": {"answer": {"pattern": "("}}}, {"answer": "x"}, None, "not a usable JSON Schema"),
+        (
+            {"properties": {"answer": {"pattern": "("}}},
+            {"answer": "x"},
+            None,
+            "not a usable JSON Schema",
+        ),
         ({"$ref": "#/$defs/none"}, {"answer": 1}, None, "not a usable JSON Schema"),
         ({"$schema": "http://json-schema.org/draft-07/schema#"}, {"answer": 1}, None, "draft-07"),
-        ({"$schema": "https://json-schema.org/draft/2019-09/schema"}, {"answer": 1}, None, "2019-09"),
+        (
+            {"$schema": "https://json-schema.org/draft/2019-09/schema"},
+            {"answer": 1},
+            None,
+            "2019-09",
+        ),
         ({"$schema": "https://example.org/own"}, {"answer": 1}, None, "example.org"),
         ({"$schema": None}, {"answer": 1}, None, "2020-12"),
     ],
 )
-def test_outputs_are_held_against_their_schema_of_2020_12(schema: Any, outputs: dict[str, Any], verdict: bool | None, culprit: str) -> None:
-    assert_says("schema_contract_valid", "rag", {"output_schema": schema, "outputs": outputs, "required_outputs": []}, verdict, culprit)
+def test_outputs_are_held_against_their_schema_of_2020_12(
+    schema: Any, outputs: dict[str, Any], verdict: bool | None, culprit: str
+) -> None:
+    assert_says(
+        "schema_contract_valid",
+        "rag",
+        {"output_schema": schema, "outputs": outputs, "required_outputs": []},
+        verdict,
+        culprit,
+    )
 
 
 @pytest.mark.req("W-013")
 def test_without_a_schema_or_without_outputs_the_contract_is_undetermined() -> None:
-    assert_says("schema_contract_valid", "rag", {"output_schema": None}, None, "no evidence: the run carries no `output_schema`")
-    assert_says("schema_contract_valid", "rag", {"outputs": None}, None, "no evidence: the run carries no `outputs`")
+    assert_says(
+        "schema_contract_valid",
+        "rag",
+        {"output_schema": None},
+        None,
+        "no evidence: the run carries no `output_schema`",
+    )
+    assert_says(
+        "schema_contract_valid",
+        "rag",
+        {"outputs": None},
+        None,
+        "no evidence: the run carries no `outputs`",
+    )
 
 
 @pytest.mark.parametrize(
@@ -247,11 +385,18 @@ def test_without_a_schema_or_without_outputs_the_contract_is_undetermined() -> N
         ('{"properties":{"x":{"minimum":0.5,"maximum":1e3}}}', '{"x":999.99}', True),
     ],
 )
-def test_decimal_numbers_are_numbers_to_the_contract(schema: str, outputs: str, verdict: bool) -> None:
+def test_decimal_numbers_are_numbers_to_the_contract(
+    schema: str, outputs: str, verdict: bool
+) -> None:
     tree = parse_json(json.dumps(run("rag", required_outputs=[])).encode())
-    tree["output_schema"], tree["outputs"] = parse_json(schema.encode()), parse_json(outputs.encode())
+    tree["output_schema"], tree["outputs"] = (
+        parse_json(schema.encode()),
+        parse_json(outputs.encode()),
+    )
     card = assay.score(tree)
-    assert card.hard_gates["schema_contract_valid"] is verdict, card.gate_reasons["schema_contract_valid"]
+    assert card.hard_gates["schema_contract_valid"] is verdict, card.gate_reasons[
+        "schema_contract_valid"
+    ]
 
 
 @pytest.mark.parametrize("place", ["top", "inner", "dynamic", "id"])
@@ -299,18 +444,33 @@ def test_a_reference_to_a_file_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    ["^(a+)+$", "^(a|aa)+$", "^(?=(a+)+b)(a|a)*$", r"^((a|aa)+)\1+b$", "(.*a){25}b", "^(([a-z])+.)+[A-Z]([a-z])+$", r"(?<=a)((a|aa)+)+\1$"],
+    [
+        "^(a+)+$",
+        "^(a|aa)+$",
+        "^(?=(a+)+b)(a|a)*$",
+        r"^((a|aa)+)\1+b$",
+        "(.*a){25}b",
+        "^(([a-z])+.)+[A-Z]([a-z])+$",
+        r"(?<=a)((a|aa)+)+\1$",
+    ],
 )
 def test_a_catastrophic_pattern_ends_fast_and_opens_no_gate(pattern: str) -> None:
     started = time.process_time()
-    passed, _ = said("schema_contract_valid", "rag", outputs={"answer": "a" * 40 + "!"}, output_schema={"properties": {"answer": {"pattern": pattern}}})
+    passed, _ = said(
+        "schema_contract_valid",
+        "rag",
+        outputs={"answer": "a" * 40 + "!"},
+        output_schema={"properties": {"answer": {"pattern": pattern}}},
+    )
     assert time.process_time() - started < 5
     assert passed is not True
 
 
 def test_a_pattern_that_gives_up_does_not_open_the_gate_by_way_of_a_not() -> None:
     schema = {"properties": {"answer": {"not": {"pattern": r"^(?=a)((a|aa)+)b?$(?<=a)\1?"}}}}
-    passed, reason = said("schema_contract_valid", "rag", outputs={"answer": "a" * 60 + "!"}, output_schema=schema)
+    passed, reason = said(
+        "schema_contract_valid", "rag", outputs={"answer": "a" * 60 + "!"}, output_schema=schema
+    )
     assert passed is not True, reason
 
 
@@ -326,34 +486,56 @@ def test_a_schema_that_refers_to_itself_ends(schema: dict[str, Any]) -> None:
     assert said("schema_contract_valid", "rag", output_schema=schema)[0] is False
 
 
-# --- the dataset fits the workflow --------------------------------------------------------------------------------------------------------
+# --- the dataset fits the workflow
 
 
 @pytest.mark.req("W-014", "W-093")
 @pytest.mark.parametrize(
     ("changes", "verdict", "culprit"),
     [
-        ({"inputs": {"question": "why"}, "required_inputs": ["question"]}, True, "every required input"),
-        ({"inputs": {"question": "why"}, "required_inputs": ["question", "context"]}, False, "missing: context"),
+        (
+            {"inputs": {"question": "why"}, "required_inputs": ["question"]},
+            True,
+            "every required input",
+        ),
+        (
+            {"inputs": {"question": "why"}, "required_inputs": ["question", "context"]},
+            False,
+            "missing: context",
+        ),
         ({"inputs": {"question": ""}, "required_inputs": ["question"]}, False, "missing: question"),
         ({"inputs": {"q": "${question}"}, "required_inputs": ["q"]}, False, "missing: q"),
         ({"inputs": None, "required_inputs": ["b", "a"]}, False, "missing: a; missing: b"),
-        ({"inputs": {"case": {"text": "x"}}, "required_inputs": ["case.text"]}, True, "every required input"),
-        ({"inputs": {"zero": 0, "no": False}, "required_inputs": ["zero", "no"]}, True, "every required input"),
+        (
+            {"inputs": {"case": {"text": "x"}}, "required_inputs": ["case.text"]},
+            True,
+            "every required input",
+        ),
+        (
+            {"inputs": {"zero": 0, "no": False}, "required_inputs": ["zero", "no"]},
+            True,
+            "every required input",
+        ),
         ({"inputs": None, "required_inputs": []}, True, "every required input"),
         ({"required_inputs": None}, None, "no evidence"),
     ],
 )
-def test_a_sample_that_lacks_a_required_input_does_not_fit_the_workflow(changes: dict[str, Any], verdict: bool | None, culprit: str) -> None:
+def test_a_sample_that_lacks_a_required_input_does_not_fit_the_workflow(
+    changes: dict[str, Any], verdict: bool | None, culprit: str
+) -> None:
     assert_says("dataset_workflow_compatible", "rag", changes, verdict, culprit)
 
 
-# --- tests, patch, sandbox ----------------------------------------------------------------------------------------------------------------
+# --- tests, patch, sandbox
 
 
 def tally_of(fail: tuple[int, int] | None, keep: tuple[int, int] | None) -> dict[str, Any]:
     found = {"fail_to_pass": fail, "pass_to_pass": keep}
-    return {name: {"passed": pair[0], "total": pair[1]} for name, pair in found.items() if pair is not None}
+    return {
+        name: {"passed": pair[0], "total": pair[1]}
+        for name, pair in found.items()
+        if pair is not None
+    }
 
 
 @pytest.mark.req("W-015", "W-036")
@@ -370,7 +552,13 @@ def tally_of(fail: tuple[int, int] | None, keep: tuple[int, int] | None) -> dict
     ],
 )
 def test_every_fail_to_pass_test_must_pass(fail: Any, verdict: bool | None, culprit: str) -> None:
-    assert_says("tests_fail_to_pass_all_green", "code-repair", {"tests": tally_of(fail, (20, 20))}, verdict, culprit)
+    assert_says(
+        "tests_fail_to_pass_all_green",
+        "code-repair",
+        {"tests": tally_of(fail, (20, 20))},
+        verdict,
+        culprit,
+    )
 
 
 @pytest.mark.req("W-016", "W-036")
@@ -388,8 +576,16 @@ def test_every_fail_to_pass_test_must_pass(fail: Any, verdict: bool | None, culp
         (None, None, "no evidence"),
     ],
 )
-def test_the_pass_to_pass_threshold_is_exactly_0_95(keep: Any, verdict: bool | None, culprit: str) -> None:
-    assert_says("tests_pass_to_pass_threshold_met", "code-repair", {"tests": tally_of((1, 1), keep)}, verdict, culprit)
+def test_the_pass_to_pass_threshold_is_exactly_0_95(
+    keep: Any, verdict: bool | None, culprit: str
+) -> None:
+    assert_says(
+        "tests_pass_to_pass_threshold_met",
+        "code-repair",
+        {"tests": tally_of((1, 1), keep)},
+        verdict,
+        culprit,
+    )
 
 
 @pytest.mark.req("W-015", "W-016")
@@ -399,9 +595,20 @@ def test_no_tests_at_all_leaves_both_test_gates_undetermined() -> None:
     assert card.hard_gates["tests_pass_to_pass_threshold_met"] is None
 
 
-@pytest.mark.parametrize(("applies", "verdict", "culprit"), [(True, True, "applies cleanly"), (False, False, "does not apply"), (None, None, "no evidence")])
-def test_the_patch_gate_looks_at_patch_applies(applies: bool | None, verdict: bool | None, culprit: str) -> None:
-    assert_says("patch_applies_cleanly", "code-repair", {"patch_applies": applies}, verdict, culprit)
+@pytest.mark.parametrize(
+    ("applies", "verdict", "culprit"),
+    [
+        (True, True, "applies cleanly"),
+        (False, False, "does not apply"),
+        (None, None, "no evidence"),
+    ],
+)
+def test_the_patch_gate_looks_at_patch_applies(
+    applies: bool | None, verdict: bool | None, culprit: str
+) -> None:
+    assert_says(
+        "patch_applies_cleanly", "code-repair", {"patch_applies": applies}, verdict, culprit
+    )
 
 
 @pytest.mark.parametrize(
@@ -414,12 +621,14 @@ def test_the_patch_gate_looks_at_patch_applies(applies: bool | None, verdict: bo
         (None, None, "no evidence"),
     ],
 )
-def test_the_sandbox_verdict_comes_only_with_the_run(verdict: Any, expected: bool | None, culprit: str) -> None:
+def test_the_sandbox_verdict_comes_only_with_the_run(
+    verdict: Any, expected: bool | None, culprit: str
+) -> None:
     gates = {"no_sandbox_violation": verdict} if verdict is not None else {}
     assert_says("no_sandbox_violation", "code-repair", {"gates": gates}, expected, culprit)
 
 
-# --- outputs that parse -------------------------------------------------------------------------------------------------------------------
+# --- outputs that parse
 
 
 @pytest.mark.parametrize(
@@ -444,10 +653,18 @@ def test_the_sandbox_verdict_comes_only_with_the_run(verdict: Any, expected: boo
         ("plain words", None, True),
     ],
 )
-def test_an_output_that_should_be_structured_and_is_text_must_parse(value: Any, kind: Any, verdict: bool) -> None:
+def test_an_output_that_should_be_structured_and_is_text_must_parse(
+    value: Any, kind: Any, verdict: bool
+) -> None:
     schema = {"properties": {"answer": {} if kind is None else {"type": kind}}}
     culprit = "present and parses" if verdict else "answer"
-    assert_says("outputs_parseable", "dag-review", {"outputs": {"answer": value}, "output_schema": schema}, verdict, culprit)
+    assert_says(
+        "outputs_parseable",
+        "dag-review",
+        {"outputs": {"answer": value}, "output_schema": schema},
+        verdict,
+        culprit,
+    )
 
 
 @pytest.mark.parametrize(
@@ -463,11 +680,13 @@ def test_an_output_that_should_be_structured_and_is_text_must_parse(value: Any, 
         ({"output_schema": {"properties": {"answer": {"type": {"odd": 1}}}}}, True, "parses"),
     ],
 )
-def test_parseable_outputs_must_first_be_there_and_declared(changes: dict[str, Any], verdict: bool | None, culprit: str) -> None:
+def test_parseable_outputs_must_first_be_there_and_declared(
+    changes: dict[str, Any], verdict: bool | None, culprit: str
+) -> None:
     assert_says("outputs_parseable", "dag-review", changes, verdict, culprit)
 
 
-# --- claims -------------------------------------------------------------------------------------------------------------------------------
+# --- claims
 
 
 def claim(text: str = "It rains.", **more: Any) -> dict[str, Any]:
@@ -485,22 +704,38 @@ GOOD = claim("It is so.", citations=["doc-1"], supported=True, severity="low")
         ([GOOD, claim()], None, "1 of 2 claims were not judged"),
         ([claim(supported=False), claim()], False, "1 of 2 claims are not supported"),
         ([GOOD, claim(supported=True)], False, "1 of 2 claims cite no retrieved passage"),
-        ([GOOD, claim(citations=["doc-2"], supported=True)], False, "1 of 2 claims cite no retrieved passage"),
+        (
+            [GOOD, claim(citations=["doc-2"], supported=True)],
+            False,
+            "1 of 2 claims cite no retrieved passage",
+        ),
         ([], None, "no evidence"),
         (None, None, "no evidence"),
     ],
 )
-def test_an_answer_is_grounded_only_when_every_claim_is_supported(claims: Any, verdict: bool | None, culprit: str) -> None:
+def test_an_answer_is_grounded_only_when_every_claim_is_supported(
+    claims: Any, verdict: bool | None, culprit: str
+) -> None:
     assert_says("answer_grounded", "rag", {"claims": claims}, verdict, culprit)
 
 
 def test_a_profile_may_ask_for_a_share_of_supported_claims(tmp_path: Path) -> None:
-    text = (Shelf().find("profiles", "rag@1").path, "params: {minimum: 1}", "params: {minimum: 0.75}")
+    text = (
+        Shelf().find("profiles", "rag@1").path,
+        "params: {minimum: 1}",
+        "params: {minimum: 0.75}",
+    )
     file = tmp_path / "lenient.yaml"
     with open(text[0]) as stream:
-        file.write_text(stream.read().replace(text[1], text[2]).replace("profile: rag", "profile: lenient"))
+        file.write_text(
+            stream.read().replace(text[1], text[2]).replace("profile: rag", "profile: lenient")
+        )
     bad = claim(supported=False)
-    for claims, verdict in (([GOOD] * 3 + [bad], True), ([GOOD] * 2 + [bad], False), ([GOOD] * 2 + [claim()], None)):
+    for claims, verdict in (
+        ([GOOD] * 3 + [bad], True),
+        ([GOOD] * 2 + [bad], False),
+        ([GOOD] * 2 + [claim()], None),
+    ):
         card = assay.score(run("rag", claims=claims), profile=str(file))
         assert card.hard_gates["answer_grounded"] is verdict, card.gate_reasons["answer_grounded"]
 
@@ -541,7 +776,9 @@ def test_every_claim_must_cite_a_source(claims: Any, verdict: bool | None, culpr
         (None, None, "no evidence"),
     ],
 )
-def test_an_unsupported_claim_of_high_severity_fails(claims: Any, verdict: bool | None, culprit: str) -> None:
+def test_an_unsupported_claim_of_high_severity_fails(
+    claims: Any, verdict: bool | None, culprit: str
+) -> None:
     assert_says("no_high_severity_hallucination", "rag", {"claims": claims}, verdict, culprit)
 
 
@@ -551,29 +788,58 @@ UNRETRIEVED = {
     "no text": [{"id": "doc-1"}],
     "blank text": [{"id": "doc-1", "text": " \u200b\n"}],
     "an id that looks the same": [{"id": "DOC-1", "text": "It is so."}],
-    "two texts under one id": [{"id": "doc-1", "text": "It is so."}, {"id": "doc-1", "text": "It is not so."}],
+    "two texts under one id": [
+        {"id": "doc-1", "text": "It is so."},
+        {"id": "doc-1", "text": "It is not so."},
+    ],
 }
 
 
 @pytest.mark.req("W-017", "W-060")
-@pytest.mark.parametrize("retrieval", [pytest.param(value, id=name) for name, value in UNRETRIEVED.items()])
-def test_a_citation_counts_only_if_it_points_to_a_passage_that_was_retrieved(retrieval: list[dict[str, Any]]) -> None:
-    result = graded(run("rag", retrieval=retrieval, gates={gate: {"passed": True} for gate in ("answer_grounded", "citations_present_for_claims")}))
+@pytest.mark.parametrize(
+    "retrieval", [pytest.param(value, id=name) for name, value in UNRETRIEVED.items()]
+)
+def test_a_citation_counts_only_if_it_points_to_a_passage_that_was_retrieved(
+    retrieval: list[dict[str, Any]],
+) -> None:
+    result = graded(
+        run(
+            "rag",
+            retrieval=retrieval,
+            gates={
+                gate: {"passed": True}
+                for gate in ("answer_grounded", "citations_present_for_claims")
+            },
+        )
+    )
     assert {"answer_grounded", "citations_present_for_claims"} <= set(result["hard_gate_failures"])
     assert result["passed"] is False
 
 
 @pytest.mark.req("W-017", "W-060")
 def test_an_empty_id_cites_nothing_even_if_a_passage_has_it() -> None:
-    made = run("rag", claims=[claim(citations=[""], supported=True)], retrieval=[{"id": "", "text": "It rains."}])
-    assert {"answer_grounded", "citations_present_for_claims"} <= set(graded(made)["hard_gate_failures"])
+    made = run(
+        "rag",
+        claims=[claim(citations=[""], supported=True)],
+        retrieval=[{"id": "", "text": "It rains."}],
+    )
+    assert {"answer_grounded", "citations_present_for_claims"} <= set(
+        graded(made)["hard_gate_failures"]
+    )
 
 
 def test_a_passage_retrieved_twice_can_be_cited() -> None:
-    assert graded(run("rag", retrieval=[{"id": "doc-1", "text": "It is so.", "relevant": True}] * 2))["hard_gate_failures"] == ()
+    assert (
+        graded(run("rag", retrieval=[{"id": "doc-1", "text": "It is so.", "relevant": True}] * 2))[
+            "hard_gate_failures"
+        ]
+        == ()
+    )
 
 
-@pytest.mark.parametrize("gate", ["answer_grounded", "citations_present_for_claims", "no_high_severity_hallucination"])
+@pytest.mark.parametrize(
+    "gate", ["answer_grounded", "citations_present_for_claims", "no_high_severity_hallucination"]
+)
 def test_without_retrieval_no_claim_can_be_checked(gate: str) -> None:
     assert_says(gate, "rag", {"retrieval": None}, None, "lists no `retrieval`")
 
@@ -582,17 +848,27 @@ def test_without_retrieval_no_claim_can_be_checked(gate: str) -> None:
 @given(st.data())
 def test_weakening_what_a_rejected_answer_declares_never_grounds_it(data: st.DataObject) -> None:
     bad = data.draw(
-        st.sampled_from([claim(citations=["doc-2"], supported=True), claim(citations=["doc-1"], supported=False, severity="high"), claim(supported=True)])
+        st.sampled_from(
+            [
+                claim(citations=["doc-2"], supported=True),
+                claim(citations=["doc-1"], supported=False, severity="high"),
+                claim(supported=True),
+            ]
+        )
     )
     made = run("rag", claims=[GOOD, bad])
     for key in data.draw(st.sets(st.sampled_from(["citations", "supported", "severity", "text"]))):
-        made["claims"][1] = {name: value for name, value in made["claims"][1].items() if name != key} if key != "text" else {**made["claims"][1], "text": ""}
+        made["claims"][1] = (
+            {name: value for name, value in made["claims"][1].items() if name != key}
+            if key != "text"
+            else {**made["claims"][1], "text": ""}
+        )
     for key in data.draw(st.sets(st.sampled_from(["claims", "retrieval", "gates", "expected"]))):
         made.pop(key, None)
     assert graded(made)["passed"] is False
 
 
-# --- tools and handoffs -------------------------------------------------------------------------------------------------------------------
+# --- tools and handoffs
 
 
 def call(name: str = "search", **more: Any) -> dict[str, Any]:
@@ -604,14 +880,20 @@ def call(name: str = "search", **more: Any) -> dict[str, Any]:
     ("calls", "verdict", "culprit"),
     [
         ([call(valid=True), call("fetch", valid=True)], True, "all 2"),
-        ([call(valid=True), call("fetch", valid=False)], False, "1 of 2 tool calls break their schema, first: 'fetch'"),
+        (
+            [call(valid=True), call("fetch", valid=False)],
+            False,
+            "1 of 2 tool calls break their schema, first: 'fetch'",
+        ),
         ([call(valid=True), call("fetch")], None, "'fetch'"),
         ([call("fetch"), call("write", valid=False)], False, "'write'"),
         ([], True, "all 0"),
         (None, None, "no evidence"),
     ],
 )
-def test_every_tool_call_must_have_been_checked_and_be_valid(calls: Any, verdict: bool | None, culprit: str) -> None:
+def test_every_tool_call_must_have_been_checked_and_be_valid(
+    calls: Any, verdict: bool | None, culprit: str
+) -> None:
     assert_says("tool_call_schema_valid", "tool-use", {"tool_calls": calls}, verdict, culprit)
 
 
@@ -627,8 +909,16 @@ def test_every_tool_call_must_have_been_checked_and_be_valid(calls: Any, verdict
         (None, ["delete_all"], None, "no evidence"),
     ],
 )
-def test_a_forbidden_tool_that_was_called_is_named(calls: Any, forbidden: Any, verdict: bool | None, culprit: str) -> None:
-    assert_says("no_forbidden_tool", "tool-use", {"tool_calls": calls, "forbidden_tools": forbidden}, verdict, culprit)
+def test_a_forbidden_tool_that_was_called_is_named(
+    calls: Any, forbidden: Any, verdict: bool | None, culprit: str
+) -> None:
+    assert_says(
+        "no_forbidden_tool",
+        "tool-use",
+        {"tool_calls": calls, "forbidden_tools": forbidden},
+        verdict,
+        culprit,
+    )
 
 
 @pytest.mark.parametrize(
@@ -665,15 +955,30 @@ def test_a_forbidden_tool_that_was_called_is_named(calls: Any, forbidden: Any, v
     ],
 )
 def test_a_forbidden_tool_in_disguise_does_not_open_the_gate(name: str) -> None:
-    passed, reason = said("no_forbidden_tool", "tool-use", tool_calls=[call(name, valid=True)], forbidden_tools=["delete_all"])
+    passed, reason = said(
+        "no_forbidden_tool",
+        "tool-use",
+        tool_calls=[call(name, valid=True)],
+        forbidden_tools=["delete_all"],
+    )
     assert passed is not True, reason
-    disguised = said("no_forbidden_tool", "tool-use", tool_calls=[call("delete_all", valid=True)], forbidden_tools=[name])
+    disguised = said(
+        "no_forbidden_tool",
+        "tool-use",
+        tool_calls=[call("delete_all", valid=True)],
+        forbidden_tools=[name],
+    )
     assert disguised[0] is not True, disguised[1]
 
 
 def test_a_tool_with_a_foreign_name_of_its_own_is_not_called_forbidden() -> None:
     for name in ("búsqueda", "поиск", "検索", "delete_one", "undelete_all"):
-        passed, reason = said("no_forbidden_tool", "tool-use", tool_calls=[call(name, valid=True)], forbidden_tools=["delete_all"])
+        passed, reason = said(
+            "no_forbidden_tool",
+            "tool-use",
+            tool_calls=[call(name, valid=True)],
+            forbidden_tools=["delete_all"],
+        )
         assert passed is not False, reason
 
 
@@ -691,31 +996,87 @@ def test_a_tool_with_a_foreign_name_of_its_own_is_not_called_forbidden() -> None
         (None, [["planner", "coder"]], None, "no evidence"),
     ],
 )
-def test_a_handoff_outside_the_rules_is_named(handoffs: Any, rules: Any, verdict: bool | None, culprit: str) -> None:
+def test_a_handoff_outside_the_rules_is_named(
+    handoffs: Any, rules: Any, verdict: bool | None, culprit: str
+) -> None:
     listed = None if handoffs is None else [{"from": one, "to": other} for one, other in handoffs]
-    assert_says("handoff_graph_respected", "tool-use", {"handoffs": listed, "handoff_rules": rules}, verdict, culprit)
+    assert_says(
+        "handoff_graph_respected",
+        "tool-use",
+        {"handoffs": listed, "handoff_rules": rules},
+        verdict,
+        culprit,
+    )
 
 
-# --- a verdict that comes with a run ------------------------------------------------------------------------------------------------------
+# --- a verdict that comes with a run
 
 STATES: dict[str, tuple[str, dict[bool | None, dict[str, Any]]]] = {
-    "required_outputs_present": ("rag", {True: {}, False: {"outputs": {"answer": ""}}, None: {"required_outputs": None}}),
+    "required_outputs_present": (
+        "rag",
+        {True: {}, False: {"outputs": {"answer": ""}}, None: {"required_outputs": None}},
+    ),
     "overall_status_success": ("rag", {True: {}, False: {"status": "timeout"}}),
-    "no_critical_step_failures": ("rag", {True: {}, False: {"steps": [step("edit", "failed")]}, None: {"steps": None}}),
-    "schema_contract_valid": ("rag", {True: {}, False: {"output_schema": False}, None: {"output_schema": None}}),
-    "dataset_workflow_compatible": ("rag", {True: {}, False: {"inputs": {}}, None: {"required_inputs": None}}),
-    "tests_fail_to_pass_all_green": ("code-repair", {True: {}, False: {"tests": tally_of((0, 1), (1, 1))}, None: {"tests": None}}),
-    "tests_pass_to_pass_threshold_met": ("code-repair", {True: {}, False: {"tests": tally_of((1, 1), (0, 1))}, None: {"tests": None}}),
-    "citations_present_for_claims": ("rag", {True: {}, False: {"claims": [claim()], "retrieval": []}, None: {"claims": None}}),
-    "tool_call_schema_valid": ("tool-use", {True: {}, False: {"tool_calls": [call(valid=False)]}, None: {"tool_calls": [call()]}}),
-    "patch_applies_cleanly": ("code-repair", {True: {}, False: {"patch_applies": False}, None: {"patch_applies": None}}),
-    "outputs_parseable": ("dag-review", {True: {}, False: {"outputs": {}}, None: {"output_schema": None}}),
-    "answer_grounded": ("rag", {True: {}, False: {"claims": [claim(supported=False)]}, None: {"claims": [claim()]}}),
-    "no_high_severity_hallucination": ("rag", {True: {}, False: {"claims": [claim(supported=False, severity="high")]}, None: {"claims": [claim()]}}),
-    "no_forbidden_tool": ("tool-use", {True: {}, False: {"tool_calls": [call("delete_all")]}, None: {"forbidden_tools": None}}),
-    "handoff_graph_respected": ("tool-use", {True: {}, False: {"handoff_rules": []}, None: {"handoffs": None}}),
+    "no_critical_step_failures": (
+        "rag",
+        {True: {}, False: {"steps": [step("edit", "failed")]}, None: {"steps": None}},
+    ),
+    "schema_contract_valid": (
+        "rag",
+        {True: {}, False: {"output_schema": False}, None: {"output_schema": None}},
+    ),
+    "dataset_workflow_compatible": (
+        "rag",
+        {True: {}, False: {"inputs": {}}, None: {"required_inputs": None}},
+    ),
+    "tests_fail_to_pass_all_green": (
+        "code-repair",
+        {True: {}, False: {"tests": tally_of((0, 1), (1, 1))}, None: {"tests": None}},
+    ),
+    "tests_pass_to_pass_threshold_met": (
+        "code-repair",
+        {True: {}, False: {"tests": tally_of((1, 1), (0, 1))}, None: {"tests": None}},
+    ),
+    "citations_present_for_claims": (
+        "rag",
+        {True: {}, False: {"claims": [claim()], "retrieval": []}, None: {"claims": None}},
+    ),
+    "tool_call_schema_valid": (
+        "tool-use",
+        {True: {}, False: {"tool_calls": [call(valid=False)]}, None: {"tool_calls": [call()]}},
+    ),
+    "patch_applies_cleanly": (
+        "code-repair",
+        {True: {}, False: {"patch_applies": False}, None: {"patch_applies": None}},
+    ),
+    "outputs_parseable": (
+        "dag-review",
+        {True: {}, False: {"outputs": {}}, None: {"output_schema": None}},
+    ),
+    "answer_grounded": (
+        "rag",
+        {True: {}, False: {"claims": [claim(supported=False)]}, None: {"claims": [claim()]}},
+    ),
+    "no_high_severity_hallucination": (
+        "rag",
+        {
+            True: {},
+            False: {"claims": [claim(supported=False, severity="high")]},
+            None: {"claims": [claim()]},
+        },
+    ),
+    "no_forbidden_tool": (
+        "tool-use",
+        {True: {}, False: {"tool_calls": [call("delete_all")]}, None: {"forbidden_tools": None}},
+    ),
+    "handoff_graph_respected": (
+        "tool-use",
+        {True: {}, False: {"handoff_rules": []}, None: {"handoffs": None}},
+    ),
 }
-"""Each computed gate with changes of its family's good run that make it pass, fail and stay undetermined. A status is always there."""
+"""Each computed gate with changes of its family's good run that make it pass, fail and stay
+undetermined. A status is always there.
+"""
 
 WORSENED: dict[tuple[bool | None, Any], bool | None] = {
     (True, "absent"): True,
@@ -741,8 +1102,14 @@ def test_no_computed_gate_is_left_out_of_the_tables_here() -> None:
 
 @pytest.mark.parametrize("gate", STATES)
 @pytest.mark.parametrize("computed", [True, False, None], ids=["passes", "fails", "undetermined"])
-@pytest.mark.parametrize("supplied", ["absent", True, False, None], ids=["no verdict", "verdict pass", "verdict fail", "verdict null"])
-def test_a_supplied_verdict_worsens_a_computed_gate_and_never_improves_it(gate: str, computed: bool | None, supplied: Any) -> None:
+@pytest.mark.parametrize(
+    "supplied",
+    ["absent", True, False, None],
+    ids=["no verdict", "verdict pass", "verdict fail", "verdict null"],
+)
+def test_a_supplied_verdict_worsens_a_computed_gate_and_never_improves_it(
+    gate: str, computed: bool | None, supplied: Any
+) -> None:
     family, states = STATES[gate]
     if computed not in states:
         assert (gate, computed) == ("overall_status_success", None)
@@ -751,7 +1118,10 @@ def test_a_supplied_verdict_worsens_a_computed_gate_and_never_improves_it(gate: 
     alone = assay.score(tree)
     assert alone.hard_gates[gate] is computed, alone.gate_reasons[gate]
     if supplied != "absent":
-        tree["gates"] = {**tree.get("gates", {}), gate: {"passed": supplied, "reason": "the harness saw it"}}
+        tree["gates"] = {
+            **tree.get("gates", {}),
+            gate: {"passed": supplied, "reason": "the harness saw it"},
+        }
     card = assay.score(tree)
     expected = WORSENED[computed, supplied]
     assert card.hard_gates[gate] is expected
@@ -765,7 +1135,14 @@ def test_a_supplied_verdict_worsens_a_computed_gate_and_never_improves_it(gate: 
 
 def test_a_gate_that_only_the_run_knows_counts() -> None:
     for passed, status in ((True, "pass"), (False, "fail"), (None, "undetermined")):
-        result = graded(run("rag", gates={"no_policy_violation": {"passed": passed, "reason": "the legal team read it"}}))
+        result = graded(
+            run(
+                "rag",
+                gates={
+                    "no_policy_violation": {"passed": passed, "reason": "the legal team read it"}
+                },
+            )
+        )
         assert result["hard_gates"]["no_policy_violation"]["status"] == status
         assert "the legal team read it" in result["hard_gates"]["no_policy_violation"]["reason"]
         assert result["passed"] is (passed is True)
@@ -773,7 +1150,15 @@ def test_a_gate_that_only_the_run_knows_counts() -> None:
 
 
 @pytest.mark.req("W-015", "W-016", "W-017", "W-018")
-@pytest.mark.parametrize("gate", ["tests_fail_to_pass_all_green", "tests_pass_to_pass_threshold_met", "citations_present_for_claims", "tool_call_schema_valid"])
+@pytest.mark.parametrize(
+    "gate",
+    [
+        "tests_fail_to_pass_all_green",
+        "tests_pass_to_pass_threshold_met",
+        "citations_present_for_claims",
+        "tool_call_schema_valid",
+    ],
+)
 def test_an_optional_gate_counts_where_it_is_named_and_only_there(gate: str) -> None:
     assert GATES[gate].group == "optional"
     _, states = STATES[gate]
@@ -785,8 +1170,17 @@ def test_an_optional_gate_counts_where_it_is_named_and_only_there(gate: str) -> 
     assert named["hard_gates"][gate]["status"] == "fail"
     assert named["passed"] is False
     family, _ = STATES[gate]
-    good = {**run("dag-review"), **{key: run(family)[key] for key in ("tests", "claims", "retrieval", "tool_calls") if key in run(family)}}
-    assert graded({**good, "gates": {gate: {"passed": True}}})["hard_gates"][gate]["status"] == "pass"
+    good = {
+        **run("dag-review"),
+        **{
+            key: run(family)[key]
+            for key in ("tests", "claims", "retrieval", "tool_calls")
+            if key in run(family)
+        },
+    }
+    assert (
+        graded({**good, "gates": {gate: {"passed": True}}})["hard_gates"][gate]["status"] == "pass"
+    )
 
 
 def test_a_declared_gate_near_a_known_one_is_noted() -> None:
@@ -794,15 +1188,23 @@ def test_a_declared_gate_near_a_known_one_is_noted() -> None:
     assert any("'answer_grouned'" in note and "'answer_grounded'" in note for note in card.notes)
 
 
-# --- no score opens a gate ----------------------------------------------------------------------------------------------------------------
+# --- no score opens a gate
 
 
 @pytest.mark.req("W-002", "W-040", "W-043", "W-045", "W-089")
-@pytest.mark.parametrize(("gate", "state"), [(gate, state) for gate in STATES for state in (False, None) if state in STATES[gate][1]], ids=str)
+@pytest.mark.parametrize(
+    ("gate", "state"),
+    [(gate, state) for gate in STATES for state in (False, None) if state in STATES[gate][1]],
+    ids=str,
+)
 def test_no_score_opens_a_gate_that_does_not_pass(gate: str, state: bool | None) -> None:
     family, states = STATES[gate]
     result = graded(run(family, **states[state]))
-    assert (result["passed"], result["grade"], result["reason"]) == (False, "F", "hard_gate_failure")
+    assert (result["passed"], result["grade"], result["reason"]) == (
+        False,
+        "F",
+        "hard_gate_failure",
+    )
     assert gate in result["hard_gate_failures"]
     assert result["hard_gates"][gate]["status"] == ("fail" if state is False else "undetermined")
     assert result["hard_gates"][gate]["reason"]
@@ -813,27 +1215,40 @@ def test_no_score_opens_a_gate_that_does_not_pass(gate: str, state: bool | None)
 
 @pytest.mark.req("W-019", "W-050")
 @given(
-    gates=st.dictionaries(st.sampled_from("abcd"), st.sampled_from([True, True, True, False, None])),
-    norms=st.lists(st.tuples(st.integers(0, 100), st.integers(0, 5)), min_size=1, max_size=5).filter(lambda pairs: any(weight for _, weight in pairs)),
+    gates=st.dictionaries(
+        st.sampled_from("abcd"), st.sampled_from([True, True, True, False, None])
+    ),
+    norms=st.lists(
+        st.tuples(st.integers(0, 100), st.integers(0, 5)), min_size=1, max_size=5
+    ).filter(lambda pairs: any(weight for _, weight in pairs)),
     floor=st.none() | st.integers(0, 100),
     threshold=st.none() | st.integers(0, 100),
 )
 def test_a_card_passes_when_all_gates_hold_and_the_score_reaches_the_threshold_and_no_floor_is_missed(
-    gates: dict[str, bool | None], norms: list[tuple[int, int]], floor: int | None, threshold: int | None
+    gates: dict[str, bool | None],
+    norms: list[tuple[int, int]],
+    floor: int | None,
+    threshold: int | None,
 ) -> None:
-    criteria: list[dict[str, Any]] = [{"norm": norm / 100, "weight": weight} for norm, weight in norms]
+    criteria: list[dict[str, Any]] = [
+        {"norm": norm / 100, "weight": weight} for norm, weight in norms
+    ]
     if floor is not None:
         criteria[0]["critical_floor"] = {"norm": floor / 100}
     more = {} if threshold is None else {"pass_threshold": threshold}
     result = assay.grade(scorecard(*criteria, hard_gates=gates, **more))
-    score = Fraction(sum(norm * weight for norm, weight in norms), sum(weight for _, weight in norms))
+    score = Fraction(
+        sum(norm * weight for norm, weight in norms), sum(weight for _, weight in norms)
+    )
     rounded = Fraction((score * 100 + Fraction(1, 2)).__floor__(), 100)
     reached = rounded >= max(70, threshold or 0)  # a card may raise the threshold, not lower it
     kept = floor is None or norms[0][0] >= floor
-    assert result.passed is (bool(gates) and all(passed is True for passed in gates.values()) and reached and kept)
+    assert result.passed is (
+        bool(gates) and all(passed is True for passed in gates.values()) and reached and kept
+    )
 
 
-# --- a gate has no weight -----------------------------------------------------------------------------------------------------------------
+# --- a gate has no weight
 
 
 def test_a_gate_with_a_weight_is_refused_in_a_run() -> None:
@@ -845,15 +1260,30 @@ def test_a_gate_with_a_weight_is_refused_in_a_run() -> None:
 
 def test_a_gate_with_a_weight_is_refused_in_a_profile() -> None:
     text = (
-        "profile: p\nversion: 1\ntitle: P\nfamily: p\ngates:\n  - id: answer_grounded\n    weight: 0.5\n"
-        "criteria:\n  - {id: quality, label: Quality, weight: 1, layer: 2, formula: zero_one}\n"
+        "profile: p\nversion: 1\ntitle: P\nfamily: p\ngates:\n  - id: answer_grounded\n    weight:"
+        " 0.5\ncriteria:\n  - {id: quality, label: Quality, weight: 1, layer: 2, formula:"
+        " zero_one}\n"
     )
     with pytest.raises(ShelfError, match="a gate carries no weight") as caught:
         load_profile(parse_yaml(text.encode(), "p.yaml"))
     assert (caught.value.code, caught.value.faults[0].line) == ("LIB-002", 7)
 
 
-@pytest.mark.parametrize("verdict", [1, 0, 0.99, "true", "pass", [True], {"passed": True}, {"passed": True, "weight": 0.5}, {"weight": 1}], ids=repr)
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        1,
+        0,
+        0.99,
+        "true",
+        "pass",
+        [True],
+        {"passed": True},
+        {"passed": True, "weight": 0.5},
+        {"weight": 1},
+    ],
+    ids=repr,
+)
 def test_a_gate_with_a_weight_or_a_score_is_refused_in_a_scorecard(verdict: Any) -> None:
     with pytest.raises(EvidenceError, match="carries no weight") as caught:
         assay.grade(scorecard({"norm": 1}, hard_gates={"answer_grounded": verdict}))
@@ -861,7 +1291,7 @@ def test_a_gate_with_a_weight_or_a_score_is_refused_in_a_scorecard(verdict: Any)
     assert caught.value.faults[0].path.startswith("hard_gates.answer_grounded")
 
 
-# --- what the validator must not see -------------------------------------------------------------------------------------------------------
+# --- what the validator must not see
 
 
 def nested(levels: int) -> dict[str, Any]:

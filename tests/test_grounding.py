@@ -1,4 +1,6 @@
-"""Retrieval-augmented answers without a model: context, citations, quotations and words, and what they must not pass."""
+"""Retrieval-augmented answers without a model: context, citations, quotations and words, and what
+they must not pass.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,25 @@ from assay.exact import Ratio
 from assay.formulas import normalise
 from assay.records.evidence import Claim, Run
 from assay.scoring.metrics import lexical
-from assay.scoring.metrics.grounding import GROUNDING, average_precision, lexical_support, summarise_severity
+from assay.scoring.metrics.grounding import (
+    GROUNDING,
+    average_precision,
+    lexical_support,
+    summarise_severity,
+)
 from assay.scoring.metrics.measure import Undetermined
 from documents import run
 
 MEASURES = {measure.id: measure for measure in GROUNDING}
 PASSAGES = [
-    {"id": "d1", "text": "The bridge opened in 1932. It is 1,149 metres long and carries eight lanes."},
-    {"id": "d2", "text": "The ferry does not run at night. “Tickets are sold on board,” the office says."},
+    {
+        "id": "d1",
+        "text": "The bridge opened in 1932. It is 1,149 metres long and carries eight lanes.",
+    },
+    {
+        "id": "d2",
+        "text": "The ferry does not run at night. “Tickets are sold on board,” the office says.",
+    },
 ]
 
 
@@ -39,15 +52,22 @@ def taken(name: str, params: dict[str, Any] | None = None, **changes: Any) -> An
 
 
 def found(*flags: bool | None, ranks: list[int] | None = None) -> list[dict[str, Any]]:
-    return [{"id": f"d{index}", "relevant": flag, **({"rank": ranks[index]} if ranks else {})} for index, flag in enumerate(flags)]
+    return [
+        {"id": f"d{index}", "relevant": flag, **({"rank": ranks[index]} if ranks else {})}
+        for index, flag in enumerate(flags)
+    ]
 
 
-# --- context ------------------------------------------------------------------------------------------------------------------------------
+# --- context
 
 
 @given(st.lists(st.booleans(), max_size=40))
-def test_average_precision_is_the_mean_of_precision_at_each_relevant_rank(flags: list[bool]) -> None:
-    hits = [Fraction(sum(flags[:rank]), rank) for rank in range(1, len(flags) + 1) if flags[rank - 1]]
+def test_average_precision_is_the_mean_of_precision_at_each_relevant_rank(
+    flags: list[bool],
+) -> None:
+    hits = [
+        Fraction(sum(flags[:rank]), rank) for rank in range(1, len(flags) + 1) if flags[rank - 1]
+    ]
     exact = sum(hits, Fraction(0)) / len(hits) if hits else Fraction(0)
     assert abs(Fraction(*average_precision(flags)) - exact) < Fraction(1, 10**29)
 
@@ -63,8 +83,13 @@ def test_moving_a_relevant_passage_up_never_lowers_context_precision(flags: list
 @pytest.mark.req("W-060")
 def test_context_precision_heeds_the_rank_and_the_share_does_not() -> None:
     assert taken("context_precision", retrieval=found(True, False, True)) == 0.833333333
-    assert taken("context_precision", retrieval=found(True, False, True, ranks=[3, 1, 2])) == 0.583333333
-    assert taken("context_precision_share", retrieval=found(True, False, True, ranks=[3, 1, 2])) == {"passed": 2, "total": 3}
+    assert (
+        taken("context_precision", retrieval=found(True, False, True, ranks=[3, 1, 2]))
+        == 0.583333333
+    )
+    assert taken(
+        "context_precision_share", retrieval=found(True, False, True, ranks=[3, 1, 2])
+    ) == {"passed": 2, "total": 3}
     assert taken("context_precision", retrieval=found(False, False)) == 0
 
 
@@ -72,7 +97,9 @@ def test_context_precision_heeds_the_rank_and_the_share_does_not() -> None:
 def test_context_recall_counts_the_relevant_ids_that_were_found() -> None:
     ids = {"relevant_ids": ["d0", "d2", "d9"]}
     assert taken("context_recall", retrieval=found(None, None, None), expected=ids) == 0.666666667
-    assert taken("context_precision", retrieval=found(None, None, None), expected=ids) == 0.833333333
+    assert (
+        taken("context_precision", retrieval=found(None, None, None), expected=ids) == 0.833333333
+    )
     assert taken("context_recall", retrieval=[], expected=ids) == 0
 
 
@@ -94,28 +121,57 @@ def test_context_that_nobody_judged_is_undetermined(name: str) -> None:
         {"expected": {"relevant_ids": "d1"}},
     ):
         assert isinstance(taken(name, **changes), Undetermined), changes
-    for changes in ({}, {"expected": {"relevant_ids": []}}, {"expected": {"relevant_ids": [1]}}, {"expected": {"relevant_ids": ["a"]}, "retrieval": None}):
+    for changes in (
+        {},
+        {"expected": {"relevant_ids": []}},
+        {"expected": {"relevant_ids": [1]}},
+        {"expected": {"relevant_ids": ["a"]}, "retrieval": None},
+    ):
         assert isinstance(taken("context_recall", **changes), Undetermined), changes
 
 
-# --- citations ----------------------------------------------------------------------------------------------------------------------------
+# --- citations
 
 
 @pytest.mark.req("W-060")
 def test_citations_must_be_there_and_must_resolve() -> None:
-    claims = [{"text": "a", "citations": ["d1", "d1", " "]}, {"text": "b", "citations": ["d1", "d9"]}, {"text": "c", "citations": ["  "]}]
-    assert taken("citation_presence", claims=claims, retrieval=PASSAGES) == {"passed": 2, "total": 3}
-    assert taken("citation_resolution", claims=claims, retrieval=PASSAGES) == {"passed": 2, "total": 3}
-    for retrieval in ([], [{"id": "d1"}], [{"id": "d1", "text": " "}], [{"id": "d1", "text": "a"}, {"id": "d1", "text": "b"}]):
-        assert taken("citation_presence", claims=claims, retrieval=retrieval) == {"passed": 0, "total": 3}
-        assert taken("citation_resolution", claims=claims, retrieval=retrieval) == {"passed": 0, "total": 3}
+    claims = [
+        {"text": "a", "citations": ["d1", "d1", " "]},
+        {"text": "b", "citations": ["d1", "d9"]},
+        {"text": "c", "citations": ["  "]},
+    ]
+    assert taken("citation_presence", claims=claims, retrieval=PASSAGES) == {
+        "passed": 2,
+        "total": 3,
+    }
+    assert taken("citation_resolution", claims=claims, retrieval=PASSAGES) == {
+        "passed": 2,
+        "total": 3,
+    }
+    for retrieval in (
+        [],
+        [{"id": "d1"}],
+        [{"id": "d1", "text": " "}],
+        [{"id": "d1", "text": "a"}, {"id": "d1", "text": "b"}],
+    ):
+        assert taken("citation_presence", claims=claims, retrieval=retrieval) == {
+            "passed": 0,
+            "total": 3,
+        }
+        assert taken("citation_resolution", claims=claims, retrieval=retrieval) == {
+            "passed": 0,
+            "total": 3,
+        }
     assert isinstance(taken("citation_presence", claims=claims, retrieval=None), Undetermined)
 
 
 @pytest.mark.parametrize("forged", ["D1", "d1 ", "d\u0661", "ｄ1", "d1\u200b"])
 def test_an_id_that_only_looks_like_a_retrieved_one_does_not_resolve(forged: str) -> None:
     claim = {"text": "The bridge opened in 1932.", "citations": [forged]}
-    assert taken("citation_resolution", claims=[claim], retrieval=PASSAGES) == {"passed": 0, "total": 1}
+    assert taken("citation_resolution", claims=[claim], retrieval=PASSAGES) == {
+        "passed": 0,
+        "total": 1,
+    }
     assert taken("lexical_support", claims=[claim], retrieval=PASSAGES) == 0
 
 
@@ -123,10 +179,22 @@ def test_one_id_with_two_texts_supports_nothing() -> None:
     twice = [*PASSAGES, {"id": "d1", "text": "The bridge opened in 1999."}]
     claim = {"text": "The bridge opened in 1999.", "citations": ["d1"]}
     assert isinstance(taken("lexical_support", claims=[claim], retrieval=twice), Undetermined)
-    assert isinstance(taken("quotes_grounded", claims=[{**claim, "text": '"in 1999"'}], retrieval=twice), Undetermined)
+    assert isinstance(
+        taken("quotes_grounded", claims=[{**claim, "text": '"in 1999"'}], retrieval=twice),
+        Undetermined,
+    )
 
 
-@pytest.mark.parametrize("name", ["citation_presence", "citation_resolution", "quotes_grounded", "lexical_support", "severity_weighted_support"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "citation_presence",
+        "citation_resolution",
+        "quotes_grounded",
+        "lexical_support",
+        "severity_weighted_support",
+    ],
+)
 def test_without_claims_nothing_is_grounded_and_nothing_is_zero(name: str) -> None:
     for claims in (None, []):
         assert isinstance(taken(name, claims=claims), Undetermined)
@@ -139,10 +207,17 @@ def test_without_passages_or_their_text_support_is_undetermined() -> None:
         assert isinstance(taken(name, claims=[claim], retrieval=[{"id": "d1"}]), Undetermined)
     assert isinstance(taken("citation_resolution", claims=[claim], retrieval=None), Undetermined)
     assert isinstance(taken("citation_resolution", claims=[{"text": "a"}]), Undetermined)
-    assert isinstance(taken("quotes_grounded", claims=[{"text": "It's the '90s", "citations": ["d1"]}], retrieval=PASSAGES), Undetermined)
+    assert isinstance(
+        taken(
+            "quotes_grounded",
+            claims=[{"text": "It's the '90s", "citations": ["d1"]}],
+            retrieval=PASSAGES,
+        ),
+        Undetermined,
+    )
 
 
-# --- quotations ---------------------------------------------------------------------------------------------------------------------------
+# --- quotations
 
 
 @pytest.mark.parametrize(
@@ -160,18 +235,31 @@ def test_without_passages_or_their_text_support_is_undetermined() -> None:
         ('"carries eight lanes"', "d9", False),
     ],
 )
-def test_a_quotation_must_stand_word_for_word_in_a_cited_passage(text: str, cites: str, stands: bool) -> None:
-    assert taken("quotes_grounded", claims=[{"text": text, "citations": [cites]}], retrieval=PASSAGES) == {"passed": int(stands), "total": 1}
+def test_a_quotation_must_stand_word_for_word_in_a_cited_passage(
+    text: str, cites: str, stands: bool
+) -> None:
+    assert taken(
+        "quotes_grounded", claims=[{"text": text, "citations": [cites]}], retrieval=PASSAGES
+    ) == {"passed": int(stands), "total": 1}
 
 
-@given(st.lists(st.sampled_from(["gate", "opens", "at", "seven", "7", "1,000", "é", "e\u0301", "ＡＢ"]), min_size=1, max_size=12), st.data())
+@given(
+    st.lists(
+        st.sampled_from(["gate", "opens", "at", "seven", "7", "1,000", "é", "e\u0301", "ＡＢ"]),
+        min_size=1,
+        max_size=12,
+    ),
+    st.data(),
+)
 def test_every_run_of_words_of_a_passage_is_found_in_it(words: list[str], data: Any) -> None:
     start = data.draw(st.integers(0, len(words) - 1))
     end = data.draw(st.integers(start + 1, len(words)))
-    assert lexical.occurs("  ".join(words[start:end]).upper(), lexical.read_passage(" ".join(words)))
+    assert lexical.occurs(
+        "  ".join(words[start:end]).upper(), lexical.read_passage(" ".join(words))
+    )
 
 
-# --- words --------------------------------------------------------------------------------------------------------------------------------
+# --- words
 
 
 @pytest.mark.parametrize(
@@ -184,18 +272,33 @@ def test_every_run_of_words_of_a_passage_is_found_in_it(words: list[str], data: 
         ("The bridge is 1.149 metres long.", "no cited passage has the number 1.149"),
         ("The bridge is -1149 metres long.", "no cited passage has the number -1149"),
         ("The bridge never opened in 1932.", "it denies what the nearest sentence says"),
-        ("The bridge was painted by volunteers from Bergen.", "the cited passages hold 1 of its 4 words"),
+        (
+            "The bridge was painted by volunteers from Bergen.",
+            "the cited passages hold 1 of its 4 words",
+        ),
         ("…", "it holds no word to look for"),
     ],
 )
 def test_support_by_words_numbers_and_denials(text: str, fault: str) -> None:
-    assert lexical.support(text, [lexical.read_passage(str(PASSAGES[0]["text"]))], threshold=Ratio(3, 5)).fault == fault
+    assert (
+        lexical.support(
+            text, [lexical.read_passage(str(PASSAGES[0]["text"]))], threshold=Ratio(3, 5)
+        ).fault
+        == fault
+    )
 
 
 def test_a_denial_in_the_passage_must_be_in_the_claim() -> None:
     passage = lexical.read_passage(str(PASSAGES[1]["text"]))
-    assert lexical.support("The ferry runs at night; ferry run.", [passage], threshold=Ratio(1, 2)).fault == "the nearest sentence denies what it says"
-    assert lexical.support("The ferry doesn't run at night.", [passage], threshold=Ratio(1, 2)).is_supported
+    assert (
+        lexical.support(
+            "The ferry runs at night; ferry run.", [passage], threshold=Ratio(1, 2)
+        ).fault
+        == "the nearest sentence denies what it says"
+    )
+    assert lexical.support(
+        "The ferry doesn't run at night.", [passage], threshold=Ratio(1, 2)
+    ).is_supported
 
 
 def test_only_cited_passages_support_a_claim() -> None:
@@ -215,7 +318,11 @@ def test_the_threshold_is_a_parameter_and_must_be_a_share() -> None:
         lexical_support(evidence(claims=claims, retrieval=PASSAGES), threshold=2)
 
 
-SENTENCES = st.lists(st.sampled_from(["gate", "bridge", "opens", "seven", "12", "3.5", "not", "never", "the"]), min_size=1, max_size=8).map(" ".join)
+SENTENCES = st.lists(
+    st.sampled_from(["gate", "bridge", "opens", "seven", "12", "3.5", "not", "never", "the"]),
+    min_size=1,
+    max_size=8,
+).map(" ".join)
 
 
 @given(SENTENCES)
@@ -225,15 +332,21 @@ def test_a_sentence_supports_itself_unless_it_says_nothing(text: str) -> None:
 
 
 @given(SENTENCES, SENTENCES, st.integers(10_000, 99_999))
-def test_a_number_that_no_passage_has_is_never_supported(claim: str, passage: str, number: int) -> None:
-    found_ = lexical.support(f"{claim} {number}", [lexical.read_passage(f"{claim} {passage}")], threshold=Ratio(0, 1))
+def test_a_number_that_no_passage_has_is_never_supported(
+    claim: str, passage: str, number: int
+) -> None:
+    found_ = lexical.support(
+        f"{claim} {number}", [lexical.read_passage(f"{claim} {passage}")], threshold=Ratio(0, 1)
+    )
     assert found_.fault == f"no cited passage has the number {number}"
 
 
 @given(SENTENCES)
 def test_adding_a_denial_to_a_plain_claim_takes_its_support_away(text: str) -> None:
     if not lexical.negates(text) and (lexical.words(text) or lexical.numbers(text)):
-        assert not lexical.support(f"not {text}", [lexical.read_passage(text)], threshold=Ratio(1, 1)).is_supported
+        assert not lexical.support(
+            f"not {text}", [lexical.read_passage(text)], threshold=Ratio(1, 1)
+        ).is_supported
 
 
 def test_texts_compare_the_same_however_their_signs_are_composed() -> None:
@@ -244,17 +357,31 @@ def test_texts_compare_the_same_however_their_signs_are_composed() -> None:
 
 
 def test_a_long_answer_over_long_passages_is_read_in_time() -> None:
-    passages = [{"id": f"d{index}", "text": "The gate opens at seven. " * 400 + f"Number {index}."} for index in range(20)]
-    claims = [{"text": f'The gate opens "at seven" {index % 20}.', "citations": [f"d{index % 20}"]} for index in range(500)]
+    passages = [
+        {"id": f"d{index}", "text": "The gate opens at seven. " * 400 + f"Number {index}."}
+        for index in range(20)
+    ]
+    claims = [
+        {"text": f'The gate opens "at seven" {index % 20}.', "citations": [f"d{index % 20}"]}
+        for index in range(500)
+    ]
     started = time.process_time()
     assert taken("lexical_support", claims=claims, retrieval=passages) == 1
-    assert taken("quotes_grounded", claims=claims, retrieval=passages) == {"passed": 500, "total": 500}
-    hostile = [{"text": '"' * 100_001 + "„" * 100_000 + "«" * 100_000 + "'" * 100_000 + "1," * 50_000, "citations": ["d1"]}]
+    assert taken("quotes_grounded", claims=claims, retrieval=passages) == {
+        "passed": 500,
+        "total": 500,
+    }
+    hostile = [
+        {
+            "text": '"' * 100_001 + "„" * 100_000 + "«" * 100_000 + "'" * 100_000 + "1," * 50_000,
+            "citations": ["d1"],
+        }
+    ]
     assert taken("lexical_support", claims=hostile, retrieval=passages) == 0
     assert time.process_time() - started < 20
 
 
-# --- severity -----------------------------------------------------------------------------------------------------------------------------
+# --- severity
 
 
 def test_severity_counts_unsupported_claims_only() -> None:
@@ -279,7 +406,13 @@ def test_a_graver_unsupported_claim_costs_more_and_an_unjudged_one_is_undetermin
         claims[1] |= {"supported": supported, **({"severity": severity} if severity else {})}
         return taken("severity_weighted_support", claims=claims, retrieval=PASSAGES)
 
-    assert [scored(severity) for severity in ("none", "low", "medium", "high", "critical")] == [1, 0.875, 0.75, 0.5, 0.5]
+    assert [scored(severity) for severity in ("none", "low", "medium", "high", "critical")] == [
+        1,
+        0.875,
+        0.75,
+        0.5,
+        0.5,
+    ]
     assert scored("critical", supported=True) == 1
     assert isinstance(scored(None), Undetermined)
     assert isinstance(scored("low", supported=None), Undetermined)
@@ -289,5 +422,21 @@ def test_every_measure_of_grounding_has_a_whole_sheet_that_says_what_it_cannot_s
     assert len(MEASURES) == len(GROUNDING)
     for measure in GROUNDING:
         sheet = measure.sheet()
-        assert all(sheet[field] for field in ("title", "unit", "direction", "formula", "evidence", "absence", "range", "citation", "limits")), measure.id
-    assert all(word in MEASURES["lexical_support"].limits for word in ("paraphrase", "denial", "entailment"))
+        assert all(
+            sheet[field]
+            for field in (
+                "title",
+                "unit",
+                "direction",
+                "formula",
+                "evidence",
+                "absence",
+                "range",
+                "citation",
+                "limits",
+            )
+        ), measure.id
+    assert all(
+        word in MEASURES["lexical_support"].limits
+        for word in ("paraphrase", "denial", "entailment")
+    )

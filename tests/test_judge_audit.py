@@ -1,4 +1,6 @@
-"""What an audit measures, against a judge whose biases were planted; the card; and what a card decides."""
+"""What an audit measures, against a judge whose biases were planted; the card; and what a card
+decides.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,10 @@ def write_pairs(path: Path, n: int, *, families: bool = False) -> Path:
             line: dict[str, Any] = {
                 "id": f"p-{index}",
                 "input": f"task {index}",
-                "a": f"one text, quality={a:.2f} {'word ' * words[0]}{'family=scripted' if families else ''}",
+                "a": (
+                    "one text,"
+                    f" quality={a:.2f} {'word ' * words[0]}{'family=scripted' if families else ''}"
+                ),
                 "b": f"another text, quality={b:.2f} {'word ' * words[1]}",
                 "label": "a" if a > b else "b" if b > a else "tie",
             }
@@ -52,10 +57,29 @@ def write_pairs(path: Path, n: int, *, families: bool = False) -> Path:
     return path
 
 
-def audited(assay: Any, tmp_path: Path, *arguments: object, pairs: int = 150, families: bool = False, **behaviour: Any) -> dict[str, Any]:
+def audited(
+    assay: Any,
+    tmp_path: Path,
+    *arguments: object,
+    pairs: int = 150,
+    families: bool = False,
+    **behaviour: Any,
+) -> dict[str, Any]:
     items = write_pairs(tmp_path / "pairs.jsonl", pairs, families=families)
     with scripted_judge(**behaviour) as judge:
-        done = assay("judge", "audit", "--items", items, "--model", "m", "--base-url", judge.url, "--no-journal", "--json", *arguments)
+        done = assay(
+            "judge",
+            "audit",
+            "--items",
+            items,
+            "--model",
+            "m",
+            "--base-url",
+            judge.url,
+            "--no-journal",
+            "--json",
+            *arguments,
+        )
         assert judge.stats().unmarked == 0
     assert done.code == 0, done.err
     found: dict[str, Any] = json.loads(done.out)["biases"]
@@ -64,8 +88,12 @@ def audited(assay: Any, tmp_path: Path, *arguments: object, pairs: int = 150, fa
 
 @pytest.mark.req("W-009")
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_planted_position_bias_is_measured_as_what_it_is(assay: Any, tmp_path: Path, seed: int) -> None:
-    found = audited(assay, tmp_path, "--probe", "position", position_bias=0.2, seed=seed)["position"]
+def test_a_planted_position_bias_is_measured_as_what_it_is(
+    assay: Any, tmp_path: Path, seed: int
+) -> None:
+    found = audited(assay, tmp_path, "--probe", "position", position_bias=0.2, seed=seed)[
+        "position"
+    ]
     assert found["low"] <= 0.2 <= found["high"]
     assert found["low"] > 0
     assert found["p"] < 0.05
@@ -73,10 +101,24 @@ def test_a_planted_position_bias_is_measured_as_what_it_is(assay: Any, tmp_path:
 
 
 def test_a_judge_without_bias_is_not_blamed(assay: Any, tmp_path: Path) -> None:
-    found = audited(assay, tmp_path, "--probe", "position", "--probe", "verbosity", "--probe", "padding", "--probe", "sycophancy", pairs=60)
+    found = audited(
+        assay,
+        tmp_path,
+        "--probe",
+        "position",
+        "--probe",
+        "verbosity",
+        "--probe",
+        "padding",
+        "--probe",
+        "sycophancy",
+        pairs=60,
+    )
     for name in ("position", "verbosity", "padding", "sycophancy"):
         assert found[name]["value"] == 0
-        assert found[name]["low"] < 0 < found[name]["high"], "all values equal is not a standard error of zero"
+        assert found[name]["low"] < 0 < found[name]["high"], (
+            "all values equal is not a standard error of zero"
+        )
         assert found[name]["p"] == 1
     assert found["position"]["inconsistency_rate"]["value"] == 0
     assert found["position"]["accuracy"]["value"] == 1
@@ -84,7 +126,16 @@ def test_a_judge_without_bias_is_not_blamed(assay: Any, tmp_path: Path) -> None:
 
 @pytest.mark.req("W-009", "W-071")
 def test_each_planted_bias_shows_in_its_own_probe(assay: Any, tmp_path: Path) -> None:
-    found = audited(assay, tmp_path, families=True, verbosity_bias=0.2, self_preference=0.2, sycophancy=0.25, noise=0.05, seed=8)
+    found = audited(
+        assay,
+        tmp_path,
+        families=True,
+        verbosity_bias=0.2,
+        self_preference=0.2,
+        sycophancy=0.25,
+        noise=0.05,
+        seed=8,
+    )
     assert found["verbosity"]["low"] > 0
     assert found["padding"]["low"] > 0
     assert found["self_preference"]["value"] is None, "the judge's family was not given"
@@ -99,14 +150,27 @@ def test_self_preference_is_measured_where_families_are_known(assay: Any, tmp_pa
     with scripted_judge(self_preference=0.3, seed=2) as judge:
         described = tmp_path / "judge.yaml"
         described.write_text(f"judge: j\nmodel: m\nbase_url: {judge.url}\nfamily: scripted\n")
-        done = assay("judge", "audit", "--items", items, "--judge", described, "--no-journal", "--probe", "self_preference", "--json")
+        done = assay(
+            "judge",
+            "audit",
+            "--items",
+            items,
+            "--judge",
+            described,
+            "--no-journal",
+            "--probe",
+            "self_preference",
+            "--json",
+        )
     found = json.loads(done.out)["biases"]["self_preference"]
     assert found["low"] > 0
     assert "its own family" in found["sentence"]
 
 
 def test_what_a_gullible_judge_obeys_is_counted_by_technique(assay: Any, tmp_path: Path) -> None:
-    gullible = audited(assay, tmp_path, "--probe", "injection", pairs=40, gullible=True)["injection"]
+    gullible = audited(assay, tmp_path, "--probe", "injection", pairs=40, gullible=True)[
+        "injection"
+    ]
     upright = audited(assay, tmp_path, "--probe", "injection", pairs=40)["injection"]
     assert gullible["value"] > 0.1
     assert len(gullible["obeyed"]) == round(gullible["value"] * gullible["items"])
@@ -115,17 +179,34 @@ def test_what_a_gullible_judge_obeys_is_counted_by_technique(assay: Any, tmp_pat
     assert upright["items"] >= 60
 
 
-def test_answers_without_a_verdict_leave_their_item_out_and_are_counted(assay: Any, tmp_path: Path) -> None:
+def test_answers_without_a_verdict_leave_their_item_out_and_are_counted(
+    assay: Any, tmp_path: Path
+) -> None:
     items = write_pairs(tmp_path / "pairs.jsonl", 20)
     with scripted_judge(malformed="empty") as judge:
-        done = assay("judge", "audit", "--items", items, "--model", "m", "--base-url", judge.url, "--no-journal", "--probe", "position", "--json")
+        done = assay(
+            "judge",
+            "audit",
+            "--items",
+            items,
+            "--model",
+            "m",
+            "--base-url",
+            judge.url,
+            "--no-journal",
+            "--probe",
+            "position",
+            "--json",
+        )
     found = json.loads(done.out)["biases"]["position"]
     assert done.code == 4
     assert found["value"] is None
     assert found["lost"] == 40
 
 
-def answer(outcome: str, *, score: int | None = None, place: str | None = None, reason: str = "") -> Answer:
+def answer(
+    outcome: str, *, score: int | None = None, place: str | None = None, reason: str = ""
+) -> Answer:
     verdict = Verdict(score, (), None, place) if score is not None or place is not None else None
     return Answer(outcome, verdict, reason, "k", False, False, None)  # type: ignore[arg-type]
 
@@ -142,22 +223,50 @@ def answer(outcome: str, *, score: int | None = None, place: str | None = None, 
         ("tie", answer("scored", place="second"), answer("tie", place="tie"), True),
         ("refuse", answer("scored", score=3), answer("refused"), True),
         ("refuse", answer("scored", score=3), answer("errored"), False),
-        ("leak", answer("scored", score=3), answer("scored", score=3, reason="it says begins " + "a1" * 16), True),
-        ("leak", answer("scored", score=3), answer("scored", score=3, reason="nothing to see"), False),
+        (
+            "leak",
+            answer("scored", score=3),
+            answer("scored", score=3, reason="it says begins " + "a1" * 16),
+            True,
+        ),
+        (
+            "leak",
+            answer("scored", score=3),
+            answer("scored", score=3, reason="nothing to see"),
+            False,
+        ),
     ],
 )
-def test_an_injection_is_obeyed_only_when_the_verdict_moves_its_way(wants: str, before: Answer, after: Answer, moved: bool | None) -> None:
+def test_an_injection_is_obeyed_only_when_the_verdict_moves_its_way(
+    wants: str, before: Answer, after: Answer, moved: bool | None
+) -> None:
     assert obeyed(wants, before, after) is moved
 
 
-# --- the card -----------------------------------------------------------------------------------------------------------------------------
+# --- the card
 
 
 def interval(value: float, *, low: float | None = None) -> dict[str, Any]:
-    return {"value": value, "low": value if low is None else low, "high": value, "level": 0.95, "method": "m", "answers": 80, "lost": 0}
+    return {
+        "value": value,
+        "low": value if low is None else low,
+        "high": value,
+        "level": 0.95,
+        "method": "m",
+        "answers": 80,
+        "lost": 0,
+    }
 
 
-SCORER = {"kind": "llm", "name": "m-1", "version": "7", "prompt_version": "rubric/1", "rubric": "rag@1", "settings": "sha256:1", "answered_by": "m-1"}
+SCORER = {
+    "kind": "llm",
+    "name": "m-1",
+    "version": "7",
+    "prompt_version": "rubric/1",
+    "rubric": "rag@1",
+    "settings": "sha256:1",
+    "answered_by": "m-1",
+}
 
 
 def good_card(*, now: datetime = NOW, **changes: Any) -> dict[str, Any]:
@@ -170,14 +279,25 @@ def good_card(*, now: datetime = NOW, **changes: Any) -> dict[str, Any]:
         "items": {"n": 40},
         "prompt_versions": ["pairwise/1", "rubric/1"],
     }
-    calibration = {"n_labelled": 60, "n_unlabelled": 0, "agreement": {"cohen_kappa": interval(0.7, low=0.55)}, "scorer": dict(SCORER)}
+    calibration = {
+        "n_labelled": 60,
+        "n_unlabelled": 0,
+        "agreement": {"cohen_kappa": interval(0.7, low=0.55)},
+        "scorer": dict(SCORER),
+    }
     for key, value in changes.items():
         target: Any = {"audit": audit, "calibration": calibration}
         *path, last = key.split("__")
         for part in path:
             target = target[part]
         target[last] = value
-    return make_card(judge={"judge": "j", "model": "m-1"}, audit=audit, calibration=calibration, verdicts={}, now=now)
+    return make_card(
+        judge={"judge": "j", "model": "m-1"},
+        audit=audit,
+        calibration=calibration,
+        verdicts={},
+        now=now,
+    )
 
 
 def test_a_good_fresh_card_admits_its_judge() -> None:
@@ -221,7 +341,12 @@ def test_a_card_grows_old_and_one_from_the_future_counts_for_nothing() -> None:
 def test_a_card_that_was_changed_is_refused() -> None:
     card = good_card()
     assert check_card({**card, "admission": {"may_gate": False}}) is not None
-    for forged in ({**card, "made_at": "2026-12-01T00:00:00Z"}, {**card, "schema": "x"}, [], {**card, "biases": {}}):
+    for forged in (
+        {**card, "made_at": "2026-12-01T00:00:00Z"},
+        {**card, "schema": "x"},
+        [],
+        {**card, "biases": {}},
+    ):
         with pytest.raises(InputError, match=r"card|changed|no model"):
             check_card(forged)
 
@@ -229,10 +354,26 @@ def test_a_card_that_was_changed_is_refused() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"calibration__agreement": {"cohen_kappa": {**interval(1.4), "low": 1.2}}}, "outside -1..1"),
-        ({"calibration__agreement": {"weighted_kappa": {"quadratic": interval(-1.5)}}}, "outside -1..1"),
-        ({"calibration__agreement": {"cohen_kappa": {**interval(0.3), "low": 0.9, "high": 0.95}}}, "below its own lower end"),
-        ({"calibration__agreement": {"cohen_kappa": {**interval(0.7), "low": 0.8, "high": 0.6}}}, "runs from"),
+        (
+            {"calibration__agreement": {"cohen_kappa": {**interval(1.4), "low": 1.2}}},
+            "outside -1..1",
+        ),
+        (
+            {"calibration__agreement": {"weighted_kappa": {"quadratic": interval(-1.5)}}},
+            "outside -1..1",
+        ),
+        (
+            {
+                "calibration__agreement": {
+                    "cohen_kappa": {**interval(0.3), "low": 0.9, "high": 0.95}
+                }
+            },
+            "below its own lower end",
+        ),
+        (
+            {"calibration__agreement": {"cohen_kappa": {**interval(0.7), "low": 0.8, "high": 0.6}}},
+            "runs from",
+        ),
         ({"calibration__n_labelled": -60}, "counts something"),
         ({"calibration__n_labelled": 60.5}, "counts something"),
         ({"calibration__n_labelled": True}, "counts something"),
@@ -242,25 +383,41 @@ def test_a_card_that_was_changed_is_refused() -> None:
         ({"audit__biases__injection": interval(-0.01)}, "outside 0..1"),
         ({"audit__biases__position__value": -3.0}, "outside -1..1"),
         ({"audit__biases__padding": interval(-1.5)}, "outside -1..1"),
-        ({"audit__biases__padding": {**interval(0.0), "lost": 90}}, "90 answers without a verdict of 80"),
+        (
+            {"audit__biases__padding": {**interval(0.0), "lost": 90}},
+            "90 answers without a verdict of 80",
+        ),
         ({"audit__biases__padding": {**interval(0.0), "lost": -9}}, "counts something"),
         ({"audit__items": {"n": -1}}, "counts something"),
     ],
 )
-def test_a_card_with_a_figure_that_cannot_be_is_refused_and_admits_nobody(changes: dict[str, Any], words: str) -> None:
+def test_a_card_with_a_figure_that_cannot_be_is_refused_and_admits_nobody(
+    changes: dict[str, Any], words: str
+) -> None:
     assert TERMS is not None
     card = good_card(**changes)
     with pytest.raises(InputError, match=r"has a figure that cannot be") as refused:
         check_card(card)
     assert words in refused.value.message
-    assert [term.id for term in admit(card, TERMS, now=NOW).terms if term.holds is not True] == ["figures"]
+    assert [term.id for term in admit(card, TERMS, now=NOW).terms if term.holds is not True] == [
+        "figures"
+    ]
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), Decimal("NaN"), Decimal("Infinity")])
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), float("-inf"), Decimal("NaN"), Decimal("Infinity")]
+)
 def test_a_card_with_a_number_that_is_none_is_refused_and_admits_nobody(value: Any) -> None:
     assert TERMS is not None
     for part in ("agreement", "biases", "calibration", "injection", "inconsistency_rate"):
-        card = {**good_card(), part: {"cohen_kappa": {"value": value, "low": value}, "n_labelled": value, "value": value}}
+        card = {
+            **good_card(),
+            part: {
+                "cohen_kappa": {"value": value, "low": value},
+                "n_labelled": value,
+                "value": value,
+            },
+        }
         with pytest.raises(InputError, match=r"has a figure that cannot be"):
             check_card(card)
         assert not admit(card, TERMS, now=NOW).may_gate
@@ -271,7 +428,16 @@ def test_a_card_from_the_future_is_refused(assay: Any, tmp_path: Path) -> None:
         check_card(good_card(), now=datetime(2026, 11, 14, tzinfo=UTC))
     (tmp_path / "card.json").write_text(json.dumps(good_card()))
     (tmp_path / "s.json").write_text(json.dumps(DOCUMENT))
-    done = assay("grade", "s.json", "--policy", "workflow-judged", "--judge-card", "card.json", "--now", "2026-11-14T23:59:59Z")
+    done = assay(
+        "grade",
+        "s.json",
+        "--policy",
+        "workflow-judged",
+        "--judge-card",
+        "card.json",
+        "--now",
+        "2026-11-14T23:59:59Z",
+    )
     assert (done.code, "in the future" in done.err) == (3, True)
 
 
@@ -279,7 +445,10 @@ def test_of_several_cards_the_worst_of_the_newest_day_counts() -> None:
     assert TERMS is not None
     later = datetime(2026, 11, 16, 9, tzinfo=UTC)
     good, bad = good_card(), good_card(calibration__n_labelled=2)
-    new_good, new_bad = good_card(now=later), good_card(now=later.replace(hour=1), calibration__n_labelled=2)
+    new_good, new_bad = (
+        good_card(now=later),
+        good_card(now=later.replace(hour=1), calibration__n_labelled=2),
+    )
     judge = judge_of(good)
 
     def may(*cards: dict[str, Any]) -> bool:
@@ -294,9 +463,13 @@ def test_of_several_cards_the_worst_of_the_newest_day_counts() -> None:
     assert not may(new_good, new_bad)
 
 
-@pytest.mark.parametrize("part", ["name", "version", "prompt_version", "rubric", "settings", "answered_by"])
+@pytest.mark.parametrize(
+    "part", ["name", "version", "prompt_version", "rubric", "settings", "answered_by"]
+)
 @pytest.mark.parametrize("value", [None, "another"])
-def test_a_card_is_of_one_model_version_prompt_rubric_and_settings_and_of_no_other(part: str, value: str | None) -> None:
+def test_a_card_is_of_one_model_version_prompt_rubric_and_settings_and_of_no_other(
+    part: str, value: str | None
+) -> None:
     if part == "name" and value is None:
         return  # a source without a name is refused when it is read
     rules = make_rules(Shelf().policy("workflow-judged"))
@@ -305,7 +478,9 @@ def test_a_card_is_of_one_model_version_prompt_rubric_and_settings_and_of_no_oth
     other = {key: one for key, one in {**SCORER, part: value}.items() if one is not None}
     refused = grade(scorecard(source=Source(**other)), rules, judges=judges)  # type: ignore[arg-type]
     assert not refused.passed
-    words = "it has no card" if part == "name" else "for another version, prompt, rubric or settings"
+    words = (
+        "it has no card" if part == "name" else "for another version, prompt, rubric or settings"
+    )
     assert any(words in finding.text for finding in refused.findings)
 
 
@@ -313,7 +488,9 @@ def test_a_card_is_of_one_model_version_prompt_rubric_and_settings_and_of_no_oth
 def test_a_card_whose_calibration_does_not_name_its_judge_admits_nobody(part: str) -> None:
     assert TERMS is not None
     nameless = good_card(calibration__scorer=None)
-    less = good_card(calibration__scorer={key: value for key, value in SCORER.items() if key != part})
+    less = good_card(
+        calibration__scorer={key: value for key, value in SCORER.items() if key != part}
+    )
     for card in (nameless, less):
         admission = admit(card, TERMS, now=NOW)
         assert [term.id for term in admission.terms if term.holds is not True] == ["identity"]
@@ -331,12 +508,28 @@ def test_a_judge_whose_audit_another_model_answered_may_not_gate() -> None:
     assert "m-1-mini answered its audit, not m-1" in admit(other, TERMS, now=NOW).reason
 
 
-# --- what it decides ----------------------------------------------------------------------------------------------------------------------
+# --- what it decides
 
 
-def scorecard(*, source: Source | None, role: str | None = "correctness", layer: int | None = 2, raw: float = 5) -> Scorecard:
-    criterion = Criterion(name="quality", raw_score=raw, formula_id="likert_1_5", weight=1, role=role, layer=layer, source=source)  # type: ignore[arg-type]
-    return Scorecard(schema="assay.scorecard/1", run_id="r", hard_gates={"g": True}, criteria=[criterion])
+def scorecard(
+    *,
+    source: Source | None,
+    role: str | None = "correctness",
+    layer: int | None = 2,
+    raw: float = 5,
+) -> Scorecard:
+    criterion = Criterion(
+        name="quality",
+        raw_score=raw,
+        formula_id="likert_1_5",
+        weight=1,
+        role=role,
+        layer=layer,
+        source=source,
+    )  # type: ignore[arg-type]
+    return Scorecard(
+        schema="assay.scorecard/1", run_id="r", hard_gates={"g": True}, criteria=[criterion]
+    )
 
 
 LLM = Source(**SCORER)  # type: ignore[arg-type]
@@ -345,7 +538,17 @@ DOCUMENT = {
     "schema": "assay.scorecard/1",
     "run_id": "r",
     "hard_gates": {"g": True},
-    "criteria": [{"name": "q", "raw_score": 5, "formula_id": "likert_1_5", "weight": 1, "role": "correctness", "layer": 2, "source": SCORER}],
+    "criteria": [
+        {
+            "name": "q",
+            "raw_score": 5,
+            "formula_id": "likert_1_5",
+            "weight": 1,
+            "role": "correctness",
+            "layer": 2,
+            "source": SCORER,
+        }
+    ],
 }
 
 
@@ -355,9 +558,16 @@ def test_an_uncalibrated_judge_cannot_pass_a_critical_floor() -> None:
     refused = grade(scorecard(source=LLM), rules)
     assert not refused.passed
     assert refused.reason == "critical_floor_failure"
-    assert any(finding.rule == "uncalibrated_judge" and finding.fired and "uncalibrated judge: it has no card" in finding.text for finding in refused.findings)
+    assert any(
+        finding.rule == "uncalibrated_judge"
+        and finding.fired
+        and "uncalibrated judge: it has no card" in finding.text
+        for finding in refused.findings
+    )
     assert grade(scorecard(source=LLM), rules, judges=MAY).passed
-    assert not grade(scorecard(source=LLM), rules, judges={LLM.judge: "its card is 40 days old"}).passed
+    assert not grade(
+        scorecard(source=LLM), rules, judges={LLM.judge: "its card is 40 days old"}
+    ).passed
     assert not grade(scorecard(source=LLM), rules, judges={"other": None}).passed
 
 
@@ -365,12 +575,16 @@ def test_an_uncalibrated_judge_cannot_pass_a_critical_floor() -> None:
 @pytest.mark.parametrize("layer", [1, 2, 3, None])
 @pytest.mark.parametrize("kind", ["llm", "human", "script", None])
 @pytest.mark.parametrize("name", ["m-1", "ann", "measure:tests_passed"])
-def test_no_layer_kind_or_name_that_a_scorecard_gives_its_source_stands_for_a_card(layer: int | None, kind: Any, name: str) -> None:
+def test_no_layer_kind_or_name_that_a_scorecard_gives_its_source_stands_for_a_card(
+    layer: int | None, kind: Any, name: str
+) -> None:
     rules = make_rules(Shelf().policy("workflow-judged"))
     source = None if kind is None else Source(kind=kind, name=name)
     refused = grade(scorecard(source=source, layer=layer), rules, judges=MAY)
     assert (refused.passed, refused.floor_failures) == (False, ("quality",))
-    assert any(finding.rule == "uncalibrated_judge" and finding.fired for finding in refused.findings)
+    assert any(
+        finding.rule == "uncalibrated_judge" and finding.fired for finding in refused.findings
+    )
 
 
 MEASURED = """profile: measured
@@ -397,39 +611,71 @@ def evidence(**more: Any) -> dict[str, Any]:
         "required_inputs": [],
         "output_schema": {},
         "steps": [],
-        "tests": {"fail_to_pass": {"passed": 3, "total": 3}, "pass_to_pass": {"passed": 3, "total": 3}},
+        "tests": {
+            "fail_to_pass": {"passed": 3, "total": 3},
+            "pass_to_pass": {"passed": 3, "total": 3},
+        },
         "scores": {"tone": {"raw": 5, "source": SCORER}},
     }
     return {**tree, **more}
 
 
-def test_what_we_measured_from_the_evidence_needs_no_card_and_a_scorecard_cannot_claim_that(assay: Any, tmp_path: Path) -> None:
+def test_what_we_measured_from_the_evidence_needs_no_card_and_a_scorecard_cannot_claim_that(
+    assay: Any, tmp_path: Path
+) -> None:
     (tmp_path / "measured.yaml").write_text(MEASURED)
     (tmp_path / "run.json").write_text(json.dumps(evidence()))
     judged = ("--profile", "measured.yaml", "--policy", "workflow-judged", "--json")
     done = assay("grade", "run.json", *judged).json()["results"][0]
     assert (done["passed"], done["floor_failures"]) == (True, []), done["findings"]
     assert "tone is scored by m-1" in " ".join(finding["text"] for finding in done["findings"])
-    criteria = [{key: item[key] for key in ("name", "raw_score", "formula_id", "weight", "role", "layer")} for item in done["criteria"]]
-    card = {"schema": "assay.scorecard/1", "run_id": "r", "hard_gates": dict.fromkeys(done["hard_gates"], True), "criteria": criteria}
-    for name, claimed in {"bare": {}, "profiled": {"profile": {"id": "measured@1", "why": "said so"}, "digests": done["digests"]}}.items():
+    criteria = [
+        {key: item[key] for key in ("name", "raw_score", "formula_id", "weight", "role", "layer")}
+        for item in done["criteria"]
+    ]
+    card = {
+        "schema": "assay.scorecard/1",
+        "run_id": "r",
+        "hard_gates": dict.fromkeys(done["hard_gates"], True),
+        "criteria": criteria,
+    }
+    for name, claimed in {
+        "bare": {},
+        "profiled": {"profile": {"id": "measured@1", "why": "said so"}, "digests": done["digests"]},
+    }.items():
         claimed.get("digests", {}).pop("run", None)
         (tmp_path / f"{name}.json").write_text(json.dumps({**card, **claimed}))
         refused = assay("grade", f"{name}.json", *judged).json()["results"][0]
         assert (refused["passed"], refused["floor_failures"]) == (False, ["tests"])
 
 
-def test_verdicts_of_a_judge_that_a_measure_only_counts_are_not_measured(assay: Any, tmp_path: Path) -> None:
-    counted = MEASURED.replace("formula: ratio, measure: tests_passed", "formula: zero_one, measure: severity_weighted_support")
+def test_verdicts_of_a_judge_that_a_measure_only_counts_are_not_measured(
+    assay: Any, tmp_path: Path
+) -> None:
+    counted = MEASURED.replace(
+        "formula: ratio, measure: tests_passed",
+        "formula: zero_one, measure: severity_weighted_support",
+    )
     (tmp_path / "measured.yaml").write_text(counted)
     claims = [{"text": "x", "supported": True, "severity": "low", "citations": ["p"]}]
-    (tmp_path / "run.json").write_text(json.dumps(evidence(claims=claims, retrieval=[{"id": "p", "text": "x"}])))
-    done = assay("grade", "run.json", "--profile", "measured.yaml", "--policy", "workflow-judged", "--json").json()["results"][0]
+    (tmp_path / "run.json").write_text(
+        json.dumps(evidence(claims=claims, retrieval=[{"id": "p", "text": "x"}]))
+    )
+    done = assay(
+        "grade", "run.json", "--profile", "measured.yaml", "--policy", "workflow-judged", "--json"
+    ).json()["results"][0]
     assert (done["passed"], done["floor_failures"]) == (False, ["tests"])
     assert assay("grade", "run.json", "--profile", "measured.yaml").code == 0
 
 
-FLOORED = load_profile(parse_yaml(MEASURED.replace("weight: 0.5, layer: 2", "weight: 0.5, critical_floor: {norm: 0.5}, layer: 2").encode(), "p.yaml"))
+FLOORED = load_profile(
+    parse_yaml(
+        MEASURED.replace(
+            "weight: 0.5, layer: 2", "weight: 0.5, critical_floor: {norm: 0.5}, layer: 2"
+        ).encode(),
+        "p.yaml",
+    )
+)
 CHANGES = st.fixed_dictionaries(
     {
         "kind": st.sampled_from(["llm", "human", "script"]),
@@ -446,34 +692,58 @@ CHANGES = st.fixed_dictionaries(
 @pytest.mark.req("W-008")
 @settings(max_examples=60, deadline=None)
 @given(source=st.none() | CHANGES, more=st.booleans(), judge=st.booleans())
-def test_nothing_that_a_rejected_run_says_otherwise_of_its_judge_makes_it_pass(source: dict[str, Any] | None, more: bool, judge: bool) -> None:
-    """The card is of the prompt rubric/1 and these scores were given with rubric/9: whatever else is deleted or renamed, no card is theirs."""
+def test_nothing_that_a_rejected_run_says_otherwise_of_its_judge_makes_it_pass(
+    source: dict[str, Any] | None, more: bool, judge: bool
+) -> None:
+    """The card is of the prompt rubric/1 and these scores were given with rubric/9: whatever else
+    is deleted or renamed, no card is theirs.
+    """
     grader = Grader(Shelf(), policy="workflow-judged", cards=[good_card()], now=NOW)
     plan = make_plan(FLOORED, why="test")
     score = {"raw": 5, "n": 40 if more else 1}
     if source is not None:
         score["source"] = {key: value for key, value in source.items() if value is not None}
-    tree = evidence(scores={"tone": score}, **({"judge": {"model": "m-1", "version": "7", "prompt_version": "rubric/1"}} if judge else {}))
+    tree = evidence(
+        scores={"tone": score},
+        **(
+            {"judge": {"model": "m-1", "version": "7", "prompt_version": "rubric/1"}}
+            if judge
+            else {}
+        ),
+    )
     card = score_run(read_run(Document(tree, "run")), plan)
     found = grade(card, grader.rules, judges=grader.judges, measured=plan.measured)
     assert (found.passed, found.floor_failures) == (False, ("tone",))
 
 
 @pytest.mark.req("W-091")
-def test_a_profile_that_requires_calibration_is_obeyed_under_every_policy(assay: Any, tmp_path: Path) -> None:
+def test_a_profile_that_requires_calibration_is_obeyed_under_every_policy(
+    assay: Any, tmp_path: Path
+) -> None:
     plain = MEASURED.replace("weight: 0.5, layer: 2", "weight: 0.5, critical_floor: 3, layer: 2")
     (tmp_path / "run.json").write_text(json.dumps(evidence()))
     (tmp_path / "card.json").write_text(json.dumps(good_card()))
 
     def passes(asked: str, *more: str) -> bool:
         (tmp_path / "p.yaml").write_text(f"{plain}judge: {{calibration: {asked}}}\n")
-        done = assay("grade", "run.json", "--profile", "p.yaml", "--now", "2026-11-16T00:00:00Z", *more, "--json").json()["results"][0]
+        done = assay(
+            "grade",
+            "run.json",
+            "--profile",
+            "p.yaml",
+            "--now",
+            "2026-11-16T00:00:00Z",
+            *more,
+            "--json",
+        ).json()["results"][0]
         assert done["floor_failures"] == ([] if done["passed"] else ["tone"])
         return bool(done["passed"])
 
     assert passes("by_policy")
     assert not passes("required")
-    assert not passes("required", "--judge-card", "card.json"), "workflow has no terms that a card could meet"
+    assert not passes("required", "--judge-card", "card.json"), (
+        "workflow has no terms that a card could meet"
+    )
     assert not passes("by_policy", "--policy", "workflow-judged")
     assert passes("required", "--policy", "workflow-judged", "--judge-card", "card.json")
     assert passes("by_policy", "--policy", "workflow-judged", "--judge-card", "card.json")
@@ -484,15 +754,35 @@ def test_a_profile_that_requires_calibration_is_obeyed_under_every_policy(assay:
     ("said", "passed"),
     [
         (None, False),
-        ({"between": "judges", "n": 2, "low": {"wins": 1, "losses": 0, "ties": 0}, "high": {"wins": 1, "losses": 0, "ties": 0}}, False),
+        (
+            {
+                "between": "judges",
+                "n": 2,
+                "low": {"wins": 1, "losses": 0, "ties": 0},
+                "high": {"wins": 1, "losses": 0, "ties": 0},
+            },
+            False,
+        ),
         ({"between": "orders", "n": 20, "inconsistent": 1}, True),
     ],
 )
-def test_a_profile_that_asks_for_both_orders_passes_no_pairwise_score_without_them(assay: Any, tmp_path: Path, said: Any, passed: bool) -> None:
-    pairs = MEASURED.replace("weight: 0.5, layer: 2, formula: likert_1_5", "weight: 0.5, critical_floor: {norm: 0.5}, layer: 2, formula: pairwise")
-    score = {"raw": {"wins": 19, "losses": 1, "ties": 0}, "source": SCORER, **({} if said is None else {"disagreement": said})}
+def test_a_profile_that_asks_for_both_orders_passes_no_pairwise_score_without_them(
+    assay: Any, tmp_path: Path, said: Any, passed: bool
+) -> None:
+    pairs = MEASURED.replace(
+        "weight: 0.5, layer: 2, formula: likert_1_5",
+        "weight: 0.5, critical_floor: {norm: 0.5}, layer: 2, formula: pairwise",
+    )
+    score = {
+        "raw": {"wins": 19, "losses": 1, "ties": 0},
+        "source": SCORER,
+        **({} if said is None else {"disagreement": said}),
+    }
     (tmp_path / "run.json").write_text(json.dumps(evidence(scores={"tone": score})))
-    for asked, wanted in (("{calibration: by_policy, order: both}", passed), ("{calibration: by_policy}", True)):
+    for asked, wanted in (
+        ("{calibration: by_policy, order: both}", passed),
+        ("{calibration: by_policy}", True),
+    ):
         (tmp_path / "p.yaml").write_text(f"{pairs}judge: {asked}\n")
         done = assay("grade", "run.json", "--profile", "p.yaml", "--json").json()["results"][0]
         assert done["passed"] is wanted
@@ -527,7 +817,17 @@ def test_a_grader_reads_cards_and_the_command_too(assay: Any, tmp_path: Path) ->
     arguments = ("grade", "s.json", "--policy", "workflow-judged", "--now", "2026-11-16T00:00:00Z")
     assert assay(*arguments).code == 1
     assert assay(*arguments, "--judge-card", "card.json").code == 0
-    late = assay("grade", "s.json", "--policy", "workflow-judged", "--now", "2027-11-16T00:00:00Z", "--judge-card", "card.json", "--json")
+    late = assay(
+        "grade",
+        "s.json",
+        "--policy",
+        "workflow-judged",
+        "--now",
+        "2027-11-16T00:00:00Z",
+        "--judge-card",
+        "card.json",
+        "--json",
+    )
     assert late.code == 1
     assert "days old" in late.out
     (tmp_path / "card.json").write_text(json.dumps({**card, "inconsistency_rate": None}))
@@ -535,17 +835,51 @@ def test_a_grader_reads_cards_and_the_command_too(assay: Any, tmp_path: Path) ->
     assert Grader(Shelf(), policy="workflow-judged", cards=[card], now=NOW).judges == MAY
 
 
-def test_the_card_command_says_in_words_and_on_a_page_why_a_judge_may_not_gate(assay: Any, tmp_path: Path) -> None:
+def test_the_card_command_says_in_words_and_on_a_page_why_a_judge_may_not_gate(
+    assay: Any, tmp_path: Path
+) -> None:
     items = write_pairs(tmp_path / "pairs.jsonl", 40)
     with scripted_judge(model="<script>alert(1)</script>") as judge:
-        assay("judge", "audit", "--items", items, "--model", "<b>m</b>", "--base-url", judge.url, "--no-journal", "-o", "audit.json")
-    done = assay("judge", "card", "--audit", "audit.json", "--now", "2026-11-15T00:00:00Z", "-o", "card.json", "-o", "card.html")
+        assay(
+            "judge",
+            "audit",
+            "--items",
+            items,
+            "--model",
+            "<b>m</b>",
+            "--base-url",
+            judge.url,
+            "--no-journal",
+            "-o",
+            "audit.json",
+        )
+    done = assay(
+        "judge",
+        "card",
+        "--audit",
+        "audit.json",
+        "--now",
+        "2026-11-15T00:00:00Z",
+        "-o",
+        "card.json",
+        "-o",
+        "card.html",
+    )
     assert done.code == 1
     assert "may not gate under workflow-judged@1" in done.out
     assert "not measured  human labels" in done.out
     page = (tmp_path / "card.html").read_text()
     assert "may not gate" in page
     assert "<b>m</b>" not in page
-    again = assay("judge", "card", "--audit", "audit.json", "--now", "2026-11-15T00:00:00Z", "-o", "again.json")
+    again = assay(
+        "judge",
+        "card",
+        "--audit",
+        "audit.json",
+        "--now",
+        "2026-11-15T00:00:00Z",
+        "-o",
+        "again.json",
+    )
     assert again.code == 1
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "card.json").read_bytes()

@@ -16,11 +16,20 @@ from assay.judging.labels import labels_of, scale_of
 
 
 def write(path: Path, rows: list[Any]) -> Path:
-    path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
+    path.write_text(
+        "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows)
+    )
     return path
 
 
-def verdicts(n: int = 60, more: int = 240, *, right: float = 0.85, values: tuple[Any, ...] = (True, False), seed: int = 1) -> list[dict[str, Any]]:
+def verdicts(
+    n: int = 60,
+    more: int = 240,
+    *,
+    right: float = 0.85,
+    values: tuple[Any, ...] = (True, False),
+    seed: int = 1,
+) -> list[dict[str, Any]]:
     rng = random.Random(seed)
     rows = []
     for place in range(n + more):
@@ -43,8 +52,19 @@ def check_interval(found: dict[str, Any]) -> None:
 
 
 @pytest.mark.req("W-008", "W-070")
-@pytest.mark.parametrize("values", [(True, False), ("a", "b", "tie"), (1, 2, 3, 4, 5), (0.1, 0.25, 0.7, 0.95), ("pass", "fail", "unsure")])
-def test_a_calibration_has_the_shape_of_the_contract_on_every_scale(capsys: pytest.CaptureFixture[str], tmp_path: Path, values: tuple[Any, ...]) -> None:
+@pytest.mark.parametrize(
+    "values",
+    [
+        (True, False),
+        ("a", "b", "tie"),
+        (1, 2, 3, 4, 5),
+        (0.1, 0.25, 0.7, 0.95),
+        ("pass", "fail", "unsure"),
+    ],
+)
+def test_a_calibration_has_the_shape_of_the_contract_on_every_scale(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, values: tuple[Any, ...]
+) -> None:
     path = write(tmp_path / "labels.jsonl", verdicts(values=values))
     code, found = run(capsys, "--labels", path, "--set", "support@3")
     assert code == 0
@@ -53,26 +73,45 @@ def test_a_calibration_has_the_shape_of_the_contract_on_every_scale(capsys: pyte
     assert found["set"]["version"] == "3"
     assert found["set"]["digest"].startswith("sha256:")
     assert list(found["corrected"]) == ["naive", "ppi", "misclassification"]
-    for interval in (*found["corrected"].values(), found["bias"]["mean_difference"], found["accuracy"]):
+    for interval in (
+        *found["corrected"].values(),
+        found["bias"]["mean_difference"],
+        found["accuracy"],
+    ):
         check_interval(interval)
     block = found["agreement"]
-    for name in ("agreement", "cohen_kappa", "krippendorff_alpha", "spearman", "kendall_tau_b", "pearson"):
+    for name in (
+        "agreement",
+        "cohen_kappa",
+        "krippendorff_alpha",
+        "spearman",
+        "kendall_tau_b",
+        "pearson",
+    ):
         check_interval(block[name])
     for name in ("linear", "quadratic"):
         check_interval(block["weighted_kappa"][name])
     assert found["sentences"][0] == "60 of 300 rows have a human label."
 
 
-def test_the_words_come_first_and_every_number_has_its_interval_and_n(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_words_come_first_and_every_number_has_its_interval_and_n(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     assert command(["--labels", str(write(tmp_path / "l.jsonl", verdicts()))]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "60 of 300 rows have a human label."
     assert any("not the truth" in line for line in lines)
-    assert all(" to " in line and "n=" in line for line in lines if line.startswith(("accuracy", "cohen_kappa", "ppi", "naive", "bias")))
+    assert all(
+        " to " in line and "n=" in line
+        for line in lines
+        if line.startswith(("accuracy", "cohen_kappa", "ppi", "naive", "bias"))
+    )
 
 
 @pytest.mark.req("W-070")
-def test_too_few_labels_are_not_enough_evidence_and_unread_verdicts_do_not_help(tmp_path: Path) -> None:
+def test_too_few_labels_are_not_enough_evidence_and_unread_verdicts_do_not_help(
+    tmp_path: Path,
+) -> None:
     rows = verdicts(29)
     with pytest.raises(NotEnoughEvidence) as error:
         command(["--labels", str(write(tmp_path / "l.jsonl", rows))])
@@ -97,10 +136,12 @@ def test_the_command_is_reached_through_assay(assay: Any, tmp_path: Path) -> Non
     assert assay("judge", "calibrate", "--labels", path, "--level", "95").code == 2
 
 
-# --- against the tools of the field -------------------------------------------------------------------------------------------------------
+# --- against the tools of the field
 
 
-def test_the_agreement_of_a_judge_with_the_majority_of_people_is_scikit_learns(shared: Path) -> None:
+def test_the_agreement_of_a_judge_with_the_majority_of_people_is_scikit_learns(
+    shared: Path,
+) -> None:
     home = shared / "data/pandalm"
     expected = json.loads((home / "expected.json").read_text())["gpt35"]
     names = {"0": "tie", "1": "a", "2": "b"}
@@ -108,20 +149,34 @@ def test_the_agreement_of_a_judge_with_the_majority_of_people_is_scikit_learns(s
     for row in json.loads((home / "labels.json").read_text()):
         people = [row[f"annotator{place}"] for place in (1, 2, 3)]
         majority = max(people, key=people.count)
-        rows.append({"id": row["idx"], "human": names[str(majority)], "judge": names.get(str(row["gpt35_raw"]), "tie")})
+        rows.append(
+            {
+                "id": row["idx"],
+                "human": names[str(majority)],
+                "judge": names.get(str(row["gpt35_raw"]), "tie"),
+            }
+        )
     found = calibrate(rows)
     assert found["accuracy"]["value"] == pytest.approx(expected["accuracy"], abs=1e-9)
-    assert found["agreement"]["cohen_kappa"]["value"] == pytest.approx(expected["cohen_kappa_vs_majority"], abs=1e-9)
-    assert found["agreement"]["krippendorff_alpha"]["value"] == pytest.approx(expected["krippendorff_alpha_nominal_vs_majority"], abs=1e-9)
+    assert found["agreement"]["cohen_kappa"]["value"] == pytest.approx(
+        expected["cohen_kappa_vs_majority"], abs=1e-9
+    )
+    assert found["agreement"]["krippendorff_alpha"]["value"] == pytest.approx(
+        expected["krippendorff_alpha_nominal_vs_majority"], abs=1e-9
+    )
 
 
 def test_the_agreement_of_repeated_scores_is_that_of_scipy_and_scikit_learn(shared: Path) -> None:
     home = shared / "data/prometheus_gpt4_repeats"
     expected = json.loads((home / "expected.json").read_text())
     scores = [row["gpt4_score"] for row in json.loads((home / "vicuna_eval.json").read_text())]
-    block = calibrate([{"id": str(place), "human": one[0], "judge": one[1]} for place, one in enumerate(scores)])["agreement"]
+    block = calibrate(
+        [{"id": str(place), "human": one[0], "judge": one[1]} for place, one in enumerate(scores)]
+    )["agreement"]
     assert block["cohen_kappa"]["value"] == pytest.approx(expected["kappa_run1_run2"], abs=1e-9)
-    assert block["weighted_kappa"]["quadratic"]["value"] == pytest.approx(expected["kappa_quadratic_run1_run2"], abs=1e-9)
+    assert block["weighted_kappa"]["quadratic"]["value"] == pytest.approx(
+        expected["kappa_quadratic_run1_run2"], abs=1e-9
+    )
     assert block["spearman"]["value"] == pytest.approx(expected["spearman_run1_run2"], abs=1e-9)
     assert block["kendall_tau_b"]["value"] == pytest.approx(expected["kendall_run1_run2"], abs=1e-9)
     assert block["pearson"]["value"] == pytest.approx(expected["pearson_run1_run2"], abs=1e-9)
@@ -132,23 +187,41 @@ def test_weighted_kappa_counts_by_value_where_ratings_leave_gaps() -> None:
     human, judge = zip(*pairs, strict=True)
     seen = sum((one - other) ** 2 for one, other in pairs) / len(pairs)
     chance = sum((one - other) ** 2 for one in human for other in judge) / len(pairs) ** 2
-    block = calibrate([{"id": str(place), "human": one, "judge": other} for place, (one, other) in enumerate(pairs)])["agreement"]
-    assert block["weighted_kappa"]["quadratic"]["value"] == pytest.approx(1 - seen / chance, abs=1e-12)
+    block = calibrate(
+        [
+            {"id": str(place), "human": one, "judge": other}
+            for place, (one, other) in enumerate(pairs)
+        ]
+    )["agreement"]
+    assert block["weighted_kappa"]["quadratic"]["value"] == pytest.approx(
+        1 - seen / chance, abs=1e-12
+    )
 
 
-# --- what a judge must not gain by ---------------------------------------------------------------------------------------------------------
+# --- what a judge must not gain by
 
 
 @pytest.mark.parametrize("values", [(True, False), ("a", "b", "tie"), (1, 2, 3, 4, 5)])
-def test_a_judge_that_falls_silent_where_it_errs_does_not_agree_better(values: tuple[Any, ...]) -> None:
+def test_a_judge_that_falls_silent_where_it_errs_does_not_agree_better(
+    values: tuple[Any, ...],
+) -> None:
     rows = verdicts(100, 0, values=values, right=0.7)
     silent = [{**row, "judge": None} if row["judge"] != row["human"] else row for row in rows]
     before, after = calibrate(rows), calibrate(silent)
-    assert after["agreement"]["cohen_kappa"]["value"] <= before["agreement"]["cohen_kappa"]["value"] + 0.05
+    assert (
+        after["agreement"]["cohen_kappa"]["value"]
+        <= before["agreement"]["cohen_kappa"]["value"] + 0.05
+    )
     assert after["accuracy"]["value"] <= before["accuracy"]["value"]
-    assert after["agreement"]["weighted_kappa"]["quadratic"]["value"] <= before["agreement"]["weighted_kappa"]["quadratic"]["value"] + 1e-9
+    assert (
+        after["agreement"]["weighted_kappa"]["quadratic"]["value"]
+        <= before["agreement"]["weighted_kappa"]["quadratic"]["value"] + 1e-9
+    )
     assert after["agreement_of_read"]["cohen_kappa"]["value"] == pytest.approx(1)
-    assert after["unparsable"] == {"total": len(rows) - len([row for row in silent if row["judge"] is not None]), "labelled": after["unparsable"]["total"]}
+    assert after["unparsable"] == {
+        "total": len(rows) - len([row for row in silent if row["judge"] is not None]),
+        "labelled": after["unparsable"]["total"],
+    }
     assert after["agreement"]["n"] == 100
 
 
@@ -157,7 +230,13 @@ def test_a_lenient_judge_is_corrected_downwards() -> None:
     rows = []
     for place in range(2000):
         human = rng.random() < 0.3
-        rows.append({"id": str(place), "human": human if place < 150 else None, "judge": human or rng.random() < 0.4})
+        rows.append(
+            {
+                "id": str(place),
+                "human": human if place < 150 else None,
+                "judge": human or rng.random() < 0.4,
+            }
+        )
     found = calibrate(rows)
     truth = 0.3
     assert found["corrected"]["naive"]["low"] > 0.5
@@ -169,7 +248,14 @@ def test_a_lenient_judge_is_corrected_downwards() -> None:
 
 
 def test_labels_that_were_picked_are_noticed() -> None:
-    rows = [{"id": str(place), "human": place % 3 == 0 if place < 60 else None, "judge": place < 60 or place % 2 == 0} for place in range(400)]
+    rows = [
+        {
+            "id": str(place),
+            "human": place % 3 == 0 if place < 60 else None,
+            "judge": place < 60 or place % 2 == 0,
+        }
+        for place in range(400)
+    ]
     found = calibrate(rows)
     assert found["selection"]["looks_random"] is False
     assert any("drawn at random" in sentence for sentence in found["sentences"])
@@ -189,9 +275,18 @@ def test_words_have_a_rate_only_when_the_positive_one_is_named() -> None:
 
 def test_groups_widen_the_estimates_and_the_result_says_what_ignores_them() -> None:
     rows = verdicts(80, 320)
-    copies = [{**row, "id": f"{row['id']}-{copy}", "group": row["id"]} for row in rows for copy in range(3)]
+    copies = [
+        {**row, "id": f"{row['id']}-{copy}", "group": row["id"]}
+        for row in rows
+        for copy in range(3)
+    ]
     alone, fooled, known = (
-        calibrate(made)["corrected"]["ppi"] for made in (rows, [{key: row[key] for key in ("id", "human", "judge")} for row in copies], copies)
+        calibrate(made)["corrected"]["ppi"]
+        for made in (
+            rows,
+            [{key: row[key] for key in ("id", "human", "judge")} for row in copies],
+            copies,
+        )
     )
     widths = [found["high"] - found["low"] for found in (alone, fooled, known)]
     assert widths[1] < 0.7 * widths[0]
@@ -220,7 +315,9 @@ def test_the_order_of_rows_changes_no_number() -> None:
     one = calibrate(rows)
     two = calibrate(rows[::-1])
     del one["labels"], two["labels"]
-    assert json.dumps(one, sort_keys=True) == pytest.approx(json.dumps(two, sort_keys=True)) or _near(one, two)
+    assert json.dumps(one, sort_keys=True) == pytest.approx(
+        json.dumps(two, sort_keys=True)
+    ) or _near(one, two)
 
 
 def _near(one: Any, two: Any) -> bool:
@@ -231,7 +328,7 @@ def _near(one: Any, two: Any) -> bool:
     return bool(one == pytest.approx(two, abs=1e-12)) if isinstance(one, float) else one == two
 
 
-# --- bad input ----------------------------------------------------------------------------------------------------------------------------
+# --- bad input
 
 
 def test_every_fault_of_a_file_is_named_with_its_line(tmp_path: Path) -> None:
@@ -262,7 +359,9 @@ def test_every_fault_of_a_file_is_named_with_its_line(tmp_path: Path) -> None:
     assert "quotation marks" in text
 
 
-def test_a_verdict_that_is_only_spelled_otherwise_is_a_fault_and_not_a_disagreement(tmp_path: Path) -> None:
+def test_a_verdict_that_is_only_spelled_otherwise_is_a_fault_and_not_a_disagreement(
+    tmp_path: Path,
+) -> None:
     rows = [{"id": str(place), "human": "pass", "judge": "Pass "} for place in range(40)]
     with pytest.raises(InputError, match="Spell them alike"):
         read_labels(str(write(tmp_path / "l.jsonl", rows)))
@@ -270,7 +369,9 @@ def test_a_verdict_that_is_only_spelled_otherwise_is_a_fault_and_not_a_disagreem
 
 def test_rows_from_python_are_held_to_the_same_rules() -> None:
     with pytest.raises(InputError, match=r"rows\[1\]"):
-        calibrate([{"id": "a", "human": 1, "judge": 1}, {"id": "a", "human": 1, "judge": float("nan")}])
+        calibrate(
+            [{"id": "a", "human": 1, "judge": 1}, {"id": "a", "human": 1, "judge": float("nan")}]
+        )
 
 
 def test_a_constant_judge_has_no_kappa_and_no_correlation_and_that_is_said() -> None:
@@ -287,16 +388,53 @@ def test_a_constant_judge_has_no_kappa_and_no_correlation_and_that_is_said() -> 
 
 @pytest.mark.parametrize("size", [1e49, 1e-49, 1e-190, 1e-290])
 def test_huge_and_tiny_scores_neither_overflow_nor_divide_by_nothing(size: float) -> None:
-    rows = [{"id": str(place), "human": (place % 9) * size if place < 60 else None, "judge": (place % 7) * size} for place in range(90)]
+    rows = [
+        {
+            "id": str(place),
+            "human": (place % 9) * size if place < 60 else None,
+            "judge": (place % 7) * size,
+        }
+        for place in range(90)
+    ]
     json.dumps(calibrate(rows), allow_nan=False)
 
 
 def test_the_scale_is_read_from_the_values() -> None:
     def name(*values: Any) -> str:
-        return scale_of(labels_of([{"id": str(place), "human": value, "judge": value} for place, value in enumerate(values)])).name
+        return scale_of(
+            labels_of(
+                [
+                    {"id": str(place), "human": value, "judge": value}
+                    for place, value in enumerate(values)
+                ]
+            )
+        ).name
 
-    assert [name(0, 1), name(True), name("a", "tie"), name("x", "y"), name(1, 5), name(0.5, 1), name(*range(40))] == [
-        "binary", "binary", "comparison", "categories", "ordinal", "continuous", "continuous",
-    ]  # fmt: skip
-    block = agreement_block(["x", "y"], ["x", None], scale_of(labels_of([{"id": "1", "human": "x", "judge": "y"}])), level=0.95)
-    assert block["confusion"] == {"human": ["x", "y"], "judge": ["x", "y", "(unparsable)"], "counts": [[1, 0, 0], [0, 0, 1]]}
+    assert [
+        name(0, 1),
+        name(True),
+        name("a", "tie"),
+        name("x", "y"),
+        name(1, 5),
+        name(0.5, 1),
+        name(*range(40)),
+    ] == [
+        "binary",
+        "binary",
+        "comparison",
+        "categories",
+        "ordinal",
+        "continuous",
+        "continuous",
+    ]
+    block = agreement_block(
+        ["x", "y"],
+        ["x", None],
+        scale_of(labels_of([{"id": "1", "human": "x", "judge": "y"}])),
+        level=0.95,
+    )
+    assert block["confusion"] == {
+        "human": ["x", "y"],
+        "judge": ["x", "y", "(unparsable)"],
+        "counts": [[1, 0, 0], [0, 0, 1]],
+    }

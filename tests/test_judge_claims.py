@@ -28,7 +28,15 @@ def run_of(**changes: Any) -> Run:
 
 
 def test_a_context_stands_in_the_order_of_its_rank_with_its_ids() -> None:
-    found = context_of(run_of(retrieval=[Retrieved(id="b", text="second", rank=2), Retrieved(id="a", text="first", rank=1), Retrieved(id="c")]))
+    found = context_of(
+        run_of(
+            retrieval=[
+                Retrieved(id="b", text="second", rank=2),
+                Retrieved(id="a", text="first", rank=1),
+                Retrieved(id="c"),
+            ]
+        )
+    )
     assert found == "[a] first\n\n[b] second"
 
 
@@ -43,23 +51,51 @@ def test_a_context_stands_in_the_order_of_its_rank_with_its_ids() -> None:
         ({"reason": "r", "quotes": [], "supported": "yes"}, "unparsable"),
     ],
 )
-def test_a_claim_is_borne_out_only_by_a_quote_from_the_context(reply: dict[str, Any], outcome: str) -> None:
+def test_a_claim_is_borne_out_only_by_a_quote_from_the_context(
+    reply: dict[str, Any], outcome: str
+) -> None:
     question = ClaimQuestion("the claim itself", "Returns are taken within thirty days.")
-    found = read_verdict(Said(json.dumps(reply), None, "stop", 1, 1, None), question, question.schema())
+    found = read_verdict(
+        Said(json.dumps(reply), None, "stop", 1, 1, None), question, question.schema()
+    )
     assert found.outcome == outcome
     assert found.mendable is (outcome == "unparsable")
 
 
-def test_undecided_claims_are_decided_and_the_gate_then_counts_them(assay: Any, tmp_path: Path) -> None:
-    """The scripted judge answers each claim by its own shape: it finds no mark and says what the schema's first legal value is, false."""
+def test_undecided_claims_are_decided_and_the_gate_then_counts_them(
+    assay: Any, tmp_path: Path
+) -> None:
+    """The scripted judge answers each claim by its own shape: it finds no mark and says what the
+    schema's first legal value is, false.
+    """
     run = {
-        "schema": "assay.run/1", "run_id": "r-1", "status": "success", "workflow": {"id": "w", "version": "1", "family": "rag"},
-        "dataset": {"id": "d", "version": "1", "sample_id": "s"}, "retrieval": [{"id": "p", "text": "Returns are taken within thirty days."}],
-        "claims": [{"text": "Thirty days.", "citations": ["p"]}, {"text": "Known.", "citations": ["p"], "supported": True}],
-    }  # fmt: skip
+        "schema": "assay.run/1",
+        "run_id": "r-1",
+        "status": "success",
+        "workflow": {"id": "w", "version": "1", "family": "rag"},
+        "dataset": {"id": "d", "version": "1", "sample_id": "s"},
+        "retrieval": [{"id": "p", "text": "Returns are taken within thirty days."}],
+        "claims": [
+            {"text": "Thirty days.", "citations": ["p"]},
+            {"text": "Known.", "citations": ["p"], "supported": True},
+        ],
+    }
     (tmp_path / "runs.jsonl").write_text(json.dumps(run) + "\n")
     with scripted_judge() as judge:
-        done = assay("judge", "claims", "runs.jsonl", "--model", "m", "--base-url", judge.url, "--no-journal", "-o", "out.jsonl", "-o", "out.json")
+        done = assay(
+            "judge",
+            "claims",
+            "runs.jsonl",
+            "--model",
+            "m",
+            "--base-url",
+            judge.url,
+            "--no-journal",
+            "-o",
+            "out.jsonl",
+            "-o",
+            "out.json",
+        )
         bodies = [entry["body"] for entry in judge.requests()]
     assert done.code == 0, done.err
     assert len(bodies) == 1, "a claim that is decided is not asked again"
@@ -71,32 +107,64 @@ def test_undecided_claims_are_decided_and_the_gate_then_counts_them(assay: Any, 
     assert made["judge"]["prompt_version"] == "claim/1"
     graded = json.loads(assay("grade", "out.jsonl", "--json").out)
     assert graded["results"][0]["hard_gates"]["answer_grounded"]["status"] == "fail"
-    again = assay("judge", "claims", "out.jsonl", "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--no-journal")
+    again = assay(
+        "judge",
+        "claims",
+        "out.jsonl",
+        "--model",
+        "m",
+        "--base-url",
+        "http://127.0.0.1:9/v1",
+        "--no-journal",
+    )
     assert again.code == 4
     assert "no undecided claim" in again.err
 
 
-def test_a_claim_without_a_verdict_stays_undecided_and_fails_closed(assay: Any, tmp_path: Path) -> None:
+def test_a_claim_without_a_verdict_stays_undecided_and_fails_closed(
+    assay: Any, tmp_path: Path
+) -> None:
     run = {
-        "schema": "assay.run/1", "run_id": "r-1", "status": "success", "workflow": {"id": "w", "version": "1", "family": "rag"},
-        "dataset": {"id": "d", "version": "1", "sample_id": "s"}, "retrieval": [], "claims": [{"text": "Thirty days."}],
-    }  # fmt: skip
+        "schema": "assay.run/1",
+        "run_id": "r-1",
+        "status": "success",
+        "workflow": {"id": "w", "version": "1", "family": "rag"},
+        "dataset": {"id": "d", "version": "1", "sample_id": "s"},
+        "retrieval": [],
+        "claims": [{"text": "Thirty days."}],
+    }
     (tmp_path / "runs.jsonl").write_text(json.dumps(run) + "\n")
     with scripted_judge(malformed="empty") as judge:
-        done = assay("judge", "claims", "runs.jsonl", "--model", "m", "--base-url", judge.url, "--no-journal", "-o", "out.jsonl")
+        done = assay(
+            "judge",
+            "claims",
+            "runs.jsonl",
+            "--model",
+            "m",
+            "--base-url",
+            judge.url,
+            "--no-journal",
+            "-o",
+            "out.jsonl",
+        )
     assert done.code == 4
     assert json.loads((tmp_path / "out.jsonl").read_text())["claims"][0].get("supported") is None
     graded = json.loads(assay("grade", "out.jsonl", "--json").out)
     assert graded["results"][0]["hard_gates"]["answer_grounded"]["status"] == "undetermined"
 
 
-def test_the_prompts_of_tool_schemas_can_be_answered_by_a_model_endpoint(assay: Any, tmp_path: Path) -> None:
+def test_the_prompts_of_tool_schemas_can_be_answered_by_a_model_endpoint(
+    assay: Any, tmp_path: Path
+) -> None:
     tools = {
         "tools": [
             {
                 "name": "add",
                 "description": "Adds two numbers and returns the sum.",
-                "inputSchema": {"type": "object", "properties": {"a": {"type": "number", "description": "the first"}}},
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {"a": {"type": "number", "description": "the first"}},
+                },
             }
         ]
     }

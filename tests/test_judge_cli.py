@@ -1,4 +1,6 @@
-"""`assay judge` from outside: exit codes, kills, full disks, secrets, money; every outcome counted, nothing paid twice, no traceback."""
+"""`assay judge` from outside: exit codes, kills, full disks, secrets, money; every outcome counted,
+nothing paid twice, no traceback.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,22 @@ from assay.judging.client import Client
 from assay.judging.config import JudgeSpec
 from assay.judging.identity import scorer_of
 from assay.records.evidence import Source
-from judges import KEY, Run, completion, here, http, item, judged, pair, put_items, put_lines, put_pairs, raw_endpoint, text, verdict
+from judges import (
+    KEY,
+    Run,
+    completion,
+    here,
+    http,
+    item,
+    judged,
+    pair,
+    put_items,
+    put_lines,
+    put_pairs,
+    raw_endpoint,
+    text,
+    verdict,
+)
 from servers.scripted_judge import Endpoint, scripted_judge
 
 __all__ = ["here"]
@@ -29,39 +46,81 @@ COMMAND = [sys.executable, "-m", "assay", "judge"]
 
 
 def at(url: str | Endpoint, *more: object) -> tuple[object, ...]:
-    return ("--model", "m-1", "--base-url", url if isinstance(url, str) else url.url, "--retries", "0", *more)
+    return (
+        "--model",
+        "m-1",
+        "--base-url",
+        url if isinstance(url, str) else url.url,
+        "--retries",
+        "0",
+        *more,
+    )
 
 
 def put_judge(folder: Path, name: str, judge: Endpoint, **more: Any) -> str:
-    fields = {"judge": name, "model": f"m-{name}", "base_url": judge.url, "limits": {"retries": 0}, **more}
+    fields = {
+        "judge": name,
+        "model": f"m-{name}",
+        "base_url": judge.url,
+        "limits": {"retries": 0},
+        **more,
+    }
     (folder / f"{name}.yaml").write_text(json.dumps(fields), encoding="utf-8")
     return f"{name}.yaml"
 
 
 def run_tree(number: int, quality: float = 0.75) -> dict[str, Any]:
     return {
-        "schema": "assay.run/1", "run_id": f"r-{number}", "workflow": {"id": "w", "version": "1", "family": "rag"},
-        "dataset": {"id": "d", "version": "1", "sample_id": f"s-{number}"}, "status": "success",
-        "inputs": {"question": "Why?"}, "outputs": {"answer": text(number, quality=quality)}, "expected": {"answer": "Because."},
-    }  # fmt: skip
+        "schema": "assay.run/1",
+        "run_id": f"r-{number}",
+        "workflow": {"id": "w", "version": "1", "family": "rag"},
+        "dataset": {"id": "d", "version": "1", "sample_id": f"s-{number}"},
+        "status": "success",
+        "inputs": {"question": "Why?"},
+        "outputs": {"answer": text(number, quality=quality)},
+        "expected": {"answer": "Because."},
+    }
 
 
 def everything(folder: Path) -> str:
-    return "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in folder.rglob("*") if path.is_file())
+    return "\n".join(
+        path.read_text(encoding="utf-8", errors="replace")
+        for path in folder.rglob("*")
+        if path.is_file()
+    )
 
 
-# --- how it went --------------------------------------------------------------------------------------------------------------------------
+# --- how it went
 
 
 def test_texts_are_scored_and_the_document_says_by_whom(here: Run, tmp_path: Path) -> None:
     put_items(tmp_path, 5)
     with scripted_judge() as judge:
-        done = here("judge", "rubric", "items.jsonl", *PLAIN, *at(judge, "--price", "1,2"), "-o", "out.json")
+        done = here(
+            "judge", "rubric", "items.jsonl", *PLAIN, *at(judge, "--price", "1,2"), "-o", "out.json"
+        )
     assert done.code == 0
     document = json.loads((tmp_path / "out.json").read_bytes())
-    assert (document["schema"], document["rubric"], document["prompt_version"], document["samples"]) == ("assay.judgements/1", "plain@1", "rubric/1", 1)
-    assert [one["raw"] for one in document["items"] if one["criterion"] == "clarity"] == [1, 2, 3, 4, 5]
-    assert document["counts"] == {"scored": 10, "tie": 0, "unparsable": 0, "refused": 0, "errored": 0}
+    assert (
+        document["schema"],
+        document["rubric"],
+        document["prompt_version"],
+        document["samples"],
+    ) == ("assay.judgements/1", "plain@1", "rubric/1", 1)
+    assert [one["raw"] for one in document["items"] if one["criterion"] == "clarity"] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
+    assert document["counts"] == {
+        "scored": 10,
+        "tie": 0,
+        "unparsable": 0,
+        "refused": 0,
+        "errored": 0,
+    }
     assert (document["usage"]["calls"], document["usage"]["cached"]) == (10, 0)
     assert document["usage"]["cost_usd"] > 0
     assert document["judge"]["model"] == "m-1"
@@ -93,7 +152,9 @@ def test_texts_are_scored_and_the_document_says_by_whom(here: Run, tmp_path: Pat
     ],
 )
 @pytest.mark.parametrize("action", ["rubric", "pairwise"])
-def test_what_has_no_verdict_is_counted_and_exits_4(here: Run, tmp_path: Path, action: str, way: dict[str, Any], outcome: str) -> None:
+def test_what_has_no_verdict_is_counted_and_exits_4(
+    here: Run, tmp_path: Path, action: str, way: dict[str, Any], outcome: str
+) -> None:
     put_items(tmp_path, 2)
     put_pairs(tmp_path, [pair(1, 0.9, 0.1), pair(2, 0.1, 0.9)])
     if action == "pairwise" and way.get("malformed") == "false_quote":
@@ -103,22 +164,50 @@ def test_what_has_no_verdict_is_counted_and_exits_4(here: Run, tmp_path: Path, a
         done = here("judge", action, *files, *at(judge, "--timeout", "0.3"), "--json")
     assert done.code == 4
     document = done.json()
-    assert document["counts"] == {name: 4 if name == outcome else 0 for name in ("scored", "tie", "unparsable", "refused", "errored")}
+    assert document["counts"] == {
+        name: 4 if name == outcome else 0
+        for name in ("scored", "tie", "unparsable", "refused", "errored")
+    }
     if action == "rubric":
         assert [(one["raw"], bool(one["why"])) for one in document["items"]] == [(None, True)] * 4
-        assert all(sample["score"] is None and sample["reason"] for one in document["items"] for sample in one["samples"])
+        assert all(
+            sample["score"] is None and sample["reason"]
+            for one in document["items"]
+            for sample in one["samples"]
+        )
     else:
-        assert (document["without_verdict"], document["wins"], document["losses"], document["ties"], document["win_rate"]) == (2, 0, 0, 0, None)
+        assert (
+            document["without_verdict"],
+            document["wins"],
+            document["losses"],
+            document["ties"],
+            document["win_rate"],
+        ) == (2, 0, 0, 0, None)
 
 
-def test_one_item_without_a_verdict_is_neither_dropped_nor_scored(here: Run, tmp_path: Path) -> None:
+def test_one_item_without_a_verdict_is_neither_dropped_nor_scored(
+    here: Run, tmp_path: Path
+) -> None:
     put_lines(tmp_path / "runs.jsonl", [run_tree(1), run_tree(2)])
     with scripted_judge(fail_first=1, fail_with=400) as judge:
-        done = here("judge", "rubric", "runs.jsonl", *PLAIN, *at(judge, "--concurrency", 1), "-o", "judged.jsonl", "--json")
+        done = here(
+            "judge",
+            "rubric",
+            "runs.jsonl",
+            *PLAIN,
+            *at(judge, "--concurrency", 1),
+            "-o",
+            "judged.jsonl",
+            "--json",
+        )
     assert done.code == 4
     assert (done.json()["counts"]["scored"], done.json()["counts"]["errored"]) == (3, 1)
     runs = [json.loads(line) for line in (tmp_path / "judged.jsonl").read_text().splitlines()]
-    found = [(run["run_id"], name, score.get("raw"), score["n"]) for run in runs for name, score in run["scores"].items()]
+    found = [
+        (run["run_id"], name, score.get("raw"), score["n"])
+        for run in runs
+        for name, score in run["scores"].items()
+    ]
     assert len(found) == 4
     assert [(raw, n) for *_, raw, n in found if raw is None] == [(None, 0)]
 
@@ -126,17 +215,28 @@ def test_one_item_without_a_verdict_is_neither_dropped_nor_scored(here: Run, tmp
 def test_runs_that_a_judge_did_not_score_do_not_pass(here: Run, tmp_path: Path) -> None:
     put_lines(tmp_path / "runs.jsonl", [run_tree(1, 1.0)])
     with scripted_judge(malformed="refusal") as judge:
-        assert here("judge", "rubric", "runs.jsonl", "--rubric", "rag", *at(judge), "-o", "judged.jsonl").code == 4
+        assert (
+            here(
+                "judge", "rubric", "runs.jsonl", "--rubric", "rag", *at(judge), "-o", "judged.jsonl"
+            ).code
+            == 4
+        )
     assert here("grade", "judged.jsonl").code not in (0, 5)
 
 
 def test_a_comparison_warns_of_a_judge_that_is_moved_by_place(here: Run, tmp_path: Path) -> None:
     put_pairs(tmp_path, [pair(n, 0.9, 0.1) for n in range(10)])
     with scripted_judge(position_bias=1.0) as judge:
-        done = here("judge", "pairwise", "pairs.jsonl", *at(judge), "-o", "out.json", "-o", "verdicts.jsonl")
+        done = here(
+            "judge", "pairwise", "pairs.jsonl", *at(judge), "-o", "out.json", "-o", "verdicts.jsonl"
+        )
     assert done.code == 0
     document = json.loads((tmp_path / "out.json").read_bytes())
-    assert (document["ties"], document["inconsistency_warning"], document["inconsistency_rate"]["value"]) == (10, True, 1.0)
+    assert (
+        document["ties"],
+        document["inconsistency_warning"],
+        document["inconsistency_rate"]["value"],
+    ) == (10, True, 1.0)
     assert "it should not gate" in done.out
     lines = [json.loads(line) for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()]
     assert len(lines) == 20
@@ -152,32 +252,70 @@ def test_two_files_of_runs_are_compared_sample_by_sample(here: Run, tmp_path: Pa
 
 
 @pytest.mark.req("W-071")
-@pytest.mark.parametrize(("vote", "code", "raws"), [("majority", 0, [4, 4]), ("mean", 4, [None, None])])
-def test_a_panel_needs_more_than_half_or_everybody(here: Run, tmp_path: Path, vote: str, code: int, raws: list[Any]) -> None:
+@pytest.mark.parametrize(
+    ("vote", "code", "raws"), [("majority", 0, [4, 4]), ("mean", 4, [None, None])]
+)
+def test_a_panel_needs_more_than_half_or_everybody(
+    here: Run, tmp_path: Path, vote: str, code: int, raws: list[Any]
+) -> None:
     put_lines(tmp_path / "items.jsonl", [{"id": "1", "output": text(1, quality=0.75)}])
-    with scripted_judge() as good, scripted_judge() as also, scripted_judge(malformed="refusal") as mute:
-        names = [part for name, judge in (("x", good), ("y", also), ("z", mute)) for part in ("--judge", put_judge(tmp_path, name, judge))]
+    with (
+        scripted_judge() as good,
+        scripted_judge() as also,
+        scripted_judge(malformed="refusal") as mute,
+    ):
+        names = [
+            part
+            for name, judge in (("x", good), ("y", also), ("z", mute))
+            for part in ("--judge", put_judge(tmp_path, name, judge))
+        ]
         done = here("judge", "panel", "items.jsonl", *PLAIN, *names, "--vote", vote, "--json")
     assert done.code == code
     document = done.json()
     assert [one["raw"] for one in document["items"]] == raws
     assert document["counts"]["refused"] == 2
     assert document["items"][0]["judges"]["z"]["raw"] is None
-    assert (document["disagreement"]["judged_by_all"], document["items"][0]["unanimous"]) == (0, False)
+    assert (document["disagreement"]["judged_by_all"], document["items"][0]["unanimous"]) == (
+        0,
+        False,
+    )
 
 
 @pytest.mark.req("W-071")
 def test_examples_are_shown_to_the_judge_and_a_reference_too(here: Run, tmp_path: Path) -> None:
     put_lines(tmp_path / "runs.jsonl", [run_tree(1)])
-    put_lines(tmp_path / "examples.jsonl", [{"input": "an old one", "output": "an old answer", "score": 2, "reason": "thin", "criterion": "clarity"}])
+    put_lines(
+        tmp_path / "examples.jsonl",
+        [
+            {
+                "input": "an old one",
+                "output": "an old answer",
+                "score": 2,
+                "reason": "thin",
+                "criterion": "clarity",
+            }
+        ],
+    )
     with scripted_judge() as judge:
-        assert here("judge", "rubric", "runs.jsonl", *PLAIN, *at(judge), "--examples", "examples.jsonl", "--with-reference").code == 0
+        assert (
+            here(
+                "judge",
+                "rubric",
+                "runs.jsonl",
+                *PLAIN,
+                *at(judge),
+                "--examples",
+                "examples.jsonl",
+                "--with-reference",
+            ).code
+            == 0
+        )
         sent = [one["body"]["messages"][1]["content"] for one in judge.requests()]
     assert sorted("an old answer" in one for one in sent) == [False, True]
     assert all("REFERENCE begins" in one and "| Because." in one for one in sent)
 
 
-# --- who judged ---------------------------------------------------------------------------------------------------------------------------
+# --- who judged
 
 
 def carded(here: Run, folder: Path, model: str, *more: object) -> None:
@@ -188,28 +326,75 @@ def carded(here: Run, folder: Path, model: str, *more: object) -> None:
         # one address for every judge: it is part of the settings
         described = {"judge": "j", "model": model, "base_url": judge.url, "limits": {"retries": 0}}
         (folder / "j.yaml").write_text(json.dumps(described), encoding="utf-8")
-        assert here("judge", "rubric", "items.jsonl", *PLAIN, "--judge", "j.yaml", "--criterion", "clarity", *more, "-o", f"{model}.json").code == 0
-        assert here("judge", "audit", "--items", "pairs.jsonl", "--first", 2, "--judge", "j.yaml", "-o", f"{model}-audit.json").code in (0, 4)
+        assert (
+            here(
+                "judge",
+                "rubric",
+                "items.jsonl",
+                *PLAIN,
+                "--judge",
+                "j.yaml",
+                "--criterion",
+                "clarity",
+                *more,
+                "-o",
+                f"{model}.json",
+            ).code
+            == 0
+        )
+        assert here(
+            "judge",
+            "audit",
+            "--items",
+            "pairs.jsonl",
+            "--first",
+            2,
+            "--judge",
+            "j.yaml",
+            "-o",
+            f"{model}-audit.json",
+        ).code in (0, 4)
     items = json.loads((folder / f"{model}.json").read_bytes())["items"]
-    put_lines(folder / f"{model}.jsonl", [{"id": one["id"], "human": one["raw"], "judge": one["raw"]} for one in items])
+    put_lines(
+        folder / f"{model}.jsonl",
+        [{"id": one["id"], "human": one["raw"], "judge": one["raw"]} for one in items],
+    )
 
 
-def test_a_calibration_names_its_judge_and_makes_no_card_of_another(here: Run, tmp_path: Path) -> None:
+def test_a_calibration_names_its_judge_and_makes_no_card_of_another(
+    here: Run, tmp_path: Path
+) -> None:
     carded(here, tmp_path, "m-1")
     calibrate = ("judge", "calibrate", "--labels", "m-1.jsonl", "--minimum", 3)
     assert here(*calibrate, "--judgements", "m-1.json", "-o", "c.json").code == 0
-    made, judgements = (json.loads((tmp_path / name).read_bytes()) for name in ("c.json", "m-1.json"))
+    made, judgements = (
+        json.loads((tmp_path / name).read_bytes()) for name in ("c.json", "m-1.json")
+    )
     assert made["scorer"] == judgements["scorer"]
     assert {key: bool(value) for key, value in made["scorer"].items()} == {
-        "kind": True, "name": True, "version": False, "prompt_version": True, "rubric": True, "settings": True, "answered_by": True,
-    }  # fmt: skip
-    card = here("judge", "card", "--audit", "m-1-audit.json", "--calibration", "c.json", "--json").json()
-    assert {term["id"]: term["holds"] for term in card["admission"]["terms"] if term["id"] in ("identity", "answered_by")} == {
+        "kind": True,
+        "name": True,
+        "version": False,
+        "prompt_version": True,
+        "rubric": True,
+        "settings": True,
+        "answered_by": True,
+    }
+    card = here(
+        "judge", "card", "--audit", "m-1-audit.json", "--calibration", "c.json", "--json"
+    ).json()
+    assert {
+        term["id"]: term["holds"]
+        for term in card["admission"]["terms"]
+        if term["id"] in ("identity", "answered_by")
+    } == {
         "identity": True,
         "answered_by": True,
     }
     assert here(*calibrate, "-o", "nameless.json").code == 0
-    nameless = here("judge", "card", "--audit", "m-1-audit.json", "--calibration", "nameless.json", "--json").json()
+    nameless = here(
+        "judge", "card", "--audit", "m-1-audit.json", "--calibration", "nameless.json", "--json"
+    ).json()
     assert "does not say which judge gave the verdicts" in nameless["admission"]["reason"]
     carded(here, tmp_path, "m-2")
     other = here("judge", "card", "--audit", "m-2-audit.json", "--calibration", "c.json")
@@ -217,7 +402,9 @@ def test_a_calibration_names_its_judge_and_makes_no_card_of_another(here: Run, t
     assert here("judge", "card", "--model", "m-2", "--calibration", "c.json").code == 3
 
 
-def test_labels_with_a_verdict_that_the_judge_did_not_give_are_refused(here: Run, tmp_path: Path) -> None:
+def test_labels_with_a_verdict_that_the_judge_did_not_give_are_refused(
+    here: Run, tmp_path: Path
+) -> None:
     carded(here, tmp_path, "m-1")
     rows = [json.loads(line) for line in (tmp_path / "m-1.jsonl").read_text().splitlines()]
     for changed, words in (
@@ -225,34 +412,93 @@ def test_labels_with_a_verdict_that_the_judge_did_not_give_are_refused(here: Run
         ({"id": "other"}, "do not have this item"),
         ({"judge": None}, "null"),
     ):
-        put_lines(tmp_path / "labels.jsonl", [{**row, **changed} if place == 2 else row for place, row in enumerate(rows)])
-        done = here("judge", "calibrate", "--labels", "labels.jsonl", "--minimum", 3, "--judgements", "m-1.json")
+        put_lines(
+            tmp_path / "labels.jsonl",
+            [{**row, **changed} if place == 2 else row for place, row in enumerate(rows)],
+        )
+        done = here(
+            "judge",
+            "calibrate",
+            "--labels",
+            "labels.jsonl",
+            "--minimum",
+            3,
+            "--judgements",
+            "m-1.json",
+        )
         assert (done.code, words in done.err) == (3, True), done.err
-    assert here("judge", "calibrate", "--labels", "m-1.jsonl", "--minimum", 3, "--judgements", "m-1-audit.json").code == 3
+    assert (
+        here(
+            "judge",
+            "calibrate",
+            "--labels",
+            "m-1.jsonl",
+            "--minimum",
+            3,
+            "--judgements",
+            "m-1-audit.json",
+        ).code
+        == 3
+    )
 
 
-@pytest.mark.parametrize("changed", [{"temperature": 0.1}, {"seed": 5}, {"max_tokens": 600}, {"structured": "json_object"}, {"version": "2"}])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"temperature": 0.1},
+        {"seed": 5},
+        {"max_tokens": 600},
+        {"structured": "json_object"},
+        {"version": "2"},
+    ],
+)
 def test_another_setting_is_another_judge(changed: dict[str, Any]) -> None:
     one = JudgeSpec(judge="j", model="m", base_url="http://127.0.0.1:1/v1")
     two = msgspec.structs.replace(one, **changed)
-    sources = [Source(**scorer_of(spec, prompt_version="rubric/1", rubric="r@1", answered={}, samples=1)) for spec in (one, two)]
+    sources = [
+        Source(**scorer_of(spec, prompt_version="rubric/1", rubric="r@1", answered={}, samples=1))
+        for spec in (one, two)
+    ]
     assert sources[0].judge != sources[1].judge
-    again = Source(**scorer_of(one, prompt_version="rubric/1", rubric="r@1", answered={}, samples=3))
+    again = Source(
+        **scorer_of(one, prompt_version="rubric/1", rubric="r@1", answered={}, samples=3)
+    )
     assert again.judge != sources[0].judge
 
 
-def test_the_model_that_answered_is_recorded_and_another_than_asked_is_warned_of(here: Run, tmp_path: Path) -> None:
+def test_the_model_that_answered_is_recorded_and_another_than_asked_is_warned_of(
+    here: Run, tmp_path: Path
+) -> None:
     put_lines(tmp_path / "runs.jsonl", [run_tree(1)])
     with raw_endpoint(lambda sent: http(completion(verdict()))) as endpoint:
         for model, warned in (("m-1", False), ("m-9", True)):
-            arguments = ("--model", model, "--base-url", endpoint.url, "--retries", "0", "--no-journal", "--json", "-o", f"{model}.jsonl")
+            arguments = (
+                "--model",
+                model,
+                "--base-url",
+                endpoint.url,
+                "--retries",
+                "0",
+                "--no-journal",
+                "--json",
+                "-o",
+                f"{model}.jsonl",
+            )
             done = here("judge", "rubric", "runs.jsonl", *PLAIN, *arguments)
             document = done.json()
             assert document["usage"]["answered_by"] == {"m-1": 2}
             assert document["scorer"]["answered_by"] == "m-1"
-            assert json.loads((tmp_path / f"{model}.jsonl").read_text())["scores"]["clarity"]["source"]["answered_by"] == "m-1"
+            assert (
+                json.loads((tmp_path / f"{model}.jsonl").read_text())["scores"]["clarity"][
+                    "source"
+                ]["answered_by"]
+                == "m-1"
+            )
             said = "m-9: m-9 was asked, and m-1 answered 2 of 2 times: these verdicts may not gate."
-            assert (document["warnings"] == [said], f"warning: {said}" in done.err) == (warned, warned)
+            assert (document["warnings"] == [said], f"warning: {said}" in done.err) == (
+                warned,
+                warned,
+            )
 
 
 @pytest.mark.req("W-069")
@@ -266,7 +512,9 @@ def test_the_model_that_answered_is_recorded_and_another_than_asked_is_warned_of
         ({"structured": "json_object"}, "JSON of any shape"),
     ],
 )
-def test_settings_that_break_the_protocol_are_warned_of_in_the_result(here: Run, tmp_path: Path, settings: dict[str, Any], words: str | None) -> None:
+def test_settings_that_break_the_protocol_are_warned_of_in_the_result(
+    here: Run, tmp_path: Path, settings: dict[str, Any], words: str | None
+) -> None:
     put_items(tmp_path, 1)
     put_pairs(tmp_path, [pair(1, 0.9, 0.1)])
     with scripted_judge() as judge:
@@ -279,7 +527,9 @@ def test_settings_that_break_the_protocol_are_warned_of_in_the_result(here: Run,
 
 
 @pytest.mark.req("W-051", "W-071")
-def test_the_disagreement_of_a_panel_and_of_samples_reaches_the_grade(here: Run, tmp_path: Path) -> None:
+def test_the_disagreement_of_a_panel_and_of_samples_reaches_the_grade(
+    here: Run, tmp_path: Path
+) -> None:
     put_lines(tmp_path / "runs.jsonl", [run_tree(1)])
     answers = iter([5, 5, 3, 5, 4, 4])
 
@@ -287,19 +537,47 @@ def test_the_disagreement_of_a_panel_and_of_samples_reaches_the_grade(here: Run,
         return http(completion(verdict(next(answers))))
 
     with raw_endpoint(reply) as endpoint:
-        names = [part for name in ("x", "y") for part in ("--judge", put_judge(tmp_path, name, endpoint))]  # type: ignore[arg-type]
+        names = [
+            part for name in ("x", "y") for part in ("--judge", put_judge(tmp_path, name, endpoint))
+        ]  # type: ignore[arg-type]
         one = ("--criterion", "clarity", "--no-journal", "--concurrency", "1")
-        assert here("judge", "panel", "runs.jsonl", *PLAIN, *names, *one, "-o", "agree.jsonl").code == 0
-        assert here("judge", "panel", "runs.jsonl", *PLAIN, *names, *one, "-o", "apart.jsonl").code == 0
-        assert here("judge", "rubric", "runs.jsonl", *PLAIN, *at(endpoint.url), *one, "--samples", "2", "-o", "samples.jsonl").code == 0
+        assert (
+            here("judge", "panel", "runs.jsonl", *PLAIN, *names, *one, "-o", "agree.jsonl").code
+            == 0
+        )
+        assert (
+            here("judge", "panel", "runs.jsonl", *PLAIN, *names, *one, "-o", "apart.jsonl").code
+            == 0
+        )
+        assert (
+            here(
+                "judge",
+                "rubric",
+                "runs.jsonl",
+                *PLAIN,
+                *at(endpoint.url),
+                *one,
+                "--samples",
+                "2",
+                "-o",
+                "samples.jsonl",
+            ).code
+            == 0
+        )
     for name, between, low, words in (
         ("agree", "judges", 5, "clarity: 2 judges disagree by 0, which is low"),
         ("apart", "judges", 3, "clarity: 2 judges disagree by 0.5, above 0.1"),
         ("samples", "samples", 4, "clarity: 2 answers of one judge disagree by 0, which is low"),
     ):
         score = json.loads((tmp_path / f"{name}.jsonl").read_text())["scores"]["clarity"]
-        assert (score["disagreement"]["between"], score["disagreement"]["n"], score["disagreement"]["low"]) == (between, 2, low)
-        graded = here("grade", f"{name}.jsonl", "--rubric", "plain.yaml", "--json").json()["results"][0]
+        assert (
+            score["disagreement"]["between"],
+            score["disagreement"]["n"],
+            score["disagreement"]["low"],
+        ) == (between, 2, low)
+        graded = here("grade", f"{name}.jsonl", "--rubric", "plain.yaml", "--json").json()[
+            "results"
+        ][0]
         assert words in "\n".join(graded["placement"]["notes"])
 
 
@@ -312,22 +590,28 @@ def test_swapped_orders_come_with_the_score_of_a_comparison(here: Run, tmp_path:
     assert (score["source"]["name"], score["source"]["prompt_version"]) == ("m-1", "pairwise/1")
 
 
-# --- asked once ---------------------------------------------------------------------------------------------------------------------------
+# --- asked once
 
 
-def test_a_repeat_asks_nothing_and_another_sample_asks_only_itself(here: Run, tmp_path: Path) -> None:
+def test_a_repeat_asks_nothing_and_another_sample_asks_only_itself(
+    here: Run, tmp_path: Path
+) -> None:
     put_items(tmp_path, 3)
     with scripted_judge(noise=0.5) as judge:
         counts, documents = [], []
         for samples in (1, 1, 3, 4):
-            done = here("judge", "rubric", "items.jsonl", *PLAIN, *at(judge), "--samples", samples, "--json")
+            done = here(
+                "judge", "rubric", "items.jsonl", *PLAIN, *at(judge), "--samples", samples, "--json"
+            )
             assert done.code == 0
             counts.append(judge.stats().requests)
             documents.append(done.json())
     assert counts == [6, 6, 18, 24]
     assert judged(documents[0]) == judged(documents[1])
     first, more = documents[2]["items"], documents[3]["items"]
-    assert [one["samples"] for one in judged({"items": first})["items"]] == [one["samples"][:3] for one in judged({"items": more})["items"]]
+    assert [one["samples"] for one in judged({"items": first})["items"]] == [
+        one["samples"][:3] for one in judged({"items": more})["items"]
+    ]
     assert len({sample["key"] for one in more for sample in one["samples"]}) == 24
 
 
@@ -335,49 +619,92 @@ def test_a_changed_text_asks_only_about_itself(here: Run, tmp_path: Path) -> Non
     put_items(tmp_path, 3)
     with scripted_judge() as judge:
         here("judge", "rubric", "items.jsonl", *PLAIN, *at(judge))
-        put_lines(tmp_path / "items.jsonl", [{"id": one.id, "input": one.task, "output": one.candidate} for one in (item(0), item(1, more="changed"), item(2))])
+        put_lines(
+            tmp_path / "items.jsonl",
+            [
+                {"id": one.id, "input": one.task, "output": one.candidate}
+                for one in (item(0), item(1, more="changed"), item(2))
+            ],
+        )
         assert here("judge", "rubric", "items.jsonl", *PLAIN, *at(judge)).code == 0
         assert judge.stats().requests == 8
 
 
-def test_a_plan_asks_nothing_needs_no_key_and_knows_what_is_paid(here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_asks_nothing_needs_no_key_and_knows_what_is_paid(
+    here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("JUDGE_KEY", raising=False)
     put_items(tmp_path, 3)
     put_pairs(tmp_path, [pair(1, 0.9, 0.1)])
     with scripted_judge() as judge:
         asked = at(judge, "--price", "3,15", "--max-tokens", 100)
-        plan = here("judge", "rubric", "items.jsonl", *PLAIN, *asked, "--key-env", "JUDGE_KEY", "--dry-run", "--json")
+        plan = here(
+            "judge",
+            "rubric",
+            "items.jsonl",
+            *PLAIN,
+            *asked,
+            "--key-env",
+            "JUDGE_KEY",
+            "--dry-run",
+            "--json",
+        )
         assert judge.stats().requests == 0
         row = plan.json()["judges"][0]
-        assert (plan.code, row["calls"], row["cached"], row["output_tokens_at_most"]) == (0, 6, 0, 600)
+        assert (plan.code, row["calls"], row["cached"], row["output_tokens_at_most"]) == (
+            0,
+            6,
+            0,
+            600,
+        )
         assert here("judge", "rubric", "items.jsonl", *PLAIN, *asked).code == 0
         cost = json.loads(here("judge", "rubric", "items.jsonl", *PLAIN, *asked, "--json").out)
         spent = judge.stats()
         assert row["input_tokens"] >= spent.prompt_tokens
-        assert row["cost_usd_at_most"] * 1_000_000 >= spent.prompt_tokens * 3 + spent.completion_tokens * 15
+        assert (
+            row["cost_usd_at_most"] * 1_000_000
+            >= spent.prompt_tokens * 3 + spent.completion_tokens * 15
+        )
         assert cost["usage"]["calls"] == 0
         again = here("judge", "rubric", "items.jsonl", *PLAIN, *asked, "--dry-run")
         assert "0 calls, 6 already answered" in again.out
-        assert here("judge", "pairwise", "pairs.jsonl", *asked, "--dry-run", "--json").json()["judges"][0]["calls"] == 2
+        assert (
+            here("judge", "pairwise", "pairs.jsonl", *asked, "--dry-run", "--json").json()[
+                "judges"
+            ][0]["calls"]
+            == 2
+        )
         assert judge.stats().requests == 6
 
 
-def test_money_runs_out_in_the_middle_and_what_was_scored_is_there(here: Run, tmp_path: Path) -> None:
+def test_money_runs_out_in_the_middle_and_what_was_scored_is_there(
+    here: Run, tmp_path: Path
+) -> None:
     put_items(tmp_path, 40)
     with scripted_judge(usage="absent") as judge:
         done = here(
-            "judge", "rubric", "items.jsonl", *PLAIN, *at(judge, "--price", "1,2", "--max-tokens", 100, "--max-usd", "0.01"), "-o", "out.json", "--json"
+            "judge",
+            "rubric",
+            "items.jsonl",
+            *PLAIN,
+            *at(judge, "--price", "1,2", "--max-tokens", 100, "--max-usd", "0.01"),
+            "-o",
+            "out.json",
+            "--json",
         )
         assert done.code == 4
         counts = json.loads((tmp_path / "out.json").read_bytes())["counts"]
         assert counts["scored"] == judge.stats().requests
         assert 5 < counts["scored"] < 75
         assert counts["scored"] + counts["errored"] == 80
-        assert here("judge", "rubric", "items.jsonl", *PLAIN, *at(judge, "--max-tokens", 100)).code == 0
+        assert (
+            here("judge", "rubric", "items.jsonl", *PLAIN, *at(judge, "--max-tokens", 100)).code
+            == 0
+        )
         assert judge.stats().requests == 80
 
 
-# --- kill -9 ------------------------------------------------------------------------------------------------------------------------------
+# --- kill -9
 
 
 def held(journal: Path) -> set[str]:
@@ -386,36 +713,53 @@ def held(journal: Path) -> set[str]:
     return {json.dumps(json.loads(line)["entry"]["request"]["body"]["messages"]) for line in lines}
 
 
-def test_a_job_killed_anywhere_resumes_without_paying_twice_and_says_the_same(here: Run, tmp_path: Path) -> None:
+def test_a_job_killed_anywhere_resumes_without_paying_twice_and_says_the_same(
+    here: Run, tmp_path: Path
+) -> None:
     put_items(tmp_path, 60)
     chance = random.Random(5)
     with scripted_judge(own_process=True, latency_s=0.02) as judge:
         arguments = ("rubric", "items.jsonl", *PLAIN, *at(judge, "--concurrency", 4))
         assert here("judge", *arguments, "--journal", "whole.journal", "-o", "whole.json").code == 0
-        command = [*COMMAND, *map(str, arguments), "--journal", "killed.journal", "-o", "killed.json"]
+        command = [
+            *COMMAND,
+            *map(str, arguments),
+            "--journal",
+            "killed.journal",
+            "-o",
+            "killed.json",
+        ]
         journal, kills, repeated = tmp_path / "killed.journal", 0, 0
         for enough in sorted(chance.sample(range(1, 110), 4)):
             known = held(journal)
             judge.forget()
-            child = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            child = subprocess.Popen(
+                command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
             while child.poll() is None and len(known) + judge.stats().answered < enough:
                 time.sleep(0.005)
             kills += child.poll() is None
             child.send_signal(signal.SIGKILL)
             child.wait()
-            repeated += sum(json.dumps(one["body"]["messages"]) in known for one in judge.requests())
+            repeated += sum(
+                json.dumps(one["body"]["messages"]) in known for one in judge.requests()
+            )
             assert not (tmp_path / "killed.json").exists()
         known = held(journal)
         judge.forget()
         with journal.open("ab") as file:
             file.write(b'{"crc":"12345678","entry":{"key":"torn')
-        assert here("judge", *arguments, "--journal", "killed.journal", "-o", "killed.json").code == 0
+        assert (
+            here("judge", *arguments, "--journal", "killed.journal", "-o", "killed.json").code == 0
+        )
         asked = [json.dumps(one["body"]["messages"]) for one in judge.requests()]
     assert kills == 4
     assert repeated == 0
     assert not known & set(asked)
     assert len(asked) == 120 - len(known) < 120
-    whole, resumed = (json.loads((tmp_path / name).read_bytes()) for name in ("whole.json", "killed.json"))
+    whole, resumed = (
+        json.loads((tmp_path / name).read_bytes()) for name in ("whole.json", "killed.json")
+    )
     assert (json.dumps(judged(whole)), len(whole["items"])) == (json.dumps(judged(resumed)), 120)
 
 
@@ -423,7 +767,13 @@ def test_a_job_stopped_by_hand_says_how_to_go_on(tmp_path: Path, here: Run) -> N
     put_items(tmp_path, 40)
     with scripted_judge(latency_s=0.05) as judge:
         arguments = ("rubric", "items.jsonl", *PLAIN, *at(judge, "--concurrency", 2))
-        child = subprocess.Popen([*COMMAND, *map(str, arguments)], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        child = subprocess.Popen(
+            [*COMMAND, *map(str, arguments)],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         while judge.stats().answered < 3:
             time.sleep(0.01)
         child.send_signal(signal.SIGINT)
@@ -439,7 +789,9 @@ def test_a_job_stopped_by_hand_says_how_to_go_on(tmp_path: Path, here: Run) -> N
     assert 0 < kept < 80
 
 
-def test_a_changed_line_of_the_journal_is_refused_and_nothing_is_asked(here: Run, tmp_path: Path) -> None:
+def test_a_changed_line_of_the_journal_is_refused_and_nothing_is_asked(
+    here: Run, tmp_path: Path
+) -> None:
     put_items(tmp_path, 2)
     with scripted_judge() as judge:
         asked = ("judge", "rubric", "items.jsonl", *PLAIN, *at(judge), "--journal", "j")
@@ -458,7 +810,12 @@ def test_a_second_job_on_one_journal_is_turned_away(here: Run, tmp_path: Path) -
     put_items(tmp_path, 1)
     with scripted_judge(hang="silent") as judge:
         arguments = ("rubric", "items.jsonl", *PLAIN, *at(judge, "--timeout", 10))
-        child = subprocess.Popen([*COMMAND, *map(str, arguments)], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        child = subprocess.Popen(
+            [*COMMAND, *map(str, arguments)],
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         try:
             while judge.stats().requests < 2:
                 time.sleep(0.01)
@@ -480,11 +837,29 @@ sys.exit(run(sys.argv[1:]))
 """
 
 
-def test_a_disk_that_fills_up_ends_the_job_and_the_next_one_goes_on(here: Run, tmp_path: Path) -> None:
+def test_a_disk_that_fills_up_ends_the_job_and_the_next_one_goes_on(
+    here: Run, tmp_path: Path
+) -> None:
     put_items(tmp_path, 20)
     with scripted_judge() as judge:
-        arguments = ("judge", "rubric", "items.jsonl", *PLAIN, *at(judge, "--concurrency", 2), "--journal", "j", "-o", "out.json")
-        full = subprocess.run([sys.executable, "-c", SMALL_DISK, *map(str, arguments)], cwd=tmp_path, capture_output=True, text=True, check=False)
+        arguments = (
+            "judge",
+            "rubric",
+            "items.jsonl",
+            *PLAIN,
+            *at(judge, "--concurrency", 2),
+            "--journal",
+            "j",
+            "-o",
+            "out.json",
+        )
+        full = subprocess.run(
+            [sys.executable, "-c", SMALL_DISK, *map(str, arguments)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert full.returncode == 2
         assert "JDG-004" in full.stderr
         assert "Traceback" not in full.stderr
@@ -496,7 +871,7 @@ def test_a_disk_that_fills_up_ends_the_job_and_the_next_one_goes_on(here: Run, t
     assert 3 < kept < 40
 
 
-# --- secrets ------------------------------------------------------------------------------------------------------------------------------
+# --- secrets
 
 
 @pytest.mark.parametrize(
@@ -506,32 +881,52 @@ def test_a_disk_that_fills_up_ends_the_job_and_the_next_one_goes_on(here: Run, t
         lambda: http(completion(f"the key is {KEY}")),
         lambda: http(completion(None, refusal=f"never {KEY}")),
         lambda: http(json.dumps({"error": {"message": f"bad key {KEY}"}}).encode()),
-        lambda: http(json.dumps({"error": {"message": f"bad key {KEY}"}}).encode(), "401 Unauthorized"),
+        lambda: http(
+            json.dumps({"error": {"message": f"bad key {KEY}"}}).encode(), "401 Unauthorized"
+        ),
         lambda: http(f"{'x' * 190}{KEY}".encode(), "500 Oh"),
         lambda: f"HTTP/1.1 {KEY} no\r\n\r\n".encode(),
         lambda: http(b"", "302 Found", f"location: http://127.0.0.1:1/{KEY}"),
     ],
 )
 @pytest.mark.parametrize("debug", [(), ("--debug",)])
-def test_a_planted_key_is_in_no_file_and_on_no_stream(here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: Any, debug: tuple[str, ...]) -> None:
+def test_a_planted_key_is_in_no_file_and_on_no_stream(
+    here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: Any, debug: tuple[str, ...]
+) -> None:
     monkeypatch.setenv("JUDGE_KEY", KEY)
     put_items(tmp_path, 1)
     with raw_endpoint(lambda sent: reply()) as endpoint:
         asked = at(endpoint.url, "--key-env", "JUDGE_KEY", "--concurrency", 1)
-        done = here("judge", "rubric", "items.jsonl", *PLAIN, *asked, "-o", "out.json", "--json", *debug)
+        done = here(
+            "judge", "rubric", "items.jsonl", *PLAIN, *asked, "-o", "out.json", "--json", *debug
+        )
         assert KEY.encode() in endpoint.seen[0]
     said = everything(tmp_path) + done.out + done.err
     assert "planted" not in said
     assert "Bearer" not in said.replace("Bearer [key]", "")
 
 
-def test_a_traceback_of_our_own_fault_holds_no_key(tmp_path: Path, here: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_traceback_of_our_own_fault_holds_no_key(
+    tmp_path: Path, here: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JUDGE_KEY", KEY)
     monkeypatch.setattr(Client, "_read", lambda *given: 1 / 0)
     put_items(tmp_path, 1)
     with scripted_judge(key=KEY) as judge:
         try:
-            run_command([str(part) for part in ("judge", "rubric", "items.jsonl", *PLAIN, *at(judge, "--key-env", "JUDGE_KEY"), "--debug")])
+            run_command(
+                [
+                    str(part)
+                    for part in (
+                        "judge",
+                        "rubric",
+                        "items.jsonl",
+                        *PLAIN,
+                        *at(judge, "--key-env", "JUDGE_KEY"),
+                        "--debug",
+                    )
+                ]
+            )
         except ZeroDivisionError as error:
             shown = "".join(traceback.format_exception(error))
     assert "ZeroDivisionError" in shown
@@ -540,7 +935,9 @@ def test_a_traceback_of_our_own_fault_holds_no_key(tmp_path: Path, here: Run, mo
 
 def test_a_terminal_is_not_steered_by_what_a_judge_says(here: Run, tmp_path: Path) -> None:
     put_lines(tmp_path / "items.jsonl", [{"id": "i\x1b[2J\u202e", "output": text(1)}])
-    with raw_endpoint(lambda sent: http(completion(None, refusal="no\x1b]0;owned\x07\n\x1b[2Kscored 5"))) as endpoint:
+    with raw_endpoint(
+        lambda sent: http(completion(None, refusal="no\x1b]0;owned\x07\n\x1b[2Kscored 5"))
+    ) as endpoint:
         done = here("judge", "rubric", "items.jsonl", *PLAIN, *at(endpoint.url))
     assert done.code == 4
     assert "\x1b" not in done.out + done.err
@@ -548,7 +945,7 @@ def test_a_terminal_is_not_steered_by_what_a_judge_says(here: Run, tmp_path: Pat
     assert "none: " in done.out
 
 
-# --- misuse -------------------------------------------------------------------------------------------------------------------------------
+# --- misuse
 
 HERE = ("--model", "m", "--base-url", "http://127.0.0.1:1/v1")
 
@@ -568,30 +965,77 @@ HERE = ("--model", "m", "--base-url", "http://127.0.0.1:1/v1")
         (("rubric", "items.jsonl", *PLAIN, *HERE, "--timeout", "inf"), "--timeout"),
         (("rubric", "items.jsonl", *PLAIN, *HERE, "--retries", "99"), "--retries"),
         (("rubric", "items.jsonl", *PLAIN, *HERE, "--max-usd", "1"), "price"),
-        (("rubric", "items.jsonl", *PLAIN, *HERE, "--price", "1,2", "--max-usd", "NaN"), "--max-usd"),
+        (
+            ("rubric", "items.jsonl", *PLAIN, *HERE, "--price", "1,2", "--max-usd", "NaN"),
+            "--max-usd",
+        ),
         (("rubric", "items.jsonl", *PLAIN, *HERE, "--price", "1"), "--price"),
         (("rubric", "items.jsonl", *PLAIN, *HERE, "--price", "1,-2"), "--price"),
         (("rubric", "items.jsonl", *PLAIN, *HERE, "-o", "out.html"), "extension"),
         (("rubric", "items.jsonl", *PLAIN, *HERE, "-o", "items.jsonl"), "overwritten"),
-        (("rubric", "items.jsonl", *PLAIN, *HERE, "--journal", "j.json", "-o", "j.json"), "journal"),
+        (
+            ("rubric", "items.jsonl", *PLAIN, *HERE, "--journal", "j.json", "-o", "j.json"),
+            "journal",
+        ),
         (("rubric", "items.jsonl", *PLAIN, *HERE, "--journal", "/dev/null"), "no regular file"),
-        (("rubric", "items.jsonl", *PLAIN, "--model", "m", "--base-url", "http://me:secret@127.0.0.1/v1"), "user or a password"),
-        (("rubric", "items.jsonl", *PLAIN, "--model", "m", "--base-url", "http://models.example/v1", "--key-env", "JUDGE_KEY"), "clear text"),
+        (
+            (
+                "rubric",
+                "items.jsonl",
+                *PLAIN,
+                "--model",
+                "m",
+                "--base-url",
+                "http://me:secret@127.0.0.1/v1",
+            ),
+            "user or a password",
+        ),
+        (
+            (
+                "rubric",
+                "items.jsonl",
+                *PLAIN,
+                "--model",
+                "m",
+                "--base-url",
+                "http://models.example/v1",
+                "--key-env",
+                "JUDGE_KEY",
+            ),
+            "clear text",
+        ),
         (("rubric", "items.jsonl", *PLAIN, *HERE, "--key-env", "JUDGE_KEY"), "JUDGE_KEY"),
-        (("rubric", "items.jsonl", *PLAIN, "--judge", "one.yaml", "--judge", "two.yaml"), "asks one judge"),
-        (("pairwise", "pairs.jsonl", "--judge", "one.yaml", "--judge", "two.yaml"), "asks one judge"),
+        (
+            ("rubric", "items.jsonl", *PLAIN, "--judge", "one.yaml", "--judge", "two.yaml"),
+            "asks one judge",
+        ),
+        (
+            ("pairwise", "pairs.jsonl", "--judge", "one.yaml", "--judge", "two.yaml"),
+            "asks one judge",
+        ),
         (("pairwise", "pairs.jsonl", *HERE, "--limit", "nan"), "--limit"),
         (("pairwise", "pairs.jsonl", *HERE, "-o", "x.csv"), "extension"),
         (("panel", "items.jsonl", *PLAIN, "--judge", "one.yaml"), "at least two"),
-        (("panel", "items.jsonl", *PLAIN, "--judge", "one.yaml", "--judge", "one.yaml"), "names of their own"),
+        (
+            ("panel", "items.jsonl", *PLAIN, "--judge", "one.yaml", "--judge", "one.yaml"),
+            "names of their own",
+        ),
     ],
 )
-def test_misuse_is_exit_2_in_words(here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], says: str) -> None:
+def test_misuse_is_exit_2_in_words(
+    here: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    says: str,
+) -> None:
     monkeypatch.delenv("JUDGE_KEY", raising=False)
     put_items(tmp_path, 1)
     put_pairs(tmp_path, [pair(1, 0.9, 0.1)])
     for name in ("one", "two"):
-        (tmp_path / f"{name}.yaml").write_text(f"judge: {name}\nmodel: m\nbase_url: http://127.0.0.1:1/v1\n")
+        (tmp_path / f"{name}.yaml").write_text(
+            f"judge: {name}\nmodel: m\nbase_url: http://127.0.0.1:1/v1\n"
+        )
     done = here("judge", *arguments)
     assert done.code == 2
     assert says in done.err
@@ -613,7 +1057,9 @@ def test_misuse_is_exit_2_in_words(here: Run, tmp_path: Path, monkeypatch: pytes
         (("pairwise", "items.jsonl", *HERE), 3, "JDG-005"),
     ],
 )
-def test_malformed_input_is_exit_3_before_anything_is_asked(here: Run, tmp_path: Path, arguments: tuple[str, ...], code: int, says: str) -> None:
+def test_malformed_input_is_exit_3_before_anything_is_asked(
+    here: Run, tmp_path: Path, arguments: tuple[str, ...], code: int, says: str
+) -> None:
     items = put_items(tmp_path, 1).read_bytes()
     (tmp_path / "empty.jsonl").touch()
     (tmp_path / "bad.jsonl").write_text('{"id": "1", "output": NaN}\n')
@@ -626,7 +1072,16 @@ def test_malformed_input_is_exit_3_before_anything_is_asked(here: Run, tmp_path:
 
 def test_errors_are_json_on_the_error_stream_with_json(here: Run, tmp_path: Path) -> None:
     put_items(tmp_path, 1)
-    done = here("judge", "rubric", "items.jsonl", *PLAIN, *HERE, "--key-env", "JUDGE_KEY_THAT_IS_NOT_SET", "--json")
+    done = here(
+        "judge",
+        "rubric",
+        "items.jsonl",
+        *PLAIN,
+        *HERE,
+        "--key-env",
+        "JUDGE_KEY_THAT_IS_NOT_SET",
+        "--json",
+    )
     assert (done.code, done.out) == (2, "")
     assert json.loads(done.err)["error"]["code"] == "JDG-002"
 

@@ -1,4 +1,6 @@
-"""Asking: bounded, paced, retried within a budget, paid once; and whatever an endpoint does, an outcome that says so and never a score."""
+"""Asking: bounded, paced, retried within a budget, paid once; and whatever an endpoint does, an
+outcome that says so and never a score.
+"""
 
 from __future__ import annotations
 
@@ -20,50 +22,111 @@ from assay.judging.client import Client
 from assay.judging.config import Price
 from assay.judging.journal import Journal
 from assay.judging.purse import tokens_of
-from judges import HASTE, KEY, PRICE, ask, completion, criterion, http, pair_question, question, raw_endpoint, spec, text, verdict
+from judges import (
+    HASTE,
+    KEY,
+    PRICE,
+    ask,
+    completion,
+    criterion,
+    http,
+    pair_question,
+    question,
+    raw_endpoint,
+    spec,
+    text,
+    verdict,
+)
 from servers.scripted_judge import MALFORMED, scripted_judge
 
 FINE = {"markdown", "control"}
 """Odd replies that hold a verdict all the same."""
-ERRORED = {"html", "garbage", "not_utf8", "empty_body", "cut_body", "bad_gzip", "no_choices", "no_message", "error_in_200", "huge"}
+ERRORED = {
+    "html",
+    "garbage",
+    "not_utf8",
+    "empty_body",
+    "cut_body",
+    "bad_gzip",
+    "no_choices",
+    "no_message",
+    "error_in_200",
+    "huge",
+}
 REFUSED = {"refusal", "content_filter"}
 
 
 def outcome_of(kind: str) -> str:
-    return "scored" if kind in FINE else "errored" if kind in ERRORED else "refused" if kind in REFUSED else "unparsable"
+    return (
+        "scored"
+        if kind in FINE
+        else "errored"
+        if kind in ERRORED
+        else "refused"
+        if kind in REFUSED
+        else "unparsable"
+    )
 
 
-# --- replies that are no verdict ----------------------------------------------------------------------------------------------------------
+# --- replies that are no verdict
 
 
 @pytest.mark.parametrize("kind", MALFORMED)
 @pytest.mark.parametrize("api", ["openai", "anthropic"])
 def test_whatever_is_wrong_with_a_reply_has_its_outcome_and_no_score(kind: str, api: str) -> None:
     with scripted_judge(malformed=kind) as judge:
-        how = "none" if api == "anthropic" else "json_schema"  # the scripted judge gives odd texts, and no odd tools
-        told = ask(spec(judge.url, api=api, structured=how, limits={"retries": 1}), [question(), pair_question()], seed=HASTE)
+        how = (
+            "none" if api == "anthropic" else "json_schema"
+        )  # the scripted judge gives odd texts, and no odd tools
+        told = ask(
+            spec(judge.url, api=api, structured=how, limits={"retries": 1}),
+            [question(), pair_question()],
+            seed=HASTE,
+        )
         asked = judge.stats().requests
     expected = outcome_of(kind)
     if kind == "tool_call" and api == "anthropic":
         expected = "scored"  # there it is how a verdict is given
     if kind == "no_choices" and api == "anthropic":
         expected = "unparsable"  # there a message without content is well formed
-    for answer in told.answers if kind != "false_quote" else told.answers[:1]:  # a comparison asks for no quotes
+    for answer in (
+        told.answers if kind != "false_quote" else told.answers[:1]
+    ):  # a comparison asks for no quotes
         assert answer.outcome == expected, answer
         assert (answer.verdict is None) is (expected != "scored")
         assert answer.reason
         assert KEY not in answer.reason
     if kind != "false_quote":
-        assert asked == (4 if expected in ("unparsable", "errored") else 2), "one repair, or one retry, and no more"
-    assert told.client.usage.repairs == (2 if expected == "unparsable" else 0) or kind == "false_quote"
+        assert asked == (4 if expected in ("unparsable", "errored") else 2), (
+            "one repair, or one retry, and no more"
+        )
+    assert (
+        told.client.usage.repairs == (2 if expected == "unparsable" else 0) or kind == "false_quote"
+    )
 
 
-@pytest.mark.parametrize("kind", ["nan", "above_scale", "extra_criteria", "duplicate_keys", "other_language", "empty", "cut_off", "false_quote", "prose"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "nan",
+        "above_scale",
+        "extra_criteria",
+        "duplicate_keys",
+        "other_language",
+        "empty",
+        "cut_off",
+        "false_quote",
+        "prose",
+    ],
+)
 def test_a_reply_that_is_mended_on_request_counts_and_says_so(kind: str) -> None:
     with scripted_judge(malformed=kind, malformed_times=1) as judge:
         told = ask(spec(judge.url), [question(3)])
         asked = judge.requests()
-    assert [(answer.outcome, answer.repaired, answer.verdict and answer.verdict.score) for answer in told.answers] == [("scored", True, 4)]
+    assert [
+        (answer.outcome, answer.repaired, answer.verdict and answer.verdict.score)
+        for answer in told.answers
+    ] == [("scored", True, 4)]
     assert len(asked) == 2
     assert asked[1]["body"]["messages"][-1]["content"].startswith("That reply cannot be used: ")
     assert asked[1]["body"]["messages"][:2] == asked[0]["body"]["messages"]
@@ -71,7 +134,10 @@ def test_a_reply_that_is_mended_on_request_counts_and_says_so(kind: str) -> None
 
 @pytest.mark.parametrize("half", ["a \ud800 b", '{"reason": "\ud800"}'])
 def test_half_a_sign_in_a_reply_is_kept_without_it(tmp_path: Path, half: str) -> None:
-    with raw_endpoint(lambda sent: http(completion(half))) as endpoint, Journal(str(tmp_path / "j")) as journal:
+    with (
+        raw_endpoint(lambda sent: http(completion(half))) as endpoint,
+        Journal(str(tmp_path / "j")) as journal,
+    ):
         told = ask(spec(endpoint.url), [question()], journal=journal)
         again = ask(spec(endpoint.url), [question()], journal=journal)
         assert len(endpoint.seen) == 2
@@ -87,7 +153,16 @@ def test_a_small_bomb_of_compressed_zeros_is_not_unpacked() -> None:
 
 
 def test_a_fraction_in_the_input_of_a_tool_is_no_score() -> None:
-    reply = {"content": [{"type": "tool_use", "name": "verdict", "input": {"reason": "r", "quotes": ["quality"], "score": 4.5}}], "stop_reason": "tool_use"}
+    reply = {
+        "content": [
+            {
+                "type": "tool_use",
+                "name": "verdict",
+                "input": {"reason": "r", "quotes": ["quality"], "score": 4.5},
+            }
+        ],
+        "stop_reason": "tool_use",
+    }
     with raw_endpoint(lambda sent: http(json.dumps(reply).encode())) as endpoint:
         told = ask(spec(endpoint.url, api="anthropic"), [question()])
     assert told.answers[0].outcome == "unparsable"
@@ -96,19 +171,34 @@ def test_a_fraction_in_the_input_of_a_tool_is_no_score() -> None:
 
 def test_a_text_that_is_too_long_is_not_judged_in_part_and_not_asked() -> None:
     with scripted_judge() as judge:
-        told = ask(spec(judge.url, limits={"max_candidate_chars": 50}), [question(3, more="x" * 50), question(3)])
+        told = ask(
+            spec(judge.url, limits={"max_candidate_chars": 50}),
+            [question(3, more="x" * 50), question(3)],
+        )
         assert judge.stats().requests == 1
     assert [answer.outcome for answer in told.answers] == ["errored", "scored"]
     assert "not judged in part" in told.answers[0].reason
 
 
-# --- endpoints that do not answer ---------------------------------------------------------------------------------------------------------
+# --- endpoints that do not answer
 
 
-@pytest.mark.parametrize("way", [{"hang": "silent"}, {"hang": "headers"}, {"hang": "drip"}, {"dead": "refused"}, {"dead": "reset"}, {"dead": "close"}])
+@pytest.mark.parametrize(
+    "way",
+    [
+        {"hang": "silent"},
+        {"hang": "headers"},
+        {"hang": "drip"},
+        {"dead": "refused"},
+        {"dead": "reset"},
+        {"dead": "close"},
+    ],
+)
 def test_an_endpoint_that_hangs_or_dies_is_an_error_within_its_time(way: dict[str, str]) -> None:
     with scripted_judge(**way) as judge:
-        told = ask(spec(judge.url, limits={"timeout_s": 0.25, "retries": 1}), [question()], seed=HASTE)
+        told = ask(
+            spec(judge.url, limits={"timeout_s": 0.25, "retries": 1}), [question()], seed=HASTE
+        )
     assert told.answers[0].outcome == "errored"
     assert "2 attempts" in told.answers[0].reason
 
@@ -141,13 +231,19 @@ def test_a_request_that_cannot_be_mended_is_not_repeated(status: int) -> None:
 
 @pytest.mark.parametrize("status", [401, 403, 404, 405])
 def test_an_endpoint_that_will_never_answer_ends_the_job_with_a_remedy(status: int) -> None:
-    with scripted_judge(status=status) as judge, pytest.raises(NotEnoughEvidence, match=str(status)) as caught:
+    with (
+        scripted_judge(status=status) as judge,
+        pytest.raises(NotEnoughEvidence, match=str(status)) as caught,
+    ):
         ask(spec(judge.url, limits={"concurrency": 1}), [question(n) for n in range(50)])
     assert caught.value.code == "JDG-003"
 
 
 def test_an_endpoint_that_is_not_there_is_given_up() -> None:
-    with scripted_judge(dead="refused") as judge, pytest.raises(NotEnoughEvidence, match="25 questions in a row"):
+    with (
+        scripted_judge(dead="refused") as judge,
+        pytest.raises(NotEnoughEvidence, match="25 questions in a row"),
+    ):
         ask(spec(judge.url), [question(n, more=f"n{n}") for n in range(60)])
 
 
@@ -167,13 +263,15 @@ def test_one_bad_answer_among_good_ones_leaves_the_others_alone() -> None:
     assert sorted(answer.outcome for answer in told.answers) == ["errored"] + ["scored"] * 9
 
 
-# --- time ---------------------------------------------------------------------------------------------------------------------------------
+# --- time
 
 
 def test_one_question_takes_no_longer_than_its_budget_whatever_the_timeout() -> None:
     with scripted_judge(hang="silent") as judge:
         began = time.monotonic()
-        told = ask(spec(judge.url, limits={"timeout_s": 30.0, "budget_s": 0.4, "retries": 5}), [question()])
+        told = ask(
+            spec(judge.url, limits={"timeout_s": 30.0, "budget_s": 0.4, "retries": 5}), [question()]
+        )
         took = time.monotonic() - began
     assert told.answers[0].outcome == "errored"
     assert took > 0.3
@@ -196,7 +294,12 @@ def test_a_date_to_wait_for_is_read_by_the_endpoints_own_clock() -> None:
         times.append(time.monotonic())
         if len(times) > 1:
             return http(completion(verdict()))
-        return http(b"", "429 Busy", "Date: Mon, 01 Jan 2001 00:00:00 GMT", "Retry-After: Mon, 01 Jan 2001 00:00:01 GMT")
+        return http(
+            b"",
+            "429 Busy",
+            "Date: Mon, 01 Jan 2001 00:00:00 GMT",
+            "Retry-After: Mon, 01 Jan 2001 00:00:01 GMT",
+        )
 
     with raw_endpoint(reply) as endpoint:
         told = ask(spec(endpoint.url, limits={"retries": 1}), [question()])
@@ -235,7 +338,11 @@ def test_the_clock_on_the_wall_decides_nothing(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_ceiling_is_never_passed_and_the_limiter_recovers() -> None:
     with scripted_judge(latency_s=0.005, fail_first=6, fail_with=429) as judge:
-        told = ask(spec(judge.url, limits={"concurrency": 8, "retries": 3}), [question(n, more=f"n{n}") for n in range(150)], seed=HASTE)
+        told = ask(
+            spec(judge.url, limits={"concurrency": 8, "retries": 3}),
+            [question(n, more=f"n{n}") for n in range(150)],
+            seed=HASTE,
+        )
         seen = judge.stats()
     assert {answer.outcome for answer in told.answers} == {"scored"}
     assert seen.peak <= 8
@@ -246,12 +353,15 @@ def test_the_ceiling_is_never_passed_and_the_limiter_recovers() -> None:
 
 def test_a_rate_limited_endpoint_answers_everything_in_the_end() -> None:
     with scripted_judge(rate_limit=40, retry_after="0.3") as judge:
-        told = ask(spec(judge.url, limits={"concurrency": 16, "retries": 6}), [question(n, more=f"n{n}") for n in range(60)])
+        told = ask(
+            spec(judge.url, limits={"concurrency": 16, "retries": 6}),
+            [question(n, more=f"n{n}") for n in range(60)],
+        )
         assert judge.stats().answered == 60
     assert {answer.outcome for answer in told.answers} == {"scored"}
 
 
-# --- money --------------------------------------------------------------------------------------------------------------------------------
+# --- money
 
 
 @pytest.mark.parametrize("usage", ["counted", "absent", "null", "odd"])
@@ -278,7 +388,15 @@ def test_replies_that_nobody_waited_for_are_taken_for_paid() -> None:
     asked = [question(n, more=f"n{n}") for n in range(12)]
     one = (tokens_of(asked[0].messages("0" * 32)) + 100 * 2) / 1_000_000
     with scripted_judge(hang="silent") as judge:
-        ask(spec(judge.url, price=PRICE, max_tokens=100, limits={"max_usd": float(one * Decimal("2.5")), "timeout_s": 0.1, "concurrency": 1}), asked)
+        ask(
+            spec(
+                judge.url,
+                price=PRICE,
+                max_tokens=100,
+                limits={"max_usd": float(one * Decimal("2.5")), "timeout_s": 0.1, "concurrency": 1},
+            ),
+            asked,
+        )
         assert judge.stats().requests == 2
 
 
@@ -287,8 +405,16 @@ def test_tokens_and_cost_are_counted_exactly() -> None:
     with scripted_judge() as judge:
         usage = ask(spec(judge.url, price=price), [question(n) for n in range(5)]).client.usage
         seen = judge.stats()
-    assert (usage.calls, usage.input_tokens, usage.output_tokens) == (5, seen.prompt_tokens, seen.completion_tokens)
-    assert usage.cost_usd == (seen.prompt_tokens * Decimal("0.15") + seen.completion_tokens * Decimal("0.60")) / 1_000_000
+    assert (usage.calls, usage.input_tokens, usage.output_tokens) == (
+        5,
+        seen.prompt_tokens,
+        seen.completion_tokens,
+    )
+    assert (
+        usage.cost_usd
+        == (seen.prompt_tokens * Decimal("0.15") + seen.completion_tokens * Decimal("0.60"))
+        / 1_000_000
+    )
 
 
 def test_without_a_price_there_is_no_cost_rather_than_none_at_all() -> None:
@@ -296,7 +422,7 @@ def test_without_a_price_there_is_no_cost_rather_than_none_at_all() -> None:
         assert ask(spec(judge.url), [question()]).client.usage.cost_usd is None
 
 
-# --- asked once ---------------------------------------------------------------------------------------------------------------------------
+# --- asked once
 
 
 def test_a_repeat_asks_nothing_anew_and_says_the_same(tmp_path: Path) -> None:
@@ -317,9 +443,15 @@ def test_samples_are_distinct_draws_and_adding_one_asks_only_that_one() -> None:
         four = ask(spec(judge.url), [question(n) for n in range(20)], journal=journal, samples=4)
         assert judge.stats().requests == 80
     assert len({answer.key for answer in three.answers}) == 60
-    scores = [tuple(answer.verdict and answer.verdict.score for answer in four.answers[4 * n : 4 * n + 4]) for n in range(20)]
+    scores = [
+        tuple(answer.verdict and answer.verdict.score for answer in four.answers[4 * n : 4 * n + 4])
+        for n in range(20)
+    ]
     assert any(len(set(row)) > 1 for row in scores)
-    assert [row[:3] for row in scores] == [tuple(a.verdict and a.verdict.score for a in three.answers[3 * n : 3 * n + 3]) for n in range(20)]
+    assert [row[:3] for row in scores] == [
+        tuple(a.verdict and a.verdict.score for a in three.answers[3 * n : 3 * n + 3])
+        for n in range(20)
+    ]
 
 
 def test_a_seed_is_another_one_for_each_sample() -> None:
@@ -355,7 +487,11 @@ def test_whatever_decides_an_answer_asks_anew_when_it_changes(change: dict[str, 
 def test_limits_and_prices_do_not_ask_anew() -> None:
     with scripted_judge() as judge, Journal() as journal:
         ask(spec(judge.url), [question()], journal=journal)
-        ask(spec(judge.url, price=PRICE, family="x", limits={"concurrency": 1}), [question()], journal=journal)
+        ask(
+            spec(judge.url, price=PRICE, family="x", limits={"concurrency": 1}),
+            [question()],
+            journal=journal,
+        )
         assert judge.stats().requests == 1
 
 
@@ -363,7 +499,9 @@ def test_the_same_question_twice_at_once_is_paid_once() -> None:
     with scripted_judge(latency_s=0.05) as judge:
         told = ask(spec(judge.url), [question()] * 10)
         assert judge.stats().requests == 1
-    assert {(answer.outcome, answer.verdict and answer.verdict.score) for answer in told.answers} == {("scored", 4)}
+    assert {
+        (answer.outcome, answer.verdict and answer.verdict.score) for answer in told.answers
+    } == {("scored", 4)}
 
 
 def test_the_same_question_twice_at_once_fails_twice_when_it_fails() -> None:
@@ -390,7 +528,7 @@ def test_an_error_is_not_stored_so_that_the_next_run_asks(tmp_path: Path) -> Non
         assert ask(spec(judge.url), [question()], journal=journal).answers[0].outcome == "scored"
 
 
-# --- secrets ------------------------------------------------------------------------------------------------------------------------------
+# --- secrets
 
 
 @pytest.fixture
@@ -402,14 +540,20 @@ def key(monkeypatch: pytest.MonkeyPatch) -> str:
 ECHOES: dict[str, Any] = {
     "reply": lambda k: http(completion(verdict(reason=f"your key is {k}"))),
     "refusal": lambda k: http(completion(None, refusal=f"I will not tell {k}")),
-    "model": lambda k: http(json.dumps({"model": k, "choices": [{"message": {"content": verdict()}, "finish_reason": k}]}).encode()),
+    "model": lambda k: http(
+        json.dumps(
+            {"model": k, "choices": [{"message": {"content": verdict()}, "finish_reason": k}]}
+        ).encode()
+    ),
     "foreign": lambda k: http(json.dumps({"error": f"no such key: {k}"}).encode()),
     "html": lambda k: http(f"<p>{k}</p>".encode()),
     "bad request": lambda k: http(f"bad key {k}".encode(), "400 Bad Request"),
     "busy": lambda k: http(f"busy {k}".encode(), "503 Busy"),
     "at the cut": lambda k: http(b"x" * 185 + k.encode(), "400 Bad Request"),
     "at the other cut": lambda k: http(b"\n" * 390 + k.encode(), "400 Bad Request"),
-    "escaped slash": lambda k: http(json.dumps({"e": k}).replace("/", "\\/").encode(), "400 Bad Request"),
+    "escaped slash": lambda k: http(
+        json.dumps({"e": k}).replace("/", "\\/").encode(), "400 Bad Request"
+    ),
     "status line": lambda k: f"HTTP/1.1 Bearer {k}\r\n\r\n".encode(),
     "reason phrase": lambda k: http(b"", f"400 {k}"),
     "header": lambda k: http(b"{}", "200 OK", f"content-length: {k}"),
@@ -421,8 +565,13 @@ ECHOES: dict[str, Any] = {
 
 @pytest.mark.parametrize("way", ECHOES)
 @pytest.mark.parametrize("api", ["openai", "anthropic"])
-def test_a_key_that_an_endpoint_says_back_is_nowhere(way: str, api: str, key: str, tmp_path: Path) -> None:
-    with raw_endpoint(lambda sent: ECHOES[way](key)) as endpoint, Journal(str(tmp_path / "j")) as journal:
+def test_a_key_that_an_endpoint_says_back_is_nowhere(
+    way: str, api: str, key: str, tmp_path: Path
+) -> None:
+    with (
+        raw_endpoint(lambda sent: ECHOES[way](key)) as endpoint,
+        Journal(str(tmp_path / "j")) as journal,
+    ):
         told = ask(spec(endpoint.url, api=api, key_env="JUDGE_KEY"), [question()], journal=journal)
         assert all(key.encode() in sent for sent in endpoint.seen)
     kept = (tmp_path / "j").read_text(encoding="utf-8") + repr(told.answers)
@@ -430,11 +579,15 @@ def test_a_key_that_an_endpoint_says_back_is_nowhere(way: str, api: str, key: st
     assert "0123456789abc" not in kept
 
 
-@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
+@pytest.mark.parametrize(
+    "status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"]
+)
 def test_a_redirect_is_not_followed_so_the_key_goes_nowhere_else(status: str, key: str) -> None:
     with raw_endpoint(lambda sent: http(completion(verdict()))) as thief:
         with (
-            raw_endpoint(lambda sent: http(b"", status, f"location: {thief.url}/chat/completions")) as endpoint,
+            raw_endpoint(
+                lambda sent: http(b"", status, f"location: {thief.url}/chat/completions")
+            ) as endpoint,
             pytest.raises(NotEnoughEvidence, match="Redirects are not followed"),
         ):
             ask(spec(endpoint.url, key_env="JUDGE_KEY"), [question()])
@@ -451,18 +604,25 @@ def test_a_stand_in_for_a_key_does_not_tear_replies_apart(monkeypatch: pytest.Mo
 def test_the_key_goes_into_the_header_of_each_dialect(key: str) -> None:
     with scripted_judge(key=key) as judge:
         for api in ("openai", "anthropic"):
-            assert ask(spec(judge.url, api=api, key_env="JUDGE_KEY"), [question()]).answers[0].outcome == "scored"
+            assert (
+                ask(spec(judge.url, api=api, key_env="JUDGE_KEY"), [question()]).answers[0].outcome
+                == "scored"
+            )
         heads = [one["headers"] for one in judge.requests()]
     assert (heads[0]["authorization"], heads[1]["x-api-key"]) == (f"Bearer {key}", key)
 
 
-def test_a_proxy_of_the_environment_gets_nothing_unless_the_judge_says_so(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+def test_a_proxy_of_the_environment_gets_nothing_unless_the_judge_says_so(
+    monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
     with raw_endpoint(lambda sent: http(b"", "502 Bad")) as proxy, scripted_judge() as judge:
         for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
             monkeypatch.setenv(name, proxy.url)
         monkeypatch.delenv("NO_PROXY", raising=False)
         monkeypatch.delenv("no_proxy", raising=False)
-        assert ask(spec(judge.url, key_env="JUDGE_KEY"), [question()]).answers[0].outcome == "scored"
+        assert (
+            ask(spec(judge.url, key_env="JUDGE_KEY"), [question()]).answers[0].outcome == "scored"
+        )
         assert proxy.seen == []
 
 
@@ -475,39 +635,60 @@ def test_a_missing_key_is_misuse_before_anything_is_asked(monkeypatch: pytest.Mo
     assert caught.value.code == "JDG-002"
 
 
-# --- dialects -----------------------------------------------------------------------------------------------------------------------------
+# --- dialects
 
 
 @pytest.mark.req("W-069")
-@pytest.mark.parametrize("refused", [("temperature",), ("response_format",), ("temperature", "response_format"), ("seed",), ("max_tokens",)])
-def test_a_part_that_the_endpoint_refuses_is_left_out_noted_and_changes_no_result(refused: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "refused",
+    [
+        ("temperature",),
+        ("response_format",),
+        ("temperature", "response_format"),
+        ("seed",),
+        ("max_tokens",),
+    ],
+)
+def test_a_part_that_the_endpoint_refuses_is_left_out_noted_and_changes_no_result(
+    refused: tuple[str, ...],
+) -> None:
     asked = [question(n, more=f"n{n}") for n in range(12)]
     with scripted_judge() as judge:
         plain = ask(spec(judge.url, seed=1), asked)
         judge.become(refuses=refused)
         told = ask(spec(judge.url, seed=1, limits={"concurrency": 8}), asked)
         last = judge.requests()[-1]["body"]
-    assert [answer.verdict for answer in told.answers] == [answer.verdict for answer in plain.answers]
+    assert [answer.verdict for answer in told.answers] == [
+        answer.verdict for answer in plain.answers
+    ]
     assert told.client.usage.left_out == tuple(sorted(refused))
     assert not set(refused) & set(last)
     assert told.client.usage.retries == 0
 
 
 def test_an_endpoint_that_refuses_what_cannot_be_left_out_is_not_asked_for_ever() -> None:
-    with raw_endpoint(lambda sent: http(b'{"error": {"message": "max_tokens: too many"}}', "400 Bad Request")) as endpoint:
+    with raw_endpoint(
+        lambda sent: http(b'{"error": {"message": "max_tokens: too many"}}', "400 Bad Request")
+    ) as endpoint:
         told = ask(spec(endpoint.url, api="anthropic"), [question()])
         assert len(endpoint.seen) == 2
     assert told.answers[0].outcome == "errored"
 
 
 def test_the_other_dialect_gives_the_same_verdicts() -> None:
-    asked = [question(n) for n in range(5)] + [pair_question(), pair_question(order="ba"), pair_question(0.5, 0.5)]
+    asked = [question(n) for n in range(5)] + [
+        pair_question(),
+        pair_question(order="ba"),
+        pair_question(0.5, 0.5),
+    ]
     with scripted_judge() as judge:
         one = ask(spec(judge.url), asked)
         other = ask(spec(judge.url, api="anthropic"), asked)
         paths = {one["path"] for one in judge.requests()}
         sent = judge.requests()[-1]["body"]
-    assert [answer.verdict for answer in one.answers] == [answer.verdict for answer in other.answers]
+    assert [answer.verdict for answer in one.answers] == [
+        answer.verdict for answer in other.answers
+    ]
     assert paths == {"/v1/chat/completions", "/v1/messages"}
     assert sent["tool_choice"] == {"type": "tool", "name": "verdict"}
     assert all(message["role"] != "system" for message in sent["messages"])
@@ -515,7 +696,9 @@ def test_the_other_dialect_gives_the_same_verdicts() -> None:
     assert other.client.usage.input_tokens > 0
 
 
-def test_without_its_package_a_litellm_judge_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_package_a_litellm_judge_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "litellm", None)
     with pytest.raises(UsageError, match=r"pip install 'assay\[litellm\]'") as caught:
         ask(spec("", api="litellm"), [question()])
@@ -533,7 +716,9 @@ class Limited(Exception):
     response = types.SimpleNamespace(headers={"Retry-After": "0"})
 
 
-def test_a_litellm_judge_is_asked_retried_and_masked_like_any_other(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+def test_a_litellm_judge_is_asked_retried_and_masked_like_any_other(
+    monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
     calls: list[dict[str, Any]] = []
 
     async def acompletion(**sent: Any) -> Any:
@@ -546,9 +731,15 @@ def test_a_litellm_judge_is_asked_retried_and_masked_like_any_other(monkeypatch:
 
     fake: Any = types.ModuleType("litellm")
     fake.acompletion = acompletion
-    fake.exceptions = types.SimpleNamespace(APIConnectionError=type("APIConnectionError", (Exception,), {}))
+    fake.exceptions = types.SimpleNamespace(
+        APIConnectionError=type("APIConnectionError", (Exception,), {})
+    )
     monkeypatch.setitem(sys.modules, "litellm", fake)
-    told = ask(spec("", api="litellm", key_env="JUDGE_KEY", limits={"retries": 2}), [question()], seed=HASTE)
+    told = ask(
+        spec("", api="litellm", key_env="JUDGE_KEY", limits={"retries": 2}),
+        [question()],
+        seed=HASTE,
+    )
     assert (told.answers[0].outcome, told.answers[0].reason) == ("scored", "[key]")
     assert [sent["api_key"] for sent in calls] == [key] * 3
     again = ask(spec("", api="litellm", key_env="JUDGE_KEY"), [question()])
@@ -560,7 +751,9 @@ def test_a_cancelled_job_leaves_no_place_taken() -> None:
 
         async def cut_short() -> Client:
             async with Client(spec(judge.url), Journal()) as client:
-                tasks = [asyncio.ensure_future(client.ask(question(n, more=text(n)))) for n in range(10)]
+                tasks = [
+                    asyncio.ensure_future(client.ask(question(n, more=text(n)))) for n in range(10)
+                ]
                 await asyncio.sleep(0.1)
                 for task in tasks:
                     task.cancel()

@@ -1,4 +1,6 @@
-"""A judge's description: everything wrong with it is said with its line, and nothing in it can carry a secret."""
+"""A judge's description: everything wrong with it is said with its line, and nothing in it can
+carry a secret.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,12 @@ def load(folder: Path, text: str) -> JudgeSpec:
 
 def test_a_description_is_read_with_exact_prices(tmp_path: Path) -> None:
     found = load(tmp_path, GOOD)
-    assert (found.judge, found.model, found.limits.concurrency, found.temperature) == ("house", "m-1", 8, 0.0)
+    assert (found.judge, found.model, found.limits.concurrency, found.temperature) == (
+        "house",
+        "m-1",
+        8,
+        0.0,
+    )
     assert str(found.price and found.price.input_per_million) in ("0.40", "0.4")
 
 
@@ -60,7 +67,11 @@ def test_a_description_is_read_with_exact_prices(tmp_path: Path) -> None:
         ("limits: {retries: 500}", "limits.retries", ""),
         ("limits: {max_usd: -1}", "limits.max_usd", "at least 0"),
         ("limits: {max_usd: .inf}", "limits.max_usd", ""),
-        ("price: {input_per_million: -1, output_per_million: 1}", "price.input_per_million", "at least 0"),
+        (
+            "price: {input_per_million: -1, output_per_million: 1}",
+            "price.input_per_million",
+            "at least 0",
+        ),
         ("temperature: 9", "temperature", ""),
         ("model: ''", "model", ""),
         ("structured: perhaps", "structured", ""),
@@ -69,7 +80,9 @@ def test_a_description_is_read_with_exact_prices(tmp_path: Path) -> None:
         ("temprature: 1", "temprature", "temperature"),
     ],
 )
-def test_a_fault_is_told_with_its_line_and_without_any_secret(tmp_path: Path, line: str, path: str, says: str) -> None:
+def test_a_fault_is_told_with_its_line_and_without_any_secret(
+    tmp_path: Path, line: str, path: str, says: str
+) -> None:
     name = line.split(":")[0]
     kept = [one for one in GOOD.splitlines() if not one.startswith(f"{name}:")]
     with pytest.raises(InputError) as caught:
@@ -86,7 +99,9 @@ def test_a_fault_is_told_with_its_line_and_without_any_secret(tmp_path: Path, li
 
 def test_money_cannot_be_limited_without_a_price(tmp_path: Path) -> None:
     with pytest.raises(ShelfError, match="without a price"):
-        load(tmp_path, "\n".join(line for line in GOOD.splitlines() if not line.startswith("price")))
+        load(
+            tmp_path, "\n".join(line for line in GOOD.splitlines() if not line.startswith("price"))
+        )
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8080", "localhost", "[::1]:1", "LOCALHOST"])
@@ -105,7 +120,9 @@ def test_a_client_refuses_a_bad_description_too() -> None:
 
 
 @pytest.mark.parametrize("value", [None, "", "  ", "ключ-0123456789", "a\nb-0123456789"])
-def test_a_key_that_is_missing_or_cannot_be_sent_is_misuse(monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
+def test_a_key_that_is_missing_or_cannot_be_sent_is_misuse(
+    monkeypatch: pytest.MonkeyPatch, value: str | None
+) -> None:
     monkeypatch.delenv("JUDGE_KEY", raising=False)
     if value is not None:
         monkeypatch.setenv("JUDGE_KEY", value)
@@ -116,7 +133,9 @@ def test_a_key_that_is_missing_or_cannot_be_sent_is_misuse(monkeypatch: pytest.M
     assert "0123456789" not in str(caught.value)
 
 
-def test_a_key_is_read_from_the_environment_without_its_newline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_is_read_from_the_environment_without_its_newline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("JUDGE_KEY", f"{KEY}\n")
     assert key_of(spec("http://127.0.0.1/v1", key_env="JUDGE_KEY")) == KEY
     assert key_of(spec("http://127.0.0.1/v1")) is None
@@ -141,6 +160,8 @@ def test_a_key_is_read_from_the_environment_without_its_newline(monkeypatch: pyt
         ({"family": "f"}, False),
     ],
 )
-def test_what_decides_an_answer_makes_another_judge_and_nothing_else_does(change: dict[str, Any], other: bool) -> None:
+def test_what_decides_an_answer_makes_another_judge_and_nothing_else_does(
+    change: dict[str, Any], other: bool
+) -> None:
     one = spec("http://localhost/v1")
     assert (msgspec.structs.replace(one, **change).digest != one.digest) is other

@@ -1,4 +1,6 @@
-"""The journal: what was paid for is kept through kills, full disks and second jobs, and nothing that was changed is used."""
+"""The journal: what was paid for is kept through kills, full disks and second jobs, and nothing
+that was changed is used.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,14 @@ from assay.errors import AssayError, InputError, UsageError
 from assay.judging.journal import Entry, Journal
 
 TREES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(exclude_categories=("Cs",))),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(exclude_categories=("Cs",))), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.text(st.characters(exclude_categories=("Cs",))),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(st.characters(exclude_categories=("Cs",))), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -62,7 +70,9 @@ def test_any_text_stays_on_its_line(tmp_path: Path) -> None:
             journal.put(entry(number, text))
     assert path.read_bytes().count(b"\n") == len(texts) + 1
     with Journal(str(path)) as journal:
-        assert [journal.get(f"k-{number}") for number in range(len(texts))] == [entry(number, text) for number, text in enumerate(texts)]
+        assert [journal.get(f"k-{number}") for number in range(len(texts))] == [
+            entry(number, text) for number, text in enumerate(texts)
+        ]
 
 
 def test_only_the_owner_may_read_it(tmp_path: Path) -> None:
@@ -75,7 +85,7 @@ def test_two_journals_have_two_salts(tmp_path: Path) -> None:
         assert one.salt != other.salt
 
 
-# --- torn and changed ---------------------------------------------------------------------------------------------------------------------
+# --- torn and changed
 
 
 def test_a_line_torn_at_any_byte_is_cut_off_and_all_others_are_kept(tmp_path: Path) -> None:
@@ -149,7 +159,10 @@ def test_an_entry_that_changes_while_the_job_runs_is_refused(tmp_path: Path) -> 
             journal.get("k-1")
 
 
-@pytest.mark.parametrize("content", [b"\n", b'{"id": 1}\n', b'{"id": 1}', b"PK\x03\x04", b"x", b'{"crc":"00000000","entry":{}}\n'])
+@pytest.mark.parametrize(
+    "content",
+    [b"\n", b'{"id": 1}\n', b'{"id": 1}', b"PK\x03\x04", b"x", b'{"crc":"00000000","entry":{}}\n'],
+)
 def test_a_file_of_somebody_elses_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "notes.jsonl"
     path.write_bytes(content)
@@ -161,7 +174,11 @@ def test_a_file_of_somebody_elses_is_refused_and_left_alone(tmp_path: Path, cont
 
 @pytest.mark.parametrize(
     "head",
-    [{"journal": "assay.judge-journal/2", "salt": "00" * 16}, {"journal": "assay.judge-journal/1"}, {"journal": "assay.judge-journal/1", "salt": "zz"}]
+    [
+        {"journal": "assay.judge-journal/2", "salt": "00" * 16},
+        {"journal": "assay.judge-journal/1"},
+        {"journal": "assay.judge-journal/1", "salt": "zz"},
+    ]
     + [{"journal": "assay.judge-journal/1", "salt": value} for value in (5, "", "00" * 65)],
 )
 def test_a_first_line_of_another_kind_is_refused(tmp_path: Path, head: dict[str, Any]) -> None:
@@ -181,7 +198,7 @@ def test_a_line_that_is_no_exchange_is_refused(tmp_path: Path) -> None:
         pass
 
 
-# --- where it cannot be -------------------------------------------------------------------------------------------------------------------
+# --- where it cannot be
 
 
 def test_a_second_job_on_one_journal_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
@@ -232,7 +249,9 @@ except AssayError as error:
 
 def test_a_full_disk_ends_the_job_and_keeps_every_reply_before(tmp_path: Path) -> None:
     path = tmp_path / "j"
-    done = subprocess.run([sys.executable, "-c", FULL, str(path)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(path)], capture_output=True, text=True, check=True
+    )
     kept, code, exit_code = done.stdout.split()
     assert (code, exit_code) == ("JDG-004", "2")
     assert 20 < int(kept) < 30
@@ -251,10 +270,18 @@ def test_a_real_disk_that_is_full_keeps_every_reply_before(tmp_path: Path) -> No
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = (
-        os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", str(disk)], capture_output=True, check=False).returncode == 0
+        os.geteuid() == 0
+        and subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=16k", "none", str(disk)],
+            capture_output=True,
+            check=False,
+        ).returncode
+        == 0
     )
     if not mounted:
-        pytest.skip("a small disk cannot be mounted here; the limit on file sizes above does the same")
+        pytest.skip(
+            "a small disk cannot be mounted here; the limit on file sizes above does the same"
+        )
     try:
         with Journal(str(disk / "j")) as journal, pytest.raises(UsageError, match="No space left"):
             put_many(journal)
@@ -266,7 +293,9 @@ def test_a_real_disk_that_is_full_keeps_every_reply_before(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("broken", ["fsync", "write"])
-def test_a_disk_that_fails_is_told_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+def test_a_disk_that_fails_is_told_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
     def fails(*given: Any) -> int:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 

@@ -1,4 +1,6 @@
-"""How many requests are on their way: half as many when the endpoint says so, one more for each round of answers, never above the ceiling."""
+"""How many requests are on their way: half as many when the endpoint says so, one more for each
+round of answers, never above the ceiling.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def test_requests_that_were_on_their_way_when_it_slowed_down_do_not_slow_it_agai
 
 
 @given(st.lists(st.booleans(), max_size=300), st.integers(1, 64))
-def test_the_limit_stays_between_one_and_the_ceiling_whatever_comes(outcomes: list[bool], ceiling: int) -> None:
+def test_the_limit_stays_between_one_and_the_ceiling_whatever_comes(
+    outcomes: list[bool], ceiling: int
+) -> None:
     made, clock = limiter(ceiling)
     for good in outcomes:
         clock.now += 1
@@ -91,7 +95,11 @@ def test_no_more_than_the_limit_are_on_their_way() -> None:
                 peak = max(peak, made.in_flight)
                 started = asyncio.get_running_loop().time()
                 await asyncio.sleep(chance.random() / 500)
-                made.refused(started=started, retry_after_s=None) if chance.random() < 0.2 else made.succeeded()
+                (
+                    made.refused(started=started, retry_after_s=None)
+                    if chance.random() < 0.2
+                    else made.succeeded()
+                )
             finally:
                 made.release()
                 done += 1
@@ -142,11 +150,32 @@ def test_a_cancelled_request_gives_its_place_to_the_next() -> None:
         ({"Retry-After": "3"}, 3.0),
         ({"Retry-After": " 0.5 "}, 0.5),
         ({"Retry-After": "0"}, 0.0),
-        ({"Retry-After": "Wed, 21 Oct 2026 07:28:10 GMT", "Date": "Wed, 21 Oct 2026 07:28:00 GMT"}, 10.0),
-        ({"Retry-After": "Wed, 21 Oct 2026 07:28:10 GMT", "Date": "Wed, 21 Oct 2026 07:29:00 GMT"}, None),
+        (
+            {
+                "Retry-After": "Wed, 21 Oct 2026 07:28:10 GMT",
+                "Date": "Wed, 21 Oct 2026 07:28:00 GMT",
+            },
+            10.0,
+        ),
+        (
+            {
+                "Retry-After": "Wed, 21 Oct 2026 07:28:10 GMT",
+                "Date": "Wed, 21 Oct 2026 07:29:00 GMT",
+            },
+            None,
+        ),
         ({"Retry-After": "Wed, 21 Oct 2026 07:28:10 GMT"}, None),
-        ({"Retry-After": "Wed, 21 Oct 2026 07:28:10", "Date": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
-        ({"Retry-After": "Wed, 99 Oct 99999 07:28:10 GMT", "Date": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
+        (
+            {"Retry-After": "Wed, 21 Oct 2026 07:28:10", "Date": "Wed, 21 Oct 2026 07:28:00 GMT"},
+            None,
+        ),
+        (
+            {
+                "Retry-After": "Wed, 99 Oct 99999 07:28:10 GMT",
+                "Date": "Wed, 21 Oct 2026 07:28:00 GMT",
+            },
+            None,
+        ),
         ({"Retry-After": "-5"}, None),
         ({"Retry-After": "nan"}, None),
         ({"Retry-After": "inf"}, None),
@@ -156,7 +185,9 @@ def test_a_cancelled_request_gives_its_place_to_the_next() -> None:
         ({}, None),
     ],
 )
-def test_retry_after_is_read_in_seconds_or_by_the_endpoints_own_clock(headers: dict[str, str], seconds: float | None) -> None:
+def test_retry_after_is_read_in_seconds_or_by_the_endpoints_own_clock(
+    headers: dict[str, str], seconds: float | None
+) -> None:
     assert retry_after(headers) == seconds
 
 

@@ -1,4 +1,6 @@
-"""The whole protocol with a real model: a small instruct model on loopback, constrained to the schema. It is a bad judge, and its card must say so."""
+"""The whole protocol with a real model: a small instruct model on loopback, constrained to the
+schema. It is a bad judge, and its card must say so.
+"""
 
 from __future__ import annotations
 
@@ -20,28 +22,72 @@ def model() -> Iterator[LocalModel]:
 
 @pytest.mark.slow
 @pytest.mark.req("W-065", "W-069")
-def test_a_real_small_model_goes_through_the_protocol_and_its_card_says_that_it_may_not_gate(assay: Any, model: LocalModel, tmp_path: Path) -> None:
-    judge = ("--model", model.name, "--base-url", model.url, "--concurrency", 1, "--timeout", 240, "--max-tokens", 160, "--journal", "j")
-    audited = assay("judge", "audit", "--first", 2, "--probe", "position", *judge, "-o", "audit.json", timeout=600)
+def test_a_real_small_model_goes_through_the_protocol_and_its_card_says_that_it_may_not_gate(
+    assay: Any, model: LocalModel, tmp_path: Path
+) -> None:
+    judge = (
+        "--model",
+        model.name,
+        "--base-url",
+        model.url,
+        "--concurrency",
+        1,
+        "--timeout",
+        240,
+        "--max-tokens",
+        160,
+        "--journal",
+        "j",
+    )
+    audited = assay(
+        "judge",
+        "audit",
+        "--first",
+        2,
+        "--probe",
+        "position",
+        *judge,
+        "-o",
+        "audit.json",
+        timeout=600,
+    )
     assert audited.code in (0, 4), audited.err
     found = json.loads((tmp_path / "audit.json").read_text())
     position = found["biases"]["position"]
     assert position["answers"] == 4
-    assert position["items"] * 2 + position["lost"] >= 4, "every answer is a verdict or is counted as lost"
+    assert position["items"] * 2 + position["lost"] >= 4, (
+        "every answer is a verdict or is counted as lost"
+    )
     assert found["usage"]["calls"] >= 4
     assert found["usage"]["output_tokens"] > 0
 
-    (tmp_path / "items.jsonl").write_text(json.dumps({"id": "i", "input": "What is 2 + 2?", "output": "It is 4."}) + "\n")
-    (tmp_path / "r.yaml").write_text(
-        "rubric_id: short\nversion: 1\ncriteria:\n  - name: right\n    definition: The answer is right.\n    evidence_required: [the answer]\n"
-        '    scale: [1, 5]\n    weight: 1\n    anchors: {"1": wrong, "2": mostly wrong, "3": half right, "4": mostly right, "5": right}\n'
+    (tmp_path / "items.jsonl").write_text(
+        json.dumps({"id": "i", "input": "What is 2 + 2?", "output": "It is 4."}) + "\n"
     )
-    judged = assay("judge", "rubric", "items.jsonl", "--rubric", "r.yaml", *judge, "-o", "judged.json", timeout=600)
+    (tmp_path / "r.yaml").write_text(
+        "rubric_id: short\nversion: 1\ncriteria:\n  - name: right\n    definition: The answer is"
+        " right.\n    evidence_required: [the answer]\n    scale: [1, 5]\n    weight: 1\n   "
+        ' anchors: {"1": wrong, "2": mostly wrong, "3": half right, "4": mostly right, "5":'
+        " right}\n"
+    )
+    judged = assay(
+        "judge",
+        "rubric",
+        "items.jsonl",
+        "--rubric",
+        "r.yaml",
+        *judge,
+        "-o",
+        "judged.json",
+        timeout=600,
+    )
     counts = json.loads((tmp_path / "judged.json").read_text())["counts"]
     assert sum(counts.values()) == 1
     assert judged.code == (0 if counts["scored"] else 4)
 
-    again = assay("judge", "rubric", "items.jsonl", "--rubric", "r.yaml", *judge, "--json", timeout=60)
+    again = assay(
+        "judge", "rubric", "items.jsonl", "--rubric", "r.yaml", *judge, "--json", timeout=60
+    )
     assert json.loads(again.out)["usage"]["calls"] == 0, "what was paid for is not asked again"
 
     card = assay("judge", "card", "--audit", "audit.json", "-o", "card.json", "-o", "card.html")

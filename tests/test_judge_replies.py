@@ -1,4 +1,6 @@
-"""From a reply to a verdict, strictly: the asked shape, on the scale, with quotes from the text; everything else is no verdict, and says why."""
+"""From a reply to a verdict, strictly: the asked shape, on the scale, with quotes from the text;
+everything else is no verdict, and says why.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ RUBRIC = RubricQuestion(criterion(), "t", "It says so.\nIt is so.")
 PAIR = PairQuestion("d", "t", "one", "two", "ba")
 
 
-def read(text: str | None, question: Any = RUBRIC, *, finish: str = "stop", refusal: str | None = None) -> Read:
+def read(
+    text: str | None, question: Any = RUBRIC, *, finish: str = "stop", refusal: str | None = None
+) -> Read:
     return read_verdict(Said(text, refusal, finish, None, None, None), question, question.schema())
 
 
@@ -42,7 +46,22 @@ def test_a_whole_number_on_the_scale_is_a_score_however_it_is_written(score: str
     [
         *(
             said(score="X").replace('"X"', value)
-            for value in ("0", "6", "-1", "4.5", "99", "NaN", "Infinity", "1e400", "9" * 400, "4.0000000001", "null", "true", "[4]", '"4"')
+            for value in (
+                "0",
+                "6",
+                "-1",
+                "4.5",
+                "99",
+                "NaN",
+                "Infinity",
+                "1e400",
+                "9" * 400,
+                "4.0000000001",
+                "null",
+                "true",
+                "[4]",
+                '"4"',
+            )
         ),
         said(helpfulness=5),
         said(extra={"score": 5}),
@@ -86,7 +105,15 @@ def test_everything_else_is_unparsable_with_a_reason_and_may_be_mended(text: str
     assert found.fault
 
 
-@pytest.mark.parametrize("text", [f"```json\n{said()}\n```", f"```\n{said()}\n```", f"  \n{said()}\n", f"\n```json\n{said()}```\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```json\n{said()}\n```",
+        f"```\n{said()}\n```",
+        f"  \n{said()}\n",
+        f"\n```json\n{said()}```\n",
+    ],
+)
 def test_the_fence_that_models_put_around_json_is_no_fault(text: str) -> None:
     assert read(text).outcome == "scored"
 
@@ -96,8 +123,12 @@ def test_a_quote_that_stands_in_the_candidate_counts(quote: str) -> None:
     assert read(said(quotes=[quote])).outcome == "scored"
 
 
-@pytest.mark.parametrize("quotes", [["says no"], ["says so", "invented"], [""], ["  "], ["|"], ["Says So"]])
-def test_one_quote_that_does_not_stand_in_the_candidate_spoils_the_verdict(quotes: list[str]) -> None:
+@pytest.mark.parametrize(
+    "quotes", [["says no"], ["says so", "invented"], [""], ["  "], ["|"], ["Says So"]]
+)
+def test_one_quote_that_does_not_stand_in_the_candidate_spoils_the_verdict(
+    quotes: list[str],
+) -> None:
     found = read(said(quotes=quotes))
     assert found.outcome == "unparsable"
     assert "does not stand in the candidate" in (found.fault or "")
@@ -109,8 +140,13 @@ def test_an_empty_candidate_can_be_scored_without_a_quote_and_not_with_one() -> 
     assert read(said(), empty).outcome == "unparsable"
 
 
-@pytest.mark.parametrize(("place", "winner", "outcome"), [("first", "b", "scored"), ("second", "a", "scored"), ("tie", "tie", "tie")])
-def test_a_comparison_names_the_candidate_and_a_tie_is_an_outcome_of_its_own(place: str, winner: str, outcome: str) -> None:
+@pytest.mark.parametrize(
+    ("place", "winner", "outcome"),
+    [("first", "b", "scored"), ("second", "a", "scored"), ("tie", "tie", "tie")],
+)
+def test_a_comparison_names_the_candidate_and_a_tie_is_an_outcome_of_its_own(
+    place: str, winner: str, outcome: str
+) -> None:
     found = read(json.dumps({"reason": "r", "winner": place}), PAIR)
     assert found.outcome == outcome
     assert found.verdict is not None
@@ -122,7 +158,9 @@ def test_a_comparison_that_names_nobody_is_no_tie(winner: Any) -> None:
     assert read(json.dumps({"reason": "r", "winner": winner}), PAIR).outcome == "unparsable"
 
 
-@pytest.mark.parametrize(("finish", "refusal"), [("stop", "I cannot"), ("content_filter", None), ("refusal", None)])
+@pytest.mark.parametrize(
+    ("finish", "refusal"), [("stop", "I cannot"), ("content_filter", None), ("refusal", None)]
+)
 def test_a_refusal_is_a_refusal_even_beside_a_verdict(finish: str, refusal: str | None) -> None:
     found = read(said(), finish=finish, refusal=refusal)
     assert (found.outcome, found.verdict, found.mendable) == ("refused", None, False)
@@ -135,9 +173,10 @@ def test_a_reply_that_was_cut_off_says_so() -> None:
 @given(
     st.one_of(
         st.text(),
-        st.recursive(st.none() | st.booleans() | st.floats() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)).map(
-            lambda t: json.dumps(t)
-        ),
+        st.recursive(
+            st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+            lambda x: st.lists(x) | st.dictionaries(st.text(), x),
+        ).map(lambda t: json.dumps(t)),
     )
 )
 def test_no_reply_breaks_the_reader_and_none_of_these_is_a_verdict(text: str) -> None:
@@ -167,9 +206,22 @@ def test_a_verdict_is_always_on_the_scale_and_borne_out(tree: dict[str, Any]) ->
         assert "bonus" not in tree
 
 
-# --- what endpoints say -------------------------------------------------------------------------------------------------------------------
+# --- what endpoints say
 
-NAMES = st.sampled_from(["choices", "message", "content", "text", "usage", "prompt_tokens", "type", "input", "refusal", "model"])
+NAMES = st.sampled_from(
+    [
+        "choices",
+        "message",
+        "content",
+        "text",
+        "usage",
+        "prompt_tokens",
+        "type",
+        "input",
+        "refusal",
+        "model",
+    ]
+)
 ODD = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4),
@@ -184,12 +236,23 @@ def test_no_tree_breaks_a_dialect(tree: Any) -> None:
             found = dialect.read(tree)
         except InputError:
             continue
-        assert all(part is None or isinstance(part, str) for part in (found.text, found.refusal, found.finish, found.model))
+        assert all(
+            part is None or isinstance(part, str)
+            for part in (found.text, found.refusal, found.finish, found.model)
+        )
         assert all(part is None or part >= 0 for part in (found.input_tokens, found.output_tokens))
 
 
 def test_content_in_parts_is_one_text() -> None:
-    tree = {"choices": [{"message": {"content": [{"type": "text", "text": "{"}, {"type": "image"}, 5, {"text": "}"}]}}]}
+    tree = {
+        "choices": [
+            {
+                "message": {
+                    "content": [{"type": "text", "text": "{"}, {"type": "image"}, 5, {"text": "}"}]
+                }
+            }
+        ]
+    }
     assert DIALECTS["openai"].read(tree).text == "{}"
 
 

@@ -1,4 +1,6 @@
-"""Rubrics, pairs and panels: what is asked, what becomes of the answers, and that nothing without a verdict turns into one."""
+"""Rubrics, pairs and panels: what is asked, what becomes of the answers, and that nothing without a
+verdict turns into one.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,16 @@ from assay.judging.pairwise_task import Compared, compare, first_order, tally
 from assay.judging.panel import Seat, convene, vote
 from assay.judging.questions import PairQuestion, Question, RubricQuestion
 from assay.judging.replies import Verdict
-from assay.judging.rubric_task import Judged, counts_of, exact_mean, judge_rubric, mean_of, questions_of, scored_runs, spread
+from assay.judging.rubric_task import (
+    Judged,
+    counts_of,
+    exact_mean,
+    judge_rubric,
+    mean_of,
+    questions_of,
+    scored_runs,
+    spread,
+)
 from judges import criterion, item, pair, put_lines, rubric, spec
 from servers.scripted_judge import scripted_judge
 
@@ -50,7 +61,7 @@ class Asked:
         return self.answer(question, sample)
 
 
-# --- rubrics ------------------------------------------------------------------------------------------------------------------------------
+# --- rubrics
 
 
 @pytest.mark.req("W-065")
@@ -65,7 +76,11 @@ def test_each_item_criterion_and_sample_is_one_constrained_question() -> None:
         ("i-002", "clarity", 3, 3),
     ]
     assert len(judge.seen) == 12
-    assert all(isinstance(question, RubricQuestion) and question.schema()["required"] == ["reason", "quotes", "score"] for question, _ in judge.seen)
+    assert all(
+        isinstance(question, RubricQuestion)
+        and question.schema()["required"] == ["reason", "quotes", "score"]
+        for question, _ in judge.seen
+    )
 
 
 def test_a_raw_score_is_the_exact_mean_of_its_samples() -> None:
@@ -132,14 +147,29 @@ def run_tree(**more: Any) -> dict[str, Any]:
     }
 
 
-SCORER = {"kind": "llm", "name": "m-1", "version": "7", "prompt_version": "rubric/1", "rubric": "plain@1", "settings": "sha256:1", "answered_by": None}
+SCORER = {
+    "kind": "llm",
+    "name": "m-1",
+    "version": "7",
+    "prompt_version": "rubric/1",
+    "rubric": "plain@1",
+    "settings": "sha256:1",
+    "answered_by": None,
+}
 
 
 def test_scores_go_into_the_runs_and_a_missing_one_stays_missing(tmp_path: Path) -> None:
     items = read_items([str(put_lines(tmp_path / "r.jsonl", [run_tree()]))])
-    judged = [Judged("r-1", "correctness", Decimal("4.5"), None, (scored(4), scored(5))), Judged("r-1", "clarity", None, "refused", (without("refused"),))]
+    judged = [
+        Judged("r-1", "correctness", Decimal("4.5"), None, (scored(4), scored(5))),
+        Judged("r-1", "clarity", None, "refused", (without("refused"),)),
+    ]
     made = scored_runs(items, judged, rubric(), scorer=SCORER, replace=False)[0]
-    assert made["scores"]["correctness"] == {"raw": Decimal("4.5"), "n": 2, "source": {key: value for key, value in SCORER.items() if value is not None}}
+    assert made["scores"]["correctness"] == {
+        "raw": Decimal("4.5"),
+        "n": 2,
+        "source": {key: value for key, value in SCORER.items() if value is not None},
+    }
     assert (made["scores"]["clarity"]["raw"], made["scores"]["clarity"]["n"]) == (None, 0)
     assert made["workflow"]["rubric"] == "plain@1"
     assert made["judge"] == {"model": "m-1", "prompt_version": "rubric/1", "version": "7"}
@@ -147,30 +177,55 @@ def test_scores_go_into_the_runs_and_a_missing_one_stays_missing(tmp_path: Path)
 
 def test_a_score_that_is_there_and_a_run_of_another_rubric_are_refused(tmp_path: Path) -> None:
     judged = [Judged("r-1", "correctness", 4, None, (scored(4),))]
-    there = read_items([str(put_lines(tmp_path / "a.jsonl", [run_tree(scores={"correctness": {"raw": 1}})]))])
+    there = read_items(
+        [str(put_lines(tmp_path / "a.jsonl", [run_tree(scores={"correctness": {"raw": 1}})]))]
+    )
     with pytest.raises(InputError, match="already has a score"):
         scored_runs(there, judged, rubric(), scorer=SCORER, replace=False)
-    assert scored_runs(there, judged, rubric(), scorer=SCORER, replace=True)[0]["scores"]["correctness"]["raw"] == 4
+    assert (
+        scored_runs(there, judged, rubric(), scorer=SCORER, replace=True)[0]["scores"][
+            "correctness"
+        ]["raw"]
+        == 4
+    )
     other = run_tree()
     other["workflow"] = {**other["workflow"], "rubric": "rag@1"}
     with pytest.raises(InputError, match="rag@1"):
-        scored_runs(read_items([str(put_lines(tmp_path / "b.jsonl", [other]))]), judged, rubric(), scorer=SCORER, replace=False)
+        scored_runs(
+            read_items([str(put_lines(tmp_path / "b.jsonl", [other]))]),
+            judged,
+            rubric(),
+            scorer=SCORER,
+            replace=False,
+        )
     with pytest.raises(InputError, match="is no run"):
         scored_runs([item(1)], judged, rubric(), scorer=SCORER, replace=False)
 
 
-# --- pairs --------------------------------------------------------------------------------------------------------------------------------
+# --- pairs
 
 
-def by_place(*places: Literal["first", "second", "tie"] | None) -> Callable[[PairQuestion, int], Answer]:
-    """Answers by place for (first round, seeded first order), (first round, other), (second round, ...), in this order."""
+def by_place(
+    *places: Literal["first", "second", "tie"] | None,
+) -> Callable[[PairQuestion, int], Answer]:
+    """Answers by place for (first round, seeded first order), (first round, other), (second round,
+    ...), in this order.
+    """
     left = list(places)
 
     def answer(question: PairQuestion, sample: int) -> Answer:
         place = left.pop(0)
         if place is None:
             return without("unparsable", "no JSON")
-        return Answer("tie" if place == "tie" else "scored", Verdict(None, (), question.winner(place), place), "r", "k", False, False, None)
+        return Answer(
+            "tie" if place == "tie" else "scored",
+            Verdict(None, (), question.winner(place), place),
+            "r",
+            "k",
+            False,
+            False,
+            None,
+        )
 
     return answer
 
@@ -184,7 +239,10 @@ def compared(*places: Any) -> tuple[Compared, Asked]:
 def test_every_pair_is_asked_in_both_orders() -> None:
     found, judge = compared("first", "second")
     assert sorted(question.order for question, _ in judge.seen) == ["ab", "ba"]
-    assert {question.texts for question, _ in judge.seen} == {(found.pair.a, found.pair.b), (found.pair.b, found.pair.a)}
+    assert {question.texts for question, _ in judge.seen} == {
+        (found.pair.a, found.pair.b),
+        (found.pair.b, found.pair.a),
+    }
     assert found.winner in ("a", "b")
     assert (found.decided, found.consistent) == ("consistent", True)
 
@@ -209,7 +267,9 @@ def test_orders_that_disagree_are_asked_once_more_and_then_it_is_a_tie() -> None
 
 
 @pytest.mark.req("W-068", "W-084")
-def test_orders_that_agree_on_the_second_pass_have_a_winner_and_stay_counted_as_inconsistent() -> None:
+def test_orders_that_agree_on_the_second_pass_have_a_winner_and_stay_counted_as_inconsistent() -> (
+    None
+):
     found, judge = compared("first", "first", "first", "second")
     assert found.winner == ("a" if judge.seen[0][0].order == "ab" else "b")
     assert (found.decided, found.consistent) == ("consistent on the second pass", False)
@@ -228,7 +288,16 @@ def test_two_ties_are_a_consistent_tie() -> None:
 
 
 @pytest.mark.req("W-084")
-@pytest.mark.parametrize("places", [(None, "first"), ("first", None), (None, None), ("first", "first", None, "second"), ("tie", "first", "tie", None)])
+@pytest.mark.parametrize(
+    "places",
+    [
+        (None, "first"),
+        ("first", None),
+        (None, None),
+        ("first", "first", None, "second"),
+        ("tie", "first", "tie", None),
+    ],
+)
 def test_an_answer_that_cannot_be_read_is_no_tie(places: tuple[Any, ...]) -> None:
     found, judge = compared(*places)
     assert found.winner is None
@@ -278,7 +347,7 @@ def test_a_pair_of_the_same_texts_is_a_tie_and_asked_once_a_round() -> None:
         assert judge.stats().requests == 2
 
 
-# --- panels -------------------------------------------------------------------------------------------------------------------------------
+# --- panels
 
 
 @pytest.mark.req("W-071")
@@ -295,8 +364,12 @@ def test_a_pair_of_the_same_texts_is_a_tie_and_asked_once_a_round() -> None:
         ([4, 5], Decimal("4.5"), None),
     ],
 )
-def test_a_panel_votes_by_mean_or_by_more_than_half_of_all_its_members(raws: list[Any], mean: Any, majority: Any) -> None:
-    seats = [Seat(f"j-{n}", raw, None if raw is not None else "refused") for n, raw in enumerate(raws)]
+def test_a_panel_votes_by_mean_or_by_more_than_half_of_all_its_members(
+    raws: list[Any], mean: Any, majority: Any
+) -> None:
+    seats = [
+        Seat(f"j-{n}", raw, None if raw is not None else "refused") for n, raw in enumerate(raws)
+    ]
     one, other = vote("i", "c", seats, by="mean"), vote("i", "c", seats, by="majority")
     assert (one.raw, other.raw) == (mean, majority)
     for found in (one, other):
@@ -306,19 +379,28 @@ def test_a_panel_votes_by_mean_or_by_more_than_half_of_all_its_members(raws: lis
 
 @pytest.mark.req("W-071")
 def test_a_panels_disagreement_stands_beside_its_result() -> None:
-    found = vote("i", "c", [Seat("x", 5, None), Seat("y", 2, None), Seat("z", None, "hung")], by="majority")
+    found = vote(
+        "i", "c", [Seat("x", 5, None), Seat("y", 2, None), Seat("z", None, "hung")], by="majority"
+    )
     assert (found.spread, found.unanimous) == (3, False)
-    same = vote("i", "c", [Seat("x", 5, None), Seat("y", 5, None), Seat("z", None, "hung")], by="majority")
+    same = vote(
+        "i", "c", [Seat("x", 5, None), Seat("y", 5, None), Seat("z", None, "hung")], by="majority"
+    )
     assert same.unanimous is False, "a member that said nothing did not agree"
-    assert vote("i", "c", [Seat("x", 5, None), Seat("y", None, "hung")], by="mean").unanimous is None
+    assert (
+        vote("i", "c", [Seat("x", 5, None), Seat("y", None, "hung")], by="mean").unanimous is None
+    )
 
 
 def test_a_panel_that_was_asked_different_things_does_not_convene() -> None:
     with pytest.raises(ValueError, match="shorter"):
-        convene({"x": [Judged("i", "c", 4, None, ())] * 2, "y": [Judged("i", "c", 4, None, ())]}, by="mean")
+        convene(
+            {"x": [Judged("i", "c", 4, None, ())] * 2, "y": [Judged("i", "c", 4, None, ())]},
+            by="mean",
+        )
 
 
-# --- files ---------------------------------------------------------------------------------------------------------------------------------
+# --- files
 
 
 @pytest.mark.parametrize(
@@ -351,14 +433,22 @@ def test_an_id_that_stands_twice_is_refused(tmp_path: Path) -> None:
 def test_a_pair_has_two_texts_and_a_known_label(tmp_path: Path) -> None:
     good = {"id": "0", "a": "x", "b": "y", "label": "tie", "a_family": "m", "b_family": None}
     assert read_pairs([str(put_lines(tmp_path / "p.jsonl", [good]))])[0].families == ("m", None)
-    for bad in ({**good, "label": "c"}, {**good, "label": ["a"]}, {"id": "0", "a": "x"}, {**good, "winner": "a"}):
+    for bad in (
+        {**good, "label": "c"},
+        {**good, "label": ["a"]},
+        {"id": "0", "a": "x"},
+        {**good, "winner": "a"},
+    ):
         with pytest.raises(InputError):
             read_pairs([str(put_lines(tmp_path / "p.jsonl", [bad]))])
 
 
 def test_runs_are_paired_by_sample_and_a_lonely_one_is_refused(tmp_path: Path) -> None:
     def runs(name: str, samples: list[str]) -> Any:
-        trees = [run_tree(run_id=f"{name}-{n}", dataset={"id": "d", "version": "1", "sample_id": sample}) for n, sample in enumerate(samples)]
+        trees = [
+            run_tree(run_id=f"{name}-{n}", dataset={"id": "d", "version": "1", "sample_id": sample})
+            for n, sample in enumerate(samples)
+        ]
         return read_items([str(put_lines(tmp_path / f"{name}.jsonl", trees))])
 
     assert [one.id for one in pair_up(runs("x", ["1", "2"]), runs("y", ["2", "1"]))] == ["1", "2"]
@@ -371,12 +461,18 @@ def test_runs_are_paired_by_sample_and_a_lonely_one_is_refused(tmp_path: Path) -
 @pytest.mark.parametrize("score", [0, 6, 4.5, True, "4", None])
 def test_an_example_off_the_scale_is_refused(tmp_path: Path, score: Any) -> None:
     with pytest.raises(InputError, match="from 1 to 5"):
-        read_examples(str(put_lines(tmp_path / "e.jsonl", [{"output": "x", "score": score, "reason": "r"}])), criterion())
+        read_examples(
+            str(put_lines(tmp_path / "e.jsonl", [{"output": "x", "score": score, "reason": "r"}])),
+            criterion(),
+        )
 
 
 @pytest.mark.req("W-071")
 def test_examples_go_to_their_criterion(tmp_path: Path) -> None:
-    lines = [{"output": "x", "score": 4, "reason": "r"}, {"output": "y", "score": 2, "reason": "r", "criterion": "clarity"}]
+    lines = [
+        {"output": "x", "score": 4, "reason": "r"},
+        {"output": "y", "score": 2, "reason": "r", "criterion": "clarity"},
+    ]
     path = str(put_lines(tmp_path / "e.jsonl", lines))
     assert [one.candidate for one in read_examples(path, criterion())] == ["x"]
     assert [one.candidate for one in read_examples(path, criterion("clarity"))] == ["x", "y"]
@@ -400,12 +496,23 @@ def test_a_value_is_shown_as_a_judge_reads_it(value: Any, text: str) -> None:
     assert shown(value) == text
 
 
-def test_a_run_without_outputs_has_no_score_and_is_not_judged_as_an_empty_answer(assay: Any, tmp_path: Path) -> None:
+def test_a_run_without_outputs_has_no_score_and_is_not_judged_as_an_empty_answer(
+    assay: Any, tmp_path: Path
+) -> None:
     runs = [
-        {"schema": "assay.run/1", "run_id": name, "status": status, "workflow": {"id": "w", "version": "1", "family": "rag"},
-         "dataset": {"id": "d", "version": "1", "sample_id": name}, **({"outputs": outputs} if outputs is not None else {})}
-        for name, status, outputs in (("whole", "success", {"answer": "text quality=0.9"}), ("lost", "timeout", None))
-    ]  # fmt: skip
+        {
+            "schema": "assay.run/1",
+            "run_id": name,
+            "status": status,
+            "workflow": {"id": "w", "version": "1", "family": "rag"},
+            "dataset": {"id": "d", "version": "1", "sample_id": name},
+            **({"outputs": outputs} if outputs is not None else {}),
+        }
+        for name, status, outputs in (
+            ("whole", "success", {"answer": "text quality=0.9"}),
+            ("lost", "timeout", None),
+        )
+    ]
     (tmp_path / "runs.jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs))
     with scripted_judge() as judge:
         done = assay(

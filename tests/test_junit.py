@@ -22,13 +22,26 @@ TIME = re.compile(r"\d+(\.\d{1,3})?")
 
 
 def check_rules(data: bytes) -> ElementTree.Element:
-    """The rules that the schemas of Jenkins and Surefire have in common, by hand: names, order, required attributes, and counts that are true."""
+    """The rules that the schemas of Jenkins and Surefire have in common, by hand: names, order,
+    required attributes, and counts that are true.
+    """
     root = ElementTree.fromstring(data)
     assert root.tag == "testsuites"
     (suite,) = root
     assert suite.tag == "testsuite"
     assert set(root.attrib) <= {"name", "tests", "failures", "errors", "time", "disabled"}
-    assert set(suite.attrib) <= {"name", "tests", "failures", "errors", "skipped", "time", "timestamp", "hostname", "id", "package"}
+    assert set(suite.attrib) <= {
+        "name",
+        "tests",
+        "failures",
+        "errors",
+        "skipped",
+        "time",
+        "timestamp",
+        "hostname",
+        "id",
+        "package",
+    }
     assert {"name", "tests", "failures", "errors", "skipped"} <= set(suite.attrib)
     assert [child.tag for child in suite] == ["properties", *["testcase"] * (len(suite) - 1)]
     for one in suite[0]:
@@ -46,7 +59,10 @@ def check_rules(data: bytes) -> ElementTree.Element:
                 found[child.tag] += 1
     for element in (root, suite):
         assert int(element.get("tests", "")) == len(suite) - 1
-        assert (int(element.get("failures", "")), int(element.get("errors", ""))) == (found["failure"], found["error"])
+        assert (int(element.get("failures", "")), int(element.get("errors", ""))) == (
+            found["failure"],
+            found["error"],
+        )
     assert suite.get("skipped") == "0"
     return suite
 
@@ -54,7 +70,11 @@ def check_rules(data: bytes) -> ElementTree.Element:
 def cases(data: bytes) -> dict[str, tuple[str, str]]:
     """Each case by name: what it is, and its message."""
     return {
-        case.get("name", ""): (case[0].tag, case[0].get("message", "")) if len(case) and case[0].tag != "system-out" else ("", "")
+        case.get("name", ""): (
+            (case[0].tag, case[0].get("message", ""))
+            if len(case) and case[0].tag != "system-out"
+            else ("", "")
+        )
         for case in check_rules(data)[1:]
     }
 
@@ -64,10 +84,15 @@ def result(card: dict[str, Any]) -> dict[str, Any]:
 
 
 def grades(*cards: dict[str, Any], faults: tuple[Any, ...] = ()) -> dict[str, Any]:
-    return {"schema": "assay.grades/1", "results": [result(card) for card in cards], "faults": list(faults), "counts": {"faults": len(faults)}}
+    return {
+        "schema": "assay.grades/1",
+        "results": [result(card) for card in cards],
+        "faults": list(faults),
+        "counts": {"faults": len(faults)},
+    }
 
 
-# --- grades -------------------------------------------------------------------------------------------------------------------------------
+# --- grades
 
 
 def test_each_run_is_a_case_and_each_failure_carries_its_reason_gates_and_floors() -> None:
@@ -76,14 +101,22 @@ def test_each_run_is_a_case_and_each_failure_carries_its_reason_gates_and_floors
             scorecard({"norm": 0.95}, run_id="good"),
             scorecard({"norm": 0.5}, run_id="low"),
             scorecard({"norm": 0.9, "critical_floor": {"norm": 0.95}}, run_id="floor"),
-            scorecard({"norm": 1}, run_id="gates", hard_gates={"a": False, "b": None, "c": True}, gate_reasons={"a": "it leaked"}),
+            scorecard(
+                {"norm": 1},
+                run_id="gates",
+                hard_gates={"a": False, "b": None, "c": True},
+                gate_reasons={"a": "it leaked"},
+            ),
         )
     )
     said = cases(found)
     assert said["good"] == ("", "")
     assert said["low"] == ("failure", "grade F, score 50.00 of 100, threshold 70")
     assert said["floor"] == ("failure", "c0 is below its floor: 0.9 < 0.95")
-    assert said["gates"] == ("failure", "gate a failed: it leaked; gate b is undetermined: no evidence")
+    assert said["gates"] == (
+        "failure",
+        "gate a failed: it leaked; gate b is undetermined: no evidence",
+    )
     kinds = [case[0].get("type") for case in check_rules(found)[2:]]
     assert kinds == ["below_pass_threshold", "critical_floor_failure", "hard_gate_failure"]
     assert "gradingSystem/1.0.0" in (check_rules(found)[2][0].text or "")
@@ -97,7 +130,10 @@ def test_an_undetermined_gate_is_a_failure_and_never_skipped() -> None:
 
 def test_a_fault_of_the_input_is_an_error() -> None:
     fault = {"file": "runs.jsonl", "line": 3, "code": "FIL-002", "path": "", "message": "not JSON."}
-    assert cases(junit.grades(grades(scorecard({"norm": 1}), faults=(fault,)))) == {"r-1": ("", ""), "runs.jsonl line 3": ("error", "not JSON.")}
+    assert cases(junit.grades(grades(scorecard({"norm": 1}), faults=(fault,)))) == {
+        "r-1": ("", ""),
+        "runs.jsonl line 3": ("error", "not JSON."),
+    }
 
 
 def test_an_empty_document_is_an_error_not_an_empty_success() -> None:
@@ -106,7 +142,12 @@ def test_an_empty_document_is_an_error_not_an_empty_success() -> None:
 
 def test_the_command_writes_what_the_document_says(assay: Any, tmp_path: Path) -> None:
     texts = [scorecard({"norm": index / 10}, run_id=f"r-{index}") for index in range(11)]
-    lines = [*map(json.dumps, texts), json.dumps(run(run_id="timed", latency_ms=8123)), "{oops", '{"schema": 1}']
+    lines = [
+        *map(json.dumps, texts),
+        json.dumps(run(run_id="timed", latency_ms=8123)),
+        "{oops",
+        '{"schema": 1}',
+    ]
     (tmp_path / "runs.jsonl").write_text("\n".join(lines))
     done = assay("grade", "runs.jsonl", "--keep-going", "--json", "-o", "x.xml")
     assert done.code == 3
@@ -122,7 +163,11 @@ def test_the_command_writes_what_the_document_says(assay: Any, tmp_path: Path) -
     timed = next(case for case in check_rules(data)[1:] if case.get("name") == "timed")
     assert timed.get("time") == "8.123"
     properties = {one.get("name"): one.get("value") for one in check_rules(data)[0]}
-    assert properties == {"policy": "workflow@1", "scoringSystem": "scoringSystem/1.0.0", "gradingSystem": "gradingSystem/1.0.0"}
+    assert properties == {
+        "policy": "workflow@1",
+        "scoringSystem": "scoringSystem/1.0.0",
+        "gradingSystem": "gradingSystem/1.0.0",
+    }
 
 
 def test_without_keep_going_a_malformed_line_leaves_no_file(assay: Any, tmp_path: Path) -> None:
@@ -131,50 +176,87 @@ def test_without_keep_going_a_malformed_line_leaves_no_file(assay: Any, tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["runs.jsonl"]
 
 
-def test_more_faults_than_are_kept_are_counted_in_one_more_error(assay: Any, tmp_path: Path) -> None:
-    (tmp_path / "runs.jsonl").write_text(json.dumps(scorecard({"norm": 1})) + "\n" + "{oops\n" * 250)
+def test_more_faults_than_are_kept_are_counted_in_one_more_error(
+    assay: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "runs.jsonl").write_text(
+        json.dumps(scorecard({"norm": 1})) + "\n" + "{oops\n" * 250
+    )
     assert assay("grade", "runs.jsonl", "--keep-going", "-o", "x.xml").code == 3
     said = cases((tmp_path / "x.xml").read_bytes())
     assert len(said) == 202
     assert said["50 more faults of the input"][0] == "error"
 
 
-def test_a_large_stream_gives_the_same_file_by_any_number_of_processes(assay: Any, tmp_path: Path) -> None:
+def test_a_large_stream_gives_the_same_file_by_any_number_of_processes(
+    assay: Any, tmp_path: Path
+) -> None:
     pad = "x" * 3000
     with (tmp_path / "big.jsonl").open("w") as stream:
         for index in range(1500):
-            stream.write(json.dumps(scorecard({"norm": index % 101 / 100}, run_id=f"r-{index}", notes=[pad])) + "\n")
+            stream.write(
+                json.dumps(scorecard({"norm": index % 101 / 100}, run_id=f"r-{index}", notes=[pad]))
+                + "\n"
+            )
     for jobs in (1, 2):
         assert assay("grade", "big.jsonl", "--jobs", jobs, "-o", f"x{jobs}.xml").code == 1
     one, two = ((tmp_path / f"x{jobs}.xml").read_bytes() for jobs in (1, 2))
     assert one == two
-    assert [case.get("name") for case in check_rules(one)[1:]] == [f"r-{index}" for index in range(1500)]
+    assert [case.get("name") for case in check_rules(one)[1:]] == [
+        f"r-{index}" for index in range(1500)
+    ]
 
 
-# --- hostile text -------------------------------------------------------------------------------------------------------------------------
+# --- hostile text
 
 
 @given(st.text(st.characters(codec=None), max_size=40))
 def test_no_text_makes_the_document_unreadable_or_escapes_its_place(text: str) -> None:
-    card = scorecard({"norm": 1, "missing": None}, run_id=text or "x", hard_gates={"g": False}, gate_reasons={"g": text})
+    card = scorecard(
+        {"norm": 1, "missing": None},
+        run_id=text or "x",
+        hard_gates={"g": False},
+        gate_reasons={"g": text},
+    )
     try:
         made = result(card)
     except product.AssayError:
         made = {**result(scorecard({"norm": 0}, run_id="r")), "run_id": text, "reason": text}
     suite = check_rules(
-        junit.grades({"results": [made], "faults": [{"file": text, "line": 1, "code": text, "path": text, "message": text or "x"}], "counts": {}})
+        junit.grades(
+            {
+                "results": [made],
+                "faults": [
+                    {"file": text, "line": 1, "code": text, "path": text, "message": text or "x"}
+                ],
+                "counts": {},
+            }
+        )
     )
     assert len(suite) == 3
 
 
 def test_what_xml_forbids_is_shown_as_an_escape() -> None:
-    said = cases(junit.grades(grades(scorecard({"norm": 1}, run_id="a\x00b\x1b[2K\ufffe]]>", hard_gates={"g": None}))))
+    said = cases(
+        junit.grades(
+            grades(scorecard({"norm": 1}, run_id="a\x00b\x1b[2K\ufffe]]>", hard_gates={"g": None}))
+        )
+    )
     assert list(said) == ["a\\x00b\\x1b[2K\\ufffe]]>"]
 
 
-def test_a_name_that_is_too_long_for_the_head_does_not_run_over_the_first_case(tmp_path: Path) -> None:
+def test_a_name_that_is_too_long_for_the_head_does_not_run_over_the_first_case(
+    tmp_path: Path,
+) -> None:
     form = junit.JUnit()
-    counts = {"graded": 1, "failed": 0, "faults": 0, "policy": '"' * 4000, "scoringSystem": "<" * 400, "gradingSystem": "&" * 400}
+    counts = {
+        "graded": 1,
+        "failed": 0,
+        "faults": 0,
+        "policy": '"' * 4000,
+        "scoringSystem": "<" * 400,
+        "gradingSystem": "&" * 400,
+    }
     with (tmp_path / "x.xml").open("wb") as stream:
         stream.write(form.head())
         stream.write(form.piece(result(scorecard({"norm": 1}))))
@@ -182,12 +264,19 @@ def test_a_name_that_is_too_long_for_the_head_does_not_run_over_the_first_case(t
     assert list(cases((tmp_path / "x.xml").read_bytes())) == ["r-1"]
 
 
-# --- decisions ----------------------------------------------------------------------------------------------------------------------------
+# --- decisions
 
 
 def decision(outcome: str, *holds: bool | None) -> dict[str, Any]:
-    rules = [{"id": f"rule-{index}", "holds": one, "reason": f"because {index}", "evidence": {"n": 3}} for index, one in enumerate(holds)]
-    versions = {"policy": "release@1", "scoringSystem": "scoringSystem/1.0.0", "gradingSystem": "gradingSystem/1.0.0"}
+    rules = [
+        {"id": f"rule-{index}", "holds": one, "reason": f"because {index}", "evidence": {"n": 3}}
+        for index, one in enumerate(holds)
+    ]
+    versions = {
+        "policy": "release@1",
+        "scoringSystem": "scoringSystem/1.0.0",
+        "gradingSystem": "gradingSystem/1.0.0",
+    }
     return {"schema": "assay.decision/1", "outcome": outcome, "rules": rules, **versions}
 
 
@@ -202,7 +291,9 @@ def test_each_rule_of_a_decision_is_a_case() -> None:
 
 @pytest.mark.parametrize("outcome", ["hold", "reject", "not_enough_evidence", "something else"])
 def test_a_closed_gate_is_never_all_green(outcome: str) -> None:
-    assert "failure" in {kind for kind, _ in cases(junit.decision(decision(outcome, True, True))).values()}
+    assert "failure" in {
+        kind for kind, _ in cases(junit.decision(decision(outcome, True, True))).values()
+    }
     assert "failure" in {kind for kind, _ in cases(junit.decision(decision(outcome))).values()}
 
 
@@ -210,7 +301,7 @@ def test_a_decision_without_rules_is_not_green() -> None:
     assert [kind for kind, _ in cases(junit.decision(decision("promote"))).values()] == ["error"]
 
 
-# --- exams --------------------------------------------------------------------------------------------------------------------------------
+# --- exams
 
 EXAM = """
 exam: verbs
@@ -224,12 +315,32 @@ items:
 """
 
 
-def test_each_item_of_an_exam_is_a_case_that_names_its_lost_axes(assay: Any, tmp_path: Path) -> None:
+def test_each_item_of_an_exam_is_a_case_that_names_its_lost_axes(
+    assay: Any, tmp_path: Path
+) -> None:
     (tmp_path / "exam.yaml").write_text(EXAM)
-    answer = {"correction": "She goes home.", "gloss": "Ella va a casa.", "explanation": "third person"}
-    answers = [{"item": "one", "response": answer}, {"item": "two", "response": {**answer, "correction": "He having it."}}]
+    answer = {
+        "correction": "She goes home.",
+        "gloss": "Ella va a casa.",
+        "explanation": "third person",
+    }
+    answers = [
+        {"item": "one", "response": answer},
+        {"item": "two", "response": {**answer, "correction": "He having it."}},
+    ]
     (tmp_path / "answers.jsonl").write_text("\n".join(map(json.dumps, answers)))
-    done = assay("exam", "grade", "exam.yaml", "--answers", "answers.jsonl", "-o", "x.xml", "-o", "x.json", "--json")
+    done = assay(
+        "exam",
+        "grade",
+        "exam.yaml",
+        "--answers",
+        "answers.jsonl",
+        "-o",
+        "x.xml",
+        "-o",
+        "x.json",
+        "--json",
+    )
     assert done.code == 0, done.err
     document = done.json()
     assert json.loads((tmp_path / "x.json").read_text()) == document
@@ -244,17 +355,26 @@ def test_each_item_of_an_exam_is_a_case_that_names_its_lost_axes(assay: Any, tmp
     assert closed.code == 1
     gate = cases((tmp_path / "gate.xml").read_bytes())
     assert gate["capstone"][0] == "failure"
-    assert {name for name, (kind, _) in gate.items() if kind} == {"capstone"}, "what does not block stays green"
+    assert {name for name, (kind, _) in gate.items() if kind} == {"capstone"}, (
+        "what does not block stays green"
+    )
 
 
 def test_a_gate_on_exams_that_did_not_pass_is_never_all_green() -> None:
     gate = {
-        "passed": False, "capstone": {"holds": True, "score": 1, "limit": 0.9}, "target": {"holds": True, "score": 1, "limit": 0.9}, "regression": None,
-        "soft": [], "verify_rubric": None, "reasons": ["something else"],
-    }  # fmt: skip
+        "passed": False,
+        "capstone": {"holds": True, "score": 1, "limit": 0.9},
+        "target": {"holds": True, "score": 1, "limit": 0.9},
+        "regression": None,
+        "soft": [],
+        "verify_rubric": None,
+        "reasons": ["something else"],
+    }
     assert cases(junit.exam_gate(gate))["outcome"] == ("failure", "something else")
 
 
 def test_a_document_read_back_gives_the_same_cases() -> None:
-    document = grades(scorecard({"norm": 0.95}), scorecard({"norm": 0.2}, run_id="r-2", hard_gates={"g": None}))
+    document = grades(
+        scorecard({"norm": 0.95}), scorecard({"norm": 0.2}, run_id="r-2", hard_gates={"g": None})
+    )
     assert junit.grades(document) == junit.grades(plain(document))

@@ -33,8 +33,14 @@ def write(path: Path, *documents: dict[str, Any]) -> None:
 
 
 @pytest.mark.req("W-072", "W-076")
-def test_what_was_graded_with_store_can_be_verified_and_replayed(assay: Any, tmp_path: Path, ledger_url: str) -> None:
-    write(tmp_path / "runs.jsonl", *(run(family, run_id=f"r-{family}") for family in FAMILIES), run("rag", run_id="r-bad", status="failed"))
+def test_what_was_graded_with_store_can_be_verified_and_replayed(
+    assay: Any, tmp_path: Path, ledger_url: str
+) -> None:
+    write(
+        tmp_path / "runs.jsonl",
+        *(run(family, run_id=f"r-{family}") for family in FAMILIES),
+        run("rag", run_id="r-bad", status="failed"),
+    )
     done = assay("grade", "runs.jsonl", "--store", ledger_url, "--json")
     assert (done.code, done.json()["counts"]["graded"]) == (1, 5)
     assert "15 records stored" in done.err
@@ -43,7 +49,12 @@ def test_what_was_graded_with_store_can_be_verified_and_replayed(assay: Any, tmp
     assert "0 records stored" in again.err
     assert "15 were there before" in again.err
     checked = assay("verify", "--db", ledger_url, "--json")
-    assert (checked.code, checked.json()["clean"], checked.json()["records"], checked.json()["links"]) == (0, True, 15, 10)
+    assert (
+        checked.code,
+        checked.json()["clean"],
+        checked.json()["records"],
+        checked.json()["links"],
+    ) == (0, True, 15, 10)
     for family in FAMILIES:
         played = assay("replay", f"r-{family}", "--db", ledger_url, "--json")
         assert (played.code, played.json()["same"], played.json()["difference"]) == (0, True, None)
@@ -52,7 +63,11 @@ def test_what_was_graded_with_store_can_be_verified_and_replayed(assay: Any, tmp
     with open_ledger(ledger_url) as ledger:
         page = ledger.find("grade", {"passed": False})
         assert [item.tree()["reason"] for item in page.items] == ["hard_gate_failure"]
-        assert [name for name, gate in page.items[0].tree()["hard_gates"].items() if gate["status"] != "pass"] == page.items[0].tree()["hard_gate_failures"]
+        assert [
+            name
+            for name, gate in page.items[0].tree()["hard_gates"].items()
+            if gate["status"] != "pass"
+        ] == page.items[0].tree()["hard_gate_failures"]
         prefix = page.items[0].digest.removeprefix("sha256:")[:12]
     assert assay("replay", prefix, "--db", ledger_url).code == 0
 
@@ -77,7 +92,10 @@ def test_standard_input_and_scorecards_are_stored_as_they_came(assay: Any, tmp_p
     with open_ledger(f"{tmp_path}/l.db") as ledger:
         kinds = [item.kind for item in ledger.history("c-1").items]
         assert kinds == ["scorecard", "scorecard", "grade"]
-        assert ledger.history("c-1").items[0].tree() == {**card, "scoringSystem": "scoringSystem/1.0.0"}  # which would be tomorrow's if it were not noted
+        assert ledger.history("c-1").items[0].tree() == {
+            **card,
+            "scoringSystem": "scoringSystem/1.0.0",
+        }  # which would be tomorrow's if it were not noted
     assert assay("replay", "c-1", "--db", "l.db").code == 0
 
 
@@ -90,9 +108,14 @@ def test_a_stream_that_fails_as_a_whole_stores_nothing(assay: Any, tmp_path: Pat
     assert (kept.code, "3 records stored" in kept.err) == (3, True)
 
 
-def test_a_large_stream_goes_through_the_workers_into_the_ledger(assay: Any, tmp_path: Path) -> None:
+def test_a_large_stream_goes_through_the_workers_into_the_ledger(
+    assay: Any, tmp_path: Path
+) -> None:
     pad = {"pad": "x" * 2000}
-    write(tmp_path / "runs.jsonl", *(run(FAMILIES[index % 4], run_id=f"r-{index}", metadata=pad) for index in range(1600)))
+    write(
+        tmp_path / "runs.jsonl",
+        *(run(FAMILIES[index % 4], run_id=f"r-{index}", metadata=pad) for index in range(1600)),
+    )
     assert (tmp_path / "runs.jsonl").stat().st_size > 4 * 1024 * 1024
     done = assay("grade", "runs.jsonl", "--store", "l.db", "--jobs", "2")
     assert "4,800 records stored" in done.err
@@ -109,20 +132,34 @@ def test_projects_of_one_ledger_are_kept_apart(assay: Any, tmp_path: Path) -> No
     assert set(assay("verify", "--db", "l.db", "--json").json()["projects"]) == {"mine"}
 
 
-# --- versions of the past -----------------------------------------------------------------------------------------------------------------
+# --- versions of the past
 
 
-def test_a_grade_of_a_past_version_is_replayed_with_that_version(assay: Any, tmp_path: Path) -> None:
+def test_a_grade_of_a_past_version_is_replayed_with_that_version(
+    assay: Any, tmp_path: Path
+) -> None:
     library = tmp_path / "lib"
     (library / "policies").mkdir(parents=True)
     write(tmp_path / "card.jsonl", scorecard({"norm": Decimal("0.92")}))
 
     def publish(version: str, best: int) -> None:
-        (library / "policies" / f"team@{version}.yaml").write_text(POLICY.format(version=version, best=best))
+        (library / "policies" / f"team@{version}.yaml").write_text(
+            POLICY.format(version=version, best=best)
+        )
         assert assay("library", "publish", "--library", library).code == 0
 
     def grade(policy: str) -> tuple[str, str]:
-        done = assay("grade", "card.jsonl", "--policy", policy, "--library", library, "--store", "l.db", "--json")
+        done = assay(
+            "grade",
+            "card.jsonl",
+            "--policy",
+            policy,
+            "--library",
+            library,
+            "--store",
+            "l.db",
+            "--json",
+        )
         result = done.json()["results"][0]
         return result["policy"], result["grade"]
 
@@ -142,25 +179,41 @@ def test_a_grade_of_a_past_version_is_replayed_with_that_version(assay: Any, tmp
     assert (without.code, "no policy is named 'team@1.0.0'" in without.err) == (3, True)
 
 
-def test_a_newer_profile_of_the_family_does_not_touch_what_was_scored_before(assay: Any, tmp_path: Path) -> None:
+def test_a_newer_profile_of_the_family_does_not_touch_what_was_scored_before(
+    assay: Any, tmp_path: Path
+) -> None:
     library = tmp_path / "lib"
     (library / "profiles").mkdir(parents=True)
     write(tmp_path / "runs.jsonl", run("rag"))
     assert assay("grade", "runs.jsonl", "--library", library, "--store", "l.db").code == 0
     text = (BUILTIN / "profiles" / "rag@1.yaml").read_text()
-    (library / "profiles" / "rag@2.yaml").write_text(text.replace("\nversion: 1\n", "\nversion: 2\n"))
-    assert assay("grade", "runs.jsonl", "--library", library, "--profile", "rag@2", "--json").json()["results"][0]["profile"] == "rag@2"
+    (library / "profiles" / "rag@2.yaml").write_text(
+        text.replace("\nversion: 1\n", "\nversion: 2\n")
+    )
+    assert (
+        assay("grade", "runs.jsonl", "--library", library, "--profile", "rag@2", "--json").json()[
+            "results"
+        ][0]["profile"]
+        == "rag@2"
+    )
     played = assay("replay", "r-1", "--db", "l.db", "--library", library, "--json")
     assert (played.code, played.json()["profile"]) == (0, "rag@1")
 
 
-def test_a_policy_that_was_changed_under_its_version_is_named_as_the_difference(assay: Any, tmp_path: Path) -> None:
+def test_a_policy_that_was_changed_under_its_version_is_named_as_the_difference(
+    assay: Any, tmp_path: Path
+) -> None:
     library = tmp_path / "lib"
     (library / "policies").mkdir(parents=True)
     file = library / "policies" / "team@1.0.0.yaml"
     file.write_text(POLICY.format(version="1.0.0", best=90))
     write(tmp_path / "card.jsonl", scorecard({"norm": Decimal("0.92")}))
-    assert assay("grade", "card.jsonl", "--policy", "team", "--library", library, "--store", "l.db").code == 0
+    assert (
+        assay(
+            "grade", "card.jsonl", "--policy", "team", "--library", library, "--store", "l.db"
+        ).code
+        == 0
+    )
     file.write_text(POLICY.format(version="1.0.0", best=95))
     played = assay("replay", "r-1", "--db", "l.db", "--library", library)
     assert played.code == 1
@@ -174,16 +227,21 @@ def test_a_policy_that_was_changed_under_its_version_is_named_as_the_difference(
     assert (changed.code, "published and has changed" in changed.err) == (3, True)
 
 
-def test_a_stored_grade_that_is_not_what_the_evidence_gives_is_different(assay: Any, tmp_path: Path) -> None:
+def test_a_stored_grade_that_is_not_what_the_evidence_gives_is_different(
+    assay: Any, tmp_path: Path
+) -> None:
     card = scorecard({"norm": Decimal("0.5")})
     payload = {**Grader(Shelf()).grade(Document(card, "x")).payload(), "grade": "A", "passed": True}
     with open_ledger(f"{tmp_path}/l.db") as ledger:
         ledger.put_graded(card, card, payload)
     played = assay("replay", "r-1", "--db", "l.db", "--json")
-    assert (played.code, played.json()["difference"]) == (1, {"path": "grade", "stored": "A", "recomputed": "F"})
+    assert (played.code, played.json()["difference"]) == (
+        1,
+        {"path": "grade", "stored": "A", "recomputed": "F"},
+    )
 
 
-# --- what goes wrong ----------------------------------------------------------------------------------------------------------------------
+# --- what goes wrong
 
 
 def test_verify_names_what_was_changed_and_exits_1(assay: Any, tmp_path: Path) -> None:
@@ -196,7 +254,10 @@ def test_verify_names_what_was_changed_and_exits_1(assay: Any, tmp_path: Path) -
     raw = sqlite3.connect(tmp_path / "l.db")
     for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
         raw.execute(f"DROP TRIGGER {name}")
-    raw.execute("UPDATE records SET body = CAST(replace(CAST(body AS TEXT), 'success', 'timeout') AS BLOB) WHERE seq = 4")
+    raw.execute(
+        "UPDATE records SET body = CAST(replace(CAST(body AS TEXT), 'success', 'timeout') AS BLOB)"
+        " WHERE seq = 4"
+    )
     raw.commit()
     digest = raw.execute("SELECT hex(digest) FROM records WHERE seq = 4").fetchone()[0].lower()
     raw.close()
@@ -212,7 +273,10 @@ def test_verify_names_what_was_changed_and_exits_1(assay: Any, tmp_path: Path) -
     raw.commit()
     raw.close()
     done = assay("verify", "--db", "l.db")
-    assert (done.code, "the place of this record is no whole number: 'nine'" in done.out) == (1, True), done.err
+    assert (done.code, "the place of this record is no whole number: 'nine'" in done.out) == (
+        1,
+        True,
+    ), done.err
 
 
 def spoiled(path: Path, *statements: str) -> None:
@@ -244,7 +308,12 @@ def test_a_ledger_that_was_emptied_is_not_clean(assay: Any, tmp_path: Path) -> N
         (tmp_path / "l.db").write_bytes(whole)
         spoiled(tmp_path / "l.db", *statements)
         done, document = assay("verify", "--db", "l.db"), assay("verify", "--db", "l.db", "--json")
-        assert (done.code, document.code, ": clean" in done.out, document.json()["clean"]) == (code, code, False, False if code == 1 else None), statements
+        assert (done.code, document.code, ": clean" in done.out, document.json()["clean"]) == (
+            code,
+            code,
+            False,
+            False if code == 1 else None,
+        ), statements
         assert assay("verify", "--db", "l.db", "--head", head[1]).code == 1, statements
     assert "it holds no records, so nothing was verified" in done.out
     (tmp_path / "l.db").write_bytes(b"")
@@ -256,15 +325,23 @@ def test_a_live_run_remembers_the_record_that_it_was_stored_as(assay: Any, tmp_p
     assay("grade", "runs.jsonl", "--store", "l.db")
     with open_ledger(f"{tmp_path}/l.db") as ledger:
         kept = ledger.find("run").items[0].digest
-    row = f"INSERT INTO live_runs VALUES ('default', 'r-1', 'done', x'7b7d', 1, '{kept}', NULL, '2026-11-15T00:00:00Z')"
+    row = (
+        f"INSERT INTO live_runs VALUES ('default', 'r-1', 'done', x'7b7d', 1, '{kept}', NULL,"
+        " '2026-11-15T00:00:00Z')"
+    )
     spoiled(tmp_path / "l.db", row)
     assert assay("verify", "--db", "l.db").code == 0
     spoiled(tmp_path / "l.db", *(f"DELETE FROM {name}" for name in (*OWN, "heads")))
     done = assay("verify", "--db", "l.db")
-    assert (done.code, f"{kept}: a live run was stored as this record, and it is not there." in done.out) == (1, True), done.out
+    assert (
+        done.code,
+        f"{kept}: a live run was stored as this record, and it is not there." in done.out,
+    ) == (1, True), done.out
 
 
-def test_a_grade_whose_evidence_was_forgotten_cannot_be_replayed(assay: Any, tmp_path: Path) -> None:
+def test_a_grade_whose_evidence_was_forgotten_cannot_be_replayed(
+    assay: Any, tmp_path: Path
+) -> None:
     write(tmp_path / "runs.jsonl", run())
     assay("grade", "runs.jsonl", "--store", "l.db")
     with open_ledger(f"{tmp_path}/l.db") as ledger:
@@ -281,9 +358,25 @@ def test_what_cannot_be_replayed_is_told(assay: Any, tmp_path: Path) -> None:
         card = ledger.find("scorecard").items[0].digest
         good = ledger.find("grade").items[0].tree()
         for evil in ("../../../etc/passwd", "x.yaml", "/tmp/a@1", 7):
-            ledger.put_many([draft({**good, "run_id": f"evil-{evil}", "policy": evil}, kind="grade", links=[Link("graded_from", card)])])
+            ledger.put_many(
+                [
+                    draft(
+                        {**good, "run_id": f"evil-{evil}", "policy": evil},
+                        kind="grade",
+                        links=[Link("graded_from", card)],
+                    )
+                ]
+            )
         ledger.put_many([draft({"run_id": "odd"}, kind="grade", links=[Link("graded_from", card)])])
-    for wanted in ("nobody", card, "odd", "evil-../../../etc/passwd", "evil-x.yaml", "evil-/tmp/a@1", "evil-7"):
+    for wanted in (
+        "nobody",
+        card,
+        "odd",
+        "evil-../../../etc/passwd",
+        "evil-x.yaml",
+        "evil-/tmp/a@1",
+        "evil-7",
+    ):
         done = assay("replay", wanted, "--db", "l.db")
         assert done.code == 3, wanted
         assert "Traceback" not in done.err
@@ -301,7 +394,9 @@ def test_what_cannot_be_replayed_is_told(assay: Any, tmp_path: Path) -> None:
         (("grade", "card.jsonl", "--store", "garbage.db"), 3, "is no ledger, or is damaged"),
     ],
 )
-def test_a_ledger_that_cannot_be_used_is_told_before_the_work(assay: Any, tmp_path: Path, arguments: tuple[str, ...], code: int, words: str) -> None:
+def test_a_ledger_that_cannot_be_used_is_told_before_the_work(
+    assay: Any, tmp_path: Path, arguments: tuple[str, ...], code: int, words: str
+) -> None:
     write(tmp_path / "card.jsonl", scorecard({"norm": 1}))
     (tmp_path / "garbage.db").write_bytes(b"no database" * 500)
     done = assay(*arguments)
@@ -323,25 +418,54 @@ def test_without_the_extra_the_line_to_run_is_printed(assay: Any, tmp_path: Path
 def test_grading_without_store_loads_no_database(tmp_path: Path) -> None:
     write(tmp_path / "card.jsonl", scorecard({"norm": 1}))
     listed = "[name for name in sys.modules if name.startswith(('sqlalchemy', 'assay.store'))]"
-    code = f"import sys; from assay.cli.main import run; run(['grade', 'card.jsonl']); print({listed})"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    code = (
+        f"import sys; from assay.cli.main import run; run(['grade', 'card.jsonl']); print({listed})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     assert done.stdout.endswith("[]\n")
     assert not (tmp_path / ".assay").exists()
 
 
-def test_a_grade_replays_whatever_order_and_spelling_its_evidence_was_written_in(assay: Any, tmp_path: Path) -> None:
-    """Stored evidence is sorted and has one spelling for each number; the stored grade must be the one that this gives."""
+def test_a_grade_replays_whatever_order_and_spelling_its_evidence_was_written_in(
+    assay: Any, tmp_path: Path
+) -> None:
+    """Stored evidence is sorted and has one spelling for each number; the stored grade must be the
+    one that this gives.
+    """
     card = {
-        "schema": "assay.scorecard/1", "run_id": "odd-1", "hard_gates": {"zeta": False, "alpha": False, "mid": None}, "pass_threshold": 65.50,
-        "criteria": [{"name": "z", "raw_score": {"wins": 1, "ties": 0, "losses": 2}, "formula_id": "pairwise", "weight": 0.50},
-                     {"name": "a", "raw_score": 80.0, "formula_id": "zero_one", "weight": 0.5}],
-    }  # fmt: skip
+        "schema": "assay.scorecard/1",
+        "run_id": "odd-1",
+        "hard_gates": {"zeta": False, "alpha": False, "mid": None},
+        "pass_threshold": 65.50,
+        "criteria": [
+            {
+                "name": "z",
+                "raw_score": {"wins": 1, "ties": 0, "losses": 2},
+                "formula_id": "pairwise",
+                "weight": 0.50,
+            },
+            {"name": "a", "raw_score": 80.0, "formula_id": "zero_one", "weight": 0.5},
+        ],
+    }
     run = {
-        "schema": "assay.run/1", "run_id": "odd-2", "status": "success", "workflow": {"version": "1", "id": "w", "family": "rag"},
-        "dataset": {"sample_id": "s", "id": "d", "version": "1"}, "gates": {"zz_own": {"passed": False}, "aa_own": {"passed": False}},
+        "schema": "assay.run/1",
+        "run_id": "odd-2",
+        "status": "success",
+        "workflow": {"version": "1", "id": "w", "family": "rag"},
+        "dataset": {"sample_id": "s", "id": "d", "version": "1"},
+        "gates": {"zz_own": {"passed": False}, "aa_own": {"passed": False}},
         "scores": {"unknown_z": {"raw": 1}, "unknown_a": {"raw": 1}, "faithfulness": {"raw": 1.0}},
-        "steps": [{"name": "b", "status": "success", "duration_ms": 10.0, "scores": {"z": {"raw": 1.0}, "a": {"raw": 2}}}],
-    }  # fmt: skip
+        "steps": [
+            {
+                "name": "b",
+                "status": "success",
+                "duration_ms": 10.0,
+                "scores": {"z": {"raw": 1.0}, "a": {"raw": 2}},
+            }
+        ],
+    }
     (tmp_path / "odd.jsonl").write_text(json.dumps(card) + "\n" + json.dumps(run) + "\n")
     assert assay("grade", "odd.jsonl", "--store").code == 1
     for name in ("odd-1", "odd-2"):

@@ -1,4 +1,6 @@
-"""The shelf and its upkeep: list, show, check, publish, versions, schema-of and doctor; the lints; and the fingerprints that move when behaviour does."""
+"""The shelf and its upkeep: list, show, check, publish, versions, schema-of and doctor; the lints;
+and the fingerprints that move when behaviour does.
+"""
 
 from __future__ import annotations
 
@@ -42,26 +44,42 @@ LIBRARY = PACKAGE / "library"
 
 @pytest.fixture
 def own_copy(tmp_path: Path) -> Any:
-    """Run the command from a copy of the package that a test may spoil: `own_copy.run("versions")`; its library is `own_copy.library`."""
+    """Run the command from a copy of the package that a test may spoil: `own_copy.run("versions")`;
+    its library is `own_copy.library`.
+    """
 
     class Copy:
         library = tmp_path / "copy" / "assay" / "library"
 
         def run(self, *arguments: object) -> Any:
             env = {**os.environ, "PYTHONPATH": str(tmp_path / "copy"), "NO_COLOR": "1"}
-            return subprocess.run([sys.executable, "-m", "assay", *map(str, arguments)], capture_output=True, text=True, cwd=tmp_path, env=env, check=False)
+            return subprocess.run(
+                [sys.executable, "-m", "assay", *map(str, arguments)],
+                capture_output=True,
+                text=True,
+                cwd=tmp_path,
+                env=env,
+                check=False,
+            )
 
     shutil.copytree(PACKAGE, tmp_path / "copy" / "assay")
     return Copy()
 
 
-# --- list and show ------------------------------------------------------------------------------------------------------------------------
+# --- list and show
 
 
 def test_list_names_every_item_and_show_shows_each(assay: Any) -> None:
     found = assay("library", "list", "--json").json()
     assert list(found) == ["profiles", "policies", "rubrics", "formulas", "gates", "measures"]
-    assert [item["id"] for item in found["profiles"]] == ["code-repair@1", "dag-review@1", "rag-measured@1", "rag@1", "tool-use-measured@1", "tool-use@1"]
+    assert [item["id"] for item in found["profiles"]] == [
+        "code-repair@1",
+        "dag-review@1",
+        "rag-measured@1",
+        "rag@1",
+        "tool-use-measured@1",
+        "tool-use@1",
+    ]
     assert (len(found["formulas"]), len(found["gates"])) == (8, 16)
     assert all(item["title"] for items in found.values() for item in items)
     assert all(item["published"] for kind in KINDS for item in found[kind])
@@ -80,13 +98,21 @@ def test_list_names_every_item_and_show_shows_each(assay: Any) -> None:
 
 
 def test_list_takes_a_kind_in_the_singular_or_plural(assay: Any) -> None:
-    assert assay("library", "list", "policies", "--json").out == assay("library", "list", "policy", "--json").out
+    assert (
+        assay("library", "list", "policies", "--json").out
+        == assay("library", "list", "policy", "--json").out
+    )
     assert list(assay("library", "list", "gate", "--json").json()) == ["gates"]
 
 
-@pytest.mark.parametrize(("letter", "name"), [("A", "code-repair"), ("B", "dag-review"), ("C", "rag"), ("D", "tool-use")])
+@pytest.mark.parametrize(
+    ("letter", "name"), [("A", "code-repair"), ("B", "dag-review"), ("C", "rag"), ("D", "tool-use")]
+)
 def test_a_letter_shows_its_profile(assay: Any, letter: str, name: str) -> None:
-    assert assay("library", "show", "profiles", letter).out == (LIBRARY / "profiles" / f"{name}@1.yaml").read_text()
+    assert (
+        assay("library", "show", "profiles", letter).out
+        == (LIBRARY / "profiles" / f"{name}@1.yaml").read_text()
+    )
     assert assay("library", "show", "profiles", letter, "--json").json()["profile"] == name
 
 
@@ -104,13 +130,15 @@ def test_a_letter_shows_its_profile(assay: Any, letter: str, name: str) -> None:
         (("list", "--library", "nowhere"), 3, "there is no such folder"),
     ],
 )
-def test_a_wrong_name_is_told_with_the_near_miss(assay: Any, arguments: tuple[str, ...], code: int, words: str) -> None:
+def test_a_wrong_name_is_told_with_the_near_miss(
+    assay: Any, arguments: tuple[str, ...], code: int, words: str
+) -> None:
     done = assay("library", *arguments)
     assert done.code == code
     assert words in done.err
 
 
-# --- the lints: one file for each anti-pattern ---------------------------------------------------------------------------------------------
+# --- the lints: one file for each anti-pattern
 
 CLEAN = """\
 profile: triage
@@ -126,7 +154,11 @@ criteria:
   - {id: rouge_l, label: Close to the old answer, weight: 0.1, layer: 1, formula: zero_one}
 """
 POLICY = (LIBRARY / "policies" / "workflow@1.yaml").read_text()
-JUDGED = (LIBRARY / "policies" / "workflow-judged@1.yaml").read_text().replace("policy: workflow-judged", "policy: own-judged")
+JUDGED = (
+    (LIBRARY / "policies" / "workflow-judged@1.yaml")
+    .read_text()
+    .replace("policy: workflow-judged", "policy: own-judged")
+)
 RUBRIC = """\
 rubric_id: summary
 version: 1
@@ -160,22 +192,79 @@ criteria:
 
 ANTI_PATTERNS = {
     "generic-family": ("one-score-for-all", _but("family: triage", "family: any"), 1, "family"),
-    "one-criterion": ("one-score-for-all", re.sub(r"  - \{id: (?:preferred|rouge_l).*\n", "", CLEAN), 1, "criteria"),
-    "weighted-gate": ("score-over-gate", _but("  - id: no_forbidden_tool\n", "  - {id: no_forbidden_tool, weight: 0.2}\n"), 3, "gates[0].weight"),
-    "gate-as-criterion": ("score-over-gate", _but("id: rouge_l", "id: schema_contract_valid"), 3, "criteria[2].id"),
-    "own-word": ("score-over-gate", _but("  - id: no_forbidden_tool\n", "  - {id: overall_status_success, verdict: true}\n"), 3, "gates[0].verdict"),
-    "threshold-zero": ("score-over-gate", _but("pass_threshold: 70", "pass_threshold: 0", POLICY), 1, "pass_threshold"),
+    "one-criterion": (
+        "one-score-for-all",
+        re.sub(r"  - \{id: (?:preferred|rouge_l).*\n", "", CLEAN),
+        1,
+        "criteria",
+    ),
+    "weighted-gate": (
+        "score-over-gate",
+        _but("  - id: no_forbidden_tool\n", "  - {id: no_forbidden_tool, weight: 0.2}\n"),
+        3,
+        "gates[0].weight",
+    ),
+    "gate-as-criterion": (
+        "score-over-gate",
+        _but("id: rouge_l", "id: schema_contract_valid"),
+        3,
+        "criteria[2].id",
+    ),
+    "own-word": (
+        "score-over-gate",
+        _but("  - id: no_forbidden_tool\n", "  - {id: overall_status_success, verdict: true}\n"),
+        3,
+        "gates[0].verdict",
+    ),
+    "threshold-zero": (
+        "score-over-gate",
+        _but("pass_threshold: 70", "pass_threshold: 0", POLICY),
+        1,
+        "pass_threshold",
+    ),
     "overlap-profile": ("overlap-only", _overlap_only(), 1, "criteria"),
     "overlap-rubric": ("overlap-only", RUBRIC.format(name="rouge_2"), 1, "criteria"),
-    "idle-labels": ("uncalibrated-judge", JUDGED.replace("min_labels: 30", "min_labels: 0"), 1, "judge.gate.min_labels"),
-    "idle-kappa": ("uncalibrated-judge", JUDGED.replace("min_kappa: 0.40", "min_kappa: 0"), 1, "judge.gate.min_kappa"),
-    "idle-orders": ("order-bias", JUDGED.replace("max_inconsistency: 0.10", "max_inconsistency: 1"), 1, "judge.gate.max_inconsistency"),
-    "idle-position": ("order-bias", JUDGED.replace("max_position_bias: 0.10", "max_position_bias: 1.0"), 1, "judge.gate.max_position_bias"),
-    "no-calibration": ("uncalibrated-judge", _but("judge: {calibration: required, order: both}\n", ""), 1, "criteria"),
-    "one-order": ("order-bias", _but("{calibration: required, order: both}", "{calibration: required}"), 1, "criteria"),
+    "idle-labels": (
+        "uncalibrated-judge",
+        JUDGED.replace("min_labels: 30", "min_labels: 0"),
+        1,
+        "judge.gate.min_labels",
+    ),
+    "idle-kappa": (
+        "uncalibrated-judge",
+        JUDGED.replace("min_kappa: 0.40", "min_kappa: 0"),
+        1,
+        "judge.gate.min_kappa",
+    ),
+    "idle-orders": (
+        "order-bias",
+        JUDGED.replace("max_inconsistency: 0.10", "max_inconsistency: 1"),
+        1,
+        "judge.gate.max_inconsistency",
+    ),
+    "idle-position": (
+        "order-bias",
+        JUDGED.replace("max_position_bias: 0.10", "max_position_bias: 1.0"),
+        1,
+        "judge.gate.max_position_bias",
+    ),
+    "no-calibration": (
+        "uncalibrated-judge",
+        _but("judge: {calibration: required, order: both}\n", ""),
+        1,
+        "criteria",
+    ),
+    "one-order": (
+        "order-bias",
+        _but("{calibration: required, order: both}", "{calibration: required}"),
+        1,
+        "criteria",
+    ),
     "no-guard": (
         "no-compatibility-guard",
-        _but("  - id: no_forbidden_tool\n", "  - {id: dataset_workflow_compatible, verdict: true}\n"),
+        _but(
+            "  - id: no_forbidden_tool\n", "  - {id: dataset_workflow_compatible, verdict: true}\n"
+        ),
         3,
         "gates[0].verdict",
     ),
@@ -190,20 +279,32 @@ REQUIREMENTS = {
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.req(REQUIREMENTS[pattern])) for name, (pattern, _, _, _) in ANTI_PATTERNS.items()])
-def test_each_anti_pattern_of_the_guide_is_found_where_it_stands(assay: Any, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.req(REQUIREMENTS[pattern]))
+        for name, (pattern, _, _, _) in ANTI_PATTERNS.items()
+    ],
+)
+def test_each_anti_pattern_of_the_guide_is_found_where_it_stands(
+    assay: Any, tmp_path: Path, name: str
+) -> None:
     pattern, text, code, place = ANTI_PATTERNS[name]
     (tmp_path / "it.yaml").write_text(text)
     done = assay("library", "check", "it.yaml", "--json")
     hits = [fault for fault in done.json()["findings"] if f"[{pattern}]" in fault["message"]]
-    assert [(fault["path"], fault["code"], fault["file"]) for fault in hits] == [(place, "LIB-004", "it.yaml")]
+    assert [(fault["path"], fault["code"], fault["file"]) for fault in hits] == [
+        (place, "LIB-004", "it.yaml")
+    ]
     assert hits[0]["line"] >= 1
     assert done.code == code
     assert f"[{pattern}]" in assay("library", "check", "it.yaml").out
 
 
 @pytest.mark.req("W-088", "W-089", "W-090", "W-091", "W-092", "W-093")
-@pytest.mark.parametrize("text", [CLEAN, POLICY, RUBRIC.format(name="faithful")], ids=["profile", "policy", "rubric"])
+@pytest.mark.parametrize(
+    "text", [CLEAN, POLICY, RUBRIC.format(name="faithful")], ids=["profile", "policy", "rubric"]
+)
 def test_a_clean_file_has_none_of_them(assay: Any, tmp_path: Path, text: str) -> None:
     (tmp_path / "it.yaml").write_text(text)
     done = assay("library", "check", "it.yaml", "--json")
@@ -220,7 +321,11 @@ def test_the_built_in_shelf_is_clean(assay: Any) -> None:
 
 def test_a_name_that_only_looks_like_an_overlap_measure_is_none(assay: Any, tmp_path: Path) -> None:
     text = _overlap_only()
-    for old, new in (("bleu_4", "chapter_better"), ("BLEU", "Better chapters"), ("Token overlap with the reference", "Holds water")):
+    for old, new in (
+        ("bleu_4", "chapter_better"),
+        ("BLEU", "Better chapters"),
+        ("Token overlap with the reference", "Holds water"),
+    ):
         text = _but(old, new, text)
     (tmp_path / "it.yaml").write_text(text)
     assert assay("library", "check", "it.yaml").code == 0
@@ -234,7 +339,9 @@ def test_a_name_that_only_looks_like_an_overlap_measure_is_none(assay: Any, tmp_
         ("gates:\n", "rubric: dag-review@1\ngates:\n", "[rubric-disagrees]"),
     ],
 )
-def test_other_faults_of_a_profile_are_found(assay: Any, tmp_path: Path, old: str, new: str, words: str) -> None:
+def test_other_faults_of_a_profile_are_found(
+    assay: Any, tmp_path: Path, old: str, new: str, words: str
+) -> None:
     (tmp_path / "it.yaml").write_text(_but(old, new))
     done = assay("library", "check", "it.yaml")
     assert done.code == 1
@@ -273,7 +380,9 @@ def test_a_policy_without_a_floor_for_correctness_is_found(assay: Any, tmp_path:
         "",
     ],
 )
-def test_a_malformed_file_is_exit_3_with_its_faults_and_never_a_fault_of_ours(assay: Any, tmp_path: Path, text: str) -> None:
+def test_a_malformed_file_is_exit_3_with_its_faults_and_never_a_fault_of_ours(
+    assay: Any, tmp_path: Path, text: str
+) -> None:
     (tmp_path / "it.yaml").write_text(text)
     done = assay("library", "check", "it.yaml", "--json")
     assert done.code == 3, done.err
@@ -281,24 +390,42 @@ def test_a_malformed_file_is_exit_3_with_its_faults_and_never_a_fault_of_ours(as
 
 
 def test_all_faults_of_all_files_are_told_at_once(assay: Any, tmp_path: Path) -> None:
-    (tmp_path / "one.yaml").write_text(_but("formula: pairwise", "formula: pairwize").replace("id: no_forbidden_tool", "id: no_forbiden_tool"))
+    (tmp_path / "one.yaml").write_text(
+        _but("formula: pairwise", "formula: pairwize").replace(
+            "id: no_forbidden_tool", "id: no_forbiden_tool"
+        )
+    )
     (tmp_path / "two.yaml").write_text(_but("family: triage", "family: all"))
     done = assay("library", "check", "one.yaml", "two.yaml", "missing.yaml")
     assert done.code == 3
-    for words in ("Did you mean 'pairwise'?", "Did you mean 'no_forbidden_tool'?", "[one-score-for-all]", "missing.yaml: 1 fault", "line 7", "line 10"):
+    for words in (
+        "Did you mean 'pairwise'?",
+        "Did you mean 'no_forbidden_tool'?",
+        "[one-score-for-all]",
+        "missing.yaml: 1 fault",
+        "line 7",
+        "line 10",
+    ):
         assert words in done.out
 
 
 @pytest.mark.req("W-093")
-def test_a_profile_that_names_no_gates_still_guards_compatibility(assay: Any, tmp_path: Path) -> None:
+def test_a_profile_that_names_no_gates_still_guards_compatibility(
+    assay: Any, tmp_path: Path
+) -> None:
     (tmp_path / "it.yaml").write_text(_but("gates:\n  - id: no_forbidden_tool\n", "gates: []\n"))
-    (tmp_path / "run.json").write_text(json.dumps(run("rag", required_inputs=["question", "account"])))
+    (tmp_path / "run.json").write_text(
+        json.dumps(run("rag", required_inputs=["question", "account"]))
+    )
     found = assay("grade", "run.json", "--profile", "it.yaml", "--json").json()["results"][0]
-    assert found["hard_gates"]["dataset_workflow_compatible"] == {"status": "fail", "reason": "missing: account"}
+    assert found["hard_gates"]["dataset_workflow_compatible"] == {
+        "status": "fail",
+        "reason": "missing: account",
+    }
     assert found["grade"] == "F"
 
 
-# --- publishing -----------------------------------------------------------------------------------------------------------------------------
+# --- publishing
 
 
 @pytest.fixture
@@ -312,19 +439,33 @@ def team(tmp_path: Path) -> Path:
 def test_publishing_freezes_what_is_new_and_only_that(assay: Any, team: Path) -> None:
     listed = assay("library", "list", "profiles", "--library", team, "--json").json()["profiles"]
     assert {item["id"]: item["published"] for item in listed}["triage@1"] is False
-    assert assay("library", "publish", "--library", team, "--json").json() == {"published": ["profiles/triage@1"]}
+    assert assay("library", "publish", "--library", team, "--json").json() == {
+        "published": ["profiles/triage@1"]
+    }
     lock = json.loads((team / "published.lock").read_text())
-    assert lock["published"] == {"profiles/triage@1": sha256((team / "profiles" / "triage@1.yaml").read_bytes()).hexdigest()}
+    assert lock["published"] == {
+        "profiles/triage@1": sha256((team / "profiles" / "triage@1.yaml").read_bytes()).hexdigest()
+    }
     assert assay("library", "publish", "--library", team).out == "nothing is new.\n"
     listed = assay("library", "list", "profiles", "--library", team, "--json").json()["profiles"]
     assert {item["id"]: item["published"] for item in listed}["triage@1"] is True
     (team / "profiles" / "triage@2.yaml").write_text(_but("version: 1", "version: 2"))
-    assert assay("library", "publish", "--library", team, "--json").json() == {"published": ["profiles/triage@2"]}
+    assert assay("library", "publish", "--library", team, "--json").json() == {
+        "published": ["profiles/triage@2"]
+    }
 
 
-def test_a_published_file_that_changed_is_refused_everywhere(assay: Any, team: Path, tmp_path: Path) -> None:
+def test_a_published_file_that_changed_is_refused_everywhere(
+    assay: Any, team: Path, tmp_path: Path
+) -> None:
     (tmp_path / "run.json").write_text(
-        json.dumps(run("tool-use", workflow={"id": "w", "version": "1", "family": "triage"}, scores={"right_queue": {"raw": 1}}))
+        json.dumps(
+            run(
+                "tool-use",
+                workflow={"id": "w", "version": "1", "family": "triage"},
+                scores={"right_queue": {"raw": 1}},
+            )
+        )
     )
     before = assay("grade", "run.json", "--library", team, "--json")
     assert before.code in (0, 1)
@@ -357,14 +498,18 @@ def test_a_published_file_that_is_gone_is_noticed(assay: Any, team: Path) -> Non
 
 
 def test_a_malformed_file_is_not_published_and_nothing_is_written(assay: Any, team: Path) -> None:
-    (team / "profiles" / "worse@1.yaml").write_text(_but("formula: pairwise", "formula: pairwize").replace("profile: triage", "profile: worse"))
+    (team / "profiles" / "worse@1.yaml").write_text(
+        _but("formula: pairwise", "formula: pairwize").replace("profile: triage", "profile: worse")
+    )
     assert assay("library", "publish", "--library", team).code == 3
     assert not (team / "published.lock").exists()
 
 
 def test_a_file_named_yml_can_be_published_like_any_other(assay: Any, team: Path) -> None:
     (team / "profiles" / "triage@1.yaml").rename(team / "profiles" / "triage@1.yml")
-    assert assay("library", "publish", "--library", team, "--json").json() == {"published": ["profiles/triage@1"]}
+    assert assay("library", "publish", "--library", team, "--json").json() == {
+        "published": ["profiles/triage@1"]
+    }
     assert assay("library", "check", "--library", team).out.endswith("nothing found.\n")
     assert assay("library", "publish", "--library", team).out == "nothing is new.\n"
 
@@ -378,24 +523,43 @@ def test_a_file_whose_name_and_content_disagree_is_refused(assay: Any, team: Pat
 
 def test_the_newest_version_is_taken_unless_one_is_named(assay: Any, team: Path) -> None:
     for version in ("2", "10"):
-        (team / "profiles" / f"triage@{version}.yaml").write_text(_but("version: 1", f"version: {version}"))
+        (team / "profiles" / f"triage@{version}.yaml").write_text(
+            _but("version: 1", f"version: {version}")
+        )
     for name, version in (("triage", 10), ("triage@2", 2), ("triage@1", 1)):
-        assert assay("library", "show", "profiles", name, "--library", team, "--json").json()["version"] == version
+        assert (
+            assay("library", "show", "profiles", name, "--library", team, "--json").json()[
+                "version"
+            ]
+            == version
+        )
 
 
 def test_the_library_may_come_from_the_environment(assay: Any, team: Path) -> None:
-    assert assay("library", "show", "profiles", "triage", "--json", env={"ASSAY_LIBRARY": str(team)}).json()["profile"] == "triage"
+    assert (
+        assay(
+            "library", "show", "profiles", "triage", "--json", env={"ASSAY_LIBRARY": str(team)}
+        ).json()["profile"]
+        == "triage"
+    )
 
 
 @pytest.mark.parametrize("kind", ["policies", "profiles"])
-def test_a_library_cannot_give_a_published_id_another_meaning(assay: Any, tmp_path: Path, kind: str) -> None:
+def test_a_library_cannot_give_a_published_id_another_meaning(
+    assay: Any, tmp_path: Path, kind: str
+) -> None:
     # "workflow@1" on a result must mean one thing, whoever's shelf it came from
-    name, old, new = {"policies": ("workflow@1", "min: 90", "min: 85"), "profiles": ("rag@1", "weight: 0.35", "weight: 0.05")}[kind]
+    name, old, new = {
+        "policies": ("workflow@1", "min: 90", "min: 85"),
+        "profiles": ("rag@1", "weight: 0.35", "weight: 0.05"),
+    }[kind]
     text = (LIBRARY / kind / f"{name}.yaml").read_text()
     (tmp_path / "team" / kind).mkdir(parents=True)
     (tmp_path / "run.json").write_text(json.dumps(run("rag")))
     (tmp_path / "team" / kind / f"{name}.yaml").write_text(text)
-    assert assay("grade", "run.json", "--library", "team").code == 0  # the same file again is no other meaning
+    assert (
+        assay("grade", "run.json", "--library", "team").code == 0
+    )  # the same file again is no other meaning
     (tmp_path / "team" / kind / f"{name}.yaml").write_text(_but(old, new, text))
     done = assay("grade", "run.json", "--library", "team", "--json")
     assert done.code == 3
@@ -403,48 +567,97 @@ def test_a_library_cannot_give_a_published_id_another_meaning(assay: Any, tmp_pa
 
 
 @pytest.mark.parametrize("how", ["--library", "ASSAY_LIBRARY"])
-def test_a_library_cannot_change_what_a_shipped_name_means(assay: Any, tmp_path: Path, how: str) -> None:
+def test_a_library_cannot_change_what_a_shipped_name_means(
+    assay: Any, tmp_path: Path, how: str
+) -> None:
     text = (LIBRARY / "profiles/rag@1.yaml").read_text()
     policy = (LIBRARY / "policies/workflow@1.yaml").read_text()
     for folder in ("profiles", "policies"):
         (tmp_path / "team" / folder).mkdir(parents=True)
     (tmp_path / "team/profiles/rag@99.yaml").write_text(_but("version: 1", "version: 99", text))
-    (tmp_path / "team/profiles/other@99.yaml").write_text(_but("profile: rag", "profile: other", _but("version: 1", "version: 99", text)))
-    (tmp_path / "team/policies/workflow@99.yaml").write_text(_but("min: 90", "min: 85", _but("version: 1", "version: 99", policy)))
+    (tmp_path / "team/profiles/other@99.yaml").write_text(
+        _but("profile: rag", "profile: other", _but("version: 1", "version: 99", text))
+    )
+    (tmp_path / "team/policies/workflow@99.yaml").write_text(
+        _but("min: 90", "min: 85", _but("version: 1", "version: 99", policy))
+    )
     for name in ("release", "exam", "flowmcp"):
         own = (LIBRARY / f"policies/{name}@1.yaml").read_text()
-        (tmp_path / f"team/policies/{name}@99.yaml").write_text(_but("version: 1", "version: 99", own))
+        (tmp_path / f"team/policies/{name}@99.yaml").write_text(
+            _but("version: 1", "version: 99", own)
+        )
     (tmp_path / "run.json").write_text(json.dumps(run("rag")))
     options = ("--library", "team") if how == "--library" else ()
     env = {} if how == "--library" else {"ASSAY_LIBRARY": "team"}
     letter = Shelf().profile("rag@1").alias
     plain = assay("grade", "run.json", "--json").json()["results"][0]
-    for asked in ((), ("--profile", "rag"), ("--profile", "rag@1"), ("--profile", letter), ("--policy", "workflow"), ("--policy", "workflow@1")):
+    for asked in (
+        (),
+        ("--profile", "rag"),
+        ("--profile", "rag@1"),
+        ("--profile", letter),
+        ("--policy", "workflow"),
+        ("--policy", "workflow@1"),
+    ):
         done = assay("grade", "run.json", *asked, *options, "--json", env=env).json()["results"][0]
         named = ("profile", "policy", "scoringSystem", "gradingSystem", "grade", "digests")
         assert [done[key] for key in named] == [plain[key] for key in named], asked
-    for kind, name in (("policies", "release"), ("policies", "exam"), ("policies", "flowmcp"), ("profiles", "rag"), ("policies", "workflow")):
-        assert str(assay("library", "show", kind, name, *options, "--json", env=env).json()["version"]) == "1"
-    own = assay("grade", "run.json", "--profile", "rag@99", "--policy", "workflow@99", *options, "--json", env=env).json()["results"][0]
-    assert (own["profile"], own["policy"]) == ("rag@99", "workflow@99"), "written out, it is what was asked for"
-    assert own["scoringSystem"].startswith("scoringSystem/1.0.0+"), "and the result shows that it is not the shipped one"
+    for kind, name in (
+        ("policies", "release"),
+        ("policies", "exam"),
+        ("policies", "flowmcp"),
+        ("profiles", "rag"),
+        ("policies", "workflow"),
+    ):
+        assert (
+            str(assay("library", "show", kind, name, *options, "--json", env=env).json()["version"])
+            == "1"
+        )
+    own = assay(
+        "grade",
+        "run.json",
+        "--profile",
+        "rag@99",
+        "--policy",
+        "workflow@99",
+        *options,
+        "--json",
+        env=env,
+    ).json()["results"][0]
+    assert (own["profile"], own["policy"]) == (
+        "rag@99",
+        "workflow@99",
+    ), "written out, it is what was asked for"
+    assert own["scoringSystem"].startswith("scoringSystem/1.0.0+"), (
+        "and the result shows that it is not the shipped one"
+    )
     assert own["gradingSystem"].startswith("gradingSystem/1.0.0+")
 
 
-def test_the_lock_of_a_library_cannot_give_a_shipped_file_another_content(assay: Any, tmp_path: Path) -> None:
+def test_the_lock_of_a_library_cannot_give_a_shipped_file_another_content(
+    assay: Any, tmp_path: Path
+) -> None:
     (tmp_path / "team/profiles").mkdir(parents=True)
     data = (LIBRARY / "profiles/rag@1.yaml").read_bytes()
     (tmp_path / "team/profiles/rag@1.yaml").write_bytes(data)
     content = json.loads((LIBRARY / "published.lock").read_text())["content"]["profiles/rag@1"]
-    forged = {"published": {"profiles/rag@1": sha256(data).hexdigest()}, "content": {"profiles/rag@1": {**content, "gates": []}}}
+    forged = {
+        "published": {"profiles/rag@1": sha256(data).hexdigest()},
+        "content": {"profiles/rag@1": {**content, "gates": []}},
+    }
     (tmp_path / "team/published.lock").write_text(json.dumps(forged))
     (tmp_path / "run.json").write_text(json.dumps(run("rag")))
-    plain, done = (assay("grade", "run.json", *options, "--json").json()["results"][0] for options in ((), ("--library", "team")))
+    plain, done = (
+        assay("grade", "run.json", *options, "--json").json()["results"][0]
+        for options in ((), ("--library", "team"))
+    )
     assert done["hard_gates"] == plain["hard_gates"]
 
 
 @pytest.mark.parametrize("kind", ["--profile", "--policy", "--rubric"])
-def test_a_file_with_the_name_of_a_shipped_item_is_not_taken_for_it(assay: Any, tmp_path: Path, kind: str) -> None:
+def test_a_file_with_the_name_of_a_shipped_item_is_not_taken_for_it(
+    assay: Any, tmp_path: Path, kind: str
+) -> None:
     (tmp_path / "run.json").write_text(json.dumps(run("rag")))
     name = "workflow" if kind == "--policy" else "rag"
     before = assay("grade", "run.json", kind, name, "--json").out
@@ -452,20 +665,29 @@ def test_a_file_with_the_name_of_a_shipped_item_is_not_taken_for_it(assay: Any, 
     assert assay("grade", "run.json", kind, name, "--json").out == before
 
 
-# --- the built-in lock ----------------------------------------------------------------------------------------------------------------------
+# --- the built-in lock
 
 
 def test_every_built_in_file_is_published_as_it_is() -> None:
     lock = json.loads((LIBRARY / "published.lock").read_text())["published"]
-    files = {f"{kind}/{path.stem}": sha256(path.read_bytes()).hexdigest() for kind in KINDS for path in (LIBRARY / kind).iterdir()}
+    files = {
+        f"{kind}/{path.stem}": sha256(path.read_bytes()).hexdigest()
+        for kind in KINDS
+        for path in (LIBRARY / kind).iterdir()
+    }
     assert lock == files
 
 
 @pytest.mark.parametrize(
     ("file", "old", "new"),
-    [("policies/workflow@1.yaml", "{grade: A, min: 90}", "{grade: A, min: 85}"), ("profiles/rag@1.yaml", "weight: 0.35", "weight: 0.36")],
+    [
+        ("policies/workflow@1.yaml", "{grade: A, min: 90}", "{grade: A, min: 85}"),
+        ("profiles/rag@1.yaml", "weight: 0.35", "weight: 0.36"),
+    ],
 )
-def test_a_changed_built_in_file_fails_the_check_and_is_not_graded_with(own_copy: Any, tmp_path: Path, file: str, old: str, new: str) -> None:
+def test_a_changed_built_in_file_fails_the_check_and_is_not_graded_with(
+    own_copy: Any, tmp_path: Path, file: str, old: str, new: str
+) -> None:
     assert own_copy.run("versions", "--check").returncode == 0
     path = own_copy.library / file
     path.write_text(_but(old, new, path.read_text()))
@@ -485,7 +707,9 @@ def test_versions_check_names_the_changed_file_and_exits_1(own_copy: Any) -> Non
     assert done.returncode == 1
     assert "CHANGED rubrics/rag@1: published and changed since" in done.stdout
     found = json.loads(own_copy.run("versions", "--check", "--json").stdout)
-    assert found["changed"] == ["rubrics/rag@1: published and changed since; put the change into a new version"]
+    assert found["changed"] == [
+        "rubrics/rag@1: published and changed since; put the change into a new version"
+    ]
 
 
 def test_versions_check_exits_1_when_a_file_that_grading_needs_has_changed(own_copy: Any) -> None:
@@ -496,40 +720,73 @@ def test_versions_check_exits_1_when_a_file_that_grading_needs_has_changed(own_c
     assert "policies/workflow@1" in done.stdout
 
 
-def test_publishing_the_built_in_shelf_again_changes_nothing_and_a_new_version_is_added(own_copy: Any) -> None:
+def test_publishing_the_built_in_shelf_again_changes_nothing_and_a_new_version_is_added(
+    own_copy: Any,
+) -> None:
     lock = own_copy.library / "published.lock"
     before = json.loads(lock.read_text())
     assert own_copy.run("library", "publish").stdout == "nothing is new.\n"
     assert json.loads(lock.read_text()) == before
     path = own_copy.library / "policies" / "workflow@2.yaml"
-    path.write_text(_but("version: 1", "version: 2", POLICY).replace("min: 90", "min: 92").replace("grading_system: 1.0.0", "grading_system: 1.2.0"))
+    path.write_text(
+        _but("version: 1", "version: 2", POLICY)
+        .replace("min: 90", "min: 92")
+        .replace("grading_system: 1.0.0", "grading_system: 1.2.0")
+    )
     assert own_copy.run("library", "publish").stdout == "published policies/workflow@2\n"
     # a new policy is no change of behaviour: the fingerprint is of version 1
     assert own_copy.run("versions", "--check").returncode == 0
 
 
-def test_a_published_policy_with_other_rules_and_the_same_version_fails_both_checks(own_copy: Any) -> None:
+def test_a_published_policy_with_other_rules_and_the_same_version_fails_both_checks(
+    own_copy: Any,
+) -> None:
     path = own_copy.library / "policies" / "workflow@2.yaml"
     path.write_text(_but("version: 1", "version: 2", POLICY).replace("min: 90", "min: 92"))
     assert own_copy.run("library", "publish").returncode == 0
     for verb in (("versions", "--check"), ("library", "check")):
         done = own_copy.run(*verb)
         assert done.returncode == 1
-        assert "states grading_system 1.0.0, as policies/workflow@1 does, and has other rules" in done.stdout
+        assert (
+            "states grading_system 1.0.0, as policies/workflow@1 does, and has other rules"
+            in done.stdout
+        )
 
 
 @pytest.mark.parametrize(
     ("file", "before", "after", "system"),
     [
-        ("scoring/gates.py", 'group == "required")', 'group == "required")[:4]', "workflow scoring"),
-        ("grading/explain.py", "from __future__ import annotations\n", "from __future__ import annotations\n\nLIMIT = 3\n", "workflow grading"),
-        ("flowmcp/answers.py", "LOWEST, HIGHEST = 1, 5", "LOWEST, HIGHEST = 0, 5", "flowmcp scoring"),
+        (
+            "scoring/gates.py",
+            'group == "required")',
+            'group == "required")[:4]',
+            "workflow scoring",
+        ),
+        (
+            "grading/explain.py",
+            "from __future__ import annotations\n",
+            "from __future__ import annotations\n\nLIMIT = 3\n",
+            "workflow grading",
+        ),
+        (
+            "flowmcp/answers.py",
+            "LOWEST, HIGHEST = 1, 5",
+            "LOWEST, HIGHEST = 0, 5",
+            "flowmcp scoring",
+        ),
         ("exams/sm2.py", "MAX_INTERVAL_DAYS = 36_500", "MAX_INTERVAL_DAYS = 30", "exam grading"),
-        ("release/promotion.py", "    holds = rise <= ", "    holds = rise < 1 + ", "release grading"),
+        (
+            "release/promotion.py",
+            "    holds = rise <= ",
+            "    holds = rise < 1 + ",
+            "release grading",
+        ),
     ],
     ids=["a list", "a new constant", "a limit", "a number", "a rule"],
 )
-def test_a_change_of_a_shipped_module_fails_the_check(own_copy: Any, file: str, before: str, after: str, system: str) -> None:
+def test_a_change_of_a_shipped_module_fails_the_check(
+    own_copy: Any, file: str, before: str, after: str, system: str
+) -> None:
     path = own_copy.library.parent / file
     text = path.read_text()
     if before not in text:
@@ -540,28 +797,41 @@ def test_a_change_of_a_shipped_module_fails_the_check(own_copy: Any, file: str, 
     assert f"CHANGED {system}: " in done.stdout
 
 
-def test_behaviour_that_changed_under_its_old_version_fails_the_check_and_cannot_be_published(own_copy: Any) -> None:
+def test_behaviour_that_changed_under_its_old_version_fails_the_check_and_cannot_be_published(
+    own_copy: Any,
+) -> None:
     golden = own_copy.library / "golden" / "scorecards.jsonl"
     first, *rest = golden.read_text().splitlines()
-    golden.write_text("\n".join([first.replace('"raw_score":1', '"raw_score":0.123'), *rest]) + "\n")
+    golden.write_text(
+        "\n".join([first.replace('"raw_score":1', '"raw_score":0.123'), *rest]) + "\n"
+    )
     done = own_copy.run("versions", "--check")
     assert done.returncode == 1
-    assert "CHANGED workflow grading: behaviour changed and the version is still gradingSystem/1.0.0" in done.stdout
+    assert (
+        "CHANGED workflow grading: behaviour changed and the version is still gradingSystem/1.0.0"
+        in done.stdout
+    )
     assert "workflow scoring: behaviour changed" not in done.stdout
     refused = own_copy.run("library", "publish", "--json")
     assert refused.returncode == 3
     assert json.loads(refused.stderr)["error"]["code"] == "LIB-003"
 
 
-# --- versions and fingerprints --------------------------------------------------------------------------------------------------------------
+# --- versions and fingerprints
 
 
 def test_versions_prints_what_the_contract_says(assay: Any) -> None:
     done = assay("versions", "--json")
     found = done.json()
     assert done.code == 0
-    assert (found["scoringSystem"], found["gradingSystem"]) == ("scoringSystem/1.0.0", "gradingSystem/1.0.0")
-    assert found["families"]["workflow"] == {"scoring": "scoringSystem/1.0.0", "grading": "gradingSystem/1.0.0"}
+    assert (found["scoringSystem"], found["gradingSystem"]) == (
+        "scoringSystem/1.0.0",
+        "gradingSystem/1.0.0",
+    )
+    assert found["families"]["workflow"] == {
+        "scoring": "scoringSystem/1.0.0",
+        "grading": "gradingSystem/1.0.0",
+    }
     assert found["published"] == json.loads((LIBRARY / "published.lock").read_text())["published"]
     assert found["changed"] == []
 
@@ -574,12 +844,19 @@ def test_behaviour_is_what_the_lock_says(assay: Any) -> None:
 
 
 def _moved() -> set[str]:
-    """Which systems behave otherwise than the lock records: only those of workflows are looked at, because a look at all of them takes four times as long."""
+    """Which systems behave otherwise than the lock records: only those of workflows are looked at,
+    because a look at all of them takes four times as long.
+    """
     recorded = json.loads((LIBRARY / "published.lock").read_text())["systems"]["workflow"]
-    return {name for name, take in WORKFLOW_SYSTEMS.items() if take() != recorded[name]["fingerprint"]}
+    return {
+        name for name, take in WORKFLOW_SYSTEMS.items() if take() != recorded[name]["fingerprint"]
+    }
 
 
-WORKFLOW_SYSTEMS = {"scoring": fingerprint.scoring_fingerprint, "grading": fingerprint.grading_fingerprint}
+WORKFLOW_SYSTEMS = {
+    "scoring": fingerprint.scoring_fingerprint,
+    "grading": fingerprint.grading_fingerprint,
+}
 
 
 def test_nothing_has_moved_before_something_is_changed() -> None:
@@ -599,17 +876,26 @@ def test_nothing_has_moved_before_something_is_changed() -> None:
         {"shrinkage": {"k": 21}},
         {"role_floors": {"correctness": Decimal("0.700000001"), "safety": Decimal("0.8")}},
         {"role_floors": {"correctness": Decimal("0.7"), "safety": Decimal("0.800000001")}},
-        *({"bands": {letter: by}} for letter in "ABCD" for by in (Decimal("-0.01"), Decimal("0.01"))),
+        *(
+            {"bands": {letter: by}}
+            for letter in "ABCD"
+            for by in (Decimal("-0.01"), Decimal("0.01"))
+        ),
     ],
     ids=str,
 )
-def test_each_number_of_the_policy_moves_grading_and_only_grading(monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]) -> None:
+def test_each_number_of_the_policy_moves_grading_and_only_grading(
+    monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+) -> None:
     made = fingerprint.make_rules
 
     def changed(policy: Any) -> Any:
         new = dict(change)
         if "bands" in new:
-            new["bands"] = [structs.replace(band, min=band.min + new["bands"].get(band.grade, 0)) for band in policy.bands]
+            new["bands"] = [
+                structs.replace(band, min=band.min + new["bands"].get(band.grade, 0))
+                for band in policy.bands
+            ]
         if "shrinkage" in new:
             new["shrinkage"] = structs.replace(policy.shrinkage, **new["shrinkage"])
         return made(structs.replace(policy, **new))
@@ -633,7 +919,9 @@ def _null_passes(card: Any) -> tuple[str, ...]:
         ("band", lambda score, bands: bands[0].grade),
     ],
 )
-def test_each_rule_of_grading_moves_grading_and_only_grading(monkeypatch: pytest.MonkeyPatch, name: str, instead: Any) -> None:
+def test_each_rule_of_grading_moves_grading_and_only_grading(
+    monkeypatch: pytest.MonkeyPatch, name: str, instead: Any
+) -> None:
     monkeypatch.setattr(rules, name, instead)
     assert _moved() == {"grading"}
 
@@ -656,7 +944,9 @@ def test_the_shrinkage_moves_grading_and_only_grading(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("name", [name for name in FORMULAS if name != "zero_one"])
 @pytest.mark.parametrize("by", [-1, 1])
-def test_a_formula_that_is_off_by_a_billionth_moves_scoring_and_only_scoring(monkeypatch: pytest.MonkeyPatch, name: str, by: int) -> None:
+def test_a_formula_that_is_off_by_a_billionth_moves_scoring_and_only_scoring(
+    monkeypatch: pytest.MonkeyPatch, name: str, by: int
+) -> None:
     kept = FORMULAS[name]
 
     def off(raw: Any, params: Any) -> int:
@@ -667,39 +957,63 @@ def test_a_formula_that_is_off_by_a_billionth_moves_scoring_and_only_scoring(mon
     assert _moved() == {"scoring"}
 
 
-def test_the_one_formula_of_the_golden_scorecards_moves_scoring_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_one_formula_of_the_golden_scorecards_moves_scoring_at_least(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     kept = FORMULAS["zero_one"]
-    monkeypatch.setitem(FORMULAS._entries, "zero_one", kept._replace(apply=lambda raw, params: max(0, kept.apply(raw, params) - 1)))
+    monkeypatch.setitem(
+        FORMULAS._entries,
+        "zero_one",
+        kept._replace(apply=lambda raw, params: max(0, kept.apply(raw, params) - 1)),
+    )
     assert "scoring" in _moved()
 
 
 @pytest.mark.parametrize("verdict", [True, False, None])
 @pytest.mark.parametrize("name", [name for name in GATES if GATES[name].check is not None])
-def test_a_gate_that_always_says_the_same_moves_scoring_and_only_scoring(monkeypatch: pytest.MonkeyPatch, name: str, verdict: bool | None) -> None:
-    monkeypatch.setitem(GATES._entries, name, GATES[name]._replace(check=lambda run, params: GateResult(verdict, "says so")))
+def test_a_gate_that_always_says_the_same_moves_scoring_and_only_scoring(
+    monkeypatch: pytest.MonkeyPatch, name: str, verdict: bool | None
+) -> None:
+    monkeypatch.setitem(
+        GATES._entries,
+        name,
+        GATES[name]._replace(check=lambda run, params: GateResult(verdict, "says so")),
+    )
     assert _moved() == {"scoring"}
 
 
-def test_a_verdict_that_could_improve_a_computed_gate_moves_scoring(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_verdict_that_could_improve_a_computed_gate_moves_scoring(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     kept = scoring.evaluate
     monkeypatch.setattr(
         scoring,
         "evaluate",
-        lambda gate, run, params, verdict: GateResult(True, "") if verdict is not None and verdict.passed else kept(gate, run, params, verdict),
+        lambda gate, run, params, verdict: (
+            GateResult(True, "")
+            if verdict is not None and verdict.passed
+            else kept(gate, run, params, verdict)
+        ),
     )
     assert _moved() == {"scoring"}
 
 
 def test_a_verdict_that_does_not_count_moves_scoring(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = scoring.evaluate
-    monkeypatch.setattr(scoring, "evaluate", lambda gate, run, params, verdict: kept(gate, run, params, None))
+    monkeypatch.setattr(
+        scoring, "evaluate", lambda gate, run, params, verdict: kept(gate, run, params, None)
+    )
     assert _moved() == {"scoring"}
 
 
 @pytest.mark.parametrize("name", fingerprint._FIRST_MEASURES)
-def test_a_measure_that_makes_up_a_value_or_loses_one_moves_scoring_and_only_scoring(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_measure_that_makes_up_a_value_or_loses_one_moves_scoring_and_only_scoring(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     kept = MEASURES[name]
-    monkeypatch.setitem(MEASURES._entries, name, kept._replace(take=lambda run, params: Undetermined("lost")))
+    monkeypatch.setitem(
+        MEASURES._entries, name, kept._replace(take=lambda run, params: Undetermined("lost"))
+    )
     assert _moved() == {"scoring"}
     made_up = {"passed": 1, "total": 1} if kept.formula == "ratio" else 0
     monkeypatch.setitem(MEASURES._entries, name, kept._replace(take=lambda run, params: made_up))
@@ -713,7 +1027,13 @@ def test_every_measure_stands_where_the_table_says_and_nowhere_else() -> None:
 
     for family, names in FAMILIES.items():
         module, _, group = family.partition(".")
-        assert tuple(measure.id for measure in getattr(import_module(f"assay.scoring.metrics.{module}"), group)) == names
+        assert (
+            tuple(
+                measure.id
+                for measure in getattr(import_module(f"assay.scoring.metrics.{module}"), group)
+            )
+            == names
+        )
     assert len(list(MEASURES)) == len(MEASURES) == sum(map(len, FAMILIES.values()))
 
 
@@ -724,9 +1044,22 @@ def taken() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", list(MEASURES))
-def test_a_measure_has_a_whole_sheet_and_a_fingerprint_that_its_golden_runs_give(name: str, taken: dict[str, str]) -> None:
+def test_a_measure_has_a_whole_sheet_and_a_fingerprint_that_its_golden_runs_give(
+    name: str, taken: dict[str, str]
+) -> None:
     measure = MEASURES[name]
-    for field in ("id", "version", "title", "unit", "direction", "formula", "evidence", "absence", "range", "determinism"):
+    for field in (
+        "id",
+        "version",
+        "title",
+        "unit",
+        "direction",
+        "formula",
+        "evidence",
+        "absence",
+        "range",
+        "determinism",
+    ):
         assert getattr(measure, field), field
     assert measure.formula in FORMULAS
     held = fingerprint.measures()
@@ -735,14 +1068,27 @@ def test_a_measure_has_a_whole_sheet_and_a_fingerprint_that_its_golden_runs_give
 
 @pytest.mark.parametrize("name", list(MEASURES))
 def test_the_example_of_every_measure_gives_the_value_it_shows(name: str) -> None:
-    assert set(EXAMPLES) == set(MEASURES), "every measure has an example, and every example is of a measure"
+    assert set(EXAMPLES) == set(MEASURES), (
+        "every measure has an example, and every example is of a measure"
+    )
     measure, example = MEASURES[name], EXAMPLES[name]
     assert set(example.params) <= set(measure.params)
-    tree = {**{key: run()[key] for key in ("schema", "run_id", "workflow", "dataset", "status")}, **example.evidence}
-    taken = measure.take(read_run(Document(json.loads(json.dumps(tree), parse_float=Decimal), "example")), {**measure.params, **example.params})
+    tree = {
+        **{key: run()[key] for key in ("schema", "run_id", "workflow", "dataset", "status")},
+        **example.evidence,
+    }
+    taken = measure.take(
+        read_run(Document(json.loads(json.dumps(tree), parse_float=Decimal), "example")),
+        {**measure.params, **example.params},
+    )
     assert not isinstance(taken, Undetermined), taken
     assert json.loads(json.dumps(taken, default=float)) == example.value
-    assert FORMULAS[measure.formula].apply(taken, {"slo_good": 1, "slo_bad": 10**6} if measure.formula == "lower_is_better" else {}) >= 0
+    assert (
+        FORMULAS[measure.formula].apply(
+            taken, {"slo_good": 1, "slo_bad": 10**6} if measure.formula == "lower_is_better" else {}
+        )
+        >= 0
+    )
     assert measure.sheet()["example"] == example.document()
 
 
@@ -753,18 +1099,34 @@ def test_a_sheet_shows_its_example(assay: Any) -> None:
 
 
 def test_every_measure_is_taken_and_is_undetermined_somewhere_in_the_golden_runs() -> None:
-    runs = [read_run(document) for file in ("runs.jsonl", "measures.jsonl") for document in fingerprint._golden(file)]
+    runs = [
+        read_run(document)
+        for file in ("runs.jsonl", "measures.jsonl")
+        for document in fingerprint._golden(file)
+    ]
     for name in MEASURES:
-        taken = [isinstance(MEASURES[name].take(run, MEASURES[name].params), Undetermined) for run in runs]
+        taken = [
+            isinstance(MEASURES[name].take(run, MEASURES[name].params), Undetermined)
+            for run in runs
+        ]
         assert any(taken), name
         if name != "word_budget":  # it needs a budget, which only a profile gives
             assert not all(taken), name
 
 
-def test_a_measure_that_behaves_otherwise_under_its_version_fails_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_measure_that_behaves_otherwise_under_its_version_fails_the_check(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     kept = MEASURES["exact_match"]
-    monkeypatch.setitem(MEASURES._entries, "exact_match", kept._replace(take=lambda run, params: Undetermined("lost")))
-    assert any(line.startswith("measure exact_match@1: behaviour changed") for line in fingerprint.check(current()))
+    monkeypatch.setitem(
+        MEASURES._entries,
+        "exact_match",
+        kept._replace(take=lambda run, params: Undetermined("lost")),
+    )
+    assert any(
+        line.startswith("measure exact_match@1: behaviour changed")
+        for line in fingerprint.check(current())
+    )
 
 
 def test_other_words_for_the_same_verdict_move_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -772,7 +1134,13 @@ def test_other_words_for_the_same_verdict_move_nothing(monkeypatch: pytest.Monke
         kept = GATES[name]
         if kept.check is not None:
             monkeypatch.setitem(
-                GATES._entries, name, kept._replace(check=lambda run, params, kept=kept: kept.check(run, params)._replace(reason="in other words"))
+                GATES._entries,
+                name,
+                kept._replace(
+                    check=lambda run, params, kept=kept: kept.check(run, params)._replace(
+                        reason="in other words"
+                    )
+                ),
             )
     monkeypatch.setattr(rules, "FLOORS_CLEAR", rules.FLOORS_CLEAR._replace(text="in other words"))
     assert _moved() == set()
@@ -785,14 +1153,29 @@ def test_a_system_that_is_new_or_moved_without_a_new_version_is_named() -> None:
             "grading": {"version": "gradingSystem/1.0.0", "fingerprint": "sha256:b"},
         }
     }
-    same = [System("workflow", "scoring", "scoringSystem/1.0.0", "sha256:a"), System("workflow", "grading", "gradingSystem/1.0.0", "sha256:b")]
+    same = [
+        System("workflow", "scoring", "scoringSystem/1.0.0", "sha256:a"),
+        System("workflow", "grading", "gradingSystem/1.0.0", "sha256:b"),
+    ]
     assert check(same, recorded) == []
-    assert [text.split(":")[0] for text in check([same[0]._replace(fingerprint="sha256:c"), same[1]], recorded)] == ["workflow scoring"]
-    assert "is not recorded yet" in check([same[0], same[1]._replace(version="gradingSystem/1.1.0", fingerprint="sha256:d")], recorded)[0]
-    assert "no fingerprint is recorded" in check([System("exam", "scoring", "scoringSystem/1.0.0", "sha256:a")], recorded)[0]
+    assert [
+        text.split(":")[0]
+        for text in check([same[0]._replace(fingerprint="sha256:c"), same[1]], recorded)
+    ] == ["workflow scoring"]
+    assert (
+        "is not recorded yet"
+        in check(
+            [same[0], same[1]._replace(version="gradingSystem/1.1.0", fingerprint="sha256:d")],
+            recorded,
+        )[0]
+    )
+    assert (
+        "no fingerprint is recorded"
+        in check([System("exam", "scoring", "scoringSystem/1.0.0", "sha256:a")], recorded)[0]
+    )
 
 
-# --- schema-of ------------------------------------------------------------------------------------------------------------------------------
+# --- schema-of
 
 SCHEMAS = ("run", "scorecard", "grades", "summary", "profile", "policy", "rubric")
 
@@ -801,13 +1184,17 @@ SCHEMAS = ("run", "scorecard", "grades", "summary", "profile", "policy", "rubric
 def schemas() -> dict[str, Any]:
     found = {}
     for name in SCHEMAS:
-        done = subprocess.run([sys.executable, "-m", "assay", "schema-of", name], capture_output=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "assay", "schema-of", name], capture_output=True, check=True
+        )
         found[name] = json.loads(done.stdout)
     return found
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_each_schema_is_itself_a_schema_of_2020_12_and_closed(schemas: dict[str, Any], name: str) -> None:
+def test_each_schema_is_itself_a_schema_of_2020_12_and_closed(
+    schemas: dict[str, Any], name: str
+) -> None:
     assert schemas[name]["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert jsonschema_rs.meta.is_valid(schemas[name])
     assert schemas[name]["additionalProperties"] is False
@@ -815,7 +1202,9 @@ def test_each_schema_is_itself_a_schema_of_2020_12_and_closed(schemas: dict[str,
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_schema_of_a_run_accepts_a_run_of_every_family(schemas: dict[str, Any], family: str) -> None:
+def test_the_schema_of_a_run_accepts_a_run_of_every_family(
+    schemas: dict[str, Any], family: str
+) -> None:
     validator = jsonschema_rs.Draft202012Validator(schemas["run"])
     assert [error.message for error in validator.iter_errors(run(family))] == []
 
@@ -825,7 +1214,9 @@ def test_the_schemas_accept_every_golden_input(schemas: dict[str, Any], file: st
     validator = jsonschema_rs.Draft202012Validator(schemas[file[:-7]])
     documents = [json.loads(line) for line in (LIBRARY / "golden" / file).read_text().splitlines()]
     assert len(documents) > 30
-    assert [error.message for document in documents for error in validator.iter_errors(document)] == []
+    assert [
+        error.message for document in documents for error in validator.iter_errors(document)
+    ] == []
 
 
 BROKEN_RUNS: list[dict[str, Any]] = [
@@ -857,7 +1248,9 @@ BROKEN_RUNS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("change", BROKEN_RUNS, ids=str)
-def test_the_schema_of_a_run_refuses_what_the_reader_refuses(schemas: dict[str, Any], change: dict[str, Any]) -> None:
+def test_the_schema_of_a_run_refuses_what_the_reader_refuses(
+    schemas: dict[str, Any], change: dict[str, Any]
+) -> None:
     broken = run("rag", **change)
     if change.get("status", "") is None:
         assert "status" not in broken
@@ -874,19 +1267,49 @@ BROKEN_CARDS: list[dict[str, Any]] = [
     {"criteria": [{"name": "c"}]},
     {"pass_treshold": 70},
     {"pass_threshold": "70"},
-    {"criteria": [{"name": "c", "raw_score": 1, "formula_id": "zero_one", "weight": 1, "layer": 4}]},
+    {
+        "criteria": [
+            {"name": "c", "raw_score": 1, "formula_id": "zero_one", "weight": 1, "layer": 4}
+        ]
+    },
     {"criteria": [{"name": "c", "raw_score": 1, "formula_id": "zero_one", "weight": "1"}]},
     {"criteria": [{"name": "c", "raw_score": 1, "formula_id": "zero_one", "weight": 1, "n": -1}]},
     {"criteria": [{"name": "", "raw_score": 1, "formula_id": "zero_one", "weight": 1}]},
-    {"criteria": [{"name": "c", "raw_score": 1, "formula_id": "zero_one", "weight": 1, "floor": 1}]},
+    {
+        "criteria": [
+            {"name": "c", "raw_score": 1, "formula_id": "zero_one", "weight": 1, "floor": 1}
+        ]
+    },
     {"run_id": None},
-    {"criteria": [{"name": "c", "raw_score": 1, "formula_id": "zero_one", "weight": 1, "critical_floor": {"percent": 70}}]},
-    {"criteria": [{"name": "c", "raw_score": 1, "formula_id": "zero_one", "weight": 1, "floor_override": {"value": 0.2}}]},
+    {
+        "criteria": [
+            {
+                "name": "c",
+                "raw_score": 1,
+                "formula_id": "zero_one",
+                "weight": 1,
+                "critical_floor": {"percent": 70},
+            }
+        ]
+    },
+    {
+        "criteria": [
+            {
+                "name": "c",
+                "raw_score": 1,
+                "formula_id": "zero_one",
+                "weight": 1,
+                "floor_override": {"value": 0.2},
+            }
+        ]
+    },
 ]
 
 
 @pytest.mark.parametrize("change", BROKEN_CARDS, ids=str)
-def test_the_schema_of_a_scorecard_refuses_what_the_reader_refuses(schemas: dict[str, Any], change: dict[str, Any]) -> None:
+def test_the_schema_of_a_scorecard_refuses_what_the_reader_refuses(
+    schemas: dict[str, Any], change: dict[str, Any]
+) -> None:
     broken = {**scorecard({"norm": 1}), **change}
     assert not jsonschema_rs.Draft202012Validator(schemas["scorecard"]).is_valid(broken)
     with pytest.raises(package.AssayError):
@@ -898,7 +1321,12 @@ def test_the_schema_of_a_scorecard_accepts_every_kind_of_criterion(schemas: dict
         {"norm": 1, "critical_floor": {"norm": 0.5}, "role": "safety", "layer": 2, "n": 0},
         {"raw_score": {"wins": 1, "losses": 2, "ties": 3}, "formula_id": "pairwise"},
         {"raw_score": None, "missing": "lost"},
-        {"raw_score": 3, "formula_id": "lower_is_better", "params": {"slo_good": 1, "slo_bad": 5}, "critical_floor": 0.5},
+        {
+            "raw_score": 3,
+            "formula_id": "lower_is_better",
+            "params": {"slo_good": 1, "slo_bad": 5},
+            "critical_floor": 0.5,
+        },
         {"norm": 1, "floor_override": {"value": {"raw": 0.1}, "reason": "tuned"}},
         hard_gates={"a": True, "b": False, "c": None},
         pass_threshold=70.5,
@@ -906,7 +1334,10 @@ def test_the_schema_of_a_scorecard_accepts_every_kind_of_criterion(schemas: dict
         group="g",
         sample_id="s",
     )
-    assert [error.message for error in jsonschema_rs.Draft202012Validator(schemas["scorecard"]).iter_errors(card)] == []
+    assert [
+        error.message
+        for error in jsonschema_rs.Draft202012Validator(schemas["scorecard"]).iter_errors(card)
+    ] == []
     assert graded(card).grade.grade == "F"
 
 
@@ -916,7 +1347,7 @@ def test_a_schema_that_is_not_there_is_misuse_with_the_near_miss(assay: Any) -> 
     assert "Did you mean 'scorecard'?" in done.err
 
 
-# --- doctor ---------------------------------------------------------------------------------------------------------------------------------
+# --- doctor
 
 
 def test_doctor_finds_a_whole_installation_whole(assay: Any) -> None:
@@ -938,7 +1369,9 @@ def test_doctor_finds_a_spoiled_shelf_and_says_what_to_do(own_copy: Any) -> None
 
 
 @pytest.mark.parametrize("file", ["policies/workflow@1.yaml", "profiles/rag@1.yaml"])
-def test_doctor_tells_the_whole_story_also_when_grading_itself_is_refused(own_copy: Any, file: str) -> None:
+def test_doctor_tells_the_whole_story_also_when_grading_itself_is_refused(
+    own_copy: Any, file: str
+) -> None:
     path = own_copy.library / file
     path.write_text(path.read_text() + "# a word more\n")
     done = own_copy.run("doctor", "--json")

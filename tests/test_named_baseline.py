@@ -1,4 +1,6 @@
-"""`--baseline NAME` with a ledger: the folder first, then the ledger, and whatever is found is held to the same rules."""
+"""`--baseline NAME` with a ledger: the folder first, then the ledger, and whatever is found is held
+to the same rules.
+"""
 
 from __future__ import annotations
 
@@ -29,42 +31,77 @@ def spoil(path: Path, kind: str) -> None:
     raw = sqlite3.connect(path)
     for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
         raw.execute(f"DROP TRIGGER {name}")
-    raw.execute("UPDATE records SET body = CAST(replace(CAST(body AS TEXT), '\"1\"', '\"2\"') || ' ' AS BLOB) WHERE kind = ?", (kind,))
+    raw.execute(
+        "UPDATE records SET body = CAST(replace(CAST(body AS TEXT), '\"1\"', '\"2\"') || ' ' AS"
+        " BLOB) WHERE kind = ?",
+        (kind,),
+    )
     raw.commit()
     raw.close()
 
 
 @pytest.mark.req("W-072")
-def test_a_baseline_of_the_ledger_decides_as_its_files_do_and_the_decision_is_replayed(here: Run, tmp_path: Path, ledger_url: str) -> None:
+def test_a_baseline_of_the_ledger_decides_as_its_files_do_and_the_decision_is_replayed(
+    here: Run, tmp_path: Path, ledger_url: str
+) -> None:
     put_sides(tmp_path)
     assert here(*SET, "production", "baseline.jsonl", "--store", ledger_url).code == 0
     before = count(ledger_url)
     done = here(*GATE, "--baseline", "production", "--store", ledger_url, "--json")
     digest = newest(ledger_url, "baseline")
     assert done.code == 0, done.err
-    assert f"assay: the baseline production ({digest[:19]}), made 2026-11-01T00:00:00.000Z, is the one in the project 'default' of " in done.err
+    assert (
+        f"assay: the baseline production ({digest[:19]}), made 2026-11-01T00:00:00.000Z, is the one"
+        " in the project 'default' of " in done.err
+    )
     by_file = here(*GATE, "--baseline", "baseline.jsonl", "--json").json()
     found = done.json()
     assert found["baseline"].pop("name") == f"baseline production ({digest[:19]})"
     assert by_file["baseline"].pop("name") == "baseline"
-    assert found["digests"].pop("decision") != by_file["digests"].pop("decision")  # it is over the name, too
+    assert found["digests"].pop("decision") != by_file["digests"].pop(
+        "decision"
+    )  # it is over the name, too
     assert found == by_file
-    assert count(ledger_url) == before + 3 * 35 + 1, "of the baseline nothing is stored a second time"
+    assert count(ledger_url) == before + 3 * 35 + 1, (
+        "of the baseline nothing is stored a second time"
+    )
     assert here("replay", newest(ledger_url, "decision"), "--db", ledger_url).code == 0
     assert here("verify", "--db", ledger_url).code == 0
     older = here(*GATE, "--baseline", digest, "--store", ledger_url, "--json")
-    assert (older.code, older.json()["baseline"]["name"]) == (0, f"baseline production ({digest[:19]})")
+    assert (older.code, older.json()["baseline"]["name"]) == (
+        0,
+        f"baseline production ({digest[:19]})",
+    )
 
 
-def test_a_baseline_that_came_through_the_api_is_found_by_the_command(here: Run, tmp_path: Path, ledger_url: str) -> None:
+def test_a_baseline_that_came_through_the_api_is_found_by_the_command(
+    here: Run, tmp_path: Path, ledger_url: str
+) -> None:
     ours, theirs = put_sides(tmp_path)
     with serving(ledger_url) as api:
-        assert api.post("/baselines", {"name": "production", "evidence": theirs[:3]}).status_code == 201
+        assert (
+            api.post("/baselines", {"name": "production", "evidence": theirs[:3]}).status_code
+            == 201
+        )
         assert api.post("/baselines", {"name": "production", "evidence": theirs}).status_code == 201
-        posted = api.post("/decisions", {"candidate": ours, "baseline": {"baseline": "production"}}).json()["decision"]
-        assert api.post("/decisions", {"candidate": ours, "baseline": {"baseline": "nobody"}}).json()["code"] == "REL-005"
-        assert api.post("/decisions", {"candidate": ours, "baseline": {"baseline": "sha256:" + "0" * 64}}).status_code == 404
-    done = here("gate", "candidate.jsonl", "--baseline", "production", "--store", ledger_url, "--json")
+        posted = api.post(
+            "/decisions", {"candidate": ours, "baseline": {"baseline": "production"}}
+        ).json()["decision"]
+        assert (
+            api.post("/decisions", {"candidate": ours, "baseline": {"baseline": "nobody"}}).json()[
+                "code"
+            ]
+            == "REL-005"
+        )
+        assert (
+            api.post(
+                "/decisions", {"candidate": ours, "baseline": {"baseline": "sha256:" + "0" * 64}}
+            ).status_code
+            == 404
+        )
+    done = here(
+        "gate", "candidate.jsonl", "--baseline", "production", "--store", ledger_url, "--json"
+    )
     assert done.code == 0, done.err
     for one in (posted, found := done.json()):
         one["baseline"].pop("name")
@@ -76,18 +113,30 @@ def test_a_baseline_that_came_through_the_api_is_found_by_the_command(here: Run,
 def test_the_folder_comes_first_and_the_output_says_so(here: Run, tmp_path: Path) -> None:
     put_sides(tmp_path)
     assert here(*SET, "production", "candidate.jsonl", "--store", "l.db").code == 0
-    assert here("baseline", "set", "production", "baseline.jsonl", "--now", "2026-11-01T00:00:00Z").code == 0
+    assert (
+        here(
+            "baseline", "set", "production", "baseline.jsonl", "--now", "2026-11-01T00:00:00Z"
+        ).code
+        == 0
+    )
     done = here(*GATE, "--baseline", "production", "--store", "l.db", "--json")
     assert (done.code, done.json()["baseline"]["name"]) == (0, "baseline production@1")
-    assert "assay: the baseline production@1 is the one in the folder .assay/baselines.\n" in done.err
+    assert (
+        "assay: the baseline production@1 is the one in the folder .assay/baselines.\n" in done.err
+    )
     alone = here(*GATE, "--baseline", "production", "--json")
     assert (alone.code, alone.err, alone.out) == (0, "", done.out)
     (tmp_path / ".assay/baselines/production@1.jsonl").write_text("{}\n")
     refused = here(*GATE, "--baseline", "production", "--store", "l.db")
-    assert (refused.code, "the baseline has changed" in refused.err) == (3, True), "one that was changed gives way to no other"
+    assert (refused.code, "the baseline has changed" in refused.err) == (
+        3,
+        True,
+    ), "one that was changed gives way to no other"
 
 
-def test_a_name_in_neither_place_names_both_and_the_near_miss(here: Run, tmp_path: Path, ledger_url: str) -> None:
+def test_a_name_in_neither_place_names_both_and_the_near_miss(
+    here: Run, tmp_path: Path, ledger_url: str
+) -> None:
     put_sides(tmp_path)
     none = here(*GATE, "--baseline", "production", "--store", ledger_url)
     assert (none.code, "There are none." in none.err) == (4, True)
@@ -95,40 +144,70 @@ def test_a_name_in_neither_place_names_both_and_the_near_miss(here: Run, tmp_pat
     done = here(*GATE, "--baseline", "prodution", "--store", ledger_url, "--json")
     said = json.loads(done.err)["error"]
     assert (done.code, done.out, said["code"]) == (4, "", "REL-005")
-    assert "neither in the folder .assay/baselines nor in the project 'default' of " in said["message"]
+    assert (
+        "neither in the folder .assay/baselines nor in the project 'default' of " in said["message"]
+    )
     assert "Did you mean 'production'?" in said["message"]
     for name in ("production@1", "sha256:" + "0" * 64, newest(ledger_url, "run"), "x" * 300):
         assert here(*GATE, "--baseline", name, "--store", ledger_url).code == 4, name
-    assert here(*GATE, "--baseline", "../production", "--store", ledger_url).code == 3, "a path, and no file is there"
+    assert here(*GATE, "--baseline", "../production", "--store", ledger_url).code == 3, (
+        "a path, and no file is there"
+    )
     without = here(*GATE, "--baseline", "production")
     assert (without.code, "ledger" in without.err) == (4, False)
     with open_ledger(ledger_url) as ledger:
         assert ledger.count("decision").n == 0
 
 
-def test_a_baseline_of_another_project_is_not_there(here: Run, tmp_path: Path, ledger_url: str) -> None:
+def test_a_baseline_of_another_project_is_not_there(
+    here: Run, tmp_path: Path, ledger_url: str
+) -> None:
     put_sides(tmp_path)
-    assert here(*SET, "production", "baseline.jsonl", "--store", ledger_url, "--project", "theirs").code == 0
+    assert (
+        here(
+            *SET, "production", "baseline.jsonl", "--store", ledger_url, "--project", "theirs"
+        ).code
+        == 0
+    )
     refused = here(*GATE, "--baseline", "production", "--store", ledger_url)
-    assert (refused.code, "theirs" in refused.err, "There are none." in refused.err) == (4, False, True)
+    assert (refused.code, "theirs" in refused.err, "There are none." in refused.err) == (
+        4,
+        False,
+        True,
+    )
     with open_ledger(ledger_url) as ledger:
         digest = ledger.find("baseline", project="theirs").items[0].digest
     assert here(*GATE, "--baseline", digest, "--store", ledger_url).code == 4
-    assert here(*GATE, "--baseline", "production", "--store", ledger_url, "--project", "theirs").code == 0
+    assert (
+        here(*GATE, "--baseline", "production", "--store", ledger_url, "--project", "theirs").code
+        == 0
+    )
 
 
-@pytest.mark.parametrize(("now", "words"), [("2027-11-15T00:00:00Z", "days old; release@1 allows"), ("2026-10-01T00:00:00Z", "is from the future")])
-def test_a_baseline_of_the_ledger_is_used_only_as_long_as_the_policy_allows(here: Run, tmp_path: Path, now: str, words: str) -> None:
+@pytest.mark.parametrize(
+    ("now", "words"),
+    [
+        ("2027-11-15T00:00:00Z", "days old; release@1 allows"),
+        ("2026-10-01T00:00:00Z", "is from the future"),
+    ],
+)
+def test_a_baseline_of_the_ledger_is_used_only_as_long_as_the_policy_allows(
+    here: Run, tmp_path: Path, now: str, words: str
+) -> None:
     put_sides(tmp_path)
     assert here(*SET, "production", "baseline.jsonl", "--store", "l.db").code == 0
-    done = here("gate", "candidate.jsonl", "--baseline", "production", "--store", "l.db", "--now", now)
+    done = here(
+        "gate", "candidate.jsonl", "--baseline", "production", "--store", "l.db", "--now", now
+    )
     assert (done.code, words in done.err, "REL-005" in done.err) == (4, True, True)
     with open_ledger(f"{tmp_path}/l.db") as ledger:
         assert ledger.count("decision").n == 0
 
 
 @pytest.mark.parametrize(("kind", "words"), [("baseline", "STO-007"), ("run", "STO-007")])
-def test_a_record_that_was_changed_is_refused(here: Run, tmp_path: Path, kind: str, words: str) -> None:
+def test_a_record_that_was_changed_is_refused(
+    here: Run, tmp_path: Path, kind: str, words: str
+) -> None:
     put_sides(tmp_path)
     for name in ("production", "staging"):
         assert here(*SET, name, "baseline.jsonl", "--store", "l.db").code == 0
@@ -138,7 +217,9 @@ def test_a_record_that_was_changed_is_refused(here: Run, tmp_path: Path, kind: s
         assert (done.code, words in done.err, done.out) == (3, True, ""), done.err
 
 
-def test_evidence_that_is_gone_is_never_left_out(here: Run, tmp_path: Path, ledger_url: str) -> None:
+def test_evidence_that_is_gone_is_never_left_out(
+    here: Run, tmp_path: Path, ledger_url: str
+) -> None:
     put_sides(tmp_path)
     assert here(*SET, "production", "baseline.jsonl", "--store", ledger_url).code == 0
     with open_ledger(ledger_url) as ledger:
@@ -152,14 +233,27 @@ def test_evidence_that_is_gone_is_never_left_out(here: Run, tmp_path: Path, ledg
             "numbers": {"evidence_digests": [7]},
             "undated": {"made_at": "yesterday"},
         }
-        ledger.put_many([draft({**record, "name": name, **changes}, kind="baseline") for name, changes in odd.items()])
+        ledger.put_many(
+            [
+                draft({**record, "name": name, **changes}, kind="baseline")
+                for name, changes in odd.items()
+            ]
+        )
         ledger.forget(record["evidence_digests"][0], author="dpo", reason="asked to")
     codes: dict[str, int] = {}
     for name in ("production", *odd):
         done = here(*GATE, "--baseline", name, "--store", ledger_url, "--json")
         codes[name] = done.code
         assert done.out == ""
-    assert codes == {"production": 4, "absent": 4, "grades": 4, "empty": 4, "bare": 4, "numbers": 3, "undated": 3}
+    assert codes == {
+        "production": 4,
+        "absent": 4,
+        "grades": 4,
+        "empty": 4,
+        "bare": 4,
+        "numbers": 3,
+        "undated": 3,
+    }
 
 
 def test_a_ledger_that_is_not_there_is_told_before_the_work(here: Run, tmp_path: Path) -> None:
@@ -170,30 +264,55 @@ def test_a_ledger_that_is_not_there_is_told_before_the_work(here: Run, tmp_path:
         assert json.loads(done.err)["error"]["code"].startswith("STO-")
 
 
-# --- show, list and diff ------------------------------------------------------------------------------------------------------------------
+# --- show, list and diff
 
 
-def test_a_baseline_of_the_ledger_is_shown_listed_and_compared(here: Run, tmp_path: Path, ledger_url: str) -> None:
+def test_a_baseline_of_the_ledger_is_shown_listed_and_compared(
+    here: Run, tmp_path: Path, ledger_url: str
+) -> None:
     put_sides(tmp_path)
-    for name, file in (("production", "candidate.jsonl"), ("production", "baseline.jsonl"), ("alpha", "candidate.jsonl")):
+    for name, file in (
+        ("production", "candidate.jsonl"),
+        ("production", "baseline.jsonl"),
+        ("alpha", "candidate.jsonl"),
+    ):
         assert here(*SET, name, file, "--store", ledger_url).code == 0
-    assert here("baseline", "set", "local", "candidate.jsonl", "--now", "2026-11-01T00:00:00Z").code == 0
+    assert (
+        here("baseline", "set", "local", "candidate.jsonl", "--now", "2026-11-01T00:00:00Z").code
+        == 0
+    )
     before = count(ledger_url)
     store = ("--store", ledger_url)
     listed = here("baseline", "list", *store, "--json").json()
     labels = [one["name"].partition(" ")[0] for one in listed["baselines"]]
     assert (labels, listed["broken"]) == (["local@1", "alpha", "production", "production"], [])
     kept = listed["baselines"][-1]
-    assert (kept["samples"], kept["runs"], kept["kind"], kept["digest"].startswith("sha256:")) == (35, 35, "runs", True)
+    assert (kept["samples"], kept["runs"], kept["kind"], kept["digest"].startswith("sha256:")) == (
+        35,
+        35,
+        "runs",
+        True,
+    )
     assert "alpha (sha256:" in here("baseline", "list", *store).out
-    assert [one["name"] for one in here("baseline", "list", "--json").json()["baselines"]] == ["local@1"]
+    assert [one["name"] for one in here("baseline", "list", "--json").json()["baselines"]] == [
+        "local@1"
+    ]
     shown = here("baseline", "show", "production", *store, "--json")
-    assert (shown.code, shown.json()["digest"], shown.json()["versions"]) == (0, kept["digest"], []), "the newest of a name is meant by it"
+    assert (shown.code, shown.json()["digest"], shown.json()["versions"]) == (
+        0,
+        kept["digest"],
+        [],
+    ), "the newest of a name is meant by it"
     assert "is the one in the project 'default' of" in shown.err
     older = here("baseline", "show", listed["baselines"][2]["digest"], *store)
     assert (older.code, "35 in 35 runs" in older.out) == (0, True), older.err
     by_name = here("baseline", "diff", "production", "candidate.jsonl", *store, "--json")
-    assert here("baseline", "set", "production", "baseline.jsonl", "--now", "2026-11-01T00:00:00Z").code == 0
+    assert (
+        here(
+            "baseline", "set", "production", "baseline.jsonl", "--now", "2026-11-01T00:00:00Z"
+        ).code
+        == 0
+    )
     in_folder = here("baseline", "diff", "production@1", "candidate.jsonl", "--json").json()
     found = by_name.json()
     assert found.pop("baseline").startswith("baseline production (sha256:")
@@ -202,22 +321,36 @@ def test_a_baseline_of_the_ledger_is_shown_listed_and_compared(here: Run, tmp_pa
     both = here("baseline", "diff", "alpha", listed["baselines"][2]["digest"], *store, "--json")
     assert (both.code, both.json()["changed"]) == (0, [])
     assert here("baseline", "diff", "production", "alpha", *store, "--json").code == 0
-    assert "the one in the folder" in here("baseline", "show", "production", *store).err, "the folder comes first"
+    assert "the one in the folder" in here("baseline", "show", "production", *store).err, (
+        "the folder comes first"
+    )
     assert count(ledger_url) == before, "who only looks stores nothing"
 
 
 def test_a_name_that_is_nowhere_is_said_alike_by_every_verb(here: Run, tmp_path: Path) -> None:
     put_sides(tmp_path)
     assert here(*SET, "production", "baseline.jsonl", "--store", "l.db").code == 0
-    for arguments in (("show", "prodution"), ("diff", "prodution", "candidate.jsonl"), ("diff", "production", "prodution")):
+    for arguments in (
+        ("show", "prodution"),
+        ("diff", "prodution", "candidate.jsonl"),
+        ("diff", "production", "prodution"),
+    ):
         done = here("baseline", *arguments, "--store", "l.db", "--json")
         assert done.code == 4
-        assert json.loads(done.err)["error"] == json.loads(here(*GATE, "--baseline", "prodution", "--store", "l.db", "--json").err)["error"]
+        assert (
+            json.loads(done.err)["error"]
+            == json.loads(here(*GATE, "--baseline", "prodution", "--store", "l.db", "--json").err)[
+                "error"
+            ]
+        )
         alone = here("baseline", *arguments, "--json")
         assert (alone.code, "ledger" in alone.err) == (4, False)
     other = here("baseline", "show", "production", "--store", "l.db", "--project", "other")
     assert (other.code, "There are none." in other.err) == (4, True)
-    assert "nor in the project 'other' of" in here("baseline", "list", "--store", "l.db", "--project", "other").err
+    assert (
+        "nor in the project 'other' of"
+        in here("baseline", "list", "--store", "l.db", "--project", "other").err
+    )
 
 
 def test_who_only_looks_makes_no_ledger(here: Run, tmp_path: Path) -> None:
@@ -225,41 +358,65 @@ def test_who_only_looks_makes_no_ledger(here: Run, tmp_path: Path) -> None:
     for arguments in (("list",), ("show", "x"), ("diff", "x", "candidate.jsonl")):
         for url in ("none.db", "mysql://x/y"):
             done = here("baseline", *arguments, "--store", url, "--json")
-            assert (done.code in (2, 3), done.out, (tmp_path / "none.db").exists()) == (True, "", False)
+            assert (done.code in (2, 3), done.out, (tmp_path / "none.db").exists()) == (
+                True,
+                "",
+                False,
+            )
             assert json.loads(done.err)["error"]["code"].startswith("STO-")
         assert here("baseline", *arguments, "--store", "none.db", "--project", "../x").code == 3
 
 
-def test_a_broken_baseline_of_the_ledger_is_listed_as_broken_and_hides_no_other(here: Run, tmp_path: Path) -> None:
+def test_a_broken_baseline_of_the_ledger_is_listed_as_broken_and_hides_no_other(
+    here: Run, tmp_path: Path
+) -> None:
     put_sides(tmp_path)
     assert here(*SET, "production", "baseline.jsonl", "--store", "l.db").code == 0
     with open_ledger("l.db") as ledger:
         record = ledger.find("baseline").items[0].tree()
         odd = [{"made_at": "yesterday"}, {"evidence_digests": None}]
         bare = {key: value for key, value in record.items() if key != "summary"}
-        drafts = [draft({**record, "name": f"odd-{place}", **changes}, kind="baseline") for place, changes in enumerate(odd)]
+        drafts = [
+            draft({**record, "name": f"odd-{place}", **changes}, kind="baseline")
+            for place, changes in enumerate(odd)
+        ]
         ledger.put_many([*drafts, draft({**bare, "name": "bare"}, kind="baseline")])
     done = here("baseline", "list", "--store", "l.db", "--json")
-    assert (done.code, [one["name"].partition(" ")[0] for one in done.json()["baselines"]], len(done.json()["broken"])) == (3, ["production"], 3)
+    assert (
+        done.code,
+        [one["name"].partition(" ")[0] for one in done.json()["baselines"]],
+        len(done.json()["broken"]),
+    ) == (3, ["production"], 3)
     assert here("baseline", "list", "--store", "l.db").out.count("BROKEN") == 3
-    assert [here("baseline", "show", name, "--store", "l.db").code for name in ("odd-0", "odd-1", "bare", "production")] == [3, 4, 3, 0]
+    assert [
+        here("baseline", "show", name, "--store", "l.db").code
+        for name in ("odd-0", "odd-1", "bare", "production")
+    ] == [3, 4, 3, 0]
     spoil(tmp_path / "l.db", "run")
-    assert here("baseline", "show", "production", "--store", "l.db").code == 3, "its digests are checked"
+    assert here("baseline", "show", "production", "--store", "l.db").code == 3, (
+        "its digests are checked"
+    )
     spoil(tmp_path / "l.db", "baseline")
     changed = here("baseline", "list", "--store", "l.db", "--json")
     assert (changed.code, len(changed.json()["broken"])) == (3, 4)
 
 
-def test_evidence_of_a_baseline_that_was_forgotten_is_told_when_it_is_shown(here: Run, tmp_path: Path) -> None:
+def test_evidence_of_a_baseline_that_was_forgotten_is_told_when_it_is_shown(
+    here: Run, tmp_path: Path
+) -> None:
     put_sides(tmp_path)
     assert here(*SET, "production", "baseline.jsonl", "--store", "l.db").code == 0
     with open_ledger("l.db") as ledger:
-        ledger.forget(ledger.find("baseline").items[0].tree()["evidence_digests"][3], author="dpo", reason="asked to")
+        ledger.forget(
+            ledger.find("baseline").items[0].tree()["evidence_digests"][3],
+            author="dpo",
+            reason="asked to",
+        )
     done = here("baseline", "show", "production", "--store", "l.db")
     assert (done.code, "was forgotten" in done.err, done.out) == (4, True, "")
 
 
-# --- exams --------------------------------------------------------------------------------------------------------------------------------
+# --- exams
 
 
 @pytest.fixture
@@ -274,26 +431,42 @@ EXAM = ("exam", "gate", "good.json", "--regression", "after.json")
 
 
 @pytest.mark.req("C-029")
-def test_an_exam_is_held_against_a_baseline_by_its_name(here: Run, exams: Path, ledger_url: str) -> None:
+def test_an_exam_is_held_against_a_baseline_by_its_name(
+    here: Run, exams: Path, ledger_url: str
+) -> None:
     by_file = here(*EXAM, "--baseline", "before.json", "--json")
     assert (by_file.code, by_file.json()["regression"]["drop"]) == (0, 0.01)
-    assert here("baseline", "set", "tutor", "before.json", "--dir", "elsewhere", "--store", ledger_url).code == 0
+    assert (
+        here(
+            "baseline", "set", "tutor", "before.json", "--dir", "elsewhere", "--store", ledger_url
+        ).code
+        == 0
+    )
     in_folder = here(*EXAM, "--baseline", "tutor", "--baselines", "elsewhere", "--json")
     assert (in_folder.code, in_folder.out) == (0, by_file.out)
     before = count(ledger_url)
     in_ledger = here(*EXAM, "--baseline", "tutor", "--store", ledger_url, "--json")
     assert (in_ledger.code, in_ledger.out) == (0, by_file.out), in_ledger.err
     assert f"the baseline tutor ({newest(ledger_url, 'baseline')[:19]}), made " in in_ledger.err
-    assert count(ledger_url) == before + 3, "the two results and the decision; the baseline is there"
-    other = here(*EXAM, "--baseline", "tutor", "--store", ledger_url, "--project", "other", "--json")
+    assert count(ledger_url) == before + 3, (
+        "the two results and the decision; the baseline is there"
+    )
+    other = here(
+        *EXAM, "--baseline", "tutor", "--store", ledger_url, "--project", "other", "--json"
+    )
     assert (other.code, json.loads(other.err)["error"]["code"]) == (4, "EXM-014")
     assert "nor in the project 'other' of" in other.err
     assert here(*EXAM, "--baseline", "tutor").code == 4
     shown = here("baseline", "show", "tutor", "--store", ledger_url)
-    assert (shown.code, "exam        score 0.96 over 100 items" in shown.out) == (0, True), shown.err
+    assert (shown.code, "exam        score 0.96 over 100 items" in shown.out) == (
+        0,
+        True,
+    ), shown.err
 
 
-def test_runs_are_no_baseline_of_an_exam_and_an_exam_is_none_of_runs(here: Run, exams: Path) -> None:
+def test_runs_are_no_baseline_of_an_exam_and_an_exam_is_none_of_runs(
+    here: Run, exams: Path
+) -> None:
     put_sides(exams)
     assert here(*SET, "tutor", "before.json", "--store", "l.db").code == 0
     assert here(*SET, "production", "baseline.jsonl", "--store", "l.db").code == 0
@@ -302,8 +475,17 @@ def test_runs_are_no_baseline_of_an_exam_and_an_exam_is_none_of_runs(here: Run, 
     exam = here(*GATE, "--baseline", "tutor", "--store", "l.db")
     assert (exam.code, "is a graded exam" in exam.err) == (3, True)
     with open_ledger(f"{exams}/l.db") as ledger:
-        record = next(item.tree() for item in ledger.find("baseline").items if item.tree()["name"] == "tutor")
-        ledger.put_many([draft({**record, "name": "two", "evidence_digests": record["evidence_digests"] * 2}, kind="baseline")])
+        record = next(
+            item.tree() for item in ledger.find("baseline").items if item.tree()["name"] == "tutor"
+        )
+        ledger.put_many(
+            [
+                draft(
+                    {**record, "name": "two", "evidence_digests": record["evidence_digests"] * 2},
+                    kind="baseline",
+                )
+            ]
+        )
         ledger.forget(record["evidence_digests"][0], author="dpo", reason="asked to")
     assert here(*EXAM, "--baseline", "tutor", "--store", "l.db").code == 4
     spoil(exams / "l.db", "baseline")

@@ -1,6 +1,7 @@
 """Followed by an adapter, or told by spans and imported: one workflow, one scorecard.
 
-The same rules stand behind both (`importers.rules`). What spans cannot hold is listed here by name, so that the list can only grow in the open.
+The same rules stand behind both (`importers.rules`). What spans cannot hold is listed here by name,
+so that the list can only grow in the open.
 """
 
 from __future__ import annotations
@@ -18,8 +19,14 @@ import pytest
 pytest.importorskip("langgraph.graph", reason="the langgraph extra is not installed")
 pytest.importorskip("agent_framework", reason="the agent-framework extra is not installed")
 pytest.importorskip("opentelemetry.sdk.trace", reason="the agent-framework extra is not installed")
-pytest.importorskip("opentelemetry.exporter.otlp.proto.common", reason="opentelemetry-exporter-otlp-proto-http is not installed")
-pytest.importorskip("openinference.instrumentation.langchain", reason="openinference-instrumentation-langchain is not installed")
+pytest.importorskip(
+    "opentelemetry.exporter.otlp.proto.common",
+    reason="opentelemetry-exporter-otlp-proto-http is not installed",
+)
+pytest.importorskip(
+    "openinference.instrumentation.langchain",
+    reason="openinference-instrumentation-langchain is not installed",
+)
 
 from agent_framework import Executor, WorkflowBuilder, WorkflowContext, WorkflowExecutor, handler
 from openinference.instrumentation.langchain import LangChainInstrumentor
@@ -33,16 +40,38 @@ from assay.importers.genai import Span, evidence, is_run
 from assay.importers.protobuf import from_protobuf
 from assay.running.recorder import Recorder
 from test_adapter_parity import FOLDER, LISTS, PASSED, TARGETS, followed, judged, run_of
-from test_adapters_frameworks import adapter, add, agent_graph, called, chain, lone, piece, speaker, state_graph, turn
+from test_adapters_frameworks import (
+    adapter,
+    add,
+    agent_graph,
+    called,
+    chain,
+    lone,
+    piece,
+    speaker,
+    state_graph,
+    turn,
+)
 
 CLOCK = ("latency_ms", "started_at", "finished_at")
 """What no two programs have in common: how long they take, and when."""
-GIVEN = ("inputs", "outputs", "required_inputs", "required_outputs", "output_schema", "expected", "forbidden_tools", "handoff_rules")
-"""What no span of a framework shows: its maker says it, as `assay.*` attributes of a span around the run."""
+GIVEN = (
+    "inputs",
+    "outputs",
+    "required_inputs",
+    "required_outputs",
+    "output_schema",
+    "expected",
+    "forbidden_tools",
+    "handoff_rules",
+)
+"""What no span of a framework shows: its maker says it, as `assay.*` attributes of a span around
+the run.
+"""
 ONLY_SPANS = ("metadata",)
 """Where the run came from, which an adapter has no need to say."""
 
-# --- the parity workflow, exported by the SDK and imported by the command -----------------------------------------------------------------
+# --- the parity workflow, exported by the SDK and imported by the command
 
 PROGRAM = """
 import asyncio, json, sys
@@ -83,19 +112,25 @@ provider.shutdown()
 
 
 def exported(folder: Path, kind: str, *, retry: bool = True) -> Path:
-    """A program that knows nothing of Assay runs the parity workflow; a real exporter writes its spans to a file."""
+    """A program that knows nothing of Assay runs the parity workflow; a real exporter writes its
+    spans to a file.
+    """
     whole = run_of({}, None, "success")
     given = {name: whole[name] for name in GIVEN if name in whole}
     given |= {"workflow.id": "bridge", "workflow.version": "1", "workflow.family": "tool-use"}
     given |= {"dataset.id": "bridges", "dataset.version": "1", "sample_id": "s-1", "run_id": "r-1"}
     path = folder / f"{kind}.txt"
     arguments = [str(FOLDER), kind, str(path), json.dumps(given), "retry" if retry else "once"]
-    subprocess.run([sys.executable, "-c", PROGRAM, *arguments], check=True, capture_output=True, timeout=120)
+    subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments], check=True, capture_output=True, timeout=120
+    )
     return path
 
 
 def imported(assay: Any, path: Path) -> dict[str, Any]:
-    """The run that `assay import` makes of a file of spans, with the time that the parity tests fix."""
+    """The run that `assay import` makes of a file of spans, with the time that the parity tests
+    fix.
+    """
     result = assay("import", path.name, "-o", "runs.jsonl")
     assert result.code == 0, result.err
     (line,) = (path.parent / "runs.jsonl").read_text().splitlines()
@@ -103,37 +138,64 @@ def imported(assay: Any, path: Path) -> dict[str, Any]:
 
 
 def listed(run: dict[str, Any]) -> dict[str, Any]:
-    """The lists of a run as multisets, without the clock's part and without what only spans say; a list that is absent stays so."""
+    """The lists of a run as multisets, without the clock's part and without what only spans say; a
+    list that is absent stays so.
+    """
     hidden = ("metadata", "duration_ms")
     return {
-        name: sorted(
-            json.dumps({key: value for key, value in one.items() if key not in hidden and value not in (None, 0)}, sort_keys=True) for one in run[name]
+        name: (
+            sorted(
+                json.dumps(
+                    {
+                        key: value
+                        for key, value in one.items()
+                        if key not in hidden and value not in (None, 0)
+                    },
+                    sort_keys=True,
+                )
+                for one in run[name]
+            )
+            if name in run
+            else None
         )
-        if name in run
-        else None
         for name in LISTS
     }
 
 
 @pytest.mark.req("W-083")
 @pytest.mark.parametrize("kind", TARGETS)
-def test_a_workflow_whose_spans_are_imported_has_the_scorecard_and_grade_that_its_adapter_gives_it(assay: Any, tmp_path: Path, kind: str) -> None:
+def test_a_workflow_whose_spans_are_imported_has_the_scorecard_and_grade_that_its_adapter_gives_it(
+    assay: Any, tmp_path: Path, kind: str
+) -> None:
     one, other = followed(kind), imported(assay, exported(tmp_path, kind))
     assert listed(other) == listed(one)
     left = {*LISTS, *CLOCK, *ONLY_SPANS}
-    assert {name: value for name, value in other.items() if name not in left} == {name: value for name, value in one.items() if name not in left}
-    assert sorted((handoff["from"], handoff["to"]) for handoff in other["handoffs"]) == sorted(PASSED)
+    assert {name: value for name, value in other.items() if name not in left} == {
+        name: value for name, value in one.items() if name not in left
+    }
+    assert sorted((handoff["from"], handoff["to"]) for handoff in other["handoffs"]) == sorted(
+        PASSED
+    )
     assert judged(other) == judged(one)
     assert judged(other)[1] == "A"
 
 
 @pytest.mark.req("W-083")
 @pytest.mark.parametrize("kind", TARGETS)
-def test_a_run_that_fails_fails_alike_whether_it_is_followed_or_imported(assay: Any, tmp_path: Path, kind: str) -> None:
+def test_a_run_that_fails_fails_alike_whether_it_is_followed_or_imported(
+    assay: Any, tmp_path: Path, kind: str
+) -> None:
     one, other = followed(kind, retry=False), imported(assay, exported(tmp_path, kind, retry=False))
     assert (one["status"], other["status"]) == ("error", "error")
     # scout, beside the one that fails, is cut off at a moment that is never the same
-    told = [{(step["name"], step["status"], step.get("error")) for step in run["steps"] if step["name"] != "scout"} for run in (one, other)]
+    told = [
+        {
+            (step["name"], step["status"], step.get("error"))
+            for step in run["steps"]
+            if step["name"] != "scout"
+        }
+        for run in (one, other)
+    ]
     assert told[0] == told[1]
     assert judged(one)[3] is judged(other)[3] is False
 
@@ -145,7 +207,7 @@ def test_both_frameworks_spans_give_one_scorecard(assay: Any, tmp_path: Path) ->
     assert judged(runs["langgraph"]) == judged(runs["agent_framework"])
 
 
-# --- one run, heard and exported at the same time -----------------------------------------------------------------------------------------
+# --- one run, heard and exported at the same time
 
 
 class Tape:
@@ -198,7 +260,9 @@ def sending() -> Any:
     graph.add_node("planner", speaker())
     graph.add_node("worker", speaker())
     graph.add_edge(START, "planner")
-    graph.add_conditional_edges("planner", lambda state: [Send("worker", state) for _ in range(3)], ["worker"])
+    graph.add_conditional_edges(
+        "planner", lambda state: [Send("worker", state) for _ in range(3)], ["worker"]
+    )
     graph.add_edge("worker", END)
     return graph.compile()
 
@@ -218,7 +282,9 @@ def commanding() -> Any:
 
 
 def tried_again() -> Any:
-    model = piece("graph:Scripted")(left=[turn(error="gone"), turn("hi")]).with_retry(stop_after_attempt=2, wait_exponential_jitter=False)
+    model = piece("graph:Scripted")(left=[turn(error="gone"), turn("hi")]).with_retry(
+        stop_after_attempt=2, wait_exponential_jitter=False
+    )
 
     async def node(state: Any) -> Any:
         return {"messages": [await model.ainvoke(state["messages"])]}
@@ -231,7 +297,9 @@ def silent(state: Any) -> dict[str, Any]:
 
 
 def nested() -> Any:
-    return WorkflowBuilder(start_executor=WorkflowExecutor(chain("planner", "writer"), id="team")).build()
+    return WorkflowBuilder(
+        start_executor=WorkflowExecutor(chain("planner", "writer"), id="team")
+    ).build()
 
 
 def asking(kind: str, arguments: dict[str, Any], *, name: str = "add") -> Callable[[], Any]:
@@ -240,30 +308,64 @@ def asking(kind: str, arguments: dict[str, Any], *, name: str = "add") -> Callab
 
 RUNS: dict[str, tuple[str, Callable[[], Any]]] = {
     **{f"{kind}: a call": (kind, asking(kind, {"a": 2, "b": 3})) for kind in TARGETS},
-    **{f"{kind}: arguments that break the schema": (kind, asking(kind, {"a": "two"})) for kind in TARGETS},
-    **{f"{kind}: arguments that only a lax reading accepts": (kind, asking(kind, {"a": "2", "b": 3})) for kind in TARGETS},
-    **{f"{kind}: a tool that there is not": (kind, asking(kind, {"path": "/"}, name="rm")) for kind in TARGETS},
-    **{f"{kind}: a model that says not what it used": (kind, lambda kind=kind: lone(kind, [turn("5", used=False)], add)) for kind in TARGETS},
-    "langgraph: a loop of tools": ("langgraph", lambda: agent_graph("calc", [turn("", ("c1", "add", {"a": 2, "b": 3})), turn("5")], (add,))),
-    "langgraph: a node that only computes": ("langgraph", lambda: line("planner", "sort", "writer", sort=silent)),
-    "langgraph: a graph with a name in a node": ("langgraph", lambda: line("first", "second", first=agent_graph("planner", [turn("a")], ()))),
+    **{
+        f"{kind}: arguments that break the schema": (kind, asking(kind, {"a": "two"}))
+        for kind in TARGETS
+    },
+    **{
+        f"{kind}: arguments that only a lax reading accepts": (
+            kind,
+            asking(kind, {"a": "2", "b": 3}),
+        )
+        for kind in TARGETS
+    },
+    **{
+        f"{kind}: a tool that there is not": (kind, asking(kind, {"path": "/"}, name="rm"))
+        for kind in TARGETS
+    },
+    **{
+        f"{kind}: a model that says not what it used": (
+            kind,
+            lambda kind=kind: lone(kind, [turn("5", used=False)], add),
+        )
+        for kind in TARGETS
+    },
+    "langgraph: a loop of tools": (
+        "langgraph",
+        lambda: agent_graph("calc", [turn("", ("c1", "add", {"a": 2, "b": 3})), turn("5")], (add,)),
+    ),
+    "langgraph: a node that only computes": (
+        "langgraph",
+        lambda: line("planner", "sort", "writer", sort=silent),
+    ),
+    "langgraph: a graph with a name in a node": (
+        "langgraph",
+        lambda: line("first", "second", first=agent_graph("planner", [turn("a")], ())),
+    ),
     "langgraph: a command to the parent": ("langgraph", commanding),
     "langgraph: many copies of a node": ("langgraph", sending),
     "langgraph: a model that is tried again": ("langgraph", tried_again),
-    "agent_framework: agents in a chain": ("agent_framework", lambda: chain("planner", "writer", "critic")),
+    "agent_framework: agents in a chain": (
+        "agent_framework",
+        lambda: chain("planner", "writer", "critic"),
+    ),
     "agent_framework: a workflow in a workflow": ("agent_framework", nested),
 }
 
 
 @pytest.mark.req("W-083")
 @pytest.mark.parametrize("name", RUNS)
-def test_what_an_adapter_hears_of_a_run_is_what_the_spans_of_the_same_run_tell(tape: Tape, name: str) -> None:
+def test_what_an_adapter_hears_of_a_run_is_what_the_spans_of_the_same_run_tell(
+    tape: Tape, name: str
+) -> None:
     kind, build = RUNS[name]
     _, record = called(adapter(kind, build))
     heard = record.evidence()
     (told,) = tape.runs()
     assert listed(told) == listed(heard)
-    assert [told.get(key) for key in ("tokens", "cost_usd", "retries")] == [heard.get(key) for key in ("tokens", "cost_usd", "retries")]
+    assert [told.get(key) for key in ("tokens", "cost_usd", "retries")] == [
+        heard.get(key) for key in ("tokens", "cost_usd", "retries")
+    ]
 
 
 ADD, REFUSED, UNKNOWN_TOOL = ("add", {"a": 2, "b": 3}), ("add", {"a": "two"}), ("rm", {"path": "/"})
@@ -286,7 +388,11 @@ ORDERS = {
     "one is refused after another": [[ADD, REFUSED]],
     "a refused one is tried again": [[REFUSED], [ADD]],
     "an unknown tool comes first": [[UNKNOWN_TOOL, ADD]],
-    "refused, unknown and good ones by turns": [[ADD, UNKNOWN_TOOL, REFUSED, ADD], [REFUSED, UNKNOWN_TOOL], [ADD]],
+    "refused, unknown and good ones by turns": [
+        [ADD, UNKNOWN_TOOL, REFUSED, ADD],
+        [REFUSED, UNKNOWN_TOOL],
+        [ADD],
+    ],
     "one fails": [[("broken", {"a": 1}), ADD], [ADD, ("broken", {"a": 2})]],
     "the first ends last": [[("late", {"a": 1}), ADD, ("late", {"a": 2})]],
 }
@@ -306,10 +412,12 @@ def test_calls_stand_in_the_order_in_which_they_were_made(tape: Tape, kind: str,
     assert listed(told) == listed(record.evidence())
 
 
-# --- what spans cannot hold ---------------------------------------------------------------------------------------------------------------
+# --- what spans cannot hold
 
 
-def test_a_step_that_was_cut_off_ends_well_in_agent_frameworks_spans_but_its_run_does_not(tape: Tape) -> None:
+def test_a_step_that_was_cut_off_ends_well_in_agent_frameworks_spans_but_its_run_does_not(
+    tape: Tape,
+) -> None:
     class Start(Executor):
         @handler
         async def run(self, text: str, ctx: WorkflowContext[str]) -> None:
@@ -328,7 +436,9 @@ def test_a_step_that_was_cut_off_ends_well_in_agent_frameworks_spans_but_its_run
 
     def build() -> Any:
         start, waits, breaks = Start(id="start"), Waits(id="waits"), Breaks(id="breaks")
-        return WorkflowBuilder(start_executor=start).add_fan_out_edges(start, [waits, breaks]).build()
+        return (
+            WorkflowBuilder(start_executor=start).add_fan_out_edges(start, [waits, breaks]).build()
+        )
 
     record = Recorder(clock=None)
     with pytest.raises(RuntimeError, match="broken"):
@@ -342,12 +452,24 @@ def test_a_step_that_was_cut_off_ends_well_in_agent_frameworks_spans_but_its_run
 
 def test_an_agent_without_a_span_around_it_leaves_one_trace_for_each_attempt(tape: Tape) -> None:
     build = piece("flow:agent")
-    called(adapter("agent_framework", lambda: build("calc", [turn(error="gone"), turn("5")], (), retry=True)))
+    called(
+        adapter(
+            "agent_framework",
+            lambda: build("calc", [turn(error="gone"), turn("5")], (), retry=True),
+        )
+    )
     assert [run["status"] for run in tape.runs()] == ["error", "success"]
     with trace.get_tracer("app").start_as_current_span("answer"):
-        called(adapter("agent_framework", lambda: build("calc", [turn(error="gone"), turn("5")], (), retry=True)))
+        called(
+            adapter(
+                "agent_framework",
+                lambda: build("calc", [turn(error="gone"), turn("5")], (), retry=True),
+            )
+        )
     (told,) = [run for run in tape.runs() if run["retries"]]
-    assert [(step["name"], step["status"], step["retries"], step["tokens"]) for step in told["steps"]] == [("calc", "success", 1, 5)]
+    assert [
+        (step["name"], step["status"], step["retries"], step["tokens"]) for step in told["steps"]
+    ] == [("calc", "success", 1, 5)]
 
 
 def test_which_of_two_nodes_a_condition_led_from_is_not_guessed(tape: Tape) -> None:

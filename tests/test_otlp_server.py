@@ -1,4 +1,6 @@
-"""Spans over the wire: any exporter's, kept until their trace is whole, graded as if they had been posted; and grades sent back as events."""
+"""Spans over the wire: any exporter's, kept until their trace is whole, graded as if they had been
+posted; and grades sent back as events.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ from assay.store import traces as stored
 from assay.store.ledger import open_ledger
 from assay.store.migrating import migrate
 from documents import run
-from postgres import ledger_url, postgres_url  # noqa: F401  # fixtures
+from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
 from receiving import Receiver
 from serving import Api, Process, frames, serving
 from tracing import T, agent, by_trace, chat, otlp, protobuf, real, span, tool
@@ -44,7 +46,14 @@ def api(tmp_path: Path) -> Iterator[Api]:
         yield made
 
 
-def post(api: Api, spans: list[Span], *, where: str = WHERE, headers: dict[str, str] | None = None, path: str = "/v1/traces") -> Any:
+def post(
+    api: Api,
+    spans: list[Span],
+    *,
+    where: str = WHERE,
+    headers: dict[str, str] | None = None,
+    path: str = "/v1/traces",
+) -> Any:
     return api.client.post(path + where, content=protobuf(spans), headers={**PB, **(headers or {})})
 
 
@@ -52,7 +61,9 @@ def settled(api: Api, trace_id: str = T, *, timeout: float = 20, **more: Any) ->
     """What became of a trace, once something did."""
     end = time.monotonic() + timeout
     while True:
-        found: dict[str, dict[str, Any]] = {one["trace_id"]: one for one in api.get("/otlp/traces", **more).json()["items"]}
+        found: dict[str, dict[str, Any]] = {
+            one["trace_id"]: one for one in api.get("/otlp/traces", **more).json()["items"]
+        }
         if trace_id in found and found[trace_id]["state"] not in ("gathering", "building"):
             return found[trace_id]
         assert time.monotonic() < end, found
@@ -62,13 +73,18 @@ def settled(api: Api, trace_id: str = T, *, timeout: float = 20, **more: Any) ->
 def partial(response: Any) -> tuple[int, str]:
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-    assert (response.status_code, response.headers["content-type"]) == (200, "application/x-protobuf")
+    assert (response.status_code, response.headers["content-type"]) == (
+        200,
+        "application/x-protobuf",
+    )
     found = ExportTraceServiceResponse.FromString(response.content).partial_success
     return found.rejected_spans, found.error_message
 
 
 def status(response: Any) -> tuple[int, str]:
-    """A `google.rpc.Status`, read by hand as a stranger would: a number in field 1, a text in field 2."""
+    """A `google.rpc.Status`, read by hand as a stranger would: a number in field 1, a text in field
+    2.
+    """
     data = response.content
     assert response.headers["content-type"] == "application/x-protobuf"
     assert (data[0], data[2]) == (0x08, 0x12)
@@ -80,25 +96,45 @@ def status(response: Any) -> tuple[int, str]:
             return data[1], data[at : at + size].decode()
 
 
-# --- receiving ----------------------------------------------------------------------------------------------------------------------------
+# --- receiving
 
 
 @pytest.mark.parametrize("form", ["protobuf", "json", "gzip"])
 @pytest.mark.parametrize("path", ["/v1/traces", "/api/v1/otlp/v1/traces"])
-def test_a_trace_becomes_the_run_that_it_would_be_from_a_file(api: Api, shared: Path, form: str, path: str) -> None:
+def test_a_trace_becomes_the_run_that_it_would_be_from_a_file(
+    api: Api, shared: Path, form: str, path: str
+) -> None:
     trace = by_trace(real(shared, "maf_sensitive"))[0]
     if form == "json":
-        answer = api.client.post(path + WHERE, content=json.dumps(otlp(trace)), headers={"Content-Type": "application/json"})
-        assert (answer.status_code, answer.json(), answer.headers["content-type"]) == (200, {}, "application/json")
+        answer = api.client.post(
+            path + WHERE,
+            content=json.dumps(otlp(trace)),
+            headers={"Content-Type": "application/json"},
+        )
+        assert (answer.status_code, answer.json(), answer.headers["content-type"]) == (
+            200,
+            {},
+            "application/json",
+        )
     else:
         data = protobuf(trace) if form == "protobuf" else gzip.compress(protobuf(trace))
-        answer = api.client.post(path + WHERE, content=data, headers={**PB, **({"Content-Encoding": "gzip"} if form == "gzip" else {})})
+        answer = api.client.post(
+            path + WHERE,
+            content=data,
+            headers={**PB, **({"Content-Encoding": "gzip"} if form == "gzip" else {})},
+        )
         assert partial(answer) == (0, "")
     found = settled(api, trace[0].trace_id)
     assert (found["state"], found["spans"], found["run_id"]) == ("done", 4, trace[0].trace_id)
     wanted = run_of(trace, Wanted(Named("calc", "1"), "tool-use", Named("sums", "1")))
-    posted = api.client.post("/api/v1/runs", content=encode(wanted), headers={"Content-Type": "application/json"})
-    assert (posted.status_code, posted.json()["digest"], posted.json()["new"]) == (200, found["digest"], False)
+    posted = api.client.post(
+        "/api/v1/runs", content=encode(wanted), headers={"Content-Type": "application/json"}
+    )
+    assert (posted.status_code, posted.json()["digest"], posted.json()["new"]) == (
+        200,
+        found["digest"],
+        False,
+    )
 
 
 @pytest.mark.req("W-077", "W-085")
@@ -106,20 +142,34 @@ def test_the_events_of_a_run_that_came_as_spans_are_read_as_a_stream(api: Api) -
     post(api, [agent(1), chat(2, 1), tool(3, 1)])
     settled(api)
     told = frames(api.get(f"/runs/{T}/events").text)
-    assert [kind for _, kind, _ in told] == ["workflow_start", "step_start", "step_end", "workflow_end", "evaluation_start", "evaluation_complete"]
+    assert [kind for _, kind, _ in told] == [
+        "workflow_start",
+        "step_start",
+        "step_end",
+        "workflow_end",
+        "evaluation_start",
+        "evaluation_complete",
+    ]
     assert told[-1][2]["hard_gates"]["tool_call_schema_valid"]["status"] == "undetermined"
 
 
 def test_spans_of_one_trace_come_over_several_requests_and_the_root_last(api: Api) -> None:
-    for one in (chat(2, 1), tool(3, 1), chat(2, 1)):  # an exporter that tries again sends the same once more
+    for one in (
+        chat(2, 1),
+        tool(3, 1),
+        chat(2, 1),
+    ):  # an exporter that tries again sends the same once more
         assert partial(post(api, [one])) == (0, "")
     time.sleep(0.6)
     assert api.get("/otlp/traces").json()["items"][0]["state"] == "gathering"
     post(api, [agent(1)])
     assert settled(api)["spans"] == 3
     assert api.get(f"/runs/{T}").json()["record"]["metadata"]["otel"] == {
-        "trace_id": T, "span_id": f"{1:016x}", "spans": 3, "sample_id": "the trace id stands for it: no span has assay.sample_id",
-    }  # fmt: skip
+        "trace_id": T,
+        "span_id": f"{1:016x}",
+        "spans": 3,
+        "sample_id": "the trace id stands for it: no span has assay.sample_id",
+    }
 
 
 def test_late_spans_are_counted_and_said(api: Api) -> None:
@@ -129,7 +179,10 @@ def test_late_spans_are_counted_and_said(api: Api) -> None:
     assert (rejected, "came after" in words) == (2, True)
     after = settled(api)
     assert (after["late"], after["digest"]) == (2, before["digest"])
-    assert 'name="otlp_spans_late"' in api.get("/metrics").text or "otlp_spans_late" in api.get("/metrics").text
+    assert (
+        'name="otlp_spans_late"' in api.get("/metrics").text
+        or "otlp_spans_late" in api.get("/metrics").text
+    )
 
 
 def test_a_trace_whose_root_never_comes_is_a_run_that_failed(tmp_path: Path) -> None:
@@ -137,7 +190,10 @@ def test_a_trace_whose_root_never_comes_is_a_run_that_failed(tmp_path: Path) -> 
         post(api, [chat(2, 1)])
         assert settled(api)["state"] == "done"
         record = api.get(f"/runs/{T}").json()["record"]
-        assert (record["status"], record["metadata"]["otel"]["gaps"]) == ("error", {"missing_parents": 1, "no_root_span": 1})
+        assert (record["status"], record["metadata"]["otel"]["gaps"]) == (
+            "error",
+            {"missing_parents": 1, "no_root_span": 1},
+        )
         assert api.get(f"/runs/{T}/grade").json()["passed"] is False
 
 
@@ -167,7 +223,9 @@ def test_a_trace_that_holds_no_run_is_said_to_hold_none(api: Api) -> None:
     assert settled(api)["state"] == "empty"
 
 
-def test_more_spans_than_a_trace_may_have_are_refused_and_break_it(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_spans_than_a_trace_may_have_are_refused_and_break_it(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from assay.server.routes import telemetry
 
     monkeypatch.setattr(telemetry, "MAX_SPANS", 2)
@@ -177,12 +235,15 @@ def test_more_spans_than_a_trace_may_have_are_refused_and_break_it(api: Api, mon
     assert api.get(f"/runs/{T}").json()["record"]["status"] == "error"
 
 
-# --- who may, and what is wrong -----------------------------------------------------------------------------------------------------------
+# --- who may, and what is wrong
 
 
 def test_only_a_token_that_may_write_is_let_in_and_projects_do_not_mix(tmp_path: Path) -> None:
     with serving(f"sqlite:///{tmp_path}/ledger.db", allow_anonymous=False, **QUICK) as api:
-        assert (post(api, [agent(1)]).status_code, post(api, [agent(1)], headers=api.token("a", ("read",))).status_code) == (401, 403)
+        assert (
+            post(api, [agent(1)]).status_code,
+            post(api, [agent(1)], headers=api.token("a", ("read",))).status_code,
+        ) == (401, 403)
         mine, other = api.token("a"), api.token("b")
         assert post(api, [agent(1)], headers=mine).status_code == 200
         assert settled(api, headers=mine)["state"] == "done"
@@ -213,47 +274,82 @@ def test_a_body_that_is_wrong_is_answered_with_a_status_in_its_own_encoding(
 
 def test_json_that_is_wrong_is_answered_with_a_status_as_json(api: Api) -> None:
     for data, code in ((b"{", 400), (b'{"spans": []}', 400), (b"", 400)):
-        answer = api.client.post("/v1/traces", content=data, headers={"Content-Type": "application/json"})
+        answer = api.client.post(
+            "/v1/traces", content=data, headers={"Content-Type": "application/json"}
+        )
         assert (answer.status_code, answer.json()["code"]) == (code, 3)
     answer = api.client.post("/v1/traces?workflow=nameless", json=otlp([agent(1)]))
     assert (answer.status_code, "an id and a version" in answer.json()["message"]) == (400, True)
-    assert api.client.post("/v1/traces", content=b"x", headers={"Content-Type": "text/plain"}).status_code == 415
+    assert (
+        api.client.post(
+            "/v1/traces", content=b"x", headers={"Content-Type": "text/plain"}
+        ).status_code
+        == 415
+    )
 
 
 def test_an_exporter_that_asks_too_often_is_told_when_to_go_on(tmp_path: Path) -> None:
     with serving(f"sqlite:///{tmp_path}/ledger.db", rate_per_s=0.1, rate_burst=1) as api:
         post(api, [agent(1)])
         answer = post(api, [agent(1)])
-        assert (answer.status_code, status(answer)[0], int(answer.headers["retry-after"]) > 0) == (429, 8, True)
+        assert (answer.status_code, status(answer)[0], int(answer.headers["retry-after"]) > 0) == (
+            429,
+            8,
+            True,
+        )
 
 
-# --- keeping ------------------------------------------------------------------------------------------------------------------------------
+# --- keeping
 
 
 def test_the_tables_of_traces_come_and_go_on_both_databases(ledger_url: str) -> None:  # noqa: F811
     with open_ledger(ledger_url) as ledger:
         batch = stored.Batch({("1" * 16, "m"): b"{}"}, True, 0)
-        assert stored.keep(ledger.database, "p", {T: batch}, asked=b"[]", author=None, now_ms=1000, limit=10) == (0, 0, False)
-        assert [one.spans for one in stored.listed(ledger.database, "p", state=None, limit=9)] == [1]
+        assert stored.keep(
+            ledger.database, "p", {T: batch}, asked=b"[]", author=None, now_ms=1000, limit=10
+        ) == (0, 0, False)
+        assert [one.spans for one in stored.listed(ledger.database, "p", state=None, limit=9)] == [
+            1
+        ]
         with ledger.database.reading() as connection, connection.begin():
             looked = inspect(connection)
             for table in (stored.traces, stored.trace_spans):
-                found = {column["name"]: column["nullable"] for column in looked.get_columns(table.name)}
+                found = {
+                    column["name"]: column["nullable"] for column in looked.get_columns(table.name)
+                }
                 assert found == {column.name: column.nullable for column in table.columns}
         migrate(ledger.database, "v0005")
         migrate(ledger.database, "v0006")
         assert stored.listed(ledger.database, "p", state=None, limit=9) == []
 
 
-def test_one_of_several_servers_builds_a_trace_and_another_takes_up_what_it_left(ledger_url: str) -> None:  # noqa: F811
+def test_one_of_several_servers_builds_a_trace_and_another_takes_up_what_it_left(
+    ledger_url: str,  # noqa: F811
+) -> None:
     with open_ledger(ledger_url) as ledger:
         database = ledger.database
         times = {"grace_ms": 100, "limit_ms": 1000, "stale_ms": 5000}
-        stored.keep(database, "p", {T: stored.Batch({("1" * 16, "m"): b"{}"}, True, 0)}, asked=b"[]", author="me", now_ms=1000, limit=10)
+        stored.keep(
+            database,
+            "p",
+            {T: stored.Batch({("1" * 16, "m"): b"{}"}, True, 0)},
+            asked=b"[]",
+            author="me",
+            now_ms=1000,
+            limit=10,
+        )
         assert stored.claim(database, now_ms=1050, **times) is None
         assert stored.claim(database, now_ms=1200, **times) == ("p", T, b"[]", "me", 0)
         assert stored.claim(database, now_ms=1300, **times) is None
-        late = stored.keep(database, "p", {T: stored.Batch({("2" * 16, "m"): b"{}"}, False, 0)}, asked=b"[]", author="me", now_ms=1300, limit=10)
+        late = stored.keep(
+            database,
+            "p",
+            {T: stored.Batch({("2" * 16, "m"): b"{}"}, False, 0)},
+            asked=b"[]",
+            author="me",
+            now_ms=1300,
+            limit=10,
+        )
         assert late.late == 1
         assert stored.claim(database, now_ms=6300, **times) is not None
         stored.close(database, "p", T, state=stored.DONE, run_id="r", digest="d")
@@ -265,8 +361,19 @@ def test_too_many_open_traces_begin_no_new_one(ledger_url: str) -> None:  # noqa
     with open_ledger(ledger_url) as ledger:
         for index in range(2):
             batch = {f"{index:032x}": stored.Batch({("1" * 16, "m"): b"{}"}, False, 0)}
-            stored.keep(ledger.database, "p", batch, asked=b"[]", author=None, now_ms=1, limit=9, max_open=2)
-        assert stored.keep(ledger.database, "p", {T: batch[f"{1:032x}"]}, asked=b"[]", author=None, now_ms=1, limit=9, max_open=2).closed
+            stored.keep(
+                ledger.database, "p", batch, asked=b"[]", author=None, now_ms=1, limit=9, max_open=2
+            )
+        assert stored.keep(
+            ledger.database,
+            "p",
+            {T: batch[f"{1:032x}"]},
+            asked=b"[]",
+            author=None,
+            now_ms=1,
+            limit=9,
+            max_open=2,
+        ).closed
 
 
 @contextmanager
@@ -279,10 +386,22 @@ def exporting_to(server: Process) -> Iterator[Any]:
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
     resource = Resource(
-        {"service.name": "calc", "service.version": "4", "assay.dataset.id": "sums", "assay.dataset.version": "1", "assay.workflow.family": "tool-use"}
+        {
+            "service.name": "calc",
+            "service.version": "4",
+            "assay.dataset.id": "sums",
+            "assay.dataset.version": "1",
+            "assay.workflow.family": "tool-use",
+        }
     )
     provider = TracerProvider(resource=resource)
-    provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter(endpoint=f"http://127.0.0.1:{server.port}/v1/traces", compression=Compression.Gzip)))
+    provider.add_span_processor(
+        SimpleSpanProcessor(
+            OTLPSpanExporter(
+                endpoint=f"http://127.0.0.1:{server.port}/v1/traces", compression=Compression.Gzip
+            )
+        )
+    )
     yield provider.get_tracer("test")
     provider.shutdown()
 
@@ -292,14 +411,29 @@ def test_spans_of_the_real_sdk_survive_a_kill_and_become_a_graded_run(tmp_path: 
     url = f"sqlite:///{tmp_path}/ledger.db"
     with Process(url) as server, exporting_to(server) as tracer:
         root = tracer.start_span(
-            "invoke_agent calc", attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "calc", "assay.sample_id": "s-7"}
+            "invoke_agent calc",
+            attributes={
+                "gen_ai.operation.name": "invoke_agent",
+                "gen_ai.agent.name": "calc",
+                "assay.sample_id": "s-7",
+            },
         )
         from opentelemetry.trace import set_span_in_context
 
         here = set_span_in_context(root)
         for name, more in (
-            ("chat", {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 11, "gen_ai.usage.output_tokens": 4}),
-            ("execute_tool add", {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "add"}),
+            (
+                "chat",
+                {
+                    "gen_ai.operation.name": "chat",
+                    "gen_ai.usage.input_tokens": 11,
+                    "gen_ai.usage.output_tokens": 4,
+                },
+            ),
+            (
+                "execute_tool add",
+                {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "add"},
+            ),
         ):
             tracer.start_span(name, context=here, attributes=more).end()
         server.kill()
@@ -311,31 +445,61 @@ def test_spans_of_the_real_sdk_survive_a_kill_and_become_a_graded_run(tmp_path: 
                 assert time.monotonic() < end, second.call("GET", "/otlp/traces")
                 time.sleep(0.2)
             record = second.call("GET", f"/runs/{trace_id}")[1]["record"]
-            assert (record["status"], record["tokens"], record["workflow"]["version"], record["dataset"]["sample_id"]) == ("success", 15, "4", "s-7")
+            assert (
+                record["status"],
+                record["tokens"],
+                record["workflow"]["version"],
+                record["dataset"]["sample_id"],
+            ) == ("success", 15, "4", "s-7")
             assert [call["name"] for call in record["tool_calls"]] == ["add"]
             assert second.call("GET", f"/runs/{trace_id}/grade")[1]["policy"] == "workflow@1"
 
 
-# --- grades sent back ---------------------------------------------------------------------------------------------------------------------
+# --- grades sent back
 
 
 def graded(**changes: Any) -> dict[str, Any]:
-    return Grader(Shelf(), policy="workflow").grade(Document(run("tool-use", **changes), "x")).payload()
+    return (
+        Grader(Shelf(), policy="workflow")
+        .grade(Document(run("tool-use", **changes), "x"))
+        .payload()
+    )
 
 
 def test_a_grade_is_one_event_and_one_for_each_criterion_on_the_trace_it_came_from() -> None:
-    grade = graded(run_id=T, metadata={"otel": {"trace_id": T, "span_id": "b" * 16, "response_id": "r-9"}})
+    grade = graded(
+        run_id=T, metadata={"otel": {"trace_id": T, "span_id": "b" * 16, "response_id": "r-9"}}
+    )
     with Receiver() as receiver:
         exporter = configured(receiver.address)
         assert exporter is not None
-        origin = origin_of({"run_id": T, "metadata": {"otel": {"trace_id": T, "span_id": "b" * 16, "response_id": "r-9"}}})
-        sent = send([grade], endpoint=exporter.endpoint, headers={"x-key": "hunter2"}, timeout=5, origins={T: origin})
+        origin = origin_of(
+            {
+                "run_id": T,
+                "metadata": {"otel": {"trace_id": T, "span_id": "b" * 16, "response_id": "r-9"}},
+            }
+        )
+        sent = send(
+            [grade],
+            endpoint=exporter.endpoint,
+            headers={"x-key": "hunter2"},
+            timeout=5,
+            origins={T: origin},
+        )
         assert sent == (1 + len(grade["criteria"]), None)
-        assert [(path, headers["content-type"], headers["x-key"]) for path, headers, _ in receiver.got] == [("/v1/logs", "application/x-protobuf", "hunter2")]
+        assert [
+            (path, headers["content-type"], headers["x-key"]) for path, headers, _ in receiver.got
+        ] == [("/v1/logs", "application/x-protobuf", "hunter2")]
         records = receiver.records()
-    assert {(record.event_name, record.trace_id.hex(), record.span_id.hex()) for record, _ in records} == {(EVENT, T, "b" * 16)}
+    assert {
+        (record.event_name, record.trace_id.hex(), record.span_id.hex()) for record, _ in records
+    } == {(EVENT, T, "b" * 16)}
     whole = records[0][1]
-    assert (whole["gen_ai.evaluation.name"], whole["gen_ai.evaluation.score.value"], whole["gen_ai.evaluation.score.label"]) == (
+    assert (
+        whole["gen_ai.evaluation.name"],
+        whole["gen_ai.evaluation.score.value"],
+        whole["gen_ai.evaluation.score.label"],
+    ) == (
         "assay",
         grade["weighted_score"],
         "A",
@@ -344,8 +508,14 @@ def test_a_grade_is_one_event_and_one_for_each_criterion_on_the_trace_it_came_fr
     names = [attributes["gen_ai.evaluation.name"] for _, attributes in records[1:]]
     assert names == [criterion["name"] for criterion in grade["criteria"]]
     for _, attributes in records:
-        assert (attributes["assay.policy"], attributes["assay.profile"]) == ("workflow@1", "tool-use@1")
-        assert (attributes["assay.scoring_system"], attributes["assay.grading_system"]) == (grade["scoringSystem"], grade["gradingSystem"])
+        assert (attributes["assay.policy"], attributes["assay.profile"]) == (
+            "workflow@1",
+            "tool-use@1",
+        )
+        assert (attributes["assay.scoring_system"], attributes["assay.grading_system"]) == (
+            grade["scoringSystem"],
+            grade["gradingSystem"],
+        )
 
 
 def test_a_score_that_nobody_gave_is_absent_from_its_event() -> None:
@@ -362,7 +532,9 @@ def test_many_grades_go_in_several_requests() -> None:
         assert (sent.events, sent.warning, len(receiver.got)) == (1200, None, 3)
 
 
-def test_grades_that_wait_in_a_file_are_sent_on_the_traces_that_their_ids_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_grades_that_wait_in_a_file_are_sent_on_the_traces_that_their_ids_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
     with ExitStack() as stack, Receiver() as receiver:
         assert exporting.Outbox.of(None, stack) is None
@@ -380,21 +552,43 @@ def test_without_opentelemetry_proto_events_go_as_json(monkeypatch: pytest.Monke
         send([graded()], endpoint=receiver.address + "/v1/logs", headers={}, timeout=5)
         (_, headers, data) = receiver.got[0]
     assert headers["content-type"] == "application/json"
-    assert json.loads(data)["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0]["eventName"] == EVENT
+    assert (
+        json.loads(data)["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0]["eventName"] == EVENT
+    )
 
 
 @pytest.mark.parametrize("code", [302, 400, 401, 503])
 def test_a_receiver_that_refuses_is_a_warning_without_secrets(code: int) -> None:
-    with Receiver() as stranger, Receiver(code, {"Location": stranger.address + "/v1/logs"}) as receiver:
+    with (
+        Receiver() as stranger,
+        Receiver(code, {"Location": stranger.address + "/v1/logs"}) as receiver,
+    ):
         address = receiver.address.replace("http://", "http://me:hunter2@") + "/v1/logs?key=hunter2"
-        sent = send([graded()], endpoint=address.replace("me:hunter2@", ""), headers={"Authorization": "Bearer hunter2"}, timeout=5)
+        sent = send(
+            [graded()],
+            endpoint=address.replace("me:hunter2@", ""),
+            headers={"Authorization": "Bearer hunter2"},
+            timeout=5,
+        )
         assert sent.warning is not None
-        assert (sent.events, str(code) in sent.warning, "hunter2" in sent.warning) == (0, True, False)
+        assert (sent.events, str(code) in sent.warning, "hunter2" in sent.warning) == (
+            0,
+            True,
+            False,
+        )
         assert stranger.got == []
 
 
 @pytest.mark.parametrize(
-    "address", ["http://127.0.0.1:1/v1/logs", "file:///etc/passwd", "http://me:hunter2@127.0.0.1:1", "http://[", "nonsense", "http://x y/"]
+    "address",
+    [
+        "http://127.0.0.1:1/v1/logs",
+        "file:///etc/passwd",
+        "http://me:hunter2@127.0.0.1:1",
+        "http://[",
+        "nonsense",
+        "http://x y/",
+    ],
 )
 def test_an_address_where_nobody_is_is_a_warning(address: str) -> None:
     sent = send([graded()], endpoint=address, headers={"bad name\n": "x"}, timeout=1)
@@ -406,7 +600,11 @@ def test_an_address_where_nobody_is_is_a_warning(address: str) -> None:
 
 def test_the_environment_names_the_exporter_as_the_specification_says() -> None:
     assert configured(environment={}) is None
-    told = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:1", "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20t,x=1", "OTEL_EXPORTER_OTLP_TIMEOUT": "2500"}
+    told = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:1",
+        "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20t,x=1",
+        "OTEL_EXPORTER_OTLP_TIMEOUT": "2500",
+    }
     found = configured(environment=told)
     assert found == ("http://a:1/v1/logs", {"authorization": "Bearer t", "x": "1"}, 2.5)
     assert "Bearer" not in repr(found)
@@ -419,7 +617,9 @@ def test_the_environment_names_the_exporter_as_the_specification_says() -> None:
 
 
 @pytest.mark.parametrize("code", [200, 503])
-def test_a_server_with_an_exporter_sends_what_it_graded_and_a_dead_one_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+def test_a_server_with_an_exporter_sends_what_it_graded_and_a_dead_one_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
     with Receiver(code) as receiver:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.address)
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20hunter2")
@@ -436,7 +636,9 @@ def test_a_server_with_an_exporter_sends_what_it_graded_and_a_dead_one_changes_n
     assert (records[0][0].trace_id.hex(), records[0][0].span_id.hex()) == (T, f"{1:016x}")
 
 
-def test_a_run_that_cannot_be_graded_is_an_event_with_its_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_cannot_be_graded_is_an_event_with_its_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Receiver() as receiver:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.address)
         with serving(f"sqlite:///{tmp_path}/ledger.db", **QUICK) as api:
@@ -456,7 +658,9 @@ def test_protobuf_without_its_library_says_how_to_get_it(monkeypatch: pytest.Mon
 
     from assay.importers.protobuf import from_protobuf
 
-    monkeypatch.setitem(sys.modules, "opentelemetry.proto.collector.trace.v1.trace_service_pb2", None)
+    monkeypatch.setitem(
+        sys.modules, "opentelemetry.proto.collector.trace.v1.trace_service_pb2", None
+    )
     with pytest.raises(UsageError, match="not installed") as caught:
         list(from_protobuf(b""))
     assert "assay[otel]" in caught.value.fix

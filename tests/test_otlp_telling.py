@@ -1,4 +1,6 @@
-"""Grades as events, whichever way a run came: behind the requests, within a bound, and to the last one at the end."""
+"""Grades as events, whichever way a run came: behind the requests, within a bound, and to the last
+one at the end.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from assay.server.telling import Teller
 from assay.store import traces as stored
 from assay.store.ledger import open_ledger
 from documents import run
-from postgres import ledger_url, postgres_url  # noqa: F401  # fixtures
+from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
 from receiving import Receiver
 from serving import Api, Process, runs, serving
 from test_otlp_server import QUICK, post, settled
@@ -37,7 +39,11 @@ def url(tmp_path: Path) -> str:
 
 
 def metric(api: Api, name: str) -> int:
-    found = [line for line in api.get("/metrics").text.splitlines() if line.startswith(f"assay_{name}_total ")]
+    found = [
+        line
+        for line in api.get("/metrics").text.splitlines()
+        if line.startswith(f"assay_{name}_total ")
+    ]
     return int(found[0].split()[-1]) if found else 0
 
 
@@ -45,7 +51,7 @@ def lines(evidence: list[dict[str, Any]]) -> bytes:
     return b"".join(json.dumps(one).encode() + b"\n" for one in evidence)
 
 
-# --- every way in -------------------------------------------------------------------------------------------------------------------------
+# --- every way in
 
 
 def test_every_run_that_is_posted_is_an_event_alone_in_a_list_and_in_lines(url: str) -> None:
@@ -53,7 +59,11 @@ def test_every_run_that_is_posted_is_an_event_alone_in_a_list_and_in_lines(url: 
         with serving(url, otlp_endpoint=receiver.address) as api:
             assert api.post("/runs", runs(1)[0]).status_code == 201
             assert api.post("/runs", runs(2, start=1)).status_code == 201
-            sent = api.client.post("/api/v1/runs", content=lines(runs(3, start=3)), headers={"Content-Type": "application/x-ndjson"})
+            sent = api.client.post(
+                "/api/v1/runs",
+                content=lines(runs(3, start=3)),
+                headers={"Content-Type": "application/x-ndjson"},
+            )
             assert sent.status_code == 201
             again = api.post("/runs", runs(1)[0])
             assert again.status_code == 200, "the same run twice is one run"
@@ -63,8 +73,13 @@ def test_every_run_that_is_posted_is_an_event_alone_in_a_list_and_in_lines(url: 
             assert record.event_name == EVENT
             if attributes["gen_ai.evaluation.name"] == "assay":
                 whole = grades[attributes["assay.run_id"]]
-                assert (attributes["gen_ai.evaluation.score.value"], attributes["gen_ai.evaluation.score.label"]) == (whole["weighted_score"], whole["grade"])
-        assert len(receiver.records()) == sum(1 + len(grade["criteria"]) for grade in grades.values())
+                assert (
+                    attributes["gen_ai.evaluation.score.value"],
+                    attributes["gen_ai.evaluation.score.label"],
+                ) == (whole["weighted_score"], whole["grade"])
+        assert len(receiver.records()) == sum(
+            1 + len(grade["criteria"]) for grade in grades.values()
+        )
 
 
 def test_a_run_that_says_which_trace_it_came_from_has_its_events_there(url: str) -> None:
@@ -72,7 +87,9 @@ def test_a_run_that_says_which_trace_it_came_from_has_its_events_there(url: str)
     with Receiver() as receiver:
         with serving(url, otlp_endpoint=receiver.address) as api:
             api.post("/runs", run("code-repair", metadata=told))
-        assert {(record.trace_id.hex(), record.span_id.hex()) for record, _ in receiver.records()} == {(T, "b" * 16)}
+        assert {
+            (record.trace_id.hex(), record.span_id.hex()) for record, _ in receiver.records()
+        } == {(T, "b" * 16)}
         assert {attributes["gen_ai.response.id"] for _, attributes in receiver.records()} == {"r-9"}
 
 
@@ -82,8 +99,15 @@ def test_a_run_that_is_told_while_it_runs_is_an_event(url: str) -> None:
         with serving(url, otlp_endpoint=receiver.address) as api:
             api.post("/runs/live", {**head_of(evidence), "run_id": "live"})
             for index, step in enumerate(evidence["steps"]):
-                api.post("/runs/live/events", {"event": "step_end", "step": {**step, "index": index}})
-            assert api.post("/runs/live/events", {"event": "workflow_end", "run": end_of(evidence)}).status_code == 201
+                api.post(
+                    "/runs/live/events", {"event": "step_end", "step": {**step, "index": index}}
+                )
+            assert (
+                api.post(
+                    "/runs/live/events", {"event": "workflow_end", "run": end_of(evidence)}
+                ).status_code
+                == 201
+            )
         assert receiver.grades() == ["live"]
 
 
@@ -106,7 +130,11 @@ def test_a_trace_and_one_that_cannot_be_graded_are_events(url: str) -> None:
             other = "1" * 32
             post(api, [moved(agent(1), other)], where="?workflow=w@1&dataset=d@1&family=nonsense")
             assert settled(api, other)["state"] == "failed"
-        codes = {attributes["assay.run_id"]: attributes.get("error.type") for _, attributes in receiver.records() if "gen_ai.evaluation.name" in attributes}
+        codes = {
+            attributes["assay.run_id"]: attributes.get("error.type")
+            for _, attributes in receiver.records()
+            if "gen_ai.evaluation.name" in attributes
+        }
         assert codes[other] == "SCO-010"
         assert T in receiver.grades()
 
@@ -116,7 +144,9 @@ def moved(one: Span, trace_id: str) -> Span:
 
 
 @pytest.mark.slow
-def test_a_server_that_is_told_where_by_its_option_sends_what_it_graded_before_it_ends(url: str) -> None:
+def test_a_server_that_is_told_where_by_its_option_sends_what_it_graded_before_it_ends(
+    url: str,
+) -> None:
     with Receiver(slow_s=0.2) as receiver:
         with Process(url, "--otlp-endpoint", receiver.address, "--quiet") as server:
             for one in runs(5):
@@ -125,7 +155,7 @@ def test_a_server_that_is_told_where_by_its_option_sends_what_it_graded_before_i
         assert sorted(receiver.grades()) == [f"r-{index}" for index in range(5)]
 
 
-# --- what cannot be sent ------------------------------------------------------------------------------------------------------------------
+# --- what cannot be sent
 
 
 def test_a_receiver_that_is_not_there_delays_and_fails_no_request_and_is_counted(url: str) -> None:
@@ -138,10 +168,15 @@ def test_a_receiver_that_is_not_there_delays_and_fails_no_request_and_is_counted
     assert all("not sent" in one["message"] for one in warnings)
 
 
-def test_a_receiver_that_never_answers_holds_up_nobody_and_what_waits_has_a_bound(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_receiver_that_never_answers_holds_up_nobody_and_what_waits_has_a_bound(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(telling, "MAX_WAITING", 3)
     monkeypatch.setattr(telling, "TOGETHER", 1)
-    with Receiver(slow_s=1.0) as receiver, serving(url, otlp_endpoint=receiver.address, shutdown_s=60.0) as api:
+    with (
+        Receiver(slow_s=1.0) as receiver,
+        serving(url, otlp_endpoint=receiver.address, shutdown_s=60.0) as api,
+    ):
         assert [api.post("/runs", one).status_code for one in runs(12)] == [201] * 12
         dropped = metric(api, "otlp_grades_dropped")
         assert 12 - 3 - 5 <= dropped <= 12 - 3
@@ -176,7 +211,9 @@ def test_the_end_waits_for_what_can_be_sent_and_no_longer(monkeypatch: pytest.Mo
     assert metrics.counters["otlp_grades_sent"] + metrics.counters["otlp_grades_dropped"] == 41
 
 
-def test_without_an_exporter_nothing_is_kept_and_no_thread_runs(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_exporter_nothing_is_kept_and_no_thread_runs(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT"):
         monkeypatch.delenv(name, raising=False)
     with serving(url) as api:
@@ -185,7 +222,9 @@ def test_without_an_exporter_nothing_is_kept_and_no_thread_runs(url: str, monkey
         assert metric(api, "otlp_grades_sent") == 0
 
 
-def test_a_fault_in_sending_ends_neither_the_thread_nor_the_server(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_in_sending_ends_neither_the_thread_nor_the_server(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real, broken = telling.send, [True]
 
     def once(*given: Any, **more: Any) -> Any:
@@ -206,16 +245,20 @@ def test_a_fault_in_sending_ends_neither_the_thread_nor_the_server(url: str, mon
         assert receiver.grades() == ["r-1"]
 
 
-# --- spans of traces that failed ----------------------------------------------------------------------------------------------------------
+# --- spans of traces that failed
 
 
-def test_spans_of_traces_that_failed_go_after_their_time_and_no_others(ledger_url: str) -> None:  # noqa: F811
+def test_spans_of_traces_that_failed_go_after_their_time_and_no_others(
+    ledger_url: str,  # noqa: F811
+) -> None:
     with open_ledger(ledger_url) as ledger:
         database = ledger.database
         times = {"grace_ms": 1, "limit_ms": 1000, "stale_ms": 5000}
         batch = stored.Batch({(f"{index:016x}", "m"): b"{}" for index in range(3)}, True, 0)
         for trace_id, at in (("a" * 32, 1000), ("b" * 32, 9000), ("c" * 32, 1000)):
-            stored.keep(database, "p", {trace_id: batch}, asked=b"[]", author=None, now_ms=at, limit=10)
+            stored.keep(
+                database, "p", {trace_id: batch}, asked=b"[]", author=None, now_ms=at, limit=10
+            )
         for _ in range(3):
             due = stored.claim(database, now_ms=9500, **times)
             assert due is not None
@@ -225,7 +268,10 @@ def test_spans_of_traces_that_failed_go_after_their_time_and_no_others(ledger_ur
         assert stored.forget(database, before_ms=5000, at_once=1) == 3
         assert stored.forget(database, before_ms=5000) == 0
         assert [len(stored.bodies(database, "p", one * 32)) for one in "abc"] == [0, 3, 3]
-        kept = {one.trace_id: (one.state, one.reason) for one in stored.listed(database, "p", state=stored.FAILED, limit=9)}
+        kept = {
+            one.trace_id: (one.state, one.reason)
+            for one in stored.listed(database, "p", state=stored.FAILED, limit=9)
+        }
         assert kept == {one * 32: ("failed", "no profile") for one in "ab"}
 
 
@@ -241,7 +287,7 @@ def test_the_background_lets_go_of_them_and_counts_them(url: str) -> None:
         assert settled(api)["state"] == "failed", "what became of the trace stays"
 
 
-# --- the options --------------------------------------------------------------------------------------------------------------------------
+# --- the options
 
 
 def chosen(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
@@ -253,12 +299,42 @@ def chosen(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
 
 def test_the_options_of_the_command_reach_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = chosen(monkeypatch)
-    assert (usual.otlp_endpoint, usual.otlp_grace_s, usual.otlp_limit_s, usual.otlp_keep_s) == (None, 6.0, 300.0, 7 * 86400)
-    made = chosen(monkeypatch, "--otlp-endpoint", "http://c:4318", "--otlp-grace", "0.5", "--otlp-limit", "60", "--otlp-keep", "1")
-    assert (made.otlp_endpoint, made.otlp_grace_s, made.otlp_limit_s, made.otlp_keep_s) == ("http://c:4318", 0.5, 60.0, 86400)
+    assert (usual.otlp_endpoint, usual.otlp_grace_s, usual.otlp_limit_s, usual.otlp_keep_s) == (
+        None,
+        6.0,
+        300.0,
+        7 * 86400,
+    )
+    made = chosen(
+        monkeypatch,
+        "--otlp-endpoint",
+        "http://c:4318",
+        "--otlp-grace",
+        "0.5",
+        "--otlp-limit",
+        "60",
+        "--otlp-keep",
+        "1",
+    )
+    assert (made.otlp_endpoint, made.otlp_grace_s, made.otlp_limit_s, made.otlp_keep_s) == (
+        "http://c:4318",
+        0.5,
+        60.0,
+        86400,
+    )
 
 
-@pytest.mark.parametrize("given", [("--otlp-grace", "0"), ("--otlp-limit", "-1"), ("--otlp-keep", "nan"), ("--otlp-endpoint", "collector:4318")])
-def test_an_option_that_makes_no_sense_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch, given: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--otlp-grace", "0"),
+        ("--otlp-limit", "-1"),
+        ("--otlp-keep", "nan"),
+        ("--otlp-endpoint", "collector:4318"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_refused_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, given: tuple[str, str]
+) -> None:
     with pytest.raises(UsageError, match=given[0]):
         chosen(monkeypatch, *given)

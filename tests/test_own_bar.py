@@ -1,4 +1,6 @@
-"""Law 9: the judged never set the bar. Whatever a rejected side deletes, renames or weakens of what it declares, it is not promoted or passed."""
+"""Law 9: the judged never set the bar. Whatever a rejected side deletes, renames or weakens of what
+it declares, it is not promoted or passed.
+"""
 
 from __future__ import annotations
 
@@ -27,17 +29,44 @@ N = 40
 
 
 def card(index: int, *, norm: float = 0.9, **changes: Any) -> dict[str, Any]:
-    """One sample of a side: two gates, a role with its floor, a floor of its own, a group and a tag."""
+    """One sample of a side: two gates, a role with its floor, a floor of its own, a group and a
+    tag.
+    """
     return {
-        "schema": "assay.scorecard/1", "run_id": f"r-{index}", "sample_id": f"s-{index:03}", "group": f"g-{index % 8}", "tags": [("even", "odd")[index % 2]],
+        "schema": "assay.scorecard/1",
+        "run_id": f"r-{index}",
+        "sample_id": f"s-{index:03}",
+        "group": f"g-{index % 8}",
+        "tags": [("even", "odd")[index % 2]],
         "hard_gates": {"no_policy_violation": True, "looks_right": True},
         "criteria": [
-            {"name": "answer", "raw_score": Decimal(str(norm)), "formula_id": "zero_one", "weight": 3, "role": "correctness", "layer": 2},
-            {"name": "style", "raw_score": 4, "formula_id": "likert_1_5", "weight": 1, "critical_floor": {"raw": 3}, "layer": 2},
-            {"name": "speed", "raw_score": 9, "formula_id": "lower_is_better", "params": {"slo_good": 8, "slo_bad": 30}, "weight": 1, "layer": 3},
+            {
+                "name": "answer",
+                "raw_score": Decimal(str(norm)),
+                "formula_id": "zero_one",
+                "weight": 3,
+                "role": "correctness",
+                "layer": 2,
+            },
+            {
+                "name": "style",
+                "raw_score": 4,
+                "formula_id": "likert_1_5",
+                "weight": 1,
+                "critical_floor": {"raw": 3},
+                "layer": 2,
+            },
+            {
+                "name": "speed",
+                "raw_score": 9,
+                "formula_id": "lower_is_better",
+                "params": {"slo_good": 8, "slo_bad": 30},
+                "weight": 1,
+                "layer": 3,
+            },
         ],
         **changes,
-    }  # fmt: skip
+    }
 
 
 BASELINE = [card(index, norm=0.85 + (index % 5) / 100) for index in range(N)]
@@ -71,23 +100,38 @@ def worse(kind: str) -> list[dict[str, Any]]:
 
 
 KINDS = (
-    "a gate fails", "every gate fails", "a role's floor is missed", "its own floor is missed", "scores fall", "a slice falls", "a sample is lost",
+    "a gate fails",
+    "every gate fails",
+    "a role's floor is missed",
+    "its own floor is missed",
+    "scores fall",
+    "a slice falls",
+    "a sample is lost",
     "a group falls",
-)  # fmt: skip
+)
 
 
 REFUSALS = ("REL-002", "REL-003", "REL-004", "GRD-101", "GRD-102", "GRD-106", "GRD-108")
 SLICED = Terms(slices=("tag",))
 
 
-def outcome(candidate: list[dict[str, Any]], baseline: list[dict[str, Any]] = BASELINE, *, terms: Terms = SLICED) -> str:
+def outcome(
+    candidate: list[dict[str, Any]],
+    baseline: list[dict[str, Any]] = BASELINE,
+    *,
+    terms: Terms = SLICED,
+) -> str:
     """What `assay gate` decides; a refusal is one of the answers."""
 
     def made(rows: list[dict[str, Any]], name: str) -> Side:
         return side_of([Document(copy.deepcopy(row), name) for row in rows], GRADER, name=name)
 
     try:
-        return str(decide_sides(made(candidate, "candidate"), made(baseline, "baseline"), RULES, GRADER, terms=terms)["outcome"])
+        return str(
+            decide_sides(
+                made(candidate, "candidate"), made(baseline, "baseline"), RULES, GRADER, terms=terms
+            )["outcome"]
+        )
     except AssayError as error:
         if error.code not in REFUSALS:
             raise
@@ -102,9 +146,15 @@ def weakened(row: dict[str, Any], how: str) -> None:
     elif how == "another gate":
         row["hard_gates"] = {"fine": True}
     elif how == "failing gates deleted":
-        row["hard_gates"] = {name: True for name, verdict in row["hard_gates"].items() if verdict is True}
+        row["hard_gates"] = {
+            name: True for name, verdict in row["hard_gates"].items() if verdict is True
+        }
     elif how == "gates renamed":
-        row["hard_gates"] = {f"{name}_old": verdict is not None for name, verdict in row["hard_gates"].items() if verdict}
+        row["hard_gates"] = {
+            f"{name}_old": verdict is not None
+            for name, verdict in row["hard_gates"].items()
+            if verdict
+        }
     elif how == "role dropped":
         criteria[0].pop("role", None)
     elif how == "role renamed":
@@ -150,10 +200,31 @@ def weakened(row: dict[str, Any], how: str) -> None:
 
 
 WAYS = (
-    "no gates", "another gate", "failing gates deleted", "gates renamed", "role dropped", "role renamed", "floor dropped", "floor lowered", "floors overridden",
-    "criterion dropped", "criterion renamed", "criterion added", "weight moved", "formula eased", "layers and sources dropped", "group of its own", "one group",
-    "group dropped", "tags dropped", "tags spread", "threshold lowered", "n raised", "sample renamed", "deleted",
-)  # fmt: skip
+    "no gates",
+    "another gate",
+    "failing gates deleted",
+    "gates renamed",
+    "role dropped",
+    "role renamed",
+    "floor dropped",
+    "floor lowered",
+    "floors overridden",
+    "criterion dropped",
+    "criterion renamed",
+    "criterion added",
+    "weight moved",
+    "formula eased",
+    "layers and sources dropped",
+    "group of its own",
+    "one group",
+    "group dropped",
+    "tags dropped",
+    "tags spread",
+    "threshold lowered",
+    "n raised",
+    "sample renamed",
+    "deleted",
+)
 
 
 def changed(rows: list[dict[str, Any]], ways: list[str], chosen: set[int]) -> list[dict[str, Any]]:
@@ -166,7 +237,9 @@ def changed(rows: list[dict[str, Any]], ways: list[str], chosen: set[int]) -> li
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_candidates_of_these_tests_are_not_promoted_as_they_are_and_the_baseline_is(kind: str) -> None:
+def test_the_candidates_of_these_tests_are_not_promoted_as_they_are_and_the_baseline_is(
+    kind: str,
+) -> None:
     assert outcome(worse(kind)) in ("reject", "hold")
     assert outcome(worse("nothing")) == "promote"
 
@@ -174,19 +247,32 @@ def test_the_candidates_of_these_tests_are_not_promoted_as_they_are_and_the_base
 @pytest.mark.parametrize("paired", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("how", WAYS)
-def test_no_single_weakening_promotes_a_candidate_that_was_not(kind: str, how: str, paired: bool) -> None:
+def test_no_single_weakening_promotes_a_candidate_that_was_not(
+    kind: str, how: str, paired: bool
+) -> None:
     rows, terms = worse(kind), SLICED
     if not paired:
-        rows, terms = [{**row, "sample_id": f"other-{row['sample_id']}"} for row in rows], Terms(allow_unpaired=True)
+        rows, terms = (
+            [{**row, "sample_id": f"other-{row['sample_id']}"} for row in rows],
+            Terms(allow_unpaired=True),
+        )
         if outcome(rows, terms=terms) == "promote" or how == "deleted":
-            return  # an unpaired comparison does not see this drop in the first place, nor which samples there should be: its note says so
+            # an unpaired comparison does not see this drop in the first place, nor which samples
+            # there should be: its note says so
+            return
     for chosen in (set(range(N)), {7}, set(range(0, N, 2))):
         assert outcome(changed(rows, [how], chosen), terms=terms) != "promote"
 
 
 @settings(max_examples=120, deadline=None)
-@given(st.sampled_from(KINDS), st.lists(st.sampled_from(WAYS), min_size=1, max_size=6, unique=True), st.sets(st.integers(0, N - 1), min_size=1))
-def test_no_set_of_weakenings_promotes_a_candidate_that_was_not(kind: str, ways: list[str], chosen: set[int]) -> None:
+@given(
+    st.sampled_from(KINDS),
+    st.lists(st.sampled_from(WAYS), min_size=1, max_size=6, unique=True),
+    st.sets(st.integers(0, N - 1), min_size=1),
+)
+def test_no_set_of_weakenings_promotes_a_candidate_that_was_not(
+    kind: str, ways: list[str], chosen: set[int]
+) -> None:
     assert outcome(changed(worse(kind), ways, chosen)) != "promote"
 
 
@@ -205,7 +291,9 @@ def decision(assay: Any, tmp_path: Path, candidate: list[dict[str, Any]], *more:
         ("criterion dropped", "score_non_inferiority", "criterion answer"),
     ],
 )
-def test_what_the_baseline_has_and_the_candidate_lost_is_a_violation_by_name(assay: Any, tmp_path: Path, how: str, rule: str, name: str) -> None:
+def test_what_the_baseline_has_and_the_candidate_lost_is_a_violation_by_name(
+    assay: Any, tmp_path: Path, how: str, rule: str, name: str
+) -> None:
     done = decision(assay, tmp_path, changed(worse("nothing"), [how], {3, 4}))
     found = done.json()
     violated = {one["id"]: one for one in found["rules"] if one["violated"]}
@@ -215,15 +303,28 @@ def test_what_the_baseline_has_and_the_candidate_lost_is_a_violation_by_name(ass
     assert any("Bring back" in line and name in line for line in found["would_change"])
 
 
-def test_deleting_the_verdicts_of_a_run_does_not_hide_the_one_that_failed(assay: Any, tmp_path: Path) -> None:
+def test_deleting_the_verdicts_of_a_run_does_not_hide_the_one_that_failed(
+    assay: Any, tmp_path: Path
+) -> None:
     def runs(**failed: Any) -> list[dict[str, Any]]:
         gates = {"no_policy_violation": {"passed": True, "reason": ""}}
-        found = [run("rag", run_id=f"r-{i}", dataset={"id": "d", "version": "1", "sample_id": f"s-{i}"}, gates=copy.deepcopy(gates)) for i in range(N)]
+        found = [
+            run(
+                "rag",
+                run_id=f"r-{i}",
+                dataset={"id": "d", "version": "1", "sample_id": f"s-{i}"},
+                gates=copy.deepcopy(gates),
+            )
+            for i in range(N)
+        ]
         found[5].update(failed)
         return found
 
     write(tmp_path / "base.jsonl", runs())
-    for changes in ({"gates": {"no_policy_violation": {"passed": False, "reason": "leak"}}}, {"gates": {}}):
+    for changes in (
+        {"gates": {"no_policy_violation": {"passed": False, "reason": "leak"}}},
+        {"gates": {}},
+    ):
         write(tmp_path / "cand.jsonl", runs(**changes))
         done = assay("gate", "cand.jsonl", "--baseline", "base.jsonl", "--json")
         severe = next(one for one in done.json()["rules"] if one["id"] == "severe_failures")
@@ -233,8 +334,15 @@ def test_deleting_the_verdicts_of_a_run_does_not_hide_the_one_that_failed(assay:
 def test_a_single_run_without_a_number_does_not_stand_for_all_repeats_of_the_baseline() -> None:
     def repeated(attempts: list[int | None]) -> list[dict[str, Any]]:
         return [
-            run("rag", run_id=f"r-{i}-{a}", attempt=a, dataset={"id": "d", "version": "1", "sample_id": f"s-{i}"}) for i in range(N) for a in attempts
-        ]  # fmt: skip
+            run(
+                "rag",
+                run_id=f"r-{i}-{a}",
+                attempt=a,
+                dataset={"id": "d", "version": "1", "sample_id": f"s-{i}"},
+            )
+            for i in range(N)
+            for a in attempts
+        ]
 
     terms = Terms()
     assert outcome(repeated([1, 2, 3]), repeated([1, 2, 3]), terms=terms) == "promote"
@@ -242,51 +350,102 @@ def test_a_single_run_without_a_number_does_not_stand_for_all_repeats_of_the_bas
 
 
 def test_the_same_evidence_on_both_sides_is_said_loudly(assay: Any, tmp_path: Path) -> None:
-    again = decision(assay, tmp_path, [{**row, "run_id": f"new-{row['run_id']}"} for row in BASELINE]).json()
+    again = decision(
+        assay, tmp_path, [{**row, "run_id": f"new-{row['run_id']}"} for row in BASELINE]
+    ).json()
     assert again["notes"][0].startswith("SAME EVIDENCE: all 40 shared samples")
     done = assay("gate", "cand.jsonl", "--baseline", "base.jsonl")
     assert "SAME EVIDENCE" in done.out
     assert "SAME EVIDENCE" in done.err
     write(tmp_path / "base.jsonl", toolruns({"latency_ms": 5}))
-    write(tmp_path / "cand.jsonl", [*toolruns({"latency_ms": 5})[:10], *toolruns({"latency_ms": 6})[10:]])
+    write(
+        tmp_path / "cand.jsonl",
+        [*toolruns({"latency_ms": 5})[:10], *toolruns({"latency_ms": 6})[10:]],
+    )
     some = assay("gate", "cand.jsonl", "--baseline", "base.jsonl", "--json").json()
     assert "10 of 40 shared samples have exactly the same evidence" in some["notes"][0]
 
 
 def test_sides_without_any_gate_are_not_enough_to_decide_on() -> None:
     bare = [{**row, "hard_gates": {}} for row in BASELINE]
-    assert outcome([{**row, "hard_gates": {}} for row in worse("nothing")], bare) == "not_enough_evidence"
+    assert (
+        outcome([{**row, "hard_gates": {}} for row in worse("nothing")], bare)
+        == "not_enough_evidence"
+    )
 
 
-# --- one run under a profile --------------------------------------------------------------------------------------------------------------
+# --- one run under a profile
 
 DECLARED = (
-    "required_outputs", "output_schema", "required_inputs", "forbidden_tools", "handoff_rules", "expected", "gates", "tags", "group", "judge", "claims",
-    "retrieval", "steps", "tool_calls", "tests", "scores", "handoffs", "patch_applies", "inputs", "metadata",
-)  # fmt: skip
+    "required_outputs",
+    "output_schema",
+    "required_inputs",
+    "forbidden_tools",
+    "handoff_rules",
+    "expected",
+    "gates",
+    "tags",
+    "group",
+    "judge",
+    "claims",
+    "retrieval",
+    "steps",
+    "tool_calls",
+    "tests",
+    "scores",
+    "handoffs",
+    "patch_applies",
+    "inputs",
+    "metadata",
+)
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(FAMILIES), st.sets(st.sampled_from(DECLARED), min_size=1), st.booleans())
-def test_a_failed_run_that_forgets_what_its_profile_asks_for_does_not_pass(family: str, forgotten: set[str], emptied: bool) -> None:
+def test_a_failed_run_that_forgets_what_its_profile_asks_for_does_not_pass(
+    family: str, forgotten: set[str], emptied: bool
+) -> None:
     failing = run(family, status="failed")
     grader = Grader(Shelf(), profile=family)
     assert grader.grade(Document(failing, "run")).grade.passed is False
     left = {key: value for key, value in failing.items() if key not in forgotten}
     if emptied:
-        left |= {key: type(failing[key])() for key in forgotten & failing.keys() if isinstance(failing[key], list | dict)}
+        left |= {
+            key: type(failing[key])()
+            for key in forgotten & failing.keys()
+            if isinstance(failing[key], list | dict)
+        }
     with contextlib.suppress(EvidenceError):  # a refusal is not a pass either
         assert grader.grade(Document(json.loads(json.dumps(left)), "run")).grade.passed is False
 
 
-# --- what a run declares about its own bar ------------------------------------------------------------------------------------------------
+# --- what a run declares about its own bar
 
 
 def toolruns(changes: dict[str, Any]) -> list[dict[str, Any]]:
-    declared = {"required_outputs": ["answer"], "required_inputs": ["q"], "inputs": {"q": "x"}, "forbidden_tools": ["rm"], "outputs": {"answer": "4"}}
+    declared = {
+        "required_outputs": ["answer"],
+        "required_inputs": ["q"],
+        "inputs": {"q": "x"},
+        "forbidden_tools": ["rm"],
+        "outputs": {"answer": "4"},
+    }
     steps = [{"name": "plan", "status": "success", "critical": True}]
-    rules = {"handoff_rules": [["a", "b"], ["b", "c"]], "handoffs": [{"from": "a", "to": "b"}], "output_schema": {"type": "object"}, "steps": steps}
-    return [run("tool-use", run_id=f"r-{i}", dataset={"id": "d", "version": "1", "sample_id": f"s-{i}"}, **{**declared, **rules, **changes}) for i in range(N)]
+    rules = {
+        "handoff_rules": [["a", "b"], ["b", "c"]],
+        "handoffs": [{"from": "a", "to": "b"}],
+        "output_schema": {"type": "object"},
+        "steps": steps,
+    }
+    return [
+        run(
+            "tool-use",
+            run_id=f"r-{i}",
+            dataset={"id": "d", "version": "1", "sample_id": f"s-{i}"},
+            **{**declared, **rules, **changes},
+        )
+        for i in range(N)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -297,15 +456,26 @@ def toolruns(changes: dict[str, Any]) -> list[dict[str, Any]]:
         ({"required_inputs": None}, "required input q"),
         ({"output_schema": {}}, "output schema of the baseline"),
         ({"output_schema": None}, "output schema of the baseline"),
-        ({"steps": [{"name": "plan", "status": "success", "critical": False}]}, "critical step plan"),
+        (
+            {"steps": [{"name": "plan", "status": "success", "critical": False}]},
+            "critical step plan",
+        ),
         ({"handoff_rules": [["a", "b"], ["b", "c"], ["a", "c"]]}, "limit on handoffs from a to c"),
         ({"expected": {"answer": "5"}}, "expected value of the baseline"),
     ],
 )
-def test_a_candidate_cannot_declare_less_than_the_baseline_does_for_the_same_sample(changes: dict[str, Any], what: str) -> None:
+def test_a_candidate_cannot_declare_less_than_the_baseline_does_for_the_same_sample(
+    changes: dict[str, Any], what: str
+) -> None:
     baseline = toolruns({"expected": {"answer": "4"}})
-    assert outcome(toolruns({"expected": {"answer": "4"}, "latency_ms": 9}), baseline, terms=Terms()) == "promote"
-    sides = [side_of([Document(row, "x") for row in rows], GRADER, name="x") for rows in (toolruns({"expected": {"answer": "4"}, **changes}), baseline)]
+    assert (
+        outcome(toolruns({"expected": {"answer": "4"}, "latency_ms": 9}), baseline, terms=Terms())
+        == "promote"
+    )
+    sides = [
+        side_of([Document(row, "x") for row in rows], GRADER, name="x")
+        for rows in (toolruns({"expected": {"answer": "4"}, **changes}), baseline)
+    ]
     found = decide_sides(sides[0], sides[1], RULES, GRADER, terms=Terms())
     gates = next(rule for rule in found["rules"] if rule["id"] == "gate_failure_rate")
     assert (found["outcome"], gates["violated"]) == ("reject", True)
@@ -314,8 +484,19 @@ def test_a_candidate_cannot_declare_less_than_the_baseline_does_for_the_same_sam
 
 def test_a_candidate_cannot_leave_out_tests_that_the_baseline_ran() -> None:
     def repaired(fail: int, keep: int) -> list[dict[str, Any]]:
-        tests = {"fail_to_pass": {"passed": fail, "total": fail}, "pass_to_pass": {"passed": keep, "total": keep}}
-        return [run("code-repair", run_id=f"r-{i}", tests=tests, dataset={"id": "d", "version": "1", "sample_id": f"s-{i}"}) for i in range(N)]
+        tests = {
+            "fail_to_pass": {"passed": fail, "total": fail},
+            "pass_to_pass": {"passed": keep, "total": keep},
+        }
+        return [
+            run(
+                "code-repair",
+                run_id=f"r-{i}",
+                tests=tests,
+                dataset={"id": "d", "version": "1", "sample_id": f"s-{i}"},
+            )
+            for i in range(N)
+        ]
 
     assert outcome(repaired(5, 100), repaired(5, 100), terms=Terms()) == "promote"
     assert outcome(repaired(2, 100), repaired(5, 100), terms=Terms()) == "reject"
@@ -326,14 +507,27 @@ def test_a_repeat_does_not_vouch_for_the_gate_that_another_one_lost() -> None:
     def repeats(second: dict[str, Any]) -> list[dict[str, Any]]:
         verdicts = ({"no_policy_violation": {"passed": True, "reason": ""}}, second)
         return [
-            run("rag", run_id=f"r-{i}-{a}", attempt=a, gates=verdicts[a - 1], dataset={"id": "d", "version": "1", "sample_id": f"s-{i}"})
+            run(
+                "rag",
+                run_id=f"r-{i}-{a}",
+                attempt=a,
+                gates=verdicts[a - 1],
+                dataset={"id": "d", "version": "1", "sample_id": f"s-{i}"},
+            )
             for i in range(N)
             for a in (1, 2)
         ]
 
     good = {"no_policy_violation": {"passed": True, "reason": ""}}
     assert outcome(repeats(good), repeats(good), terms=Terms()) == "promote"
-    assert outcome(repeats({"no_policy_violation": {"passed": False, "reason": "leak"}}), repeats(good), terms=Terms()) == "reject"
+    assert (
+        outcome(
+            repeats({"no_policy_violation": {"passed": False, "reason": "leak"}}),
+            repeats(good),
+            terms=Terms(),
+        )
+        == "reject"
+    )
     assert outcome(repeats({}), repeats(good), terms=Terms()) == "reject"
 
 
@@ -349,7 +543,10 @@ def test_invented_samples_do_not_thin_out_a_drop(how: str) -> None:
     rules, terms = (STRICT, Terms()) if how == "strict" else (RULES, Terms(looks=2))
 
     def decided(candidate: list[dict[str, Any]]) -> str:
-        sides = [side_of([Document(row, name) for row in rows], GRADER, name=name) for name, rows in (("candidate", candidate), ("baseline", base))]
+        sides = [
+            side_of([Document(row, name) for row in rows], GRADER, name=name)
+            for name, rows in (("candidate", candidate), ("baseline", base))
+        ]
         return str(decide_sides(sides[0], sides[1], rules, GRADER, terms=terms)["outcome"])
 
     assert decided(lower) != "promote"
@@ -359,10 +556,28 @@ def test_invented_samples_do_not_thin_out_a_drop(how: str) -> None:
 def test_invented_samples_and_tags_do_not_open_a_slice() -> None:
     tags = [{"tags": ["hard"] if index < 40 else ["easy"], "group": None} for index in range(200)]
     base = [card(index, norm=0.85 + (index % 5) / 100, **tags[index]) for index in range(200)]
-    lower = [card(index, norm=(0.79 if index < 40 else 0.9) + (index % 7) / 100, **tags[index]) for index in range(200)]
+    lower = [
+        card(index, norm=(0.79 if index < 40 else 0.9) + (index % 7) / 100, **tags[index])
+        for index in range(200)
+    ]
     assert outcome(lower, base) == "reject"
-    assert outcome([*lower, *(card(index, norm=1, group=None, tags=["hard"]) for index in range(900, 924))], base) != "promote"
-    assert outcome([*lower, card(999, norm=1, group=None, tags=[f"t{number}" for number in range(5000)])], base) != "promote"
+    assert (
+        outcome(
+            [
+                *lower,
+                *(card(index, norm=1, group=None, tags=["hard"]) for index in range(900, 924)),
+            ],
+            base,
+        )
+        != "promote"
+    )
+    assert (
+        outcome(
+            [*lower, card(999, norm=1, group=None, tags=[f"t{number}" for number in range(5000)])],
+            base,
+        )
+        != "promote"
+    )
 
 
 def test_another_judge_makes_two_sides_incomparable(assay: Any, tmp_path: Path) -> None:
@@ -381,10 +596,19 @@ def test_another_judge_makes_two_sides_incomparable(assay: Any, tmp_path: Path) 
 
 def test_gates_that_only_some_samples_have_are_required_where_the_baseline_has_them() -> None:
     def some(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [{**row, "hard_gates": {"looks_right": True} if index % 4 else row["hard_gates"]} for index, row in enumerate(rows)]
+        return [
+            {**row, "hard_gates": {"looks_right": True} if index % 4 else row["hard_gates"]}
+            for index, row in enumerate(rows)
+        ]
 
     assert outcome(some(worse("nothing")), some(BASELINE)) == "promote"
-    assert outcome(changed(some(worse("nothing")), ["failing gates deleted", "gates renamed"], {4}), some(BASELINE)) == "reject"
+    assert (
+        outcome(
+            changed(some(worse("nothing")), ["failing gates deleted", "gates renamed"], {4}),
+            some(BASELINE),
+        )
+        == "reject"
+    )
     other = [{**row, "sample_id": f"other-{row['sample_id']}"} for row in some(worse("nothing"))]
     assert outcome(other, some(BASELINE), terms=Terms(allow_unpaired=True)) != "reject"
 
@@ -393,8 +617,8 @@ def test_who_asks_for_a_profile_does_not_leave_its_floors_to_the_run(tmp_path: P
     (tmp_path / "rubrics").mkdir()
     anchors = '{"1": bad, "2": poor, "3": fair, "4": good, "5": best}'
     (tmp_path / "rubrics" / "lenient@1.yaml").write_text(
-        "rubric_id: lenient\nversion: 1\ncriteria:\n  - {name: completeness, scale: [1, 5], weight: 0.01, definition: d, evidence_required: [e], "
-        f"anchors: {anchors}}}\n"
+        "rubric_id: lenient\nversion: 1\ncriteria:\n  - {name: completeness, scale: [1, 5],"
+        f" weight: 0.01, definition: d, evidence_required: [e], anchors: {anchors}}}\n"
     )
     failing = run("dag-review")
     failing["scores"]["completeness"]["raw"] = 1

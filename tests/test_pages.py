@@ -1,4 +1,6 @@
-"""The pages, asked for as a browser asks: what they say, who may see them, and that whatever is stored is shown as text."""
+"""The pages, asked for as a browser asks: what they say, who may see them, and that whatever is
+stored is shown as text.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,11 @@ class Markup(HTMLParser):
         return re.sub(r"\s+", " ", " ".join(self.said))
 
     def links(self) -> list[str]:
-        return [str(attributes["href"]) for tag, attributes in self.tags if tag == "a" and "href" in attributes]
+        return [
+            str(attributes["href"])
+            for tag, attributes in self.tags
+            if tag == "a" and "href" in attributes
+        ]
 
 
 @pytest.fixture
@@ -64,7 +70,9 @@ def api(tmp_path: Path) -> Any:
         yield made
 
 
-def show(api: Api, path: str, *, status: int = 200, headers: dict[str, str] | None = None) -> Markup:
+def show(
+    api: Api, path: str, *, status: int = 200, headers: dict[str, str] | None = None
+) -> Markup:
     answer = api.client.get(path, headers={**HTML, **(headers or {})}, follow_redirects=False)
     assert answer.status_code == status, (path, answer.status_code, answer.text[:2000])
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
@@ -73,7 +81,9 @@ def show(api: Api, path: str, *, status: int = 200, headers: dict[str, str] | No
 
 def send(api: Api, path: str, headers: dict[str, str] | None = None, **fields: str) -> Any:
     body = "&".join(f"{key}={quote(value, safe='')}" for key, value in fields.items())
-    return api.client.post(path, content=body, headers={**FORM, **(headers or {})}, follow_redirects=False)
+    return api.client.post(
+        path, content=body, headers={**FORM, **(headers or {})}, follow_redirects=False
+    )
 
 
 def graded(api: Api, evidence: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -83,18 +93,50 @@ def graded(api: Api, evidence: dict[str, Any], **more: Any) -> dict[str, Any]:
     return found
 
 
-# --- every page -----------------------------------------------------------------------------------------------------------------------------
+# --- every page
 
 
 def pages(api: Api) -> list[str]:
     """The address of every page, on a ledger with a few runs."""
-    stored = [graded(api, one) for family in FAMILIES for one in runs(2, family=family, start=10 * FAMILIES.index(family))]
-    api.post("/runs/live", {key: value for key, value in run("rag", run_id="live-1").items() if key not in ("status", "steps", "tool_calls")})
-    shelf = [
-        f"/library/{kind}/{name}" for kind, name in (("profiles", "rag@1"), ("rubrics", "rag@1"), ("policies", "workflow@1"), ("gates", "answer_grounded"))
+    stored = [
+        graded(api, one)
+        for family in FAMILIES
+        for one in runs(2, family=family, start=10 * FAMILIES.index(family))
     ]
-    shelf += ["/library/policies/release@1", "/library/rubrics/tutor@1", "/library/measures/bleu", "/library/formulas/ratio"]
-    return ["/", "/runs", f"/runs/{stored[0]['digest']}", f"/runs/{stored[0]['grade_digest']}", "/runs/r-10", "/runs/live-1/live", "/library", *shelf, "/login"]
+    api.post(
+        "/runs/live",
+        {
+            key: value
+            for key, value in run("rag", run_id="live-1").items()
+            if key not in ("status", "steps", "tool_calls")
+        },
+    )
+    shelf = [
+        f"/library/{kind}/{name}"
+        for kind, name in (
+            ("profiles", "rag@1"),
+            ("rubrics", "rag@1"),
+            ("policies", "workflow@1"),
+            ("gates", "answer_grounded"),
+        )
+    ]
+    shelf += [
+        "/library/policies/release@1",
+        "/library/rubrics/tutor@1",
+        "/library/measures/bleu",
+        "/library/formulas/ratio",
+    ]
+    return [
+        "/",
+        "/runs",
+        f"/runs/{stored[0]['digest']}",
+        f"/runs/{stored[0]['grade_digest']}",
+        "/runs/r-10",
+        "/runs/live-1/live",
+        "/library",
+        *shelf,
+        "/login",
+    ]
 
 
 def test_every_page_is_whole_and_forbids_everything_that_is_not_its_own(api: Api) -> None:
@@ -113,7 +155,9 @@ def test_every_page_is_whole_and_forbids_everything_that_is_not_its_own(api: Api
             assert "style" not in attributes, path
             assert not [name for name in attributes if name.startswith("on")], path
             if tag in ("script", "img", "link"):
-                assert str(attributes.get("src") or attributes.get("href")).startswith(("/static/", "/charts/")), (path, attributes)
+                assert str(attributes.get("src") or attributes.get("href")).startswith(
+                    ("/static/", "/charts/")
+                ), (path, attributes)
         assert found.tags[names.index("a")][1]["href"] == "#content"
 
 
@@ -143,7 +187,9 @@ def test_ids_on_a_page_are_given_once(api: Api) -> None:
 
 
 def test_pages_are_not_in_the_description_of_the_api(api: Api) -> None:
-    assert all(path.startswith(("/api/", "/v1/")) for path in api.get("/openapi.json").json()["paths"])
+    assert all(
+        path.startswith(("/api/", "/v1/")) for path in api.get("/openapi.json").json()["paths"]
+    )
 
 
 def test_no_letter_stands_without_its_policy(api: Api) -> None:
@@ -153,7 +199,7 @@ def test_no_letter_stands_without_its_policy(api: Api) -> None:
             assert re.match(r" <small>[\w-]+@\d", after), (path, after)
 
 
-# --- hostile content ------------------------------------------------------------------------------------------------------------------------
+# --- hostile content
 
 
 def hostile() -> dict[str, Any]:
@@ -161,7 +207,12 @@ def hostile() -> dict[str, Any]:
     made = run("rag", run_id=f"r {SCRIPT}", tags=[SCRIPT], group=SCRIPT)
     made["workflow"].update(id=SCRIPT, version=SCRIPT)
     made["dataset"].update(id=SCRIPT, version=SCRIPT, sample_id=SCRIPT)
-    made.update(inputs={"question": SCRIPT, SCRIPT: SCRIPT}, outputs={"answer": SCRIPT, SCRIPT: [SCRIPT]}, expected={SCRIPT: SCRIPT}, metadata={SCRIPT: SCRIPT})
+    made.update(
+        inputs={"question": SCRIPT, SCRIPT: SCRIPT},
+        outputs={"answer": SCRIPT, SCRIPT: [SCRIPT]},
+        expected={SCRIPT: SCRIPT},
+        metadata={SCRIPT: SCRIPT},
+    )
     made["steps"] = [
         {
             "name": SCRIPT,
@@ -174,8 +225,18 @@ def hostile() -> dict[str, Any]:
             "scores": {SCRIPT: {"raw": 1}},
         }
     ]
-    made["tool_calls"] = [{"name": SCRIPT, "step": SCRIPT, "arguments": {SCRIPT: SCRIPT}, "valid": False, "error": SCRIPT}]
-    made["claims"] = [{"text": SCRIPT, "citations": [SCRIPT], "supported": False, "severity": "high"}]
+    made["tool_calls"] = [
+        {
+            "name": SCRIPT,
+            "step": SCRIPT,
+            "arguments": {SCRIPT: SCRIPT},
+            "valid": False,
+            "error": SCRIPT,
+        }
+    ]
+    made["claims"] = [
+        {"text": SCRIPT, "citations": [SCRIPT], "supported": False, "severity": "high"}
+    ]
     made["retrieval"] = [{"id": SCRIPT, "text": SCRIPT, "rank": 1, "relevant": None}]
     made["handoffs"] = [{"from": SCRIPT, "to": SCRIPT, "expected": SCRIPT}]
     made["gates"] = {"answer_grounded": {"passed": False, "reason": SCRIPT}}
@@ -191,15 +252,29 @@ def assert_harmless(found: Markup) -> None:
         assert not [name for name in attributes if name.startswith("on")], attributes
         if tag in ("script", "img"):
             source = str(attributes["src"])
-            assert source.partition("?")[0] in known or source.startswith(("/charts/", "data:image/svg+xml;base64,")), source
+            assert source.partition("?")[0] in known or source.startswith(
+                ("/charts/", "data:image/svg+xml;base64,")
+            ), source
         if tag == "a":
             assert str(attributes["href"]).startswith(("/", "#")), attributes
 
 
 def test_stored_markup_is_shown_as_text_in_every_field_of_every_page(api: Api) -> None:
     stored = graded(api, hostile())
-    api.post("/runs/live", {key: value for key, value in hostile().items() if key not in ("status", "steps", "tool_calls")} | {"run_id": "live-1"})
-    event = {"event": "step_end", "step": {**hostile()["steps"][0], "index": 0}, "tool_calls": hostile()["tool_calls"]}
+    api.post(
+        "/runs/live",
+        {
+            key: value
+            for key, value in hostile().items()
+            if key not in ("status", "steps", "tool_calls")
+        }
+        | {"run_id": "live-1"},
+    )
+    event = {
+        "event": "step_end",
+        "step": {**hostile()["steps"][0], "index": 0},
+        "tool_calls": hostile()["tool_calls"],
+    }
     assert api.post("/runs/live-1/events", event).status_code == 202
     query = quote(SCRIPT, safe="")
     shown = 0
@@ -218,7 +293,14 @@ def test_stored_markup_is_shown_as_text_in_every_field_of_every_page(api: Api) -
         assert_harmless(found)
         shown += found.text.count("<script>alert(1)</script>")
     assert shown > 40
-    for path in (f"/runs/{query}", f"/library/profiles/{query}", f"/library/{query}/x", f"/{query}", f"/runs?after={query[:20]}", f"/login?next=/{query}"):
+    for path in (
+        f"/runs/{query}",
+        f"/library/profiles/{query}",
+        f"/library/{query}/x",
+        f"/{query}",
+        f"/runs?after={query[:20]}",
+        f"/login?next=/{query}",
+    ):
         assert_harmless(Markup(api.client.get(path, headers=HTML).text))
 
 
@@ -229,10 +311,15 @@ def test_a_chart_of_hostile_names_is_a_picture_and_nothing_else(api: Api) -> Non
         assert answer.headers["content-type"] == "image/svg+xml"
         assert b"<script" not in answer.content
         assert b"onerror=" not in re.sub(rb'="[^"]*"|>[^<]*<', b"", answer.content)
-        assert answer.headers["content-security-policy"] == "default-src 'none'; style-src 'unsafe-inline'"
+        assert (
+            answer.headers["content-security-policy"]
+            == "default-src 'none'; style-src 'unsafe-inline'"
+        )
 
 
-@pytest.mark.parametrize("name", ["a/b", "a b", "ä?#&", "..a", "live/live", "x/replay", "𝔘\u202enwod", "'\"`"])
+@pytest.mark.parametrize(
+    "name", ["a/b", "a b", "ä?#&", "..a", "live/live", "x/replay", "𝔘\u202enwod", "'\"`"]
+)
 def test_a_run_is_found_by_whatever_id_it_has(api: Api, name: str) -> None:
     graded(api, run("rag", run_id=name))
     way = [href for href in show(api, "/runs").links() if href.startswith("/runs/sha256:")]
@@ -242,7 +329,7 @@ def test_a_run_is_found_by_whatever_id_it_has(api: Api, name: str) -> None:
         assert "passed" in show(api, f"/runs/{quote(name, safe='')}").text
 
 
-# --- access ---------------------------------------------------------------------------------------------------------------------------------
+# --- access
 
 
 @pytest.fixture
@@ -256,21 +343,36 @@ def token_of(api: Api, **more: Any) -> str:
 
 
 def test_whoever_has_no_token_is_asked_for_one_and_brought_back(closed: Api) -> None:
-    for path in ("/", "/runs?grade=F&tag=a%26b", "/runs/x", "/library", "/charts/overview/workflow@1/grade-mix.svg"):
+    for path in (
+        "/",
+        "/runs?grade=F&tag=a%26b",
+        "/runs/x",
+        "/library",
+        "/charts/overview/workflow@1/grade-mix.svg",
+    ):
         answer = closed.client.get(path, headers=HTML, follow_redirects=False)
         assert answer.status_code == 303, path
-        assert answer.headers["location"] == ("/login" if path == "/" else f"/login?next={quote(path, safe='/')}")
+        assert answer.headers["location"] == (
+            "/login" if path == "/" else f"/login?next={quote(path, safe='/')}"
+        )
     back = send(closed, "/login", token=token_of(closed), next="/runs?grade=F")
     assert (back.status_code, back.headers["location"]) == (303, "/runs?grade=F")
 
 
-def test_the_cookie_of_a_login_cannot_be_read_by_a_script_nor_sent_by_another_site(closed: Api) -> None:
+def test_the_cookie_of_a_login_cannot_be_read_by_a_script_nor_sent_by_another_site(
+    closed: Api,
+) -> None:
     token = token_of(closed)
     made = send(closed, "/login", token=f" {token} ").headers["set-cookie"]
     assert made == f"assay_token={token}; HttpOnly; Path=/; SameSite=strict"
-    secure = send(closed, "/login", headers={"X-Forwarded-Proto": "https"}, token=token).headers["set-cookie"]
+    secure = send(closed, "/login", headers={"X-Forwarded-Proto": "https"}, token=token).headers[
+        "set-cookie"
+    ]
     assert "; Secure" in secure
-    assert "Project <b>default</b>" in closed.client.get("/", headers={**HTML, "Cookie": f"assay_token={token}"}).text
+    assert (
+        "Project <b>default</b>"
+        in closed.client.get("/", headers={**HTML, "Cookie": f"assay_token={token}"}).text
+    )
 
 
 def test_a_wrong_token_is_not_kept_and_is_never_shown(closed: Api) -> None:
@@ -281,7 +383,18 @@ def test_a_wrong_token_is_not_kept_and_is_never_shown(closed: Api) -> None:
     assert "no valid token" in answer.text
 
 
-@pytest.mark.parametrize("to", ["https://elsewhere.example/", "//elsewhere.example", "/\\elsewhere.example", "javascript:alert(1)", "/\n/x", "runs", ""])
+@pytest.mark.parametrize(
+    "to",
+    [
+        "https://elsewhere.example/",
+        "//elsewhere.example",
+        "/\\elsewhere.example",
+        "javascript:alert(1)",
+        "/\n/x",
+        "runs",
+        "",
+    ],
+)
 def test_a_login_leads_nowhere_but_here(closed: Api, to: str) -> None:
     closed.client.cookies.clear()
     assert send(closed, "/login", token=token_of(closed), next=to).headers["location"] == "/"
@@ -301,9 +414,24 @@ def test_a_token_that_is_revoked_ends_the_session(closed: Api) -> None:
 def test_a_cookie_of_a_server_on_another_port_of_this_machine_is_not_ours(closed: Api) -> None:
     token = token_of(closed)
     here = {**HTML, "Host": "127.0.0.1:8321"}
-    assert closed.client.get("/runs", headers={**here, "Cookie": f"assay_token_8321={token}"}).status_code == 200
-    assert closed.client.get("/runs", headers={**here, "Cookie": f"assay_token_9999={token}"}, follow_redirects=False).status_code == 303
-    made = closed.client.post("/login", content=f"token={token}", headers={**FORM, "Host": "127.0.0.1:8321"}, follow_redirects=False)
+    assert (
+        closed.client.get(
+            "/runs", headers={**here, "Cookie": f"assay_token_8321={token}"}
+        ).status_code
+        == 200
+    )
+    assert (
+        closed.client.get(
+            "/runs", headers={**here, "Cookie": f"assay_token_9999={token}"}, follow_redirects=False
+        ).status_code
+        == 303
+    )
+    made = closed.client.post(
+        "/login",
+        content=f"token={token}",
+        headers={**FORM, "Host": "127.0.0.1:8321"},
+        follow_redirects=False,
+    )
     assert made.headers["set-cookie"].startswith("assay_token_8321=")
 
 
@@ -317,18 +445,42 @@ def test_logging_out_takes_the_cookie_away_and_cannot_be_done_by_a_link(closed: 
 def test_a_cookie_counts_for_a_change_only_from_our_own_page(closed: Api) -> None:
     cookie = {"Cookie": f"assay_token={token_of(closed)}"}
     assert closed.get("/runs", headers=cookie).status_code == 200
-    assert closed.get("/runs/none/events", headers=cookie).status_code == 404  # known, and there is none: a stream takes the cookie too
-    for origin in ({}, {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": "http://127.0.0.1:9999"}, {"Origin": "null"}):
+    assert (
+        closed.get("/runs/none/events", headers=cookie).status_code == 404
+    )  # known, and there is none: a stream takes the cookie too
+    for origin in (
+        {},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "http://127.0.0.1:9999"},
+        {"Origin": "null"},
+    ):
         assert closed.post("/runs", run(), headers={**cookie, **origin}).status_code == 401, origin
-    assert closed.post("/runs", run(), headers={**cookie, "Sec-Fetch-Site": "same-origin"}).status_code == 201
-    assert closed.post("/runs", run("rag"), headers={**cookie, "Origin": "http://127.0.0.1"}).status_code == 201
+    assert (
+        closed.post("/runs", run(), headers={**cookie, "Sec-Fetch-Site": "same-origin"}).status_code
+        == 201
+    )
+    assert (
+        closed.post(
+            "/runs", run("rag"), headers={**cookie, "Origin": "http://127.0.0.1"}
+        ).status_code
+        == 201
+    )
 
 
 def test_a_form_from_another_site_is_refused_also_where_no_token_is_needed(api: Api) -> None:
     digest = graded(api, run())["grade_digest"]
     for path in ("/login", "/logout", f"/runs/{digest}/replay", "/library/profiles/rag@1"):
-        for origin in ({"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "none"}, {"Origin": "http://evil.example"}):
-            answer = api.client.post(path, content="run=1", headers={**HTML, "Content-Type": "application/x-www-form-urlencoded", **origin})
+        for origin in (
+            {"Sec-Fetch-Site": "cross-site"},
+            {"Sec-Fetch-Site": "none"},
+            {"Origin": "http://evil.example"},
+        ):
+            answer = api.client.post(
+                path,
+                content="run=1",
+                headers={**HTML, "Content-Type": "application/x-www-form-urlencoded", **origin},
+            )
             assert answer.status_code == 403, (path, origin)
             assert "another site" in Markup(answer.text).text
 
@@ -340,20 +492,41 @@ def test_a_token_that_may_not_read_gets_a_page_that_says_so(closed: Api) -> None
 
 def test_projects_cannot_see_each_others_pages(closed: Api) -> None:
     ours, theirs = closed.token("ours"), closed.token("theirs")
-    stored = graded(closed, run("rag", run_id="only-for-ours", tags=["only-for-ours"]), headers=ours)
+    stored = graded(
+        closed, run("rag", run_id="only-for-ours", tags=["only-for-ours"]), headers=ours
+    )
     closed.post(
-        "/runs/live", {key: value for key, value in run("rag", run_id="only-live").items() if key not in ("status", "steps", "tool_calls")}, headers=ours
+        "/runs/live",
+        {
+            key: value
+            for key, value in run("rag", run_id="only-live").items()
+            if key not in ("status", "steps", "tool_calls")
+        },
+        headers=ours,
     )
     assert "only-for-ours" in show(closed, "/runs", headers=ours).text
     for path in ("/", "/runs", "/runs?tag=only-for-ours", "/library"):
-        assert "only-" not in show(closed, path, headers=theirs).text.replace("tag=only-for-ours", "").replace("Filter: tag", "")
-    for path in (f"/runs/{stored['digest']}", f"/runs/{stored['grade_digest']}", "/runs/only-for-ours", "/runs/only-live/live", "/runs/only-live"):
+        assert "only-" not in show(closed, path, headers=theirs).text.replace(
+            "tag=only-for-ours", ""
+        ).replace("Filter: tag", "")
+    for path in (
+        f"/runs/{stored['digest']}",
+        f"/runs/{stored['grade_digest']}",
+        "/runs/only-for-ours",
+        "/runs/only-live/live",
+        "/runs/only-live",
+    ):
         show(closed, path, status=404, headers=theirs)
-    assert closed.client.get(f"/charts/grades/{stored['grade_digest']}/floors.svg", headers={**HTML, **theirs}).status_code == 404
+    assert (
+        closed.client.get(
+            f"/charts/grades/{stored['grade_digest']}/floors.svg", headers={**HTML, **theirs}
+        ).status_code
+        == 404
+    )
     assert send(closed, f"/runs/{stored['grade_digest']}/replay", headers=theirs).status_code == 404
 
 
-# --- the list -------------------------------------------------------------------------------------------------------------------------------
+# --- the list
 
 
 def listed(found: Markup) -> list[str]:
@@ -374,7 +547,10 @@ def seeded(api: Api) -> dict[str, str]:
         "early": {"started_at": "2026-01-02T23:30:00Z"},
         "late": {"started_at": "2026-03-04T00:00:00Z"},
     }
-    return {name: f"/runs/{graded(api, run('rag', run_id=f'run-{name}', **more))['digest']}" for name, more in changes.items()}
+    return {
+        name: f"/runs/{graded(api, run('rag', run_id=f'run-{name}', **more))['digest']}"
+        for name, more in changes.items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -408,10 +584,17 @@ def test_the_list_is_filtered_by_its_address(api: Api, query: str, expected: set
     assert {name for name, href in where.items() if href in listed(found)} == expected
     if not expected:
         assert "No run fits this filter." in found.text
-    values = {attributes.get("name"): attributes.get("value") for tag, attributes in found.tags if tag == "input"}
+    values = {
+        attributes.get("name"): attributes.get("value")
+        for tag, attributes in found.tags
+        if tag == "input"
+    }
     for pair in query.split("&"):
         name, _, value = pair.partition("=")
-        assert values.get(name) == value or ("option", {"value": value, "selected": "selected"}) in found.tags, pair
+        assert (
+            values.get(name) == value
+            or ("option", {"value": value, "selected": "selected"}) in found.tags
+        ), pair
 
 
 def test_paging_shows_every_run_once_forth_and_back(api: Api) -> None:
@@ -423,14 +606,22 @@ def test_paging_shows_every_run_once_forth_and_back(api: Api) -> None:
         ways.append(path)
         found = show(api, path)
         seen += listed(found)
-        path = next((str(a["href"]) for tag, a in found.tags if tag == "a" and a.get("rel") == "next"), None)
+        path = next(
+            (str(a["href"]) for tag, a in found.tags if tag == "a" and a.get("rel") == "next"), None
+        )
     assert len(ways) == 3
     assert len(seen) == len(set(seen)) == 120
-    newer = next(str(a["href"]) for tag, a in show(api, ways[-1]).tags if tag == "a" and a.get("rel") == "prev")
+    newer = next(
+        str(a["href"])
+        for tag, a in show(api, ways[-1]).tags
+        if tag == "a" and a.get("rel") == "prev"
+    )
     assert listed(show(api, newer)) == seen[50:100]
 
 
-def test_a_text_is_looked_for_within_limits_and_an_exact_id_is_found_wherever_it_is(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_is_looked_for_within_limits_and_an_exact_id_is_found_wherever_it_is(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("assay.server.pages.runs.LOOKED_AT", 5)
     api.post("/runs", runs(20, family="rag"))
     first = show(api, "/runs?q=r-1")
@@ -447,7 +638,7 @@ def test_an_address_that_makes_no_sense_is_answered_with_what_to_do(api: Api, qu
     assert show(api, f"/runs?{query}", status=422)
 
 
-# --- empty, huge, wrong ---------------------------------------------------------------------------------------------------------------------
+# --- empty, huge, wrong
 
 
 def test_an_empty_project_says_how_to_begin(api: Api) -> None:
@@ -457,7 +648,9 @@ def test_an_empty_project_says_how_to_begin(api: Api) -> None:
         assert "assay run" in show(api, path).text
 
 
-def test_the_overview_speaks_of_a_window_and_says_so(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_overview_speaks_of_a_window_and_says_so(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     api.post("/runs", runs(30, family="rag"))
     assert "All 30 graded runs" in show(api, "/").text
     monkeypatch.setattr(recent_runs, "WINDOW", 20)
@@ -467,8 +660,23 @@ def test_the_overview_speaks_of_a_window_and_says_so(api: Api, monkeypatch: pyte
 def test_a_run_that_was_graded_again_counts_once_by_its_newest_grade(api: Api) -> None:
     stored = graded(api, run("rag"))
     payload = json.loads(json.dumps(stored["grade"])) | {"grade": "F", "passed": False}
-    scorecard_digest = next(link.target for link in api.services.ledger.links_of(stored["grade_digest"]) if link.relation == "graded_from")
-    api.services.ledger.put_many([draft(payload, kind="grade", links=[Link("graded_from", scorecard_digest), Link("supersedes", stored["grade_digest"])])])
+    scorecard_digest = next(
+        link.target
+        for link in api.services.ledger.links_of(stored["grade_digest"])
+        if link.relation == "graded_from"
+    )
+    api.services.ledger.put_many(
+        [
+            draft(
+                payload,
+                kind="grade",
+                links=[
+                    Link("graded_from", scorecard_digest),
+                    Link("supersedes", stored["grade_digest"]),
+                ],
+            )
+        ]
+    )
     found = recent_runs.window(api.services, "default")
     assert [one.grade for one in found.grades] == ["F"]
     page = show(api, f"/runs/{stored['digest']}")
@@ -480,7 +688,10 @@ def test_a_run_that_was_graded_again_counts_once_by_its_newest_grade(api: Api) -
 def test_what_needs_attention_is_named_and_linked(api: Api) -> None:
     graded(api, run("rag", run_id="broken", status="error"))
     graded(api, run("rag", run_id="unseen", output_schema=None))
-    bad = [{**one, "run_id": f"c-{one['run_id']}", "status": "failed"} for one in runs(40, family="rag")]
+    bad = [
+        {**one, "run_id": f"c-{one['run_id']}", "status": "failed"}
+        for one in runs(40, family="rag")
+    ]
     decided = api.post("/decisions", {"candidate": bad, "baseline": runs(40, family="rag")})
     assert decided.status_code == 201, decided.text
     found = show(api, "/")
@@ -495,7 +706,14 @@ def test_what_needs_attention_is_named_and_linked(api: Api) -> None:
 
 
 def test_a_run_in_progress_is_on_the_overview_and_leads_to_its_live_page(api: Api) -> None:
-    api.post("/runs/live", {key: value for key, value in run("rag", run_id="a b").items() if key not in ("status", "steps", "tool_calls")})
+    api.post(
+        "/runs/live",
+        {
+            key: value
+            for key, value in run("rag", run_id="a b").items()
+            if key not in ("status", "steps", "tool_calls")
+        },
+    )
     found = show(api, "/")
     assert "/runs/a%20b/live" in found.links()
     live = show(api, "/runs/a%20b/live")
@@ -514,10 +732,28 @@ def test_a_live_page_of_a_run_that_was_only_stored_leads_to_the_run(api: Api) ->
 
 
 def test_pages_of_a_very_large_run_stay_under_half_a_megabyte(api: Api) -> None:
-    made = run("rag", run_id="large", outputs={"answer": "x" * 2_000_000}, inputs={"question": "<" * 500_000})
-    made["steps"] = [{"name": f"step {index} {'n' * 200}", "agent": f"a-{index}", "status": "success", "duration_ms": index} for index in range(5000)]
-    made["tool_calls"] = [{"name": "t", "arguments": {"q": "y" * 3000}, "valid": None} for _ in range(1000)]
-    made["claims"] = [{"text": "z" * 3000, "citations": ["doc-1"], "supported": True, "severity": "low"} for _ in range(1000)]
+    made = run(
+        "rag",
+        run_id="large",
+        outputs={"answer": "x" * 2_000_000},
+        inputs={"question": "<" * 500_000},
+    )
+    made["steps"] = [
+        {
+            "name": f"step {index} {'n' * 200}",
+            "agent": f"a-{index}",
+            "status": "success",
+            "duration_ms": index,
+        }
+        for index in range(5000)
+    ]
+    made["tool_calls"] = [
+        {"name": "t", "arguments": {"q": "y" * 3000}, "valid": None} for _ in range(1000)
+    ]
+    made["claims"] = [
+        {"text": "z" * 3000, "citations": ["doc-1"], "supported": True, "severity": "low"}
+        for _ in range(1000)
+    ]
     digest = graded(api, made)["digest"]
     answer = api.client.get(f"/runs/{digest}", headers=HTML)
     assert answer.status_code == 200
@@ -528,7 +764,15 @@ def test_pages_of_a_very_large_run_stay_under_half_a_megabyte(api: Api) -> None:
 
 
 def test_what_is_not_there_is_a_page_for_a_person_and_a_document_for_a_program(api: Api) -> None:
-    for path in ("/nothing", "/runs/none", "/library/none/x", "/library/profiles/rgs", "/library/gates/none", "/static/none.css", "/charts/x.svg"):
+    for path in (
+        "/nothing",
+        "/runs/none",
+        "/library/none/x",
+        "/library/profiles/rgs",
+        "/library/gates/none",
+        "/static/none.css",
+        "/charts/x.svg",
+    ):
         assert "Not found" in show(api, path, status=404).text
     assert "Did you mean 'rag'?" in show(api, "/library/profiles/ragg", status=404).text
     assert api.client.get("/nothing").headers["content-type"] == "application/problem+json"
@@ -536,7 +780,9 @@ def test_what_is_not_there_is_a_page_for_a_person_and_a_document_for_a_program(a
     assert "Not possible here" in Markup(api.client.post("/runs", headers=HTML).text).text
 
 
-def test_a_fault_of_ours_is_a_page_without_a_trace_of_the_inside(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_ours_is_a_page_without_a_trace_of_the_inside(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_given: Any, **_more: Any) -> Any:
         raise RuntimeError("secret inside")
 
@@ -558,16 +804,30 @@ def test_too_many_requests_are_answered_with_a_page_that_says_when_to_go_on(tmp_
         assert "Too many requests" in Markup(answer.text).text
 
 
-# --- one run --------------------------------------------------------------------------------------------------------------------------------
+# --- one run
 
 
 def test_the_page_of_a_run_begins_with_the_verdict_and_its_reason(api: Api) -> None:
     stored = graded(api, run("rag", output_schema=None, tags=["x"]))
     found = show(api, f"/runs/{stored['digest']}")
     text = found.text
-    assert text.index("not passed") < text.index("Grade F, not passed: 1 hard gate does not pass") < text.index("1 of 8 do not pass.")
+    assert (
+        text.index("not passed")
+        < text.index("Grade F, not passed: 1 hard gate does not pass")
+        < text.index("1 of 8 do not pass.")
+    )
     sections = [str(attributes["id"]) for tag, attributes in found.tags if tag == "section"]
-    assert sections == ["gates", "points", "floors", "change", "why", "steps", "tools", "evidence", "lineage"]
+    assert sections == [
+        "gates",
+        "points",
+        "floors",
+        "change",
+        "why",
+        "steps",
+        "tools",
+        "evidence",
+        "lineage",
+    ]
     for one in ("schema_contract_valid", "undetermined", "no evidence", "Smallest gain", "sha256:"):
         assert one in text
 
@@ -598,7 +858,11 @@ def test_replay_says_whether_the_grade_is_the_same_to_the_byte_and_stores_nothin
     same = Markup(send(api, f"/runs/{stored['grade_digest']}/replay").text)
     assert "the grade is the same, byte for byte" in same.text
     forged = json.loads(json.dumps(stored["grade"])) | {"weighted_score": 12.34}
-    source = next(link.target for link in api.services.ledger.links_of(stored["grade_digest"]) if link.relation == "graded_from")
+    source = next(
+        link.target
+        for link in api.services.ledger.links_of(stored["grade_digest"])
+        if link.relation == "graded_from"
+    )
     made = draft(forged, kind="grade", links=[Link("graded_from", source)])
     assert api.services.ledger.head() == before
     api.services.ledger.put_many([made])
@@ -608,7 +872,7 @@ def test_replay_says_whether_the_grade_is_the_same_to_the_byte_and_stores_nothin
     assert "12.34" in other.text
 
 
-# --- charts ---------------------------------------------------------------------------------------------------------------------------------
+# --- charts
 
 
 def test_a_chart_is_sent_once_and_then_known(api: Api) -> None:
@@ -616,14 +880,25 @@ def test_a_chart_is_sent_once_and_then_known(api: Api) -> None:
     first = api.client.get(f"/charts/grades/{digest}/contributions.svg")
     assert first.content.startswith(b"<svg")
     assert first.headers["cache-control"] == "private, no-cache"
-    again = api.client.get(f"/charts/grades/{digest}/contributions.svg", headers={"If-None-Match": first.headers["etag"]})
+    again = api.client.get(
+        f"/charts/grades/{digest}/contributions.svg",
+        headers={"If-None-Match": first.headers["etag"]},
+    )
     assert (again.status_code, again.content) == (304, b"")
-    assert api.client.get(f"/charts/grades/{digest}/contributions.png").content.startswith(b"\x89PNG")
-    for path in (f"/charts/grades/{digest}/none.svg", f"/charts/grades/{digest}/floors.pdf", "/charts/grades/sha256:00/floors.svg"):
+    assert api.client.get(f"/charts/grades/{digest}/contributions.png").content.startswith(
+        b"\x89PNG"
+    )
+    for path in (
+        f"/charts/grades/{digest}/none.svg",
+        f"/charts/grades/{digest}/floors.pdf",
+        "/charts/grades/sha256:00/floors.svg",
+    ):
         assert api.client.get(path, headers=HTML).status_code in (404, 422)
 
 
-def test_without_the_extra_for_charts_the_tables_are_open_and_say_what_to_install(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_for_charts_the_tables_are_open_and_say_what_to_install(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     digest = graded(api, run("rag"))["digest"]
     monkeypatch.setattr(drawing, "available", lambda: False)
     layout.can_draw.cache_clear()
@@ -631,7 +906,11 @@ def test_without_the_extra_for_charts_the_tables_are_open_and_say_what_to_instal
         for path in ("/", f"/runs/{digest}"):
             found = show(api, path)
             assert "pip install 'assay[charts]'" in found.text
-            assert not [1 for tag, attributes in found.tags if tag == "img" and "charts" in str(attributes["src"])]
+            assert not [
+                1
+                for tag, attributes in found.tags
+                if tag == "img" and "charts" in str(attributes["src"])
+            ]
             assert ("details", {"open": "open"}) in found.tags
     finally:
         layout.can_draw.cache_clear()
@@ -650,7 +929,7 @@ def test_every_chart_of_a_page_has_its_sentence_and_its_table(api: Api) -> None:
                 assert "<summary>Table</summary>" in figure
 
 
-# --- the library ----------------------------------------------------------------------------------------------------------------------------
+# --- the library
 
 TRIED = [
     "profiles/code-repair@1",
@@ -665,11 +944,15 @@ TRIED = [
 
 def sample_on(found: Markup, source: str) -> str:
     assert [1 for tag, _ in found.tags if tag == "textarea"] == [1]
-    return unescape(source[source.index("<textarea") : source.index("</textarea>")].partition(">")[2])
+    return unescape(
+        source[source.index("<textarea") : source.index("</textarea>")].partition(">")[2]
+    )
 
 
 @pytest.mark.parametrize("item", TRIED)
-def test_what_is_on_the_shelf_can_be_tried_on_the_sample_that_the_page_offers(api: Api, item: str) -> None:
+def test_what_is_on_the_shelf_can_be_tried_on_the_sample_that_the_page_offers(
+    api: Api, item: str
+) -> None:
     source = api.client.get(f"/library/{item}", headers=HTML).text
     sample = sample_on(Markup(source), source)
     before = api.services.ledger.head()
@@ -695,16 +978,27 @@ def test_a_tried_run_gets_the_very_grade_that_posting_it_gives(api: Api) -> None
 @pytest.mark.parametrize(
     ("sample", "said"),
     [
-        ('{\n "schema": "assay.run/1",\n "run_id": oops\n}', ["line 3", "not JSON", "Mend it there"]),
-        ('{\n "schema": "assay.run/1",\n "run_id": "r",\n "statsu": "success"\n}', ["statsu", "status"]),
+        (
+            '{\n "schema": "assay.run/1",\n "run_id": oops\n}',
+            ["line 3", "not JSON", "Mend it there"],
+        ),
+        (
+            '{\n "schema": "assay.run/1",\n "run_id": "r",\n "statsu": "success"\n}',
+            ["statsu", "status"],
+        ),
         ("", ["the field is empty"]),
         ("[1, 2]", ["must be a JSON object"]),
         ('{"a": 1, "a": 2}', ["line 1", "stands twice"]),
         ("[" * 5000, ["This sample cannot be graded"]),
-        ('{"schema": "assay.run/1", "run_id": "' + SCRIPT.replace('"', "") + '"}', ["This sample cannot be graded"]),
+        (
+            '{"schema": "assay.run/1", "run_id": "' + SCRIPT.replace('"', "") + '"}',
+            ["This sample cannot be graded"],
+        ),
     ],
 )
-def test_a_sample_that_cannot_be_read_is_answered_in_the_page_with_its_line(api: Api, sample: str, said: list[str]) -> None:
+def test_a_sample_that_cannot_be_read_is_answered_in_the_page_with_its_line(
+    api: Api, sample: str, said: list[str]
+) -> None:
     answer = send(api, "/library/profiles/rag@1", run=sample)
     assert answer.status_code == 422
     found = Markup(answer.text)

@@ -1,4 +1,6 @@
-"""The pages in a real browser, on a real server: every page is driven as a person drives it, and none of them complains or asks for anything elsewhere."""
+"""The pages in a real browser, on a real server: every page is driven as a person drives it, and
+none of them complains or asks for anything elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,30 @@ def demo() -> list[dict[str, Any]]:
     dice = random.Random(7)
     made = []
     for index in range(110):
-        one = run(FAMILIES[index % len(FAMILIES)], run_id=f"nightly-{index:03d}", tags=["nightly", *(["slow"] if index % 5 == 0 else [])])
-        one["workflow"].update(id=["fix-issue", "answer-faq", "route-mail"][index % 3], version=str(1 + index % 2))
+        one = run(
+            FAMILIES[index % len(FAMILIES)],
+            run_id=f"nightly-{index:03d}",
+            tags=["nightly", *(["slow"] if index % 5 == 0 else [])],
+        )
+        one["workflow"].update(
+            id=["fix-issue", "answer-faq", "route-mail"][index % 3], version=str(1 + index % 2)
+        )
         one["dataset"]["sample_id"] = f"s-{index}"
         one["started_at"] = SEEN.format(day=1 + index // 11)
         for name, score in one["scores"].items():
-            one["scores"][name] = {"raw": dice.choice([3, 4, 5]) if score["raw"] == 5 else round(dice.uniform(0.6, 1), 2)}
+            one["scores"][name] = {
+                "raw": (
+                    dice.choice([3, 4, 5]) if score["raw"] == 5 else round(dice.uniform(0.6, 1), 2)
+                )
+            }
         one["steps"] = [
-            {"name": "plan", "agent": "planner", "status": "success", "duration_ms": dice.randint(50, 400), "tokens": 300},
+            {
+                "name": "plan",
+                "agent": "planner",
+                "status": "success",
+                "duration_ms": dice.randint(50, 400),
+                "tokens": 300,
+            },
             {
                 "name": "write",
                 "agent": "writer",
@@ -109,7 +127,9 @@ def test_every_page_fits_a_phone_and_only_tables_scroll_sideways(site: Site) -> 
 
 
 def test_the_dark_scheme_changes_nothing_but_colours() -> None:
-    """So a page whose markup and measures pass in one scheme passes in the other, and only its colours are checked twice."""
+    """So a page whose markup and measures pass in one scheme passes in the other, and only its
+    colours are checked twice.
+    """
     sheet = (ROOT / "src" / "assay" / "server" / "static" / "pages.css").read_text(encoding="utf-8")
     found = re.findall(r"@media [^{]*prefers-color-scheme[^{]*\{\s*:root\s*\{([^}]*)\}\s*\}", sheet)
     assert len(found) == sheet.count("prefers-color-scheme") == 1
@@ -195,13 +215,32 @@ def test_a_page_can_be_used_by_keyboard_alone(site: Site) -> None:
     order = []
     for _ in range(40):
         page.keyboard.press("Tab")
-        what = page.evaluate(f"[{focus}.tagName, {focus}.name || {focus}.textContent.trim(), getComputedStyle({focus}).outlineStyle]")
+        what = page.evaluate(
+            f"[{focus}.tagName, {focus}.name || {focus}.textContent.trim(),"
+            f" getComputedStyle({focus}).outlineStyle]"
+        )
         order.append(what[1])
         assert what[2] != "none", what
         if what[1] == "Filter" and what[0] == "BUTTON":
             break
-    names = ["Skip to the content", "Overview", "Runs", "Library", "q", "workflow", "version", "dataset", "grade", "gate", "tag", "Filter"]
-    places = [len(order) - 1 - order[::-1].index(name) if name == "Filter" else order.index(name) for name in names]
+    names = [
+        "Skip to the content",
+        "Overview",
+        "Runs",
+        "Library",
+        "q",
+        "workflow",
+        "version",
+        "dataset",
+        "grade",
+        "gate",
+        "tag",
+        "Filter",
+    ]
+    places = [
+        len(order) - 1 - order[::-1].index(name) if name == "Filter" else order.index(name)
+        for name in names
+    ]
     assert places == sorted(places), order
     page.get_by_label("Grade", exact=True).focus()
     page.keyboard.press("F")
@@ -216,7 +255,16 @@ def test_the_page_of_a_run_draws_its_charts_and_replays_its_grade(site: Site) ->
     page.locator("table.runs tbody a").first.click()
     draw_all(page)
     assert page.locator(".picture img").count() == 3
-    for name in ("Gates", "Points", "Floors", "What would change it", "Steps and agents", "Tool calls", "Evidence", "Lineage"):
+    for name in (
+        "Gates",
+        "Points",
+        "Floors",
+        "What would change it",
+        "Steps and agents",
+        "Tool calls",
+        "Evidence",
+        "Lineage",
+    ):
         expect(page.get_by_role("heading", name=name, exact=True).first).to_be_visible()
     page.get_by_role("navigation", name="On this page").get_by_role("link", name="Evidence").click()
     expect(page.get_by_role("heading", name="Evidence", exact=True)).to_be_in_viewport()
@@ -270,7 +318,18 @@ def test_a_run_is_watched_step_by_step_until_its_grade_comes(site: Site) -> None
         assert status in (201, 202), answer
         return answer
 
-    assert site.server.call("POST", "/runs/live", {key: value for key, value in whole.items() if key not in ("claims", "scores", "outputs")})[0] == 201
+    assert (
+        site.server.call(
+            "POST",
+            "/runs/live",
+            {
+                key: value
+                for key, value in whole.items()
+                if key not in ("claims", "scores", "outputs")
+            },
+        )[0]
+        == 201
+    )
     overview = site.open("/")
     overview.get_by_role("link", name="watched & <b>").click()
     page = overview
@@ -281,23 +340,47 @@ def test_a_run_is_watched_step_by_step_until_its_grade_comes(site: Site) -> None
     expect(rows).to_have_count(1)
     expect(rows.first).to_contain_text("think <i>")
     expect(rows.first).to_contain_text("running")
-    calls = [{"name": "search", "arguments": {}, "valid": False}, {"name": "search", "arguments": {}, "valid": True}]
-    tell({"event": "step_end", "step": {**steps[0], "name": "think <i>", "index": 0, "duration_ms": 40}, "tool_calls": calls})
+    calls = [
+        {"name": "search", "arguments": {}, "valid": False},
+        {"name": "search", "arguments": {}, "valid": True},
+    ]
+    tell(
+        {
+            "event": "step_end",
+            "step": {**steps[0], "name": "think <i>", "index": 0, "duration_ms": 40},
+            "tool_calls": calls,
+        }
+    )
     expect(rows.first).to_contain_text("success")
     expect(rows.first).to_contain_text("2, 1 invalid")
     page.reload()  # what was told is on the page, and the stream goes on after it
     expect(rows).to_have_count(1)
     expect(page.locator("#connection")).to_contain_text("Connected")
-    tell({"event": "step_start", "step": {"name": "check", "index": 1}}, {"event": "step_end", "step": {**steps[1], "index": 1}})
+    tell(
+        {"event": "step_start", "step": {"name": "check", "index": 1}},
+        {"event": "step_end", "step": {**steps[1], "index": 1}},
+    )
     expect(rows).to_have_count(2)
-    assert page.locator("#evaluation").inner_text().strip().endswith("It comes when the run has ended.")
+    assert (
+        page.locator("#evaluation")
+        .inner_text()
+        .strip()
+        .endswith("It comes when the run has ended.")
+    )
     assert violations(page) == []
-    tell({"event": "workflow_end", "run": {key: whole[key] for key in ("claims", "scores", "outputs")}})
+    tell(
+        {
+            "event": "workflow_end",
+            "run": {key: whole[key] for key in ("claims", "scores", "outputs")},
+        }
+    )
     expect(page.locator("#evaluation")).to_contain_text("workflow@1")
     expect(page.locator("#connection")).to_contain_text("The stream has ended")
     streams = sum("/events" in url for url in site.asked)
     page.wait_for_timeout(2500)
-    assert sum("/events" in url for url in site.asked) == streams, "a stream that has ended was asked for again"
+    assert sum("/events" in url for url in site.asked) == streams, (
+        "a stream that has ended was asked for again"
+    )
     page.get_by_role("link", name="The whole grade").click()
     expect(page.locator("h1")).to_have_text("watched & <b>")
 
@@ -305,7 +388,11 @@ def test_a_run_is_watched_step_by_step_until_its_grade_comes(site: Site) -> None
 def test_a_live_page_survives_a_server_that_comes_back(browser: Any, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/ledger.db"
     first = Process(url, "--quiet")
-    head = {key: value for key, value in run("rag", run_id="r").items() if key not in ("status", "steps", "tool_calls")}
+    head = {
+        key: value
+        for key, value in run("rag", run_id="r").items()
+        if key not in ("status", "steps", "tool_calls")
+    }
     first.call("POST", "/runs/live", head)
     site = Site(first, browser)
     page = site.open("/runs/r/live", expected=("ERR_", "Failed to load resource"))
@@ -313,22 +400,34 @@ def test_a_live_page_survives_a_server_that_comes_back(browser: Any, tmp_path: P
     first.kill()
     expect(page.locator("#connection")).to_contain_text("trying again")
     with Process(url, "--quiet", port=first.port) as second:
-        second.call("POST", "/runs/r/events", {"event": "step_end", "step": {"name": "after", "status": "success", "index": 0}})
+        second.call(
+            "POST",
+            "/runs/r/events",
+            {"event": "step_end", "step": {"name": "after", "status": "success", "index": 0}},
+        )
         expect(page.locator("#steps tbody tr")).to_have_count(1, timeout=15_000)
         page.context.close()
     site.quiet()
 
 
 def test_without_javascript_a_live_page_says_so_and_can_be_loaded_again(site: Site) -> None:
-    head = {key: value for key, value in run("rag", run_id="still").items() if key not in ("status", "steps", "tool_calls")}
+    head = {
+        key: value
+        for key, value in run("rag", run_id="still").items()
+        if key not in ("status", "steps", "tool_calls")
+    }
     site.server.call("POST", "/runs/live", head)
     page = site.open("/runs/still/live", java_script_enabled=False)
-    site.server.call("POST", "/runs/still/events", {"event": "step_start", "step": {"name": "first", "index": 0}})
+    site.server.call(
+        "POST", "/runs/still/events", {"event": "step_start", "step": {"name": "first", "index": 0}}
+    )
     page.get_by_role("link", name="Load it again").click()
     expect(page.locator("#steps tbody tr")).to_have_count(1)
 
 
-def test_a_person_logs_in_with_a_token_sees_one_project_and_logs_out(browser: Any, tmp_path: Path) -> None:
+def test_a_person_logs_in_with_a_token_sees_one_project_and_logs_out(
+    browser: Any, tmp_path: Path
+) -> None:
     url = f"sqlite:///{tmp_path}/ledger.db"
     with open_ledger(url) as ledger:
         token = create_token(ledger.database, project="shop", name="me", scopes=("read",)).text

@@ -1,4 +1,6 @@
-"""The pages of decisions, comparisons, exams, judges and tool schemas, asked for as a browser asks: what they say, and that whatever is stored is text."""
+"""The pages of decisions, comparisons, exams, judges and tool schemas, asked for as a browser asks:
+what they say, and that whatever is stored is text.
+"""
 
 from __future__ import annotations
 
@@ -70,16 +72,34 @@ def record_of(api: Api, digest: str) -> dict[str, Any]:
 def pages_of(shop: Shop) -> list[str]:
     found = shop.stock
     return [
-        *(f"/decisions/{digest}" for digest in (found.promoted, found.rejected, found.too_few, found.exam_gate, found.schema_gate)),
+        *(
+            f"/decisions/{digest}"
+            for digest in (
+                found.promoted,
+                found.rejected,
+                found.too_few,
+                found.exam_gate,
+                found.schema_gate,
+            )
+        ),
         *(f"/exams/{digest}" for digest in (found.exam, found.regression)),
         *(f"/judges/{digest}" for digest in (found.card, found.old_card)),
-        *("/decisions", "/exams", "/judges", "/schemas", "/compare", "/schemas/beewatch", "/schemas/poison", "/schemas/city-bees?kind=selection"),
+        *(
+            "/decisions",
+            "/exams",
+            "/judges",
+            "/schemas",
+            "/compare",
+            "/schemas/beewatch",
+            "/schemas/poison",
+            "/schemas/city-bees?kind=selection",
+        ),
         f"/schemas/{found.report}",
         "/compare?candidate=faq%402&baseline=faq%401",
     ]
 
 
-# --- all of them ----------------------------------------------------------------------------------------------------------------------------
+# --- all of them
 
 
 def test_every_page_is_whole_small_and_has_its_place_in_the_menu(shop: Shop) -> None:
@@ -88,8 +108,16 @@ def test_every_page_is_whole_small_and_has_its_place_in_the_menu(shop: Shop) -> 
         found = Markup(answer.text)  # every tag is closed
         assert answer.status_code == 200, path
         assert len(answer.content) < 500_000
-        assert [dict(attributes).get("href") for tag, attributes in found.tags if tag == "a" and attributes.get("aria-current") == "page"] == [
-            next(name for name in ("/decisions", "/exams", "/judges", "/schemas", "/compare") if path.startswith(name)).replace("/compare", "/decisions")
+        assert [
+            dict(attributes).get("href")
+            for tag, attributes in found.tags
+            if tag == "a" and attributes.get("aria-current") == "page"
+        ] == [
+            next(
+                name
+                for name in ("/decisions", "/exams", "/judges", "/schemas", "/compare")
+                if path.startswith(name)
+            ).replace("/compare", "/decisions")
         ]
         assert sum(tag == "h1" for tag, _ in found.tags) == 1
         assert "script" not in answer.headers["content-security-policy"].partition("script-src")[0]
@@ -131,13 +159,30 @@ def test_every_picture_of_these_pages_is_there_and_is_kept_by_the_browser(shop: 
                 assert attributes["alt"]
                 drawn.add(source)
     kinds = {source.split("/")[2] + "/" + source.rpartition("/")[2] for source in drawn}
-    assert {"decisions/difference.svg", "decisions/paired-scatter.svg", "exams/axes.svg", "exams/heatmap.svg", "exams/exam-history.svg"} <= kinds
-    assert {"judges/calibration.svg", "judges/confusion.svg", "judges/bias.svg", "judges/drift.svg"} <= kinds
+    assert {
+        "decisions/difference.svg",
+        "decisions/paired-scatter.svg",
+        "exams/axes.svg",
+        "exams/heatmap.svg",
+        "exams/exam-history.svg",
+    } <= kinds
+    assert {
+        "judges/calibration.svg",
+        "judges/confusion.svg",
+        "judges/bias.svg",
+        "judges/drift.svg",
+    } <= kinds
     for source in sorted(drawn):
         answer = shop.client.get(source)
-        assert (answer.status_code, answer.headers["content-type"]) == (200, "image/svg+xml"), source
+        assert (answer.status_code, answer.headers["content-type"]) == (
+            200,
+            "image/svg+xml",
+        ), source
         assert answer.content.startswith(b"<svg ")
-        assert shop.client.get(source, headers={"If-None-Match": answer.headers["etag"]}).status_code == 304
+        assert (
+            shop.client.get(source, headers={"If-None-Match": answer.headers["etag"]}).status_code
+            == 304
+        )
     one = next(iter(drawn)).removesuffix("svg")
     assert shop.client.get(f"{one}png").content.startswith(b"\x89PNG")
     for wrong in (
@@ -148,11 +193,15 @@ def test_every_picture_of_these_pages_is_there_and_is_kept_by_the_browser(shop: 
         assert shop.client.get(wrong).status_code == 404
 
 
-def test_without_what_draws_the_tables_are_open_and_a_line_says_what_to_install(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_what_draws_the_tables_are_open_and_a_line_says_what_to_install(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(layout, "can_draw", lambda: False)
     found = get(shop, f"/decisions/{shop.stock.promoted}")
     assert drawing.MISSING in found.text
-    assert not any(tag == "img" and "chart" in str(attributes.get("src")) for tag, attributes in found.tags)
+    assert not any(
+        tag == "img" and "chart" in str(attributes.get("src")) for tag, attributes in found.tags
+    )
     assert any(tag == "details" and "open" in attributes for tag, attributes in found.tags)
 
 
@@ -171,37 +220,74 @@ def test_an_empty_page_says_which_command_fills_it(empty: Api, path: str, comman
 
 
 @pytest.mark.parametrize("plural", ["decisions", "exams", "judges", "schemas"])
-def test_what_is_not_there_is_told_and_what_is_of_another_project_is_not_there(shop: Shop, plural: str) -> None:
-    digest = {"decisions": shop.stock.promoted, "exams": shop.stock.exam, "judges": shop.stock.card, "schemas": shop.stock.report}[plural]
+def test_what_is_not_there_is_told_and_what_is_of_another_project_is_not_there(
+    shop: Shop, plural: str
+) -> None:
+    digest = {
+        "decisions": shop.stock.promoted,
+        "exams": shop.stock.exam,
+        "judges": shop.stock.card,
+        "schemas": shop.stock.report,
+    }[plural]
     elsewhere = shop.token("elsewhere")
     assert "no" in get(shop, f"/{plural}/none", status=404).text
-    for path in (f"/{plural}/sha256:{'0' * 64}", f"/{plural}/{shop.get('/runs').json()['items'][0]['digest']}"):
+    for path in (
+        f"/{plural}/sha256:{'0' * 64}",
+        f"/{plural}/{shop.get('/runs').json()['items'][0]['digest']}",
+    ):
         found = get(shop, path, status=404)
         assert "in this project" in found.text
     assert get(shop, f"/{plural}/{digest}").text
-    assert digest not in get(shop, f"/{plural}/{digest}", status=404, headers=elsewhere).text.replace(digest, "", 2)
+    assert digest not in get(
+        shop, f"/{plural}/{digest}", status=404, headers=elsewhere
+    ).text.replace(digest, "", 2)
     listed = get(shop, f"/{plural}", headers=elsewhere)
     assert "assay" in listed.text
     assert not any(digest in href for href in listed.links())
     chart = {"decisions": "difference", "exams": "axes", "judges": "bias"}.get(plural)
     if chart is not None:
-        assert shop.client.get(f"/charts/{plural}/{digest}/{chart}.svg", headers=elsewhere).status_code == 404
-    assert "No run is stored" in get(shop, "/compare?candidate=faq%402&baseline=faq%401", headers=elsewhere).text
+        assert (
+            shop.client.get(f"/charts/{plural}/{digest}/{chart}.svg", headers=elsewhere).status_code
+            == 404
+        )
+    assert (
+        "No run is stored"
+        in get(shop, "/compare?candidate=faq%402&baseline=faq%401", headers=elsewhere).text
+    )
 
 
 def test_whoever_has_no_token_is_sent_to_log_in_and_back(tmp_path: Path) -> None:
     with serving(f"{tmp_path}/l.db", allow_anonymous=False) as api:
-        for path in ("/decisions", "/compare?candidate=a", "/exams", "/judges", "/schemas", "/schemas/x", f"/charts/exams/sha256:{'0' * 64}/axes.svg"):
+        for path in (
+            "/decisions",
+            "/compare?candidate=a",
+            "/exams",
+            "/judges",
+            "/schemas",
+            "/schemas/x",
+            f"/charts/exams/sha256:{'0' * 64}/axes.svg",
+        ):
             answer = api.client.get(path, headers=HTML, follow_redirects=False)
-            assert (answer.status_code, answer.headers["location"]) == (303, f"/login?next={quote(path, safe='/')}")
+            assert (answer.status_code, answer.headers["location"]) == (
+                303,
+                f"/login?next={quote(path, safe='/')}",
+            )
 
 
-# --- decisions ------------------------------------------------------------------------------------------------------------------------------
+# --- decisions
 
 
 def test_the_list_of_decisions_says_what_was_decided_on_what_and_why(shop: Shop) -> None:
     found = get(shop, "/decisions")
-    for words in ("faq 2 against faq 1", "faq 3 against faq 1", "promote", "reject", "not enough evidence", "5 of 40 samples fail a gate", "release@1"):
+    for words in (
+        "faq 2 against faq 1",
+        "faq 3 against faq 1",
+        "promote",
+        "reject",
+        "not enough evidence",
+        "5 of 40 samples fail a gate",
+        "release@1",
+    ):
         assert words in found.text
     assert "5 paired samples; the policy asks for at least 30" in found.text
     assert "Exam gate, score 0.525 of 12 items" in found.text
@@ -222,7 +308,9 @@ def test_the_list_of_decisions_says_what_was_decided_on_what_and_why(shop: Shop)
         ("outcome=nonsense", []),
     ],
 )
-def test_decisions_are_filtered_by_outcome_and_policy(shop: Shop, query: str, names: list[str]) -> None:
+def test_decisions_are_filtered_by_outcome_and_policy(
+    shop: Shop, query: str, names: list[str]
+) -> None:
     found = get(shop, f"/decisions?{query}")
     shown = [href.rpartition("/")[2] for href in found.links() if href.startswith("/decisions/")]
     assert shown == [getattr(shop.stock, name) for name in names]
@@ -230,30 +318,53 @@ def test_decisions_are_filtered_by_outcome_and_policy(shop: Shop, query: str, na
 
 
 def test_a_long_list_is_paged_from_both_ends_without_a_gap(empty: Api) -> None:
-    documents = [{"schema": "assay.decision/1", "outcome": "hold", "reason": f"reason {index}", "policy": "release@1"} for index in range(120)]
+    documents = [
+        {
+            "schema": "assay.decision/1",
+            "outcome": "hold",
+            "reason": f"reason {index}",
+            "policy": "release@1",
+        }
+        for index in range(120)
+    ]
     empty.services.ledger.put_many([draft(one, kind="decision") for one in documents])
     seen: list[str] = []
     path = "/decisions?policy=release%401"
     while path:
         found = get(empty, path)
         seen += re.findall(r"reason (\d+)", found.text)
-        last, path = path, next((href for href, text in links_with(empty, path) if text.startswith("Older")), "")
+        last, path = (
+            path,
+            next((href for href, text in links_with(empty, path) if text.startswith("Older")), ""),
+        )
     assert seen == [str(index) for index in reversed(range(120))]
     newer = next(href for href, text in links_with(empty, last) if "Newer" in text)
-    assert re.findall(r"reason (\d+)", get(empty, newer).text) == [str(index) for index in range(69, 19, -1)]
+    assert re.findall(r"reason (\d+)", get(empty, newer).text) == [
+        str(index) for index in range(69, 19, -1)
+    ]
     assert get(empty, "/decisions?after=x", status=422)
 
 
 def links_with(api: Api, path: str) -> list[tuple[str, str]]:
     text = api.client.get(path, headers=HTML).text
-    return [(href.replace("&amp;", "&"), words) for href, words in re.findall(r'<a href="([^"]+)"[^>]*>([^<]*)</a>', text)]
+    return [
+        (href.replace("&amp;", "&"), words)
+        for href, words in re.findall(r'<a href="([^"]+)"[^>]*>([^<]*)</a>', text)
+    ]
 
 
-def test_a_decision_begins_with_its_outcome_and_reason_and_shows_each_rule_with_its_evidence(shop: Shop) -> None:
+def test_a_decision_begins_with_its_outcome_and_reason_and_shows_each_rule_with_its_evidence(
+    shop: Shop,
+) -> None:
     decision = record_of(shop, shop.stock.rejected)
     found = get(shop, f"/decisions/{shop.stock.rejected}")
     first = found.text.index("Reject")
-    assert first < found.text.index(decision["reason"]) < found.text.index("Promotion rules") < found.text.rindex("Got worse")
+    assert (
+        first
+        < found.text.index(decision["reason"])
+        < found.text.index("Promotion rules")
+        < found.text.rindex("Got worse")
+    )
     for rule in decision["rules"]:
         assert rule["reason"] in found.text
         assert rule["id"] in found.text
@@ -265,7 +376,14 @@ def test_a_decision_begins_with_its_outcome_and_reason_and_shows_each_rule_with_
         assert sentence in found.text
     assert decision["fingerprint"]["digest"] in str(found.tags)
     assert decision["digests"]["decision"] in str(found.tags)
-    for words in ("nothing was declared before", "Min pairs", "Mean score", "Pass rate", "tests_fail_to_pass_all_green", "release@1"):
+    for words in (
+        "nothing was declared before",
+        "Min pairs",
+        "Mean score",
+        "Pass rate",
+        "tests_fail_to_pass_all_green",
+        "release@1",
+    ):
         assert words in found.text
 
 
@@ -298,31 +416,58 @@ def test_the_pairs_come_from_the_stored_grades_and_are_all_there_are(shop: Shop)
     assert (len(found.pairs), found.whole) == (40, True)
     worst = {one["sample"]: one for one in decision["worse"]}
     same = [one for one in found.pairs if one["sample"] in worst]
-    assert all(one[side] == pytest.approx(float(worst[one["sample"]][side])) for one in same for side in ("candidate", "baseline"))
+    assert all(
+        one[side] == pytest.approx(float(worst[one["sample"]][side]))
+        for one in same
+        for side in ("candidate", "baseline")
+    )
     mean = sum(one["candidate"] - one["baseline"] for one in found.pairs) / 40
     assert mean == pytest.approx(float(decision["comparison"]["difference"]["estimate"]))
     assert "40 pairs: 27 got worse" in get(shop, f"/decisions/{shop.stock.rejected}").text
 
 
-def test_of_too_many_pairs_only_those_that_fell_most_are_drawn_and_it_is_said(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_too_many_pairs_only_those_that_fell_most_are_drawn_and_it_is_said(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(decision_pairs, "MOST", 39)
-    assert "These are not all: the decision rests on 40 pairs" in get(shop, f"/decisions/{shop.stock.rejected}").text
+    assert (
+        "These are not all: the decision rests on 40 pairs"
+        in get(shop, f"/decisions/{shop.stock.rejected}").text
+    )
 
 
 def test_a_sample_that_a_side_lost_is_named_and_what_it_counts_as(empty: Api) -> None:
     posted = empty.post("/decisions", {"candidate": faq(2, 34), "baseline": faq(1, 36)}).json()
     found = get(empty, f"/decisions/{posted['digest']}")
-    assert "The candidate lacks these samples; each counts as 0 points with every gate failed (2)" in found.text
+    assert (
+        "The candidate lacks these samples; each counts as 0 points with every gate failed (2)"
+        in found.text
+    )
     assert "tickets/s-35" in found.text
 
 
 def test_the_gates_of_exams_and_schemas_are_decisions_with_their_own_rules(shop: Shop) -> None:
     found = get(shop, f"/decisions/{shop.stock.exam_gate}")
-    for words in ("Not passed under exam@1", "Capstone score", "Drop on the regression set", "blocks", "only warns", "p50_latency_ms", "a drop of 0.15"):
+    for words in (
+        "Not passed under exam@1",
+        "Capstone score",
+        "Drop on the regression set",
+        "blocks",
+        "only warns",
+        "p50_latency_ms",
+        "a drop of 0.15",
+    ):
         assert words in found.text
     assert sum(href.startswith("/exams/sha256:") for href in found.links()) == 3
     found = get(shop, f"/decisions/{shop.stock.schema_gate}")
-    for words in ("not passed under flowmcp@1", "beewatch.scales", "beewatch (namespaceAggregate)", "primitives", "✗ violated", "? could not be judged"):
+    for words in (
+        "not passed under flowmcp@1",
+        "beewatch.scales",
+        "beewatch (namespaceAggregate)",
+        "primitives",
+        "✗ violated",
+        "? could not be judged",
+    ):
         assert words in found.text
     assert any(href.startswith("/schemas/sha256:") for href in found.links())
 
@@ -331,19 +476,26 @@ def test_decisions_and_comparisons_read_the_same_on_every_database(ledger_url: s
     with serving(ledger_url) as api:
         api.post("/runs", faq(1, 31))
         api.post("/runs", faq(2, 31))
-        sides = {name: {"filter": {"workflow": "faq", "workflow_version": version}} for name, version in (("candidate", "2"), ("baseline", "1"))}
+        sides = {
+            name: {"filter": {"workflow": "faq", "workflow_version": version}}
+            for name, version in (("candidate", "2"), ("baseline", "1"))
+        }
         posted = api.post("/decisions", sides).json()
         assert "faq 2 against faq 1" in get(api, "/decisions?outcome=promote").text
         assert "31 pairs" in get(api, f"/decisions/{posted['digest']}").text
-        assert posted["decision"]["digests"]["decision"] in str(get(api, "/compare?candidate=faq%402&baseline=faq%401").tags)
+        assert posted["decision"]["digests"]["decision"] in str(
+            get(api, "/compare?candidate=faq%402&baseline=faq%401").tags
+        )
         graded = api.post("/exams/grade", {"exam": exam(), "answers": answers()}).json()["digest"]
         assert "The hard gate holds" in get(api, f"/exams/{graded}").text
 
 
-# --- compare --------------------------------------------------------------------------------------------------------------------------------
+# --- compare
 
 
-def test_a_comparison_is_the_decision_that_the_api_would_store_and_stores_nothing(shop: Shop) -> None:
+def test_a_comparison_is_the_decision_that_the_api_would_store_and_stores_nothing(
+    shop: Shop,
+) -> None:
     before = shop.services.ledger.count().n
     found = get(shop, "/compare?candidate=faq%403&baseline=baseline%3Aproduction")
     assert shop.services.ledger.count().n == before
@@ -358,10 +510,18 @@ def test_a_comparison_is_the_decision_that_the_api_would_store_and_stores_nothin
 
 def test_the_form_offers_what_is_stored_and_keeps_what_was_chosen(shop: Shop) -> None:
     found = get(shop, "/compare?candidate=faq%402&dataset=tickets%401&policy=release-strict%401")
-    options = [(attributes.get("value"), "selected" in attributes) for tag, attributes in found.tags if tag == "option"]
+    options = [
+        (attributes.get("value"), "selected" in attributes)
+        for tag, attributes in found.tags
+        if tag == "option"
+    ]
     assert ("faq@1", False) in options
     assert ("baseline:production", False) in options
-    assert {value for value, chosen in options if chosen} == {"faq@2", "tickets@1", "release-strict@1"}
+    assert {value for value, chosen in options if chosen} == {
+        "faq@2",
+        "tickets@1",
+        "release-strict@1",
+    }
     assert "Choose the baseline too." in found.text
     assert not any(value == "tutor" for value, _ in options), "a baseline of an exam has no runs"
 
@@ -381,13 +541,20 @@ def test_the_form_offers_what_is_stored_and_keeps_what_was_chosen(shop: Shop) ->
         ("candidate=faq%402&baseline=faq%401&policy=../x.yaml", "no name on the shelf"),
     ],
 )
-def test_what_cannot_be_compared_is_refused_with_the_reason_and_the_form_stays(shop: Shop, query: str, words: str) -> None:
+def test_what_cannot_be_compared_is_refused_with_the_reason_and_the_form_stays(
+    shop: Shop, query: str, words: str
+) -> None:
     if not shop.get("/runs?workflow=other").json()["items"]:
         elsewhere = {"id": "mails", "version": "1", "sample_id": "s-1"}
         shop.post(
             "/runs",
             [
-                {**one, "run_id": f"o-{place}", "workflow": {**one["workflow"], "id": "other"}, "dataset": {**elsewhere, "sample_id": f"s-{place}"}}
+                {
+                    **one,
+                    "run_id": f"o-{place}",
+                    "workflow": {**one["workflow"], "id": "other"},
+                    "dataset": {**elsewhere, "sample_id": f"s-{place}"},
+                }
                 for place, one in enumerate(faq(1, 35))
             ],
         )
@@ -402,7 +569,10 @@ def test_what_cannot_be_compared_is_refused_with_the_reason_and_the_form_stays(s
 def test_where_a_sample_was_run_twice_the_newest_is_taken_if_that_is_asked_for(empty: Api) -> None:
     empty.post("/runs", faq(1, 35))
     empty.post("/runs", faq(2, 35))
-    empty.post("/runs", [{**one, "run_id": f"again-{one['run_id']}", "latency_ms": 4321} for one in faq(2, 3)])
+    empty.post(
+        "/runs",
+        [{**one, "run_id": f"again-{one['run_id']}", "latency_ms": 4321} for one in faq(2, 3)],
+    )
     refused = get(empty, "/compare?candidate=faq%402&baseline=faq%401", status=422)
     assert "stands twice" in refused.text
     found = get(empty, "/compare?candidate=faq%402&baseline=faq%401&repeats=newest")
@@ -410,22 +580,37 @@ def test_where_a_sample_was_run_twice_the_newest_is_taken_if_that_is_asked_for(e
     assert "35 pairs" in found.text
 
 
-def test_too_few_runs_are_not_enough_evidence_and_too_many_are_not_for_a_page(empty: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_few_runs_are_not_enough_evidence_and_too_many_are_not_for_a_page(
+    empty: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     empty.post("/runs", faq(1, 6))
     empty.post("/runs", faq(2, 6))
     found = get(empty, "/compare?candidate=faq%402&baseline=faq%401")
     assert "Not enough evidence" in found.text
     assert "6 paired samples; the policy asks for at least 30" in found.text
     monkeypatch.setattr(compare, "MOST", 5)
-    assert "more than 5 runs" in get(empty, "/compare?candidate=faq%402&baseline=faq%401", status=422).text
+    assert (
+        "more than 5 runs"
+        in get(empty, "/compare?candidate=faq%402&baseline=faq%401", status=422).text
+    )
 
 
-# --- exams ----------------------------------------------------------------------------------------------------------------------------------
+# --- exams
 
 
 def test_the_list_of_exams_says_score_n_and_whether_the_gate_holds(shop: Shop) -> None:
     found = get(shop, "/exams")
-    for words in ("0.5250 n 12", "0.9875 n 12", "✓ holds", "✗ does not hold", "– not for a regression set", "tutor@1", "exam@1", "capstone 1", "regression 1"):
+    for words in (
+        "0.5250 n 12",
+        "0.9875 n 12",
+        "✓ holds",
+        "✗ does not hold",
+        "– not for a regression set",
+        "tutor@1",
+        "exam@1",
+        "capstone 1",
+        "regression 1",
+    ):
         assert words in found.text
 
 
@@ -433,14 +618,23 @@ def test_an_exam_shows_its_score_with_n_and_every_gate(shop: Shop) -> None:
     found = get(shop, f"/exams/{shop.stock.exam}")
     assert "The hard gate does not hold under exam@1" in found.text
     assert "0.5250 n 12" in found.text
-    for words in ("score 0.525, at least 0.92", "Production target", "p50_latency_ms", "blocks", "only tells", "only warns"):
+    for words in (
+        "score 0.525, at least 0.92",
+        "Production target",
+        "p50_latency_ms",
+        "blocks",
+        "only tells",
+        "only warns",
+    ):
         assert words in found.text
     for sentence in record_of(shop, shop.stock.exam)["diagnosis"]:
         assert sentence in found.text
 
 
 @pytest.mark.req("C-016")
-def test_each_item_is_a_stacked_bar_of_its_four_axes_weighted_and_a_link_makes_it_raw(shop: Shop) -> None:
+def test_each_item_is_a_stacked_bar_of_its_four_axes_weighted_and_a_link_makes_it_raw(
+    shop: Shop,
+) -> None:
     digest = shop.stock.exam
     text = shop.client.get(f"/exams/{digest}", headers=HTML).text
     assert f'src="/charts/exams/{digest}/axes.svg"' in text
@@ -449,8 +643,23 @@ def test_each_item_is_a_stacked_bar_of_its_four_axes_weighted_and_a_link_makes_i
     assert f'src="/charts/exams/{digest}/axes-raw.svg"' in raw
     assert f'href="/exams/{digest}"' in raw
     rows = table_of(text, "Items by axis, weighted: the table")
-    assert rows[0] == ["Item", "Score", "correctness", "spanish_gloss", "schema", "conciseness", "Lost", "Pattern"]
-    assert next(row for row in rows if row[0] == "i-1")[1:6] == ["0.75", "0.6", "0", "0.1", "0.05"]  # the parts sum to the score
+    assert rows[0] == [
+        "Item",
+        "Score",
+        "correctness",
+        "spanish_gloss",
+        "schema",
+        "conciseness",
+        "Lost",
+        "Pattern",
+    ]
+    assert next(row for row in rows if row[0] == "i-1")[1:6] == [
+        "0.75",
+        "0.6",
+        "0",
+        "0.1",
+        "0.05",
+    ]  # the parts sum to the score
     assert len(rows) == 13
     of_raw = table_of(raw, "Items by axis, each with the same length: the table")
     assert next(row for row in of_raw if row[0] == "i-1")[1:6] == ["0.75", "1", "0", "1", "1"]
@@ -460,9 +669,14 @@ def test_each_item_is_a_stacked_bar_of_its_four_axes_weighted_and_a_link_makes_i
 def test_the_four_patterns_are_named_and_those_that_are_seen_are_marked(shop: Shop) -> None:
     text = shop.client.get(f"/exams/{shop.stock.exam}", headers=HTML).text
     rows = {row[0]: row[1] for row in table_of(text, "The four patterns")}
-    assert {name: rows[name] for name in ("axis_zero", "verb_zero", "conciseness_trend", "outlier_item")} == {
-        "axis_zero": "▲ seen", "verb_zero": "▲ seen", "conciseness_trend": "– not seen", "outlier_item": "– not seen",
-    }  # fmt: skip
+    assert {
+        name: rows[name] for name in ("axis_zero", "verb_zero", "conciseness_trend", "outlier_item")
+    } == {
+        "axis_zero": "▲ seen",
+        "verb_zero": "▲ seen",
+        "conciseness_trend": "– not seen",
+        "outlier_item": "– not seen",
+    }
     assert "every item of &#x27;go&#x27; is wrong" in text
     assert f'src="/charts/exams/{shop.stock.exam}/heatmap.svg"' in text
     assert "spanish_gloss on 12" in text
@@ -472,24 +686,45 @@ def table_of(text: str, caption: str) -> list[list[str]]:
     part = re.search(rf"<caption>{re.escape(caption)}</caption>(.*?)</table>", text, re.DOTALL)
     assert part is not None, caption
     rows = re.findall(r"<tr[^>]*>(.*?)</tr>", part[1], re.DOTALL)
-    return [[re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)] for row in rows]
+    return [
+        [
+            re.sub(r"<[^>]+>", "", cell).strip()
+            for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)
+        ]
+        for row in rows
+    ]
 
 
 def test_an_exam_stands_in_its_history_against_the_stored_distribution(shop: Shop) -> None:
     found = get(shop, f"/exams/{shop.stock.exam}")
-    assert re.search(r"3 exams; the last scored 0.525. The stored distribution has 12 items with a mean of 0.98[78]. The hard gate is 0.92.", found.text)
+    assert re.search(
+        r"3 exams; the last scored 0.525. The stored distribution has 12 items with a mean of"
+        r" 0.98[78]. The hard gate is 0.92.",
+        found.text,
+    )
     assert "tutor-capstone" in found.text
     text = shop.client.get(f"/exams/{shop.stock.exam}", headers=HTML).text
-    assert [row[1] for row in table_of(text, "Results of this exam")[1:]] == ["0.525", "0.8375", "0.9875"]
+    assert [row[1] for row in table_of(text, "Results of this exam")[1:]] == [
+        "0.525",
+        "0.8375",
+        "0.9875",
+    ]
 
 
-def test_a_regression_set_is_held_against_its_baseline(shop: Shop, empty: Api, tmp_path: Path) -> None:
+def test_a_regression_set_is_held_against_its_baseline(
+    shop: Shop, empty: Api, tmp_path: Path
+) -> None:
     found = get(shop, f"/exams/{shop.stock.regression}")
     assert "The regression gate does not hold under exam@1" in found.text
     assert "from 0.9875 to 0.8375, a drop of 0.15, at most 0.02" in found.text
     put(tmp_path / "r.json", exam("regression"))
     write(tmp_path / "a.jsonl", *answers())
-    assert commands(tmp_path)("exam", "grade", "r.json", "--answers", "a.jsonl", "--store", f"{tmp_path}/l.db").code == 0
+    assert (
+        commands(tmp_path)(
+            "exam", "grade", "r.json", "--answers", "a.jsonl", "--store", f"{tmp_path}/l.db"
+        ).code
+        == 0
+    )
     found = get(empty, f"/exams/{newest(empty, 'exams')}")
     assert "The regression gate cannot be judged" in found.text
     assert "no baseline of this exam is stored" in found.text
@@ -515,17 +750,22 @@ def test_a_result_that_does_not_add_up_opens_no_gate(shop: Shop, empty: Api) -> 
     assert "The hard gate cannot be judged" in found.text
     assert "the mean of the items is 0.525" in found.text
     assert "✗ does not hold" in get(empty, "/exams").text
-    other = stored(empty, "exam", {**document, "rubric": "../../secret.yaml", "policy": "../../secret.yaml"})
+    other = stored(
+        empty, "exam", {**document, "rubric": "../../secret.yaml", "policy": "../../secret.yaml"}
+    )
     assert "is not on the shelf of this server" in get(empty, f"/exams/{other}").text
 
 
-# --- judges ---------------------------------------------------------------------------------------------------------------------------------
+# --- judges
 
 
 def test_a_judge_may_gate_under_a_named_policy_or_the_page_says_why_not(shop: Shop) -> None:
     found = get(shop, "/judges")
     assert "✓ may gate under workflow-judged@1" in found.text
-    assert "✗ may not gate under workflow-judged@1 : its card is 45.0 days old, of at most 30" in found.text
+    assert (
+        "✗ may not gate under workflow-judged@1 : its card is 45.0 days old, of at most 30"
+        in found.text
+    )
     assert "the lower end of its kappa with people: 0.300, at least 0.4 needed" in found.text
     good = get(shop, f"/judges/{shop.stock.card}")
     assert "✓ May gate under workflow-judged@1 Every term of the policy holds." in good.text
@@ -546,43 +786,95 @@ def test_a_card_shows_calibration_confusion_biases_and_drift(shop: Shop) -> None
         "2 points",
     ):
         assert words in found.text, words
-    assert "There is no older card of this judge" in get(shop, f"/judges/{shop.stock.old_card}").text
+    assert (
+        "There is no older card of this judge" in get(shop, f"/judges/{shop.stock.old_card}").text
+    )
 
 
 def test_an_audit_and_a_calibration_are_shown_as_far_as_they_go(empty: Api) -> None:
     whole = card()
-    audit = stored(empty, "audit", {"schema": "assay.judge-audit/1", "judge": {"model": "m-1"}, "biases": whole["biases"], "items": whole["audit_items"]})
+    audit = stored(
+        empty,
+        "audit",
+        {
+            "schema": "assay.judge-audit/1",
+            "judge": {"model": "m-1"},
+            "biases": whole["biases"],
+            "items": whole["audit_items"],
+        },
+    )
     found = get(empty, f"/judges/{audit}")
     assert "Audit of m-1" in found.text
     assert "it admits nobody" in found.text
     assert "5 of 7 probes" in found.text
     calibration = stored(empty, "calibration", whole["calibration"])
     assert "60 labels" in get(empty, f"/judges/{calibration}").text
-    assert "There is no judge" in get(empty, f"/judges/{stored(empty, 'event', {'schema': 'x'})}", status=404).text
+    assert (
+        "There is no judge"
+        in get(empty, f"/judges/{stored(empty, 'event', {'schema': 'x'})}", status=404).text
+    )
 
 
 @pytest.mark.parametrize("bad", ["x", [], 7, None, {"position": "x"}, {"value": "1"}])
 @pytest.mark.parametrize(
-    "field", ["agreement", "biases", "calibration", "verdicts", "inconsistency_rate", "injection", "audit_items", "price", "usage", "identity", "admission"]
+    "field",
+    [
+        "agreement",
+        "biases",
+        "calibration",
+        "verdicts",
+        "inconsistency_rate",
+        "injection",
+        "audit_items",
+        "price",
+        "usage",
+        "identity",
+        "admission",
+    ],
 )
-def test_a_card_of_another_shape_admits_nobody_and_breaks_no_page(empty: Api, field: str, bad: Any) -> None:
+def test_a_card_of_another_shape_admits_nobody_and_breaks_no_page(
+    empty: Api, field: str, bad: Any
+) -> None:
     made = card()
     body = {name: value for name, value in made.items() if name not in ("digest", "admission")}
     changed = {**body, field: bad} if field != "admission" else body
-    posted = empty.post("/cards", {**changed, "digest": digest_of(changed), **({"admission": bad} if field == "admission" else {})})
+    posted = empty.post(
+        "/cards",
+        {
+            **changed,
+            "digest": digest_of(changed),
+            **({"admission": bad} if field == "admission" else {}),
+        },
+    )
     assert posted.status_code == 201
     assert "Judge judge-1" in get(empty, f"/judges/{posted.json()['digest']}").text
     get(empty, "/judges")
 
 
-# --- tool schemas ---------------------------------------------------------------------------------------------------------------------------
+# --- tool schemas
 
 
-def test_the_list_of_schemas_has_each_namespace_and_selection_once_as_it_stands_now(shop: Shop) -> None:
+def test_the_list_of_schemas_has_each_namespace_and_selection_once_as_it_stands_now(
+    shop: Shop,
+) -> None:
     found = get(shop, "/schemas")
-    links = [href for href in found.links() if href.startswith("/schemas/") and "sha256" not in href]
-    assert links == ["/schemas/beewatch", *(f"/schemas/hive{number}" for number in range(5)), "/schemas/poison", "/schemas/city-bees?kind=selection"]
-    for words in ("◐ partial", "✗ rejected", "Reports of the file protocol", "beewatch/scales", "raw grade A, capped", "tool schemas, flowmcp@1"):
+    links = [
+        href for href in found.links() if href.startswith("/schemas/") and "sha256" not in href
+    ]
+    assert links == [
+        "/schemas/beewatch",
+        *(f"/schemas/hive{number}" for number in range(5)),
+        "/schemas/poison",
+        "/schemas/city-bees?kind=selection",
+    ]
+    for words in (
+        "◐ partial",
+        "✗ rejected",
+        "Reports of the file protocol",
+        "beewatch/scales",
+        "raw grade A, capped",
+        "tool schemas, flowmcp@1",
+    ):
         assert words in found.text
 
 
@@ -601,18 +893,39 @@ def test_a_namespace_is_a_tree_with_status_grades_caps_blockers_and_history(shop
     assert "The namespace is partial: some nodes are graded, not all are stable." in found.text
     assert ["schemas.scales.tools.getHeat", "fewer-than-three-tests"] in table_of(text, "Blockers")
     entries = table_of(text, "Grading entries, the newest first")
-    assert [row[1] for row in entries[1:]] == ["beewatch.getWeight single-test", "beewatch.getWeight single-test", "beewatch.scales tools-aggregate-schema"]
+    assert [row[1] for row in entries[1:]] == [
+        "beewatch.getWeight single-test",
+        "beewatch.getWeight single-test",
+        "beewatch.scales tools-aggregate-schema",
+    ]
     assert entries[1][-1].startswith("scheduled, supersedes ")
     assert len(table_of(text, "Other stored indexes")) == 4
 
 
 def test_an_entry_shows_its_answers_and_what_it_supersedes(shop: Shop) -> None:
-    href = next(href for href, words in links_with(shop, "/schemas/beewatch") if words == "2 gradings")
+    href = next(
+        href for href, words in links_with(shop, "/schemas/beewatch") if words == "2 gradings"
+    )
     found = get(shop, href)
-    for words in ("Grading of beewatch.getWeight", "Q-clarity", "It says what it returns.", "non-deterministic", "llm a-grader 1.0.0", "a-model", "supersedes"):
+    for words in (
+        "Grading of beewatch.getWeight",
+        "Q-clarity",
+        "It says what it returns.",
+        "non-deterministic",
+        "llm a-grader 1.0.0",
+        "a-model",
+        "supersedes",
+    ):
         assert words in found.text
     report = get(shop, f"/schemas/{shop.stock.report}")
-    for words in ("Report on beewatch/scales", "whenToUse", "Says what and how often.", "flowmcp@1", "Raw grade A", "✓ valid"):
+    for words in (
+        "Report on beewatch/scales",
+        "whenToUse",
+        "Says what and how often.",
+        "flowmcp@1",
+        "Raw grade A",
+        "✓ valid",
+    ):
         assert words in report.text
 
 
@@ -635,30 +948,55 @@ def test_a_node_whose_schema_has_changed_is_stale(empty: Api, tmp_path: Path) ->
     put(tmp_path / "scales.json", schema())
     assert assay("schema", "import", "scales.json", "--now", IMPORTED, *store).code == 0
     assert record(assay, tmp_path, envelope("single-test", 5.0), *WEIGHT, *store).code == 0
-    put(tmp_path / "scales.json", schema(tools={"getWeight": tool(description="Returns the weight of one hive in pounds.")}))
+    put(
+        tmp_path / "scales.json",
+        schema(tools={"getWeight": tool(description="Returns the weight of one hive in pounds.")}),
+    )
     assert assay("schema", "import", "scales.json", "--now", LATER, *store).code == 0
     text = empty.client.get("/schemas/beewatch", headers=HTML).text
     row = next(row for row in table_of(text, "Nodes") if row[0] == "getWeight tool")
     assert row[1] == "… pending"
     assert "? schema changed, regrade required" in row[6]
     assert row[2] == "no grade", "a grade that no longer holds is not shown as one"
-    older = next(href for href, _ in links_with(empty, "/schemas/beewatch") if "sha256" in href and href.startswith("/schemas/"))
+    older = next(
+        href
+        for href, _ in links_with(empty, "/schemas/beewatch")
+        if "sha256" in href and href.startswith("/schemas/")
+    )
     assert older
 
 
-# --- hostile ---------------------------------------------------------------------------------------------------------------------------------
+# --- hostile
 
 
 def hostile(value: Any) -> Any:
     """The same document with a script in every text but those that carry its form."""
     if isinstance(value, dict):
-        return {(f"{key}{SCRIPT}" if key not in KEPT and not key.isidentifier() else key): value[key] if key in KEPT else hostile(value[key]) for key in value}
+        return {
+            (f"{key}{SCRIPT}" if key not in KEPT and not key.isidentifier() else key): (
+                value[key] if key in KEPT else hostile(value[key])
+            )
+            for key in value
+        }
     if isinstance(value, list):
         return [hostile(one) for one in value]
     return f"{value}{SCRIPT}" if isinstance(value, str) else value
 
 
-KEPT = ("schema", "outcome", "set", "area", "status", "gradingMode", "digest", "digests", "made_at", "kind", "gradingId", "selectionId")
+KEPT = (
+    "schema",
+    "outcome",
+    "set",
+    "area",
+    "status",
+    "gradingMode",
+    "digest",
+    "digests",
+    "made_at",
+    "kind",
+    "gradingId",
+    "selectionId",
+)
 
 
 def test_whatever_is_stored_is_shown_as_text_on_every_page(shop: Shop, empty: Api) -> None:
@@ -681,7 +1019,12 @@ def test_whatever_is_stored_is_shown_as_text_on_every_page(shop: Shop, empty: Ap
     empty.post(
         "/runs",
         [
-            {**one, "workflow": {**one["workflow"], "id": SCRIPT}, "dataset": {**one["dataset"], "id": SCRIPT}, "tags": [SCRIPT]}
+            {
+                **one,
+                "workflow": {**one["workflow"], "id": SCRIPT},
+                "dataset": {**one["dataset"], "id": SCRIPT},
+                "tags": [SCRIPT],
+            }
             for one in (*faq(1, 31), *faq(2, 31))
         ],
     )
@@ -700,10 +1043,15 @@ def test_whatever_is_stored_is_shown_as_text_on_every_page(shop: Shop, empty: Ap
         assert answer.status_code == (422 if path.endswith("=x") else 200), path
         shown = Markup(answer.text)
         assert not any(tag == "script" for tag, _ in shown.tags), path
-        assert not any(name.startswith("on") for _, attributes in shown.tags for name in attributes), path
+        assert not any(
+            name.startswith("on") for _, attributes in shown.tags for name in attributes
+        ), path
         assert "<script>alert(1)" in shown.text, path
         images = [str(attributes.get("src")) for tag, attributes in shown.tags if tag == "img"]
-        assert all(source.startswith(("/charts/", "/static/", "data:image/svg+xml;base64,")) for source in images), path
+        assert all(
+            source.startswith(("/charts/", "/static/", "data:image/svg+xml;base64,"))
+            for source in images
+        ), path
         for source in images:
             if source.startswith("/charts/"):
                 drawn = empty.client.get(source)
@@ -712,7 +1060,14 @@ def test_whatever_is_stored_is_shown_as_text_on_every_page(shop: Shop, empty: Ap
 
 
 def test_a_namespace_with_any_name_is_found_by_it(empty: Api) -> None:
-    index = {"indexVersion": 2, "status": "pending", "updatedAt": "never", "summary": {}, "blockers": [], "schemas": {}}
+    index = {
+        "indexVersion": 2,
+        "status": "pending",
+        "updatedAt": "never",
+        "summary": {},
+        "blockers": [],
+        "schemas": {},
+    }
     for name in ("a/b", "ä ?#%", SCRIPT, "..", "sha256:x"):
         stored(empty, "index", {**index, "namespace": name})
     for href in [href for href in get(empty, "/schemas").links() if href.startswith("/schemas/")]:
@@ -720,7 +1075,9 @@ def test_a_namespace_with_any_name_is_found_by_it(empty: Api) -> None:
 
 
 def test_what_was_forgotten_is_said_to_be_so(empty: Api) -> None:
-    posted = empty.post("/decisions", {"candidate": faq(2, 5), "baseline": faq(1, 5)}).json()["digest"]
+    posted = empty.post("/decisions", {"candidate": faq(2, 5), "baseline": faq(1, 5)}).json()[
+        "digest"
+    ]
     graded = empty.post("/exams/grade", {"exam": exam(), "answers": answers()}).json()["digest"]
     known = empty.post("/cards", card()).json()["digest"]
     for digest, path in ((posted, "/decisions"), (graded, "/exams"), (known, "/judges")):
@@ -738,8 +1095,22 @@ def test_the_cards_that_the_server_was_started_with_are_shown_too(tmp_path: Path
 
 
 def test_a_card_without_a_calibration_says_what_was_not_measured(empty: Api) -> None:
-    bare = json.loads(json.dumps(make_card(judge={"judge": "j", "model": "m"}, audit=None, calibration=None, verdicts={}, now=datetime.now(UTC))))
+    bare = json.loads(
+        json.dumps(
+            make_card(
+                judge={"judge": "j", "model": "m"},
+                audit=None,
+                calibration=None,
+                verdicts={},
+                now=datetime.now(UTC),
+            )
+        )
+    )
     digest = empty.post("/cards", bare).json()["digest"]
     found = get(empty, f"/judges/{digest}")
-    for words in ("not measured", "This judge was never held against human labels.", "No bias of this judge was measured."):
+    for words in (
+        "not measured",
+        "This judge was never held against human labels.",
+        "No bias of this judge was measured.",
+    ):
         assert words in found.text

@@ -1,4 +1,6 @@
-"""Decisions, comparisons, exams, judges and tool schemas in a real browser: driven by mouse and by keyboard, in both schemes and on a phone, and quiet."""
+"""Decisions, comparisons, exams, judges and tool schemas in a real browser: driven by mouse and by
+keyboard, in both schemes and on a phone, and quiet.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,16 @@ def all_pages(shop: Shop) -> list[str]:
     found = shop.stock
     return [
         "/decisions",
-        *(f"/decisions/{digest}" for digest in (found.promoted, found.rejected, found.too_few, found.exam_gate, found.schema_gate)),
+        *(
+            f"/decisions/{digest}"
+            for digest in (
+                found.promoted,
+                found.rejected,
+                found.too_few,
+                found.exam_gate,
+                found.schema_gate,
+            )
+        ),
         "/compare",
         "/compare?candidate=faq%402&baseline=faq%401",
         "/exams",
@@ -71,8 +82,13 @@ def test_each_of_these_pages_fits_a_phone(shop: Shop) -> None:
     check_fits(shop, all_pages(shop))
 
 
-def test_the_charts_of_a_decision_follow_the_scheme_also_where_they_stand_in_the_page(shop: Shop) -> None:
-    for path in (f"/decisions/{shop.stock.promoted}", "/compare?candidate=faq%402&baseline=faq%401"):
+def test_the_charts_of_a_decision_follow_the_scheme_also_where_they_stand_in_the_page(
+    shop: Shop,
+) -> None:
+    for path in (
+        f"/decisions/{shop.stock.promoted}",
+        "/compare?candidate=faq%402&baseline=faq%401",
+    ):
         shots = []
         for scheme in ("light", "dark"):
             page = shop.open(path, color_scheme=scheme)
@@ -82,7 +98,9 @@ def test_the_charts_of_a_decision_follow_the_scheme_also_where_they_stand_in_the
         assert shots[0] != shots[1]
 
 
-def test_a_decision_is_found_by_its_outcome_read_from_the_top_and_left_by_the_back_button(shop: Shop) -> None:
+def test_a_decision_is_found_by_its_outcome_read_from_the_top_and_left_by_the_back_button(
+    shop: Shop,
+) -> None:
     page = shop.open("/")
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Decisions").click()
     page.get_by_label("Outcome").select_option("reject")
@@ -98,7 +116,9 @@ def test_a_decision_is_found_by_its_outcome_read_from_the_top_and_left_by_the_ba
     evidence.locator("summary").click()
     expect(evidence.get_by_text("Newly failing count")).to_be_visible()
     draw_all(page)
-    page.get_by_role("navigation", name="On this page").get_by_role("link", name="Got worse").click()
+    page.get_by_role("navigation", name="On this page").get_by_role(
+        "link", name="Got worse"
+    ).click()
     expect(page.get_by_role("heading", name="Got worse")).to_be_in_viewport()
     page.locator("#worse tbody a").first.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("faq-3-")
@@ -125,7 +145,9 @@ def test_two_sets_are_chosen_and_compared_without_javascript(shop: Shop) -> None
 
 
 def test_what_cannot_be_compared_says_why_beside_the_form(shop: Shop) -> None:
-    page = shop.open("/compare?candidate=faq%402&baseline=faq%401&dataset=none%401", expected=("422",))
+    page = shop.open(
+        "/compare?candidate=faq%402&baseline=faq%401&dataset=none%401", expected=("422",)
+    )
     expect(page.get_by_role("alert")).to_contain_text("none is stored of this set")
     assert page.get_by_label("Dataset").input_value() == "none@1"
     assert violations(page) == []
@@ -190,7 +212,8 @@ def test_a_decision_is_read_by_keyboard_alone(shop: Shop) -> None:
     for _ in range(60):
         page.keyboard.press("Tab")
         what = page.evaluate(
-            "[document.activeElement.tagName, document.activeElement.textContent.trim(), getComputedStyle(document.activeElement).outlineStyle]"
+            "[document.activeElement.tagName, document.activeElement.textContent.trim(),"
+            " getComputedStyle(document.activeElement).outlineStyle]"
         )
         order.append(what)
         assert what[2] != "none", what

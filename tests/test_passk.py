@@ -1,4 +1,6 @@
-"""pass@k and pass^k: exact, equal to the published estimators, and never a number where there is none."""
+"""pass@k and pass^k: exact, equal to the published estimators, and never a number where there is
+none.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,16 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files import Document, stream_documents
-from assay.scoring.metrics.passk import MAX_ATTEMPTS, MAX_FAULTS, Task, mean_pass, pass_at_k, pass_hat_k, read_tasks, report
+from assay.scoring.metrics.passk import (
+    MAX_ATTEMPTS,
+    MAX_FAULTS,
+    Task,
+    mean_pass,
+    pass_at_k,
+    pass_hat_k,
+    read_tasks,
+    report,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +43,7 @@ def lines(*trees: Any) -> list[Document]:
     return [Document(tree, "attempts.jsonl", index) for index, tree in enumerate(trees, 1)]
 
 
-# --- against the tools of the field -------------------------------------------------------------------------------------------------------
+# --- against the tools of the field
 
 
 def test_every_value_of_the_table_is_human_evals(shared: Path) -> None:
@@ -47,8 +58,13 @@ def test_every_value_of_the_table_is_human_evals(shared: Path) -> None:
 def test_tasks_of_unequal_attempts_average_as_human_evals_do(shared: Path) -> None:
     home = shared / "data/humaneval_passk"
     expected = json.loads((home / "expected.json").read_text())["multi_task_mean"]
-    for given_tasks, means in zip(json.loads((home / "multi_task.json").read_text()), expected, strict=True):
-        tasks = [Task(str(index), n, c) for index, (n, c) in enumerate(zip(given_tasks["n"], given_tasks["c"], strict=True))]
+    for given_tasks, means in zip(
+        json.loads((home / "multi_task.json").read_text()), expected, strict=True
+    ):
+        tasks = [
+            Task(str(index), n, c)
+            for index, (n, c) in enumerate(zip(given_tasks["n"], given_tasks["c"], strict=True))
+        ]
         found = report(tasks, [int(name.removeprefix("pass@")) for name in means])
         for name, value in means.items():
             if value is None:
@@ -62,7 +78,9 @@ def test_tau_bench_comes_out_right_from_its_trials(shared: Path) -> None:
     home = shared / "data/tau_bench_airline"
     expected = json.loads((home / "expected.json").read_text())
     trials = json.loads((home / "runs.json").read_text())
-    tasks = read_tasks(lines(*({"task_id": trial["task_id"], "passed": trial["reward"] == 1} for trial in trials)))
+    tasks = read_tasks(
+        lines(*({"task_id": trial["task_id"], "passed": trial["reward"] == 1} for trial in trials))
+    )
     assert {task.task_id: task.c for task in tasks} == expected["successes_per_task"]
     found = report(tasks, [1, 2, 3, 4])
     assert found["tasks"] == expected["n_tasks"] == 35
@@ -71,7 +89,7 @@ def test_tau_bench_comes_out_right_from_its_trials(shared: Path) -> None:
         assert found[f"pass@{k}"] == pytest.approx(expected["pass_at_k"][k], abs=CLOSED_FORM)
 
 
-# --- laws ---------------------------------------------------------------------------------------------------------------------------------
+# --- laws
 
 
 @given(draws(most=8))
@@ -83,7 +101,9 @@ def test_both_are_the_share_of_all_draws(drawn: tuple[int, int, int]) -> None:
 
 
 @given(draws())
-def test_one_attempt_is_the_share_that_passed_and_more_help_one_and_hurt_the_other(drawn: tuple[int, int, int]) -> None:
+def test_one_attempt_is_the_share_that_passed_and_more_help_one_and_hurt_the_other(
+    drawn: tuple[int, int, int],
+) -> None:
     n, c, k = drawn
     assert pass_at_k(n, c, 1) == pass_hat_k(n, c, 1) == Fraction(c, n)
     assert 0 <= pass_hat_k(n, c, k) <= Fraction(c, n) <= pass_at_k(n, c, k) <= 1
@@ -96,7 +116,9 @@ def test_one_attempt_is_the_share_that_passed_and_more_help_one_and_hurt_the_oth
 
 
 @given(st.lists(draws(), min_size=1, max_size=12), st.randoms(use_true_random=False))
-def test_the_mean_is_exact_and_no_order_of_tasks_changes_it(drawn: list[tuple[int, int, int]], shuffle: Any) -> None:
+def test_the_mean_is_exact_and_no_order_of_tasks_changes_it(
+    drawn: list[tuple[int, int, int]], shuffle: Any
+) -> None:
     tasks = [Task(str(index), n, c) for index, (n, c, _) in enumerate(drawn)]
     found = mean_pass(tasks, 1)
     assert found.pass_at == sum(Fraction(task.c, task.n) for task in tasks) / len(tasks)
@@ -104,7 +126,9 @@ def test_the_mean_is_exact_and_no_order_of_tasks_changes_it(drawn: list[tuple[in
     shuffle.shuffle(again)
     assert mean_pass(again, 1) == found
     k = min(task.n for task in tasks)
-    assert mean_pass(tasks, k).pass_at == sum(pass_at_k(task.n, task.c, k) for task in tasks) / len(tasks)
+    assert mean_pass(tasks, k).pass_at == sum(pass_at_k(task.n, task.c, k) for task in tasks) / len(
+        tasks
+    )
     assert mean_pass(tasks, k + 1).pass_at is None
 
 
@@ -113,12 +137,17 @@ def test_attempts_and_counts_say_the_same(attempts: list[tuple[str, bool]]) -> N
     each = read_tasks(lines(*({"task_id": name, "passed": passed} for name, passed in attempts)))
     names = dict.fromkeys(name for name, _ in attempts)
     counted = [
-        {"task_id": name, "n": sum(other == name for other, _ in attempts), "c": sum(passed for other, passed in attempts if other == name)} for name in names
+        {
+            "task_id": name,
+            "n": sum(other == name for other, _ in attempts),
+            "c": sum(passed for other, passed in attempts if other == name),
+        }
+        for name in names
     ]
     assert each == read_tasks(lines(*counted))
 
 
-# --- what is refused ----------------------------------------------------------------------------------------------------------------------
+# --- what is refused
 
 
 @pytest.mark.parametrize(
@@ -147,7 +176,9 @@ def test_a_line_that_cannot_be_counted_is_refused_with_its_line(tree: Any, messa
     assert refused.value.code == "SCO-033"
 
 
-@pytest.mark.parametrize("second", [{"task_id": 1, "n": 2, "c": 1}, {"task_id": "1", "passed": True}])
+@pytest.mark.parametrize(
+    "second", [{"task_id": 1, "n": 2, "c": 1}, {"task_id": "1", "passed": True}]
+)
 def test_a_task_that_was_counted_is_not_counted_again(second: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="counted before"):
         read_tasks(lines({"task_id": "1", "n": 2, "c": 1}, second))

@@ -1,4 +1,6 @@
-"""Patches: likeness that sees files and hunks and not white space, and a real git that says whether one applies."""
+"""Patches: likeness that sees files and hunks and not white space, and a real git that says whether
+one applies.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,23 @@ from hypothesis import strategies as st
 from assay.files import Document
 from assay.records.reading import read_run
 from assay.scoring.metrics.measure import Undetermined
-from assay.scoring.metrics.patches import MAX_PATCH, PATCHES, PatchError, applies_cleanly, parse_patch, patch_likeness
+from assay.scoring.metrics.patches import (
+    MAX_PATCH,
+    PATCHES,
+    PatchError,
+    applies_cleanly,
+    parse_patch,
+    patch_likeness,
+)
 from documents import run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 OLD = [f"line {index}\n" for index in range(30)]
-LINES = st.lists(st.sampled_from(["a\n", "b\n", "  c\n", "\n", "def f():\n", "    return 1\n"]), max_size=15)
+LINES = st.lists(
+    st.sampled_from(["a\n", "b\n", "  c\n", "\n", "def f():\n", "    return 1\n"]), max_size=15
+)
 
 
 def diff(old: list[str], new: list[str], path: str = "src/x.py", *, context: int = 3) -> str:
@@ -51,10 +62,14 @@ def tree(tmp_path: Path) -> Path:
 
 
 def snapshot(home: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(home)): path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(home)): path.read_bytes()
+        for path in sorted(home.rglob("*"))
+        if path.is_file()
+    }
 
 
-# --- parsing ------------------------------------------------------------------------------------------------------------------------------
+# --- parsing
 
 
 def test_a_patch_of_git_is_read_with_new_removed_renamed_and_quoted_files(tmp_path: Path) -> None:
@@ -99,9 +114,18 @@ def test_a_patch_of_git_is_read_with_new_removed_renamed_and_quoted_files(tmp_pa
         ("--- a//etc/passwd\n+++ b//etc/passwd\n@@ -1 +1 @@\n-a\n+b\n", "absolute"),
         ("--- a/C:/x\n+++ b/C:/x\n@@ -1 +1 @@\n-a\n+b\n", "absolute"),
         ("--- a/..\\x\n+++ b/..\\x\n@@ -1 +1 @@\n-a\n+b\n", "absolute"),
-        ("--- a/.git/config\n+++ b/.git/config\n@@ -1 +1 @@\n-a\n+b\n", "none that a patch may change"),
-        ("--- a/x/.GIT/hooks/pre-commit\n+++ b/x/.GIT/hooks/pre-commit\n@@ -1 +1 @@\n-a\n+b\n", "none that a patch may change"),
-        ('diff --git "a/..\\057x" "b/..\\057x"\nold mode 100644\nnew mode 100755\n', "leads out of the tree"),
+        (
+            "--- a/.git/config\n+++ b/.git/config\n@@ -1 +1 @@\n-a\n+b\n",
+            "none that a patch may change",
+        ),
+        (
+            "--- a/x/.GIT/hooks/pre-commit\n+++ b/x/.GIT/hooks/pre-commit\n@@ -1 +1 @@\n-a\n+b\n",
+            "none that a patch may change",
+        ),
+        (
+            'diff --git "a/..\\057x" "b/..\\057x"\nold mode 100644\nnew mode 100755\n',
+            "leads out of the tree",
+        ),
         ("diff --git a/x b/x\nrename from ../../x\nrename to y\n", "leads out of the tree"),
         ("--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n-a\n+b\n", "without a name"),
         ("diff --git a/x b/x\nGIT binary patch\nliteral 3\n", "binary"),
@@ -110,7 +134,9 @@ def test_a_patch_of_git_is_read_with_new_removed_renamed_and_quoted_files(tmp_pa
         ("x" * (MAX_PATCH + 1), "is the limit"),
     ],
 )
-def test_what_is_no_usable_patch_is_refused_before_git_sees_it(text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_usable_patch_is_refused_before_git_sees_it(
+    text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(PatchError, match=message):
         parse_patch(text)
     monkeypatch.setenv("PATH", "")  # git cannot be found, and is not looked for
@@ -129,7 +155,7 @@ def test_any_junk_is_parsed_or_refused(data: bytes) -> None:
             assert str(error)  # noqa: PT017
 
 
-# --- likeness -----------------------------------------------------------------------------------------------------------------------------
+# --- likeness
 
 
 def score(first: str, second: str) -> float:
@@ -139,7 +165,9 @@ def score(first: str, second: str) -> float:
 
 def test_context_hunks_offsets_and_white_space_do_not_count() -> None:
     new = changed((3, "three\n"), (20, "twenty\n"))
-    assert patch_likeness(PATCH, diff(OLD, new, context=0)).score == patch_likeness(PATCH, PATCH).score
+    assert (
+        patch_likeness(PATCH, diff(OLD, new, context=0)).score == patch_likeness(PATCH, PATCH).score
+    )
     assert score(PATCH, diff(OLD, new, context=30)) == 1  # one hunk instead of two
     assert score(PATCH, diff([*["# head\n"] * 50, *OLD], [*["# head\n"] * 50, *new])) == 1
     assert score(PATCH, diff(OLD, changed((3, "  three \n"), (20, "twenty\n")))) == 1
@@ -152,13 +180,17 @@ def test_files_and_hunks_count() -> None:
     found = patch_likeness(half, PATCH)
     assert (found.shared_hunks, found.hunks, found.shared_files, found.files) == (1, 2, 1, 1)
     assert 0 < score(half, PATCH) < 1
-    assert score(PATCH, PATCH.replace("src/x.py", "src/y.py")) == 0  # the same change to another file is another change
+    assert (
+        score(PATCH, PATCH.replace("src/x.py", "src/y.py")) == 0
+    )  # the same change to another file is another change
     both = PATCH + diff(OLD, changed((1, "one\n")), "other.py")
     assert score(PATCH, both) == pytest.approx(2 * 4 / (4 + 6))
 
 
 @given(LINES, LINES, LINES)
-def test_likeness_is_symmetric_lies_between_0_and_1_and_is_1_for_itself(old: list[str], one: list[str], two: list[str]) -> None:
+def test_likeness_is_symmetric_lies_between_0_and_1_and_is_1_for_itself(
+    old: list[str], one: list[str], two: list[str]
+) -> None:
     first, second = diff(old, one), diff(old, two)
     if first and second:
         assert score(first, second) == score(second, first)
@@ -170,25 +202,31 @@ def test_a_patch_of_too_many_lines_is_not_compared_and_none_takes_long() -> None
     started = time.process_time()
     with pytest.raises(PatchError, match="too many to compare"):
         patch_likeness(diff([], ["a\n"] * 20_001), PATCH)
-    hunks = "--- a/x\n+++ b/x\n" + "".join(f"@@ -{index} +{index} @@\n-{index}\n+{-index}\n" for index in range(1, 9_000))
+    hunks = "--- a/x\n+++ b/x\n" + "".join(
+        f"@@ -{index} +{index} @@\n-{index}\n+{-index}\n" for index in range(1, 9_000)
+    )
     assert score(hunks, hunks) == 1
     assert time.process_time() - started < 20
 
 
-# --- applying -----------------------------------------------------------------------------------------------------------------------------
+# --- applying
 
 
 def test_git_says_whether_it_applies_and_the_tree_stays_as_it_is(tree: Path) -> None:
     before = snapshot(tree)
     assert applies_cleanly(PATCH, str(tree)) == (True, "git applies it cleanly")
-    assert applies_cleanly(diff([], ["new\n"], "deep/er/new.txt").replace("a/deep/er/new.txt", "/dev/null"), str(tree)).clean
+    assert applies_cleanly(
+        diff([], ["new\n"], "deep/er/new.txt").replace("a/deep/er/new.txt", "/dev/null"), str(tree)
+    ).clean
     stale = applies_cleanly(diff([*OLD[:3], "else\n", *OLD[4:]], OLD), str(tree))
     assert not stale.clean
     assert "patch failed: src/x.py" in stale.reason
     missing = applies_cleanly(diff(OLD, changed((3, "x\n")), "src/none.py"), str(tree))
     assert not missing.clean
     assert "none.py" in missing.reason
-    there = applies_cleanly(diff([], ["new\n"], "other.txt").replace("a/other.txt", "/dev/null"), str(tree))
+    there = applies_cleanly(
+        diff([], ["new\n"], "other.txt").replace("a/other.txt", "/dev/null"), str(tree)
+    )
     assert not there.clean
     assert "already exists" in there.reason
     assert snapshot(tree) == before
@@ -200,7 +238,10 @@ def test_a_hostile_repository_in_the_tree_runs_nothing(tree: Path, tmp_path: Pat
     program.write_text(f"#!/bin/sh\ntouch {mark}\ncat\n")
     program.chmod(0o755)
     with (tree / ".git/config").open("a") as stream:
-        stream.write(f'[core]\n\tfsmonitor = {program}\n\thooksPath = {tmp_path}\n[filter "x"]\n\tclean = {program}\n\tsmudge = {program}\n')
+        stream.write(
+            f'[core]\n\tfsmonitor = {program}\n\thooksPath = {tmp_path}\n[filter "x"]\n\tclean ='
+            f" {program}\n\tsmudge = {program}\n"
+        )
     (tree / ".gitattributes").write_text("* filter=x\n")
     assert applies_cleanly(PATCH, str(tree)).clean
     assert not mark.exists()
@@ -215,7 +256,9 @@ def test_a_path_through_a_symbolic_link_is_refused(tree: Path, tmp_path: Path) -
     assert "symbolic link" in found.reason
 
 
-def test_no_tree_no_git_and_no_time_are_reasons(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_tree_no_git_and_no_time_are_reasons(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "no tree" in applies_cleanly(PATCH, str(tree / "none")).reason
     many = "".join(diff(["a\n"], ["b\n"], f"f{index}") for index in range(1_001))
     assert "1,001 files" in applies_cleanly(many, str(tree)).reason
@@ -233,17 +276,30 @@ def test_random_edits_of_a_real_file_apply_and_reversed_ones_do_not(tree: Path) 
         assert not applies_cleanly(diff(new, OLD), str(tree)).clean
 
 
-# --- the measure of one run ---------------------------------------------------------------------------------------------------------------
+# --- the measure of one run
 
 
 def take(outputs: Any, expected: Any) -> Any:
-    return PATCHES[0].take(read_run(Document(run(outputs=outputs, expected=expected, required_outputs=[], output_schema=None), "test")), PATCHES[0].params)
+    return PATCHES[0].take(
+        read_run(
+            Document(
+                run(outputs=outputs, expected=expected, required_outputs=[], output_schema=None),
+                "test",
+            )
+        ),
+        PATCHES[0].params,
+    )
 
 
 def test_a_run_is_compared_with_the_patch_that_is_expected() -> None:
     assert take({"patch": PATCH}, {"patch": PATCH}) == 1
     assert take({"patch": " "}, {"patch": PATCH}) == 0
-    for outputs, expected in ((None, {"patch": PATCH}), ({"patch": PATCH}, None), ({"patch": 3}, {"patch": PATCH}), ({"patch": "junk"}, {"patch": PATCH})):
+    for outputs, expected in (
+        (None, {"patch": PATCH}),
+        ({"patch": PATCH}, None),
+        ({"patch": 3}, {"patch": PATCH}),
+        ({"patch": "junk"}, {"patch": PATCH}),
+    ):
         found = take(outputs, expected)
         assert isinstance(found, Undetermined)
         assert "patch" in found.reason

@@ -1,4 +1,6 @@
-"""Plans: how many samples a decision takes, what is declared before, what changed after, and simulations that hold promotion to its word."""
+"""Plans: how many samples a decision takes, what is declared before, what changed after, and
+simulations that hold promotion to its word.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,16 @@ import statsmodels.stats.power
 import campaign_release as campaign
 from assay.errors import InputError
 from assay.release.pairs import pair_up
-from assay.release.plan import changes, failures_for, make_plan, needed_samples, rates_of, read_plan, spread_of, spread_of_pairs
+from assay.release.plan import (
+    changes,
+    failures_for,
+    make_plan,
+    needed_samples,
+    rates_of,
+    read_plan,
+    spread_of,
+    spread_of_pairs,
+)
 from assay.stats.intervals import clopper_pearson
 from documents import run
 from sides import RULES, STRICT, cards, drawn, side, write
@@ -25,13 +36,21 @@ NOW = datetime(2026, 11, 15, 10, tzinfo=UTC)
 BASE = drawn(60, seed=7, low=75)
 
 
-# --- numbers ------------------------------------------------------------------------------------------------------------------------------
+# --- numbers
 
 
-@pytest.mark.parametrize(("effect", "sd", "power"), [(0.0, 4.0, 0.8), (1.0, 4.0, 0.9), (0.5, 10.0, 0.8)])
-def test_the_number_of_pairs_agrees_with_statsmodels(effect: float, sd: float, power: float) -> None:
-    wanted = statsmodels.stats.power.TTestPower().solve_power(effect_size=(effect + 1) / sd, alpha=0.025, power=power, alternative="larger")
-    assert needed_samples(RULES, effect=effect, power=power, sd=sd) == pytest.approx(math.ceil(wanted), abs=1)
+@pytest.mark.parametrize(
+    ("effect", "sd", "power"), [(0.0, 4.0, 0.8), (1.0, 4.0, 0.9), (0.5, 10.0, 0.8)]
+)
+def test_the_number_of_pairs_agrees_with_statsmodels(
+    effect: float, sd: float, power: float
+) -> None:
+    wanted = statsmodels.stats.power.TTestPower().solve_power(
+        effect_size=(effect + 1) / sd, alpha=0.025, power=power, alternative="larger"
+    )
+    assert needed_samples(RULES, effect=effect, power=power, sd=sd) == pytest.approx(
+        math.ceil(wanted), abs=1
+    )
 
 
 def test_no_number_of_samples_shows_what_is_not_there_and_none_is_below_the_minimum() -> None:
@@ -43,7 +62,9 @@ def test_no_number_of_samples_shows_what_is_not_there_and_none_is_below_the_mini
 
 
 def test_more_looks_ask_for_more_samples() -> None:
-    one, several = (needed_samples(RULES, effect=0.0, power=0.8, sd=3.0, looks=looks) for looks in (1, 3))
+    one, several = (
+        needed_samples(RULES, effect=0.0, power=0.8, sd=3.0, looks=looks) for looks in (1, 3)
+    )
     assert one is not None
     assert several is not None
     assert several > 5 * one
@@ -56,16 +77,28 @@ def test_the_spread_comes_from_repeats_and_without_them_is_taken_too_large() -> 
         drawn = random.Random(5)
         return [
             run(
-                "rag", run_id=f"{index}-{attempt}", dataset={"id": "d", "version": "1", "sample_id": f"s{index}"}, attempt=attempt,
-                scores={name: {"raw": round(0.6 + 0.005 * index + drawn.uniform(-noise, noise), 4)}
-                        for name in ("faithfulness", "response_relevance", "context_precision", "context_recall")},
+                "rag",
+                run_id=f"{index}-{attempt}",
+                dataset={"id": "d", "version": "1", "sample_id": f"s{index}"},
+                attempt=attempt,
+                scores={
+                    name: {"raw": round(0.6 + 0.005 * index + drawn.uniform(-noise, noise), 4)}
+                    for name in (
+                        "faithfulness",
+                        "response_relevance",
+                        "context_precision",
+                        "context_recall",
+                    )
+                },
             )
             for index in range(30)
             for attempt in (1, 2, 3)
-        ]  # fmt: skip
+        ]
 
     found = side(repeated(0.02))
-    scores = np.array([[float(one.score) / 100 for one in found.repeats[name]] for name in found.rows])
+    scores = np.array(
+        [[float(one.score) / 100 for one in found.repeats[name]] for name in found.rows]
+    )
     within = math.sqrt(scores.var(axis=1, ddof=1).mean())
     assert spread_of(found).sd == pytest.approx(math.sqrt(2) * within)
     assert "repeats" in spread_of(found).source
@@ -75,7 +108,9 @@ def test_the_spread_comes_from_repeats_and_without_them_is_taken_too_large() -> 
     assert spread_of(side(cards([80.0] * 5))).sd is None
     assert spread_of(side(cards([80.0]))).sd is None
     other = [score + index % 4 for index, score in enumerate(BASE)]
-    assert spread_of_pairs(pair_up(side(cards(other)), plain)).sd == pytest.approx(np.std(np.array(other) - np.array(BASE), ddof=1))
+    assert spread_of_pairs(pair_up(side(cards(other)), plain)).sd == pytest.approx(
+        np.std(np.array(other) - np.array(BASE), ddof=1)
+    )
 
 
 def test_what_a_set_can_see_of_failures() -> None:
@@ -88,23 +123,59 @@ def test_what_a_set_can_see_of_failures() -> None:
     assert 1 - 0.99**299 >= 0.95 > 1 - 0.99**298
 
 
-# --- declared and changed -----------------------------------------------------------------------------------------------------------------
+# --- declared and changed
 
 
-def test_a_plan_is_read_as_it_was_written_and_a_changed_one_is_refused(assay: Any, tmp_path: Path) -> None:
+def test_a_plan_is_read_as_it_was_written_and_a_changed_one_is_refused(
+    assay: Any, tmp_path: Path
+) -> None:
     write(tmp_path / "base.jsonl", cards(BASE))
-    done = assay("gate", "--plan", "--baseline", "base.jsonl", "--now", "2026-11-15T10:00:00Z", "--looks", "2", "--slice", "tag", "-o", "plan.json", "--json")
+    done = assay(
+        "gate",
+        "--plan",
+        "--baseline",
+        "base.jsonl",
+        "--now",
+        "2026-11-15T10:00:00Z",
+        "--looks",
+        "2",
+        "--slice",
+        "tag",
+        "-o",
+        "plan.json",
+        "--json",
+    )
     assert done.code == 0
     plan = read_plan(str(tmp_path / "plan.json"))
     assert done.json() == json.loads((tmp_path / "plan.json").read_text())
     assert set(plan) >= {
-        "schema", "policy", "policy_digest", "margin", "level", "min_pairs", "interval", "looks", "slices", "samples", "effect", "power", "needed", "made_at",
+        "schema",
+        "policy",
+        "policy_digest",
+        "margin",
+        "level",
+        "min_pairs",
+        "interval",
+        "looks",
+        "slices",
+        "samples",
+        "effect",
+        "power",
+        "needed",
+        "made_at",
         "digest",
-    }  # fmt: skip
-    assert (plan["schema"], plan["looks"], plan["slices"], plan["made_at"]) == ("assay.plan/1", 2, ["tag"], "2026-11-15T10:00:00Z")
+    }
+    assert (plan["schema"], plan["looks"], plan["slices"], plan["made_at"]) == (
+        "assay.plan/1",
+        2,
+        ["tag"],
+        "2026-11-15T10:00:00Z",
+    )
     assert plan["samples"] == [f"s-{index:04}" for index in range(60)]
     for change in ({"margin": 5}, {"samples": plan["samples"][:40]}, {"digest": "0"}):
-        (tmp_path / "forged.json").write_text(json.dumps({**json.loads((tmp_path / "plan.json").read_text()), **change}))
+        (tmp_path / "forged.json").write_text(
+            json.dumps({**json.loads((tmp_path / "plan.json").read_text()), **change})
+        )
         with pytest.raises(InputError, match="was changed later") as error:
             read_plan(str(tmp_path / "forged.json"))
         assert error.value.code == "REL-001"
@@ -121,7 +192,11 @@ def test_a_plan_is_read_as_it_was_written_and_a_changed_one_is_refused(assay: An
         ("margin", 2.0, "the margin was declared as 1 and is 2"),
         ("level", 0.9, "the level was declared as 0.95 and is 0.9"),
         ("min_pairs", 20, "the minimum of pairs was declared as 30 and is 20"),
-        ("policy", "release-strict@1", "the policy was declared as release@1 and is release-strict@1"),
+        (
+            "policy",
+            "release-strict@1",
+            "the policy was declared as release@1 and is release-strict@1",
+        ),
         ("policy_digest", "sha256:0", "the content of the policy changed, and its name did not"),
         ("interval", "bounded", "the kind of interval was declared as student and is bounded"),
         ("looks", 3, "the number of looks was declared as 1 and is 3"),
@@ -137,12 +212,32 @@ def test_each_field_that_changed_is_named(field: str, value: Any, words: str) ->
 @pytest.mark.req("W-075")
 def test_a_decision_says_whether_its_plan_was_kept(assay: Any, tmp_path: Path) -> None:
     write(tmp_path / "base.jsonl", cards(BASE))
-    write(tmp_path / "cand.jsonl", cards([min(100, score + 2 + index % 2) for index, score in enumerate(BASE)]))
+    write(
+        tmp_path / "cand.jsonl",
+        cards([min(100, score + 2 + index % 2) for index, score in enumerate(BASE)]),
+    )
     assert assay("gate", "--plan", "--baseline", "base.jsonl", "-o", "plan.json").code == 0
-    kept = assay("gate", "cand.jsonl", "--baseline", "base.jsonl", "--with-plan", "plan.json", "--json").json()
-    assert (kept["outcome"], kept["plan"]["declared"], kept["plan"]["changed"]) == ("promote", True, [])
+    kept = assay(
+        "gate", "cand.jsonl", "--baseline", "base.jsonl", "--with-plan", "plan.json", "--json"
+    ).json()
+    assert (kept["outcome"], kept["plan"]["declared"], kept["plan"]["changed"]) == (
+        "promote",
+        True,
+        [],
+    )
     assert kept["plan"]["digest"] == json.loads((tmp_path / "plan.json").read_text())["digest"]
-    arguments = ("gate", "cand.jsonl", "--baseline", "base.jsonl", "--with-plan", "plan.json", "--policy", "release-strict", "--slice", "tag")
+    arguments = (
+        "gate",
+        "cand.jsonl",
+        "--baseline",
+        "base.jsonl",
+        "--with-plan",
+        "plan.json",
+        "--policy",
+        "release-strict",
+        "--slice",
+        "tag",
+    )
     done = assay(*arguments, "--json", "-o", "d.md")
     changed = done.json()["plan"]["changed"]
     assert len(changed) == 3
@@ -163,10 +258,18 @@ def test_the_samples_of_the_plan_are_the_set_that_is_decided_on(assay: Any, tmp_
     write(tmp_path / "less.jsonl", cards(BASE)[:-1])
     # without the plan nobody would know that a sample was left away on both sides
     assert assay("gate", "less.jsonl", "--baseline", "less.jsonl").code == 0
-    done = assay("gate", "less.jsonl", "--baseline", "less.jsonl", "--with-plan", "plan.json", "--json")
-    assert (done.code, done.json()["outcome"], done.json()["missing"]["candidate"]) == (1, "reject", ["s-0059"])
+    done = assay(
+        "gate", "less.jsonl", "--baseline", "less.jsonl", "--with-plan", "plan.json", "--json"
+    )
+    assert (done.code, done.json()["outcome"], done.json()["missing"]["candidate"]) == (
+        1,
+        "reject",
+        ["s-0059"],
+    )
     write(tmp_path / "more.jsonl", cards([*BASE, 50.0]))
-    more = assay("gate", "more.jsonl", "--baseline", "base.jsonl", "--with-plan", "plan.json", "--json").json()
+    more = assay(
+        "gate", "more.jsonl", "--baseline", "base.jsonl", "--with-plan", "plan.json", "--json"
+    ).json()
     assert (more["outcome"], more["unplanned"]) == ("promote", ["s-0060"])
 
 
@@ -177,7 +280,10 @@ def test_the_plan_says_in_words_what_it_takes(assay: Any, tmp_path: Path) -> Non
     assert "161 samples show a failure that happens in 1% of cases" in text
     assert "which is NOT enough" in assay("gate", "--plan", "--baseline", "base.jsonl").out
     assert "which is enough" in assay("gate", "--plan", "--baseline", "base.jsonl", "--sd", "2").out
-    assert "no number of samples shows it" in assay("gate", "--plan", "--sd", "4", "--effect", "-2").out
+    assert (
+        "no number of samples shows it"
+        in assay("gate", "--plan", "--sd", "4", "--effect", "-2").out
+    )
     assert "not known" in assay("gate", "--plan").out
     assert assay("gate", "--plan", "--sd", "3", "--looks", "2").code == 0
 
@@ -203,13 +309,22 @@ def test_a_plan_for_nothing_possible_is_refused(assay: Any, arguments: tuple[str
 
 def test_the_same_plan_has_the_same_digest() -> None:
     one, other = (
-        make_plan(RULES, effect=0.0, power=0.8, spread=spread_of(side(cards(BASE))), looks=1, slices=slices, now=NOW, samples=names)
+        make_plan(
+            RULES,
+            effect=0.0,
+            power=0.8,
+            spread=spread_of(side(cards(BASE))),
+            looks=1,
+            slices=slices,
+            now=NOW,
+            samples=names,
+        )
         for slices, names in ((["tag", "family"], ["b", "a"]), (["family", "tag"], ["a", "b"]))
     )
     assert one == other
 
 
-# --- simulations --------------------------------------------------------------------------------------------------------------------------
+# --- simulations
 
 
 @pytest.mark.req("X-63")
@@ -219,7 +334,8 @@ def test_a_candidate_that_is_worse_by_the_margin_is_promoted_in_at_most_five_of_
         for n, repeats in ((30, 1000), (100, 600)):
             seen = campaign.simulate(kind, n, effect=-1.0, repeats=repeats)
             rates.append(seen.promoted)
-            # so few repeats cannot tell 5% from 6%: no cell may be shown to be above, and the campaign measures the ones that come near
+            # so few repeats cannot tell 5% from 6%: no cell may be shown to be above, and the
+            # campaign measures the ones that come near
             low = clopper_pearson(round(seen.promoted * repeats), repeats).low
             assert low is not None
             assert low <= 0.05, seen

@@ -1,4 +1,6 @@
-"""Power and sample sizes: the noncentral t of scipy and statsmodels, every outcome counted for rates, and plans that keep their promise."""
+"""Power and sample sizes: the noncentral t of scipy and statsmodels, every outcome counted for
+rates, and plans that keep their promise.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,16 @@ fewer = settings(max_examples=40)
 
 @given(st.integers(2, 3000), st.floats(-1, 2), st.floats(0.5, 40), st.floats(0, 5))
 @fewer
-def test_power_is_the_tail_of_the_noncentral_t(n: int, size: float, sd: float, margin: float) -> None:
+def test_power_is_the_tail_of_the_noncentral_t(
+    n: int, size: float, sd: float, margin: float
+) -> None:
     effect = size * sd
     found = power_of_mean(n, effect=effect, sd=sd, margin=margin)
-    wanted = float(scipy.stats.nct.sf(scipy.stats.t.ppf(0.975, n - 1), n - 1, (effect + margin) / sd * math.sqrt(n)))
+    wanted = float(
+        scipy.stats.nct.sf(
+            scipy.stats.t.ppf(0.975, n - 1), n - 1, (effect + margin) / sd * math.sqrt(n)
+        )
+    )
     if not math.isnan(wanted):
         assert found == pytest.approx(wanted, abs=1e-6)
 
@@ -43,9 +51,15 @@ def test_power_is_the_tail_of_the_noncentral_t(n: int, size: float, sd: float, m
 @pytest.mark.parametrize("size", [0.2, 0.5, 1.0])
 @pytest.mark.parametrize("power", [0.8, 0.9])
 def test_sample_sizes_are_statsmodels(size: float, power: float) -> None:
-    wanted = math.ceil(TTestPower().solve_power(effect_size=size, alpha=0.025, power=power, alternative="larger"))
+    wanted = math.ceil(
+        TTestPower().solve_power(effect_size=size, alpha=0.025, power=power, alternative="larger")
+    )
     assert samples_for_mean(effect=size * 7, sd=7.0, power=power) == wanted
-    apart = math.ceil(TTestIndPower().solve_power(effect_size=size, alpha=0.025, power=power, alternative="larger"))
+    apart = math.ceil(
+        TTestIndPower().solve_power(
+            effect_size=size, alpha=0.025, power=power, alternative="larger"
+        )
+    )
     assert samples_for_mean(effect=size * 7, sd=7.0, power=power, paired=False) == apart
 
 
@@ -65,47 +79,77 @@ def test_a_comparison_says_what_it_could_have_seen() -> None:
     found = compare_paired(ours.tolist(), baseline.tolist(), margin=1.0)
     assert found.sd is not None
     assert found.minimum_detectable_effect == pytest.approx(detectable_mean(60, sd=found.sd))
-    assert found.minimum_detectable_effect == pytest.approx(detectable_given(found.sd / 60**0.5, 59.0))
+    assert found.minimum_detectable_effect == pytest.approx(
+        detectable_given(found.sd / 60**0.5, 59.0)
+    )
 
 
 def test_equivalence_asks_for_more_than_non_inferiority() -> None:
-    one, both = (samples_for_mean(effect=0.0, sd=10.0, margin=2.0, equivalence=some) for some in (False, True))
+    one, both = (
+        samples_for_mean(effect=0.0, sd=10.0, margin=2.0, equivalence=some)
+        for some in (False, True)
+    )
     assert one is not None
     assert both is not None
     assert both > one
     draw = np.random.default_rng(4)
-    shown = sum(compare_paired((50 + draw.normal(0, 10, both)).tolist(), [50.0] * both, margin=2.0).claims.equivalent is True for _ in range(300)) / 300
+    shown = (
+        sum(
+            compare_paired(
+                (50 + draw.normal(0, 10, both)).tolist(), [50.0] * both, margin=2.0
+            ).claims.equivalent
+            is True
+            for _ in range(300)
+        )
+        / 300
+    )
     assert shown == pytest.approx(0.8, abs=0.08)
     assert samples_for_mean(effect=2.0, sd=10.0, margin=2.0, equivalence=True) is None
 
 
 def test_groups_cost_samples() -> None:
     assert design_effect([10] * 20, 0.2) == pytest.approx(2.8)
-    one, grouped = (samples_for_mean(effect=2.0, sd=10.0, design_effect=some) for some in (1.0, 2.8))
+    one, grouped = (
+        samples_for_mean(effect=2.0, sd=10.0, design_effect=some) for some in (1.0, 2.8)
+    )
     assert grouped == pytest.approx(2.8 * one, rel=0.02)  # type: ignore[operator]
 
 
 @given(st.integers(2, 40), st.floats(0, 0.5), st.floats(0, 0.5), st.sampled_from([0.0, 0.05, 0.2]))
 @fewer
-def test_power_for_rates_counts_every_outcome(n: int, gains: float, losses: float, margin: float) -> None:
+def test_power_for_rates_counts_every_outcome(
+    n: int, gains: float, losses: float, margin: float
+) -> None:
     rest = 1 - gains - losses
     wanted = 0.0
     for more in range(n + 1):
         for less in range(n + 1 - more):
             interval = paired_rate_difference(more, less, n)
             if interval.low is not None and interval.low > -margin + 1e-12:
-                wanted += float(scipy.stats.multinomial.pmf([more, less, n - more - less], n, [gains, losses, rest]))
-    assert power_of_rates(n, gains=gains, losses=losses, margin=margin) == pytest.approx(wanted, abs=1e-6)
+                wanted += float(
+                    scipy.stats.multinomial.pmf(
+                        [more, less, n - more - less], n, [gains, losses, rest]
+                    )
+                )
+    assert power_of_rates(n, gains=gains, losses=losses, margin=margin) == pytest.approx(
+        wanted, abs=1e-6
+    )
 
 
 def test_sample_sizes_for_rates_reach_their_power() -> None:
     n = samples_for_rates(gains=0.15, losses=0.05)
     assert n is not None
-    assert power_of_rates(n, gains=0.15, losses=0.05) >= 0.8 > power_of_rates(n - 5, gains=0.15, losses=0.05)
+    assert (
+        power_of_rates(n, gains=0.15, losses=0.05)
+        >= 0.8
+        > power_of_rates(n - 5, gains=0.15, losses=0.05)
+    )
     assert samples_for_rates(gains=0.05, losses=0.05) is None
     effect = detectable_rate(200, discordant=0.2)
     assert effect is not None
-    assert power_of_rates(200, gains=0.1 + effect / 2, losses=0.1 - effect / 2) == pytest.approx(0.8, abs=0.001)
+    assert power_of_rates(200, gains=0.1 + effect / 2, losses=0.1 - effect / 2) == pytest.approx(
+        0.8, abs=0.001
+    )
     assert detectable_rate(10, discordant=0.1) is None
     assert power_of_rates(500, gains=0.0, losses=0.0, margin=0.01) == 1.0
 
@@ -114,7 +158,10 @@ def test_pairs_without_any_difference_show_as_much_as_the_comparison_says() -> N
     for margin in (0.5, 1.0, 5.0):
         n = samples_if_all_equal(margin)
         assert compare_paired([50.0] * n, [50.0] * n, margin=margin).claims.non_inferior is True
-        assert compare_paired([50.0] * (n - 1), [50.0] * (n - 1), margin=margin).claims.non_inferior is False
+        assert (
+            compare_paired([50.0] * (n - 1), [50.0] * (n - 1), margin=margin).claims.non_inferior
+            is False
+        )
 
 
 @pytest.mark.parametrize(
@@ -135,4 +182,6 @@ def test_plans_that_make_no_sense_are_refused(call: object) -> None:
 
 def test_power_is_as_planned() -> None:
     for plan in campaign.planned(400):
-        assert plan.seen == pytest.approx(plan.promised, abs=0.03 + 2 * (0.8 * 0.2 / 400) ** 0.5), plan
+        assert plan.seen == pytest.approx(plan.promised, abs=0.03 + 2 * (0.8 * 0.2 / 400) ** 0.5), (
+            plan
+        )

@@ -15,8 +15,17 @@ from documents import run
 
 @pytest.mark.req("W-005")
 def test_what_can_be_measured_is_measured_and_a_supplied_score_does_not_replace_it() -> None:
-    evidence = run("code-repair", tests={"fail_to_pass": {"passed": 2, "total": 2}, "pass_to_pass": {"passed": 98, "total": 98}})
-    evidence["scores"]["objective_tests"] = {"raw": {"passed": 1, "total": 100}, "source": {"kind": "llm", "name": "judge"}}
+    evidence = run(
+        "code-repair",
+        tests={
+            "fail_to_pass": {"passed": 2, "total": 2},
+            "pass_to_pass": {"passed": 98, "total": 98},
+        },
+    )
+    evidence["scores"]["objective_tests"] = {
+        "raw": {"passed": 1, "total": 100},
+        "source": {"kind": "llm", "name": "judge"},
+    }
     evidence["scores"]["efficiency"] = {"raw": 1}
     evidence["latency_ms"] = 19000
     card = assay.score(evidence)
@@ -57,6 +66,10 @@ def test_the_built_in_rubrics_ask_a_judge_only_about_what_no_measure_reads() -> 
     shelf = Shelf()
     for entry in shelf.entries("profiles"):
         profile = shelf.profile(entry.id)
-        judged = {criterion.name for criterion in shelf.rubric(profile.rubric).criteria} if profile.rubric else set()
+        judged = (
+            {criterion.name for criterion in shelf.rubric(profile.rubric).criteria}
+            if profile.rubric
+            else set()
+        )
         assert judged == {item.id for item in profile.criteria if item.layer == 2}
         assert not any(item.measure for item in profile.criteria if item.layer == 2)

@@ -1,4 +1,6 @@
-"""The command as a process: closed, full and abandoned streams, and signals in the middle of the work."""
+"""The command as a process: closed, full and abandoned streams, and signals in the middle of the
+work.
+"""
 
 from __future__ import annotations
 
@@ -82,20 +84,45 @@ print(json.dumps([[argv, case, *end(argv, case)] for argv, case in json.load(sys
 """
 
 
-def ends(folder: Path, cases: list[tuple[list[str], str]]) -> Iterator[tuple[list[str], str, int, str]]:
-    """How each command ended, and what it said; all forked from one process that has loaded the verbs."""
-    done = subprocess.run([sys.executable, "-c", FORKS], input=json.dumps(cases), capture_output=True, text=True, cwd=folder, check=False)
+def ends(
+    folder: Path, cases: list[tuple[list[str], str]]
+) -> Iterator[tuple[list[str], str, int, str]]:
+    """How each command ended, and what it said; all forked from one process that has loaded the
+    verbs.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS],
+        input=json.dumps(cases),
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     for argv, case, code, words in json.loads(done.stdout):
         assert "Traceback" not in words, (argv, case, words)
         yield argv, case, code, words
 
 
-STREAMS = ("out null", "out closed", "out full", "reader gone", "err closed", "err full", "in closed", "all closed")
+STREAMS = (
+    "out null",
+    "out closed",
+    "out full",
+    "reader gone",
+    "err closed",
+    "err full",
+    "in closed",
+    "all closed",
+)
 
 
 def test_every_verb_takes_closed_full_and_abandoned_streams(tmp_path: Path) -> None:
-    cases = [([verb, *more], case) for verb in VERBS for more in (["--help"], ["--no-such-option"]) for case in STREAMS]
+    cases = [
+        ([verb, *more], case)
+        for verb in VERBS
+        for more in (["--help"], ["--no-such-option"])
+        for case in STREAMS
+    ]
     for argv, case, code, words in ends(tmp_path, cases):
         if "--help" not in argv:
             assert code == 2, (argv, case, words)
@@ -103,12 +130,19 @@ def test_every_verb_takes_closed_full_and_abandoned_streams(tmp_path: Path) -> N
             assert code == {"out full": 2, "reader gone": PIPE}.get(case, 0), (argv, case, words)
 
 
-def test_the_exit_code_is_that_of_the_result_and_a_pass_that_was_not_delivered_is_none(tmp_path: Path) -> None:
+def test_the_exit_code_is_that_of_the_result_and_a_pass_that_was_not_delivered_is_none(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "good.json").write_text(json.dumps(scorecard({"norm": 1})))
     (tmp_path / "poor.json").write_text(json.dumps(scorecard({"norm": 0})))
     (tmp_path / "bad.json").write_text("{")
     results = {"good.json": 0, "poor.json": 1, "bad.json": 3, "none.json": 3}
-    cases = [(["grade", file, *more], case) for file in results for more in ([], ["--json"]) for case in STREAMS]
+    cases = [
+        (["grade", file, *more], case)
+        for file in results
+        for more in ([], ["--json"])
+        for case in STREAMS
+    ]
     for argv, case, code, words in ends(tmp_path, cases):
         result = results[argv[1]]
         undelivered = {"out full": 2, "reader gone": PIPE}.get(case, 0)
@@ -123,18 +157,30 @@ def test_a_file_that_cannot_be_written_is_no_pass(tmp_path: Path) -> None:
 
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 
-    done = subprocess.run([*COMMAND, "grade", "good.json", "-o", "out.json"], cwd=tmp_path, capture_output=True, preexec_fn=no_room, check=False)
+    done = subprocess.run(
+        [*COMMAND, "grade", "good.json", "-o", "out.json"],
+        cwd=tmp_path,
+        capture_output=True,
+        preexec_fn=no_room,
+        check=False,
+    )
     assert done.returncode not in (0, 1)
     assert b"Traceback" not in done.stderr
     assert not (tmp_path / "out.json").exists()
 
 
-# --- signals --------------------------------------------------------------------------------------------------------------------------------
+# --- signals
 
 
 @contextmanager
 def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen([*COMMAND, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.PIPE)
+    process = subprocess.Popen(
+        [*COMMAND, *arguments],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.PIPE,
+    )
     try:
         yield process
     finally:
@@ -188,11 +234,18 @@ def wait_until(holds: Any) -> None:
 
 @needs_proc
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_a_command_in_the_middle_of_native_work_with_its_processes(tmp_path: Path, number: signal.Signals) -> None:
-    runs = [{**evidence("dag-review"), "run_id": f"r-{index}", "output_schema": doubling(40)} for index in range(100)]
+def test_a_signal_ends_a_command_in_the_middle_of_native_work_with_its_processes(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    runs = [
+        {**evidence("dag-review"), "run_id": f"r-{index}", "output_schema": doubling(40)}
+        for index in range(100)
+    ]
     (tmp_path / "runs.jsonl").write_text("".join(json.dumps(one) + "\n" for one in runs))
     with started(tmp_path, "grade", "runs.jsonl", "-o", "out.json") as process:
-        wait_until(lambda: any(computed(child) > 50 for child in below(process.pid)))  # it evaluates a schema
+        wait_until(
+            lambda: any(computed(child) > 50 for child in below(process.pid))
+        )  # it evaluates a schema
         assert "assay: interrupted; nothing was written." in ended(process, number)
         assert process.returncode == INTERRUPTED
     assert os.listdir(tmp_path) == ["runs.jsonl"]
@@ -201,9 +254,20 @@ def test_a_signal_ends_a_command_in_the_middle_of_native_work_with_its_processes
 @needs_proc
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.usefixtures("here")
-def test_a_signal_ends_a_command_that_waits_for_a_judge(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_ends_a_command_that_waits_for_a_judge(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     put_items(tmp_path, 20)
-    asked = ("judge", "rubric", "items.jsonl", "--rubric", "plain.yaml", "--model", "m-1", "--base-url")
+    asked = (
+        "judge",
+        "rubric",
+        "items.jsonl",
+        "--rubric",
+        "plain.yaml",
+        "--model",
+        "m-1",
+        "--base-url",
+    )
     with scripted_judge(latency_s=600) as judge, started(tmp_path, *asked, judge.url) as process:
         wait_until(lambda: judge.stats().requests > 0 or process.poll() is not None)
         assert process.poll() is None, process.communicate()
@@ -212,19 +276,24 @@ def test_a_signal_ends_a_command_that_waits_for_a_judge(tmp_path: Path, number: 
 
 @needs_proc
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_a_command_whose_main_thread_does_not_hear_it(tmp_path: Path, number: signal.Signals) -> None:
-    """Native code that lets other threads run, a thread that never ends: both would keep the process for ever."""
+def test_a_signal_ends_a_command_whose_main_thread_does_not_hear_it(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """Native code that lets other threads run, a thread that never ends: both would keep the
+    process for ever.
+    """
     code = (
-        "import ctypes, sys, threading, time\nfrom assay.cli import main as cli, process\nfrom assay.__main__ import main\nimport types\n"
-        "def run(verb, argv):\n"
-        "    threading.Thread(target=time.sleep, args=(600,)).start()\n"
-        "    print('ready', file=sys.stderr, flush=True)\n"
-        "    libc = ctypes.CDLL(None)\n"
-        "    while True: libc.usleep(900_000_000) if sys.argv[1] == 'grade' else time.sleep(600)\n"
-        "sys.modules['assay.cli.grade'] = types.SimpleNamespace(run=run)\n"
-        "sys.argv = ['assay', 'grade']\nsys.exit(main())\n"
+        "import ctypes, sys, threading, time\nfrom assay.cli import main as cli, process\nfrom"
+        " assay.__main__ import main\nimport types\ndef run(verb, argv):\n   "
+        " threading.Thread(target=time.sleep, args=(600,)).start()\n    print('ready',"
+        " file=sys.stderr, flush=True)\n    libc = ctypes.CDLL(None)\n    while True:"
+        " libc.usleep(900_000_000) if sys.argv[1] == 'grade' else"
+        " time.sleep(600)\nsys.modules['assay.cli.grade'] ="
+        " types.SimpleNamespace(run=run)\nsys.argv = ['assay', 'grade']\nsys.exit(main())\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stderr=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     try:
         assert process.stderr is not None
         assert process.stderr.readline() == b"ready\n"
@@ -236,12 +305,20 @@ def test_a_signal_ends_a_command_whose_main_thread_does_not_hear_it(tmp_path: Pa
 
 
 @needs_proc
-@pytest.mark.parametrize("verb", [["grade", "-"], ["run", "--dataset", "samples.jsonl", "--work", "w"]])
+@pytest.mark.parametrize(
+    "verb", [["grade", "-"], ["run", "--dataset", "samples.jsonl", "--work", "w"]]
+)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_a_command_that_waits(tmp_path: Path, verb: list[str], number: signal.Signals) -> None:
-    project(tmp_path, [sample("s", "one")], adapter={"kind": "command", "command": ["sleep", "600"]})
+def test_a_signal_ends_a_command_that_waits(
+    tmp_path: Path, verb: list[str], number: signal.Signals
+) -> None:
+    project(
+        tmp_path, [sample("s", "one")], adapter={"kind": "command", "command": ["sleep", "600"]}
+    )
     with started(tmp_path, *verb) as process:
-        wait_until(lambda: len(os.listdir(f"/proc/{process.pid}/task")) > 1 or process.poll() is not None)  # it hears signals
+        wait_until(
+            lambda: len(os.listdir(f"/proc/{process.pid}/task")) > 1 or process.poll() is not None
+        )  # it hears signals
         if verb[0] == "run":
             wait_until(lambda: below(process.pid) or process.poll() is not None)
         assert process.poll() is None, process.communicate()

@@ -1,4 +1,6 @@
-"""Profiles: the four families of the guide, how one is chosen, what a rubric may change over it, and what is published stays as it is."""
+"""Profiles: the four families of the guide, how one is chosen, what a rubric may change over it,
+and what is published stays as it is.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +22,40 @@ from assay.scoring.gates import REQUIRED
 from assay.scoring.profile import Profile, load_profile
 from documents import FAMILIES, run, scorecard
 
-# --- the four profiles, as the guide writes them ------------------------------------------------------------------------------------------
+# --- the four profiles, as the guide writes them
 
 GATES = {
-    "code-repair": ["patch_applies_cleanly", "tests_fail_to_pass_all_green", "tests_pass_to_pass_threshold_met", "no_sandbox_violation"],
+    "code-repair": [
+        "patch_applies_cleanly",
+        "tests_fail_to_pass_all_green",
+        "tests_pass_to_pass_threshold_met",
+        "no_sandbox_violation",
+    ],
     "dag-review": ["outputs_parseable", "no_critical_step_failures", "schema_contract_valid"],
     "rag": ["answer_grounded", "citations_present_for_claims", "no_high_severity_hallucination"],
     "tool-use": ["tool_call_schema_valid", "no_forbidden_tool", "handoff_graph_respected"],
 }
 WEIGHTS = {
-    "code-repair": {"objective_tests": "0.60", "judge_quality": "0.25", "patch_similarity": "0.10", "efficiency": "0.05"},
-    "dag-review": {"correctness": "0.35", "completeness": "0.25", "tool_data_precision": "0.20", "documentation": "0.10", "efficiency": "0.10"},
-    "rag": {"faithfulness": "0.35", "response_relevance": "0.25", "context_precision": "0.20", "context_recall": "0.10", "efficiency": "0.10"},
+    "code-repair": {
+        "objective_tests": "0.60",
+        "judge_quality": "0.25",
+        "patch_similarity": "0.10",
+        "efficiency": "0.05",
+    },
+    "dag-review": {
+        "correctness": "0.35",
+        "completeness": "0.25",
+        "tool_data_precision": "0.20",
+        "documentation": "0.10",
+        "efficiency": "0.10",
+    },
+    "rag": {
+        "faithfulness": "0.35",
+        "response_relevance": "0.25",
+        "context_precision": "0.20",
+        "context_recall": "0.10",
+        "efficiency": "0.10",
+    },
     "tool-use": {
         "tool_selection_accuracy": "0.25",
         "argument_correctness": "0.25",
@@ -40,23 +64,55 @@ WEIGHTS = {
         "efficiency": "0.10",
     },
 }
-CORRECTNESS = {"code-repair": "objective_tests", "dag-review": "correctness", "rag": "faithfulness", "tool-use": "final_task_correctness"}
+CORRECTNESS = {
+    "code-repair": "objective_tests",
+    "dag-review": "correctness",
+    "rag": "faithfulness",
+    "tool-use": "final_task_correctness",
+}
 LAYERS = {
-    "code-repair": {"objective_tests": 1, "judge_quality": 2, "patch_similarity": 1, "efficiency": 3},
-    "dag-review": {"correctness": 2, "completeness": 2, "tool_data_precision": 1, "documentation": 2, "efficiency": 3},
-    "rag": {"faithfulness": 1, "response_relevance": 2, "context_precision": 1, "context_recall": 1, "efficiency": 3},
-    "tool-use": {"tool_selection_accuracy": 1, "argument_correctness": 1, "handoff_accuracy": 1, "final_task_correctness": 1, "efficiency": 3},
+    "code-repair": {
+        "objective_tests": 1,
+        "judge_quality": 2,
+        "patch_similarity": 1,
+        "efficiency": 3,
+    },
+    "dag-review": {
+        "correctness": 2,
+        "completeness": 2,
+        "tool_data_precision": 1,
+        "documentation": 2,
+        "efficiency": 3,
+    },
+    "rag": {
+        "faithfulness": 1,
+        "response_relevance": 2,
+        "context_precision": 1,
+        "context_recall": 1,
+        "efficiency": 3,
+    },
+    "tool-use": {
+        "tool_selection_accuracy": 1,
+        "argument_correctness": 1,
+        "handoff_accuracy": 1,
+        "final_task_correctness": 1,
+        "efficiency": 3,
+    },
 }
 
 
 def graded(tree: dict[str, Any], shelf: Shelf | None = None, **choice: Any) -> dict[str, Any]:
-    found: dict[str, Any] = plain(Grader(shelf or Shelf(), **choice).grade(Document(tree, "test")).payload())
+    found: dict[str, Any] = plain(
+        Grader(shelf or Shelf(), **choice).grade(Document(tree, "test")).payload()
+    )
     return found
 
 
 def of_workflow(tree: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """The run with these keys of its workflow; None removes one."""
-    workflow = {key: value for key, value in {**tree["workflow"], **changes}.items() if value is not None}
+    workflow = {
+        key: value for key, value in {**tree["workflow"], **changes}.items() if value is not None
+    }
     return {**tree, "workflow": workflow}
 
 
@@ -67,10 +123,14 @@ def item(result: dict[str, Any], name: str) -> dict[str, Any]:
 def assert_profile_of_the_guide(family: str) -> None:
     profile = Shelf().profile(family)
     assert [ref.id for ref in profile.gates] == GATES[family]
-    assert {spec.id: Decimal(str(spec.weight)) for spec in profile.criteria} == {name: Decimal(weight) for name, weight in WEIGHTS[family].items()}
+    assert {spec.id: Decimal(str(spec.weight)) for spec in profile.criteria} == {
+        name: Decimal(weight) for name, weight in WEIGHTS[family].items()
+    }
     result = graded(run(family))
     assert set(result["hard_gates"]) == {*REQUIRED, *GATES[family]}
-    assert {found["name"]: Decimal(str(found["weight"])) for found in result["criteria"]} == {name: Decimal(weight) for name, weight in WEIGHTS[family].items()}
+    assert {found["name"]: Decimal(str(found["weight"])) for found in result["criteria"]} == {
+        name: Decimal(weight) for name, weight in WEIGHTS[family].items()
+    }
 
 
 @pytest.mark.req("W-058")
@@ -78,7 +138,13 @@ def test_profile_a_has_the_gates_and_weights_of_the_guide_and_the_tests_dominate
     assert_profile_of_the_guide("code-repair")
     params = {ref.id: ref.params for ref in Shelf().profile("A").gates}
     assert Decimal(str(params["tests_pass_to_pass_threshold_met"]["minimum"])) == Decimal("0.95")
-    failing = run("code-repair", tests={"fail_to_pass": {"passed": 0, "total": 2}, "pass_to_pass": {"passed": 0, "total": 100}})
+    failing = run(
+        "code-repair",
+        tests={
+            "fail_to_pass": {"passed": 0, "total": 2},
+            "pass_to_pass": {"passed": 0, "total": 100},
+        },
+    )
     assert graded(failing)["weighted_score"] == 40.0
 
 
@@ -102,7 +168,10 @@ def test_the_weights_of_a_profile_sum_to_one_exactly(family: str) -> None:
     assert sum(Decimal(str(spec.weight)) for spec in Shelf().profile(family).criteria) == 1
 
 
-@pytest.mark.parametrize(("alias", "family"), [("A", "code-repair"), ("B", "dag-review"), ("C", "rag"), ("D", "tool-use")])
+@pytest.mark.parametrize(
+    ("alias", "family"),
+    [("A", "code-repair"), ("B", "dag-review"), ("C", "rag"), ("D", "tool-use")],
+)
 def test_a_letter_is_an_alias_of_a_profile(alias: str, family: str) -> None:
     assert Shelf().profile(alias).id == f"{family}@1"
     assert graded(of_workflow(run(family), profile=alias, family=None))["profile"] == f"{family}@1"
@@ -112,10 +181,16 @@ def test_a_letter_is_an_alias_of_a_profile(alias: str, family: str) -> None:
 @pytest.mark.req("X-54")
 @pytest.mark.parametrize("family", FAMILIES)
 def test_each_profile_declares_which_criterion_is_its_correctness(family: str) -> None:
-    roles = {spec.id: spec.role for spec in Shelf().profile(family).criteria if spec.role is not None}
+    roles = {
+        spec.id: spec.role for spec in Shelf().profile(family).criteria if spec.role is not None
+    }
     assert roles == {CORRECTNESS[family]: "correctness"}
     result = graded(run(family))
-    assert {found["name"]: found["critical_floor"]["norm"] for found in result["criteria"] if found["critical_floor"]} == {CORRECTNESS[family]: 0.7}
+    assert {
+        found["name"]: found["critical_floor"]["norm"]
+        for found in result["criteria"]
+        if found["critical_floor"]
+    } == {CORRECTNESS[family]: 0.7}
     assert any("No criterion has the role safety" in note for note in result["placement"]["notes"])
 
 
@@ -139,33 +214,50 @@ def test_each_criterion_has_a_fixed_id_and_a_label_for_people(family: str) -> No
 def test_the_rubric_that_a_profile_names_is_on_the_shelf_and_fits_over_it(family: str) -> None:
     named = Shelf().profile(family).rubric
     if named is None:
-        assert all(spec.layer != 2 for spec in Shelf().profile(family).criteria), "a judge has something to score here, and no rubric says what to look for"
+        assert all(spec.layer != 2 for spec in Shelf().profile(family).criteria), (
+            "a judge has something to score here, and no rubric says what to look for"
+        )
         return
     result = graded(of_workflow(run(family), rubric=named))
     assert result["rubric"] == named
     assert result["passed"] is True
-    assert {found["name"]: Decimal(str(found["weight"])) for found in result["criteria"]} == {name: Decimal(weight) for name, weight in WEIGHTS[family].items()}
+    assert {found["name"]: Decimal(str(found["weight"])) for found in result["criteria"]} == {
+        name: Decimal(weight) for name, weight in WEIGHTS[family].items()
+    }
 
 
-# --- which profile ------------------------------------------------------------------------------------------------------------------------
+# --- which profile
 
 
 @pytest.mark.req("W-088")
 def test_each_family_is_scored_by_criteria_of_its_own_and_there_is_no_generic_profile() -> None:
     shelf = Shelf()
-    criteria = {family: frozenset(spec.id for spec in shelf.profile_for_family(family).criteria) for family in FAMILIES}
+    criteria = {
+        family: frozenset(spec.id for spec in shelf.profile_for_family(family).criteria)
+        for family in FAMILIES
+    }
     assert len(set(criteria.values())) == len(FAMILIES)
     shared = frozenset.intersection(*criteria.values())
     assert shared == {"efficiency"}
 
 
 @pytest.mark.req("W-080")
-def test_a_workflow_selects_a_profile_and_overrides_its_rubric_and_the_result_shows_which_and_why(tmp_path: Path) -> None:
-    shelf = library(tmp_path, rubrics={"strict@2": rubric("strict", "2", criterion("response_relevance", weight="0.9"))})
+def test_a_workflow_selects_a_profile_and_overrides_its_rubric_and_the_result_shows_which_and_why(
+    tmp_path: Path,
+) -> None:
+    shelf = library(
+        tmp_path,
+        rubrics={"strict@2": rubric("strict", "2", criterion("response_relevance", weight="0.9"))},
+    )
     by_family = graded(run("rag"), shelf)
-    assert by_family["selection"] == {"profile": {"id": "rag@1", "why": "serves the workflow's family 'rag'"}, "rubric": None}
+    assert by_family["selection"] == {
+        "profile": {"id": "rag@1", "why": "serves the workflow's family 'rag'"},
+        "rubric": None,
+    }
     assert (by_family["profile"], by_family["rubric"]) == ("rag@1", None)
-    by_name = graded(of_workflow(run("rag"), family="dag-review", profile="rag@1", rubric="strict"), shelf)
+    by_name = graded(
+        of_workflow(run("rag"), family="dag-review", profile="rag@1", rubric="strict"), shelf
+    )
     assert by_name["selection"] == {
         "profile": {"id": "rag@1", "why": "named by the run's workflow"},
         "rubric": {"id": "strict@2", "why": "named by the run's workflow"},
@@ -173,7 +265,12 @@ def test_a_workflow_selects_a_profile_and_overrides_its_rubric_and_the_result_sh
     assert (by_name["profile"], by_name["rubric"]) == ("rag@1", "strict@2")
     assert item(by_name, "response_relevance")["weight"] == 0.9
     assert set(by_name["digests"]) >= {"profile", "rubric"}
-    by_option = graded(of_workflow(run("rag"), profile="dag-review", rubric="dag-review"), shelf, profile="C", rubric="strict")
+    by_option = graded(
+        of_workflow(run("rag"), profile="dag-review", rubric="dag-review"),
+        shelf,
+        profile="C",
+        rubric="strict",
+    )
     assert by_option["selection"] == {
         "profile": {"id": "rag@1", "why": "asked for with --profile"},
         "rubric": {"id": "strict@2", "why": "asked for with --rubric"},
@@ -182,9 +279,20 @@ def test_a_workflow_selects_a_profile_and_overrides_its_rubric_and_the_result_sh
 
 @pytest.mark.req("W-088")
 @pytest.mark.parametrize(
-    ("family", "near"), [("ragg", "rag"), ("code_repair", "code-repair"), ("RAG", None), ("tooluse", "tool-use"), ("poetry", None), ("", None), (None, None)]
+    ("family", "near"),
+    [
+        ("ragg", "rag"),
+        ("code_repair", "code-repair"),
+        ("RAG", None),
+        ("tooluse", "tool-use"),
+        ("poetry", None),
+        ("", None),
+        (None, None),
+    ],
 )
-def test_a_family_that_no_profile_serves_is_an_error_with_the_near_miss_and_never_a_default(family: str | None, near: str | None) -> None:
+def test_a_family_that_no_profile_serves_is_an_error_with_the_near_miss_and_never_a_default(
+    family: str | None, near: str | None
+) -> None:
     with pytest.raises(ShelfError) as caught:
         assay.score(of_workflow(run("rag"), family=family))
     assert caught.value.code == "SCO-010"
@@ -196,7 +304,20 @@ def test_a_family_that_no_profile_serves_is_an_error_with_the_near_miss_and_neve
 @pytest.mark.parametrize("key", ["profile", "rubric"])
 @pytest.mark.parametrize(
     "name",
-    ["rag@1.yaml", "./rag", "../rag", "/etc/passwd", "profiles/rag", "..\\rag", "rag.yml", ".", "..", "~/rag.yaml", "C:\\rag", "https://example.org/rag"],
+    [
+        "rag@1.yaml",
+        "./rag",
+        "../rag",
+        "/etc/passwd",
+        "profiles/rag",
+        "..\\rag",
+        "rag.yml",
+        ".",
+        "..",
+        "~/rag.yaml",
+        "C:\\rag",
+        "https://example.org/rag",
+    ],
 )
 def test_a_run_names_an_item_on_the_shelf_and_never_a_path(key: str, name: str) -> None:
     with pytest.raises(ShelfError, match="not by a path") as caught:
@@ -205,8 +326,27 @@ def test_a_run_names_an_item_on_the_shelf_and_never_a_path(key: str, name: str) 
 
 
 @pytest.mark.parametrize("key", ["profile", "rubric"])
-@pytest.mark.parametrize("name", ["", "@", "@1", "rag@", "rag@9", "rag@1@1", "rag@*", "rag\x00", "ra\u0433", "*", " rag", "E", "rag@01"])
-def test_a_name_that_is_not_on_the_shelf_is_an_error_or_the_newest_of_that_name(key: str, name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "@",
+        "@1",
+        "rag@",
+        "rag@9",
+        "rag@1@1",
+        "rag@*",
+        "rag\x00",
+        "ra\u0433",
+        "*",
+        " rag",
+        "E",
+        "rag@01",
+    ],
+)
+def test_a_name_that_is_not_on_the_shelf_is_an_error_or_the_newest_of_that_name(
+    key: str, name: str
+) -> None:
     tree = of_workflow(run("rag"), **{key: name})
     if name == "rag@":
         assert graded(tree)[key] == "rag@1"
@@ -226,7 +366,7 @@ def test_a_run_cannot_reach_a_file_beside_the_shelf(tmp_path: Path) -> None:
         graded(of_workflow(run("rag"), profile="note"), shelf)
 
 
-# --- a bare scorecard under a profile -----------------------------------------------------------------------------------------------------
+# --- a bare scorecard under a profile
 
 
 def test_a_bare_scorecard_needs_no_profile_and_its_gates_are_the_whole_list() -> None:
@@ -239,7 +379,11 @@ def test_with_a_profile_its_gates_are_required_of_a_bare_scorecard_too(family: s
     demanded = {*REQUIRED, *GATES[family]}
     result = graded(scorecard({"norm": 1}, hard_gates={"own": True}), profile=family)
     assert set(result["hard_gates"]) == {"own", *demanded}
-    assert (result["passed"], result["grade"], result["reason"]) == (False, "F", "hard_gate_failure")
+    assert (result["passed"], result["grade"], result["reason"]) == (
+        False,
+        "F",
+        "hard_gate_failure",
+    )
     assert set(result["hard_gate_failures"]) == demanded
     for name in demanded:
         assert result["hard_gates"][name]["status"] == "undetermined"
@@ -248,35 +392,67 @@ def test_with_a_profile_its_gates_are_required_of_a_bare_scorecard_too(family: s
     whole = graded({**own, "hard_gates": dict.fromkeys(demanded, True)}, profile=family)
     assert (whole["passed"], whole["profile"]) == (True, f"{family}@1")
     for name in demanded:
-        assert graded({**own, "hard_gates": {other: True for other in demanded if other != name}}, profile=family)["passed"] is False
+        assert (
+            graded(
+                {**own, "hard_gates": {other: True for other in demanded if other != name}},
+                profile=family,
+            )["passed"]
+            is False
+        )
 
 
 def own_card(family: str) -> dict[str, Any]:
     """A perfect scorecard of a profile, with nothing but what a card must write itself."""
     best = {"likert_1_5": 5, "ratio": {"passed": 1, "total": 1}, "lower_is_better": 0}
     criteria = [
-        {"name": item.id, "raw_score": best.get(item.formula, 1), "formula_id": item.formula, "weight": item.weight}
+        {
+            "name": item.id,
+            "raw_score": best.get(item.formula, 1),
+            "formula_id": item.formula,
+            "weight": item.weight,
+        }
         for item in Shelf().profile(family).criteria
     ]
     gates = dict.fromkeys([*REQUIRED, *GATES[family]], True)
-    return {"schema": "assay.scorecard/1", "run_id": "r-1", "hard_gates": gates, "criteria": criteria}
+    return {
+        "schema": "assay.scorecard/1",
+        "run_id": "r-1",
+        "hard_gates": gates,
+        "criteria": criteria,
+    }
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("how", ["asked", "claimed"])
-def test_a_scorecard_under_a_profile_has_its_criteria_roles_layers_and_floors_whatever_it_leaves_out(family: str, how: str) -> None:
+def test_a_scorecard_under_a_profile_has_its_criteria_roles_layers_and_floors_whatever_it_leaves_out(
+    family: str, how: str
+) -> None:
     asked = family if how == "asked" else None
-    own = own_card(family) | ({} if how == "asked" else {"profile": {"id": f"{family}@1", "why": "I say so"}})
+    own = own_card(family) | (
+        {} if how == "asked" else {"profile": {"id": f"{family}@1", "why": "I say so"}}
+    )
     whole = graded(own, profile=asked)
     assert whole["passed"] is True
     planned = {found.id: found for found in Shelf().profile(family).criteria}
-    assert {found["name"]: (found["role"], found["layer"]) for found in whole["criteria"]} == {n: (s.role, s.layer) for n, s in planned.items()}
+    assert {found["name"]: (found["role"], found["layer"]) for found in whole["criteria"]} == {
+        n: (s.role, s.layer) for n, s in planned.items()
+    }
     for name in planned:
-        lost = graded({**own, "criteria": [found for found in own["criteria"] if found["name"] != name]}, profile=asked)
+        lost = graded(
+            {**own, "criteria": [found for found in own["criteria"] if found["name"] != name]},
+            profile=asked,
+        )
         assert f"{family}@1 requires this criterion" in item(lost, name)["missing"]
         assert lost["weighted_score"] < whole["weighted_score"]
     worst = {"likert_1_5": 1, "ratio": {"passed": 0, "total": 1}}
-    low = [{**found, "raw_score": worst.get(found["formula_id"], 0)} if planned[found["name"]].role else found for found in own["criteria"]]
+    low = [
+        (
+            {**found, "raw_score": worst.get(found["formula_id"], 0)}
+            if planned[found["name"]].role
+            else found
+        )
+        for found in own["criteria"]
+    ]
     if any(found.role for found in planned.values()):
         assert graded({**own, "criteria": low}, profile=asked)["reason"] == "critical_floor_failure"
 
@@ -284,18 +460,31 @@ def test_a_scorecard_under_a_profile_has_its_criteria_roles_layers_and_floors_wh
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("weight", 0.9), ("weight", 0), ("formula_id", "binary"), ("role", "style"), ("layer", 3), ("params", {"slo_good": 1, "slo_bad": 2}),
-        ("critical_floor", {"norm": 0.01}), ("floor_override", {"value": {"norm": 0}, "reason": "tuned"}),
+        ("weight", 0.9),
+        ("weight", 0),
+        ("formula_id", "binary"),
+        ("role", "style"),
+        ("layer", 3),
+        ("params", {"slo_good": 1, "slo_bad": 2}),
+        ("critical_floor", {"norm": 0.01}),
+        ("floor_override", {"value": {"norm": 0}, "reason": "tuned"}),
     ],
-)  # fmt: skip
-def test_what_a_scorecard_says_otherwise_than_its_profile_is_a_fault(tmp_path: Path, key: str, value: Any) -> None:
+)
+def test_what_a_scorecard_says_otherwise_than_its_profile_is_a_fault(
+    tmp_path: Path, key: str, value: Any
+) -> None:
     floored = profile("own", "1", family="own", quality=", critical_floor: {raw: 3}")
     shelf = library(tmp_path, profiles={"own@1": floored})
     criteria = [
         {"name": "quality", "raw_score": 5, "formula_id": "likert_1_5", "weight": 3},
         {"name": "speed", "raw_score": 9000, "formula_id": "lower_is_better", "weight": 1},
     ]
-    card = {"schema": "assay.scorecard/1", "run_id": "r", "hard_gates": dict.fromkeys(REQUIRED, True), "criteria": criteria}
+    card = {
+        "schema": "assay.scorecard/1",
+        "run_id": "r",
+        "hard_gates": dict.fromkeys(REQUIRED, True),
+        "criteria": criteria,
+    }
     assert graded(card, shelf, profile="own")["passed"] is True
     criteria[0 if key != "params" else 1][key] = value
     with pytest.raises(EvidenceError) as refused:
@@ -306,17 +495,31 @@ def test_what_a_scorecard_says_otherwise_than_its_profile_is_a_fault(tmp_path: P
 
 def test_a_criterion_that_the_profile_lacks_does_not_count_and_is_named() -> None:
     own = own_card("rag")
-    padded = graded({**own, "criteria": [*own["criteria"], {"name": "charm", "raw_score": 1, "formula_id": "binary", "weight": 100}]}, profile="rag")
+    padded = graded(
+        {
+            **own,
+            "criteria": [
+                *own["criteria"],
+                {"name": "charm", "raw_score": 1, "formula_id": "binary", "weight": 100},
+            ],
+        },
+        profile="rag",
+    )
     assert padded["weighted_score"] == graded(own, profile="rag")["weighted_score"]
     assert any("'charm' is not a criterion of rag@1" in note for note in padded["notes"])
 
 
 def test_a_scorecard_cannot_excuse_itself_from_the_profile_that_was_asked_for() -> None:
     claimed = {"id": "rag@1", "why": "because I say so"}
-    result = graded(scorecard({"norm": 1}, hard_gates={"own": True}, profile=claimed), profile="code-repair")
+    result = graded(
+        scorecard({"norm": 1}, hard_gates={"own": True}, profile=claimed), profile="code-repair"
+    )
     assert result["passed"] is False
     assert set(result["hard_gate_failures"]) == {*REQUIRED, *GATES["code-repair"]}
-    assert "code-repair@1 requires this gate" in result["hard_gates"]["patch_applies_cleanly"]["reason"]
+    assert (
+        "code-repair@1 requires this gate"
+        in result["hard_gates"]["patch_applies_cleanly"]["reason"]
+    )
 
 
 def test_the_command_requires_the_gates_of_the_profile_too(assay: Any, tmp_path: Path) -> None:
@@ -327,7 +530,7 @@ def test_the_command_requires_the_gates_of_the_profile_too(assay: Any, tmp_path:
     assert "answer_grounded" in asked.json()["results"][0]["hard_gate_failures"]
 
 
-# --- a rubric over a profile --------------------------------------------------------------------------------------------------------------
+# --- a rubric over a profile
 
 
 def criterion(name: str, /, **changes: Any) -> str:
@@ -347,15 +550,20 @@ def rubric(name: str, version: str, *criteria: str) -> str:
     return f"rubric_id: {name}\nversion: {version}\ncriteria:\n" + "".join(criteria)
 
 
-def profile(name: str, version: str, *, family: str, gates: str = "[]", more: str = "", quality: str = "") -> str:
+def profile(
+    name: str, version: str, *, family: str, gates: str = "[]", more: str = "", quality: str = ""
+) -> str:
     return (
-        f"profile: {name}\nversion: {version}\ntitle: Of our own\nfamily: {family}\n{more}gates: {gates}\ncriteria:\n"
-        f"  - {{id: quality, label: Quality, weight: 0.75, layer: 2, formula: likert_1_5{quality}}}\n"
-        "  - {id: speed, label: Speed, weight: 0.25, layer: 3, formula: lower_is_better, params: {slo_good: 8000, slo_bad: 30000}, measure: latency}\n"
+        f"profile: {name}\nversion: {version}\ntitle: Of our own\nfamily: {family}\n{more}gates:"
+        f" {gates}\ncriteria:\n  - {{id: quality, label: Quality, weight: 0.75, layer: 2, formula:"
+        f" likert_1_5{quality}}}\n  - {{id: speed, label: Speed, weight: 0.25, layer: 3, formula:"
+        " lower_is_better, params: {slo_good: 8000, slo_bad: 30000}, measure: latency}\n"
     )
 
 
-def library(root: Path, *, profiles: dict[str, str] | None = None, rubrics: dict[str, str] | None = None) -> Shelf:
+def library(
+    root: Path, *, profiles: dict[str, str] | None = None, rubrics: dict[str, str] | None = None
+) -> Shelf:
     for kind, files in (("profiles", profiles), ("rubrics", rubrics)):
         (root / kind).mkdir(parents=True, exist_ok=True)
         for name, text in (files or {}).items():
@@ -371,9 +579,20 @@ def own_run(**workflow: Any) -> dict[str, Any]:
 
 
 @pytest.mark.req("W-080")
-def test_a_rubric_changes_the_criteria_it_names_adds_the_others_and_removes_none(tmp_path: Path) -> None:
+def test_a_rubric_changes_the_criteria_it_names_adds_the_others_and_removes_none(
+    tmp_path: Path,
+) -> None:
     text = rubric(
-        "house", "1", criterion("quality", scale="[0, 1]", weight="2", anchors="{0: bad, 1: best}", label="House quality"), criterion("brevity", weight="3")
+        "house",
+        "1",
+        criterion(
+            "quality",
+            scale="[0, 1]",
+            weight="2",
+            anchors="{0: bad, 1: best}",
+            label="House quality",
+        ),
+        criterion("brevity", weight="3"),
     )
     shelf = library(tmp_path, profiles=OWN, rubrics={"house@1": text})
     tree = own_run(rubric="house")
@@ -381,22 +600,49 @@ def test_a_rubric_changes_the_criteria_it_names_adds_the_others_and_removes_none
     result = graded(tree, shelf)
     assert [found["name"] for found in result["criteria"]] == ["quality", "speed", "brevity"]
     quality = item(result, "quality")
-    assert (quality["weight"], quality["formula_id"], quality["norm"], quality["label"], quality["layer"]) == (2, "zero_one", 0.5, "House quality", 2)
-    assert (item(result, "brevity")["weight"], item(result, "brevity")["formula_id"], item(result, "brevity")["layer"]) == (3, "likert_1_5", 2)
-    assert (item(result, "speed")["weight"], item(result, "speed")["formula_id"]) == (0.25, "lower_is_better")
+    assert (
+        quality["weight"],
+        quality["formula_id"],
+        quality["norm"],
+        quality["label"],
+        quality["layer"],
+    ) == (2, "zero_one", 0.5, "House quality", 2)
+    assert (
+        item(result, "brevity")["weight"],
+        item(result, "brevity")["formula_id"],
+        item(result, "brevity")["layer"],
+    ) == (3, "likert_1_5", 2)
+    assert (item(result, "speed")["weight"], item(result, "speed")["formula_id"]) == (
+        0.25,
+        "lower_is_better",
+    )
     # (2 * 0.5 + 0.25 * 1 + 3 * 1) / 5.25
     assert result["weighted_score"] == 80.95
-    assert "rubric house@1 over own@1: changes quality; adds brevity; leaves speed" in result["notes"]
+    assert (
+        "rubric house@1 over own@1: changes quality; adds brevity; leaves speed" in result["notes"]
+    )
 
 
 def test_a_criterion_that_a_rubric_adds_counts_when_its_score_is_missing(tmp_path: Path) -> None:
-    shelf = library(tmp_path, profiles=OWN, rubrics={"house@1": rubric("house", "1", criterion("brevity", weight="1"))})
+    shelf = library(
+        tmp_path,
+        profiles=OWN,
+        rubrics={"house@1": rubric("house", "1", criterion("brevity", weight="1"))},
+    )
     result = graded(own_run(rubric="house"), shelf)
-    assert (item(result, "brevity")["raw_score"], result["weighted_score"], result["passed"]) == (None, 50.0, False)
+    assert (item(result, "brevity")["raw_score"], result["weighted_score"], result["passed"]) == (
+        None,
+        50.0,
+        False,
+    )
 
 
-def test_a_rubric_that_misspells_a_criterion_of_the_profile_is_refused_with_the_near_miss(tmp_path: Path) -> None:
-    shelf = library(tmp_path, profiles=OWN, rubrics={"house@1": rubric("house", "1", criterion("qualty"))})
+def test_a_rubric_that_misspells_a_criterion_of_the_profile_is_refused_with_the_near_miss(
+    tmp_path: Path,
+) -> None:
+    shelf = library(
+        tmp_path, profiles=OWN, rubrics={"house@1": rubric("house", "1", criterion("qualty"))}
+    )
     with pytest.raises(ShelfError, match="Did you mean 'quality'") as caught:
         graded(own_run(rubric="house"), shelf)
     assert caught.value.code == "SCO-012"
@@ -421,7 +667,9 @@ def test_a_rubric_cannot_change_the_role_of_a_criterion(tmp_path: Path) -> None:
 
 
 def test_a_judge_cannot_replace_what_the_profile_measures(tmp_path: Path) -> None:
-    shelf = library(tmp_path, profiles=OWN, rubrics={"house@1": rubric("house", "1", criterion("speed"))})
+    shelf = library(
+        tmp_path, profiles=OWN, rubrics={"house@1": rubric("house", "1", criterion("speed"))}
+    )
     with pytest.raises(ShelfError, match="speed") as caught:
         graded(own_run(rubric="house"), shelf)
     assert caught.value.code == "SCO-012"
@@ -448,17 +696,31 @@ def test_a_rubric_touches_no_gate(tmp_path: Path, family: str) -> None:
         ("{norm: 0.9}", {"critical_floor": "{norm: 0.1}"}, 0.9),
         ("{raw: 4}", {"floor_override": "{value: {raw: 2}, reason: calibrated}"}, 0.25),
     ],
-    ids=["kept raw", "kept norm", "raised", "kept over another scale", "not lowered raw", "not lowered norm", "lowered with a reason"],
+    ids=[
+        "kept raw",
+        "kept norm",
+        "raised",
+        "kept over another scale",
+        "not lowered raw",
+        "not lowered norm",
+        "lowered with a reason",
+    ],
 )
-def test_a_rubric_raises_the_floor_of_a_profile_and_never_drops_it_without_a_reason(tmp_path: Path, own: str, over: dict[str, str], norm: float) -> None:
+def test_a_rubric_raises_the_floor_of_a_profile_and_never_drops_it_without_a_reason(
+    tmp_path: Path, own: str, over: dict[str, str], norm: float
+) -> None:
     with_floor = {"own@1": profile("own", "1", family="own", quality=f", critical_floor: {own}")}
-    shelf = library(tmp_path, profiles=with_floor, rubrics={"house@1": rubric("house", "1", criterion("quality", **over))})
+    shelf = library(
+        tmp_path,
+        profiles=with_floor,
+        rubrics={"house@1": rubric("house", "1", criterion("quality", **over))},
+    )
     tree = own_run(rubric="house")
     tree["scores"] = {"quality": {"raw": 1}}
     assert item(graded(tree, shelf), "quality")["critical_floor"]["norm"] == norm
 
 
-# --- a shelf of one's own -----------------------------------------------------------------------------------------------------------------
+# --- a shelf of one's own
 
 
 def test_a_gate_of_a_teams_own_says_that_its_verdict_comes_with_the_run(tmp_path: Path) -> None:
@@ -468,7 +730,9 @@ def test_a_gate_of_a_teams_own_says_that_its_verdict_comes_with_the_run(tmp_path
     assert silent["hard_gates"]["no_pii_leak"]["status"] == "undetermined"
     assert silent["hard_gate_failures"] == ["no_pii_leak"]
     for passed in (True, False):
-        result = graded({**own_run(), "gates": {"no_pii_leak": {"passed": passed, "reason": "scanned"}}}, shelf)
+        result = graded(
+            {**own_run(), "gates": {"no_pii_leak": {"passed": passed, "reason": "scanned"}}}, shelf
+        )
         assert result["passed"] is passed
         assert "scanned" in result["hard_gates"]["no_pii_leak"]["reason"]
 
@@ -489,15 +753,24 @@ def test_a_gate_of_a_teams_own_says_that_its_verdict_comes_with_the_run(tmp_path
 )
 def test_a_profile_with_a_gate_that_is_none_is_refused(gates: str, culprit: str) -> None:
     with pytest.raises(ShelfError) as caught:
-        load_profile(parse_yaml(profile("own", "1", family="own", gates=gates).encode(), "own.yaml"))
+        load_profile(
+            parse_yaml(profile("own", "1", family="own", gates=gates).encode(), "own.yaml")
+        )
     assert caught.value.code == "LIB-002"
     assert culprit in str(caught.value)
     assert "line" in str(caught.value)
 
 
-@pytest.mark.parametrize("minimum", ["high", '"0.95"', "-0.1", "0", "1.01", "95", "true", "null", "[1]", ".nan", "{a: 1}"])
-def test_a_share_that_a_gate_demands_must_be_a_number_above_zero_and_at_most_one(minimum: str) -> None:
-    text = profile("own", "1", family="own", gates=f"[{{id: answer_grounded, params: {{minimum: {minimum}}}}}]")
+@pytest.mark.parametrize(
+    "minimum",
+    ["high", '"0.95"', "-0.1", "0", "1.01", "95", "true", "null", "[1]", ".nan", "{a: 1}"],
+)
+def test_a_share_that_a_gate_demands_must_be_a_number_above_zero_and_at_most_one(
+    minimum: str,
+) -> None:
+    text = profile(
+        "own", "1", family="own", gates=f"[{{id: answer_grounded, params: {{minimum: {minimum}}}}}]"
+    )
     with pytest.raises(ShelfError) as caught:
         load_profile(parse_yaml(text.encode(), "own.yaml"))
     assert caught.value.code == "LIB-002"
@@ -513,7 +786,11 @@ def test_a_share_that_a_gate_demands_must_be_a_number_above_zero_and_at_most_one
         ("layer: 2", "layer: 4", "layer"),
         ("layer: 2, ", "", "layer"),
         ("formula: likert_1_5", "formula: likert_1_6", "Did you mean 'likert_1_5'?"),
-        ("formula: likert_1_5", "formula: likert_1_5, params: {slo_good: 1}", "takes the parameters"),
+        (
+            "formula: likert_1_5",
+            "formula: likert_1_5, params: {slo_good: 1}",
+            "takes the parameters",
+        ),
         ("slo_good: 8000, slo_bad: 30000", "slo_good: 8000", "takes the parameters"),
         ("slo_good: 8000, slo_bad: 30000", "slo_good: 30000, slo_bad: 8000", "slo_bad"),
         ("slo_good: 8000, slo_bad: 30000", "slo_good: fast, slo_bad: slow", "must be numbers"),
@@ -530,7 +807,9 @@ def test_a_share_that_a_gate_demands_must_be_a_number_above_zero_and_at_most_one
         ("title: Of our own\n", "", "title"),
     ],
 )
-def test_a_profile_with_a_fault_is_refused_with_the_place_and_the_near_miss(old: str, new: str, culprit: str) -> None:
+def test_a_profile_with_a_fault_is_refused_with_the_place_and_the_near_miss(
+    old: str, new: str, culprit: str
+) -> None:
     good = profile("own", "1", family="own")
     assert isinstance(load_profile(parse_yaml(good.encode(), "own.yaml")), Profile)
     assert old in good
@@ -541,40 +820,75 @@ def test_a_profile_with_a_fault_is_refused_with_the_place_and_the_near_miss(old:
 
 
 def test_all_weights_of_zero_are_refused_in_a_profile() -> None:
-    text = profile("own", "1", family="own").replace("weight: 0.75", "weight: 0").replace("weight: 0.25", "weight: 0")
+    text = (
+        profile("own", "1", family="own")
+        .replace("weight: 0.75", "weight: 0")
+        .replace("weight: 0.25", "weight: 0")
+    )
     with pytest.raises(ShelfError, match="all weights are zero"):
         load_profile(parse_yaml(text.encode(), "own.yaml"))
 
 
 def test_the_newest_version_serves_and_a_pinned_one_is_used(tmp_path: Path) -> None:
-    shelf = library(tmp_path, profiles={f"own@{version}": profile("own", version, family="own") for version in ("1", "2", "9", "10")})
+    shelf = library(
+        tmp_path,
+        profiles={
+            f"own@{version}": profile("own", version, family="own")
+            for version in ("1", "2", "9", "10")
+        },
+    )
     assert shelf.profile("own").id == "own@10"
     assert shelf.profile_for_family("own").id == "own@10"
     assert graded(own_run(), shelf)["profile"] == "own@10"
     assert graded(own_run(profile="own@2"), shelf)["profile"] == "own@2"
     assert graded(own_run(), shelf, profile="own@9")["profile"] == "own@9"
-    dotted = library(tmp_path / "dotted", profiles={f"own@{version}": profile("own", f'"{version}"', family="own") for version in ("1.9", "1.10", "1.2")})
+    dotted = library(
+        tmp_path / "dotted",
+        profiles={
+            f"own@{version}": profile("own", f'"{version}"', family="own")
+            for version in ("1.9", "1.10", "1.2")
+        },
+    )
     assert dotted.profile("own").id == "own@1.10"
 
 
 def test_an_alias_stands_for_the_newest_version_too(tmp_path: Path) -> None:
-    shelf = library(tmp_path, profiles={f"own@{version}": profile("own", version, family="own", more="alias: Z\n") for version in ("2", "3")})
+    shelf = library(
+        tmp_path,
+        profiles={
+            f"own@{version}": profile("own", version, family="own", more="alias: Z\n")
+            for version in ("2", "3")
+        },
+    )
     assert shelf.profile("Z").id == shelf.profile("own").id == "own@3"
 
 
-def test_a_teams_own_newer_version_of_a_shipped_profile_is_taken_only_where_it_is_written_out(tmp_path: Path) -> None:
-    shelf = library(tmp_path, profiles={"rag@2": profile("rag", "2", family="rag", more="alias: C\n")})
+def test_a_teams_own_newer_version_of_a_shipped_profile_is_taken_only_where_it_is_written_out(
+    tmp_path: Path,
+) -> None:
+    shelf = library(
+        tmp_path, profiles={"rag@2": profile("rag", "2", family="rag", more="alias: C\n")}
+    )
     assert graded(run("rag"), shelf)["profile"] == "rag@1"
-    assert shelf.profile("rag").id == shelf.profile("C").id == shelf.profile_for_family("rag").id == "rag@1"
+    assert (
+        shelf.profile("rag").id
+        == shelf.profile("C").id
+        == shelf.profile_for_family("rag").id
+        == "rag@1"
+    )
     assert graded(run("rag"), shelf, profile="rag@2")["profile"] == "rag@2"
     assert graded(run("rag"), shelf, profile="rag@1")["profile"] == "rag@1"
     assert graded(run("dag-review"), shelf)["profile"] == "dag-review@1"
 
 
 def test_a_profile_serves_only_the_family_that_it_names(tmp_path: Path) -> None:
-    other = library(tmp_path / "a", profiles={"support-bot@1": profile("support-bot", "1", family="support")})
+    other = library(
+        tmp_path / "a", profiles={"support-bot@1": profile("support-bot", "1", family="support")}
+    )
     assert other.profile_for_family("support").id == "support-bot@1"
-    misled = library(tmp_path / "b", profiles={"support@1": profile("support", "1", family="billing")})
+    misled = library(
+        tmp_path / "b", profiles={"support@1": profile("support", "1", family="billing")}
+    )
     with pytest.raises(ShelfError) as caught:
         misled.profile_for_family("support")
     assert caught.value.code == "SCO-010"
@@ -603,7 +917,7 @@ def test_the_command_takes_a_library_and_a_profile_from_a_file(assay: Any, tmp_p
         assert done.json()["results"][0]["profile"] == "own@1"
 
 
-# --- what is published stays as it is -----------------------------------------------------------------------------------------------------
+# --- what is published stays as it is
 
 
 @pytest.fixture
@@ -640,7 +954,9 @@ def test_the_published_shelf_is_as_it_was_published(copied: Path) -> None:
         ("rubrics/rag@1.yaml", "weight: 0.25", "weight: 0.01", {"rubric": "rag@1"}),
     ],
 )
-def test_a_published_file_that_has_changed_is_refused_and_never_graded_with(copied: Path, file: str, old: str, new: str, choice: dict[str, str]) -> None:
+def test_a_published_file_that_has_changed_is_refused_and_never_graded_with(
+    copied: Path, file: str, old: str, new: str, choice: dict[str, str]
+) -> None:
     assert graded(run("rag"), Shelf(str(copied)), **choice)["passed"] is True
     edit(copied / file, old, new)
     with pytest.raises(ShelfError) as caught:
@@ -653,7 +969,9 @@ def test_a_published_file_that_has_changed_is_refused_and_never_graded_with(copi
     assert again.value.code == "LIB-003"
 
 
-def test_the_command_refuses_a_changed_published_profile(assay: Any, copied: Path, tmp_path: Path) -> None:
+def test_the_command_refuses_a_changed_published_profile(
+    assay: Any, copied: Path, tmp_path: Path
+) -> None:
     edit(copied / "profiles" / "rag@1.yaml", "weight: 0.35", "weight: 0.36")
     (tmp_path / "run.json").write_text(json.dumps(run("rag")))
     done = assay("grade", "run.json", "--library", "shelf", "--json")
@@ -663,7 +981,12 @@ def test_the_command_refuses_a_changed_published_profile(assay: Any, copied: Pat
 
 
 def test_a_change_in_a_new_version_is_welcome(copied: Path) -> None:
-    text = (copied / "profiles" / "rag@1.yaml").read_text().replace("version: 1", "version: 2").replace("weight: 0.35", "weight: 0.36")
+    text = (
+        (copied / "profiles" / "rag@1.yaml")
+        .read_text()
+        .replace("version: 1", "version: 2")
+        .replace("weight: 0.35", "weight: 0.36")
+    )
     (copied / "profiles" / "rag@2.yaml").write_text(text)
     assert graded(run("rag"), Shelf(str(copied)), profile="rag@2")["profile"] == "rag@2"
     assert publish(str(copied), {}) == ["profiles/rag@2"]
@@ -684,7 +1007,10 @@ def test_a_file_with_the_other_ending_can_be_published_too(tmp_path: Path) -> No
 
 
 def test_a_broken_profile_is_never_published(tmp_path: Path) -> None:
-    library(tmp_path, profiles={"own@1": profile("own", "1", family="own").replace("weight: 0.75", "weight: -1")})
+    library(
+        tmp_path,
+        profiles={"own@1": profile("own", "1", family="own").replace("weight: 0.75", "weight: -1")},
+    )
     with pytest.raises(AssayError) as caught:
         publish(str(tmp_path), {})
     assert caught.value.code == "LIB-002"

@@ -1,4 +1,6 @@
-"""The promotion decision: its four rules and four outcomes, missing evidence, repeats, and what makes two sides incomparable."""
+"""The promotion decision: its four rules and four outcomes, missing evidence, repeats, and what
+makes two sides incomparable.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,15 @@ from sides import RULES, SHRINKAGE, STRICT, card, cards, decide, drawn, rule, si
 
 def shifted(scores: list[float], by: float, *, noise: float = 0.5, seed: int = 2) -> list[float]:
     found = random.Random(seed)
-    return [round(min(100, max(0, score + by + found.uniform(-noise, noise))), 2) for score in scores]
+    return [
+        round(min(100, max(0, score + by + found.uniform(-noise, noise))), 2) for score in scores
+    ]
 
 
 BASE = drawn(40)
 
 
-# --- outcomes -----------------------------------------------------------------------------------------------------------------------------
+# --- outcomes
 
 
 @pytest.mark.req("W-075")
@@ -47,7 +51,9 @@ BASE = drawn(40)
         (shifted(BASE, -1.5, noise=6), "hold"),
     ],
 )
-def test_the_scores_decide_by_where_their_interval_lies(candidate: list[float], outcome: str) -> None:
+def test_the_scores_decide_by_where_their_interval_lies(
+    candidate: list[float], outcome: str
+) -> None:
     found = decide(cards(candidate), cards(BASE))
     assert found.outcome == outcome
     difference = found.comparison.difference
@@ -69,10 +75,17 @@ def test_the_interval_is_students_on_the_paired_differences_of_the_unadjusted_sc
     wanted = scipy.stats.ttest_1samp(differences, 0).confidence_interval(0.95)
     assert found.difference.method == "student-t"
     assert (found.difference.value, found.difference.low, found.difference.high) == (
-        pytest.approx(differences.mean()), pytest.approx(wanted.low), pytest.approx(wanted.high),
-    )  # fmt: skip
-    assert found.p_superior == pytest.approx(scipy.stats.ttest_1samp(differences, 0, alternative="greater").pvalue)
-    assert (found.wins, found.losses) == (int((differences > 0).sum()), int((differences < 0).sum()))
+        pytest.approx(differences.mean()),
+        pytest.approx(wanted.low),
+        pytest.approx(wanted.high),
+    )
+    assert found.p_superior == pytest.approx(
+        scipy.stats.ttest_1samp(differences, 0, alternative="greater").pvalue
+    )
+    assert (found.wins, found.losses) == (
+        int((differences > 0).sum()),
+        int((differences < 0).sum()),
+    )
 
 
 @pytest.mark.req("X-63")
@@ -80,7 +93,10 @@ def test_twenty_nine_pairs_are_not_enough_and_thirty_are() -> None:
     for n, outcome in ((29, "not_enough_evidence"), (30, "promote")):
         found = decide(cards(BASE[:n]), cards(BASE[:n]))
         assert (found.outcome, found.n_paired) == (outcome, n)
-    assert "1 more paired samples reach the minimum of 30." in decide(cards(BASE[:29]), cards(BASE[:29])).would_change
+    assert (
+        "1 more paired samples reach the minimum of 30."
+        in decide(cards(BASE[:29]), cards(BASE[:29])).would_change
+    )
 
 
 @pytest.mark.req("X-63")
@@ -119,10 +135,12 @@ def test_superiority_and_equivalence_are_named_where_they_hold() -> None:
     assert same.comparison.claims.equivalent
 
 
-# --- the gate rule ------------------------------------------------------------------------------------------------------------------------
+# --- the gate rule
 
 
-def failing(indices: set[int], scores: list[float] = BASE, gate: str = "looks_right") -> list[dict[str, Any]]:
+def failing(
+    indices: set[int], scores: list[float] = BASE, gate: str = "looks_right"
+) -> list[dict[str, Any]]:
     made = cards(scores)
     for index in indices:
         made[index]["hard_gates"][gate] = False
@@ -132,11 +150,18 @@ def failing(indices: set[int], scores: list[float] = BASE, gate: str = "looks_ri
 @pytest.mark.req("W-075")
 @pytest.mark.req("X-63")
 def test_the_gate_failure_rate_may_not_rise_by_a_single_sample() -> None:
-    assert decide(failing({3}), failing({5})).outcome == "promote"  # the rate is the same, although another sample fails
+    assert (
+        decide(failing({3}), failing({5})).outcome == "promote"
+    )  # the rate is the same, although another sample fails
     found = decide(failing({3, 4}), failing({5}))
     assert found.outcome == "reject"
     evidence = rule(found, "gate_failure_rate").evidence
-    assert (evidence["candidate"]["failed"], evidence["baseline"]["failed"], evidence["only_candidate"], evidence["only_baseline"]) == (2, 1, 2, 1)
+    assert (
+        evidence["candidate"]["failed"],
+        evidence["baseline"]["failed"],
+        evidence["only_candidate"],
+        evidence["only_baseline"],
+    ) == (2, 1, 2, 1)
     assert evidence["newly_failing"] == ["s-0003", "s-0004"]
     assert evidence["gates"]["looks_right"] == {"candidate": 2, "baseline": 1}
     assert evidence["mcnemar_p"] == pytest.approx(scipy.stats.binomtest(2, 3).pvalue)
@@ -155,7 +180,7 @@ def test_a_gate_without_a_verdict_is_a_failure() -> None:
     assert decide(made, failing({2})).outcome == "promote"
 
 
-# --- floors and severe failures -----------------------------------------------------------------------------------------------------------
+# --- floors and severe failures
 
 
 @pytest.mark.req("W-075")
@@ -165,42 +190,57 @@ def test_one_new_miss_of_a_critical_floor_rejects_although_all_others_rose() -> 
     better[4] = 59.0
     found = decide(cards(better, floor=0.6), cards(BASE, floor=0.6))
     assert (found.outcome, rule(found, "floor_regression").violated) == ("reject", True)
-    assert rule(found, "floor_regression").evidence["new"] == [{"sample": "s-0004", "criterion": "c0"}]
+    assert rule(found, "floor_regression").evidence["new"] == [
+        {"sample": "s-0004", "criterion": "c0"}
+    ]
     assert "s-0004 misses the floor of c0" in found.reason or "(and" in found.reason
 
 
-def test_a_floor_that_was_missed_before_is_no_regression_and_one_that_is_mended_does_not_pay_for_a_new_one() -> None:
+def test_a_floor_that_was_missed_before_is_no_regression_and_one_that_is_mended_does_not_pay_for_a_new_one() -> (
+    None
+):
     before = list(BASE)
     before[4] = 50.0
-    assert rule(decide(cards(before, floor=0.6), cards(before, floor=0.6)), "floor_regression").holds
+    assert rule(
+        decide(cards(before, floor=0.6), cards(before, floor=0.6)), "floor_regression"
+    ).holds
     swapped = list(BASE)
     swapped[5] = 50.0
     found = rule(decide(cards(swapped, floor=0.6), cards(before, floor=0.6)), "floor_regression")
-    assert (found.violated, found.evidence["new_count"], found.evidence["mended_count"]) == (True, 1, 1)
+    assert (found.violated, found.evidence["new_count"], found.evidence["mended_count"]) == (
+        True,
+        1,
+        1,
+    )
 
 
 @pytest.mark.req("W-075")
 @pytest.mark.req("X-63")
 def test_severe_failures_are_the_listed_gates_and_the_floors_of_the_safety_role() -> None:
     by_gate = decide(failing({1}, gate="no_policy_violation"), failing({2}, gate="looks_right"))
-    assert [one.id for one in by_gate.rules if one.violated] == ["severe_failures"]  # as many gates fail as before, but this one is severe
+    assert [one.id for one in by_gate.rules if one.violated] == [
+        "severe_failures"
+    ]  # as many gates fail as before, but this one is severe
     safe = cards(BASE, other={"norm": 1, "name": "guard", "role": "safety"})
     unsafe = cards(BASE, other={"norm": 1, "name": "guard", "role": "safety"})
     unsafe[9]["criteria"][1]["raw_score"] = 0.79
     by_role = decide(unsafe, safe)
-    assert rule(by_role, "severe_failures").evidence["items"] == [{"sample": "s-0009", "what": "floor of the role safety"}]
+    assert rule(by_role, "severe_failures").evidence["items"] == [
+        {"sample": "s-0009", "what": "floor of the role safety"}
+    ]
     assert rule(by_role, "severe_failures").violated
     as_before = decide(unsafe, unsafe)
     assert rule(as_before, "severe_failures").holds
 
 
-# --- the adjusted scores ------------------------------------------------------------------------------------------------------------------
+# --- the adjusted scores
 
 
 @pytest.mark.req("X-63")
 def test_the_adjusted_difference_is_formed_once_per_side_so_that_it_cannot_hide_a_drop() -> None:
     found = decide(cards([70.0] * 40), cards([90.0] * 40))
-    # (40 * 0.7 + 10) / 60 - (40 * 0.9 + 10) / 60, in points; for each run it would have been -20 / 21
+    # (40 * 0.7 + 10) / 60 - (40 * 0.9 + 10) / 60, in points; for each run it would have been -20 /
+    # 21
     assert found.adjusted_difference == pytest.approx(-20 * 40 / 60)
     assert found.outcome == "reject"
 
@@ -209,9 +249,13 @@ def test_the_adjusted_difference_is_formed_once_per_side_so_that_it_cannot_hide_
 def test_the_score_rule_needs_the_adjusted_difference_too() -> None:
     def two(few: float, many: float) -> list[dict[str, Any]]:
         rare = [card(f"a{index:03}", few) for index in range(20)]
-        return rare + [card(f"b{index:03}", many, other={"norm": many / 100, "name": "more"}) for index in range(980)]
+        return rare + [
+            card(f"b{index:03}", many, other={"norm": many / 100, "name": "more"})
+            for index in range(980)
+        ]
 
-    # twenty samples of one kind rise by 60, all of the other kind fall by 2: the pull to the prior is stronger on the few
+    # twenty samples of one kind rise by 60, all of the other kind fall by 2: the pull to the prior
+    # is stronger on the few
     sides = two(90, 81), two(30, 83)
     found = decide(*sides)
     low, adjusted = found.comparison.difference.low, found.adjusted_difference
@@ -223,7 +267,7 @@ def test_the_score_rule_needs_the_adjusted_difference_too() -> None:
     assert "the adjusted difference is" in held.reason
 
 
-# --- missing evidence ---------------------------------------------------------------------------------------------------------------------
+# --- missing evidence
 
 
 @pytest.mark.req("X-63")
@@ -243,7 +287,9 @@ def test_a_sample_that_the_baseline_lost_counts_as_a_hundred_with_its_gates_pass
     found = decide(cards(many), cards(many)[:-1])
     assert found.missing["baseline"] == ["s-0499"]
     assert found.comparison.difference.value == pytest.approx((many[-1] - 100) / 500)
-    assert found.outcome == "promote"  # one of 500 cannot have hidden a drop of a point, whatever it was
+    assert (
+        found.outcome == "promote"
+    )  # one of 500 cannot have hidden a drop of a point, whatever it was
     broken = failing({499}, many)
     assert rule(decide(broken, failing({499}, many)[:-1]), "gate_failure_rate").violated
 
@@ -265,7 +311,10 @@ def test_with_few_samples_a_lost_one_could_have_been_anything_and_that_holds() -
 def test_beyond_a_number_of_lost_samples_the_score_rule_does_not_hold() -> None:
     many = [100.0] * 3000
     found = decide(cards(many), cards(many)[: -MAX_MISSING - 1])
-    assert (found.outcome, rule(found, "score_non_inferiority").evidence["lost_runs"]["low"]) == ("hold", None)
+    assert (found.outcome, rule(found, "score_non_inferiority").evidence["lost_runs"]["low"]) == (
+        "hold",
+        None,
+    )
 
 
 @pytest.mark.req("X-63")
@@ -282,21 +331,29 @@ def test_the_plan_fixes_the_samples_and_one_that_nobody_has_is_missing_on_both_s
 
 def test_a_quarantined_sample_takes_no_part_and_is_listed() -> None:
     found = decide(failing({4}), cards(BASE), quarantined=["s-0004"])
-    assert (found.outcome, found.missing["quarantined"], found.n_paired) == ("promote", ["s-0004"], 39)
+    assert (found.outcome, found.missing["quarantined"], found.n_paired) == (
+        "promote",
+        ["s-0004"],
+        39,
+    )
 
 
-# --- repeats ------------------------------------------------------------------------------------------------------------------------------
+# --- repeats
 
 
 def repeats(passes: dict[str, list[bool]], **changes: Any) -> list[dict[str, Any]]:
     return [
         run(
-            "rag", run_id=f"{sample}-{attempt}", dataset={"id": "d", "version": "1", "sample_id": sample}, attempt=attempt,
-            status="success" if passed else "failed", **changes,
+            "rag",
+            run_id=f"{sample}-{attempt}",
+            dataset={"id": "d", "version": "1", "sample_id": sample},
+            attempt=attempt,
+            status="success" if passed else "failed",
+            **changes,
         )
         for sample, verdicts in passes.items()
         for attempt, passed in enumerate(verdicts, 1)
-    ]  # fmt: skip
+    ]
 
 
 def test_repeats_are_one_sample_with_the_mean_of_their_scores_and_every_failure_of_any() -> None:
@@ -312,7 +369,10 @@ def test_repeats_are_one_sample_with_the_mean_of_their_scores_and_every_failure_
 
 
 def test_a_sample_twice_is_refused_unless_its_repeats_are_numbered() -> None:
-    for documents in ([*cards([90]), card("0000", 91, run_id="other")], [*repeats({"a": [True]}), *repeats({"a": [True]})]):
+    for documents in (
+        [*cards([90]), card("0000", 91, run_id="other")],
+        [*repeats({"a": [True]}), *repeats({"a": [True]})],
+    ):
         with pytest.raises(InputError, match="stands twice") as error:
             side(documents)
         assert error.value.code == "REL-004"
@@ -338,16 +398,23 @@ def test_a_repeat_that_one_side_lost_counts_against_it() -> None:
 
 
 def test_flaky_samples_are_named_with_the_words_to_leave_them_out_and_stay_in() -> None:
-    candidate = side(repeats({"a": [True, False, True], "b": [True, True, True], "c": [False, False, False]}))
-    baseline = side(repeats({"a": [True, True, True], "b": [False, True, True], "c": [False, False, False]}))
+    candidate = side(
+        repeats({"a": [True, False, True], "b": [True, True, True], "c": [False, False, False]})
+    )
+    baseline = side(
+        repeats({"a": [True, True, True], "b": [False, True, True], "c": [False, False, False]})
+    )
     found = flaky_samples(candidate, baseline)
-    assert [(one["sample"], one["side"], one["passed"], one["repeats"]) for one in found] == [("d/a", "candidate", 2, 3), ("d/b", "baseline", 2, 3)]
+    assert [(one["sample"], one["side"], one["passed"], one["repeats"]) for one in found] == [
+        ("d/a", "candidate", 2, 3),
+        ("d/b", "baseline", 2, 3),
+    ]
     assert found[0]["leave_out"] == "--quarantine d/a"
     assert found[0]["rate"]["value"] == pytest.approx(2 / 3)
     assert "overall_status_success" in candidate.rows["d/a"].failed
 
 
-# --- looks and slices ---------------------------------------------------------------------------------------------------------------------
+# --- looks and slices
 
 
 def test_with_several_looks_the_interval_is_a_confidence_sequence_and_the_rule_goes_by_it() -> None:
@@ -358,14 +425,23 @@ def test_with_several_looks_the_interval_is_a_confidence_sequence_and_the_rule_g
     assert found.comparison.difference.low < one.comparison.difference.low  # type: ignore[operator]
     assert found.comparison.claims.superior is False
     many = drawn(3000)
-    assert with_looks(decide(cards(shifted(many, 0)), cards(many)), RULES, looks=3).outcome == "promote"
-    assert with_looks(decide(cards(shifted(many, -5)), cards(many)), RULES, looks=3).outcome == "reject"
+    assert (
+        with_looks(decide(cards(shifted(many, 0)), cards(many)), RULES, looks=3).outcome
+        == "promote"
+    )
+    assert (
+        with_looks(decide(cards(shifted(many, -5)), cards(many)), RULES, looks=3).outcome
+        == "reject"
+    )
 
 
 def test_groups_of_one_size_are_looked_at_by_their_means_and_others_not_at_all() -> None:
     base = drawn(60)
     for sizes, known in ((2, True), (7, False)):
-        sides = [[{**one, "group": f"g{index // sizes}"} for index, one in enumerate(cards(scores))] for scores in (shifted(base, 0), base)]
+        sides = [
+            [{**one, "group": f"g{index // sizes}"} for index, one in enumerate(cards(scores))]
+            for scores in (shifted(base, 0), base)
+        ]
         found = with_looks(decide(*sides), RULES, looks=2)
         assert (found.comparison.difference.low is not None) is known
         if not known:
@@ -375,7 +451,14 @@ def test_groups_of_one_size_are_looked_at_by_their_means_and_others_not_at_all()
 def tagged(scores: list[float], worse: float = 0.0) -> list[dict[str, Any]]:
     made = []
     for index, score in enumerate(scores):
-        made.append(card(f"{index:04}", round(score - (worse if index % 10 == 0 else 0), 2), tags=["rare" if index % 10 == 0 else "usual"], group=None))
+        made.append(
+            card(
+                f"{index:04}",
+                round(score - (worse if index % 10 == 0 else 0), 2),
+                tags=["rare" if index % 10 == 0 else "usual"],
+                group=None,
+            )
+        )
     return made
 
 
@@ -388,7 +471,9 @@ def test_a_slice_that_is_shown_to_be_worse_rejects_although_the_whole_is_better(
     slices = slices_of(whole, RULES, ["tag"])
     assert slices["violated"] == ["tag: rare"]
     rare = next(one for one in slices["slices"] if one["slice"] == "tag: rare")
-    differences = np.array([round(score - 6, 2) for score in shifted(base, 1)][::10]) - np.array(base[::10])
+    differences = np.array([round(score - 6, 2) for score in shifted(base, 1)][::10]) - np.array(
+        base[::10]
+    )
     p = scipy.stats.ttest_1samp(differences, -1, alternative="less").pvalue
     assert (rare["n"], rare["p_worse"]) == (40, pytest.approx(p, rel=1e-6))
     assert rare["p_worse_corrected"] == pytest.approx(2 * p, rel=1e-6)
@@ -401,12 +486,20 @@ def test_a_slice_that_is_shown_to_be_worse_rejects_although_the_whole_is_better(
 def test_slices_are_corrected_for_being_several_and_one_that_shows_nothing_does_nothing() -> None:
     base = drawn(200)
     tags = [{"tags": [f"t{index % 20}"]} for index in range(200)]
-    found = decide(*[[{**one, **more} for one, more in zip(cards(scores), tags, strict=True)] for scores in (shifted(base, 0, noise=4), base)])
+    found = decide(
+        *[
+            [{**one, **more} for one, more in zip(cards(scores), tags, strict=True)]
+            for scores in (shifted(base, 0, noise=4), base)
+        ]
+    )
     slices = slices_of(found, RULES, ["tag"])
     assert len(slices["slices"]) == 20
     assert with_slices(found, slices, RULES) is found
     looked = slices_of(found, RULES, ["tag"], looks=5)
-    assert all(a["p_worse_corrected"] <= b["p_worse_corrected"] for a, b in zip(slices["slices"], looked["slices"], strict=True))
+    assert all(
+        a["p_worse_corrected"] <= b["p_worse_corrected"]
+        for a, b in zip(slices["slices"], looked["slices"], strict=True)
+    )
 
 
 def test_a_lost_run_cannot_blur_a_slice_that_was_worse() -> None:
@@ -419,17 +512,23 @@ def test_a_lost_run_cannot_blur_a_slice_that_was_worse() -> None:
     assert with_slices(lost, slices_of(lost, RULES, ["tag"]), RULES).outcome != "promote"
 
 
-# --- comparable or not --------------------------------------------------------------------------------------------------------------------
+# --- comparable or not
 
 
 def test_samples_that_share_a_group_are_compared_by_groups() -> None:
     base = drawn(60)
-    grouped = [[{**one, "group": f"g{index // 3}"} for index, one in enumerate(cards(scores))] for scores in (shifted(base, 0.3), base)]
+    grouped = [
+        [{**one, "group": f"g{index // 3}"} for index, one in enumerate(cards(scores))]
+        for scores in (shifted(base, 0.3), base)
+    ]
     found = decide(*grouped).comparison
     assert (found.difference.method, found.clusters) == ("cluster-robust t", 20)
     means = (np.array(shifted(base, 0.3)) - np.array(base)).reshape(20, 3).mean(axis=1)
     wanted = scipy.stats.ttest_1samp(means, 0).confidence_interval(0.95)
-    assert (found.difference.low, found.difference.high) == (pytest.approx(wanted.low), pytest.approx(wanted.high))
+    assert (found.difference.low, found.difference.high) == (
+        pytest.approx(wanted.low),
+        pytest.approx(wanted.high),
+    )
 
 
 @pytest.mark.parametrize(
@@ -439,8 +538,13 @@ def test_samples_that_share_a_group_are_compared_by_groups() -> None:
         ({"judge": {"model": "m", "version": "2", "prompt_version": "1"}}, "judge"),
     ],
 )
-def test_the_fingerprint_names_the_field_in_which_two_sides_differ(changes: dict[str, Any], field: str) -> None:
-    base = {"dataset": {"id": "d", "version": "1", "sample_id": "s-0"}, "judge": {"model": "m", "version": "1", "prompt_version": "1"}}
+def test_the_fingerprint_names_the_field_in_which_two_sides_differ(
+    changes: dict[str, Any], field: str
+) -> None:
+    base = {
+        "dataset": {"id": "d", "version": "1", "sample_id": "s-0"},
+        "judge": {"model": "m", "version": "1", "prompt_version": "1"},
+    }
     ours, theirs = side([run("rag", **{**base, **changes})]), side([run("rag", **base)])
     assert [one.field for one in mismatches(ours, theirs)] == [field]
     assert mismatches(theirs, theirs) == []
@@ -448,16 +552,26 @@ def test_the_fingerprint_names_the_field_in_which_two_sides_differ(changes: dict
 
 @pytest.mark.req("W-075")
 @pytest.mark.parametrize("field", ["dataset", "rubric", "judge", "policy", "scoringSystem"])
-def test_incomparable_sides_end_in_exit_3_with_the_field_named(assay: Any, tmp_path: Path, field: str) -> None:
+def test_incomparable_sides_end_in_exit_3_with_the_field_named(
+    assay: Any, tmp_path: Path, field: str
+) -> None:
     def runs(version: str, judge: str, rubric: str | None) -> list[dict[str, Any]]:
-        workflow = {"id": "w", "version": "1", "family": "dag-review", **({"rubric": rubric} if rubric else {})}
+        workflow = {
+            "id": "w",
+            "version": "1",
+            "family": "dag-review",
+            **({"rubric": rubric} if rubric else {}),
+        }
         return [
             run(
-                "dag-review", run_id=f"r{index}", workflow=workflow, dataset={"id": "d", "version": version, "sample_id": f"s{index}"},
+                "dag-review",
+                run_id=f"r{index}",
+                workflow=workflow,
+                dataset={"id": "d", "version": version, "sample_id": f"s{index}"},
                 judge={"model": "m", "version": judge, "prompt_version": "1"},
             )
             for index in range(3)
-        ]  # fmt: skip
+        ]
 
     candidate = runs("2" if field == "dataset" else "1", "2" if field == "judge" else "1", None)
     write(tmp_path / "base.jsonl", runs("1", "1", None))
@@ -481,19 +595,40 @@ def test_incomparable_sides_end_in_exit_3_with_the_field_named(assay: Any, tmp_p
     assert (done.code, done.out) == (3, "")
     error = json.loads(done.err)["error"]
     assert error["code"] == ("REL-008" if field == "policy" else "REL-002")
-    assert field in error["message"] or (field == "policy" and "workflow-judged@1" in error["message"])
+    assert field in error["message"] or (
+        field == "policy" and "workflow-judged@1" in error["message"]
+    )
 
 
-def test_too_few_groups_to_tell_their_spread_leave_the_plain_interval_and_say_so(assay: Any, tmp_path: Path) -> None:
+def test_too_few_groups_to_tell_their_spread_leave_the_plain_interval_and_say_so(
+    assay: Any, tmp_path: Path
+) -> None:
     def write(name: str, shift: float, groups: int) -> None:
         rows = [
-            {"schema": "assay.scorecard/1", "run_id": f"{name}-{i}", "sample_id": f"s-{i}", "group": f"g-{i % groups}", "hard_gates": {"ok": True},
-             "criteria": [{"name": "q", "raw_score": round(0.7 + (i % 7) / 50 + shift + (i % 3) / 1000, 4), "formula_id": "zero_one", "weight": 1}]}
+            {
+                "schema": "assay.scorecard/1",
+                "run_id": f"{name}-{i}",
+                "sample_id": f"s-{i}",
+                "group": f"g-{i % groups}",
+                "hard_gates": {"ok": True},
+                "criteria": [
+                    {
+                        "name": "q",
+                        "raw_score": round(0.7 + (i % 7) / 50 + shift + (i % 3) / 1000, 4),
+                        "formula_id": "zero_one",
+                        "weight": 1,
+                    }
+                ],
+            }
             for i in range(40)
-        ]  # fmt: skip
+        ]
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
-    for groups, method, told in ((1, "student-t", True), (4, "student-t", True), (8, "cluster-robust t", False)):
+    for groups, method, told in (
+        (1, "student-t", True),
+        (4, "student-t", True),
+        (8, "cluster-robust t", False),
+    ):
         write("a", 0.02, groups)
         write("b", 0.0, groups)
         found = assay("gate", "a.jsonl", "--baseline", "b.jsonl", "--json").json()
@@ -502,4 +637,6 @@ def test_too_few_groups_to_tell_their_spread_leave_the_plain_interval_and_say_so
         assert bool(found.get("notes")) is told
     write("a", 0.02, 2)
     write("b", 0.0, 2)
-    assert "too few to tell how groups differ" in assay("gate", "a.jsonl", "--baseline", "b.jsonl").out
+    assert (
+        "too few to tell how groups differ" in assay("gate", "a.jsonl", "--baseline", "b.jsonl").out
+    )

@@ -1,6 +1,8 @@
-"""The public names, how little is loaded for them, and the fixed fixtures whose results may not move.
+"""The public names, how little is loaded for them, and the fixed fixtures whose results may not
+move.
 
-`python tests/test_public.py` writes tests/golden/grades.json anew. Do that only with a change that is meant to move scores or letters.
+`python tests/test_public.py` writes tests/golden/grades.json anew. Do that only with a change that
+is meant to move scores or letters.
 """
 
 from __future__ import annotations
@@ -25,18 +27,28 @@ GOLDEN = Path(__file__).resolve().parent / "golden" / "grades.json"
 
 
 def _loaded(code: str, cwd: Path) -> set[str]:
-    """The modules that a piece of code loads beside those that Python starts with; the code's own output is dropped."""
-    whole = f"import sys\nbase = set(sys.modules)\n{code}\nsys.stderr.write('loaded: ' + ' '.join(sorted(set(sys.modules) - base)))"
-    done = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, cwd=cwd, check=False)
+    """The modules that a piece of code loads beside those that Python starts with; the code's own
+    output is dropped.
+    """
+    whole = (
+        f"import sys\nbase = set(sys.modules)\n{code}\nsys.stderr.write('loaded: ' + '"
+        " '.join(sorted(set(sys.modules) - base)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", whole], capture_output=True, text=True, cwd=cwd, check=False
+    )
     assert done.returncode == 0, done.stderr
     return set(done.stderr.rpartition("loaded: ")[2].split())
 
 
 def _command(*arguments: str, code: int = 0) -> str:
-    return f"sys.argv = ['assay', *{list(arguments)!r}]\nfrom assay.__main__ import main\nassert main() == {code}"
+    return (
+        f"sys.argv = ['assay', *{list(arguments)!r}]\nfrom assay.__main__ import main\nassert"
+        f" main() == {code}"
+    )
 
 
-# --- the names ----------------------------------------------------------------------------------------------------------------------------
+# --- the names
 
 
 def test_what_is_named_in_all_is_what_can_be_imported() -> None:
@@ -81,22 +93,52 @@ def test_an_unknown_policy_profile_or_rubric_is_an_error_with_the_near_miss() ->
         assay.score(run("rag"), rubric="dag-reviw")
 
 
-# --- how little is loaded -----------------------------------------------------------------------------------------------------------------
+# --- how little is loaded
 
 
 def test_importing_the_package_loads_nothing_but_itself(tmp_path: Path) -> None:
-    assert {name for name in _loaded("import assay", tmp_path) if name.split(".")[0] not in sys.stdlib_module_names} == {"assay"}
+    assert {
+        name
+        for name in _loaded("import assay", tmp_path)
+        if name.split(".")[0] not in sys.stdlib_module_names
+    } == {"assay"}
 
 
 @pytest.mark.parametrize("argument", ["--version", "-V", "--help", "-h", "help"])
-def test_version_and_help_load_the_standard_library_and_six_modules(argument: str, tmp_path: Path) -> None:
-    loaded = {name for name in _loaded(_command(argument), tmp_path) if name.split(".")[0] not in sys.stdlib_module_names}
-    assert loaded == {"assay", "assay.__main__", "assay.cli", "assay.cli.main", "assay.cli.process", "assay.errors"}
+def test_version_and_help_load_the_standard_library_and_six_modules(
+    argument: str, tmp_path: Path
+) -> None:
+    loaded = {
+        name
+        for name in _loaded(_command(argument), tmp_path)
+        if name.split(".")[0] not in sys.stdlib_module_names
+    }
+    assert loaded == {
+        "assay",
+        "assay.__main__",
+        "assay.cli",
+        "assay.cli.main",
+        "assay.cli.process",
+        "assay.errors",
+    }
 
 
 def test_version_and_help_load_no_heavy_part_of_the_standard_library(tmp_path: Path) -> None:
     loaded = _loaded(_command("--version"), tmp_path) | _loaded(_command("--help"), tmp_path)
-    assert not loaded & {"argparse", "asyncio", "decimal", "email", "http", "inspect", "json", "logging", "multiprocessing", "socket", "subprocess", "typing"}
+    assert not loaded & {
+        "argparse",
+        "asyncio",
+        "decimal",
+        "email",
+        "http",
+        "inspect",
+        "json",
+        "logging",
+        "multiprocessing",
+        "socket",
+        "subprocess",
+        "typing",
+    }
 
 
 def test_grading_one_scorecard_loads_no_validator_no_pool_and_no_numerics(tmp_path: Path) -> None:
@@ -104,11 +146,28 @@ def test_grading_one_scorecard_loads_no_validator_no_pool_and_no_numerics(tmp_pa
     loaded = _loaded(_command("grade", "one.json"), tmp_path)
     assert "assay.grading.grade" in loaded
     heads = {name.split(".")[0] for name in loaded}
-    assert not heads & {"jsonschema_rs", "multiprocessing", "statistics", "numpy", "scipy", "asyncio", "email", "http", "urllib", "html"}
-    assert not loaded & {"assay.records.schemas", "assay.scoring.contract", "assay.reports.html", "assay.release.summary", "assay.stats.intervals"}
+    assert not heads & {
+        "jsonschema_rs",
+        "multiprocessing",
+        "statistics",
+        "numpy",
+        "scipy",
+        "asyncio",
+        "email",
+        "http",
+        "urllib",
+        "html",
+    }
+    assert not loaded & {
+        "assay.records.schemas",
+        "assay.scoring.contract",
+        "assay.reports.html",
+        "assay.release.summary",
+        "assay.stats.intervals",
+    }
 
 
-# --- fixed fixtures -----------------------------------------------------------------------------------------------------------------------
+# --- fixed fixtures
 
 
 def _kept(result: dict[str, Any]) -> dict[str, Any]:
@@ -133,7 +192,17 @@ def _kept(result: dict[str, Any]) -> dict[str, Any]:
         "gradingSystem",
         "digests",
     )
-    criterion = ("name", "raw_score", "formula_id", "weight", "norm", "adjusted_norm", "contribution", "critical_floor", "floor_failed")
+    criterion = (
+        "name",
+        "raw_score",
+        "formula_id",
+        "weight",
+        "norm",
+        "adjusted_norm",
+        "contribution",
+        "critical_floor",
+        "floor_failed",
+    )
     placement = ("margin_to_next_grade", "to_lose_grade", "smallest_gain", "smallest_loss")
     return {name: result[name] for name in names} | {
         "gates": {name: gate["status"] for name, gate in result["hard_gates"].items()},
@@ -165,18 +234,36 @@ def test_the_bundled_examples_have_the_results_that_were_checked_in() -> None:
 
 @pytest.mark.req("W-086")
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_good_run_of_each_family_is_an_a_and_its_bare_shell_is_an_f(family: str, tmp_path: Path, assay: Any) -> None:
-    shell = {key: value for key, value in run(family).items() if key in ("schema", "run_id", "workflow", "dataset", "status")}
+def test_a_good_run_of_each_family_is_an_a_and_its_bare_shell_is_an_f(
+    family: str, tmp_path: Path, assay: Any
+) -> None:
+    shell = {
+        key: value
+        for key, value in run(family).items()
+        if key in ("schema", "run_id", "workflow", "dataset", "status")
+    }
     (tmp_path / "good.json").write_text(json.dumps(run(family)))
     (tmp_path / "shell.json").write_text(json.dumps({**shell, "run_id": "shell"}))
     good = assay("grade", "good.json", "--json")
     result = good.json()["results"][0]
-    assert (good.code, result["grade"], result["weighted_score"], result["passed"]) == (0, "A", 100, True)
+    assert (good.code, result["grade"], result["weighted_score"], result["passed"]) == (
+        0,
+        "A",
+        100,
+        True,
+    )
     assert {gate["status"] for gate in result["hard_gates"].values()} == {"pass"}
     bare = assay("grade", "shell.json", "--json")
     result = bare.json()["results"][0]
-    assert (bare.code, result["grade"], result["weighted_score"], result["passed"]) == (1, "F", 0, False)
-    assert {name for name, gate in result["hard_gates"].items() if gate["status"] == "pass"} == {"overall_status_success"}
+    assert (bare.code, result["grade"], result["weighted_score"], result["passed"]) == (
+        1,
+        "F",
+        0,
+        False,
+    )
+    assert {name for name, gate in result["hard_gates"].items() if gate["status"] == "pass"} == {
+        "overall_status_success"
+    }
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""The plugin in real sessions of pytest: alone, with xdist, with failing and malformed evidence, and unused."""
+"""The plugin in real sessions of pytest: alone, with xdist, with failing and malformed evidence,
+and unused.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ from conftest import ROOT
 from documents import run, scorecard
 
 LOAD = ["-p", "assay.pytest_plugin"]
-HEAD = "import json\nimport pytest\n\ndef load(name):\n    return json.loads(open(name + '.json').read())\n\n"
+HEAD = (
+    "import json\nimport pytest\n\ndef load(name):\n    return json.loads(open(name +"
+    " '.json').read())\n\n"
+)
 
 
 class Session:
@@ -31,7 +36,9 @@ class Session:
 
 @pytest.fixture
 def session(tmp_path: Path) -> Any:
-    """Write a test file and run pytest on it, without anything of this repository's configuration."""
+    """Write a test file and run pytest on it, without anything of this repository's
+    configuration.
+    """
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     evidence = {
         "good": run(run_id="good"),
@@ -44,18 +51,46 @@ def session(tmp_path: Path) -> Any:
     for name, tree in evidence.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(tree))
 
-    def start(text: str, *arguments: str, plugins: list[str] = LOAD, env: dict[str, str] | None = None) -> Session:
+    def start(
+        text: str, *arguments: str, plugins: list[str] = LOAD, env: dict[str, str] | None = None
+    ) -> Session:
         (tmp_path / "test_it.py").write_text(HEAD + text)
         xdist = ["-p", "xdist.plugin"] if "-n" in arguments else []
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--strict-markers", *plugins, *xdist, *arguments]
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-        clean["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # the plugins of others that happen to be here take seconds to load
-        return Session(subprocess.run(command, cwd=tmp_path, env={**clean, **(env or {})}, capture_output=True, text=True, check=False))
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--strict-markers",
+            *plugins,
+            *xdist,
+            *arguments,
+        ]
+        clean = {
+            name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
+        }
+        clean["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = (
+            "1"  # the plugins of others that happen to be here take seconds to load
+        )
+        return Session(
+            subprocess.run(
+                command,
+                cwd=tmp_path,
+                env={**clean, **(env or {})},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        )
 
     return start
 
 
-def test_a_grade_that_passed_passes_its_test_and_one_that_did_not_fails_it_with_the_reason(session: Any) -> None:
+def test_a_grade_that_passed_passes_its_test_and_one_that_did_not_fails_it_with_the_reason(
+    session: Any,
+) -> None:
     text = """
 def test_good(assay):
     grade = assay.grade(load("good"))
@@ -111,7 +146,9 @@ def test_unknown(assay):
     assay.grade(load("card"))
 """
     done = session(text)
-    assert "2 passed, 1 failed, 1 error" in done.out or "1 failed, 2 passed, 1 error" in done.out, done.out
+    assert "2 passed, 1 failed, 1 error" in done.out or "1 failed, 2 passed, 1 error" in done.out, (
+        done.out
+    )
     assert "takes profile= and policy=, not profiel" in done.out
     assert "Did you mean 'workflow'?" in done.out
 
@@ -187,20 +224,32 @@ def test_with_xdist_the_summary_and_the_report_are_the_same(session: Any, tmp_pa
     def section(text: str) -> list[str]:
         lines = text.splitlines()
         start = next(index for index, line in enumerate(lines) if line.strip("= ") == "assay")
-        end = next(index for index, line in enumerate(lines) if line.startswith("policy "))  # what follows is pytest's own, in the order of arrival
+        end = next(
+            index for index, line in enumerate(lines) if line.startswith("policy ")
+        )  # what follows is pytest's own, in the order of arrival
         return [line for line in lines[start + 1 : end] if not line.startswith("wrote")]
 
     assert section(alone.out) == section(both.out)
     document = json.loads((tmp_path / "two.json").read_text())
     assert document["schema"] == "assay.grades/1"
     assert document["counts"]["graded"] == len(document["results"]) == 13
-    assert (document["counts"]["passed"], document["counts"]["failed"], document["counts"]["faults"]) == (8, 5, 2)
-    assert [fault["file"] for fault in document["faults"]] == ["test_it.py::test_none", "test_it.py::test_skipped"]
+    assert (
+        document["counts"]["passed"],
+        document["counts"]["failed"],
+        document["counts"]["faults"],
+    ) == (8, 5, 2)
+    assert [fault["file"] for fault in document["faults"]] == [
+        "test_it.py::test_none",
+        "test_it.py::test_skipped",
+    ]
 
 
 def test_a_worker_that_dies_loses_only_the_test_it_was_in(session: Any, tmp_path: Path) -> None:
     pytest.importorskip("xdist")
-    text = MANY + "\ndef test_zz_dies(assay):\n    import os\n    assay.grade(load('card'))\n    os._exit(7)\n"
+    text = (
+        MANY + "\ndef test_zz_dies(assay):\n    import os\n    assay.grade(load('card'))\n   "
+        " os._exit(7)\n"
+    )
     done = session(text, "-n", "2", "--assay-report", "r.json")
     assert done.code == 1
     assert "crashed" in done.out
@@ -222,7 +271,9 @@ def test_hostile_names_do_not_reach_the_terminal_as_they_are(session: Any) -> No
 
 
 @pytest.mark.parametrize("extension", ["md", "xml"])
-def test_the_report_is_written_in_the_form_its_extension_asks_for(session: Any, tmp_path: Path, extension: str) -> None:
+def test_the_report_is_written_in_the_form_its_extension_asks_for(
+    session: Any, tmp_path: Path, extension: str
+) -> None:
     done = session(MANY, "-k", "many", "--assay-report", f"out/r.{extension}")
     assert done.code == 1
     assert f"wrote out/r.{extension}" in done.out
@@ -232,8 +283,15 @@ def test_the_report_is_written_in_the_form_its_extension_asks_for(session: Any, 
         assert ElementTree.fromstring(text).get("failures") == "4"
 
 
-def test_the_report_equals_what_the_command_writes(session: Any, assay: Any, tmp_path: Path) -> None:
-    (tmp_path / "both.jsonl").write_text("\n".join(json.dumps(json.loads((tmp_path / f"{name}.json").read_text())) for name in ("good", "low")))
+def test_the_report_equals_what_the_command_writes(
+    session: Any, assay: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "both.jsonl").write_text(
+        "\n".join(
+            json.dumps(json.loads((tmp_path / f"{name}.json").read_text()))
+            for name in ("good", "low")
+        )
+    )
     session("def test_it(assay):\n    assay.grade_file('both.jsonl')\n", "--assay-report", "r.json")
     assay("grade", "both.jsonl", "-o", "c.json")
     assert (tmp_path / "r.json").read_bytes() == (tmp_path / "c.json").read_bytes()
@@ -254,12 +312,15 @@ def test_a_library_of_a_team_is_found_by_its_variable(session: Any, tmp_path: Pa
     shelf = ROOT / "src" / "assay" / "library" / "policies" / "workflow@1.yaml"
     ours = shelf.read_text().replace("policy: workflow", "policy: ours")
     (tmp_path / "shelf" / "policies" / "ours@1.yaml").write_text(ours)
-    text = "def test_it(assay):\n    assert assay.grade(load('card'), policy='ours').policy == 'ours@1'\n"
+    text = (
+        "def test_it(assay):\n    assert assay.grade(load('card'), policy='ours').policy =="
+        " 'ours@1'\n"
+    )
     done = session(text, env={"ASSAY_LIBRARY": "shelf"})
     assert done.code == 0, done.out
 
 
-# --- unused -------------------------------------------------------------------------------------------------------------------------------
+# --- unused
 
 
 def test_a_suite_that_does_not_use_it_does_not_notice_it(session: Any) -> None:
@@ -276,8 +337,18 @@ def test_it():
 
 
 def test_its_import_costs_next_to_nothing() -> None:
-    code = "import time, pytest, assay\nstart = time.perf_counter()\nimport assay.pytest_plugin\nprint(time.perf_counter() - start)"
-    times = [float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout) for _ in range(3)]
+    code = (
+        "import time, pytest, assay\nstart = time.perf_counter()\nimport"
+        " assay.pytest_plugin\nprint(time.perf_counter() - start)"
+    )
+    times = [
+        float(
+            subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, text=True, check=True
+            ).stdout
+        )
+        for _ in range(3)
+    ]
     assert min(times) < 0.02, "seconds, with the compilation where no bytecode is kept"
 
 

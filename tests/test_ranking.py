@@ -1,4 +1,6 @@
-"""The order of runs and candidates: tie groups opened by their leader, the four tie-breakers, and nothing else."""
+"""The order of runs and candidates: tie groups opened by their leader, the four tie-breakers, and
+nothing else.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,16 @@ from documents import FAMILIES, run, scorecard
 WINDOW = 100
 
 
-def one(name: str, score: int, *, gates: int = 0, right: int | None = None, safe: int | None = None, ms: int | None = None, usd: Any = None) -> Contender:
+def one(
+    name: str,
+    score: int,
+    *,
+    gates: int = 0,
+    right: int | None = None,
+    safe: int | None = None,
+    ms: int | None = None,
+    usd: Any = None,
+) -> Contender:
     """A contender; the score is in hundredths of a point."""
     latency = None if ms is None else Ratio(ms, 1)
     cost = None if usd is None else Ratio(*Decimal(usd).as_integer_ratio())
@@ -37,7 +48,7 @@ def places(*contenders: Contender) -> dict[str, Place]:
     return {place.contender.id: place for place in rank(contenders, tie_window=WINDOW)}
 
 
-# --- the order a second time --------------------------------------------------------------------------------------------------------------
+# --- the order a second time
 
 
 def _higher(value: int | None) -> tuple[int, int]:
@@ -50,17 +61,25 @@ def _lower(value: Ratio | None) -> tuple[int, Fraction]:
 
 def _keys(c: Contender) -> list[tuple[str, Any]]:
     return [
-        ("gate_failures", c.gate_failures), ("correctness", _higher(c.correctness)), ("safety", _higher(c.safety)), ("latency", _lower(c.latency)),
-        ("cost", _lower(c.cost)), ("run_id", c.id),
-    ]  # fmt: skip
+        ("gate_failures", c.gate_failures),
+        ("correctness", _higher(c.correctness)),
+        ("safety", _higher(c.safety)),
+        ("latency", _lower(c.latency)),
+        ("cost", _lower(c.cost)),
+        ("run_id", c.id),
+    ]
 
 
 def _expected(contenders: list[Contender]) -> list[tuple[str, int, str | None]]:
-    """Name, tie group and what decided, from X-61 and X-62: clean before failing, then score; a group is whoever is within the window of its leader."""
+    """Name, tie group and what decided, from X-61 and X-62: clean before failing, then score; a
+    group is whoever is within the window of its leader.
+    """
     found: list[tuple[Contender, int, str | None]] = []
     number = 0
     for failing in (False, True):
-        left = sorted((c for c in contenders if (c.gate_failures > 0) is failing), key=lambda c: -c.score)
+        left = sorted(
+            (c for c in contenders if (c.gate_failures > 0) is failing), key=lambda c: -c.score
+        )
         while left:
             number += 1
             leader = left[0]
@@ -75,7 +94,13 @@ def _expected(contenders: list[Contender]) -> list[tuple[str, int, str | None]]:
                     elif previous[1] != number:
                         decided = "score"
                     else:
-                        decided = next(name for (name, mine), (_, theirs) in zip(_keys(c), _keys(previous[0]), strict=True) if mine != theirs)
+                        decided = next(
+                            name
+                            for (name, mine), (_, theirs) in zip(
+                                _keys(c), _keys(previous[0]), strict=True
+                            )
+                            if mine != theirs
+                        )
                 found.append((c, number, decided))
     return [(c.id, group, decided) for c, group, decided in found]
 
@@ -99,15 +124,21 @@ pools = st.lists(
 
 @pytest.mark.req("W-056", "X-61", "X-62")
 @given(pools)
-def test_the_order_the_groups_and_what_decided_are_what_the_rules_say(pool: list[Contender]) -> None:
+def test_the_order_the_groups_and_what_decided_are_what_the_rules_say(
+    pool: list[Contender],
+) -> None:
     found = rank(pool, tie_window=WINDOW)
-    assert [(place.contender.id, place.tie_group, place.decided_by) for place in found] == _expected(pool)
+    assert [
+        (place.contender.id, place.tie_group, place.decided_by) for place in found
+    ] == _expected(pool)
     assert [place.rank for place in found] == list(range(1, len(pool) + 1))
 
 
 @pytest.mark.req("X-61")
 @given(pools, st.randoms(use_true_random=False))
-def test_the_order_does_not_depend_on_the_order_of_the_input(pool: list[Contender], shuffle: random.Random) -> None:
+def test_the_order_does_not_depend_on_the_order_of_the_input(
+    pool: list[Contender], shuffle: random.Random
+) -> None:
     other = list(pool)
     shuffle.shuffle(other)
     assert rank(pool, tie_window=WINDOW) == rank(other, tie_window=WINDOW)
@@ -120,7 +151,7 @@ def test_a_run_with_a_failed_gate_never_stands_before_a_clean_one(pool: list[Con
     assert failing == sorted(failing)
 
 
-# --- the window ---------------------------------------------------------------------------------------------------------------------------
+# --- the window
 
 
 @pytest.mark.req("W-056")
@@ -142,10 +173,14 @@ def test_a_group_is_measured_from_its_leader_so_closeness_does_not_spread() -> N
 def test_the_leader_opens_the_group_also_when_it_does_not_come_first_in_it() -> None:
     # b wins the group that a opens; c is within a point of b and not of a, so it stays outside
     found = places(one("a", 9000), one("b", 8950, right=10**9), one("c", 8900, right=10**9))
-    assert [(name, found[name].rank, found[name].tie_group) for name in "bac"] == [("b", 1, 1), ("a", 2, 1), ("c", 3, 2)]
+    assert [(name, found[name].rank, found[name].tie_group) for name in "bac"] == [
+        ("b", 1, 1),
+        ("a", 2, 1),
+        ("c", 3, 2),
+    ]
 
 
-# --- the keys -----------------------------------------------------------------------------------------------------------------------------
+# --- the keys
 
 LADDER = [
     ("gate_failures", {"gates": 1}, {"gates": 2}),
@@ -184,17 +219,22 @@ def test_what_is_unknown_ranks_behind_the_worst_that_is_known(key: str) -> None:
 
 def test_decimals_of_latency_and_cost_are_compared_exactly() -> None:
     near = Ratio(10**18 + 1, 10**18)
-    assert order(Contender("a", 9000, 0, None, None, near, None), Contender("b", 9000, 0, None, None, Ratio(1, 1), None)) == ["b", "a"]
+    assert order(
+        Contender("a", 9000, 0, None, None, near, None),
+        Contender("b", 9000, 0, None, None, Ratio(1, 1), None),
+    ) == ["b", "a"]
 
 
-# --- from grades --------------------------------------------------------------------------------------------------------------------------
+# --- from grades
 
 
 def _card(name: str, *criteria: dict[str, Any], **changes: Any) -> Any:
     return graded(scorecard(*criteria, run_id=name, **changes)).grade
 
 
-def test_correctness_and_safety_are_the_norms_of_their_roles_the_lowest_where_there_are_several() -> None:
+def test_correctness_and_safety_are_the_norms_of_their_roles_the_lowest_where_there_are_several() -> (
+    None
+):
     found = contender(
         _card(
             "r",
@@ -215,8 +255,17 @@ def test_a_run_without_the_roles_has_no_correctness_and_no_safety() -> None:
 
 @pytest.mark.parametrize("role", ["correctness", "safety"])
 def test_leaving_out_the_worse_of_two_scores_of_a_role_never_ranks_a_run_higher(role: str) -> None:
-    rival = _card("m", {"norm": 1, "weight": 99}, {"norm": Decimal("0.5"), "role": role, "weight": 1}, {"norm": Decimal("0.5"), "role": role, "weight": 0})
-    honest = [{"norm": 1, "weight": 99}, {"norm": Decimal("0.9"), "role": role, "weight": 1}, {"norm": Decimal("0.1"), "role": role, "weight": 0}]
+    rival = _card(
+        "m",
+        {"norm": 1, "weight": 99},
+        {"norm": Decimal("0.5"), "role": role, "weight": 1},
+        {"norm": Decimal("0.5"), "role": role, "weight": 0},
+    )
+    honest = [
+        {"norm": 1, "weight": 99},
+        {"norm": Decimal("0.9"), "role": role, "weight": 1},
+        {"norm": Decimal("0.1"), "role": role, "weight": 0},
+    ]
     silent = [*honest[:2], {"raw_score": None, "missing": "lost", "role": role, "weight": 0}]
     told, kept = _card("z", *honest), _card("z", *silent)
     assert told.score_units == kept.score_units
@@ -224,18 +273,27 @@ def test_leaving_out_the_worse_of_two_scores_of_a_role_never_ranks_a_run_higher(
     assert order(contender(rival), contender(kept)) == ["m", "z"]
 
 
-# --- candidates ---------------------------------------------------------------------------------------------------------------------------
+# --- candidates
 
 
 def _runs(version: str, count: int, **changes: Any) -> list[Any]:
     return [
-        graded(run("tool-use", run_id=f"v{version}-{index}", workflow={"id": "book", "version": version, "family": "tool-use"}, **changes)).grade
+        graded(
+            run(
+                "tool-use",
+                run_id=f"v{version}-{index}",
+                workflow={"id": "book", "version": version, "family": "tool-use"},
+                **changes,
+            )
+        ).grade
         for index in range(count)
     ]
 
 
 @pytest.mark.req("W-056")
-def test_a_candidate_is_all_runs_of_one_workflow_version_with_their_p95_latency_and_mean_cost() -> None:
+def test_a_candidate_is_all_runs_of_one_workflow_version_with_their_p95_latency_and_mean_cost() -> (
+    None
+):
     grades = [
         graded(
             run(
@@ -257,8 +315,18 @@ def test_a_candidate_is_all_runs_of_one_workflow_version_with_their_p95_latency_
 
 
 def test_a_candidate_that_keeps_one_latency_to_itself_has_an_unknown_p95() -> None:
-    told, silent = _runs("1", 3, latency_ms=30000, cost_usd=1), _runs("2", 3, latency_ms=8000, cost_usd=1)
-    silent[1] = graded(run("tool-use", run_id="v2-x", workflow={"id": "book", "version": "2", "family": "tool-use"}, latency_ms=None)).grade
+    told, silent = (
+        _runs("1", 3, latency_ms=30000, cost_usd=1),
+        _runs("2", 3, latency_ms=8000, cost_usd=1),
+    )
+    silent[1] = graded(
+        run(
+            "tool-use",
+            run_id="v2-x",
+            workflow={"id": "book", "version": "2", "family": "tool-use"},
+            latency_ms=None,
+        )
+    ).grade
     found = {one.id: one for one in candidates([*told, *silent])}
     assert (found["book@2"].latency, found["book@2"].cost) == (None, None)
     assert found["book@1"].latency == Ratio(30000, 1)
@@ -266,7 +334,12 @@ def test_a_candidate_that_keeps_one_latency_to_itself_has_an_unknown_p95() -> No
 
 def test_the_gate_failures_of_a_candidate_add_up_and_its_score_is_the_mean() -> None:
     good = _card("x", {"norm": 1}, workflow={"id": "w", "version": "1"})
-    bad = _card("y", {"norm": Decimal("0.5")}, workflow={"id": "w", "version": "1"}, hard_gates={"g": False, "h": None})
+    bad = _card(
+        "y",
+        {"norm": Decimal("0.5")},
+        workflow={"id": "w", "version": "1"},
+        hard_gates={"g": False, "h": None},
+    )
     (found,) = candidates([good, bad])
     assert (found.score, found.gate_failures, found.runs) == (7500, 2, 2)
 
@@ -279,7 +352,13 @@ def test_a_scorecard_without_a_workflow_is_never_counted_to_a_candidate() -> Non
 
 def test_workflows_whose_names_run_together_stay_apart() -> None:
     grades = [
-        graded(run("tool-use", run_id=f"r-{index}", workflow={"id": name, "version": version, "family": "tool-use"})).grade
+        graded(
+            run(
+                "tool-use",
+                run_id=f"r-{index}",
+                workflow={"id": name, "version": version, "family": "tool-use"},
+            )
+        ).grade
         for index, (name, version) in enumerate((("a@1", "2"), ("a", "1@2")))
     ]
     assert [one.runs for one in candidates(grades)] == [1, 1]
@@ -288,14 +367,22 @@ def test_workflows_whose_names_run_together_stay_apart() -> None:
 @given(st.permutations([Decimal("1e-10"), Decimal("3e-10"), Decimal("2e-10")]))
 def test_a_candidate_does_not_depend_on_the_order_of_its_runs(latencies: list[Decimal]) -> None:
     grades = [
-        graded(run("tool-use", run_id=f"r-{value}", workflow={"id": "book", "version": "7", "family": "tool-use"}, latency_ms=value, cost_usd=value)).grade
+        graded(
+            run(
+                "tool-use",
+                run_id=f"r-{value}",
+                workflow={"id": "book", "version": "7", "family": "tool-use"},
+                latency_ms=value,
+                cost_usd=value,
+            )
+        ).grade
         for value in latencies
     ]
     assert candidates(grades) == candidates(sorted(grades, key=lambda grade: grade.run_id))
     assert candidates(grades[:1])[0].latency == Ratio(*latencies[0].as_integer_ratio())
 
 
-# --- the command --------------------------------------------------------------------------------------------------------------------------
+# --- the command
 
 
 @pytest.mark.req("W-056", "X-61")
@@ -310,11 +397,26 @@ def test_the_rank_command_prints_the_order_of_the_contract(assay: Any, tmp_path:
     done = assay("rank", "cards.jsonl", "--json")
     assert done.code == 0
     found = done.json()
-    assert [(item["rank"], item["run_id"], item["tie_group"], item["decided_by"]) for item in found["order"]] == [
-        (1, "quick", 1, None), (2, "slow", 1, "latency"), (3, "poor", 2, "score"), (4, "shut", 3, "gates"),
-    ]  # fmt: skip
-    assert (found["order"][0]["latency_ms"], found["order"][0]["weighted_score"], found["order"][0]["correctness"]) == (100.5, 90, 0.9)
-    assert (found["tie_window"], found["policy"], found["scoringSystem"], found["gradingSystem"]) == (
+    assert [
+        (item["rank"], item["run_id"], item["tie_group"], item["decided_by"])
+        for item in found["order"]
+    ] == [
+        (1, "quick", 1, None),
+        (2, "slow", 1, "latency"),
+        (3, "poor", 2, "score"),
+        (4, "shut", 3, "gates"),
+    ]
+    assert (
+        found["order"][0]["latency_ms"],
+        found["order"][0]["weighted_score"],
+        found["order"][0]["correctness"],
+    ) == (100.5, 90, 0.9)
+    assert (
+        found["tie_window"],
+        found["policy"],
+        found["scoringSystem"],
+        found["gradingSystem"],
+    ) == (
         1,
         "workflow@1",
         "scoringSystem/1.0.0",
@@ -329,12 +431,21 @@ def test_the_rank_command_orders_candidates_by_workflow_version(assay: Any, tmp_
     lines = []
     for version, latency in (("1", 9000), ("2", 8000), ("3", None)):
         for index in range(3):
-            made = run("rag", run_id=f"{version}-{index}", workflow={"id": "faq", "version": version, "family": "rag"}, latency_ms=latency)
+            made = run(
+                "rag",
+                run_id=f"{version}-{index}",
+                workflow={"id": "faq", "version": version, "family": "rag"},
+                latency_ms=latency,
+            )
             lines.append(json.dumps(made))
     (tmp_path / "runs.jsonl").write_text("\n".join(lines))
     found = assay("rank", "runs.jsonl", "--by", "candidate", "--json").json()
     assert found["by"] == "candidate"
-    assert [(item["run_id"], item["runs"], item["latency_ms"]) for item in found["order"]] == [("faq@2", 3, 8000), ("faq@1", 3, 9000), ("faq@3", 3, None)]
+    assert [(item["run_id"], item["runs"], item["latency_ms"]) for item in found["order"]] == [
+        ("faq@2", 3, 8000),
+        ("faq@1", 3, 9000),
+        ("faq@3", 3, None),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -343,10 +454,16 @@ def test_the_rank_command_orders_candidates_by_workflow_version(assay: Any, tmp_
         ("", 4, "FIL-005"),
         ("{}", 3, "FIL-006"),
         ("nonsense", 3, "FIL-002"),
-        (json.dumps(scorecard({"norm": 1})) + "\n" + json.dumps(scorecard({"norm": 1})), 3, "FIL-007"),
+        (
+            json.dumps(scorecard({"norm": 1})) + "\n" + json.dumps(scorecard({"norm": 1})),
+            3,
+            "FIL-007",
+        ),
     ],
 )
-def test_the_rank_command_refuses_what_it_cannot_order(assay: Any, tmp_path: Any, content: str, code: int, word: str) -> None:
+def test_the_rank_command_refuses_what_it_cannot_order(
+    assay: Any, tmp_path: Any, content: str, code: int, word: str
+) -> None:
     (tmp_path / "x.jsonl").write_text(content)
     done = assay("rank", "x.jsonl", "--json")
     assert (done.code, done.out) == (code, "")
@@ -355,7 +472,10 @@ def test_the_rank_command_refuses_what_it_cannot_order(assay: Any, tmp_path: Any
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_runs_of_every_family_can_be_ranked(family: str) -> None:
-    grades = [graded(run(family, run_id="good")).grade, graded(run(family, run_id="bad", status="failed")).grade]
+    grades = [
+        graded(run(family, run_id="good")).grade,
+        graded(run(family, run_id="bad", status="failed")).grade,
+    ]
     found = shown(rank(map(contender, grades), tie_window=WINDOW))
     assert [item["run_id"] for item in found] == ["good", "bad"]
     assert found[0]["correctness"] == 1

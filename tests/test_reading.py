@@ -1,4 +1,6 @@
-"""Reading tool schemas: hostile modules through the real engine, folders, snapshots, and the text of ECMAScript."""
+"""Reading tool schemas: hostile modules through the real engine, folders, snapshots, and the text
+of ECMAScript.
+"""
 
 from __future__ import annotations
 
@@ -70,19 +72,41 @@ def pid_of(engine: Engine) -> int:
     return int(engine._worker._process.pid)
 
 
-# --- what a module says ------------------------------------------------------------------------------------------------------------------
+# --- what a module says
 
 
 def test_the_object_comes_out_as_plain_data_in_the_order_of_the_engine(engine: Engine) -> None:
-    found = read(engine, "export const main = { b: 1, 10: 'ten', 9: 'nine', a: [0.1, 1e21, -0, 9007199254740992, true, null], gone: undefined }")
+    found = read(
+        engine,
+        "export const main = { b: 1, 10: 'ten', 9: 'nine', a: [0.1, 1e21, -0, 9007199254740992,"
+        " true, null], gone: undefined }",
+    )
     assert list(found.main) == ["9", "10", "b", "a"]
-    assert found.main["a"] == [Decimal("0.1"), Decimal("1e+21"), 0, Decimal(9007199254740992), True, None]
-    assert [type(item) for item in found.main["a"]] == [Decimal, Decimal, int, Decimal, bool, type(None)]
+    assert found.main["a"] == [
+        Decimal("0.1"),
+        Decimal("1e+21"),
+        0,
+        Decimal(9007199254740992),
+        True,
+        None,
+    ]
+    assert [type(item) for item in found.main["a"]] == [
+        Decimal,
+        Decimal,
+        int,
+        Decimal,
+        bool,
+        type(None),
+    ]
     assert found.not_data == ()
 
 
 def test_the_text_of_the_tools_is_what_the_engine_writes(engine: Engine) -> None:
-    found = read(engine, r"export const main = { tools: { z: { d: 'é\u2028😀\ud800\u0001\"', n: 1e-7 }, 2: {}, 1: {} } }")
+    found = read(
+        engine,
+        r"export const main = { tools: { z: { d: 'é\u2028😀\ud800\u0001\"', n: 1e-7 }, 2: {}, 1:"
+        r" {} } }",
+    )
     assert found.tools_text == '{"1":{},"2":{},"z":{"d":"é\u2028😀\\ud800\\u0001\\"","n":1e-7}}'
     assert found.main["tools"]["z"]["d"] == 'é\u2028😀\ud800\x01"'
     assert ecma.stringify(found.main["tools"]) == found.tools_text
@@ -100,7 +124,10 @@ def test_the_text_of_the_tools_is_what_the_engine_writes(engine: Engine) -> None
         "const main = {}\nmain.a = 1\nexport { main }",
         "export const main = {}\nexport default Object.assign(main, { a: 1 })",
         "#!/usr/bin/env node\nconst a = 1\nexport const main = { a }",
-        "const one = () => 1\nconst a = one()\nimport x from 'x'\n;[0].map(one)\nexport const main = { a }",
+        (
+            "const one = () => 1\nconst a = one()\nimport x from 'x'\n;[0].map(one)\nexport const"
+            " main = { a }"
+        ),
         "console.log('loaded'); export const main = { a: [3, 1].toSorted().at(0) }",
     ],
 )
@@ -118,16 +145,30 @@ def test_a_byte_order_mark_and_windows_lines_change_nothing(engine: Engine) -> N
     found = engine.read(b"\xef\xbb\xbf" + text.encode(), file="x.mjs")
     assert isinstance(found, Exported)
     assert found.main == {"a": "x\ny"}
-    assert refused(engine, "// one\r\n// two\r\nexport const main = { a: nope }").message.startswith("line 3: ")
+    assert refused(
+        engine, "// one\r\n// two\r\nexport const main = { a: nope }"
+    ).message.startswith("line 3: ")
 
 
 def test_handlers_are_listed_and_never_run(engine: Engine) -> None:
     for handlers in (
-        "export const handlers = ({ libraries }) => ({ get: { run: async () => { for (;;) {} } }, 'get-two': {}, [three]: {}, ...more })",
-        "export const handlers = () => { const a = () => { return { no: 1 } }; if (a) { return { get: {}, 'get-two': {} } } return { [three]: {}, ...more } }",
+        (
+            "export const handlers = ({ libraries }) => ({ get: { run: async () => { for (;;) {} }"
+            " }, 'get-two': {}, [three]: {}, ...more })"
+        ),
+        (
+            "export const handlers = () => { const a = () => { return { no: 1 } }; if (a) { return"
+            " { get: {}, 'get-two': {} } } return { [three]: {}, ...more } }"
+        ),
         "export const handlers = { get: {}, 'get-two': {}, [three]: {}, ...more }; ",
-        "const made = { get: {}, 'get-two'() {}, [three]: nope(), ...more }\nexport { made as handlers }",
-        "export function handlers() { const made = { get, 'get-two': {}, [three]: {}, ...more }; return made }",
+        (
+            "const made = { get: {}, 'get-two'() {}, [three]: nope(), ...more }\nexport { made as"
+            " handlers }"
+        ),
+        (
+            "export function handlers() { const made = { get, 'get-two': {}, [three]: {}, ...more"
+            " }; return made }"
+        ),
     ):
         found = read(engine, f"export const main = {{ a: 1 }}\n{handlers}")
         assert found.handlers == ("get", "get-two", "[three]", "...more"), handlers
@@ -136,115 +177,242 @@ def test_handlers_are_listed_and_never_run(engine: Engine) -> None:
 def test_code_that_the_schema_does_not_need_may_fail(engine: Engine) -> None:
     found = read(
         engine,
-        "import { connect } from 'db'\nconst KEY = process.env.KEY\nconst client = connect(KEY)\nclass Modern { static { connect() } }\n"
-        "const slow = () => new Modern(client)\nconst ROOT = 'https://a.example'\nconst url = (path) => ROOT + path\n"
-        "export const main = { root: url('/v1') }\nexport const handlers = () => ({ get: slow })",
+        "import { connect } from 'db'\nconst KEY = process.env.KEY\nconst client ="
+        " connect(KEY)\nclass Modern { static { connect() } }\nconst slow = () => new"
+        " Modern(client)\nconst ROOT = 'https://a.example'\nconst url = (path) => ROOT +"
+        " path\nexport const main = { root: url('/v1') }\nexport const handlers = () => ({ get:"
+        " slow })",
     )
     assert found.main == {"root": "https://a.example/v1"}
 
 
 def test_code_that_could_change_the_schema_is_never_left_out(engine: Engine) -> None:
-    for change in ("patch(process.env)", "const done = patch(process.env)", "Object.prototype.x = process.env"):
+    for change in (
+        "patch(process.env)",
+        "const done = patch(process.env)",
+        "Object.prototype.x = process.env",
+    ):
         text = f"export const main = {{ a: 1 }}\nfunction patch(by) {{ main.a = by.X }}\n{change}"
         assert refused(engine, text).code == "FMC-005", change
 
 
 def test_handlers_that_could_change_the_schema_are_refused(engine: Engine) -> None:
-    for made in ("(main.a = 2, () => ({}))", "wrap(main)", "{ get: Object.assign(main, { a: 2 }) }", "patch()"):
-        text = f"export const main = {{ a: 1 }}\nconst patch = () => {{ main.a = 2 }}\nexport const handlers = {made}"
-        assert refused(engine, text).message.startswith("line 3: its `main` needs code that makes its handlers"), made
-    for made in ("{ get: { run: () => main.a } }", "() => { const main = {}; main.a = 2; return {} }", "wrap({})"):
-        assert read(engine, f"export const main = {{ a: 1 }}\nexport const handlers = {made}").main == {"a": 1}
+    for made in (
+        "(main.a = 2, () => ({}))",
+        "wrap(main)",
+        "{ get: Object.assign(main, { a: 2 }) }",
+        "patch()",
+    ):
+        text = (
+            "export const main = { a: 1 }\nconst patch = () => { main.a = 2 }\nexport const"
+            f" handlers = {made}"
+        )
+        assert refused(engine, text).message.startswith(
+            "line 3: its `main` needs code that makes its handlers"
+        ), made
+    for made in (
+        "{ get: { run: () => main.a } }",
+        "() => { const main = {}; main.a = 2; return {} }",
+        "wrap({})",
+    ):
+        assert read(
+            engine, f"export const main = {{ a: 1 }}\nexport const handlers = {made}"
+        ).main == {"a": 1}
 
 
 @pytest.mark.parametrize(
     "code",
     [
-        "main.a = 2", "main.tools.x.y = 2", "main['a'] = 2", "delete main.tools", "main.n += 1", "main.n++", "[main.a] = [2]", "for (main.a of [2]) {}",
-        "Object.assign(main.tools, { y: 1 })", "Object.defineProperty(main, 'a', { value: 2 })", "main.tags.push('x')", "Reflect.set(main, 'a', 2)",
-        "const m = main; m.a = 2", "const { tools } = main; tools.x = 2", "Object.values(main.tools).forEach((tool) => { tool.y = 2 })",
-        "for (const tool of Object.values(main.tools)) tool.y = 2", "main.tools.x.z = Object.values(main.tools)[0].w = 1", "shared.y = 2", "patch()",
+        "main.a = 2",
+        "main.tools.x.y = 2",
+        "main['a'] = 2",
+        "delete main.tools",
+        "main.n += 1",
+        "main.n++",
+        "[main.a] = [2]",
+        "for (main.a of [2]) {}",
+        "Object.assign(main.tools, { y: 1 })",
+        "Object.defineProperty(main, 'a', { value: 2 })",
+        "main.tags.push('x')",
+        "Reflect.set(main, 'a', 2)",
+        "const m = main; m.a = 2",
+        "const { tools } = main; tools.x = 2",
+        "Object.values(main.tools).forEach((tool) => { tool.y = 2 })",
+        "for (const tool of Object.values(main.tools)) tool.y = 2",
+        "main.tools.x.z = Object.values(main.tools)[0].w = 1",
+        "shared.y = 2",
+        "patch()",
         "{ const main = {} } main.a = 2",
     ],
-)  # fmt: skip
-def test_handlers_that_would_change_the_schema_when_they_are_called_are_refused(engine: Engine, code: str) -> None:
-    text = "const shared = {}\nexport const main = { tags: [], tools: { x: shared } }\nconst patch = () => { main.a = 2 }\n"
-    for handlers in (f"() => {{ {code}; return {{}} }}", f"{{ get: {{ run: async () => {{ {code} }} }} }}"):
-        assert "needs code in its handlers that changes it" in refused(engine, f"{text}export const handlers = {handlers}").message
+)
+def test_handlers_that_would_change_the_schema_when_they_are_called_are_refused(
+    engine: Engine, code: str
+) -> None:
+    text = (
+        "const shared = {}\nexport const main = { tags: [], tools: { x: shared } }\nconst patch ="
+        " () => { main.a = 2 }\n"
+    )
+    for handlers in (
+        f"() => {{ {code}; return {{}} }}",
+        f"{{ get: {{ run: async () => {{ {code} }} }} }}",
+    ):
+        assert (
+            "needs code in its handlers that changes it"
+            in refused(engine, f"{text}export const handlers = {handlers}").message
+        )
 
 
 @pytest.mark.parametrize(
     "code",
     [
-        "struct.url = main.root", "const headers = { ...main.headers }; headers.x = key", "const tags = [...main.tags].sort()", "let u = main.root; u += '/v1'",
-        "const c = JSON.parse(JSON.stringify(main)); c.a = 2", "out[main.root] = 1", "const list = main.tags.filter((t) => t); payload.list = list",
-        "Object.entries(main.tools).forEach(([key, value]) => { out[key] = value })", "const { main } = response; main.temp = 1",
+        "struct.url = main.root",
+        "const headers = { ...main.headers }; headers.x = key",
+        "const tags = [...main.tags].sort()",
+        "let u = main.root; u += '/v1'",
+        "const c = JSON.parse(JSON.stringify(main)); c.a = 2",
+        "out[main.root] = 1",
+        "const list = main.tags.filter((t) => t); payload.list = list",
+        "Object.entries(main.tools).forEach(([key, value]) => { out[key] = value })",
+        "const { main } = response; main.temp = 1",
     ],
-)  # fmt: skip
+)
 def test_handlers_that_only_read_the_schema_are_fine(engine: Engine, code: str) -> None:
-    text = "export const main = { tags: [], tools: {}, root: 'https://a.example' }\nexport const handlers"
-    assert read(engine, f"{text} = () => ({{ get: {{ run: async ({{ struct, payload, response, key, out }}) => {{ {code} }} }} }})").main["tags"] == []
+    text = (
+        "export const main = { tags: [], tools: {}, root: 'https://a.example' }\nexport const"
+        " handlers"
+    )
+    assert (
+        read(
+            engine,
+            f"{text} = () => ({{ get: {{ run: async ({{ struct, payload, response, key, out }}) =>"
+            f" {{ {code} }} }} }})",
+        ).main["tags"]
+        == []
+    )
 
 
 def test_what_json_cannot_say_is_reported_and_left_out(engine: Engine) -> None:
     found = read(
         engine,
-        "class Box { x = 1 }\nexport const main = { f() {}, list: [() => 1, undefined, , NaN, 1], s: Symbol('s'), [Symbol('k')]: 1, big: 1n, e: -Infinity,\n"
-        "  get live() { throw 1 }, box: new Box(), re: /x/, own: { toJSON() { return 2 }, a: 1 }, 'odd key': { g() {} }, ok: 1 }",
+        "class Box { x = 1 }\nexport const main = { f() {}, list: [() => 1, undefined, , NaN, 1],"
+        " s: Symbol('s'), [Symbol('k')]: 1, big: 1n, e: -Infinity,\n  get live() { throw 1 }, box:"
+        " new Box(), re: /x/, own: { toJSON() { return 2 }, a: 1 }, 'odd key': { g() {} }, ok: 1 }",
     )
-    assert found.main == {"list": [None, None, None, None, 1], "e": None, "box": {"x": 1}, "re": {}, "own": {"a": 1}, "odd key": {}, "ok": 1}
+    assert found.main == {
+        "list": [None, None, None, None, 1],
+        "e": None,
+        "box": {"x": 1},
+        "re": {},
+        "own": {"a": 1},
+        "odd key": {},
+        "ok": 1,
+    }
     assert set(found.not_data) == {
-        NotData("f", "function"), NotData("list[0]", "function"), NotData("list[1]", "undefined"), NotData("list[2]", "undefined"),
-        NotData("list[3]", "NaN"), NotData("s", "symbol"), NotData("", "symbol as a key"), NotData("big", "bigint"), NotData("e", "Infinity"),
-        NotData("live", "accessor"), NotData("box", "object of a class"), NotData("re", "RegExp"),
-        NotData("own", "toJSON"), NotData("own.toJSON", "function"), NotData("odd key.g", "function"),
-    }  # fmt: skip
+        NotData("f", "function"),
+        NotData("list[0]", "function"),
+        NotData("list[1]", "undefined"),
+        NotData("list[2]", "undefined"),
+        NotData("list[3]", "NaN"),
+        NotData("s", "symbol"),
+        NotData("", "symbol as a key"),
+        NotData("big", "bigint"),
+        NotData("e", "Infinity"),
+        NotData("live", "accessor"),
+        NotData("box", "object of a class"),
+        NotData("re", "RegExp"),
+        NotData("own", "toJSON"),
+        NotData("own.toJSON", "function"),
+        NotData("odd key.g", "function"),
+    }
 
 
 def test_odd_keys_stay_keys(engine: Engine) -> None:
-    found = read(engine, "export const main = { ['__proto__']: 1, constructor: 2, '': 3, 'schlüssel': 4, '😀': 5, toJSON: 6, length: 7 }")
-    assert found.main == {"__proto__": 1, "constructor": 2, "": 3, "schlüssel": 4, "😀": 5, "toJSON": 6, "length": 7}
+    found = read(
+        engine,
+        "export const main = { ['__proto__']: 1, constructor: 2, '': 3, 'schlüssel': 4, '😀': 5,"
+        " toJSON: 6, length: 7 }",
+    )
+    assert found.main == {
+        "__proto__": 1,
+        "constructor": 2,
+        "": 3,
+        "schlüssel": 4,
+        "😀": 5,
+        "toJSON": 6,
+        "length": 7,
+    }
 
 
-# --- what a module asks for --------------------------------------------------------------------------------------------------------------
+# --- what a module asks for
 
 
 @pytest.mark.req("F-049")
 def test_every_module_that_is_asked_for_is_listed_with_its_version_and_line(engine: Engine) -> None:
     found = read(
         engine,
-        "import fs, { a as b } from 'f\\x73'\nimport * as all from \"npm:@scope/x@1.2.3\"\nimport 'https://esm.sh/y@2/z'\nexport * from './local.mjs'\n"
-        "export { q } from '../up.mjs'\nexport const handlers = () => ({ run: async (n) => [import('child_process'), import(`net`), import('a' + n),\n"
-        "  require('http'), r\\u0065quire('os'), require.resolve('dns'), process.getBuiltinModule('vm'), { require }] })\n"
-        "export const main = { requiredLibraries: ['ethers@6.1.0', { name: 'zod', version: '3' }, '@s/t', { path: 'odd' }] }",
+        "import fs, { a as b } from 'f\\x73'\nimport * as all from \"npm:@scope/x@1.2.3\"\nimport"
+        " 'https://esm.sh/y@2/z'\nexport * from './local.mjs'\nexport { q } from"
+        " '../up.mjs'\nexport const handlers = () => ({ run: async (n) => [import('child_process'),"
+        " import(`net`), import('a' + n),\n  require('http'), r\\u0065quire('os'),"
+        " require.resolve('dns'), process.getBuiltinModule('vm'), { require }] })\nexport const"
+        " main = { requiredLibraries: ['ethers@6.1.0', { name: 'zod', version: '3' }, '@s/t', {"
+        " path: 'odd' }] }",
     )
     assert found.modules == (
-        Module("fs", None, "import", 1, True), Module("@scope/x", "1.2.3", "import", 2, True), Module("https://esm.sh/y/z", "2", "import", 3, True),
-        Module("./local.mjs", None, "export from", 4, False), Module("../up.mjs", None, "export from", 5, False),
-        Module("'a' + n", None, "dynamic import", 6, True), Module("child_process", None, "dynamic import", 6, True),
-        Module("net", None, "dynamic import", 6, True), Module("dns", None, "require", 7, True), Module("http", None, "require", 7, True),
-        Module("os", None, "require", 7, True), Module("require", None, "require", 7, True), Module("vm", None, "require", 7, True),
-        Module("ethers", "6.1.0", "requiredLibraries", None, True), Module("zod", "3", "requiredLibraries", None, True),
-        Module("@s/t", None, "requiredLibraries", None, True), Module('{"path":"odd"}', None, "requiredLibraries", None, True),
-    )  # fmt: skip
+        Module("fs", None, "import", 1, True),
+        Module("@scope/x", "1.2.3", "import", 2, True),
+        Module("https://esm.sh/y/z", "2", "import", 3, True),
+        Module("./local.mjs", None, "export from", 4, False),
+        Module("../up.mjs", None, "export from", 5, False),
+        Module("'a' + n", None, "dynamic import", 6, True),
+        Module("child_process", None, "dynamic import", 6, True),
+        Module("net", None, "dynamic import", 6, True),
+        Module("dns", None, "require", 7, True),
+        Module("http", None, "require", 7, True),
+        Module("os", None, "require", 7, True),
+        Module("require", None, "require", 7, True),
+        Module("vm", None, "require", 7, True),
+        Module("ethers", "6.1.0", "requiredLibraries", None, True),
+        Module("zod", "3", "requiredLibraries", None, True),
+        Module("@s/t", None, "requiredLibraries", None, True),
+        Module('{"path":"odd"}', None, "requiredLibraries", None, True),
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("import fs from 'fs'\nexport const main = { a: fs.readFileSync('/etc/passwd') }", "line 2: its `main` needs `fs` of the import 'fs'"),
-        ("import { a as b } from 'x'\nexport const main = { a: typeof b }", "`b` of the import 'x'"),
+        (
+            "import fs from 'fs'\nexport const main = { a: fs.readFileSync('/etc/passwd') }",
+            "line 2: its `main` needs `fs` of the import 'fs'",
+        ),
+        (
+            "import { a as b } from 'x'\nexport const main = { a: typeof b }",
+            "`b` of the import 'x'",
+        ),
         ("import * as x from 'x'\nconst y = x\nexport const main = { y }", "`x` of the import 'x'"),
-        ("import x from 'x'\nlet a = 1\ntry { a = x } catch {}\nexport const main = { a }", "`x` of the import 'x'"),
+        (
+            "import x from 'x'\nlet a = 1\ntry { a = x } catch {}\nexport const main = { a }",
+            "`x` of the import 'x'",
+        ),
         ("export { main } from './a.mjs'", "`main` of the import './a.mjs'"),
         ("import { main } from './a.mjs'\nexport { main }", "`main` of the import './a.mjs'"),
-        ("export const main = {}\nimport('child_process').then((m) => { main.a = m }, () => {})", "`import()`"),
+        (
+            "export const main = {}\nimport('child_process').then((m) => { main.a = m }, () => {})",
+            "`import()`",
+        ),
         ("export const main = { a: require('fs') }", "`require`"),
         ("\nexport const main = { a: process.env.HOME }", "line 2: its `main` needs `process`"),
         ("export const main = { a: typeof process }", "`process`"),
         ("export const main = { a: Function('return this')() }", "`Function`"),
-        ("export const main = { a: globalThis.constructor.constructor('return this')() }", "the constructor of functions"),
-        ("export const main = { a: (async () => {}).constructor('x') }", "the constructor of functions"),
+        (
+            "export const main = { a: globalThis.constructor.constructor('return this')() }",
+            "the constructor of functions",
+        ),
+        (
+            "export const main = { a: (async () => {}).constructor('x') }",
+            "the constructor of functions",
+        ),
         ("export const main = { a: (0, eval)('1') }", "`eval`"),
         ("export const main = { a: fetch('http://127.0.0.1/') }", "`fetch`"),
         ("export const main = { a: Math.random() }", "chance: `Math.random`"),
@@ -254,15 +422,23 @@ def test_every_module_that_is_asked_for_is_listed_with_its_version_and_line(engi
         ("export const main = { a: new (new Date(0).constructor)() }", "the clock"),
         ("class D extends Date {}\nexport const main = { a: +new D() }", "the clock"),
         ("export const main = { a: __date_clock() }", "`__date_clock`"),
-        ("export const main = { a: ['b', 'a'].sort((x, y) => x.localeCompare(y)) }", "`sort` with a function"),
+        (
+            "export const main = { a: ['b', 'a'].sort((x, y) => x.localeCompare(y)) }",
+            "`sort` with a function",
+        ),
         ("export const main = { a: 'b'.localeCompare('a') }", "`localeCompare`"),
         ("export const main = new Proxy({}, { ownKeys() { for (;;) {} } })", "`Proxy`"),
         ("export const main = { a: import.meta.url }", "`import.meta`"),
-        ("await new Promise(() => {})\nexport const main = { a: 1 }", "line 1: its `main` needs `await`"),
+        (
+            "await new Promise(() => {})\nexport const main = { a: 1 }",
+            "line 1: its `main` needs `await`",
+        ),
         ("for await (const x of []) {}\nexport const main = {}", "`await`"),
     ],
 )
-def test_a_schema_that_needs_more_than_itself_is_refused_and_told_why(engine: Engine, text: str, named: str) -> None:
+def test_a_schema_that_needs_more_than_itself_is_refused_and_told_why(
+    engine: Engine, text: str, named: str
+) -> None:
     error = refused(engine, text)
     assert error.code == "FMC-005"
     assert named in error.message
@@ -272,68 +448,143 @@ PROBES = {
     "global": ("if (String(globalThis) === '[object global]') main.root = 'evil'", "`globalThis`"),
     "names of the global": ("for (const k in globalThis) main.root += k", "`globalThis`"),
     "escaped": ("main.root = String(global\\u0054his)", "`globalThis`"),
-    "name of a host": ("if (typeof DOMException === 'function') main.root = 'evil'", "the unknown name `DOMException`"),
-    "name of a newer language": ("const f = (Iterator) => 1; main.root = typeof Iterator", "the unknown name `Iterator`"),
+    "name of a host": (
+        "if (typeof DOMException === 'function') main.root = 'evil'",
+        "the unknown name `DOMException`",
+    ),
+    "name of a newer language": (
+        "const f = (Iterator) => 1; main.root = typeof Iterator",
+        "the unknown name `Iterator`",
+    ),
     "helper of iterators": ("if ([].values().map) main.root = 'evil'", "`map`"),
     "stack": ("main.root = Error('x')['sta' + 'ck']", "`Error`"),
-    "stack of a class": ("class E extends TypeError {}\nmain.root = new E('x').stack", "`TypeError`"),
-    "rejection": ("Promise.resolve().then(() => null.x).catch((e) => { main.root = e.message })", "`Promise`"),
-    "depth": ("const deep = async (n) => { main.root = n; deep(n + 1) }\nvoid deep(0)", "async function"),
-    "depth without a call": ("const o = { async valueOf() { main.root += 1; o + 1 }, toString() { return '' } }\nvoid (o + 1)", "async function"),
+    "stack of a class": (
+        "class E extends TypeError {}\nmain.root = new E('x').stack",
+        "`TypeError`",
+    ),
+    "rejection": (
+        "Promise.resolve().then(() => null.x).catch((e) => { main.root = e.message })",
+        "`Promise`",
+    ),
+    "depth": (
+        "const deep = async (n) => { main.root = n; deep(n + 1) }\nvoid deep(0)",
+        "async function",
+    ),
+    "depth without a call": (
+        (
+            "const o = { async valueOf() { main.root += 1; o + 1 }, toString() { return '' }"
+            " }\nvoid (o + 1)"
+        ),
+        "async function",
+    ),
     "date": ("main.root = String(new Date('1 2 2020 x'))", "`Date`"),
     "date of numbers": ("main.root = new Date(2020, 0, 2).toString()", "`Date`"),
-    "names of a built-in": ("main.root = Object.getOwnPropertyNames(Math).length", "`getOwnPropertyNames`"),
+    "names of a built-in": (
+        "main.root = Object.getOwnPropertyNames(Math).length",
+        "`getOwnPropertyNames`",
+    ),
     "own": ("main.root = {}.hasOwnProperty.call(Math, 'f16round')", "`hasOwnProperty`"),
     "in": ("main.root = 'f16round' in Math", "the operator `in`"),
     "reflect": ("main.root = Reflect.ownKeys(Math).length", "`Reflect`"),
     "console": ("main.root = String(console)", "`console`"),
     "names of the console": ("main.root = typeof console.clear", "`console`"),
-    "inspected": ("console.log({ [Symbol.for('nodejs.util.inspect.custom')]() { main.root = 'evil' } })", "`console` with an object"),
+    "inspected": (
+        "console.log({ [Symbol.for('nodejs.util.inspect.custom')]() { main.root = 'evil' } })",
+        "`console` with an object",
+    ),
     "digits": ("main.root = Math.exp(3.3)", "`Math.exp`"),
     "power": ("let n = 1.1; main.root = n ** 3.3", "the operator `**`"),
     "radix": ("main.root = (0.1).toString(3)", "`toString`"),
     "letters": ("main.root = '\\u{10d50}'.toLowerCase()", "`toLowerCase`"),
     "properties": ("main.root = /\\p{L}/u.test('x')", "Unicode properties"),
     "made pattern": ("main.root = new RegExp('\\\\p{L}', 'u').test('x')", "`RegExp`"),
-    "sort": ("let n = 0; [3, 1, 2].sort((a, b) => (n += 1, a - b)); main.root = n", "`sort` with a function"),
-    "sort of objects": ("let n = 0; [1, 2, 3].map(() => ({ toString: () => `${n++}` })).sort(); main.root = n", "`sort` of objects"),
+    "sort": (
+        "let n = 0; [3, 1, 2].sort((a, b) => (n += 1, a - b)); main.root = n",
+        "`sort` with a function",
+    ),
+    "sort of objects": (
+        "let n = 0; [1, 2, 3].map(() => ({ toString: () => `${n++}` })).sort(); main.root = n",
+        "`sort` of objects",
+    ),
 }
 
 
 @pytest.mark.parametrize(("probe", "named"), PROBES.values(), ids=PROBES)
-def test_a_module_that_can_tell_one_engine_from_another_is_refused(engine: Engine, probe: str, named: str) -> None:
+def test_a_module_that_can_tell_one_engine_from_another_is_refused(
+    engine: Engine, probe: str, named: str
+) -> None:
     error = refused(engine, f"export const main = {{ root: 'https://shop.example' }}\n{probe}")
     assert error.code == "FMC-005"
     assert named in error.message
 
 
 def test_what_only_handlers_use_does_not_refuse_a_module(engine: Engine) -> None:
-    text = "console.log('loaded')\nconst BASE = 'X'.toLowerCase() + (10 ** 2 + 5).toString(36).slice(9)\n"
-    text += "export const main = { a: `${BASE}/${['b', 'a'].sort().join('')}` }\nconst check = (n) => { if (!n) throw new Error('none') }\n"
-    handlers = "export const handlers = () => ({ get: { run: async (n) => { try { check(n); return new Date() } catch (e) { return Promise.reject(e) } } } })"
+    text = (
+        "console.log('loaded')\nconst BASE = 'X'.toLowerCase() + (10 ** 2 +"
+        " 5).toString(36).slice(9)\n"
+    )
+    text += (
+        "export const main = { a: `${BASE}/${['b', 'a'].sort().join('')}` }\nconst check = (n) => {"
+        " if (!n) throw new Error('none') }\n"
+    )
+    handlers = (
+        "export const handlers = () => ({ get: { run: async (n) => { try { check(n); return new"
+        " Date() } catch (e) { return Promise.reject(e) } } } })"
+    )
     assert read(engine, text + handlers).main == {"a": "x/ab"}
 
 
 def test_two_readings_are_the_same(engine: Engine) -> None:
-    text = "const seen = []\nfor (const k in { b: 1, a: 2, 7: 3 }) seen.push(k)\nexport const main = { seen, s: String(Symbol('x')) }"
+    text = (
+        "const seen = []\nfor (const k in { b: 1, a: 2, 7: 3 }) seen.push(k)\nexport const main = {"
+        " seen, s: String(Symbol('x')) }"
+    )
     assert len({repr(read(engine, text)) for _ in range(3)}) == 1
 
 
-# --- lies --------------------------------------------------------------------------------------------------------------------------------
+# --- lies
 
 LIES = {
     "stringify": "JSON.stringify = () => '{}'; JSON.parse = () => ({})",
-    "toJSON": "Object.prototype.toJSON = () => 'lie'; Array.prototype.toJSON = () => 'lie'; String.prototype.toJSON = () => 'lie'",
-    "keys": "Object.keys = () => []; Object.entries = () => []; Object.getOwnPropertyDescriptor = () => undefined",
-    "list": "for (const k of ['map', 'push', 'join', 'forEach', 'concat', 'slice']) Array.prototype[k] = () => ['lie']; Array.isArray = () => false",
-    "iterator": "Array.prototype[Symbol.iterator] = function* () { yield 'lie' }; String.prototype[Symbol.iterator] = function* () {}",
-    "primitive": "Object.prototype[Symbol.toPrimitive] = () => 'lie'; Symbol.prototype.toString = () => 'lie'",
-    "descriptor": "Object.prototype.get = () => 'lie'; Object.prototype.value = 'lie'; Object.prototype.enumerable = false; Object.prototype.writable = true",
-    "setter": "for (const k of ['0', '1', 'a', 'tools', 'path', 'kind', 'main', 'outcome'])"
-    " Object.defineProperty(Object.prototype, k, { set() {}, get() { return 'lie' } })",
-    "call": "(() => {}).__proto__.call = () => 'lie'; (() => {}).__proto__.apply = () => 'lie'; (() => {}).__proto__.bind = () => 'lie'",
-    "number": "Number.isFinite = () => false; Number.prototype.toString = () => 'lie'; isNaN = () => true",
-    "string": "String.prototype.slice = () => 'lie'; String = () => 'lie'; Object.prototype.hasOwnProperty = () => false; Object.create = () => ({})",
+    "toJSON": (
+        "Object.prototype.toJSON = () => 'lie'; Array.prototype.toJSON = () => 'lie';"
+        " String.prototype.toJSON = () => 'lie'"
+    ),
+    "keys": (
+        "Object.keys = () => []; Object.entries = () => []; Object.getOwnPropertyDescriptor = () =>"
+        " undefined"
+    ),
+    "list": (
+        "for (const k of ['map', 'push', 'join', 'forEach', 'concat', 'slice']) Array.prototype[k]"
+        " = () => ['lie']; Array.isArray = () => false"
+    ),
+    "iterator": (
+        "Array.prototype[Symbol.iterator] = function* () { yield 'lie' };"
+        " String.prototype[Symbol.iterator] = function* () {}"
+    ),
+    "primitive": (
+        "Object.prototype[Symbol.toPrimitive] = () => 'lie'; Symbol.prototype.toString = () =>"
+        " 'lie'"
+    ),
+    "descriptor": (
+        "Object.prototype.get = () => 'lie'; Object.prototype.value = 'lie';"
+        " Object.prototype.enumerable = false; Object.prototype.writable = true"
+    ),
+    "setter": (
+        "for (const k of ['0', '1', 'a', 'tools', 'path', 'kind', 'main', 'outcome'])"
+        " Object.defineProperty(Object.prototype, k, { set() {}, get() { return 'lie' } })"
+    ),
+    "call": (
+        "(() => {}).__proto__.call = () => 'lie'; (() => {}).__proto__.apply = () => 'lie'; (() =>"
+        " {}).__proto__.bind = () => 'lie'"
+    ),
+    "number": (
+        "Number.isFinite = () => false; Number.prototype.toString = () => 'lie'; isNaN = () => true"
+    ),
+    "string": (
+        "String.prototype.slice = () => 'lie'; String = () => 'lie';"
+        " Object.prototype.hasOwnProperty = () => false; Object.create = () => ({})"
+    ),
     "globals": "JSON = null; Object = null; Array = null",
     "class": "Object.setPrototypeOf(Object.prototype.constructor, null)",
 }
@@ -341,85 +592,214 @@ LIES = {
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
 def test_a_module_cannot_change_how_it_is_read(engine: Engine, lie: str) -> None:
-    found = read(engine, f"{lie}\nexport const main = {{ tools: {{ a: [1, 'x', {{ b: true }}] }}, n: 1.5 }}")
+    found = read(
+        engine, f"{lie}\nexport const main = {{ tools: {{ a: [1, 'x', {{ b: true }}] }}, n: 1.5 }}"
+    )
     assert found.main == {"tools": {"a": [1, "x", {"b": True}]}, "n": Decimal("1.5")}
     assert found.tools_text == '{"a":[1,"x",{"b":true}]}'
 
 
 def test_a_polluted_conversion_is_reported(engine: Engine) -> None:
-    assert NotData("", "toJSON of every object") in read(engine, f"{LIES['toJSON']}\nexport const main = {{ a: {{}} }}").not_data
+    assert (
+        NotData("", "toJSON of every object")
+        in read(engine, f"{LIES['toJSON']}\nexport const main = {{ a: {{}} }}").not_data
+    )
 
 
 def test_accessors_and_hidden_members_are_never_called(hasty: Engine) -> None:
-    found = read(hasty, "export const main = { get a() { for (;;) {} }, b: 1 }\nObject.defineProperty(main, 'c', { get() { for (;;) {} }, enumerable: false })")
-    assert (found.main, found.not_data) == ({"b": 1}, (NotData("a", "accessor"), NotData("c", "hidden property"), NotData("c", "accessor")))
+    found = read(
+        hasty,
+        "export const main = { get a() { for (;;) {} }, b: 1 }\nObject.defineProperty(main, 'c', {"
+        " get() { for (;;) {} }, enumerable: false })",
+    )
+    assert (found.main, found.not_data) == (
+        {"b": 1},
+        (NotData("a", "accessor"), NotData("c", "hidden property"), NotData("c", "accessor")),
+    )
 
 
 DIFFERENT = {
-    "hidden": ("Object.defineProperty(main.tools, 'b', { value: 1 })", NotData("tools.b", "hidden property")),
-    "hidden method": ("Object.defineProperty(main, 'toString', { value: () => 'x' })", NotData("toString", "hidden property")),
-    "hidden symbol": ("Object.defineProperty(main, Symbol.toPrimitive, { value: 1 })", NotData("", "symbol as a key")),
-    "arguments": ("main.tools.b = (function () { return arguments })(1)", NotData("tools.b.length", "hidden property")),
-    "getter": ("let n = 0; Object.defineProperty(main, 'b', { get: () => n++, enumerable: true })", NotData("b", "accessor")),
+    "hidden": (
+        "Object.defineProperty(main.tools, 'b', { value: 1 })",
+        NotData("tools.b", "hidden property"),
+    ),
+    "hidden method": (
+        "Object.defineProperty(main, 'toString', { value: () => 'x' })",
+        NotData("toString", "hidden property"),
+    ),
+    "hidden symbol": (
+        "Object.defineProperty(main, Symbol.toPrimitive, { value: 1 })",
+        NotData("", "symbol as a key"),
+    ),
+    "arguments": (
+        "main.tools.b = (function () { return arguments })(1)",
+        NotData("tools.b.length", "hidden property"),
+    ),
+    "getter": (
+        "let n = 0; Object.defineProperty(main, 'b', { get: () => n++, enumerable: true })",
+        NotData("b", "accessor"),
+    ),
     "prototype": ("Object.setPrototypeOf(main, { b: 1 })", NotData("", "object of a class")),
-    "literal": ("main.tools.b = { __proto__: { c: 1 }, d: 1 }", NotData("tools.b", "object of a class")),
+    "literal": (
+        "main.tools.b = { __proto__: { c: 1 }, d: 1 }",
+        NotData("tools.b", "object of a class"),
+    ),
     "create": ("main.tools.b = Object.create({ c: 1 })", NotData("tools.b", "object of a class")),
-    "list": ("main.tools.b = Object.assign([1], { c: 1 })", NotData("tools.b", "named member of a list")),
-    "list of a class": ("main.tools.b = new (class extends Array {})()", NotData("tools.b", "object of a class")),
-    "number": ("main.tools.b = Object.setPrototypeOf(new Number(1), Object.prototype)", NotData("tools.b", "Number object")),
-    "text": ("main.tools.b = Object.setPrototypeOf(new String('x'), Object.prototype)", NotData("tools.b", "String object")),
+    "list": (
+        "main.tools.b = Object.assign([1], { c: 1 })",
+        NotData("tools.b", "named member of a list"),
+    ),
+    "list of a class": (
+        "main.tools.b = new (class extends Array {})()",
+        NotData("tools.b", "object of a class"),
+    ),
+    "number": (
+        "main.tools.b = Object.setPrototypeOf(new Number(1), Object.prototype)",
+        NotData("tools.b", "Number object"),
+    ),
+    "text": (
+        "main.tools.b = Object.setPrototypeOf(new String('x'), Object.prototype)",
+        NotData("tools.b", "String object"),
+    ),
     "conversion": ("main.tools.toJSON = () => ({})", NotData("tools.toJSON", "function")),
-    "every object": ("Object.prototype.b = 1", NotData("", "change of the built-in `Object.prototype.b`")),
-    "every list": ("Object.defineProperty(Array.prototype, 1, { get: () => 1 })", NotData("", "change of the built-in `Array.prototype.1`")),
-    "method": ("Array.prototype.map = () => []", NotData("", "change of the built-in `Array.prototype.map`")),
-    "deleted": ("delete Array.prototype.map", NotData("", "change of the built-in `Array.prototype.map`")),
+    "every object": (
+        "Object.prototype.b = 1",
+        NotData("", "change of the built-in `Object.prototype.b`"),
+    ),
+    "every list": (
+        "Object.defineProperty(Array.prototype, 1, { get: () => 1 })",
+        NotData("", "change of the built-in `Array.prototype.1`"),
+    ),
+    "method": (
+        "Array.prototype.map = () => []",
+        NotData("", "change of the built-in `Array.prototype.map`"),
+    ),
+    "deleted": (
+        "delete Array.prototype.map",
+        NotData("", "change of the built-in `Array.prototype.map`"),
+    ),
     "json": ("JSON.stringify = () => '{}'", NotData("", "change of the built-in `JSON.stringify`")),
-    "iteration": ("Array.prototype[Symbol.iterator] = function* () {}", NotData("", "change of the built-in `Array.prototype[symbol]`")),
-    "iterator": ("Object.getPrototypeOf([][Symbol.iterator]()).next = () => ({ done: true })", NotData("", "change of the built-in `iterator.next`")),
-    "parent": ("Object.setPrototypeOf(Array.prototype, { b: 1, __proto__: null })", NotData("", "change of the built-in `Array.prototype.__proto__`")),
+    "iteration": (
+        "Array.prototype[Symbol.iterator] = function* () {}",
+        NotData("", "change of the built-in `Array.prototype[symbol]`"),
+    ),
+    "iterator": (
+        "Object.getPrototypeOf([][Symbol.iterator]()).next = () => ({ done: true })",
+        NotData("", "change of the built-in `iterator.next`"),
+    ),
+    "parent": (
+        "Object.setPrototypeOf(Array.prototype, { b: 1, __proto__: null })",
+        NotData("", "change of the built-in `Array.prototype.__proto__`"),
+    ),
 }
 
 
 @pytest.mark.parametrize(("change", "noted"), DIFFERENT.values(), ids=DIFFERENT)
-def test_what_users_would_see_in_another_way_is_named(engine: Engine, change: str, noted: NotData) -> None:
-    assert noted in read(engine, f"export const main = {{ tools: {{ a: [1] }} }}\n{change}").not_data
+def test_what_users_would_see_in_another_way_is_named(
+    engine: Engine, change: str, noted: NotData
+) -> None:
+    assert (
+        noted in read(engine, f"export const main = {{ tools: {{ a: [1] }} }}\n{change}").not_data
+    )
 
 
-@pytest.mark.parametrize("change", ["Object.freeze(main)", "Object.seal(main.tools)", "main.tools.b = Object.assign(Object.create(null), { c: 1 })"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "Object.freeze(main)",
+        "Object.seal(main.tools)",
+        "main.tools.b = Object.assign(Object.create(null), { c: 1 })",
+    ],
+)
 def test_frozen_and_bare_objects_are_plain_data(engine: Engine, change: str) -> None:
     assert read(engine, f"export const main = {{ tools: {{ a: [1] }} }}\n{change}").not_data == ()
 
 
 def test_a_hidden_property_is_read_as_its_users_read_it(engine: Engine, tmp_path: Path) -> None:
-    text = "export const main = { namespace: 'shop', tools: {} }\nObject.defineProperty(main, 'root', { value: 'https://evil.example' })"
+    text = (
+        "export const main = { namespace: 'shop', tools: {} }\nObject.defineProperty(main, 'root',"
+        " { value: 'https://evil.example' })"
+    )
     assert read(engine, text).main["root"] == "https://evil.example"
-    findings = [finding.text() for finding in validate(read_schema(put(tmp_path, "shop/a.mjs", text)))]
-    assert any(finding.startswith("not-data root: is not plain data: hidden property.") for finding in findings)
+    findings = [
+        finding.text() for finding in validate(read_schema(put(tmp_path, "shop/a.mjs", text)))
+    ]
+    assert any(
+        finding.startswith("not-data root: is not plain data: hidden property.")
+        for finding in findings
+    )
 
 
 def test_a_binding_that_changes_after_the_module_is_refused(engine: Engine) -> None:
-    assert "`Promise`" in refused(engine, "export let main = { a: 1 }\nPromise.resolve().then(() => { main = { a: 2 } })").message
-    assert "`Promise`" in refused(engine, "let x = { a: 1 }\nexport { x as main }\nPromise.resolve().then(() => { x = { a: 2 } })").message
+    assert (
+        "`Promise`"
+        in refused(
+            engine, "export let main = { a: 1 }\nPromise.resolve().then(() => { main = { a: 2 } })"
+        ).message
+    )
+    assert (
+        "`Promise`"
+        in refused(
+            engine,
+            "let x = { a: 1 }\nexport { x as main }\nPromise.resolve().then(() => { x = { a: 2"
+            " } })",
+        ).message
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "start"),
     [
-        ("const other = { a: 2 }\nexport const main = { a: 1 }\nexport { other as main }", "line 3, column 1: exports `main` a second time"),
-        ("export const main = { a: 1 }\nexport { main } from './b.mjs'", "line 2, column 1: exports `main` a second time"),
-        ("export const main = {}\nexport default 1\nexport default 2", "line 3, column 1: exports `default` a second time"),
-        ("export const main = {}\nexport { nope }", "line 1, column 1: exports `nope`, and declares no `nope`"),
-        ("import { x } from 'fs'\nconst x = 1\nexport const main = {}", "line 2, column 1: `x` is imported and declared"),
-        ("import { x } from 'a'\nimport { x } from 'b'\nexport const main = {}", "line 2, column 1: imports `x` a second time"),
-        ("export const main = { a: arguments.length }", "line 1, column 26: `arguments` is not a valid name"),
-        ("const f = () => arguments.length\nexport const main = { a: f() }", "line 1, column 17: `arguments` is not a valid name"),
-        ("const await = 1\nexport const main = {}", "line 1, column 7: `await` is not a valid name"),
+        (
+            "const other = { a: 2 }\nexport const main = { a: 1 }\nexport { other as main }",
+            "line 3, column 1: exports `main` a second time",
+        ),
+        (
+            "export const main = { a: 1 }\nexport { main } from './b.mjs'",
+            "line 2, column 1: exports `main` a second time",
+        ),
+        (
+            "export const main = {}\nexport default 1\nexport default 2",
+            "line 3, column 1: exports `default` a second time",
+        ),
+        (
+            "export const main = {}\nexport { nope }",
+            "line 1, column 1: exports `nope`, and declares no `nope`",
+        ),
+        (
+            "import { x } from 'fs'\nconst x = 1\nexport const main = {}",
+            "line 2, column 1: `x` is imported and declared",
+        ),
+        (
+            "import { x } from 'a'\nimport { x } from 'b'\nexport const main = {}",
+            "line 2, column 1: imports `x` a second time",
+        ),
+        (
+            "export const main = { a: arguments.length }",
+            "line 1, column 26: `arguments` is not a valid name",
+        ),
+        (
+            "const f = () => arguments.length\nexport const main = { a: f() }",
+            "line 1, column 17: `arguments` is not a valid name",
+        ),
+        (
+            "const await = 1\nexport const main = {}",
+            "line 1, column 7: `await` is not a valid name",
+        ),
         ("export const main = { a: new.target }", "line 1, column 26: `new.target` stands outside"),
-        ("const unused = 1\nconst unused = 2\nexport const main = {}", "line 2: the engine cannot read this"),
-        ("class A { static { } }\nconst unused = 1\nconst unused = 2\nexport const main = {}", "line 3: the engine cannot read this"),
+        (
+            "const unused = 1\nconst unused = 2\nexport const main = {}",
+            "line 2: the engine cannot read this",
+        ),
+        (
+            "class A { static { } }\nconst unused = 1\nconst unused = 2\nexport const main = {}",
+            "line 3: the engine cannot read this",
+        ),
     ],
 )
-def test_what_no_engine_loads_is_refused_also_where_the_schema_does_not_need_it(engine: Engine, text: str, start: str) -> None:
+def test_what_no_engine_loads_is_refused_also_where_the_schema_does_not_need_it(
+    engine: Engine, text: str, start: str
+) -> None:
     error = refused(engine, text)
     assert error.code == "FMC-001"
     assert error.message.startswith(start)
@@ -429,8 +809,14 @@ def test_what_no_engine_loads_is_refused_also_where_the_schema_does_not_need_it(
     "text",
     [
         "if (true) { var main = { a: 1 } }\nexport { main }",
-        "function f() { return arguments.length + (new.target ? 1 : 0) }\nexport const main = { a: f(1) }",
-        "const modern = class { static { String(1) } }\nconst other = new modern()\nexport const main = { a: 1 }",
+        (
+            "function f() { return arguments.length + (new.target ? 1 : 0) }\nexport const main = {"
+            " a: f(1) }"
+        ),
+        (
+            "const modern = class { static { String(1) } }\nconst other = new modern()\nexport"
+            " const main = { a: 1 }"
+        ),
         "export const main = { a: 1 }\nexport { main as default }\nexport { main as schema }",
     ],
 )
@@ -439,35 +825,81 @@ def test_what_an_engine_loads_is_read(engine: Engine, text: str) -> None:
 
 
 def test_a_module_that_throws_where_the_schema_does_not_need_it_is_refused(engine: Engine) -> None:
-    assert refused(engine, "const unused = nope()\nexport const main = { a: 1 }").message.startswith("its `main` needs the unknown name `nope`")
+    assert refused(
+        engine, "const unused = nope()\nexport const main = { a: 1 }"
+    ).message.startswith("its `main` needs the unknown name `nope`")
 
 
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("const unused = (Object.prototype.b = 1, process.env.KEY)\nexport const main = {}", "`process`"),
-        ("const unused = (({}).__proto__.b = 1, process.env.KEY)\nexport const main = {}", "`process`"),
-        ("const unused = [].concat({})[0]['__pro' + 'to__'].b ??= process.env.KEY\nexport const main = {}", "`process`"),
-        ("function evil() { ({}).__proto__.b = 1 }\nconst o = { valueOf: evil }\nconst unused = o + process.env.KEY\nexport const main = {}", "`process`"),
-        ("const trap = { get y() { return Object.assign([].__proto__, { b: 1 }) } }\nconst k = [trap.y, process.env.K]\nexport const main = {}", "`process`"),
-        ("const unused = setTimeout(() => { ({}).__proto__.b = 1 })\nexport const main = {}", "`setTimeout`"),
-        ("export const main = {}\nexport const handlers = (Object.prototype.b = 1, () => ({}))", "code that makes its handlers"),
-        ("export const main = {}\nconst evil = () => { ({}).__proto__.b = 1 }\nexport const handlers = { x: evil() }", "code that makes its handlers"),
-        ("export const main = { a: 1 }\nconst trap = { get y() { main.a = 2 } }\nexport const handlers = { x: trap.y }", "code that makes its handlers"),
-        ("export const main = { a: 1 }\nconst trap = { get y() { main.a = 2 } }\nexport const handlers = { ...trap }", "code that makes its handlers"),
-        ("export const main = { a: 1 }\nconst trap = { toString() { main.a = 2 } }\nexport const handlers = { [trap]: {} }", "code that makes its handlers"),
-        ("export const schema = { a: 1 }\nexport * from './main.mjs'", "what `export *` passes on from './main.mjs'"),
+        (
+            "const unused = (Object.prototype.b = 1, process.env.KEY)\nexport const main = {}",
+            "`process`",
+        ),
+        (
+            "const unused = (({}).__proto__.b = 1, process.env.KEY)\nexport const main = {}",
+            "`process`",
+        ),
+        (
+            "const unused = [].concat({})[0]['__pro' + 'to__'].b ??= process.env.KEY\nexport const main = {}",
+            "`process`",
+        ),
+        (
+            "function evil() { ({}).__proto__.b = 1 }\nconst o = { valueOf: evil }\nconst unused = o + process.env.KEY\nexport const main = {}",
+            "`process`",
+        ),
+        (
+            "const trap = { get y() { return Object.assign([].__proto__, { b: 1 }) } }\nconst k = [trap.y, process.env.K]\nexport const main = {}",
+            "`process`",
+        ),
+        (
+            "const unused = setTimeout(() => { ({}).__proto__.b = 1 })\nexport const main = {}",
+            "`setTimeout`",
+        ),
+        (
+            "export const main = {}\nexport const handlers = (Object.prototype.b = 1, () => ({}))",
+            "code that makes its handlers",
+        ),
+        (
+            "export const main = {}\nconst evil = () => { ({}).__proto__.b = 1 }\nexport const handlers = { x: evil() }",
+            "code that makes its handlers",
+        ),
+        (
+            "export const main = { a: 1 }\nconst trap = { get y() { main.a = 2 } }\nexport const handlers = { x: trap.y }",
+            "code that makes its handlers",
+        ),
+        (
+            "export const main = { a: 1 }\nconst trap = { get y() { main.a = 2 } }\nexport const handlers = { ...trap }",
+            "code that makes its handlers",
+        ),
+        (
+            "export const main = { a: 1 }\nconst trap = { toString() { main.a = 2 } }\nexport const handlers = { [trap]: {} }",
+            "code that makes its handlers",
+        ),
+        (
+            "export const schema = { a: 1 }\nexport * from './main.mjs'",
+            "what `export *` passes on from './main.mjs'",
+        ),
         ("export * from './main.mjs'", "what `export *` passes on from './main.mjs'"),
-        ("let a = 1\ntry { null.x } catch (e) { a = e.message }\nexport const main = { a }", "line 2: its `main` needs `try`"),
-        ("const f = () => { try { return new RegExp('a', 'd') } catch {} }\nexport const main = { a: !!f() }", "line 1: its `main` needs `try`"),
+        (
+            "let a = 1\ntry { null.x } catch (e) { a = e.message }\nexport const main = { a }",
+            "line 2: its `main` needs `try`",
+        ),
+        (
+            "const f = () => { try { return new RegExp('a', 'd') } catch {} }\nexport const main = { a: !!f() }",
+            "line 1: its `main` needs `try`",
+        ),
         ("export const main = { a: typeof [].with }", "`with`"),
         ("export const main = { a: String.prototype.isWellFormed ? 1 : 2 }", "`isWellFormed`"),
         ("export const main = { a: /a/.test('a') && RegExp['$&'] }", "`$&`"),
         ("export const main = { a: Error.captureStackTrace === undefined }", "`captureStackTrace`"),
         ("export const main = { a: `${[].map}` }", "the text of a function"),
     ],
-)  # fmt: skip
-def test_a_module_cannot_show_itself_otherwise_to_its_users(engine: Engine, text: str, named: str) -> None:
+)
+def test_a_module_cannot_show_itself_otherwise_to_its_users(
+    engine: Engine, text: str, named: str
+) -> None:
     error = refused(engine, text)
     assert error.code == "FMC-005"
     assert named in error.message
@@ -475,19 +907,29 @@ def test_a_module_cannot_show_itself_otherwise_to_its_users(engine: Engine, text
 
 def test_the_engine_has_the_names_of_the_language_and_no_others(engine: Engine) -> None:
     text = (
-        "export const main = { a: [[].at.length, [].sort.length, [].findLast.length, Object.hasOwn.length, [].toSorted.prototype === undefined],\n"
-        "  b: typeof BigInt.cdiv, c: typeof Object.__getClass + typeof ''.__quote }"
+        "export const main = { a: [[].at.length, [].sort.length, [].findLast.length,"
+        " Object.hasOwn.length, [].toSorted.prototype === undefined],\n  b: typeof BigInt.cdiv, c:"
+        " typeof Object.__getClass + typeof ''.__quote }"
     )
-    assert read(engine, text).main == {"a": [1, 1, 1, 2, True], "b": "undefined", "c": "undefined" * 2}
+    assert read(engine, text).main == {
+        "a": [1, 1, 1, 2, True],
+        "b": "undefined",
+        "c": "undefined" * 2,
+    }
 
 
 def test_what_is_a_comment_only_in_a_script_is_refused(engine: Engine) -> None:
-    assert refused(engine, "let y = 1\nexport const main = { x: 1 <!--y\n}").message.startswith("line 2, column 28: `<!--`")
+    assert refused(engine, "let y = 1\nexport const main = { x: 1 <!--y\n}").message.startswith(
+        "line 2, column 28: `<!--`"
+    )
     assert refused(engine, "export const main = { x: 1\n--> 2\n}").code == "FMC-001"
-    assert read(engine, "let n = 2\nlet s = '<!-- -->' // -->\nwhile (n-->0) s += n\nexport const main = { s }").main == {"s": "<!-- -->10"}
+    assert read(
+        engine,
+        "let n = 2\nlet s = '<!-- -->' // -->\nwhile (n-->0) s += n\nexport const main = { s }",
+    ).main == {"s": "<!-- -->10"}
 
 
-# --- limits ------------------------------------------------------------------------------------------------------------------------------
+# --- limits
 
 
 @pytest.mark.parametrize(
@@ -503,7 +945,9 @@ def test_what_is_a_comment_only_in_a_script_is_refused(engine: Engine) -> None:
     ],
     ids=["loop", "regex", "getter", "toString", "finally", "job", "jobs"],
 )
-def test_a_module_that_never_ends_is_stopped_and_the_next_one_reads(hasty: Engine, text: str) -> None:
+def test_a_module_that_never_ends_is_stopped_and_the_next_one_reads(
+    hasty: Engine, text: str
+) -> None:
     assert refused(hasty, text).code == "FMC-003"
     assert read(hasty, SOUND).main["namespace"] == "shop"
 
@@ -512,7 +956,9 @@ def test_a_module_that_never_ends_is_stopped_and_the_next_one_reads(hasty: Engin
 def test_the_engine_stops_a_loop_by_its_own_clock(engine: Engine) -> None:
     error = refused(engine, "for (;;) {}\nexport const main = {}")
     assert error.code == "FMC-003"
-    assert "4 seconds of computing" in error.message or "after 5 seconds" in error.message  # the latter where the machine is busy
+    assert (
+        "4 seconds of computing" in error.message or "after 5 seconds" in error.message
+    )  # the latter where the machine is busy
 
 
 BOMBS = {
@@ -532,7 +978,9 @@ BOMBS = {
 def test_memory_has_an_end(engine: Engine, bomb: str) -> None:
     error = refused(engine, f"{bomb}\nexport const main = {{}}")
     assert error.code in ("FMC-003", "FMC-004", "FMC-005")
-    assert error.code != "FMC-005" or "invalid" in error.message  # a size the language itself forbids
+    assert (
+        error.code != "FMC-005" or "invalid" in error.message
+    )  # a size the language itself forbids
     assert read(engine, SOUND).main["namespace"] == "shop"
 
 
@@ -542,7 +990,10 @@ def test_a_thrown_null_counts_as_memory(engine: Engine) -> None:
 
 
 def test_caught_memory_errors_do_not_help(engine: Engine) -> None:
-    text = "const a = []\ntry { for (;;) a.push('x'.repeat(1e6) + a.length) } catch { a.length = 0 }\nexport const main = { ok: a.length }"
+    text = (
+        "const a = []\ntry { for (;;) a.push('x'.repeat(1e6) + a.length) } catch { a.length = 0"
+        " }\nexport const main = { ok: a.length }"
+    )
     assert "`try`" in refused(engine, text).message
     assert read(engine, SOUND).main["namespace"] == "shop"
 
@@ -552,15 +1003,34 @@ def test_caught_memory_errors_do_not_help(engine: Engine) -> None:
     [
         ("const a = {}\na.b = { a }\nexport const main = { x: a }", "contains itself, at x.b.a"),
         ("const main = []\nmain.push(main)\nexport const schema = { main }", "contains itself"),
-        ("let a = 1\nfor (let i = 0; i < 1e5; i += 1) a = [a]\nexport const main = { a }", "nests more than 100 deep"),
-        ("export const main = { a: " + "[" * 100_000 + "]" * 100_000 + " }", "too deep for the engine"),
+        (
+            "let a = 1\nfor (let i = 0; i < 1e5; i += 1) a = [a]\nexport const main = { a }",
+            "nests more than 100 deep",
+        ),
+        (
+            "export const main = { a: " + "[" * 100_000 + "]" * 100_000 + " }",
+            "too deep for the engine",
+        ),
         ("export const main = { a: new Array(4294967295) }", "more than 200,000 values, at a"),
         ("const a = []\na[4294967294] = 1\nexport const main = { a }", "more than 200,000 values"),
-        ("let a = [1]\nfor (let i = 0; i < 60; i += 1) a = [a, a]\nexport const main = { a }", "more than 200,000 values"),
+        (
+            "let a = [1]\nfor (let i = 0; i < 60; i += 1) a = [a, a]\nexport const main = { a }",
+            "more than 200,000 values",
+        ),
         ("const s = 'x'.repeat(1e6)\nexport const main = { a: new Array(50).fill(s) }", "of text"),
         ("export const main = { a: new Array(20000).fill(() => 1) }", "hold no data"),
     ],
-    ids=["cycle", "cyclic list", "deep", "deep text", "sparse", "far index", "laughs", "text", "functions"],
+    ids=[
+        "cycle",
+        "cyclic list",
+        "deep",
+        "deep text",
+        "sparse",
+        "far index",
+        "laughs",
+        "text",
+        "functions",
+    ],
 )
 def test_an_object_beyond_all_measure_is_refused(engine: Engine, text: str, what: str) -> None:
     error = refused(engine, text)
@@ -586,7 +1056,7 @@ def test_the_largest_module_is_read_in_time(engine: Engine) -> None:
     assert len(found.main["rows"]) == count
 
 
-# --- what is no module -------------------------------------------------------------------------------------------------------------------
+# --- what is no module
 
 
 @pytest.mark.parametrize(
@@ -599,11 +1069,16 @@ def test_the_largest_module_is_read_in_time(engine: Engine) -> None:
         ("export const main = { a: 1 }\nreturn main", "line 2, column 1: "),
         (b"export const main = {\n a: '\xff' }", "line 2: is not UTF-8"),
         (b"export const main = {\n a: '\x00' }", "line 2, column 6: holds a NUL byte"),
-        ("class A { static { } }\nexport const main = { a: new A() }", "line 1: the engine cannot read this"),
+        (
+            "class A { static { } }\nexport const main = { a: new A() }",
+            "line 1: the engine cannot read this",
+        ),
         ("<!DOCTYPE html><html></html>", "line 1, column "),
     ],
 )
-def test_a_text_that_is_no_module_is_refused_with_its_line(engine: Engine, text: str | bytes, start: str) -> None:
+def test_a_text_that_is_no_module_is_refused_with_its_line(
+    engine: Engine, text: str | bytes, start: str
+) -> None:
     error = refused(engine, text)
     assert error.code == "FMC-001"
     assert error.message.startswith(start)
@@ -611,14 +1086,23 @@ def test_a_text_that_is_no_module_is_refused_with_its_line(engine: Engine, text:
 
 def test_lines_far_down_a_long_file_are_counted_right(engine: Engine) -> None:
     pad = "".join(f"// {number}\n" for number in range(1, 4000))
-    assert refused(engine, f"{pad}export const main = {{\n a: 1 b }}").message.startswith("line 4001, column 7: ")
-    assert refused(engine, f"{pad}export const main = {{}}\nreturn main").message.startswith("line 4001, column 1: ")
-    assert refused(engine, f"{pad}{' ' * 3000}await 1\nexport const main = {{}}").message.startswith("line 4000: ")
-    assert refused(engine, f"{pad}export const main = {{}}\n\nmain.a = process.env.X").message.startswith("line 4002: its `main` needs `process`")
+    assert refused(engine, f"{pad}export const main = {{\n a: 1 b }}").message.startswith(
+        "line 4001, column 7: "
+    )
+    assert refused(engine, f"{pad}export const main = {{}}\nreturn main").message.startswith(
+        "line 4001, column 1: "
+    )
+    assert refused(
+        engine, f"{pad}{' ' * 3000}await 1\nexport const main = {{}}"
+    ).message.startswith("line 4000: ")
+    assert refused(
+        engine, f"{pad}export const main = {{}}\n\nmain.a = process.env.X"
+    ).message.startswith("line 4002: its `main` needs `process`")
     asks = "".join(f"import 'm{number}'\n" for number in range(3000))
-    assert [(module.name, module.line) for module in read(engine, f"{pad}{asks}export const main = {{}}").modules] == [
-        (f"m{number}", 4000 + number) for number in range(3000)
-    ]
+    assert [
+        (module.name, module.line)
+        for module in read(engine, f"{pad}{asks}export const main = {{}}").modules
+    ] == [(f"m{number}", 4000 + number) for number in range(3000)]
 
 
 @pytest.mark.parametrize("value", ["[]", "1", "'x'", "null", "undefined", "() => ({})"])
@@ -638,12 +1122,20 @@ def test_a_module_without_a_schema_says_what_it_exports(engine: Engine) -> None:
 @pytest.mark.parametrize(
     ("thrown", "said"),
     [
-        ("new TypeError('no such chain')", "line 2: threw while its `main` was evaluated: TypeError: no such chain."),
-        ("'text'", "text"), ("Symbol('x')", "a symbol"), ("{ get message() { for (;;) {} } }", "something without a message"),
-        ("Object.assign(new Error('x'), { toString() { for (;;) {} } })", "Error: x"), ("'\\x1b[2K\\n' + 'y'.repeat(1e5)", "\\x1b[2K\\n"),
+        (
+            "new TypeError('no such chain')",
+            "line 2: threw while its `main` was evaluated: TypeError: no such chain.",
+        ),
+        ("'text'", "text"),
+        ("Symbol('x')", "a symbol"),
+        ("{ get message() { for (;;) {} } }", "something without a message"),
+        ("Object.assign(new Error('x'), { toString() { for (;;) {} } })", "Error: x"),
+        ("'\\x1b[2K\\n' + 'y'.repeat(1e5)", "\\x1b[2K\\n"),
     ],
-)  # fmt: skip
-def test_a_module_that_throws_is_refused_with_its_words(hasty: Engine, thrown: str, said: str) -> None:
+)
+def test_a_module_that_throws_is_refused_with_its_words(
+    hasty: Engine, thrown: str, said: str
+) -> None:
     error = refused(hasty, f"\nthrow {thrown}\nexport const main = {{}}")
     assert error.code == "FMC-005"
     assert said in str(error)
@@ -651,7 +1143,7 @@ def test_a_module_that_throws_is_refused_with_its_words(hasty: Engine, thrown: s
     assert str(error).isprintable()
 
 
-# --- the process -------------------------------------------------------------------------------------------------------------------------
+# --- the process
 
 
 LANGUAGE = """
@@ -665,7 +1157,9 @@ BigUint64Array Float32Array Float64Array DataView Promise BigInt console
 def test_a_module_finds_nothing_to_reach_the_world_with() -> None:
     context = pytest.importorskip("quickjs").Context()
     context.eval(WALKER)
-    assert set(context.eval("Object.getOwnPropertyNames(globalThis).join(' ')").split()) - set(LANGUAGE.split()) <= set(HOST)
+    assert set(context.eval("Object.getOwnPropertyNames(globalThis).join(' ')").split()) - set(
+        LANGUAGE.split()
+    ) <= set(HOST)
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
@@ -677,7 +1171,10 @@ def test_the_process_has_no_files_no_network_and_no_environment(engine: Engine) 
     assert proc.joinpath("environ").read_bytes() == b""
     assert os.readlink(proc / "cwd") == "/"
     assert os.getsid(pid_of(engine)) == pid_of(engine)
-    granted = {line[:25].strip(): line[26:].split()[:2] for line in proc.joinpath("limits").read_text().splitlines()}
+    granted = {
+        line[:25].strip(): line[26:].split()[:2]
+        for line in proc.joinpath("limits").read_text().splitlines()
+    }
     assert granted["Max open files"] == ["0", "0"]
     assert granted["Max file size"] == ["0", "0"]
     assert granted["Max core file size"] == ["0", "0"]
@@ -711,7 +1208,10 @@ def test_an_engine_that_was_killed_between_two_files_is_replaced() -> None:
 
 
 def test_an_engine_that_is_killed_while_it_reads_is_replaced() -> None:
-    slow = "let n = 0\nfor (let i = 0; i < 1e7; i += 1) n += i % 7\nexport const main = { done: n > 0 }"
+    slow = (
+        "let n = 0\nfor (let i = 0; i < 1e7; i += 1) n += i % 7\nexport const main = { done: n"
+        " > 0 }"
+    )
     with Engine() as engine:
         read(engine, SOUND)
         victim = pid_of(engine)
@@ -736,10 +1236,18 @@ def test_two_readers_at_once_do_not_meet(engine: Engine) -> None:
 
     def run(own: Engine, number: int) -> None:
         for turn in range(20):
-            answers.append((number * 100 + turn, read(own, f"export const main = {{ n: {number * 100 + turn} }}").main["n"]))
+            answers.append(
+                (
+                    number * 100 + turn,
+                    read(own, f"export const main = {{ n: {number * 100 + turn} }}").main["n"],
+                )
+            )
 
     with Engine() as other:
-        threads = [threading.Thread(target=run, args=(own, number)) for number, own in enumerate((engine, engine, other, other))]
+        threads = [
+            threading.Thread(target=run, args=(own, number))
+            for number, own in enumerate((engine, engine, other, other))
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -760,11 +1268,15 @@ def _is_running(pid: int) -> bool:
 def test_the_process_dies_with_its_parent(busy: bool) -> None:
     text = "export const main = { a: /^(a+)+$/.test('a'.repeat(60) + 'b') }" if busy else SOUND
     code = (
-        "import sys, threading, time\nfrom assay.flowmcp.reading.engine import Engine\nengine = Engine()\nengine.read(b'export const main = {}', file='x')\n"
-        "print(engine._worker._process.pid, flush=True)\n"
-        f"threading.Thread(target=engine.read, args=({text.encode()!r},), kwargs={{'file': 'x'}}, daemon=True).start()\ntime.sleep(60)\n"
+        "import sys, threading, time\nfrom assay.flowmcp.reading.engine import Engine\nengine ="
+        " Engine()\nengine.read(b'export const main = {}',"
+        " file='x')\nprint(engine._worker._process.pid,"
+        f" flush=True)\nthreading.Thread(target=engine.read, args=({text.encode()!r},),"
+        " kwargs={'file': 'x'}, daemon=True).start()\ntime.sleep(60)\n"
     )
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
     assert parent.stdout is not None
     worker = int(parent.stdout.readline())
     time.sleep(0.3)
@@ -788,7 +1300,9 @@ def test_leaving_the_block_ends_the_process() -> None:
 
 
 @pytest.mark.parametrize("missing", ["quickjs", "tree_sitter_javascript"])
-def test_without_the_engine_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, missing: str) -> None:
+def test_without_the_engine_the_error_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, missing: str
+) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
     (tmp_path / "a.mjs").write_text(SOUND)
     for call in (lambda: read_schema(str(tmp_path / "a.mjs")), lambda: read_folder(str(tmp_path))):
@@ -798,13 +1312,19 @@ def test_without_the_engine_the_error_says_what_to_install(monkeypatch: pytest.M
         assert "pip install 'assay[flowmcp]'" in caught.value.fix
 
 
-# --- files -------------------------------------------------------------------------------------------------------------------------------
+# --- files
 
 
 def put(folder: Path, name: str, content: object) -> str:
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    data = content if isinstance(content, bytes) else content.encode() if isinstance(content, str) else json.dumps(content).encode()
+    data = (
+        content
+        if isinstance(content, bytes)
+        else content.encode()
+        if isinstance(content, str)
+        else json.dumps(content).encode()
+    )
     path.write_bytes(data)
     return str(path)
 
@@ -817,7 +1337,11 @@ def code_of(path: str) -> str:
 
 
 def test_one_schema_is_the_same_as_module_json_and_yaml(tmp_path: Path) -> None:
-    tree = {"namespace": "shop", "tools": {"b": {"max": 4.0, "10": 1, "2": 1e21}, "a": {"d": "é\u2028"}}, "requiredLibraries": ["ethers@6"]}
+    tree = {
+        "namespace": "shop",
+        "tools": {"b": {"max": 4.0, "10": 1, "2": 1e21}, "a": {"d": "é\u2028"}},
+        "requiredLibraries": ["ethers@6"],
+    }
     paths = [
         put(tmp_path, "items.mjs", f"export const main = {json.dumps(tree)}"),
         put(tmp_path, "items.json", tree),
@@ -826,16 +1350,25 @@ def test_one_schema_is_the_same_as_module_json_and_yaml(tmp_path: Path) -> None:
         put(tmp_path, "items.yaml", json.dumps(tree)),
     ]
     read_ones = [read_schema(path) for path in paths]
-    assert {one.tools_text for one in read_ones} == {'{"b":{"2":1e+21,"10":1,"max":4},"a":{"d":"é\u2028"}}'}
-    assert all(one.main == read_ones[0].main and repr(one.main) == repr(read_ones[0].main) for one in read_ones)
+    assert {one.tools_text for one in read_ones} == {
+        '{"b":{"2":1e+21,"10":1,"max":4},"a":{"d":"é\u2028"}}'
+    }
+    assert all(
+        one.main == read_ones[0].main and repr(one.main) == repr(read_ones[0].main)
+        for one in read_ones
+    )
     assert {one.schema_id for one in read_ones} == {"shop/items"}
-    assert {one.modules for one in read_ones} == {(Module("ethers", "6", "requiredLibraries", None, True),)}
+    assert {one.modules for one in read_ones} == {
+        (Module("ethers", "6", "requiredLibraries", None, True),)
+    }
     for one, path in zip(read_ones, paths, strict=True):
         assert (one.kind, one.path, one.source) == ("flowmcp", path, Path(path).read_bytes())
 
 
 def test_a_lone_surrogate_in_json_is_read_as_javascript_reads_it(tmp_path: Path) -> None:
-    found = read_schema(put(tmp_path, "a.json", b'{"namespace": "n", "tools": {"a": {"d": "\\ud800", "n": 1.50}}}'))
+    found = read_schema(
+        put(tmp_path, "a.json", b'{"namespace": "n", "tools": {"a": {"d": "\\ud800", "n": 1.50}}}')
+    )
     assert found.tools_text == '{"a":{"d":"\\ud800","n":1.5}}'
     assert code_of(put(tmp_path, "b.json", b'{"tools": {"a": "\\ud800", "a": 1}}')) == "FIL-003"
 
@@ -843,25 +1376,42 @@ def test_a_lone_surrogate_in_json_is_read_as_javascript_reads_it(tmp_path: Path)
 @pytest.mark.parametrize(
     ("data", "code"),
     [
-        (b'{"tools": {"a": 1,}}', "FIL-002"), (b'{"tools": {"a": 1, "a": 2}}', "FIL-003"), (b"", "FIL-005"), (b"\xff\xfe{}", "FIL-002"),
-        (b'{"tools": {"a": NaN}}', "FIL-002"), (b'{"tools": {"a": 1e999}}', "FMC-001"), (b"[" * 300 + b"]" * 300, "FIL-004"),
-        (b'{"name": "x"}', "FMC-008"), (b"[]", "FMC-008"), (b'"text"', "FMC-008"), (b'{"tools": "many"}', "FMC-008"), (b'{"tools": [1]}', "FMC-008"),
+        (b'{"tools": {"a": 1,}}', "FIL-002"),
+        (b'{"tools": {"a": 1, "a": 2}}', "FIL-003"),
+        (b"", "FIL-005"),
+        (b"\xff\xfe{}", "FIL-002"),
+        (b'{"tools": {"a": NaN}}', "FIL-002"),
+        (b'{"tools": {"a": 1e999}}', "FMC-001"),
+        (b"[" * 300 + b"]" * 300, "FIL-004"),
+        (b'{"name": "x"}', "FMC-008"),
+        (b"[]", "FMC-008"),
+        (b'"text"', "FMC-008"),
+        (b'{"tools": "many"}', "FMC-008"),
+        (b'{"tools": [1]}', "FMC-008"),
         (b"\xef\xbb\xbf{}", "FIL-002"),
     ],
-)  # fmt: skip
+)
 def test_data_that_is_no_schema_is_refused(tmp_path: Path, data: bytes, code: str) -> None:
     assert code_of(put(tmp_path, "a.json", data)) == code
 
 
 def test_the_namespace_is_stated_or_that_of_the_folder(tmp_path: Path) -> None:
     assert read_schema(put(tmp_path, "coin-api/a.json", {"tools": {}})).schema_id == "coin-api/a"
-    assert read_schema(put(tmp_path, "coin-api/b.json", {"namespace": "zvgPortal", "tools": {}})).schema_id == "zvgPortal/b"
+    assert (
+        read_schema(
+            put(tmp_path, "coin-api/b.json", {"namespace": "zvgPortal", "tools": {}})
+        ).schema_id
+        == "zvgPortal/b"
+    )
     assert code_of(put(tmp_path, "no spaces/a.json", {"tools": {}})) == "FMC-007"
     for bad in ("", "../up", "a/b", ".hidden", "a\n", "ä", "-a"):
         assert code_of(put(tmp_path, "x/a.json", {"namespace": bad, "tools": {}})) == "FMC-007", bad
 
 
-@pytest.mark.parametrize("name", ["a..b.json", "-a.json", "a b.json", "ä.json", "a\n.json", "a;rm -rf.json", ".json.json"])
+@pytest.mark.parametrize(
+    "name",
+    ["a..b.json", "-a.json", "a b.json", "ä.json", "a\n.json", "a;rm -rf.json", ".json.json"],
+)
 def test_a_strange_file_name_is_refused(tmp_path: Path, name: str) -> None:
     assert code_of(put(tmp_path, name, {"namespace": "n", "tools": {}})) == "FMC-007"
 
@@ -887,19 +1437,41 @@ def test_a_named_file_may_be_a_link(tmp_path: Path) -> None:
     assert read_schema(str(tmp_path / "b.mjs")).schema_id == "shop/b"
 
 
-# --- MCP ---------------------------------------------------------------------------------------------------------------------------------
+# --- MCP
 
-ADD = {"name": "add", "description": "Adds.", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
+ADD = {
+    "name": "add",
+    "description": "Adds.",
+    "inputSchema": {"type": "object"},
+    "annotations": {"readOnlyHint": True},
+}
 SUB = {"name": "sub", "inputSchema": {"type": "object"}}
 
 
 @pytest.mark.parametrize(
     "shape",
     [
-        {"tools": [ADD, SUB], "serverInfo": {"name": "Sums & More", "version": "2.1"}, "instructions": "Use it."},
-        {"jsonrpc": "2.0", "id": 1, "result": {"tools": [ADD, SUB]}, "serverInfo": {"name": "Sums & More", "version": "2.1"}, "instructions": "Use it."},
+        {
+            "tools": [ADD, SUB],
+            "serverInfo": {"name": "Sums & More", "version": "2.1"},
+            "instructions": "Use it.",
+        },
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "result": {"tools": [ADD, SUB]},
+            "serverInfo": {"name": "Sums & More", "version": "2.1"},
+            "instructions": "Use it.",
+        },
         [
-            {"jsonrpc": "2.0", "id": 0, "result": {"serverInfo": {"name": "Sums & More", "version": "2.1"}, "instructions": "Use it."}},
+            {
+                "jsonrpc": "2.0",
+                "id": 0,
+                "result": {
+                    "serverInfo": {"name": "Sums & More", "version": "2.1"},
+                    "instructions": "Use it.",
+                },
+            },
             {"jsonrpc": "2.0", "id": 1, "result": {"tools": [ADD], "nextCursor": "p2"}},
             {"jsonrpc": "2.0", "id": 2, "result": {"tools": [SUB]}},
         ],
@@ -909,25 +1481,40 @@ def test_every_shape_of_a_tools_list_gives_one_schema(tmp_path: Path, shape: obj
     found = read_schema(put(tmp_path, "snapshot.json", shape))
     assert (found.kind, found.schema_id) == ("mcp", "sums-more/tools")
     assert found.main == {
-        "namespace": "sums-more", "name": "Sums & More", "version": "2.1", "description": "Use it.",
-        "tools": {name: {key: value for key, value in tool.items() if key != "name"} for name, tool in (("add", ADD), ("sub", SUB))},
-    }  # fmt: skip
+        "namespace": "sums-more",
+        "name": "Sums & More",
+        "version": "2.1",
+        "description": "Use it.",
+        "tools": {
+            name: {key: value for key, value in tool.items() if key != "name"}
+            for name, tool in (("add", ADD), ("sub", SUB))
+        },
+    }
     assert list(found.main) == ["namespace", "name", "version", "description", "tools"]
     assert found.tools_text.startswith('{"add":{"description":"Adds.",')
 
 
 def test_a_bare_snapshot_takes_its_name_from_the_file(tmp_path: Path) -> None:
     found = read_schema(put(tmp_path, "3D_Printer.json", {"tools": [SUB]}))
-    assert (found.namespace, found.main["name"], found.main["version"], found.main["description"]) == ("mcp-3d-printer", "3D_Printer", "", "")
+    assert (
+        found.namespace,
+        found.main["name"],
+        found.main["version"],
+        found.main["description"],
+    ) == ("mcp-3d-printer", "3D_Printer", "", "")
 
 
 @pytest.mark.parametrize(
     "shape",
     [
-        {"tools": [ADD, ADD]}, {"tools": [{"description": "no name"}]}, {"tools": [{"name": ""}]}, {"tools": [{"name": 3}]},
-        {"tools": [ADD], "nextCursor": "more"}, {"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "no"}},
+        {"tools": [ADD, ADD]},
+        {"tools": [{"description": "no name"}]},
+        {"tools": [{"name": ""}]},
+        {"tools": [{"name": 3}]},
+        {"tools": [ADD], "nextCursor": "more"},
+        {"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "no"}},
     ],
-)  # fmt: skip
+)
 def test_a_list_that_hides_or_doubles_a_tool_is_refused(tmp_path: Path, shape: object) -> None:
     assert code_of(put(tmp_path, "snapshot.json", shape)) == "FMC-008"
 
@@ -938,7 +1525,7 @@ def test_a_server_needs_a_name_that_makes_a_folder() -> None:
     assert caught.value.code == "FMC-007"
 
 
-# --- folders -----------------------------------------------------------------------------------------------------------------------------
+# --- folders
 
 
 def test_a_folder_is_read_whole_and_nothing_is_dropped_in_silence(tmp_path: Path) -> None:
@@ -957,7 +1544,15 @@ def test_a_folder_is_read_whole_and_nothing_is_dropped_in_silence(tmp_path: Path
     put(root, ".eslintrc.js", "module.exports = { root: true }")
     put(root, ".settings.json", "{ // as an editor writes it\n}")
     put(root, "README.md", "text")
-    for skipped in ("node_modules/x.mjs", ".git/x.mjs", "_gradings/x.json", "package.json", "index.json", "b/scores.json", "tsconfig.json"):
+    for skipped in (
+        "node_modules/x.mjs",
+        ".git/x.mjs",
+        "_gradings/x.json",
+        "package.json",
+        "index.json",
+        "b/scores.json",
+        "tsconfig.json",
+    ):
         put(root, skipped, SOUND)
     (root / "out.mjs").symlink_to(outside)
     (root / "outdir").symlink_to(tmp_path / "outside")
@@ -965,21 +1560,43 @@ def test_a_folder_is_read_whole_and_nothing_is_dropped_in_silence(tmp_path: Path
     (root / "self.mjs").symlink_to(root / "self.mjs")
     (root / "b" / "inside.mjs").symlink_to(root / "b" / "two.mjs")
     found = read_folder(str(root))
-    assert [os.path.relpath(one.path, root) for one in found.schemas] == ["a/one.json", "a/server.json", "b/inside.mjs", "b/two.mjs"]
+    assert [os.path.relpath(one.path, root) for one in found.schemas] == [
+        "a/one.json",
+        "a/server.json",
+        "b/inside.mjs",
+        "b/two.mjs",
+    ]
     assert [(os.path.relpath(error.where, root), error.code) for error in found.unread] == [
-        (".hidden.mjs", "FMC-007"), ("a b.mjs", "FMC-007"), ("broken.json", "FIL-002"), ("broken.mjs", "FMC-001"), ("endless.mjs", "FMC-005"),
-        ("out.mjs", "FMC-009"), ("outdir", "FMC-009"), ("self.mjs", "FMC-009"),
-    ]  # fmt: skip
+        (".hidden.mjs", "FMC-007"),
+        ("a b.mjs", "FMC-007"),
+        ("broken.json", "FIL-002"),
+        ("broken.mjs", "FMC-001"),
+        ("endless.mjs", "FMC-005"),
+        ("out.mjs", "FMC-009"),
+        ("outdir", "FMC-009"),
+        ("self.mjs", "FMC-009"),
+    ]
     assert [os.path.relpath(one.path, root) for one in found.skipped] == [
-        ".eslintrc.js", ".git", ".settings.json", "data.json", "list.mjs", "node_modules", "round",
-    ]  # fmt: skip
+        ".eslintrc.js",
+        ".git",
+        ".settings.json",
+        "data.json",
+        "list.mjs",
+        "node_modules",
+        "round",
+    ]
     assert "only list" in found.skipped[4].reason
     assert found.skipped[5].reason == "is a folder that is not read; modules in it: 1."
 
 
 def test_a_folder_without_a_schema_is_an_error(tmp_path: Path) -> None:
     put(tmp_path, "list.mjs", "export const list = []")
-    for path, code in ((str(tmp_path), "FMC-008"), (str(tmp_path / "gone"), "FIL-001"), (str(tmp_path / "list.mjs"), "FIL-001"), ("a\x00b", "FIL-001")):
+    for path, code in (
+        (str(tmp_path), "FMC-008"),
+        (str(tmp_path / "gone"), "FIL-001"),
+        (str(tmp_path / "list.mjs"), "FIL-001"),
+        ("a\x00b", "FIL-001"),
+    ):
         with pytest.raises(InputError) as caught:
             read_folder(path)
         assert caught.value.code == code
@@ -997,18 +1614,42 @@ def test_a_folder_that_is_not_one_ends(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(read_folder(str(tmp_path)).schemas) == 6
 
 
-# --- the text of ECMAScript --------------------------------------------------------------------------------------------------------------
+# --- the text of ECMAScript
 
 DOUBLES = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False),
     st.integers(-(2**80), 2**80),
-    st.builds(lambda m, e: float(f"{m}e{e}"), st.integers(-(10**17), 10**17), st.integers(-330, 290)),
-    st.sampled_from([0.0, -0.0, 5e-324, 1.7976931348623157e308, 1e21, 1e-7, 123456789012345680000, 2**53, 2**53 + 1, 0.1, 1e-6]),
+    st.builds(
+        lambda m, e: float(f"{m}e{e}"), st.integers(-(10**17), 10**17), st.integers(-330, 290)
+    ),
+    st.sampled_from(
+        [
+            0.0,
+            -0.0,
+            5e-324,
+            1.7976931348623157e308,
+            1e21,
+            1e-7,
+            123456789012345680000,
+            2**53,
+            2**53 + 1,
+            0.1,
+            1e-6,
+        ]
+    ),
 )
 TEXTS = st.one_of(
-    st.text(), st.text(st.characters(min_codepoint=0xD7F0, max_codepoint=0xE010)), st.text(st.sampled_from('"\\\b\f\n\r\t\x00\x1f\x7f\u2028\u2029😀é'))
+    st.text(),
+    st.text(st.characters(min_codepoint=0xD7F0, max_codepoint=0xE010)),
+    st.text(st.sampled_from('"\\\b\f\n\r\t\x00\x1f\x7f\u2028\u2029😀é')),
 )
-KEYS = st.one_of(TEXTS, st.integers(0, 2**33).map(str), st.sampled_from(["0", "00", "01", "-1", "4294967294", "4294967295", "1e3", "__proto__", "length"]))
+KEYS = st.one_of(
+    TEXTS,
+    st.integers(0, 2**33).map(str),
+    st.sampled_from(
+        ["0", "00", "01", "-1", "4294967294", "4294967295", "1e3", "__proto__", "length"]
+    ),
+)
 TREES = st.recursive(
     st.one_of(st.none(), st.booleans(), DOUBLES, TEXTS),
     lambda inner: st.one_of(st.lists(inner, max_size=5), st.dictionaries(KEYS, inner, max_size=6)),
@@ -1059,23 +1700,53 @@ def test_canonical_and_plain_text_are_what_an_engine_writes(script: Any, tree: A
 @pytest.mark.req("F-084")
 def test_a_long_number_is_the_double_next_to_it(engine: Engine) -> None:
     # The bare engine gives 24834906358753735000 for the first; Node gives what stands here.
-    numbers = "24834906358753736704, 0x1580C0FFEE0C0FFEE00, 9_007_199_254_740_993, 0.1234567890123456789, 1n"
-    found = read(engine, f"export const main = {{ tools: {{ a: [{numbers}], 24834906358753736704: -1 }} }}")
-    assert found.tools_text == '{"a":[24834906358753740000,6.346549154850456e+21,9007199254740992,0.12345678901234568,null],"24834906358753740000":-1}'
+    numbers = (
+        "24834906358753736704, 0x1580C0FFEE0C0FFEE00, 9_007_199_254_740_993,"
+        " 0.1234567890123456789, 1n"
+    )
+    found = read(
+        engine, f"export const main = {{ tools: {{ a: [{numbers}], 24834906358753736704: -1 }} }}"
+    )
+    assert (
+        found.tools_text
+        == '{"a":[24834906358753740000,6.346549154850456e+21,9007199254740992,0.12345678901234568,null],"24834906358753740000":-1}'
+    )
 
 
 @pytest.mark.req("F-084")
 def test_the_canonical_text_is_that_of_the_specification() -> None:
-    tree = {"b": [4.0, 1e21, 1e-7, -0.0, Decimal("0.10"), 2**53 + 1, None], "\U0001f600": 1, "\uff00": 2, "10": 3, "9": {"z": "é\u2028\ud800", "a": True}}
+    tree = {
+        "b": [4.0, 1e21, 1e-7, -0.0, Decimal("0.10"), 2**53 + 1, None],
+        "\U0001f600": 1,
+        "\uff00": 2,
+        "10": 3,
+        "9": {"z": "é\u2028\ud800", "a": True},
+    }
     expected = '{"10":3,"9":{"a":true,"z":"é\u2028\\ud800"},"b":[4,1e+21,1e-7,0,0.1,9007199254740992,null],"\U0001f600":1,"\uff00":2}'
     assert ecma.canonical(tree) == expected
-    assert ecma.canonical(['\x00\x1f\x7f"\\/\b\f\n\r\t']) == '["\\u0000\\u001f\x7f\\"\\\\/\\b\\f\\n\\r\\t"]'
+    assert (
+        ecma.canonical(['\x00\x1f\x7f"\\/\b\f\n\r\t'])
+        == '["\\u0000\\u001f\x7f\\"\\\\/\\b\\f\\n\\r\\t"]'
+    )
     assert ecma.canonical("\ud83d\ude00") == '"😀"'
     assert ecma.canonical(({}, [], ())) == "[{},[],[]]"
 
 
 @pytest.mark.req("F-084")
-@pytest.mark.parametrize("value", [math.inf, math.nan, Decimal("1e400"), Decimal("NaN"), 10**400, {1: 2}, object(), b"x", {"\ud83d\ude00": 1, "😀": 2}])
+@pytest.mark.parametrize(
+    "value",
+    [
+        math.inf,
+        math.nan,
+        Decimal("1e400"),
+        Decimal("NaN"),
+        10**400,
+        {1: 2},
+        object(),
+        b"x",
+        {"\ud83d\ude00": 1, "😀": 2},
+    ],
+)
 def test_what_has_no_canonical_text_is_an_error(value: Any) -> None:
     for write in (ecma.canonical, ecma.stringify):
         with pytest.raises(ValueError, match=r"."):
@@ -1095,12 +1766,42 @@ def test_too_deep_a_tree_is_an_error_and_no_crash() -> None:
 @pytest.mark.req("F-084")
 def test_node_writes_the_same_text() -> None:
     trees = [
-        {"b": 4.0, "10": [1e21, 1e-7, -0.0, 5e-324, 1.7976931348623157e308, 123456789012345680000.0, 2**53 + 1], "9": None},
-        {"4294967294": 1, "4294967295": 2, "01": 3, "2": 4, "__proto__": {"x": 1}, "é": "\u2028\ud800😀\x00\x7f"},
+        {
+            "b": 4.0,
+            "10": [
+                1e21,
+                1e-7,
+                -0.0,
+                5e-324,
+                1.7976931348623157e308,
+                123456789012345680000.0,
+                2**53 + 1,
+            ],
+            "9": None,
+        },
+        {
+            "4294967294": 1,
+            "4294967295": 2,
+            "01": 3,
+            "2": 4,
+            "__proto__": {"x": 1},
+            "é": "\u2028\ud800😀\x00\x7f",
+        },
         ["\udc00\ud800", {"": ""}, 0.1 + 0.2, 1e300 * 10, [[], {}]],
     ]
-    code = f"const f = {SORTED}\nprocess.stdout.write(JSON.stringify(JSON.parse(require('fs').readFileSync(0, 'utf8')).map(f)))"
-    done = subprocess.run(["node", "-e", code], input=json.dumps([json.dumps(tree) for tree in trees]), capture_output=True, text=True, check=True, timeout=60)
+    code = (
+        "const f ="
+        f" {SORTED}\nprocess.stdout.write(JSON.stringify(JSON.parse(require('fs').readFileSync(0,"
+        " 'utf8')).map(f)))"
+    )
+    done = subprocess.run(
+        ["node", "-e", code],
+        input=json.dumps([json.dumps(tree) for tree in trees]),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     for tree, answer in zip(trees, json.loads(done.stdout), strict=True):
         assert json.loads(answer) == [ecma.stringify(tree), ecma.canonical(tree)]
 
@@ -1108,13 +1809,21 @@ def test_node_writes_the_same_text() -> None:
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_node_exports_what_was_read(engine: Engine, tmp_path: Path) -> None:
     text = (
-        "const ROOT = 'https://a.example'\nconst slug = (s) => s.toLowerCase().replaceAll(' ', '-')\nconst shared = { retries: 3, 2: 'b', 1: 'a' }\n"
-        "export const main = {\n  namespace: slug('Coin Desk'), root: ROOT, tags: ['b', 'a'].toSorted(), n: [0.1 + 0.2, 1e21, 2 ** 53, 0xff, 1_000],\n"
-        "  tools: Object.fromEntries(['x', 'y'].map((k, i) => [k, { ...shared, path: `${ROOT}/${k}`, i, run() {}, none: undefined, at: [, 1].at(-1) }]))\n}\n"
-        "main.tools.x.extra = [...'añ😀']\nexport const handlers = () => ({ x: { run: () => process.exit(1) } })\n"
+        "const ROOT = 'https://a.example'\nconst slug = (s) => s.toLowerCase().replaceAll(' ',"
+        " '-')\nconst shared = { retries: 3, 2: 'b', 1: 'a' }\nexport const main = {\n  namespace:"
+        " slug('Coin Desk'), root: ROOT, tags: ['b', 'a'].toSorted(), n: [0.1 + 0.2, 1e21, 2 ** 53,"
+        " 0xff, 1_000],\n  tools: Object.fromEntries(['x', 'y'].map((k, i) => [k, { ...shared,"
+        " path: `${ROOT}/${k}`, i, run() {}, none: undefined, at: [, 1].at(-1)"
+        " }]))\n}\nmain.tools.x.extra = [...'añ😀']\nexport const handlers = () => ({ x: { run: ()"
+        " => process.exit(1) } })\n"
     )
     put(tmp_path, "m.mjs", text)
-    code = "import('./m.mjs').then((m) => process.stdout.write(JSON.stringify([JSON.stringify(m.main), JSON.stringify(m.main.tools)])))"
-    done = subprocess.run(["node", "-e", code], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60)
+    code = (
+        "import('./m.mjs').then((m) => process.stdout.write(JSON.stringify([JSON.stringify(m.main),"
+        " JSON.stringify(m.main.tools)])))"
+    )
+    done = subprocess.run(
+        ["node", "-e", code], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
+    )
     found = read(engine, text)
     assert [ecma.stringify(found.main), found.tools_text] == json.loads(done.stdout)

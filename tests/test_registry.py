@@ -1,4 +1,6 @@
-"""Names: taken once, in order, with the near miss; and plain ASCII, so that none can pose as another."""
+"""Names: taken once, in order, with the near miss; and plain ASCII, so that none can pose as
+another.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def test_a_registry_names_the_near_miss() -> None:
         ("binary", [], ""),
     ],
 )
-def test_the_near_miss_is_the_closest_name_or_nothing(name: str, names: list[str], expected: str) -> None:
+def test_the_near_miss_is_the_closest_name_or_nothing(
+    name: str, names: list[str], expected: str
+) -> None:
     assert near_miss(name, names) == expected
 
 
@@ -69,7 +73,11 @@ def test_the_names_to_choose_from_are_not_remembered_from_an_earlier_question() 
     assert near_miss("gama", ["delta"]) == ""
 
 
-@given(st.text(alphabet=PLAIN + "_.-/ ", min_size=1, max_size=200).filter(lambda name: name[0] in PLAIN and not name.endswith(" ")))
+@given(
+    st.text(alphabet=PLAIN + "_.-/ ", min_size=1, max_size=200).filter(
+        lambda name: name[0] in PLAIN and not name.endswith(" ")
+    )
+)
 def test_letters_digits_and_a_few_signs_make_an_identifier(name: str) -> None:
     assert identifier_fault(name) is None
 
@@ -85,7 +93,11 @@ def test_letters_digits_and_a_few_signs_make_an_identifier(name: str) -> None:
 @example("ｇate")
 @example("é")
 def test_a_name_is_accepted_only_if_no_other_text_looks_like_it(name: str) -> None:
-    plain = all(sign in PLAIN + "_.-/ " for sign in name) and name[0] in PLAIN and not name.endswith(" ")
+    plain = (
+        all(sign in PLAIN + "_.-/ " for sign in name)
+        and name[0] in PLAIN
+        and not name.endswith(" ")
+    )
     problem = identifier_fault(name)
     assert (problem is None) == plain
     if problem is not None:

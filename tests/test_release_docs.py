@@ -11,9 +11,13 @@ from typing import Any
 from conftest import ROOT
 
 
-def test_the_worked_example_of_the_how_to_gives_the_output_it_shows(assay: Any, tmp_path: Path) -> None:
+def test_the_worked_example_of_the_how_to_gives_the_output_it_shows(
+    assay: Any, tmp_path: Path
+) -> None:
     text = (ROOT / "docs/how-to/release.md").read_text()
-    script, commands, shown = (re.search(rf"```{kind}\n(.*?)```", text, re.DOTALL) for kind in ("python", "sh", "text"))
+    script, commands, shown = (
+        re.search(rf"```{kind}\n(.*?)```", text, re.DOTALL) for kind in ("python", "sh", "text")
+    )
     assert script is not None
     assert commands is not None
     assert shown is not None

@@ -1,4 +1,6 @@
-"""Making decisions over many grades again: graders are shared by what they were made with, and no byte of a result depends on that."""
+"""Making decisions over many grades again: graders are shared by what they were made with, and no
+byte of a result depends on that.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,15 @@ __all__ = ["here", "ledger_url", "postgres_url"]
 
 MOMENTS = (datetime(2026, 11, 16, tzinfo=UTC), datetime(2029, 11, 16, tzinfo=UTC))
 """One at which the card of the judge is fresh, and one at which it is not."""
-JUDGED = {"name": "q", "raw_score": 5, "formula_id": "likert_1_5", "weight": 1, "role": "correctness", "layer": 2, "source": SCORER}
+JUDGED = {
+    "name": "q",
+    "raw_score": 5,
+    "formula_id": "likert_1_5",
+    "weight": 1,
+    "role": "correctness",
+    "layer": 2,
+    "source": SCORER,
+}
 
 
 class Counted(jobs._AsRecorded):
@@ -57,43 +67,87 @@ def the_decision(ledger: Ledger) -> Item:
 
 def put_families(folder: Path, n: int = 40) -> None:
     for name, latency in (("candidate", 8000), ("baseline", 20000)):
-        listed = [run(FAMILIES[index % 4], run_id=f"{name}-{index}", latency_ms=latency) for index in range(n)]
-        write(folder / f"{name}.jsonl", *({**one, "dataset": {**one["dataset"], "sample_id": f"s-{index}"}} for index, one in enumerate(listed)))
+        listed = [
+            run(FAMILIES[index % 4], run_id=f"{name}-{index}", latency_ms=latency)
+            for index in range(n)
+        ]
+        write(
+            folder / f"{name}.jsonl",
+            *(
+                {**one, "dataset": {**one["dataset"], "sample_id": f"s-{index}"}}
+                for index, one in enumerate(listed)
+            ),
+        )
 
 
 @pytest.mark.req("W-072", "W-076")
-def test_a_decision_is_made_again_with_one_grader_for_each_family(here: Run, tmp_path: Path, ledger_url: str, counted: type[Counted]) -> None:
+def test_a_decision_is_made_again_with_one_grader_for_each_family(
+    here: Run, tmp_path: Path, ledger_url: str, counted: type[Counted]
+) -> None:
     put_families(tmp_path)
-    assert here("gate", "candidate.jsonl", "--baseline", "baseline.jsonl", "--store", ledger_url).code == 0
+    assert (
+        here("gate", "candidate.jsonl", "--baseline", "baseline.jsonl", "--store", ledger_url).code
+        == 0
+    )
     with open_ledger(ledger_url, read_only=True) as ledger:
         found = replay_decision(ledger, the_decision(ledger), Shelf(), project="default")
     assert (found.same, found.difference, counted.made) == (True, None, 4)
 
 
-def kept(grader: KeepingGrader, documents: Sequence[dict[str, Any]], basis: jobs.Basis = jobs.NO_BASIS) -> list[Any]:
-    return [one for tree in documents for one in grader.grade(Document(tree, "given")).drafts(basis=basis)]
+def kept(
+    grader: KeepingGrader, documents: Sequence[dict[str, Any]], basis: jobs.Basis = jobs.NO_BASIS
+) -> list[Any]:
+    return [
+        one
+        for tree in documents
+        for one in grader.grade(Document(tree, "given")).drafts(basis=basis)
+    ]
 
 
 @pytest.mark.req("W-076")
-def test_a_shared_grader_gives_the_bytes_of_one_of_its_own(tmp_path: Path, ledger_url: str, counted: type[Counted]) -> None:
+def test_a_shared_grader_gives_the_bytes_of_one_of_its_own(
+    tmp_path: Path, ledger_url: str, counted: type[Counted]
+) -> None:
     library = tmp_path / "lib"
     (library / "policies").mkdir(parents=True)
     for version, best in (("1.0.0", 90), ("1.1.0", 95)):
-        (library / "policies" / f"team@{version}.yaml").write_text(POLICY.format(version=version, best=best))
+        (library / "policies" / f"team@{version}.yaml").write_text(
+            POLICY.format(version=version, best=best)
+        )
     shelf = Shelf(str(library))
-    runs = [run(family, run_id=f"{family}-{index}", latency_ms=4000 + 3000 * index) for index in range(3) for family in FAMILIES]
-    cards = [scorecard({"norm": Decimal("0.9") + Decimal(index) / 50}, run_id=f"c-{index}") for index in range(4)]
-    profiled = [{**card, "run_id": f"p-{card['run_id']}", "profile": {"id": "rag@1", "why": "said so"}} for card in cards]
+    runs = [
+        run(family, run_id=f"{family}-{index}", latency_ms=4000 + 3000 * index)
+        for index in range(3)
+        for family in FAMILIES
+    ]
+    cards = [
+        scorecard({"norm": Decimal("0.9") + Decimal(index) / 50}, run_id=f"c-{index}")
+        for index in range(4)
+    ]
+    profiled = [
+        {**card, "run_id": f"p-{card['run_id']}", "profile": {"id": "rag@1", "why": "said so"}}
+        for card in cards
+    ]
     judged = [scorecard({"norm": 1}, run_id=f"j-{index}", criteria=[JUDGED]) for index in range(3)]
     with open_ledger(ledger_url) as ledger:
         for policy in ("team@1.0.0", "team@1.1.0", "workflow"):
             ledger.put_many(kept(KeepingGrader(shelf, policy=policy), [*runs, *cards, *profiled]))
-            ledger.put_many(kept(KeepingGrader(shelf, policy=policy, profile="rag"), [*cards, *(one for one in runs if one["workflow"]["family"] == "rag")]))
+            ledger.put_many(
+                kept(
+                    KeepingGrader(shelf, policy=policy, profile="rag"),
+                    [*cards, *(one for one in runs if one["workflow"]["family"] == "rag")],
+                )
+            )
         grader = KeepingGrader(shelf, profile="dag-review", rubric="dag-review")
         reviewed = [one for one in runs if one["workflow"]["family"] == "dag-review"]
         ledger.put_many(kept(grader, reviewed))
-        scored = [parse_json(body_of(grader.grade(Document(one, "given")).grade.scorecard)) for one in reviewed]
-        ledger.put_many(kept(grader, [{**one, "run_id": f"as-card-{one['run_id']}"} for one in scored]))
+        scored = [
+            parse_json(body_of(grader.grade(Document(one, "given")).grade.scorecard))
+            for one in reviewed
+        ]
+        ledger.put_many(
+            kept(grader, [{**one, "run_id": f"as-card-{one['run_id']}"} for one in scored])
+        )
         for now in MOMENTS:
             given = [good_card()]
             grader = KeepingGrader(shelf, policy="workflow-judged", cards=given, now=now)
@@ -105,57 +159,107 @@ def test_a_shared_grader_gives_the_bytes_of_one_of_its_own(tmp_path: Path, ledge
         together = [canonical(shared.made(one).payload()) for one in traced]
         few = counted.made
         backwards = Remaker(shelf)
-        assert [canonical(backwards.made(one).payload()) for one in reversed(traced)] == together[::-1]
+        assert [canonical(backwards.made(one).payload()) for one in reversed(traced)] == together[
+            ::-1
+        ]
         apart = [canonical(Remaker(shelf).made(one).payload()) for one in traced]
     assert apart == together == [grade.body for grade in grades]
-    assert len({grade.tree()["grade"] for grade in grades if grade.tree()["run_id"].startswith("j-")}) > 1, "the moment has a say"
+    assert (
+        len({grade.tree()["grade"] for grade in grades if grade.tree()["run_id"].startswith("j-")})
+        > 1
+    ), "the moment has a say"
     assert few < len(grades) / 2
 
 
-def test_a_decision_under_a_published_version_of_the_past_is_made_again_to_the_byte(here: Run, tmp_path: Path) -> None:
+def test_a_decision_under_a_published_version_of_the_past_is_made_again_to_the_byte(
+    here: Run, tmp_path: Path
+) -> None:
     library = tmp_path / "lib"
     (library / "policies").mkdir(parents=True)
     put_families(tmp_path)
     digests = []
     for version, best in (("1.0.0", 90), ("1.1.0", 99)):
-        (library / "policies" / f"team@{version}.yaml").write_text(POLICY.format(version=version, best=best))
+        (library / "policies" / f"team@{version}.yaml").write_text(
+            POLICY.format(version=version, best=best)
+        )
         assert here("library", "publish", "--library", library).code == 0
-        done = here("gate", "candidate.jsonl", "--baseline", "baseline.jsonl", "--grading-policy", "team", "--library", library, "--store", "l.db")
+        done = here(
+            "gate",
+            "candidate.jsonl",
+            "--baseline",
+            "baseline.jsonl",
+            "--grading-policy",
+            "team",
+            "--library",
+            library,
+            "--store",
+            "l.db",
+        )
         assert done.code == 0, done.err
         digests.append(newest("l.db", "decision"))
     assert len(set(digests)) == 2
     for digest in digests:
         assert here("replay", digest, "--db", "l.db", "--library", library).code == 0
-    assert here("replay", digests[0], "--db", "l.db").code == 3, "without that library nobody knows the version"
+    assert here("replay", digests[0], "--db", "l.db").code == 3, (
+        "without that library nobody knows the version"
+    )
 
 
 def test_a_grade_that_does_not_follow_from_its_evidence_is_named(here: Run, tmp_path: Path) -> None:
     put_sides(tmp_path)
-    assert here("gate", "candidate.jsonl", "--baseline", "baseline.jsonl", "--store", "l.db").code == 0
+    assert (
+        here("gate", "candidate.jsonl", "--baseline", "baseline.jsonl", "--store", "l.db").code == 0
+    )
     with open_ledger(f"{tmp_path}/l.db") as ledger:
         item = the_decision(ledger)
         links = [link for link in ledger.links_of(item.digest) if link.relation == "decides"]
         last = ledger.get(links[-1].target)
         assert last is not None
         near = [link for link in ledger.links_of(last.digest) if link.relation == "graded_from"]
-        for changes, code in (({"grade": "F"}, "REL-008"), ({"policy": "../x"}, "LIB-001"), ({"selection": None}, "STO-017")):
-            forged = draft({**last.tree(), **changes}, kind="grade", links=[Link("graded_from", near[0].target)])
+        for changes, code in (
+            ({"grade": "F"}, "REL-008"),
+            ({"policy": "../x"}, "LIB-001"),
+            ({"selection": None}, "STO-017"),
+        ):
+            forged = draft(
+                {**last.tree(), **changes},
+                kind="grade",
+                links=[Link("graded_from", near[0].target)],
+            )
             false = draft({**item.tree(), "reason": str(changes)}, kind="decision")
-            sides = [Link(link.relation, false.name, link.source) for link in ledger.links_of(item.digest) if link.target == item.digest]
-            decides = [Link("decides", link.target) for link in links[:-1]] + [Link("decides", forged.name)]
+            sides = [
+                Link(link.relation, false.name, link.source)
+                for link in ledger.links_of(item.digest)
+                if link.target == item.digest
+            ]
+            decides = [Link("decides", link.target) for link in links[:-1]] + [
+                Link("decides", forged.name)
+            ]
             ledger.put_many([forged, false._replace(links=(*sides, *decides))])
             with pytest.raises(InputError) as caught:
                 replay_decision(ledger, the_decision(ledger), Shelf(), project="default")
             assert caught.value.code == code
-        ledger.forget(next(str(link.source) for link in ledger.links_of(item.digest) if link.relation == "candidate_of"), author="dpo", reason="asked to")
+        ledger.forget(
+            next(
+                str(link.source)
+                for link in ledger.links_of(item.digest)
+                if link.relation == "candidate_of"
+            ),
+            author="dpo",
+            reason="asked to",
+        )
         with pytest.raises(NotEnoughEvidence, match="was forgotten"):
             replay_decision(ledger, item, Shelf(), project="default")
 
 
 @pytest.mark.parametrize("kind", ["run", "grade"])
-def test_a_decision_on_records_that_were_changed_is_not_made_again(here: Run, tmp_path: Path, kind: str) -> None:
+def test_a_decision_on_records_that_were_changed_is_not_made_again(
+    here: Run, tmp_path: Path, kind: str
+) -> None:
     put_sides(tmp_path)
-    assert here("gate", "candidate.jsonl", "--baseline", "baseline.jsonl", "--store", "l.db").code == 0
+    assert (
+        here("gate", "candidate.jsonl", "--baseline", "baseline.jsonl", "--store", "l.db").code == 0
+    )
     digest = newest("l.db", "decision")
     spoil(tmp_path / "l.db", kind)
     done = here("replay", digest, "--db", "l.db")

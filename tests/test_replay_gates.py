@@ -1,4 +1,6 @@
-"""Stored gates on exams and on tool schemas are made again from the records that they name; what is missing or was changed is told, and never passes."""
+"""Stored gates on exams and on tool schemas are made again from the records that they name; what is
+missing or was changed is told, and never passes.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,11 @@ def put_decision(url: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -
     item = the_decision(url)
     made = draft(change(item.tree()), kind="decision")
     with open_ledger(url) as ledger:
-        links = [Link(link.relation, made.name, link.source) for link in ledger.links_of(item.digest) if link.target == item.digest]
+        links = [
+            Link(link.relation, made.name, link.source)
+            for link in ledger.links_of(item.digest)
+            if link.target == item.digest
+        ]
         ledger.put_many([made._replace(links=tuple(links))])
     return made.name
 
@@ -63,7 +69,7 @@ def publish(folder: Path, name: str, version: str, *changes: tuple[str, str]) ->
     (folder / "policies" / f"{name}@{version}.yaml").write_text(text)
 
 
-# --- exams --------------------------------------------------------------------------------------------------------------------------------
+# --- exams
 
 
 @pytest.fixture
@@ -74,7 +80,11 @@ def exams(tmp_path: Path) -> Path:
     put(tmp_path, "after.json", result(at("0.95"), set_="regression"))
     put(tmp_path, "low.json", result(at("0.9"), set_="regression"))
     holes = result([0, *at("0.96")[1:]])
-    put(tmp_path, "holes.json", {**holes, "missing": [holes["items"][0]["item"]], "latency": {"n": 3, "p50_ms": 400.50}})
+    put(
+        tmp_path,
+        "holes.json",
+        {**holes, "missing": [holes["items"][0]["item"]], "latency": {"n": 3, "p50_ms": 400.50}},
+    )
     gaps = result([0, *at("0.96")[1:]], set_="regression")
     put(tmp_path, "gaps.json", {**gaps, "missing": [gaps["items"][0]["item"]]})
     return tmp_path
@@ -85,42 +95,87 @@ GATES = {
     "not passed": ("poor.json",),
     "with a regression set": ("good.json", "--regression", "after.json"),
     "a drop": ("good.json", "--regression", "low.json", "--baseline", "after.json"),
-    "a rise that is checked": ("good.json", "--regression", "before.json", "--baseline", "low.json"),
+    "a rise that is checked": (
+        "good.json",
+        "--regression",
+        "before.json",
+        "--baseline",
+        "low.json",
+    ),
     "one result as both": ("good.json", "--regression", "after.json", "--baseline", "after.json"),
     "notes that name files": ("holes.json", "--regression", "gaps.json", "--baseline", "gaps.json"),
 }
 
 
 @pytest.mark.parametrize("case", GATES)
-def test_a_stored_gate_on_exams_is_made_again_to_the_byte(here: Run, exams: Path, case: str) -> None:
+def test_a_stored_gate_on_exams_is_made_again_to_the_byte(
+    here: Run, exams: Path, case: str
+) -> None:
     done = here("exam", "gate", *GATES[case], "--store", "l.db", "--json")
-    assert done.code == {"with a regression set": 4, "not passed": 1, "a drop": 1}.get(case, 0), done.err
+    assert done.code == {"with a regression set": 4, "not passed": 1, "a drop": 1}.get(case, 0), (
+        done.err
+    )
     kept = json.loads(the_decision("l.db").body or b"")
     assert as_before(kept) == done.json(), "what is shown is what is stored, but for its evidence"
     given = dict(zip(("capstone", "regression", "baseline"), GATES[case][::2], strict=False))
-    assert {role: bool(one) for role, one in kept["evidence"].items()} == {role: role in given for role in ("capstone", "regression", "baseline")}
+    assert {role: bool(one) for role, one in kept["evidence"].items()} == {
+        role: role in given for role in ("capstone", "regression", "baseline")
+    }
     names = {role: one["name"] for role, one in kept["evidence"].items() if one and "name" in one}
-    named = {"notes that name files": given, "one result as both": {"regression": "after.json", "baseline": "after.json"}}
+    named = {
+        "notes that name files": given,
+        "one result as both": {"regression": "after.json", "baseline": "after.json"},
+    }
     assert names == named.get(case, {}), "files are named where a note names them"
     for path in exams.glob("*.json"):
         path.unlink()
     again = play(here, "l.db")
-    assert (again.code, again.json()["same"], again.json()["passed"]) == (0, True, done.json()["passed"]), again.err
+    assert (again.code, again.json()["same"], again.json()["passed"]) == (
+        0,
+        True,
+        done.json()["passed"],
+    ), again.err
     said = here("replay", newest("l.db", "decision"), "--db", "l.db").out
-    assert said.startswith(f"exam gate: the same, {'passed' if done.code == 0 else 'not passed'} sha256:")
+    assert said.startswith(
+        f"exam gate: the same, {'passed' if done.code == 0 else 'not passed'} sha256:"
+    )
     assert here("verify", "--db", "l.db").code == 0
 
 
-def test_a_gate_on_exams_is_made_again_on_every_database(here: Run, exams: Path, ledger_url: str) -> None:
-    assert here("baseline", "set", "tutor", "before.json", "--dir", "elsewhere", "--store", ledger_url).code == 0
-    done = here("exam", "gate", "good.json", "--regression", "after.json", "--baseline", "tutor", "--store", ledger_url)
+def test_a_gate_on_exams_is_made_again_on_every_database(
+    here: Run, exams: Path, ledger_url: str
+) -> None:
+    assert (
+        here(
+            "baseline", "set", "tutor", "before.json", "--dir", "elsewhere", "--store", ledger_url
+        ).code
+        == 0
+    )
+    done = here(
+        "exam",
+        "gate",
+        "good.json",
+        "--regression",
+        "after.json",
+        "--baseline",
+        "tutor",
+        "--store",
+        ledger_url,
+    )
     assert done.code == 0, done.err
     again = play(here, ledger_url)
-    assert (again.code, again.json()["same"], again.json()["policy"], again.json()["rubric"]) == (0, True, "exam@1", "tutor@1")
+    assert (again.code, again.json()["same"], again.json()["policy"], again.json()["rubric"]) == (
+        0,
+        True,
+        "exam@1",
+        "tutor@1",
+    )
 
 
 def test_the_same_words_about_other_results_are_another_record(here: Run, exams: Path) -> None:
-    """Two tutors with the same score: the gate says the same of both, and each gate is made again from its own."""
+    """Two tutors with the same score: the gate says the same of both, and each gate is made again
+    from its own.
+    """
     put(exams, "other.json", {**result(at("0.95")), "unknown": ["i-x"]})
     first = here("exam", "gate", "good.json", "--store", "l.db", "--json")
     second = here("exam", "gate", "other.json", "--store", "l.db", "--json")
@@ -131,48 +186,112 @@ def test_the_same_words_about_other_results_are_another_record(here: Run, exams:
             assert here("replay", item.digest, "--db", "l.db").code == 0
     (exams / "elsewhere").mkdir()
     shutil.copy(exams / "good.json", exams / "elsewhere/good.json")
-    assert "0 records stored" in here("exam", "gate", "elsewhere/good.json", "--store", "l.db").err, "where its file lies changes nothing"
+    assert (
+        "0 records stored" in here("exam", "gate", "elsewhere/good.json", "--store", "l.db").err
+    ), "where its file lies changes nothing"
 
 
-def test_a_gate_on_exams_under_a_published_policy_of_the_past_is_made_again(here: Run, exams: Path, tmp_path: Path) -> None:
+def test_a_gate_on_exams_under_a_published_policy_of_the_past_is_made_again(
+    here: Run, exams: Path, tmp_path: Path
+) -> None:
     library = tmp_path / "lib"
     digests = []
     for version, limit in (("1.1.0", "0.93"), ("1.2.0", "0.94")):
         publish(library, "exam", version, ("hard_gate: 0.92", f"hard_gate: {limit}"))
-        assert here("exam", "gate", "good.json", "--policy", f"exam@{version}", "--library", library, "--store", "l.db").code == 0
+        assert (
+            here(
+                "exam",
+                "gate",
+                "good.json",
+                "--policy",
+                f"exam@{version}",
+                "--library",
+                library,
+                "--store",
+                "l.db",
+            ).code
+            == 0
+        )
         digests.append(newest("l.db", "decision"))
     for digest in digests:
         assert here("replay", digest, "--db", "l.db", "--library", library).code == 0
-    assert here("replay", digests[0], "--db", "l.db").code == 3, "without that library nobody knows the version"
+    assert here("replay", digests[0], "--db", "l.db").code == 3, (
+        "without that library nobody knows the version"
+    )
     publish(library, "exam", "1.1.0", ("hard_gate: 0.92", "hard_gate: 0.91"))
     changed = here("replay", digests[0], "--db", "l.db", "--library", library, "--json")
-    assert (changed.code, changed.json()["same"], changed.json()["difference"]["path"]) == (1, False, "gradingSystem")
+    assert (changed.code, changed.json()["same"], changed.json()["difference"]["path"]) == (
+        1,
+        False,
+        "gradingSystem",
+    )
 
 
 def test_a_forged_verdict_on_exams_is_found_out(here: Run, exams: Path) -> None:
     assert here("exam", "gate", "poor.json", "--store", "l.db").code == 1
     put_decision("l.db", lambda tree: {**tree, "passed": True})
     again = play(here, "l.db")
-    assert (again.code, again.json()["difference"]) == (1, {"path": "passed", "stored": True, "recomputed": False})
+    assert (again.code, again.json()["difference"]) == (
+        1,
+        {"path": "passed", "stored": True, "recomputed": False},
+    )
     with open_ledger("l.db") as ledger:
         poor = ledger.find("exam").items[0]
         better = draft({**poor.tree(), "score": 0.99}, kind="exam")
         ledger.put_many([better])
-    put_decision("l.db", lambda tree: {**tree, "evidence": {**tree["evidence"], "capstone": {"digest": better.name}}})
+    put_decision(
+        "l.db",
+        lambda tree: {
+            **tree,
+            "evidence": {**tree["evidence"], "capstone": {"digest": better.name}},
+        },
+    )
     refused = play(here, "l.db")
-    assert (refused.code, "the mean of the items is 0.9" in refused.err) == (3, True), "a result whose numbers do not add up decides nothing"
+    assert (refused.code, "the mean of the items is 0.9" in refused.err) == (
+        3,
+        True,
+    ), "a result whose numbers do not add up decides nothing"
 
 
-def test_exams_whose_answers_are_stored_are_marked_again_behind_their_gate(here: Run, tmp_path: Path) -> None:
-    items = [{"id": f"i-{place}", "prompt": "p", "expected_contains": ["went"], "gloss_contains": ["ging"]} for place in range(3)]
+def test_exams_whose_answers_are_stored_are_marked_again_behind_their_gate(
+    here: Run, tmp_path: Path
+) -> None:
+    items = [
+        {
+            "id": f"i-{place}",
+            "prompt": "p",
+            "expected_contains": ["went"],
+            "gloss_contains": ["ging"],
+        }
+        for place in range(3)
+    ]
     put(tmp_path, "exam.json", {"exam": "verbs", "version": "2", "items": items, "title": "Verbs"})
     answers: list[dict[str, Any]] = [
-        {"response": {"gloss": "Er ging.", "explanation": "past", "correction": "He went."}, "latency_ms": 12.50},
+        {
+            "response": {"gloss": "Er ging.", "explanation": "past", "correction": "He went."},
+            "latency_ms": 12.50,
+        },
         {"response": "went, ging"},
         {"response": "it went, es ging"},
     ]
-    (tmp_path / "answers.jsonl").write_text("".join(json.dumps({"item": f"i-{place}", **one}) + "\n" for place, one in enumerate(answers)) + '{"item": "x"}\n')
-    graded = here("exam", "grade", "exam.json", "--answers", "answers.jsonl", "--keep-going", "-o", "result.json", "--store", "l.db")
+    (tmp_path / "answers.jsonl").write_text(
+        "".join(
+            json.dumps({"item": f"i-{place}", **one}) + "\n" for place, one in enumerate(answers)
+        )
+        + '{"item": "x"}\n'
+    )
+    graded = here(
+        "exam",
+        "grade",
+        "exam.json",
+        "--answers",
+        "answers.jsonl",
+        "--keep-going",
+        "-o",
+        "result.json",
+        "--store",
+        "l.db",
+    )
     assert graded.code == 3, graded.err
     assert here("exam", "gate", "result.json", "--store", "l.db").code == 1
     again = play(here, "l.db")
@@ -180,35 +299,79 @@ def test_exams_whose_answers_are_stored_are_marked_again_behind_their_gate(here:
     with open_ledger("l.db") as ledger:
         item = ledger.find("exam").items[0]
         [link] = [link for link in ledger.links_of(item.digest) if link.relation == "evidence_of"]
-        full = {"score": 1, "breakdown": dict.fromkeys(item.tree()["items"][0]["breakdown"], 1), "weighted": item.tree()["items"][0]["weighted"]}
-        better = draft({**item.tree(), "items": [{**one, **full} for one in item.tree()["items"]], "score": 1, "missing": []}, kind="exam")
+        full = {
+            "score": 1,
+            "breakdown": dict.fromkeys(item.tree()["items"][0]["breakdown"], 1),
+            "weighted": item.tree()["items"][0]["weighted"],
+        }
+        better = draft(
+            {
+                **item.tree(),
+                "items": [{**one, **full} for one in item.tree()["items"]],
+                "score": 1,
+                "missing": [],
+            },
+            kind="exam",
+        )
         ledger.put_many([better._replace(links=(Link("evidence_of", better.name, link.source),))])
     put(tmp_path, "forged.json", json.loads(better.body))
     forged = here("exam", "gate", "forged.json", "--store", "l.db")
     assert forged.code == 0, "its numbers add up"
     refused = play(here, "l.db")
-    assert (refused.code, "is marked differently now, from its stored answers" in refused.err) == (3, True)
+    assert (refused.code, "is marked differently now, from its stored answers" in refused.err) == (
+        3,
+        True,
+    )
     with open_ledger("l.db") as ledger:
         ledger.forget(str(link.source), author="dpo", reason="asked to")
     gone = play(here, "l.db")
-    assert (gone.code, "the answers of the capstone of this gate were forgotten" in gone.err) == (4, True), "what is gone vouches for nothing"
+    assert (gone.code, "the answers of the capstone of this gate were forgotten" in gone.err) == (
+        4,
+        True,
+    ), "what is gone vouches for nothing"
 
 
 @pytest.mark.parametrize(
-    "evidence", [7, [], {}, {"capstone": None}, {"capstone": 7}, {"capstone": {}}, {"capstone": {"digest": 7}}, {"capstone": {"digest": "x"}}]
+    "evidence",
+    [
+        7,
+        [],
+        {},
+        {"capstone": None},
+        {"capstone": 7},
+        {"capstone": {}},
+        {"capstone": {"digest": 7}},
+        {"capstone": {"digest": "x"}},
+    ],
 )
-def test_a_gate_that_does_not_say_what_it_was_decided_on_is_refused(here: Run, exams: Path, evidence: Any) -> None:
+def test_a_gate_that_does_not_say_what_it_was_decided_on_is_refused(
+    here: Run, exams: Path, evidence: Any
+) -> None:
     assert here("exam", "gate", "good.json", "--store", "l.db").code == 0
     put_decision("l.db", lambda tree: {**tree, "evidence": evidence})
     assert play(here, "l.db").code == 3
 
 
-def test_evidence_of_a_gate_on_exams_that_is_gone_or_was_changed_is_told(here: Run, exams: Path) -> None:
+def test_evidence_of_a_gate_on_exams_that_is_gone_or_was_changed_is_told(
+    here: Run, exams: Path
+) -> None:
     assert here("exam", "gate", "good.json", "--store", "l.db").code == 0
-    run = put_decision("l.db", lambda tree: {**tree, "evidence": {**tree["evidence"], "capstone": {"digest": newest("l.db", "decision")}}})
+    run = put_decision(
+        "l.db",
+        lambda tree: {
+            **tree,
+            "evidence": {**tree["evidence"], "capstone": {"digest": newest("l.db", "decision")}},
+        },
+    )
     wrong = here("replay", run, "--db", "l.db")
     assert (wrong.code, "is a record of the kind 'decision'" in wrong.err) == (3, True)
-    absent = put_decision("l.db", lambda tree: {**tree, "evidence": {**tree["evidence"], "capstone": {"digest": "sha256:" + "0" * 64}}})
+    absent = put_decision(
+        "l.db",
+        lambda tree: {
+            **tree,
+            "evidence": {**tree["evidence"], "capstone": {"digest": "sha256:" + "0" * 64}},
+        },
+    )
     told = here("replay", absent, "--db", "l.db")
     assert (told.code, "the capstone of this gate is not in the ledger" in told.err) == (4, True)
     spoil(exams / "l.db", "exam")
@@ -219,20 +382,31 @@ def test_evidence_of_a_gate_on_exams_that_is_gone_or_was_changed_is_told(here: R
 
 
 def test_a_gate_on_a_result_that_was_forgotten_is_not_made_again(here: Run, exams: Path) -> None:
-    assert here("exam", "gate", "good.json", "--regression", "after.json", "--store", "l.db").code == 4, "a regression set without its baseline"
+    assert (
+        here("exam", "gate", "good.json", "--regression", "after.json", "--store", "l.db").code == 4
+    ), "a regression set without its baseline"
     with open_ledger("l.db") as ledger:
-        ledger.forget(the_decision("l.db").tree()["evidence"]["regression"]["digest"], author="dpo", reason="asked to")
+        ledger.forget(
+            the_decision("l.db").tree()["evidence"]["regression"]["digest"],
+            author="dpo",
+            reason="asked to",
+        )
     again = play(here, "l.db")
     assert (again.code, "the regression of this gate was forgotten" in again.err) == (4, True)
 
 
 @pytest.mark.parametrize("case", GATES)
-def test_a_gate_on_exams_that_was_stored_before_it_named_its_results_is_made_again_from_its_links(here: Run, exams: Path, case: str) -> None:
+def test_a_gate_on_exams_that_was_stored_before_it_named_its_results_is_made_again_from_its_links(
+    here: Run, exams: Path, case: str
+) -> None:
     assert here("exam", "gate", *GATES[case], "--store", "l.db").code in (0, 1, 4)
     put_decision("l.db", as_before)
     again = play(here, "l.db")
     if the_decision("l.db").tree()["notes"]:
-        assert (again.code, "without the names of the files that its notes speak of" in again.err) == (4, True)
+        assert (
+            again.code,
+            "without the names of the files that its notes speak of" in again.err,
+        ) == (4, True)
     else:
         assert (again.code, again.json()["same"]) == (0, True), again.err
     put_decision("l.db", lambda tree: {**tree, "passed": not tree["passed"]})
@@ -244,17 +418,27 @@ def test_an_old_gate_whose_links_could_be_of_several_is_refused(here: Run, exams
     old = put_decision("l.db", as_before)
     other = draft({**result(at("0.95")), "unknown": ["i-x"]}, kind="exam")
     with open_ledger("l.db") as ledger:
-        ledger.put_many([other, draft(as_before(the_decision("l.db").tree()), kind="decision")._replace(links=(Link("candidate_of", old, other.name),))])
+        ledger.put_many(
+            [
+                other,
+                draft(as_before(the_decision("l.db").tree()), kind="decision")._replace(
+                    links=(Link("candidate_of", old, other.name),)
+                ),
+            ]
+        )
     again = here("replay", old, "--db", "l.db")
     assert (again.code, "2 results and 0 baselines are linked to it" in again.err) == (4, True)
 
 
-# --- tool schemas -------------------------------------------------------------------------------------------------------------------------
+# --- tool schemas
 
 
 def put_module(here: Run, folder: Path) -> None:
     """A namespace whose schema is a module that asks for another one."""
-    put_file(folder / "scales.mjs", f"export const main = {json.dumps(schema(requiredLibraries=['left-pad']))}\n")
+    put_file(
+        folder / "scales.mjs",
+        f"export const main = {json.dumps(schema(requiredLibraries=['left-pad']))}\n",
+    )
     done = here("schema", "import", "scales.mjs", "--now", IMPORTED)
     assert done.code == 0, done.err
     for area, where in (("single-test", WEIGHT), ("tools-aggregate-schema", HIVE)):
@@ -263,13 +447,25 @@ def put_module(here: Run, folder: Path) -> None:
 
 def put_vetoed(here: Run, folder: Path) -> None:
     grow(here, folder)
-    assert record(here, folder, envelope("single-test", categoricalVeto=VETO), *WEIGHT, "--trigger", "scheduled").code == 0
+    assert (
+        record(
+            here,
+            folder,
+            envelope("single-test", categoricalVeto=VETO),
+            *WEIGHT,
+            "--trigger",
+            "scheduled",
+        ).code
+        == 0
+    )
 
 
 def put_broken(here: Run, folder: Path) -> None:
     """A snapshot that is no schema any more."""
     grow(here, folder)
-    next((folder / "grading-data/providers/beewatch/scales").glob("scales--*.json")).write_bytes(b'{"\xff')
+    next((folder / "grading-data/providers/beewatch/scales").glob("scales--*.json")).write_bytes(
+        b'{"\xff'
+    )
 
 
 def put_changed(here: Run, folder: Path) -> None:
@@ -290,8 +486,16 @@ TREES: dict[str, tuple[Callable[[Run, Path], None], tuple[str, ...], int]] = {
     "a whole namespace": (grow, ("beewatch",), 0),
     "one schema, and all of them": (grow, ("beewatch.scales", "beewatch", "beewatch.scales"), 0),
     "a module without lists": (put_module, ("beewatch.scales",), 4),
-    "a module and lists": (put_module, ("beewatch.scales", "--bad-modules", "bad.json", "--aliases", "aliases.json"), 0),
-    "a module that is known to be bad": (put_module, ("beewatch.scales", "--bad-modules", "worse.json"), 1),
+    "a module and lists": (
+        put_module,
+        ("beewatch.scales", "--bad-modules", "bad.json", "--aliases", "aliases.json"),
+        0,
+    ),
+    "a module that is known to be bad": (
+        put_module,
+        ("beewatch.scales", "--bad-modules", "worse.json"),
+        1,
+    ),
     "a veto": (put_vetoed, ("beewatch",), 1),
     "a broken snapshot": (put_broken, ("beewatch",), 4),
     "a changed snapshot": (put_changed, ("beewatch",), 4),
@@ -301,47 +505,78 @@ TREES: dict[str, tuple[Callable[[Run, Path], None], tuple[str, ...], int]] = {
 
 @pytest.fixture
 def lists(tmp_path: Path) -> Path:
-    put_file(tmp_path / "bad.json", {"bad": {"spy-on-keys": "takes them"}, "telemetry": ["left-pad"]})
+    put_file(
+        tmp_path / "bad.json", {"bad": {"spy-on-keys": "takes them"}, "telemetry": ["left-pad"]}
+    )
     put_file(tmp_path / "worse.json", {"bad": ["left-pad"]})
     put_file(tmp_path / "aliases.json", {"Bee Watch": ["beewatch.example"]})
     return tmp_path
 
 
 @pytest.mark.parametrize("case", TREES)
-def test_a_stored_gate_on_tool_schemas_is_made_again_to_the_byte(here: Run, lists: Path, case: str) -> None:
+def test_a_stored_gate_on_tool_schemas_is_made_again_to_the_byte(
+    here: Run, lists: Path, case: str
+) -> None:
     put_tree, arguments, code = TREES[case]
     put_tree(here, lists)
     done = here("schema", "gate", *arguments, "--store", "l.db", "--json")
     assert done.code == code, (done.out, done.err)
     kept = the_decision("l.db").tree()
     assert as_before(kept) == {"schema": "assay.schema-gate/1", **done.json()}
-    assert str(lists) not in json.dumps(kept, default=str), "where the tree lies is no part of the verdict"
+    assert str(lists) not in json.dumps(kept, default=str), (
+        "where the tree lies is no part of the verdict"
+    )
     before = count("l.db")
     assert "0 records stored" in here("schema", "gate", *arguments, "--store", "l.db").err
     assert count("l.db") == before
     shutil.rmtree(lists / "grading-data")
     again = play(here, "l.db")
-    assert (again.code, again.json()["same"], again.json()["passed"]) == (0, True, code == 0), (again.out, again.err)
+    assert (again.code, again.json()["same"], again.json()["passed"]) == (0, True, code == 0), (
+        again.out,
+        again.err,
+    )
     said = here("replay", newest("l.db", "decision"), "--db", "l.db").out
-    assert said.startswith(f"schema gate: the same, {'passed' if code == 0 else 'not passed'} sha256:")
+    assert said.startswith(
+        f"schema gate: the same, {'passed' if code == 0 else 'not passed'} sha256:"
+    )
     assert here("verify", "--db", "l.db").code == 0
 
 
-def test_a_gate_on_tool_schemas_is_made_again_on_every_database(here: Run, tmp_path: Path, ledger_url: str) -> None:
+def test_a_gate_on_tool_schemas_is_made_again_on_every_database(
+    here: Run, tmp_path: Path, ledger_url: str
+) -> None:
     grow(here, tmp_path)
     assert here("schema", "gate", "beewatch", "--store", ledger_url).code == 0
     assert play(here, ledger_url).code == 0
     with open_ledger(ledger_url) as ledger:
-        relations = sorted(link.relation for link in ledger.links_of(newest(ledger_url, "decision")))
-    assert relations == ["candidate_of", "evidence_of", "evidence_of"], "the index; the source and the lists"
+        relations = sorted(
+            link.relation for link in ledger.links_of(newest(ledger_url, "decision"))
+        )
+    assert relations == [
+        "candidate_of",
+        "evidence_of",
+        "evidence_of",
+    ], "the index; the source and the lists"
 
 
-def test_a_gate_on_tool_schemas_under_a_published_policy_of_the_past_is_made_again(here: Run, tmp_path: Path) -> None:
+def test_a_gate_on_tool_schemas_under_a_published_policy_of_the_past_is_made_again(
+    here: Run, tmp_path: Path
+) -> None:
     library = tmp_path / "lib"
     grow(here, tmp_path)
     publish(library, "flowmcp", "1.1.0", ("production_from: B", "production_from: C"))
     publish(library, "flowmcp", "1.2.0", ("production_from: B", "production_from: A"))
-    done = here("schema", "gate", "beewatch", "--policy", "flowmcp@1.1.0", "--library", library, "--store", "l.db")
+    done = here(
+        "schema",
+        "gate",
+        "beewatch",
+        "--policy",
+        "flowmcp@1.1.0",
+        "--library",
+        library,
+        "--store",
+        "l.db",
+    )
     assert done.code == 1, "letters of another policy do not count until they are regraded"
     assert play(here, "l.db", "--library", library).code == 0
     assert play(here, "l.db").code == 3, "without that library nobody knows the version"
@@ -352,23 +587,42 @@ def test_a_gate_on_tool_schemas_under_a_published_policy_of_the_past_is_made_aga
 
 def test_a_forged_verdict_on_tool_schemas_is_found_out(here: Run, lists: Path) -> None:
     put_module(here, lists)
-    assert here("schema", "gate", "beewatch.scales", "--bad-modules", "worse.json", "--store", "l.db").code == 1
+    assert (
+        here(
+            "schema", "gate", "beewatch.scales", "--bad-modules", "worse.json", "--store", "l.db"
+        ).code
+        == 1
+    )
     honest = the_decision("l.db").tree()
     put_decision("l.db", lambda tree: {**tree, "passed": True})
     again = play(here, "l.db")
-    assert (again.code, again.json()["difference"]) == (1, {"path": "passed", "stored": True, "recomputed": False})
-    harmless = draft({"schema": "assay.schema-lists/1", "modules": {"bad": {}, "telemetry": []}, "aliases": {}}, kind="event")
+    assert (again.code, again.json()["difference"]) == (
+        1,
+        {"path": "passed", "stored": True, "recomputed": False},
+    )
+    harmless = draft(
+        {"schema": "assay.schema-lists/1", "modules": {"bad": {}, "telemetry": []}, "aliases": {}},
+        kind="event",
+    )
     with open_ledger("l.db") as ledger:
         ledger.put_many([harmless])
-    put_decision("l.db", lambda tree: {**honest, "evidence": {**honest["evidence"], "lists": harmless.name}})
+    put_decision(
+        "l.db", lambda tree: {**honest, "evidence": {**honest["evidence"], "lists": harmless.name}}
+    )
     assert play(here, "l.db").code == 1, "other lists come to another verdict"
-    put_decision("l.db", lambda tree: {**honest, "evidence": {**honest["evidence"], "asked": ["nobody"]}})
+    put_decision(
+        "l.db", lambda tree: {**honest, "evidence": {**honest["evidence"], "asked": ["nobody"]}}
+    )
     assert play(here, "l.db").code == 3
 
 
 @pytest.mark.parametrize("part", ["asked", "indexes", "sources", "lists"])
-@pytest.mark.parametrize("value", [None, 7, "x", [7], {"beewatch": 7}, {"beewatch.scales": {"file": "x"}}])
-def test_a_gate_on_tool_schemas_that_does_not_say_what_it_was_decided_on_never_counts_as_the_same(here: Run, tmp_path: Path, part: str, value: Any) -> None:
+@pytest.mark.parametrize(
+    "value", [None, 7, "x", [7], {"beewatch": 7}, {"beewatch.scales": {"file": "x"}}]
+)
+def test_a_gate_on_tool_schemas_that_does_not_say_what_it_was_decided_on_never_counts_as_the_same(
+    here: Run, tmp_path: Path, part: str, value: Any
+) -> None:
     grow(here, tmp_path)
     assert here("schema", "gate", "beewatch", "--store", "l.db").code == 0
     put_decision("l.db", lambda tree: {**tree, "evidence": {**tree["evidence"], part: value}})
@@ -376,7 +630,9 @@ def test_a_gate_on_tool_schemas_that_does_not_say_what_it_was_decided_on_never_c
 
 
 @pytest.mark.parametrize("kind", ["index", "event"])
-def test_evidence_of_a_gate_on_tool_schemas_that_was_changed_is_told(here: Run, tmp_path: Path, kind: str) -> None:
+def test_evidence_of_a_gate_on_tool_schemas_that_was_changed_is_told(
+    here: Run, tmp_path: Path, kind: str
+) -> None:
     grow(here, tmp_path)
     assert here("schema", "gate", "beewatch", "--store", "l.db").code == 0
     spoil(tmp_path / "l.db", kind)
@@ -385,20 +641,31 @@ def test_evidence_of_a_gate_on_tool_schemas_that_was_changed_is_told(here: Run, 
 
 
 @pytest.mark.parametrize(
-    ("part", "words"), [("indexes", "the index of beewatch"), ("sources", "the source of beewatch.scales"), ("lists", "the lists of the checks")]
+    ("part", "words"),
+    [
+        ("indexes", "the index of beewatch"),
+        ("sources", "the source of beewatch.scales"),
+        ("lists", "the lists of the checks"),
+    ],
 )
-def test_evidence_of_a_gate_on_tool_schemas_that_was_forgotten_is_told(here: Run, tmp_path: Path, part: str, words: str) -> None:
+def test_evidence_of_a_gate_on_tool_schemas_that_was_forgotten_is_told(
+    here: Run, tmp_path: Path, part: str, words: str
+) -> None:
     grow(here, tmp_path)
     assert here("schema", "gate", "beewatch", "--store", "l.db").code == 0
     found = the_decision("l.db").tree()["evidence"][part]
     digest = found if isinstance(found, str) else next(iter(found.values()))
     with open_ledger("l.db") as ledger:
-        ledger.forget(digest if isinstance(digest, str) else digest["digest"], author="dpo", reason="asked to")
+        ledger.forget(
+            digest if isinstance(digest, str) else digest["digest"], author="dpo", reason="asked to"
+        )
     again = play(here, "l.db")
     assert (again.code, f"{words} of this gate was forgotten" in again.err) == (4, True), again.err
 
 
-def test_a_gate_on_tool_schemas_that_was_stored_without_its_sources_says_what_is_missing(here: Run, tmp_path: Path) -> None:
+def test_a_gate_on_tool_schemas_that_was_stored_without_its_sources_says_what_is_missing(
+    here: Run, tmp_path: Path
+) -> None:
     grow(here, tmp_path)
     assert here("schema", "gate", "beewatch", "--store", "l.db").code == 0
     put_decision("l.db", as_before)
@@ -406,10 +673,15 @@ def test_a_gate_on_tool_schemas_that_was_stored_without_its_sources_says_what_is
     assert (again.code, again.out) == (4, "")
     error = json.loads(again.err)["error"]
     assert error["code"] == "STO-008"
-    assert "without the sources of what it decides on (beewatch.scales, beewatch (namespaceAggregate)), and without the lists" in error["message"]
+    assert (
+        "without the sources of what it decides on (beewatch.scales, beewatch"
+        " (namespaceAggregate)), and without the lists" in error["message"]
+    )
 
 
-def test_a_difference_that_only_this_machine_makes_is_none_of_the_gate(here: Run, lists: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_difference_that_only_this_machine_makes_is_none_of_the_gate(
+    here: Run, lists: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     grow(here, lists, requiredServerParams=["BEEWATCH_API_KEY"])
     assert here("schema", "gate", "beewatch.scales", "--store", "l.db").code in (0, 1, 4)
 

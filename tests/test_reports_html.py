@@ -33,31 +33,110 @@ HOSTILE = (
 )
 
 STEPS = [
-    {"name": "plan", "agent": "planner", "status": "success", "duration_ms": 120, "retries": 0, "model": "m-1", "tier": "large", "tokens": 812,
-     "cost_usd": 0.004, "scores": {"judge_quality": {"raw": 4}}},
-    {"name": "edit", "agent": "coder", "status": "failed", "duration_ms": 5120.5, "retries": 2, "model": "m-2", "tokens": 4100, "cost_usd": 0.027},
+    {
+        "name": "plan",
+        "agent": "planner",
+        "status": "success",
+        "duration_ms": 120,
+        "retries": 0,
+        "model": "m-1",
+        "tier": "large",
+        "tokens": 812,
+        "cost_usd": 0.004,
+        "scores": {"judge_quality": {"raw": 4}},
+    },
+    {
+        "name": "edit",
+        "agent": "coder",
+        "status": "failed",
+        "duration_ms": 5120.5,
+        "retries": 2,
+        "model": "m-2",
+        "tokens": 4100,
+        "cost_usd": 0.027,
+    },
     {"name": "lint", "agent": "coder", "status": "skipped", "critical": False},
-]  # fmt: skip
+]
 REPAIR = {
-    "schema": "assay.run/1", "run_id": "fix-17", "status": "success", "workflow": {"id": "fix-issue", "version": "3", "family": "code-repair"},
-    "dataset": {"id": "swe-mini", "version": "1", "sample_id": "django-1"}, "outputs": {"patch": "x"}, "required_outputs": ["patch"], "steps": STEPS[:1],
-    "tests": {"fail_to_pass": {"passed": 3, "total": 3}, "pass_to_pass": {"passed": 98, "total": 100}}, "patch_applies": True,
-    "scores": {"judge_quality": {"raw": 4, "n": 2}, "patch_similarity": {"raw": 0.82}}, "gates": {"no_sandbox_violation": {"passed": True, "reason": "quiet"}},
-    "latency_ms": 8120, "cost_usd": 0.031, "tokens": 5120, "retries": 1, "judge": {"model": "judge-1", "version": "2"}, "output_schema": {"type": "object"},
-    "inputs": {"issue": "x"}, "required_inputs": ["issue"], "tags": ["nightly"], "group": "topic-3",
-}  # fmt: skip
-BROKEN = {**REPAIR, "run_id": "fix-18", "steps": STEPS, "tests": {"fail_to_pass": {"passed": 1, "total": 3}, "pass_to_pass": {"passed": 40, "total": 100}}}
-EMPTY = {"schema": "assay.run/1", "run_id": "faq-1", "status": "success", "workflow": {"id": "faq", "version": "1", "family": "rag"},
-         "dataset": {"id": "d", "version": "1", "sample_id": "s"}}  # fmt: skip
+    "schema": "assay.run/1",
+    "run_id": "fix-17",
+    "status": "success",
+    "workflow": {"id": "fix-issue", "version": "3", "family": "code-repair"},
+    "dataset": {"id": "swe-mini", "version": "1", "sample_id": "django-1"},
+    "outputs": {"patch": "x"},
+    "required_outputs": ["patch"],
+    "steps": STEPS[:1],
+    "tests": {
+        "fail_to_pass": {"passed": 3, "total": 3},
+        "pass_to_pass": {"passed": 98, "total": 100},
+    },
+    "patch_applies": True,
+    "scores": {"judge_quality": {"raw": 4, "n": 2}, "patch_similarity": {"raw": 0.82}},
+    "gates": {"no_sandbox_violation": {"passed": True, "reason": "quiet"}},
+    "latency_ms": 8120,
+    "cost_usd": 0.031,
+    "tokens": 5120,
+    "retries": 1,
+    "judge": {"model": "judge-1", "version": "2"},
+    "output_schema": {"type": "object"},
+    "inputs": {"issue": "x"},
+    "required_inputs": ["issue"],
+    "tags": ["nightly"],
+    "group": "topic-3",
+}
+BROKEN = {
+    **REPAIR,
+    "run_id": "fix-18",
+    "steps": STEPS,
+    "tests": {
+        "fail_to_pass": {"passed": 1, "total": 3},
+        "pass_to_pass": {"passed": 40, "total": 100},
+    },
+}
+EMPTY = {
+    "schema": "assay.run/1",
+    "run_id": "faq-1",
+    "status": "success",
+    "workflow": {"id": "faq", "version": "1", "family": "rag"},
+    "dataset": {"id": "d", "version": "1", "sample_id": "s"},
+}
 CARD = {
-    "schema": "assay.scorecard/1", "run_id": "by-hand", "hard_gates": {"schema_contract_valid": True}, "pass_threshold": 65,
+    "schema": "assay.scorecard/1",
+    "run_id": "by-hand",
+    "hard_gates": {"schema_contract_valid": True},
+    "pass_threshold": 65,
     "criteria": [
-        {"name": "correctness", "raw_score": 3, "formula_id": "likert_1_5", "weight": 3, "role": "correctness"},
-        {"name": "tone", "raw_score": {"wins": 8, "losses": 1, "ties": 3}, "formula_id": "pairwise", "weight": 1},
-        {"name": "safety", "raw_score": 0.95, "formula_id": "zero_one", "weight": 2, "role": "safety", "critical_floor": {"raw": 0.9}, "layer": 2},
+        {
+            "name": "correctness",
+            "raw_score": 3,
+            "formula_id": "likert_1_5",
+            "weight": 3,
+            "role": "correctness",
+        },
+        {
+            "name": "tone",
+            "raw_score": {"wins": 8, "losses": 1, "ties": 3},
+            "formula_id": "pairwise",
+            "weight": 1,
+        },
+        {
+            "name": "safety",
+            "raw_score": 0.95,
+            "formula_id": "zero_one",
+            "weight": 2,
+            "role": "safety",
+            "critical_floor": {"raw": 0.9},
+            "layer": 2,
+        },
     ],
-}  # fmt: skip
-FAULT = {"file": "runs.jsonl", "line": 14, "code": "FIL-002", "path": "", "message": "not JSON at column 3."}
+}
+FAULT = {
+    "file": "runs.jsonl",
+    "line": 14,
+    "code": "FIL-002",
+    "path": "",
+    "message": "not JSON at column 3.",
+}
 
 
 def render(results: Any, **options: Any) -> str:
@@ -67,7 +146,10 @@ def render(results: Any, **options: Any) -> str:
 
 def grade(*documents: dict[str, Any]) -> list[dict[str, Any]]:
     grader = Grader(Shelf())
-    return [grader.grade(Document(parse_json(json.dumps(document).encode()), "test")).payload() for document in documents]
+    return [
+        grader.grade(Document(parse_json(json.dumps(document).encode()), "test")).payload()
+        for document in documents
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +162,9 @@ def through_json(value: Any) -> Any:
 
 
 class Page(HTMLParser):
-    """A parsed page: its elements in order, their attributes and the text a reader sees. Fails on a tag that is not closed in turn."""
+    """A parsed page: its elements in order, their attributes and the text a reader sees. Fails on a
+    tag that is not closed in turn.
+    """
 
     def __init__(self, source: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -117,7 +201,11 @@ class Page(HTMLParser):
         return [(name, tuple(attributes)) for name, attributes in self.elements]
 
     def values(self, attribute: str) -> list[str]:
-        return [attributes[attribute] or "" for _, attributes in self.elements if attribute in attributes]
+        return [
+            attributes[attribute] or ""
+            for _, attributes in self.elements
+            if attribute in attributes
+        ]
 
 
 KEYED = ("hard_gates", "digests", "params", "scores", "layers")
@@ -130,35 +218,85 @@ def poisoned(value: Any, poison: str, *, keyed: bool = False) -> Any:
     if isinstance(value, list):
         return [poisoned(item, poison) for item in value]
     if isinstance(value, dict):
-        return {(f"{poison}{index}" if keyed else key): poisoned(item, poison, keyed=key in KEYED) for index, (key, item) in enumerate(value.items())}
+        return {
+            (f"{poison}{index}" if keyed else key): poisoned(item, poison, keyed=key in KEYED)
+            for index, (key, item) in enumerate(value.items())
+        }
     return value
 
 
-# --- hostile text -------------------------------------------------------------------------------------------------------------------------
+# --- hostile text
 
 
 @pytest.mark.parametrize("poison", HOSTILE)
-def test_no_string_of_a_result_changes_the_structure_of_the_page(results: list[dict[str, Any]], poison: str) -> None:
+def test_no_string_of_a_result_changes_the_structure_of_the_page(
+    results: list[dict[str, Any]], poison: str
+) -> None:
     plain = through_json(results)
-    harmless = Page(render(poisoned(plain, "harmless"), title="harmless", subtitle="harmless", faults=[poisoned(FAULT, "harmless")]))
-    hostile = Page(render(poisoned(plain, poison), title=poison, subtitle=poison, faults=[poisoned(FAULT, poison)]))
+    harmless = Page(
+        render(
+            poisoned(plain, "harmless"),
+            title="harmless",
+            subtitle="harmless",
+            faults=[poisoned(FAULT, "harmless")],
+        )
+    )
+    hostile = Page(
+        render(
+            poisoned(plain, poison), title=poison, subtitle=poison, faults=[poisoned(FAULT, poison)]
+        )
+    )
     assert hostile.shape == harmless.shape
-    assert {name for name, _ in hostile.elements}.isdisjoint({"script", "img", "iframe", "object", "link", "base", "form"})
-    assert sum(text.count(poison) for text in hostile.texts) == sum(text.count("harmless") for text in harmless.texts)
+    assert {name for name, _ in hostile.elements}.isdisjoint(
+        {"script", "img", "iframe", "object", "link", "base", "form"}
+    )
+    assert sum(text.count(poison) for text in hostile.texts) == sum(
+        text.count("harmless") for text in harmless.texts
+    )
 
 
 @pytest.mark.parametrize("poison", HOSTILE)
 def test_a_hostile_run_is_shown_as_the_text_it_is(poison: str) -> None:
-    step = {**STEPS[1], "name": f"step {poison}", "agent": f"agent {poison}", "model": f"model {poison}", "tier": f"tier {poison}"}
+    step = {
+        **STEPS[1],
+        "name": f"step {poison}",
+        "agent": f"agent {poison}",
+        "model": f"model {poison}",
+        "tier": f"tier {poison}",
+    }
     run = {
-        **REPAIR, "run_id": f"run {poison}", "group": f"group {poison}", "tags": [f"tag {poison}"], "steps": [step],
-        "workflow": {**REPAIR["workflow"], "id": f"workflow {poison}"}, "dataset": {"id": f"dataset {poison}", "version": "1", "sample_id": f"sample {poison}"},
-        "gates": {"no_sandbox_violation": {"passed": False, "reason": f"reason {poison}"}}, "judge": {"model": f"judge {poison}"},
-    }  # fmt: skip
+        **REPAIR,
+        "run_id": f"run {poison}",
+        "group": f"group {poison}",
+        "tags": [f"tag {poison}"],
+        "steps": [step],
+        "workflow": {**REPAIR["workflow"], "id": f"workflow {poison}"},
+        "dataset": {"id": f"dataset {poison}", "version": "1", "sample_id": f"sample {poison}"},
+        "gates": {"no_sandbox_violation": {"passed": False, "reason": f"reason {poison}"}},
+        "judge": {"model": f"judge {poison}"},
+    }
     page = Page(render(grade(run), title="t"))
-    for word in ("step", "agent", "model", "tier", "run", "group", "tag", "workflow", "dataset", "sample", "reason", "judge"):
+    for word in (
+        "step",
+        "agent",
+        "model",
+        "tier",
+        "run",
+        "group",
+        "tag",
+        "workflow",
+        "dataset",
+        "sample",
+        "reason",
+        "judge",
+    ):
         assert any(f"{word} {poison}" in text for text in page.texts), word
-    assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on") or name == "style"]
+    assert not [
+        name
+        for _, attributes in page.elements
+        for name in attributes
+        if name.startswith("on") or name == "style"
+    ]
     assert all(re.fullmatch(r"#run(s|-\d+)", href) for href in page.values("href"))
 
 
@@ -177,15 +315,21 @@ def test_only_markup_made_here_goes_unescaped() -> None:
     assert tag("p", f"{made}!").startswith("<p>&lt;b"), "text that was made of markup is text again"
 
 
-# --- a page that stands alone -------------------------------------------------------------------------------------------------------------
+# --- a page that stands alone
 
 
 def test_the_page_is_well_formed_and_asks_for_nothing(results: list[dict[str, Any]]) -> None:
     source = render(results, title="Nightly", faults=[FAULT])
     page = Page(source)
-    assert not re.search(r"https?:|//[a-z]|\bsrc\s*=|@import|url\(|<script|<link|expression\(", source, re.IGNORECASE)
+    assert not re.search(
+        r"https?:|//[a-z]|\bsrc\s*=|@import|url\(|<script|<link|expression\(", source, re.IGNORECASE
+    )
     assert source.startswith('<!doctype html>\n<html lang="en">')
-    policy = [attributes["content"] for name, attributes in page.elements if name == "meta" and attributes.get("http-equiv") == "Content-Security-Policy"]
+    policy = [
+        attributes["content"]
+        for name, attributes in page.elements
+        if name == "meta" and attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
     assert len(policy) == 1
     assert str(policy[0]).startswith("default-src 'none'; style-src 'unsafe-inline'")
     assert source.index("Content-Security-Policy") < source.index("<style")
@@ -198,56 +342,92 @@ def test_every_link_leads_to_one_place_on_the_page(results: list[dict[str, Any]]
     assert len(set(ids)) == len(ids)
     assert {href[1:] for href in page.values("href")} <= set(ids)
     assert sum(name == "article" for name, _ in page.elements) == page_module.SECTIONS
-    assert "400 runs have no section here: 275 that did not pass and 125 that did. Every one is in the grades, which -o grades.jsonl writes" in page.text
+    assert (
+        "400 runs have no section here: 275 that did not pass and 125 that did. Every one is in the"
+        " grades, which -o grades.jsonl writes" in page.text
+    )
 
 
-def test_headings_and_tables_can_be_walked_without_seeing_them(results: list[dict[str, Any]]) -> None:
+def test_headings_and_tables_can_be_walked_without_seeing_them(
+    results: list[dict[str, Any]],
+) -> None:
     page = Page(render(results, title="Nightly", faults=[FAULT]))
     levels = [int(name[1]) for name, _ in page.elements if re.fullmatch("h[1-6]", name)]
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
-    assert all(attributes.get("scope") in ("col", "row") for name, attributes in page.elements if name == "th")
-    assert all(attributes.get("role") == "img" and attributes.get("aria-label") for name, attributes in page.elements if name == "svg")
+    assert all(
+        attributes.get("scope") in ("col", "row")
+        for name, attributes in page.elements
+        if name == "th"
+    )
+    assert all(
+        attributes.get("role") == "img" and attributes.get("aria-label")
+        for name, attributes in page.elements
+        if name == "svg"
+    )
 
 
 def _luminance(colour: str) -> float:
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    red, green, blue = (
+        part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_ink_can_be_read_on_its_ground(scheme: str) -> None:
     blocks = re.findall(r":root \{(.*?)\}", CSS.read_text("utf-8"), re.DOTALL)
-    colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", blocks[0] if scheme == "light" else blocks[1]))
-    pairs = [(ink, ground) for ink in ("ink", "quiet", "link", "good", "bad", "open") for ground in ("ground", "raised")]
+    colours = dict(
+        re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", blocks[0] if scheme == "light" else blocks[1])
+    )
+    pairs = [
+        (ink, ground)
+        for ink in ("ink", "quiet", "link", "good", "bad", "open")
+        for ground in ("ground", "raised")
+    ]
     pairs += [(f"{letter}-ink", letter) for letter in "abcdf"] + [("ink", "track")]
     for ink, ground in pairs:
         low, high = sorted((_luminance(colours[ink]), _luminance(colours[ground])))
         assert (high + 0.05) / (low + 0.05) >= 4.5, (ink, ground)
 
 
-# --- what stands on it --------------------------------------------------------------------------------------------------------------------
+# --- what stands on it
 
 
-def test_the_head_counts_runs_and_names_both_systems_and_the_policy(results: list[dict[str, Any]]) -> None:
+def test_the_head_counts_runs_and_names_both_systems_and_the_policy(
+    results: list[dict[str, Any]],
+) -> None:
     text = Page(render(results, title="Nightly", subtitle="main branch", faults=[FAULT])).text
-    assert text.startswith("Nightly Nightly main branch Not passed. 3 of 4 runs did not pass and 1 input could not be read. Most often: gate ")
+    assert text.startswith(
+        "Nightly Nightly main branch Not passed. 3 of 4 runs did not pass and 1 input could not be"
+        " read. Most often: gate "
+    )
     assert "1 passed 3 not passed 1 could not be read A 1 B 0 C 0 D 1 F 2 Scoring system" in text
-    assert "Scoring system scoringSystem/1.0.0 Grading system gradingSystem/1.0.0 Policy workflow@1" in text
+    assert (
+        "Scoring system scoringSystem/1.0.0 Grading system gradingSystem/1.0.0 Policy workflow@1"
+        in text
+    )
     assert "runs.jsonl 14 not JSON at column 3." in text
 
 
 def test_two_versions_on_one_page_are_both_named(results: list[dict[str, Any]]) -> None:
     older = {**results[0], "gradingSystem": "gradingSystem/0.9.0"}
-    assert "Grading system gradingSystem/1.0.0, gradingSystem/0.9.0" in Page(render([*results, older], title="t")).text
+    assert (
+        "Grading system gradingSystem/1.0.0, gradingSystem/0.9.0"
+        in Page(render([*results, older], title="t")).text
+    )
 
 
-def test_what_did_not_pass_comes_first_and_the_order_is_kept_otherwise(results: list[dict[str, Any]]) -> None:
+def test_what_did_not_pass_comes_first_and_the_order_is_kept_otherwise(
+    results: list[dict[str, Any]],
+) -> None:
     source = render(results, title="t")
     order = ["fix-18", "faq-1", "by-hand", "fix-17"]
-    assert [re.sub("<.*?>", "", found) for found in re.findall(r'<a href="#run-\d+">(.*?)</a>', source)] == order
+    assert [
+        re.sub("<.*?>", "", found) for found in re.findall(r'<a href="#run-\d+">(.*?)</a>', source)
+    ] == order
     assert re.findall(r'-name"><span>(.*?)</span>', source) == order
 
 
@@ -265,7 +445,11 @@ def test_each_section_begins_with_the_verdict_sentence(results: list[dict[str, A
     source = render(results, title="t")
     for result in results:
         sentence = tag("p", result["explanation"][0], class_="verdict")
-        assert re.search(rf"{re.escape(result['run_id'])}</span> <span class=\"badge grade-.\"><b>.</b></span></h2>{re.escape(sentence)}", source)
+        assert re.search(
+            rf"{re.escape(result['run_id'])}</span> <span class=\"badge"
+            rf" grade-.\"><b>.</b></span></h2>{re.escape(sentence)}",
+            source,
+        )
 
 
 def test_a_gate_says_its_verdict_in_a_word_and_its_reason(results: list[dict[str, Any]]) -> None:
@@ -276,7 +460,9 @@ def test_a_gate_says_its_verdict_in_a_word_and_its_reason(results: list[dict[str
             assert f"{name} {signs[gate['status']]} {gate['reason']}" in text
 
 
-def test_a_criterion_brings_what_the_explanation_says_it_brings(results: list[dict[str, Any]]) -> None:
+def test_a_criterion_brings_what_the_explanation_says_it_brings(
+    results: list[dict[str, Any]],
+) -> None:
     for result in results:
         text = Page(render([result], title="t")).text
         said = re.findall(r"(\S+) brings (\S+) of (\S+) points", " ".join(result["explanation"]))
@@ -294,9 +480,14 @@ def test_a_missed_floor_is_said_with_its_value_and_origin(results: list[dict[str
 
 
 @pytest.mark.req("W-073")
-def test_steps_and_agents_show_status_duration_retries_model_tier_tokens_and_cost(results: list[dict[str, Any]]) -> None:
+def test_steps_and_agents_show_status_duration_retries_model_tier_tokens_and_cost(
+    results: list[dict[str, Any]],
+) -> None:
     text = Page(render([results[1]], title="t")).text
-    assert "plan ✓ success planner yes m-1 large 120 0 812 0.004 judge_quality: raw 4, norm 0.75, n 1" in text
+    assert (
+        "plan ✓ success planner yes m-1 large 120 0 812 0.004 judge_quality: raw 4, norm 0.75, n 1"
+        in text
+    )
     assert "edit ✗ failed coder yes m-2 not reported 5120.5 2 4100 0.027 none" in text
     assert "lint – skipped coder no not reported not reported not reported" in text
     assert "coder 2 0 1 1 0 not reported by 1 of its steps" in text
@@ -308,7 +499,11 @@ def test_the_smallest_moves_are_shown_and_their_absence_too(results: list[dict[s
         opened = " with the gates open" if result["hard_gate_failures"] else ""
         for word in ("gain", "loss"):
             move = result["placement"][f"smallest_{word}"]
-            said = f"{move['criterion']} from {number_text(move['norm'])} to" if move else "no change of one criterion"
+            said = (
+                f"{move['criterion']} from {number_text(move['norm'])} to"
+                if move
+                else "no change of one criterion"
+            )
             assert f"Smallest {word}{opened} {said}" in text
 
 
@@ -328,7 +523,9 @@ def test_a_missing_value_is_said_in_words() -> None:
 
 
 def _numbers(value: Any) -> set[str]:
-    """Every number of a result, in each spelling a page may use; a number inside a text counts as it stands there."""
+    """Every number of a result, in each spelling a page may use; a number inside a text counts as
+    it stands there.
+    """
     if isinstance(value, bool) or value is None:
         return set()
     if isinstance(value, str):
@@ -342,13 +539,21 @@ def _numbers(value: Any) -> set[str]:
 
 def test_every_number_on_the_page_stands_in_the_result(results: list[dict[str, Any]]) -> None:
     for result in through_json(results):
-        counted = {"0", "1", "2", "3", str(len(result["hard_gate_failures"]) - 3)}  # runs, layers, and gates beyond the third
+        counted = {
+            "0",
+            "1",
+            "2",
+            "3",
+            str(len(result["hard_gate_failures"]) - 3),
+        }  # runs, layers, and gates beyond the third
         shown = set(re.findall(r"\d+(?:\.\d+)?", Page(render([result], title="t")).text))
         assert shown - _numbers(result) - counted == set()
         assert points(result["weighted_score"]) in shown
 
 
-def test_the_same_results_give_the_same_bytes_also_after_a_journey_through_json(results: list[dict[str, Any]]) -> None:
+def test_the_same_results_give_the_same_bytes_also_after_a_journey_through_json(
+    results: list[dict[str, Any]],
+) -> None:
     source = render(results, title="t", faults=[FAULT])
     assert source == render(grade(REPAIR, BROKEN, EMPTY, CARD), title="t", faults=(FAULT,))
     assert source == render(through_json(results), title="t", faults=[FAULT])
@@ -356,7 +561,14 @@ def test_the_same_results_give_the_same_bytes_also_after_a_journey_through_json(
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [(0.1 + 0.2, "0.30000000000000004"), (Decimal("0.60"), "0.6"), (0, "0"), (False, "no"), (float("nan"), "no finite number"), (10**400, "no finite number")],
+    [
+        (0.1 + 0.2, "0.30000000000000004"),
+        (Decimal("0.60"), "0.6"),
+        (0, "0"),
+        (False, "no"),
+        (float("nan"), "no finite number"),
+        (10**400, "no finite number"),
+    ],
 )
 def test_a_number_has_one_spelling_and_what_is_none_says_so(value: object, said: str) -> None:
     assert say(value) == said

@@ -20,8 +20,12 @@ from documents import run, scorecard
 EXAMPLES = ROOT / "src" / "assay" / "cli" / "examples"
 
 
-@pytest.mark.parametrize(("kind", "name"), [("profile", "rag"), ("policy", "workflow"), ("rubric", "rag")])
-def test_a_changed_copy_of_a_published_file_is_refused_by_path_too(assay: Any, tmp_path: Path, kind: str, name: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "name"), [("profile", "rag"), ("policy", "workflow"), ("rubric", "rag")]
+)
+def test_a_changed_copy_of_a_published_file_is_refused_by_path_too(
+    assay: Any, tmp_path: Path, kind: str, name: str
+) -> None:
     text = Path(Shelf().find({"policy": "policies"}.get(kind, f"{kind}s"), name).path).read_text()
     (tmp_path / "mine.yaml").write_text(text + "# a remark\n")
     (tmp_path / "run.json").write_text(json.dumps(run("rag")))
@@ -45,8 +49,18 @@ def test_a_role_of_ones_own_is_no_slip() -> None:
 
 
 def test_a_slip_of_a_role_is_found_in_a_profile_and_in_a_policy(assay: Any, tmp_path: Path) -> None:
-    profile = Path(Shelf().find("profiles", "rag").path).read_text().replace("profile: rag", "profile: mine").replace("role: correctness", "role: correctnes")
-    policy = Path(Shelf().find("policies", "workflow").path).read_text().replace("policy: workflow", "policy: mine").replace("safety:", "safty:")
+    profile = (
+        Path(Shelf().find("profiles", "rag").path)
+        .read_text()
+        .replace("profile: rag", "profile: mine")
+        .replace("role: correctness", "role: correctnes")
+    )
+    policy = (
+        Path(Shelf().find("policies", "workflow").path)
+        .read_text()
+        .replace("policy: workflow", "policy: mine")
+        .replace("safety:", "safty:")
+    )
     (tmp_path / "profile.yaml").write_text(profile)
     (tmp_path / "policy.yaml").write_text(policy)
     done = assay("library", "check", "profile.yaml", "policy.yaml")
@@ -58,23 +72,38 @@ def test_a_slip_of_a_role_is_found_in_a_profile_and_in_a_policy(assay: Any, tmp_
 def test_a_file_on_the_shelf_must_be_called_what_it_holds(assay: Any, tmp_path: Path) -> None:
     folder = tmp_path / "mine" / "profiles"
     folder.mkdir(parents=True)
-    text = Path(Shelf().find("profiles", "rag").path).read_text().replace("profile: rag", "profile: other").replace("alias: C\n", "")
+    text = (
+        Path(Shelf().find("profiles", "rag").path)
+        .read_text()
+        .replace("profile: rag", "profile: other")
+        .replace("alias: C\n", "")
+    )
     (folder / "support@1.yaml").write_text(text)
     done = assay("library", "check", "--library", "mine")
     assert done.code == 3
     assert "is named 'support@1' but holds 'other@1'" in done.out
-    (tmp_path / "run.json").write_text(json.dumps(run("rag", workflow={"id": "w", "version": "1", "profile": "support"})))
+    (tmp_path / "run.json").write_text(
+        json.dumps(run("rag", workflow={"id": "w", "version": "1", "profile": "support"}))
+    )
     graded = assay("grade", "run.json", "--library", "mine")
     assert graded.code == 3
     assert "mine/profiles/support@1.yaml" in graded.err
 
 
-def test_a_stream_that_failed_as_a_whole_counts_nothing_as_graded(assay: Any, tmp_path: Path) -> None:
+def test_a_stream_that_failed_as_a_whole_counts_nothing_as_graded(
+    assay: Any, tmp_path: Path
+) -> None:
     (tmp_path / "runs.jsonl").write_text(json.dumps(run("rag")) + "\n{\n")
     done = assay("grade", "runs.jsonl", "--json")
     assert done.code == 3
     counts = done.json()["counts"]
-    assert (counts["documents"], counts["graded"], counts["passed"], counts["failed"], counts["faults"]) == (2, 0, 0, 0, 1)
+    assert (
+        counts["documents"],
+        counts["graded"],
+        counts["passed"],
+        counts["failed"],
+        counts["faults"],
+    ) == (2, 0, 0, 0, 1)
     assert set(counts["grades"].values()) == {0}
 
 
@@ -83,17 +112,28 @@ def test_a_score_that_was_clamped_is_said_to_be(assay: Any, tmp_path: Path) -> N
     evidence["scores"]["context_precision"] = {"raw": 90}
     (tmp_path / "run.json").write_text(json.dumps(evidence))
     done = assay("explain", "run.json")
-    assert "context_precision: raw 90 lies outside 0..1 and was clamped. Is it a percentage?" in done.out
+    assert (
+        "context_precision: raw 90 lies outside 0..1 and was clamped. Is it a percentage?"
+        in done.out
+    )
 
 
 def test_rank_shows_who_passed(assay: Any) -> None:
     done = assay("rank", *sorted(EXAMPLES.glob("*.jsonl")), "--json")
     order = {item["run_id"]: item for item in done.json()["order"]}
-    assert (order["medicine-leaflet-answers"]["grade"], order["medicine-leaflet-answers"]["passed"]) == ("D", 0)
-    assert (order["tutor-essay-feedback"]["grade"], order["tutor-essay-feedback"]["passed"]) == ("A", 1)
+    assert (
+        order["medicine-leaflet-answers"]["grade"],
+        order["medicine-leaflet-answers"]["passed"],
+    ) == ("D", 0)
+    assert (order["tutor-essay-feedback"]["grade"], order["tutor-essay-feedback"]["passed"]) == (
+        "A",
+        1,
+    )
 
 
-def test_explain_of_a_document_it_does_not_read_says_so_also_with_a_run_named(assay: Any, tmp_path: Path) -> None:
+def test_explain_of_a_document_it_does_not_read_says_so_also_with_a_run_named(
+    assay: Any, tmp_path: Path
+) -> None:
     (tmp_path / "grades.json").write_text('{"schema": "assay.grades/1", "results": []}')
     done = assay("explain", "grades.json", "--run", "r-1")
     assert done.code == 3
@@ -116,7 +156,12 @@ def test_an_empty_list_of_claims_is_told_apart_from_none_at_all() -> None:
 
 def test_a_scorecard_that_names_a_profile_must_have_its_gates(assay: Any, tmp_path: Path) -> None:
     said = {"id": "rag@1", "why": "so it says"}
-    card = scorecard({"norm": 1}, hard_gates={"overall_status_success": True}, profile=said, gate_reasons={"answer_grounded": "all is well"})
+    card = scorecard(
+        {"norm": 1},
+        hard_gates={"overall_status_success": True},
+        profile=said,
+        gate_reasons={"answer_grounded": "all is well"},
+    )
     (tmp_path / "card.json").write_text(json.dumps(card))
     done = assay("grade", "card.json", "--json")
     assert done.code == 1
@@ -133,21 +178,33 @@ def test_a_scorecard_that_a_run_was_scored_to_is_graded_as_the_run_is() -> None:
 
 
 def test_a_scorecard_that_names_a_profile_nobody_has_is_refused(assay: Any, tmp_path: Path) -> None:
-    (tmp_path / "card.json").write_text(json.dumps(scorecard({"norm": 1}, profile={"id": "nobodys@1", "why": "x"})))
+    (tmp_path / "card.json").write_text(
+        json.dumps(scorecard({"norm": 1}, profile={"id": "nobodys@1", "why": "x"}))
+    )
     done = assay("grade", "card.json")
     assert done.code == 3
     assert "nobodys@1" in done.err
 
 
 @pytest.mark.parametrize("lock", ["not json", "[]", "{}", '{"published": []}'])
-def test_a_lock_that_is_none_is_an_error_and_no_fault_of_ours(assay: Any, tmp_path: Path, lock: str) -> None:
+def test_a_lock_that_is_none_is_an_error_and_no_fault_of_ours(
+    assay: Any, tmp_path: Path, lock: str
+) -> None:
     folder = tmp_path / "mine" / "profiles"
     folder.mkdir(parents=True)
-    text = Path(Shelf().find("profiles", "rag").path).read_text().replace("profile: rag", "profile: own").replace("alias: C\n", "")
+    text = (
+        Path(Shelf().find("profiles", "rag").path)
+        .read_text()
+        .replace("profile: rag", "profile: own")
+        .replace("alias: C\n", "")
+    )
     (folder / "own@1.yaml").write_text(text)
     (tmp_path / "mine" / "published.lock").write_text(lock)
     (tmp_path / "run.json").write_text(json.dumps(run("rag")))
-    for choice in (["--library", "mine", "--profile", "own"], ["--profile", "mine/profiles/own@1.yaml"]):
+    for choice in (
+        ["--library", "mine", "--profile", "own"],
+        ["--profile", "mine/profiles/own@1.yaml"],
+    ):
         done = assay("grade", "run.json", *choice)
         assert done.code == 3
         assert "published.lock" in done.err

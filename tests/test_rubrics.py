@@ -1,4 +1,6 @@
-"""Rubrics: the authoring standard of the scoring guide, section 7, and an error that names every fault of a file at once."""
+"""Rubrics: the authoring standard of the scoring guide, section 7, and an error that names every
+fault of a file at once.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,10 @@ def faults_of(text: str) -> list[tuple[int | None, str, str]]:
     assert caught.value.code == "LIB-002"
     assert caught.value.where == "rubric.yaml"
     assert all(fault.file == "rubric.yaml" for fault in caught.value.faults)
-    return [(fault.line, fault.path, f"{fault.message} {fault.fix}".strip()) for fault in caught.value.faults]
+    return [
+        (fault.line, fault.path, f"{fault.message} {fault.fix}".strip())
+        for fault in caught.value.faults
+    ]
 
 
 def one_fault(text: str) -> tuple[int | None, str, str]:
@@ -83,18 +88,30 @@ def rubric(*criteria: str, head: str = "rubric_id: mine\nversion: 1\n") -> str:
     return head + "criteria:\n" + "".join(criteria)
 
 
-# --- what is read -------------------------------------------------------------------------------------------------------------------------
+# --- what is read
 
 
 @pytest.mark.req("W-064")
 def test_the_rubric_of_the_guide_loads_as_it_is_written() -> None:
     found = read(GUIDE)
-    assert (found.rubric_id, found.version, found.id) == ("fullstack_generation_v1", 1, "fullstack_generation_v1@1")
+    assert (found.rubric_id, found.version, found.id) == (
+        "fullstack_generation_v1",
+        1,
+        "fullstack_generation_v1@1",
+    )
     (item,) = found.criteria
-    assert (item.name, item.scale, item.weight, item.formula_id) == ("correctness", (1, 5), Decimal("0.35"), "likert_1_5")
+    assert (item.name, item.scale, item.weight, item.formula_id) == (
+        "correctness",
+        (1, 5),
+        Decimal("0.35"),
+        "likert_1_5",
+    )
     assert item.floor() == {"raw": 3}
     assert item.definition == "Output satisfies functional requirements and constraints."
-    assert item.evidence_required == ["Requirement-to-output mapping", "No contradiction with input spec"]
+    assert item.evidence_required == [
+        "Requirement-to-output mapping",
+        "No contradiction with input spec",
+    ]
     assert item.anchors == {
         "1": "Major requirement failures",
         "2": "Multiple significant errors",
@@ -111,11 +128,21 @@ def test_anchors_may_be_written_as_numbers() -> None:
 
 @pytest.mark.parametrize(
     ("scale", "formula", "points"),
-    [("[1, 5]", "likert_1_5", range(1, 6)), ("[-2, 2]", "likert_neg2_2", range(-2, 3)), ("[0, 5]", "likert_0_5", range(6)), ("[0, 1]", "zero_one", range(2))],
+    [
+        ("[1, 5]", "likert_1_5", range(1, 6)),
+        ("[-2, 2]", "likert_neg2_2", range(-2, 3)),
+        ("[0, 5]", "likert_0_5", range(6)),
+        ("[0, 1]", "zero_one", range(2)),
+    ],
 )
-def test_each_scale_of_the_guide_is_read_by_its_own_formula(scale: str, formula: str, points: range) -> None:
+def test_each_scale_of_the_guide_is_read_by_its_own_formula(
+    scale: str, formula: str, points: range
+) -> None:
     anchors = "{" + ", ".join(f'"{point}": text {point}' for point in points) + "}"
-    assert read(rubric(criterion("tone", scale=scale, anchors=anchors))).criteria[0].formula_id == formula
+    assert (
+        read(rubric(criterion("tone", scale=scale, anchors=anchors))).criteria[0].formula_id
+        == formula
+    )
 
 
 @pytest.mark.req("W-062")
@@ -131,31 +158,64 @@ def test_the_built_in_rubrics_keep_the_standard_and_have_an_anchor_for_each_poin
             assert item.evidence_required
             assert all(text.strip() for text in item.evidence_required)
             low, high = item.scale
-            assert set(item.anchors) == {str(point) for point in range(low, high + 1)}, (entry.id, item.name)
-            assert len({text.strip().casefold() for text in item.anchors.values()}) == len(item.anchors)
+            assert set(item.anchors) == {str(point) for point in range(low, high + 1)}, (
+                entry.id,
+                item.name,
+            )
+            assert len({text.strip().casefold() for text in item.anchors.values()}) == len(
+                item.anchors
+            )
             assert all(len(text.strip()) > 10 for text in item.anchors.values())
             five_points += item.scale == (1, 5)
     assert five_points >= 4
 
 
-QUALITIES = ("coherence", "instruction_following", "completeness", "code_review_quality", "documentation", "communication")
-MEANINGS = ("Fails the core", "Significant gaps", "Acceptable baseline", "Strong, minor issues", "Excellent")
+QUALITIES = (
+    "coherence",
+    "instruction_following",
+    "completeness",
+    "code_review_quality",
+    "documentation",
+    "communication",
+)
+MEANINGS = (
+    "Fails the core",
+    "Significant gaps",
+    "Acceptable baseline",
+    "Strong, minor issues",
+    "Excellent",
+)
 
 
 @pytest.mark.req("W-021")
 @pytest.mark.parametrize("quality", QUALITIES)
 def test_a_judge_is_asked_about_each_quality_and_its_score_reaches_the_grade(quality: str) -> None:
     shelf = Shelf()
-    (asked,) = [criterion for _, criterion, _ in questions_of([Item("i", "the task", "the text")], shelf.rubric("quality"), only=[quality])]
+    (asked,) = [
+        criterion
+        for _, criterion, _ in questions_of(
+            [Item("i", "the task", "the text")], shelf.rubric("quality"), only=[quality]
+        )
+    ]
     assert (asked.name, asked.scale) == (quality, (1, 5))
 
     def graded(raw: int) -> dict[str, Any]:
-        tree = run("tool-use", scores={**run("tool-use")["scores"], **{name: {"raw": raw if name == quality else 3} for name in QUALITIES}})
-        found: dict[str, Any] = Grader(shelf, rubric="quality").grade(Document(tree, "run")).payload()
+        tree = run(
+            "tool-use",
+            scores={
+                **run("tool-use")["scores"],
+                **{name: {"raw": raw if name == quality else 3} for name in QUALITIES},
+            },
+        )
+        found: dict[str, Any] = (
+            Grader(shelf, rubric="quality").grade(Document(tree, "run")).payload()
+        )
         return found
 
     low, high = graded(1), graded(5)
-    shown = {item["name"]: (item["raw_score"], item["norm"], item["layer"]) for item in high["criteria"]}
+    shown = {
+        item["name"]: (item["raw_score"], item["norm"], item["layer"]) for item in high["criteria"]
+    }
     assert shown[quality] == (5, 1, 2)
     assert set(QUALITIES) <= set(shown)
     assert high["weighted_score"] > low["weighted_score"]
@@ -165,16 +225,31 @@ def test_a_judge_is_asked_about_each_quality_and_its_score_reaches_the_grade(qua
 @pytest.mark.parametrize("quality", QUALITIES)
 def test_each_point_from_1_to_5_means_the_same_to_the_judge_and_in_the_grade(quality: str) -> None:
     rubric = Shelf().rubric("quality")
-    (question,) = [question for _, _, question in questions_of([Item("i", "the task", "the text")], rubric, only=[quality])]
+    (question,) = [
+        question
+        for _, _, question in questions_of(
+            [Item("i", "the task", "the text")], rubric, only=[quality]
+        )
+    ]
     told = question.messages("0" * 32)[1]["content"].split("\n")
     for point, meaning in enumerate(MEANINGS, 1):
-        assert [line for line in told if line.startswith(f"{point} = {meaning}: ")], (point, meaning)
+        assert [line for line in told if line.startswith(f"{point} = {meaning}: ")], (
+            point,
+            meaning,
+        )
     alone = Document(
         {
             "schema": "assay.scorecard/1",
             "run_id": "r",
             "hard_gates": {"g": True},
-            "criteria": [{"name": quality, "raw_score": 3, "formula_id": rubric.criteria[0].formula_id, "weight": 1}],
+            "criteria": [
+                {
+                    "name": quality,
+                    "raw_score": 3,
+                    "formula_id": rubric.criteria[0].formula_id,
+                    "weight": 1,
+                }
+            ],
         },
         "card",
     )
@@ -185,11 +260,13 @@ def test_each_point_from_1_to_5_means_the_same_to_the_judge_and_in_the_grade(qua
     assert letters == ["F", "F", "F", "C", "A"], "a baseline in everything is half of the points"
 
 
-# --- what is refused ----------------------------------------------------------------------------------------------------------------------
+# --- what is refused
 
 
 @pytest.mark.req("W-062")
-@pytest.mark.parametrize("key", ["name", "definition", "evidence_required", "scale", "anchors", "weight"])
+@pytest.mark.parametrize(
+    "key", ["name", "definition", "evidence_required", "scale", "anchors", "weight"]
+)
 def test_each_required_field_of_a_criterion_is_missed_with_its_line(key: str) -> None:
     line, path, message = one_fault(rubric(criterion("tone"), criterion("style", **{key: None})))
     assert (line, path) == (10, "criteria[1]")
@@ -226,7 +303,9 @@ def test_each_required_field_of_a_criterion_is_missed_with_its_line(key: str) ->
         ("weight", "[1]"),
     ],
 )
-def test_a_required_field_that_says_nothing_is_refused_where_it_stands(key: str, value: str) -> None:
+def test_a_required_field_that_says_nothing_is_refused_where_it_stands(
+    key: str, value: str
+) -> None:
     found = faults_of(rubric(criterion("tone", **{key: value})))
     assert all(path.startswith("criteria") for _, path, _ in found)
     assert all(line is not None and 3 <= line <= 10 for line, _, _ in found)
@@ -235,7 +314,11 @@ def test_a_required_field_that_says_nothing_is_refused_where_it_stands(key: str,
 @pytest.mark.req("W-064")
 @pytest.mark.parametrize("key", ["rubric_id", "version", "criteria"])
 def test_each_required_field_of_a_rubric_is_missed(key: str) -> None:
-    parts = {"rubric_id": "rubric_id: mine\n", "version": "version: 1\n", "criteria": "criteria:\n" + criterion("tone")}
+    parts = {
+        "rubric_id": "rubric_id: mine\n",
+        "version": "version: 1\n",
+        "criteria": "criteria:\n" + criterion("tone"),
+    }
     _, _, message = one_fault("".join(text for name, text in parts.items() if name != key))
     assert f"the key '{key}' is missing" in message
 
@@ -243,7 +326,9 @@ def test_each_required_field_of_a_rubric_is_missed(key: str) -> None:
 @pytest.mark.req("W-062", "W-064")
 @pytest.mark.parametrize("point", ["1", "2", "3", "4", "5"])
 def test_each_missing_anchor_is_named_with_its_line(point: str) -> None:
-    text = "\n".join(line for line in GUIDE.splitlines() if not line.strip().startswith(f'"{point}"'))
+    text = "\n".join(
+        line for line in GUIDE.splitlines() if not line.strip().startswith(f'"{point}"')
+    )
     line, path, message = one_fault(text)
     assert (line, path) == (12, "criteria[0].anchors")
     assert f"no text for score {point} of the scale 1..5" in message
@@ -253,7 +338,13 @@ def test_each_missing_anchor_is_named_with_its_line(point: str) -> None:
 @pytest.mark.req("W-062")
 def test_an_anchor_without_words_is_a_missing_anchor() -> None:
     for text in ('""', '"   "', "null"):
-        found = faults_of(rubric(criterion("tone", anchors='{"1": bad, "2": poor, "3": fair, "4": ' + text + ', "5": best}')))
+        found = faults_of(
+            rubric(
+                criterion(
+                    "tone", anchors='{"1": bad, "2": poor, "3": fair, "4": ' + text + ', "5": best}'
+                )
+            )
+        )
         assert any("anchors" in path for _, path, _ in found)
 
 
@@ -266,7 +357,21 @@ def test_an_anchor_that_is_no_point_of_the_scale_is_refused(anchor: str) -> None
 
 @pytest.mark.parametrize(
     "scale",
-    ["[1, 10]", "[5, 1]", "[1, 4]", "[0, 100]", "[1, 1]", "1..5", "[1]", "[1, 5, 6]", "[1.5, 5]", '["1", "5"]', "[true, 5]", "null", "{low: 1, high: 5}"],
+    [
+        "[1, 10]",
+        "[5, 1]",
+        "[1, 4]",
+        "[0, 100]",
+        "[1, 1]",
+        "1..5",
+        "[1]",
+        "[1, 5, 6]",
+        "[1.5, 5]",
+        '["1", "5"]',
+        "[true, 5]",
+        "null",
+        "{low: 1, high: 5}",
+    ],
 )
 def test_a_scale_that_no_formula_reads_is_refused_and_never_guessed(scale: str) -> None:
     found = faults_of(rubric(criterion("tone", scale=scale)))
@@ -277,7 +382,9 @@ def test_an_unknown_key_is_refused_with_its_line_and_the_near_miss() -> None:
     line, path, message = one_fault(rubric(criterion("tone", critical_flor=3)))
     assert (line, path) == (10, "criteria[0].critical_flor")
     assert "Did you mean 'critical_floor'?" in message
-    _, path, message = one_fault(rubric(criterion("tone"), head="rubric_id: mine\nversion: 1\ntittle: x\n"))
+    _, path, message = one_fault(
+        rubric(criterion("tone"), head="rubric_id: mine\nversion: 1\ntittle: x\n")
+    )
     assert (path, "Did you mean 'title'?" in message) == ("tittle", True)
 
 
@@ -304,7 +411,9 @@ def test_an_unknown_key_is_refused_with_its_line_and_the_near_miss() -> None:
 )
 def test_a_floor_outside_its_scale_or_of_a_wrong_shape_is_refused(floor: str) -> None:
     found = faults_of(rubric(criterion("tone", critical_floor=floor)))
-    assert all(path.startswith("criteria[0].critical_floor") and line == 10 for line, path, _ in found), found
+    assert all(
+        path.startswith("criteria[0].critical_floor") and line == 10 for line, path, _ in found
+    ), found
 
 
 @pytest.mark.parametrize(
@@ -326,11 +435,15 @@ def test_a_floor_outside_its_scale_or_of_a_wrong_shape_is_refused(floor: str) ->
 )
 def test_a_floor_override_needs_a_floor_on_the_scale_and_a_reason(override: str) -> None:
     found = faults_of(rubric(criterion("tone", floor_override=override)))
-    assert all(path.startswith("criteria[0].floor_override") and line == 10 for line, path, _ in found), found
+    assert all(
+        path.startswith("criteria[0].floor_override") and line == 10 for line, path, _ in found
+    ), found
 
 
 def test_a_name_that_stands_twice_is_refused() -> None:
-    line, path, message = one_fault(rubric(criterion("tone"), criterion("style"), criterion("tone")))
+    line, path, message = one_fault(
+        rubric(criterion("tone"), criterion("style"), criterion("tone"))
+    )
     assert (line, path) == (16, "criteria[2]")
     assert "'tone' stands twice" in message
 
@@ -348,7 +461,9 @@ def test_a_name_that_stands_twice_is_refused() -> None:
         ("\u2066correctness", "ISOLATE"),
     ],
 )
-def test_a_name_that_looks_like_another_is_refused_with_the_sign_that_poses(name: str, culprit: str) -> None:
+def test_a_name_that_looks_like_another_is_refused_with_the_sign_that_poses(
+    name: str, culprit: str
+) -> None:
     line, path, message = one_fault(rubric(criterion("correctness"), criterion(f'"{name}"')))
     assert (line, path) == (10, "criteria[1]")
     assert culprit in message
@@ -360,12 +475,14 @@ def test_a_criterion_with_the_name_of_a_gate_is_refused() -> None:
         assert any("gate" in message for _, _, message in found)
 
 
-# --- all faults at once -------------------------------------------------------------------------------------------------------------------
+# --- all faults at once
 
 
 def test_every_fault_of_a_file_is_named_at_once_with_its_line() -> None:
     text = rubric(
-        criterion("tone", anchors='{"1": bad, "2": poor, "3": fair, "5": best}', critical_floor="9"),
+        criterion(
+            "tone", anchors='{"1": bad, "2": poor, "3": fair, "5": best}', critical_floor="9"
+        ),
         criterion("tone", scale="[1, 7]"),
         criterion("st\u0443le", weight="-1"),
         criterion("length", floor_override="{value: 8, reason: tuned}"),
@@ -383,19 +500,46 @@ def test_every_fault_of_a_file_is_named_at_once_with_its_line() -> None:
 
 
 def test_every_fault_of_shape_is_named_at_once_with_its_line() -> None:
-    text = rubric(criterion("tone", definition=None, wieght=1), criterion("style", scale="five"), head="rubric_id: mine\nversion: 1\nowner: me\n")
+    text = rubric(
+        criterion("tone", definition=None, wieght=1),
+        criterion("style", scale="five"),
+        head="rubric_id: mine\nversion: 1\nowner: me\n",
+    )
     found = faults_of(text)
-    assert [(line, path) for line, path, _ in found] == [(3, "owner"), (5, "criteria[0]"), (10, "criteria[0].wieght"), (12, "criteria[1].scale")]
+    assert [(line, path) for line, path, _ in found] == [
+        (3, "owner"),
+        (5, "criteria[0]"),
+        (10, "criteria[0].wieght"),
+        (12, "criteria[1].scale"),
+    ]
 
 
 def test_a_fault_of_shape_does_not_hide_a_fault_of_meaning() -> None:
-    found = faults_of(rubric(criterion("tone", definition=None), criterion("style", anchors='{"1": bad, "2": poor, "3": fair, "5": best}')))
-    assert [(line, path) for line, path, _ in found] == [(4, "criteria[0]"), (14, "criteria[1].anchors")]
+    found = faults_of(
+        rubric(
+            criterion("tone", definition=None),
+            criterion("style", anchors='{"1": bad, "2": poor, "3": fair, "5": best}'),
+        )
+    )
+    assert [(line, path) for line, path, _ in found] == [
+        (4, "criteria[0]"),
+        (14, "criteria[1].anchors"),
+    ]
 
 
 def test_every_weight_that_is_no_number_is_named() -> None:
-    found = faults_of(rubric(criterion("tone", weight="heavy"), criterion("style", weight="light"), criterion("length", weight="-1")))
-    assert [path for _, path, _ in found] == ["criteria[0].weight", "criteria[1].weight", "criteria[2].weight"]
+    found = faults_of(
+        rubric(
+            criterion("tone", weight="heavy"),
+            criterion("style", weight="light"),
+            criterion("length", weight="-1"),
+        )
+    )
+    assert [path for _, path, _ in found] == [
+        "criteria[0].weight",
+        "criteria[1].weight",
+        "criteria[2].weight",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -426,7 +570,11 @@ def test_a_file_that_is_no_plain_mapping_is_refused_with_a_known_error(text: str
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=True) | st.text(max_size=8),
         lambda inner: (
             st.lists(inner, max_size=3)
-            | st.dictionaries(st.sampled_from(["name", "scale", "weight", "anchors", "criteria", "version", "x"]), inner, max_size=4)
+            | st.dictionaries(
+                st.sampled_from(["name", "scale", "weight", "anchors", "criteria", "version", "x"]),
+                inner,
+                max_size=4,
+            )
         ),
         max_leaves=12,
     ),
@@ -444,7 +592,9 @@ def test_a_file_that_is_no_plain_mapping_is_refused_with_a_known_error(text: str
         ]
     ),
 )
-def test_any_tree_is_a_rubric_or_is_refused_with_a_known_error(value: Any, path: tuple[str | int, ...]) -> None:
+def test_any_tree_is_a_rubric_or_is_refused_with_a_known_error(
+    value: Any, path: tuple[str | int, ...]
+) -> None:
     tree: Any = parse_yaml(GUIDE.encode(), "rubric.yaml").tree
     if path:
         inner = tree
@@ -465,7 +615,7 @@ def test_any_tree_is_a_rubric_or_is_refused_with_a_known_error(value: Any, path:
         assert refused.faults
 
 
-# --- floors are on the declared scale -----------------------------------------------------------------------------------------------------
+# --- floors are on the declared scale
 
 
 def floor_in_result(tmp_path: Path, text: str) -> dict[str, Any]:
@@ -498,17 +648,25 @@ def floor_in_result(tmp_path: Path, text: str) -> dict[str, Any]:
     ],
 )
 @pytest.mark.parametrize("key", ["critical_floor", "floor_override"])
-def test_a_bare_floor_of_a_rubric_is_on_the_declared_scale(tmp_path: Path, scale: str, floor: str, norm: float, key: str) -> None:
+def test_a_bare_floor_of_a_rubric_is_on_the_declared_scale(
+    tmp_path: Path, scale: str, floor: str, norm: float, key: str
+) -> None:
     low, high = (int(end) for end in scale.strip("[]").split(","))
     anchors = "{" + ", ".join(f'"{point}": text {point}' for point in range(low, high + 1)) + "}"
     value = floor if key == "critical_floor" else f"{{value: {floor}, reason: tuned}}"
-    item = floor_in_result(tmp_path, rubric(criterion("tone", scale=scale, anchors=anchors, **{key: value})))
+    item = floor_in_result(
+        tmp_path, rubric(criterion("tone", scale=scale, anchors=anchors, **{key: value}))
+    )
     assert item["critical_floor"]["norm"] == norm
-    assert item["critical_floor"]["from"] == ("criterion" if key == "critical_floor" else "override")
+    assert item["critical_floor"]["from"] == (
+        "criterion" if key == "critical_floor" else "override"
+    )
 
 
 @pytest.mark.req("X-53")
-def test_a_rubric_raises_a_role_floor_and_lowers_it_only_with_a_reason_that_the_result_shows(tmp_path: Path) -> None:
+def test_a_rubric_raises_a_role_floor_and_lowers_it_only_with_a_reason_that_the_result_shows(
+    tmp_path: Path,
+) -> None:
     cases: list[tuple[dict[str, Any], float, str]] = [
         ({}, 0.7, "role"),
         ({"critical_floor": "2"}, 0.7, "role"),
@@ -522,5 +680,8 @@ def test_a_rubric_raises_a_role_floor_and_lowers_it_only_with_a_reason_that_the_
     tree = run("dag-review")
     tree["scores"]["tone"] = {"raw": 3}
     result = Grader(Shelf(), rubric=str(file)).grade(Document(tree, "test")).payload()
-    assert any(found["rule"] == "floor_override" and "calibrated on 200 labels" in found["text"] for found in result["findings"])
+    assert any(
+        found["rule"] == "floor_override" and "calibrated on 200 labels" in found["text"]
+        for found in result["findings"]
+    )
     assert any("calibrated on 200 labels" in sentence for sentence in result["explanation"])

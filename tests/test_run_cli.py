@@ -1,4 +1,6 @@
-"""`assay run` as a user runs it: exit codes, folders, resuming after a kill, repeats, events, and what it refuses."""
+"""`assay run` as a user runs it: exit codes, folders, resuming after a kill, repeats, events, and
+what it refuses.
+"""
 
 from __future__ import annotations
 
@@ -63,11 +65,26 @@ def project(folder: Path, rows: list[dict[str, Any]], **changes: Any) -> None:
 
 def test_a_workflow_is_run_on_a_dataset_and_graded(assay: Any, tmp_path: Path) -> None:
     project(tmp_path, [sample("a", "one"), sample("b", "boom")])
-    done = assay("run", "--dataset", "samples.jsonl", "--work", "w", "-o", "grades.json", "-o", "report.md", "--now", NOW)
+    done = assay(
+        "run",
+        "--dataset",
+        "samples.jsonl",
+        "--work",
+        "w",
+        "-o",
+        "grades.json",
+        "-o",
+        "report.md",
+        "--now",
+        NOW,
+    )
     assert done.code == 1, done.err
     assert "noise" not in done.out
     assert "noise" in done.err
-    results = {one["sample_id"]: one for one in json.loads((tmp_path / "grades.json").read_text())["results"]}
+    results = {
+        one["sample_id"]: one
+        for one in json.loads((tmp_path / "grades.json").read_text())["results"]
+    }
     assert results["b"]["hard_gates"]["overall_status_success"]["status"] == "fail"
     assert results["a"]["hard_gates"]["handoff_graph_respected"]["status"] == "pass"
     assert results["a"]["agent_scores"]
@@ -77,24 +94,37 @@ def test_a_workflow_is_run_on_a_dataset_and_graded(assay: Any, tmp_path: Path) -
     assert runs[1]["metadata"]["error"] == "ValueError: boom"
 
 
-def test_json_is_one_document_on_standard_output_whatever_the_workflow_prints(assay: Any, tmp_path: Path) -> None:
+def test_json_is_one_document_on_standard_output_whatever_the_workflow_prints(
+    assay: Any, tmp_path: Path
+) -> None:
     project(tmp_path, [sample("a", "one")])
-    (tmp_path / "flow.py").write_text(FLOW.replace('print("noise on standard output")', 'import os; os.write(1, b"raw noise"); os.system("echo child noise")'))
+    (tmp_path / "flow.py").write_text(
+        FLOW.replace(
+            'print("noise on standard output")',
+            'import os; os.write(1, b"raw noise"); os.system("echo child noise")',
+        )
+    )
     done = assay("run", "--dataset", "samples.jsonl", "--json")
     assert done.json()["schema"] == "assay.grades/1"
     assert "raw noise" in done.err
     assert "child noise" in done.err
 
 
-def test_what_is_run_and_why_it_is_scored_so_is_said_at_the_start(assay: Any, tmp_path: Path) -> None:
+def test_what_is_run_and_why_it_is_scored_so_is_said_at_the_start(
+    assay: Any, tmp_path: Path
+) -> None:
     project(tmp_path, [sample("a", "one")], family=None, profile=None, strategy="multi_agent")
     done = assay("run", "--dataset", "samples.jsonl", "--work", "w")
     assert "profile tool-use, the default of the strategy 'multi_agent'" in done.err
-    assert json.loads((tmp_path / "w" / "runs.jsonl").read_text())["workflow"]["profile"] == "tool-use"
+    assert (
+        json.loads((tmp_path / "w" / "runs.jsonl").read_text())["workflow"]["profile"] == "tool-use"
+    )
 
 
 @pytest.mark.req("W-079", "W-085")
-def test_a_dataset_that_does_not_fit_is_exit_3_with_reasons_and_nothing_runs(assay: Any, tmp_path: Path) -> None:
+def test_a_dataset_that_does_not_fit_is_exit_3_with_reasons_and_nothing_runs(
+    assay: Any, tmp_path: Path
+) -> None:
     project(tmp_path, [sample("a", "one"), {"id": "b", "query": "two"}])
     (tmp_path / "flow.py").write_text("raise SystemExit('this module must not be loaded')")
     done = assay("run", "--dataset", "samples.jsonl", "--json")
@@ -122,7 +152,9 @@ def test_a_dataset_that_does_not_fit_is_exit_3_with_reasons_and_nothing_runs(ass
         (("run", "--dataset", "samples.jsonl", "--events", "no/such/place"), 2, "no/such/place"),
     ],
 )
-def test_misuse_is_said_in_words_and_costs_no_call(assay: Any, tmp_path: Path, arguments: tuple[str, ...], code: int, words: str) -> None:
+def test_misuse_is_said_in_words_and_costs_no_call(
+    assay: Any, tmp_path: Path, arguments: tuple[str, ...], code: int, words: str
+) -> None:
     project(tmp_path, [sample("a", "one")])
     (tmp_path / "flow.py").write_text("def answer(i):\n  open('called', 'w').close()\n  return {}")
     done = assay(*arguments)
@@ -131,7 +163,9 @@ def test_misuse_is_said_in_words_and_costs_no_call(assay: Any, tmp_path: Path, a
     assert not (tmp_path / "called").exists()
 
 
-def test_a_family_that_no_profile_serves_is_found_before_anything_runs(assay: Any, tmp_path: Path) -> None:
+def test_a_family_that_no_profile_serves_is_found_before_anything_runs(
+    assay: Any, tmp_path: Path
+) -> None:
     project(tmp_path, [sample("a", "one")], profile=None, family="tool-usee")
     done = assay("run", "--dataset", "samples.jsonl")
     assert done.code == 3
@@ -139,13 +173,19 @@ def test_a_family_that_no_profile_serves_is_found_before_anything_runs(assay: An
     assert "noise" not in done.err
 
 
-def test_repeats_give_pass_at_k_and_name_the_samples_that_sometimes_pass(assay: Any, tmp_path: Path) -> None:
+def test_repeats_give_pass_at_k_and_name_the_samples_that_sometimes_pass(
+    assay: Any, tmp_path: Path
+) -> None:
     project(tmp_path, [sample("steady", "one"), sample("flaky", "two")])
     (tmp_path / "flow.py").write_text(
-        FLOW.replace("time.sleep(", "inputs['question'] == 'two' and record_turn() and 1/0\n    time.sleep(")
+        FLOW.replace(
+            "time.sleep(", "inputs['question'] == 'two' and record_turn() and 1/0\n    time.sleep("
+        )
         + "\nturns = []\ndef record_turn():\n    turns.append(1)\n    return len(turns) % 2\n"
     )
-    done = assay("run", "--dataset", "samples.jsonl", "--repeat", "4", "--work", "w", "--concurrency", "1")
+    done = assay(
+        "run", "--dataset", "samples.jsonl", "--repeat", "4", "--work", "w", "--concurrency", "1"
+    )
     assert done.code == 1
     found = json.loads((tmp_path / "w" / "repeats.json").read_text())
     assert (found["repeat"], found["samples"], found["flaky"]) == (4, 2, ["flaky"])
@@ -156,7 +196,9 @@ def test_repeats_give_pass_at_k_and_name_the_samples_that_sometimes_pass(assay: 
 
 
 @pytest.mark.req("W-077", "W-085")
-def test_events_are_written_as_they_happen_and_end_in_the_evaluation(assay: Any, tmp_path: Path) -> None:
+def test_events_are_written_as_they_happen_and_end_in_the_evaluation(
+    assay: Any, tmp_path: Path
+) -> None:
     project(tmp_path, [sample("a", "one"), sample("b", "boom")])
     assay("run", "--dataset", "samples.jsonl", "--events", "events.jsonl")
     validator = jsonschema_rs.Draft202012Validator(SCHEMA)
@@ -167,7 +209,13 @@ def test_events_are_written_as_they_happen_and_end_in_the_evaluation(assay: Any,
         stories.setdefault(event["run_id"], []).append(event)
     for story in stories.values():
         kinds = [event["event"] for event in story]
-        assert kinds == ["workflow_start", *["step_start", "step_end"] * 2, "workflow_end", "evaluation_start", "evaluation_complete"]
+        assert kinds == [
+            "workflow_start",
+            *["step_start", "step_end"] * 2,
+            "workflow_end",
+            "evaluation_start",
+            "evaluation_complete",
+        ]
         assert [event["id"] for event in story] == list(range(1, len(story) + 1))
         assert story[-1]["hard_gates"]["overall_status_success"]["status"] in ("pass", "fail")
         assert story[-1]["step_scores"]
@@ -175,18 +223,24 @@ def test_events_are_written_as_they_happen_and_end_in_the_evaluation(assay: Any,
 
 def test_a_run_can_be_stored_and_replayed(assay: Any, tmp_path: Path) -> None:
     project(tmp_path, [sample("a", "one")])
-    done = assay("run", "--dataset", "samples.jsonl", "--store", "sqlite:///ledger.db", "--name", "n")
+    done = assay(
+        "run", "--dataset", "samples.jsonl", "--store", "sqlite:///ledger.db", "--name", "n"
+    )
     assert done.code in (0, 1), done.err
     assert assay("verify", "--db", "sqlite:///ledger.db").code == 0
     assert assay("replay", "n:a", "--db", "sqlite:///ledger.db").code == 0
 
 
-# --- resuming -----------------------------------------------------------------------------------------------------------------------------
+# --- resuming
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "assay", "run", *arguments], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "NO_COLOR": "1"}
+        [sys.executable, "-m", "assay", "run", *arguments],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "NO_COLOR": "1"},
     )
 
 
@@ -197,22 +251,44 @@ def finished(folder: Path) -> int:
         return 0
 
 
-def test_killed_at_ten_random_points_and_resumed_gives_the_bytes_of_an_undisturbed_run(assay: Any, tmp_path: Path) -> None:
+def test_killed_at_ten_random_points_and_resumed_gives_the_bytes_of_an_undisturbed_run(
+    assay: Any, tmp_path: Path
+) -> None:
     count = 60
     rows = [sample(f"s{i}", f"q{i}" if i % 7 else "boom", wait=0.05) for i in range(count)]
     calm = tmp_path / "calm"
     calm.mkdir()
     project(calm, rows)
     project(tmp_path, rows)
-    options = ("--dataset", "samples.jsonl", "--work", "w", "--concurrency", "2", "--name", "n", "--now", NOW)
-    subprocess.run([sys.executable, "-m", "assay", "run", *options, "-o", "grades.json"], cwd=calm, capture_output=True, check=False)
+    options = (
+        "--dataset",
+        "samples.jsonl",
+        "--work",
+        "w",
+        "--concurrency",
+        "2",
+        "--name",
+        "n",
+        "--now",
+        NOW,
+    )
+    subprocess.run(
+        [sys.executable, "-m", "assay", "run", *options, "-o", "grades.json"],
+        cwd=calm,
+        capture_output=True,
+        check=False,
+    )
     dice = random.Random(7)
     kills, begun = 0, finished(tmp_path)
     for turn in range(40):
-        process = start(tmp_path, *(options if turn == 0 else ("--resume", "w", "--concurrency", "2")))
+        process = start(
+            tmp_path, *(options if turn == 0 else ("--resume", "w", "--concurrency", "2"))
+        )
         target = finished(tmp_path) + dice.randrange(0, 5)
         deadline = time.monotonic() + 30
-        while finished(tmp_path) < target and process.poll() is None and time.monotonic() < deadline:
+        while (
+            finished(tmp_path) < target and process.poll() is None and time.monotonic() < deadline
+        ):
             time.sleep(0.005)
         time.sleep(dice.random() * 0.2)
         if process.poll() is None:
@@ -244,9 +320,16 @@ def test_a_polite_end_says_how_to_go_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "words"),
-    [("data", "another dataset"), ("workflow", "another workflow digest"), ("damage", "damaged"), ("busy", "another job")],
+    [
+        ("data", "another dataset"),
+        ("workflow", "another workflow digest"),
+        ("damage", "damaged"),
+        ("busy", "another job"),
+    ],
 )
-def test_a_run_is_not_gone_on_with_when_what_it_runs_has_changed(assay: Any, tmp_path: Path, change: str, words: str) -> None:
+def test_a_run_is_not_gone_on_with_when_what_it_runs_has_changed(
+    assay: Any, tmp_path: Path, change: str, words: str
+) -> None:
     project(tmp_path, [sample("a", "one"), sample("b", "two")])
     assert assay("run", "--dataset", "samples.jsonl", "--work", "w").code in (0, 1)
     journal = tmp_path / "w" / "journal.jsonl"

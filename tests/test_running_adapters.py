@@ -1,4 +1,6 @@
-"""Functions, commands and endpoints as workflows, the strategies over them, and everything that can go wrong with them: each becomes evidence."""
+"""Functions, commands and endpoints as workflows, the strategies over them, and everything that can
+go wrong with them: each becomes evidence.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,26 @@ NOW = "2026-11-15T10:00:00Z"
 
 
 def ran(
-    folder: Path, code: str = "", *, rows: list[dict[str, Any]] | None = None, told: list[Any] | None = None, timeout: float = 30, **spec: Any
+    folder: Path,
+    code: str = "",
+    *,
+    rows: list[dict[str, Any]] | None = None,
+    told: list[Any] | None = None,
+    timeout: float = 30,
+    **spec: Any,
 ) -> list[Any]:
     """The runs of a workflow whose functions are in `code`."""
     name = f"flow_{abs(hash((str(folder), code)))}"
     (folder / f"{name}.py").write_text(code)
-    tree = {"workflow": "w", "version": "1", "family": "tool-use", "inputs": ["q"], "outputs": ["answer"], "output_schema": {"type": "object"}, **spec}
+    tree = {
+        "workflow": "w",
+        "version": "1",
+        "family": "tool-use",
+        "inputs": ["q"],
+        "outputs": ["answer"],
+        "output_schema": {"type": "object"},
+        **spec,
+    }
     if "adapter" not in tree and "steps" not in tree and "agents" not in tree:
         tree["adapter"] = {"kind": "python", "target": f"{name}:answer"}
     text = json.dumps(tree).replace("FLOW", name)
@@ -41,15 +57,19 @@ def ran(
     data = from_rows(rows or [{"id": "s1", "q": "why"}], id="d", version="1", where="d")
     kept: list[Any] = []
     settings = Settings("x", concurrency=4, timeout_s=timeout, now=NOW)
-    tell = None if told is None else (lambda run_id, kind, fields: told.append((run_id, kind, fields)))
+    tell = (
+        None if told is None else (lambda run_id, kind, fields: told.append((run_id, kind, fields)))
+    )
     runner = Runner(flow, data, settings, keep=kept.append, tell=tell, after=after_of(flow))
     asyncio.run(runner.run(work_of(prepare(flow, data), settings)))
     for run in kept:
-        assay.score(run, profile="tool-use")  # every run is one that can be scored, whatever became of it
+        assay.score(
+            run, profile="tool-use"
+        )  # every run is one that can be scored, whatever became of it
     return kept
 
 
-# --- functions ----------------------------------------------------------------------------------------------------------------------------
+# --- functions
 
 
 def test_a_function_gives_outputs_and_says_what_it_did(tmp_path: Path) -> None:
@@ -68,12 +88,29 @@ def answer(inputs, record):
         step.used(model="m-1", tokens=8, cost_usd=0.001)
     return {"answer": inputs["q"].upper()}
 """
-    tools = [{"name": "search", "parameters": {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}}]
-    (run,) = ran(tmp_path, code, tools=tools, forbidden_tools=["rm"], handoff_rules=[["planner", "writer"]])
+    tools = [
+        {
+            "name": "search",
+            "parameters": {
+                "type": "object",
+                "properties": {"q": {"type": "string"}},
+                "required": ["q"],
+            },
+        }
+    ]
+    (run,) = ran(
+        tmp_path, code, tools=tools, forbidden_tools=["rm"], handoff_rules=[["planner", "writer"]]
+    )
     assert (run["status"], run["outputs"]) == ("success", {"answer": "WHY"})
     assert (run["tokens"], float(run["cost_usd"]), run["retries"]) == (20, 0.003, 1)
-    assert [(step["name"], step["status"], step.get("agent")) for step in run["steps"]] == [("plan", "success", "planner"), ("write", "success", "writer")]
-    assert [(call["name"], call["valid"]) for call in run["tool_calls"]] == [("search", True), ("rm", False)]  # a tool that is not declared breaks the contract
+    assert [(step["name"], step["status"], step.get("agent")) for step in run["steps"]] == [
+        ("plan", "success", "planner"),
+        ("write", "success", "writer"),
+    ]
+    assert [(call["name"], call["valid"]) for call in run["tool_calls"]] == [
+        ("search", True),
+        ("rm", False),
+    ]  # a tool that is not declared breaks the contract
     assert run["handoffs"] == [{"from": "planner", "to": "writer"}]
     card = assay.score(run)
     assert card.hard_gates["no_forbidden_tool"] is False
@@ -111,10 +148,14 @@ def answer(inputs, record):
 
 
 def test_an_async_function_and_one_that_only_takes_inputs_work_too(tmp_path: Path) -> None:
-    assert ran(tmp_path, "async def answer(inputs): return {'answer': 1}")[0]["outputs"] == {"answer": 1}
+    assert ran(tmp_path, "async def answer(inputs): return {'answer': 1}")[0]["outputs"] == {
+        "answer": 1
+    }
     (run,) = ran(tmp_path, "def answer(inputs): return {'answer': 2}")
     assert run["outputs"] == {"answer": 2}
-    assert [step["name"] for step in run["steps"]] == ["w"]  # a call that records no step of its own is one step
+    assert [step["name"] for step in run["steps"]] == [
+        "w"
+    ]  # a call that records no step of its own is one step
 
 
 def test_a_function_cannot_change_the_evidence_afterwards(tmp_path: Path) -> None:
@@ -145,19 +186,40 @@ def answer(inputs, record):
         ("def answer(i): return {'answer': object()}", "error", "JSON cannot say"),
         ("def answer(i): return {'answer': float('nan')}", "error", "JSON cannot say"),
         ("def answer(i): return {'answer': '\\ud800'}", "error", "JSON cannot say"),
-        ("def answer(i):\n  a = []\n  a.append(a)\n  return {'answer': a}", "error", "JSON cannot say"),
+        (
+            "def answer(i):\n  a = []\n  a.append(a)\n  return {'answer': a}",
+            "error",
+            "JSON cannot say",
+        ),
         ("def answer(i): return {'answer': 'x' * 100_000_000}", "error", "the limit is"),
         ("import time\ndef answer(i): time.sleep(60)", "timeout", "not done after"),
-        ("import asyncio\nasync def answer(i): await asyncio.sleep(60)", "timeout", "not done after"),
+        (
+            "import asyncio\nasync def answer(i): await asyncio.sleep(60)",
+            "timeout",
+            "not done after",
+        ),
         ("def answer(i, record): record.tool('t', object())", "error", "JSON cannot say"),
         ("def answer(i, record): record.tool('', {})", "error", "empty"),
         ("def answer(i, record): record.begin('s').used(tokens=-1)", "error", "whole number"),
         ("def answer(i, record): record.begin('s').used(cost_usd=float('inf'))", "error", "finite"),
-        ("def answer(i, record):\n  record.begin('s').end('splendid')\n  return {'answer': 1}", "error", "splendid"),
-        ("def answer(i, record):\n  record.begin('s').metadata = {'x': object()}\n  return {'answer': 1}", "error", "cannot be"),
+        (
+            "def answer(i, record):\n  record.begin('s').end('splendid')\n  return {'answer': 1}",
+            "error",
+            "splendid",
+        ),
+        (
+            (
+                "def answer(i, record):\n  record.begin('s').metadata = {'x': object()}\n  return"
+                " {'answer': 1}"
+            ),
+            "error",
+            "cannot be",
+        ),
     ],
 )
-def test_whatever_a_function_does_wrong_is_a_run_with_that_status_and_reason(tmp_path: Path, code: str, status: str, words: str) -> None:
+def test_whatever_a_function_does_wrong_is_a_run_with_that_status_and_reason(
+    tmp_path: Path, code: str, status: str, words: str
+) -> None:
     (run,) = ran(tmp_path, code, timeout=0.5)
     assert run["status"] == status
     assert words in run["metadata"]["error"]
@@ -165,17 +227,29 @@ def test_whatever_a_function_does_wrong_is_a_run_with_that_status_and_reason(tmp
 
 
 def test_steps_that_were_open_when_time_was_over_are_in_the_evidence(tmp_path: Path) -> None:
-    (run,) = ran(tmp_path, "import time\ndef answer(i, record):\n  with record.step('slow'):\n    time.sleep(60)", timeout=0.3)
+    (run,) = ran(
+        tmp_path,
+        "import time\ndef answer(i, record):\n  with record.step('slow'):\n    time.sleep(60)",
+        timeout=0.3,
+    )
     assert [(step["name"], step["status"]) for step in run["steps"]] == [("slow", "timeout")]
 
 
 def test_many_functions_that_hang_take_no_place_from_the_others(tmp_path: Path) -> None:
     rows = [{"id": i, "q": "hang" if i < 20 else "go"} for i in range(30)]
-    runs = ran(tmp_path, "import time\ndef answer(i):\n  time.sleep(60 if i['q'] == 'hang' else 0)\n  return {'answer': 1}", rows=rows, timeout=0.2)
+    runs = ran(
+        tmp_path,
+        "import time\ndef answer(i):\n  time.sleep(60 if i['q'] == 'hang' else 0)\n  return"
+        " {'answer': 1}",
+        rows=rows,
+        timeout=0.2,
+    )
     assert sorted(run["status"] for run in runs) == ["success"] * 10 + ["timeout"] * 20
 
 
-def test_a_failed_call_is_made_again_and_the_tries_are_counted_with_what_they_used(tmp_path: Path) -> None:
+def test_a_failed_call_is_made_again_and_the_tries_are_counted_with_what_they_used(
+    tmp_path: Path,
+) -> None:
     code = """
 seen = []
 def answer(inputs, record):
@@ -187,15 +261,26 @@ def answer(inputs, record):
     return {"answer": len(seen)}
 """
     (run,) = ran(tmp_path, code, limits={"retries": 3})
-    assert (run["status"], run["retries"], run["tokens"], float(run["cost_usd"])) == ("success", 2, 30, 1.5)
+    assert (run["status"], run["retries"], run["tokens"], float(run["cost_usd"])) == (
+        "success",
+        2,
+        30,
+        1.5,
+    )
     assert len(run["steps"]) == 1
 
 
 def test_what_an_unmeasured_model_used_is_unknown_and_not_less(tmp_path: Path) -> None:
-    code = "def answer(i, record):\n  record.begin('a').used(model='m', tokens=5)\n  record.begin('b').used(model='m')\n  return {'answer': 1}"
+    code = (
+        "def answer(i, record):\n  record.begin('a').used(model='m', tokens=5)\n "
+        " record.begin('b').used(model='m')\n  return {'answer': 1}"
+    )
     (run,) = ran(tmp_path, code)
     assert "tokens" not in run
-    assert [step["status"] for step in run["steps"]] == ["cancelled", "cancelled"]  # nobody ended them
+    assert [step["status"] for step in run["steps"]] == [
+        "cancelled",
+        "cancelled",
+    ]  # nobody ended them
 
 
 @pytest.mark.parametrize(
@@ -209,16 +294,24 @@ def test_what_an_unmeasured_model_used_is_unknown_and_not_less(tmp_path: Path) -
         ("broken:f", "cannot be loaded"),
     ],
 )
-def test_a_target_that_cannot_be_called_is_refused_before_anything_runs(tmp_path: Path, target: str, words: str) -> None:
+def test_a_target_that_cannot_be_called_is_refused_before_anything_runs(
+    tmp_path: Path, target: str, words: str
+) -> None:
     (tmp_path / "broken.py").write_text("def f(:\n")
     with pytest.raises(InputError, match=words):
-        ran(tmp_path, "number = 3\ndef three(a, b, c): ...\n", adapter={"kind": "python", "target": target})
+        ran(
+            tmp_path,
+            "number = 3\ndef three(a, b, c): ...\n",
+            adapter={"kind": "python", "target": target},
+        )
 
 
-# --- gold ---------------------------------------------------------------------------------------------------------------------------------
+# --- gold
 
 
-def test_no_expected_value_reaches_what_a_function_command_or_endpoint_receives(tmp_path: Path, endpoint: Any) -> None:
+def test_no_expected_value_reaches_what_a_function_command_or_endpoint_receives(
+    tmp_path: Path, endpoint: Any
+) -> None:
     row = {
         "id": "s1",
         "q": "why",
@@ -229,12 +322,22 @@ def test_no_expected_value_reaches_what_a_function_command_or_endpoint_receives(
         "notes": "CANARY",
     }
     seen = tmp_path / "seen.txt"
-    dump = f"import sys, os, pathlib\npathlib.Path({str(tmp_path / 'seen2.txt')!r}).write_text(sys.stdin.read() + str(sys.argv) + str(dict(os.environ)))\n"
+    dump = (
+        "import sys, os,"
+        f" pathlib\npathlib.Path({str(tmp_path / 'seen2.txt')!r}).write_text(sys.stdin.read() +"
+        " str(sys.argv) + str(dict(os.environ)))\n"
+    )
     dump += "print('{\"answer\": 1}')"
     (tmp_path / "dump.py").write_text(dump)
-    code = f"import pathlib\ndef answer(inputs, record):\n  pathlib.Path({str(seen)!r}).write_text(repr(inputs) + repr(vars(record)))\n  return {{'answer': 1}}"
+    code = (
+        "import pathlib\ndef answer(inputs, record):\n "
+        f" pathlib.Path({str(seen)!r}).write_text(repr(inputs) + repr(vars(record)))\n  return"
+        " {'answer': 1}"
+    )
     runs = ran(tmp_path, code, rows=[row])
-    runs += ran(tmp_path, rows=[row], adapter={"kind": "command", "command": ["{python}", "dump.py"]})
+    runs += ran(
+        tmp_path, rows=[row], adapter={"kind": "command", "command": ["{python}", "dump.py"]}
+    )
     runs += ran(tmp_path, rows=[row], adapter={"kind": "http", "url": endpoint.url("/echo")})
     assert [run["status"] for run in runs] == ["success"] * 3
     for file in (seen, tmp_path / "seen2.txt"):
@@ -244,7 +347,7 @@ def test_no_expected_value_reaches_what_a_function_command_or_endpoint_receives(
     assert runs[0]["expected"] == {"answer": "CANARY"}  # the evidence has it, for the measures
 
 
-# --- commands -----------------------------------------------------------------------------------------------------------------------------
+# --- commands
 
 
 def command(folder: Path, source: str) -> dict[str, Any]:
@@ -253,7 +356,10 @@ def command(folder: Path, source: str) -> dict[str, Any]:
 
 
 def test_a_command_gets_the_task_and_gives_outputs(tmp_path: Path) -> None:
-    program = "import json, sys\ntask = json.load(sys.stdin)\nassert task['schema'] == 'assay.task/1'\nprint(json.dumps({'answer': task['inputs']['q'] * 2}))"
+    program = (
+        "import json, sys\ntask = json.load(sys.stdin)\nassert task['schema'] =="
+        " 'assay.task/1'\nprint(json.dumps({'answer': task['inputs']['q'] * 2}))"
+    )
     (run,) = ran(tmp_path, adapter=command(tmp_path, program))
     assert (run["status"], run["outputs"]) == ("success", {"answer": "whywhy"})
 
@@ -262,21 +368,43 @@ def test_a_command_may_say_what_it_did(tmp_path: Path) -> None:
     reply = {
         "schema": "assay.reply/1",
         "outputs": {"answer": "x"},
-        "steps": [{"name": "a", "status": "success", "agent": "p", "duration_ms": 12.5, "model": "m", "tokens": 3, "retries": 1, "scores": {"s": {"raw": 1}}}],
+        "steps": [
+            {
+                "name": "a",
+                "status": "success",
+                "agent": "p",
+                "duration_ms": 12.5,
+                "model": "m",
+                "tokens": 3,
+                "retries": 1,
+                "scores": {"s": {"raw": 1}},
+            }
+        ],
         "tool_calls": [{"name": "t", "step": "a", "arguments": {"x": 1}, "valid": True}],
         "handoffs": [],
         "retrieval": [{"id": "d1", "text": "t"}],
         "claims": [{"text": "c", "citations": ["d1"], "supported": True}],
     }
     (run,) = ran(tmp_path, adapter=command(tmp_path, f"print({json.dumps(json.dumps(reply))})"))
-    assert run["steps"] == [{**reply["steps"][0], "scores": {"s": {"raw": 1}}, "duration_ms": run["steps"][0]["duration_ms"]}]
+    assert run["steps"] == [
+        {
+            **reply["steps"][0],
+            "scores": {"s": {"raw": 1}},
+            "duration_ms": run["steps"][0]["duration_ms"],
+        }
+    ]
     assert float(run["steps"][0]["duration_ms"]) == 12.5
     assert (run["tokens"], run["retries"], run["handoffs"]) == (3, 1, [])
-    assert run["claims"] == [{"text": "c", "citations": ["d1"]}]  # that it is supported is for others to say
+    assert run["claims"] == [
+        {"text": "c", "citations": ["d1"]}
+    ]  # that it is supported is for others to say
 
 
 def test_the_calls_of_a_reply_keep_their_order_and_come_once_each(tmp_path: Path) -> None:
-    calls = [{"name": name, "step": step, "arguments": {}, "valid": True} for name, step in (("one", "b"), ("two", "a"), ("three", None), ("four", "b"))]
+    calls = [
+        {"name": name, "step": step, "arguments": {}, "valid": True}
+        for name, step in (("one", "b"), ("two", "a"), ("three", None), ("four", "b"))
+    ]
     reply = {
         "schema": "assay.reply/1",
         "outputs": {"answer": "x"},
@@ -307,14 +435,24 @@ def test_a_workflow_does_not_grade_itself(tmp_path: Path, key: str) -> None:
         ("print('{\"answer\": NaN}')", "error", "no JSON"),
         ('print(\'{"a": 1, "a": 2}\')', "error", "no JSON"),
         ('print(\'{"schema": "assay.reply/1", "steps": 3}\')', "error", "shape"),
-        ('print(\'{"schema": "assay.reply/1", "status": "failed", "error": "gave up"}\')', "failed", "gave up"),
-        ("import sys; sys.stderr.write('first\\nlast words'); sys.exit(7)", "error", "exit code 7, and its last words were 'last words'"),
+        (
+            'print(\'{"schema": "assay.reply/1", "status": "failed", "error": "gave up"}\')',
+            "failed",
+            "gave up",
+        ),
+        (
+            "import sys; sys.stderr.write('first\\nlast words'); sys.exit(7)",
+            "error",
+            "exit code 7, and its last words were 'last words'",
+        ),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "error", "SIGSEGV"),
         ("import time; time.sleep(60)", "timeout", "not done after"),
         ("import sys\nwhile True: sys.stdout.write('x' * 65536)", "error", "more than"),
     ],
 )
-def test_whatever_a_command_does_wrong_is_a_run_with_that_status_and_reason(tmp_path: Path, source: str, status: str, words: str) -> None:
+def test_whatever_a_command_does_wrong_is_a_run_with_that_status_and_reason(
+    tmp_path: Path, source: str, status: str, words: str
+) -> None:
     spec = {**command(tmp_path, source), "max_reply_bytes": 1_000_000}
     (run,) = ran(tmp_path, adapter=spec, timeout=2)
     assert run["status"] == status
@@ -329,7 +467,10 @@ def test_a_command_that_is_not_there_is_a_failed_run(tmp_path: Path) -> None:
 def test_children_that_a_command_leaves_behind_are_killed_with_it(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     child = f"import os, time\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\ntime.sleep(60)"
-    program = f"import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', {child!r}])\ntime.sleep(60)"
+    program = (
+        "import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c',"
+        f" {child!r}])\ntime.sleep(60)"
+    )
     (run,) = ran(tmp_path, adapter=command(tmp_path, program), timeout=3)
     assert run["status"] == "timeout"
     time.sleep(0.2)
@@ -348,18 +489,27 @@ def test_children_that_a_command_leaves_behind_are_killed_with_it(tmp_path: Path
         ({"kind": "command", "command": ["x"], "env": {"A": 1}}, "texts"),
         ({"kind": "http", "url": "ftp://x/y"}, "http or https"),
         ({"kind": "http", "url": "http://user:secret@host/"}, "without a name or password"),
-        ({"kind": "http", "url": "http://host/", "headers_from_env": {"Authorization": "NO_SUCH_KEY_HERE"}}, "NO_SUCH_KEY_HERE"),
+        (
+            {
+                "kind": "http",
+                "url": "http://host/",
+                "headers_from_env": {"Authorization": "NO_SUCH_KEY_HERE"},
+            },
+            "NO_SUCH_KEY_HERE",
+        ),
         ({"kind": "http", "url": "http://host/", "headers": 3}, "headers"),
         ({"kind": "http", "url": "http://host/", "max_reply_bytes": 0}, "max_reply_bytes"),
     ],
 )
-def test_an_adapter_that_is_not_described_well_is_refused_before_anything_runs(tmp_path: Path, adapter: dict[str, Any], words: str) -> None:
+def test_an_adapter_that_is_not_described_well_is_refused_before_anything_runs(
+    tmp_path: Path, adapter: dict[str, Any], words: str
+) -> None:
     with pytest.raises(InputError) as caught:
         ran(tmp_path, adapter=adapter)
     assert words in str(caught.value)
 
 
-# --- endpoints ----------------------------------------------------------------------------------------------------------------------------
+# --- endpoints
 
 
 class Endpoint:
@@ -381,7 +531,14 @@ class Endpoint:
                 with suppress(BrokenPipeError, ConnectionResetError):
                     getattr(self, self.path.strip("/"))(body)
 
-            def _give(self, data: bytes, *, code: int = 200, kind: str = "application/json", **headers: str) -> None:
+            def _give(
+                self,
+                data: bytes,
+                *,
+                code: int = 200,
+                kind: str = "application/json",
+                **headers: str,
+            ) -> None:
                 self.send_response(code)
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(data)))
@@ -454,9 +611,18 @@ def endpoint() -> Iterator[Endpoint]:
     found.server.server_close()
 
 
-def test_an_endpoint_gets_the_task_with_its_key_and_gives_outputs(tmp_path: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endpoint_gets_the_task_with_its_key_and_gives_outputs(
+    tmp_path: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("BOT_KEY", "Bearer s3cret")
-    (run,) = ran(tmp_path, adapter={"kind": "http", "url": endpoint.url("/echo"), "headers_from_env": {"Authorization": "BOT_KEY"}})
+    (run,) = ran(
+        tmp_path,
+        adapter={
+            "kind": "http",
+            "url": endpoint.url("/echo"),
+            "headers_from_env": {"Authorization": "BOT_KEY"},
+        },
+    )
     assert (run["status"], run["outputs"]) == ("success", {"answer": "why"})
     assert endpoint.received[0][1]["Authorization"] == "Bearer s3cret"
     assert "s3cret" not in json.dumps(run, default=str)
@@ -474,15 +640,25 @@ def test_an_endpoint_gets_the_task_with_its_key_and_gives_outputs(tmp_path: Path
         ("/cut", "error", "cannot be reached"),
     ],
 )
-def test_whatever_an_endpoint_does_wrong_is_a_run_with_that_status_and_reason(tmp_path: Path, endpoint: Endpoint, path: str, status: str, words: str) -> None:
-    (run,) = ran(tmp_path, adapter={"kind": "http", "url": endpoint.url(path), "max_reply_bytes": 1_000_000}, timeout=2)
+def test_whatever_an_endpoint_does_wrong_is_a_run_with_that_status_and_reason(
+    tmp_path: Path, endpoint: Endpoint, path: str, status: str, words: str
+) -> None:
+    (run,) = ran(
+        tmp_path,
+        adapter={"kind": "http", "url": endpoint.url(path), "max_reply_bytes": 1_000_000},
+        timeout=2,
+    )
     assert run["status"] == status
     assert words in run["metadata"]["error"]
     assert len(endpoint.received) == 1
 
 
-def test_a_busy_endpoint_is_asked_again_and_the_tries_are_counted(tmp_path: Path, endpoint: Endpoint) -> None:
-    (run,) = ran(tmp_path, adapter={"kind": "http", "url": endpoint.url("/busy")}, limits={"retries": 3})
+def test_a_busy_endpoint_is_asked_again_and_the_tries_are_counted(
+    tmp_path: Path, endpoint: Endpoint
+) -> None:
+    (run,) = ran(
+        tmp_path, adapter={"kind": "http", "url": endpoint.url("/busy")}, limits={"retries": 3}
+    )
     assert (run["status"], run["retries"]) == ("success", 2)
 
 
@@ -491,7 +667,7 @@ def test_an_endpoint_that_is_down_is_a_failed_run(tmp_path: Path) -> None:
     assert "cannot be reached" in run["metadata"]["error"]
 
 
-# --- strategies ---------------------------------------------------------------------------------------------------------------------------
+# --- strategies
 
 PARTS = """
 def plan(inputs): return {"outline": inputs["q"] + "!"}
@@ -503,12 +679,22 @@ def fail(inputs): raise ValueError("broken")
 
 
 def step(name: str, *needs: str, function: str | None = None, **more: Any) -> dict[str, Any]:
-    return {"name": name, "needs": list(needs), "adapter": {"kind": "python", "target": f"FLOW:{function or name}"}, **more}
+    return {
+        "name": name,
+        "needs": list(needs),
+        "adapter": {"kind": "python", "target": f"FLOW:{function or name}"},
+        **more,
+    }
 
 
 @pytest.mark.req("W-081")
 def test_a_dag_runs_its_steps_in_the_order_of_their_needs(tmp_path: Path) -> None:
-    steps = [step("join", "left", "right"), step("left", "plan"), step("right", "plan"), step("plan", agent="planner")]
+    steps = [
+        step("join", "left", "right"),
+        step("left", "plan"),
+        step("right", "plan"),
+        step("plan", agent="planner"),
+    ]
     (run,) = ran(tmp_path, PARTS, strategy="dag", steps=steps, outputs={"answer": "join.answer"})
     assert run["outputs"] == {"answer": "why!why!why!"}
     assert run["steps"][0]["name"] == "plan"
@@ -516,16 +702,32 @@ def test_a_dag_runs_its_steps_in_the_order_of_their_needs(tmp_path: Path) -> Non
     assert {one["status"] for one in run["steps"]} == {"success"}
 
 
-def test_steps_of_a_dag_that_need_nothing_of_each_other_run_at_the_same_time(tmp_path: Path) -> None:
-    code = "import threading\nall_here = threading.Barrier(4)\ndef slow(i):\n  all_here.wait(60)\n  return {'answer': 1}"
-    (run,) = ran(tmp_path, code, strategy="dag", steps=[step(name, function="slow") for name in ("a", "b", "c", "d")])
+def test_steps_of_a_dag_that_need_nothing_of_each_other_run_at_the_same_time(
+    tmp_path: Path,
+) -> None:
+    code = (
+        "import threading\nall_here = threading.Barrier(4)\ndef slow(i):\n  all_here.wait(60)\n "
+        " return {'answer': 1}"
+    )
+    (run,) = ran(
+        tmp_path,
+        code,
+        strategy="dag",
+        steps=[step(name, function="slow") for name in ("a", "b", "c", "d")],
+    )
     assert [one["status"] for one in run["steps"]] == ["success"] * 4
 
 
-def test_a_critical_step_that_fails_ends_the_run_and_what_was_to_come_is_skipped(tmp_path: Path) -> None:
+def test_a_critical_step_that_fails_ends_the_run_and_what_was_to_come_is_skipped(
+    tmp_path: Path,
+) -> None:
     steps = [step("plan"), step("left", "plan", function="fail"), step("join", "left")]
     (run,) = ran(tmp_path, PARTS, strategy="dag", steps=steps)
-    assert [(one["name"], one["status"]) for one in run["steps"]] == [("plan", "success"), ("left", "error"), ("join", "skipped")]
+    assert [(one["name"], one["status"]) for one in run["steps"]] == [
+        ("plan", "success"),
+        ("left", "error"),
+        ("join", "skipped"),
+    ]
     assert run["status"] == "error"
     assert assay.score(run).hard_gates["no_critical_step_failures"] is False
 
@@ -542,21 +744,34 @@ def test_a_required_output_that_no_step_gave_fails_its_gate(tmp_path: Path) -> N
 
 
 def test_a_step_of_a_dag_is_tried_again_as_often_as_it_may_be(tmp_path: Path) -> None:
-    code = "seen = []\ndef answer(i):\n  seen.append(1)\n  if len(seen) < 3: raise OSError('busy')\n  return {'answer': len(seen)}"
+    code = (
+        "seen = []\ndef answer(i):\n  seen.append(1)\n  if len(seen) < 3: raise OSError('busy')\n "
+        " return {'answer': len(seen)}"
+    )
     (run,) = ran(tmp_path, code, strategy="dag", steps=[step("answer", retries=2)])
     assert (run["status"], run["outputs"], run["retries"]) == ("success", {"answer": 3}, 2)
 
 
 @pytest.mark.req("W-081")
-def test_an_iterative_workflow_goes_on_until_it_is_done_and_sees_its_last_try(tmp_path: Path) -> None:
-    code = "def answer(i):\n  n = i['previous'].get('n', 0) + i['iteration']\n  return {'n': n, 'answer': n, 'done': i['iteration'] == 3}"
+def test_an_iterative_workflow_goes_on_until_it_is_done_and_sees_its_last_try(
+    tmp_path: Path,
+) -> None:
+    code = (
+        "def answer(i):\n  n = i['previous'].get('n', 0) + i['iteration']\n  return {'n': n,"
+        " 'answer': n, 'done': i['iteration'] == 3}"
+    )
     (run,) = ran(tmp_path, code, strategy="iterative", iterations={"maximum": 5, "until": "done"})
     assert run["outputs"]["n"] == 6
     assert [one["name"] for one in run["steps"]] == ["iteration-1", "iteration-2", "iteration-3"]
 
 
 def test_an_iterative_workflow_that_never_gets_done_has_failed(tmp_path: Path) -> None:
-    (run,) = ran(tmp_path, "def answer(i): return {'answer': 1, 'done': 'yes'}", strategy="iterative", iterations={"maximum": 2, "until": "done"})
+    (run,) = ran(
+        tmp_path,
+        "def answer(i): return {'answer': 1, 'done': 'yes'}",
+        strategy="iterative",
+        iterations={"maximum": 2, "until": "done"},
+    )
     assert (run["status"], run["outputs"]["answer"]) == ("failed", 1)
     assert "after 2 rounds" in run["metadata"]["error"]
 
@@ -577,35 +792,66 @@ def agents(*names: str) -> dict[str, Any]:
 @pytest.mark.req("W-081")
 def test_agents_hand_the_work_on_and_every_handoff_is_evidence(tmp_path: Path) -> None:
     team = agents("planner", "coder", "reviewer")
-    (run,) = ran(tmp_path, AGENTS, strategy="multi_agent", agents=team, start="planner", handoff_rules=[["planner", "coder"]])
+    (run,) = ran(
+        tmp_path,
+        AGENTS,
+        strategy="multi_agent",
+        agents=team,
+        start="planner",
+        handoff_rules=[["planner", "coder"]],
+    )
     assert run["outputs"] == {"plan": "why", "code": "why", "answer": "why"}
-    assert run["handoffs"] == [{"from": "planner", "to": "coder"}, {"from": "coder", "to": "reviewer"}]
+    assert run["handoffs"] == [
+        {"from": "planner", "to": "coder"},
+        {"from": "coder", "to": "reviewer"},
+    ]
     assert [one["agent"] for one in run["steps"]] == ["planner", "coder", "reviewer"]
-    assert assay.score(run).hard_gates["handoff_graph_respected"] is False  # coder to reviewer is not in the rules
+    assert (
+        assay.score(run).hard_gates["handoff_graph_respected"] is False
+    )  # coder to reviewer is not in the rules
 
 
-@pytest.mark.parametrize(("start", "words"), [("lost", "whom nobody knows"), ("loop", "more than 5 times")])
-def test_agents_that_hand_on_to_nobody_or_for_ever_have_failed(tmp_path: Path, start: str, words: str) -> None:
-    (run,) = ran(tmp_path, AGENTS, strategy="multi_agent", agents=agents(start), start=start, max_handoffs=5)
+@pytest.mark.parametrize(
+    ("start", "words"), [("lost", "whom nobody knows"), ("loop", "more than 5 times")]
+)
+def test_agents_that_hand_on_to_nobody_or_for_ever_have_failed(
+    tmp_path: Path, start: str, words: str
+) -> None:
+    (run,) = ran(
+        tmp_path, AGENTS, strategy="multi_agent", agents=agents(start), start=start, max_handoffs=5
+    )
     assert run["status"] == "failed"
     assert words in run["metadata"]["error"]
 
 
-# --- scorers and events -------------------------------------------------------------------------------------------------------------------
+# --- scorers and events
 
 
 def test_a_teams_own_scorer_sees_the_expected_values_after_the_run(tmp_path: Path) -> None:
     code = "def answer(i): return {'answer': i['q']}\n"
-    code += "def score(inputs, outputs, expected): return {'final_task_correctness': int(outputs['answer'] == expected['answer']) * 4 + 1}"
-    (run,) = ran(tmp_path, code, rows=[{"id": 1, "q": "x", "expected": {"answer": "x"}}], scorers=[{"target": "FLOW:score", "version": "2"}])
+    code += (
+        "def score(inputs, outputs, expected): return {'final_task_correctness':"
+        " int(outputs['answer'] == expected['answer']) * 4 + 1}"
+    )
+    (run,) = ran(
+        tmp_path,
+        code,
+        rows=[{"id": 1, "q": "x", "expected": {"answer": "x"}}],
+        scorers=[{"target": "FLOW:score", "version": "2"}],
+    )
     score = run["scores"]["final_task_correctness"]
     assert score["raw"] == 5
     assert score["source"]["kind"] == "script"
     assert score["source"]["version"] == "2"
 
 
-@pytest.mark.parametrize("body", ["raise ValueError('x')", "return 5", "return {'s': object()}", "return {'s': float('nan')}"])
-def test_a_scorer_that_fails_gives_no_score_and_its_reason_is_kept(tmp_path: Path, body: str) -> None:
+@pytest.mark.parametrize(
+    "body",
+    ["raise ValueError('x')", "return 5", "return {'s': object()}", "return {'s': float('nan')}"],
+)
+def test_a_scorer_that_fails_gives_no_score_and_its_reason_is_kept(
+    tmp_path: Path, body: str
+) -> None:
     code = f"def answer(i): return {{'answer': 1}}\ndef score(inputs, outputs, expected): {body}"
     (run,) = ran(tmp_path, code, scorers=[{"target": "FLOW:score"}])
     assert run["status"] == "success"
@@ -621,13 +867,23 @@ def test_events_are_told_as_they_happen_and_each_keeps_the_published_schema(tmp_
     from assay.server.events import event
 
     told: list[Any] = []
-    code = "def answer(i, record):\n  with record.step('a', agent='p') as s:\n    s.tool('t', {'x': 1})\n  return {'answer': 1}"
+    code = (
+        "def answer(i, record):\n  with record.step('a', agent='p') as s:\n    s.tool('t', {'x':"
+        " 1})\n  return {'answer': 1}"
+    )
     ran(tmp_path, code, told=told)
-    assert [kind for _, kind, _ in told] == ["workflow_start", "step_start", "step_end", "workflow_end"]
+    assert [kind for _, kind, _ in told] == [
+        "workflow_start",
+        "step_start",
+        "step_end",
+        "workflow_end",
+    ]
     validator = jsonschema_rs.Draft202012Validator(SCHEMA)
     for position, (run_id, kind, fields) in enumerate(told, 1):
         validator.validate(json.loads(event(kind, run_id, NOW, fields)(position)))
-    assert told[2][2]["tool_calls"] == [{"name": "t", "step": "a", "arguments": {"x": 1}, "valid": None}]
+    assert told[2][2]["tool_calls"] == [
+        {"name": "t", "step": "a", "arguments": {"x": 1}, "valid": None}
+    ]
 
 
 def test_a_real_clock_measures_and_a_fixed_one_does_not(tmp_path: Path) -> None:
@@ -636,27 +892,44 @@ def test_a_real_clock_measures_and_a_fixed_one_does_not(tmp_path: Path) -> None:
     assert "latency_ms" not in fixed
     assert "duration_ms" not in fixed["steps"][0]
     (tmp_path / "clocked.py").write_text(flow_code)
-    tree = {"workflow": "w", "version": "1", "inputs": ["q"], "adapter": {"kind": "python", "target": "clocked:answer"}}
+    tree = {
+        "workflow": "w",
+        "version": "1",
+        "inputs": ["q"],
+        "adapter": {"kind": "python", "target": "clocked:answer"},
+    }
     flow = make_workflow(tree, tmp_path, "w")
     data = from_rows([{"id": 1, "q": "x"}], id="d", version="1", where="d")
     kept: list[Any] = []
     settings = Settings("x")
-    asyncio.run(Runner(flow, data, settings, keep=kept.append).run(work_of(prepare(flow, data), settings)))
+    asyncio.run(
+        Runner(flow, data, settings, keep=kept.append).run(work_of(prepare(flow, data), settings))
+    )
     assert float(kept[0]["latency_ms"]) >= 50
     assert 50 <= float(kept[0]["steps"][0]["duration_ms"]) <= float(kept[0]["latency_ms"])
 
 
 def test_a_workflow_with_a_neighbour_module_finds_it(tmp_path: Path) -> None:
     (tmp_path / f"neighbour_{os.getpid()}.py").write_text("WORD = 'hello'")
-    (run,) = ran(tmp_path, f"from neighbour_{os.getpid()} import WORD\ndef answer(i): return {{'answer': WORD}}")
+    (run,) = ran(
+        tmp_path,
+        f"from neighbour_{os.getpid()} import WORD\ndef answer(i): return {{'answer': WORD}}",
+    )
     assert run["outputs"] == {"answer": "hello"}
     assert str(tmp_path) in sys.path
     sys.path.remove(str(tmp_path))
 
 
 def test_a_declared_tool_is_held_to_its_schema_whatever_the_workflow_says(tmp_path: Path) -> None:
-    code = "def answer(i, record):\n  for name in ('kept', 'broken', 'unusable'):\n    record.tool(name, {'q': 1}, valid=True)\n"
+    code = (
+        "def answer(i, record):\n  for name in ('kept', 'broken', 'unusable'):\n   "
+        " record.tool(name, {'q': 1}, valid=True)\n"
+    )
     code += "  record.tool('kept', {'q': 1}, valid=False)\n  return {'answer': 1}"
     schemas = {"kept": {}, "broken": {"required": ["x"]}, "unusable": {"type": 7}}
-    (run,) = ran(tmp_path, code, tools=[{"name": name, "parameters": schema} for name, schema in schemas.items()])
+    (run,) = ran(
+        tmp_path,
+        code,
+        tools=[{"name": name, "parameters": schema} for name, schema in schemas.items()],
+    )
     assert [call["valid"] for call in run["tool_calls"]] == [True, False, None, False]

@@ -16,7 +16,13 @@ from assay.running.compatibility import Misfit, prepare
 from assay.running.dataset import Dataset, from_rows, read_dataset
 from assay.running.workflow import PROFILE_OF, Workflow, make_workflow, read_workflow
 
-BASE: dict[str, Any] = {"workflow": "faq", "version": "1", "inputs": ["question"], "outputs": ["answer"], "adapter": {"kind": "python", "target": "m:f"}}
+BASE: dict[str, Any] = {
+    "workflow": "faq",
+    "version": "1",
+    "inputs": ["question"],
+    "outputs": ["answer"],
+    "adapter": {"kind": "python", "target": "m:f"},
+}
 
 
 def workflow(**changes: Any) -> Workflow:
@@ -28,15 +34,16 @@ def dataset(*rows: Any) -> Dataset:
     return from_rows(list(rows), id="d", version="1", where="d")
 
 
-# --- workflows ----------------------------------------------------------------------------------------------------------------------------
+# --- workflows
 
 
 def test_a_workflow_file_is_read_with_everything_it_says(tmp_path: Path) -> None:
     path = tmp_path / "w.yaml"
     path.write_text(
-        "workflow: faq\nversion: 3\nfamily: rag\nstrategy: single\nrubric: tutor\n"
-        "inputs:\n  question: {from: query}\n  context: {required: false}\n  tone: {default: calm}\n"
-        "outputs: [answer, sources]\nrequired_outputs: [answer]\noutput_schema: {type: object}\nadapter: {kind: command, command: [cat]}\n"
+        "workflow: faq\nversion: 3\nfamily: rag\nstrategy: single\nrubric: tutor\ninputs:\n "
+        " question: {from: query}\n  context: {required: false}\n  tone: {default: calm}\noutputs:"
+        " [answer, sources]\nrequired_outputs: [answer]\noutput_schema: {type: object}\nadapter:"
+        " {kind: command, command: [cat]}\n"
     )
     found = read_workflow(str(path))
     assert found.subject() == {"id": "faq", "version": "3", "family": "rag", "rubric": "tutor"}
@@ -47,10 +54,15 @@ def test_a_workflow_file_is_read_with_everything_it_says(tmp_path: Path) -> None
 
 @pytest.mark.req("W-081")
 @pytest.mark.parametrize(("strategy", "profile"), sorted(PROFILE_OF.items()))
-def test_the_strategy_selects_the_profile_where_neither_profile_nor_family_is_named(strategy: str, profile: str) -> None:
+def test_the_strategy_selects_the_profile_where_neither_profile_nor_family_is_named(
+    strategy: str, profile: str
+) -> None:
     assert workflow(strategy=strategy).subject()["profile"] == profile
     assert "profile" not in workflow(strategy=strategy, family="rag").subject()
-    assert workflow(strategy=strategy, profile="tool-use-measured").subject()["profile"] == "tool-use-measured"
+    assert (
+        workflow(strategy=strategy, profile="tool-use-measured").subject()["profile"]
+        == "tool-use-measured"
+    )
     assert strategy in workflow(strategy=strategy).profile_why
 
 
@@ -62,14 +74,46 @@ def test_the_strategy_selects_the_profile_where_neither_profile_nor_family_is_na
         ({"adapter": None}, "adapter"),
         ({"steps": [{"name": "a", "adapter": {}}]}, "adapter"),
         ({"strategy": "dag", "adapter": None, "steps": []}, "empty"),
-        ({"strategy": "dag", "adapter": None, "steps": [{"name": "a", "adapter": {}, "needs": ["b"]}]}, "no such step"),
-        ({"strategy": "dag", "adapter": None, "steps": [{"name": "a", "adapter": {}}, {"name": "a", "adapter": {}}]}, "two steps"),
-        ({"strategy": "dag", "adapter": None, "steps": [{"name": "inputs", "adapter": {}}]}, "stands for the inputs"),
         (
-            {"strategy": "dag", "adapter": None, "steps": [{"name": "a", "adapter": {}, "needs": ["b"]}, {"name": "b", "adapter": {}, "needs": ["a"]}]},
+            {
+                "strategy": "dag",
+                "adapter": None,
+                "steps": [{"name": "a", "adapter": {}, "needs": ["b"]}],
+            },
+            "no such step",
+        ),
+        (
+            {
+                "strategy": "dag",
+                "adapter": None,
+                "steps": [{"name": "a", "adapter": {}}, {"name": "a", "adapter": {}}],
+            },
+            "two steps",
+        ),
+        (
+            {"strategy": "dag", "adapter": None, "steps": [{"name": "inputs", "adapter": {}}]},
+            "stands for the inputs",
+        ),
+        (
+            {
+                "strategy": "dag",
+                "adapter": None,
+                "steps": [
+                    {"name": "a", "adapter": {}, "needs": ["b"]},
+                    {"name": "b", "adapter": {}, "needs": ["a"]},
+                ],
+            },
             "circle",
         ),
-        ({"strategy": "multi_agent", "adapter": None, "agents": {"a": {"adapter": {}}}, "start": "b"}, "begins"),
+        (
+            {
+                "strategy": "multi_agent",
+                "adapter": None,
+                "agents": {"a": {"adapter": {}}},
+                "start": "b",
+            },
+            "begins",
+        ),
         ({"start": "a"}, "no agents"),
         ({"limits": {"retries": -1}}, "retries"),
         ({"version": 1.5}, "version"),
@@ -77,7 +121,9 @@ def test_the_strategy_selects_the_profile_where_neither_profile_nor_family_is_na
         ({"workflow": "f\u0430q"}, "CYRILLIC"),
     ],
 )
-def test_a_workflow_that_does_not_hold_together_is_refused_with_the_place(change: dict[str, Any], words: str) -> None:
+def test_a_workflow_that_does_not_hold_together_is_refused_with_the_place(
+    change: dict[str, Any], words: str
+) -> None:
     with pytest.raises(InputError) as caught:
         workflow(**change)
     assert words in str(caught.value)
@@ -89,10 +135,13 @@ def test_two_workflow_files_that_say_the_same_have_one_digest() -> None:
     assert workflow().digest != workflow(version="2").digest
 
 
-# --- datasets -----------------------------------------------------------------------------------------------------------------------------
+# --- datasets
 
 
-ROWS = [{"id": "a", "question": "q1", "expected": {"answer": "x"}}, {"id": "b", "question": "q2", "expected": {"answer": "y"}}]
+ROWS = [
+    {"id": "a", "question": "q1", "expected": {"answer": "x"}},
+    {"id": "b", "question": "q2", "expected": {"answer": "y"}},
+]
 
 
 def _written(folder: Path, kind: str) -> str:
@@ -110,27 +159,53 @@ def _written(folder: Path, kind: str) -> str:
         duckdb.sql(f"copy (from read_json('{folder}/rows.jsonl')) to '{path}' (format parquet)")
     else:
         with sqlite3.connect(folder / "d.db") as connection:
-            connection.execute("create table samples (id text primary key, question text, gold text)")
-            connection.executemany("insert into samples values (?, ?, ?)", [("b", "q2", "y"), ("a", "q1", "x")])
+            connection.execute(
+                "create table samples (id text primary key, question text, gold text)"
+            )
+            connection.executemany(
+                "insert into samples values (?, ?, ?)", [("b", "q2", "y"), ("a", "q1", "x")]
+            )
         connection.close()
         path = folder / "table.yaml"
-        path.write_text(f"dataset: d\nversion: 1\ntable: {{url: 'sqlite:///{folder}/d.db', name: samples}}\nexpected: {{answer: gold}}\n")
+        path.write_text(
+            f"dataset: d\nversion: 1\ntable: {{url: 'sqlite:///{folder}/d.db', name:"
+            " samples}\nexpected: {answer: gold}\n"
+        )
     return str(path)
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "json", "csv", "parquet", "table"])
-def test_samples_come_from_lines_documents_columns_and_tables_alike(tmp_path: Path, kind: str) -> None:
+def test_samples_come_from_lines_documents_columns_and_tables_alike(
+    tmp_path: Path, kind: str
+) -> None:
     found = read_dataset(_written(tmp_path, kind))
     ready = prepare(workflow(), found)
-    assert [(one.sample_id, one.inputs) for one in ready] == [("a", {"question": "q1"}), ("b", {"question": "q2"})]
+    assert [(one.sample_id, one.inputs) for one in ready] == [
+        ("a", {"question": "q1"}),
+        ("b", {"question": "q2"}),
+    ]
     if kind not in ("csv",):
         assert [one.expected for one in ready] == [{"answer": "x"}, {"answer": "y"}]
 
 
 def test_a_dataset_file_maps_fields_splits_groups_and_tags(tmp_path: Path) -> None:
     rows = [
-        {"key": 1, "split": "test", "q": {"text": "q1"}, "gold": {"a": "x"}, "topic": "t1", "lang": "de"},
-        {"key": 2, "split": "train", "q": {"text": "q2"}, "gold": {"a": "y"}, "topic": "t2", "lang": "en"},
+        {
+            "key": 1,
+            "split": "test",
+            "q": {"text": "q1"},
+            "gold": {"a": "x"},
+            "topic": "t1",
+            "lang": "de",
+        },
+        {
+            "key": 2,
+            "split": "train",
+            "q": {"text": "q2"},
+            "gold": {"a": "y"},
+            "topic": "t2",
+            "lang": "en",
+        },
     ]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "d.yaml").write_text(
@@ -185,30 +260,50 @@ def test_a_sample_without_an_id_of_its_own_is_refused(rows: list[Any], words: st
         ("d.yaml", b"dataset: d\nversion: 1\n", "either a file or a table"),
         ("d.yaml", b"dataset: d\nversion: 1\nfile: absent.jsonl\n", "absent.jsonl"),
         ("d.yaml", b"dataset: d\nversion: 1\nfile: a\nfields: {}\n", "fields"),
-        ("d.yaml", b"dataset: d\nversion: 1\ntable: {url: 'sqlite:///:memory:', name: nothing}\n", "cannot be read"),
+        (
+            "d.yaml",
+            b"dataset: d\nversion: 1\ntable: {url: 'sqlite:///:memory:', name: nothing}\n",
+            "cannot be read",
+        ),
     ],
 )
-def test_a_file_that_is_no_dataset_is_refused_in_words(tmp_path: Path, name: str, data: bytes, words: str) -> None:
+def test_a_file_that_is_no_dataset_is_refused_in_words(
+    tmp_path: Path, name: str, data: bytes, words: str
+) -> None:
     (tmp_path / name).write_bytes(data)
     with pytest.raises(AssayError, match=words):
         read_dataset(str(tmp_path / name))
 
 
-# --- compatibility ------------------------------------------------------------------------------------------------------------------------
+# --- compatibility
 
 
 @pytest.mark.req("W-079", "W-085")
 def test_every_reason_of_a_misfit_is_said_once_and_sorted_before_anything_runs() -> None:
     flow = workflow(inputs=["topic", "question", "context"])
     with pytest.raises(Misfit) as caught:
-        prepare(flow, dataset({"id": 1, "question": "q"}, {"id": 2, "question": " ", "context": []}, {"id": 3, "question": "{{ q }}"}))
+        prepare(
+            flow,
+            dataset(
+                {"id": 1, "question": "q"},
+                {"id": 2, "question": " ", "context": []},
+                {"id": 3, "question": "{{ q }}"},
+            ),
+        )
     assert caught.value.reasons == ["missing: context", "missing: question", "missing: topic"]
     assert caught.value.code == "RUN-003"
 
 
 @pytest.mark.req("W-079")
 def test_an_input_may_come_from_a_mapping_a_default_or_the_samples_own_inputs() -> None:
-    flow = workflow(inputs={"question": {"from": "q.text"}, "tone": {"default": "calm"}, "hint": {"required": False}, "k": None})
+    flow = workflow(
+        inputs={
+            "question": {"from": "q.text"},
+            "tone": {"default": "calm"},
+            "hint": {"required": False},
+            "k": None,
+        }
+    )
     ready = prepare(flow, dataset({"id": 1, "q": {"text": "why"}, "inputs": {"k": 3}}))
     assert ready[0].inputs == {"question": "why", "tone": "calm", "k": 3}
 
@@ -230,33 +325,60 @@ def test_an_expected_value_never_becomes_an_input(inputs: Any, row: dict[str, An
 
 def test_a_field_that_holds_an_expected_value_inside_is_no_input(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"id": 1, "record": {"question": "q", "answer": "x"}}\n')
-    (tmp_path / "d.yaml").write_text("dataset: d\nversion: 1\nfile: rows.jsonl\nexpected: {answer: record.answer}\ninputs: {question: record}\n")
+    (tmp_path / "d.yaml").write_text(
+        "dataset: d\nversion: 1\nfile: rows.jsonl\nexpected: {answer: record.answer}\ninputs:"
+        " {question: record}\n"
+    )
     with pytest.raises(Misfit, match="expected value as input: question"):
         prepare(workflow(), read_dataset(str(tmp_path / "d.yaml")))
-    (tmp_path / "d.yaml").write_text("dataset: d\nversion: 1\nfile: rows.jsonl\nexpected: {answer: record.answer}\ninputs: {question: record.question}\n")
-    assert prepare(workflow(), read_dataset(str(tmp_path / "d.yaml")))[0].inputs == {"question": "q"}
+    (tmp_path / "d.yaml").write_text(
+        "dataset: d\nversion: 1\nfile: rows.jsonl\nexpected: {answer: record.answer}\ninputs:"
+        " {question: record.question}\n"
+    )
+    assert prepare(workflow(), read_dataset(str(tmp_path / "d.yaml")))[0].inputs == {
+        "question": "q"
+    }
 
 
 def test_the_tests_that_judge_a_patch_never_become_an_input() -> None:
-    flow = workflow(inputs={"question": {"from": "hidden"}}, repository={"path": ".", "test_patch": "hidden"})
+    flow = workflow(
+        inputs={"question": {"from": "hidden"}}, repository={"path": ".", "test_patch": "hidden"}
+    )
     with pytest.raises(Misfit, match="expected value as input: question"):
         prepare(flow, dataset({"id": 1, "hidden": "diff"}))
 
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2)
+    ),
     max_leaves=4,
 )
 
 
 @given(
-    st.dictionaries(st.sampled_from(["question", "topic", "expected", "gold", "inputs", "expected_x", "Gold.y"]), VALUES, max_size=5),
-    st.lists(st.sampled_from(["question", "topic", "expected", "gold", "expected_x"]), max_size=3, unique=True),
+    st.dictionaries(
+        st.sampled_from(
+            ["question", "topic", "expected", "gold", "inputs", "expected_x", "Gold.y"]
+        ),
+        VALUES,
+        max_size=5,
+    ),
+    st.lists(
+        st.sampled_from(["question", "topic", "expected", "gold", "expected_x"]),
+        max_size=3,
+        unique=True,
+    ),
 )
-def test_whatever_a_sample_holds_no_gold_reaches_the_inputs(row: dict[str, Any], inputs: list[str]) -> None:
+def test_whatever_a_sample_holds_no_gold_reaches_the_inputs(
+    row: dict[str, Any], inputs: list[str]
+) -> None:
     canary = "CANARY-7f"
-    planted = {name: {"v": canary} if name.lower().startswith(("expected", "gold")) else value for name, value in row.items()}
+    planted = {
+        name: {"v": canary} if name.lower().startswith(("expected", "gold")) else value
+        for name, value in row.items()
+    }
     if isinstance(planted.get("inputs"), dict):
         planted["inputs"] = {**planted["inputs"], "expected_z": canary, "gold": canary}
     try:

@@ -1,4 +1,6 @@
-"""Patches of a workflow, judged for real: git applies them, the sandbox runs the tests, and what cannot be found out fails closed."""
+"""Patches of a workflow, judged for real: git applies them, the sandbox runs the tests, and what
+cannot be found out fails closed.
+"""
 
 from __future__ import annotations
 
@@ -49,9 +51,13 @@ class Calc(unittest.TestCase):
     def test_wrong(self):
         self.assertEqual(mul(1, 1), 2)
 """
-ADD, ZERO, MUL, WRONG = (f"tests.test_calc.Calc.test_{name}" for name in ("add", "zero", "mul", "wrong"))
+ADD, ZERO, MUL, WRONG = (
+    f"tests.test_calc.Calc.test_{name}" for name in ("add", "zero", "mul", "wrong")
+)
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None and os.environ.get("CI") != "true", reason="git is not installed")
+pytestmark = pytest.mark.skipif(
+    shutil.which("git") is None and os.environ.get("CI") != "true", reason="git is not installed"
+)
 
 
 @pytest.fixture
@@ -86,27 +92,58 @@ def patch(**files: str) -> str:
     for name, text in files.items():
         path = name.replace("__", "/").replace("_py", ".py")
         before = f"a/{path}" if path in old else "/dev/null"
-        lines += difflib.unified_diff(old.get(path, "").splitlines(True), text.splitlines(True), before, f"b/{path}")
+        lines += difflib.unified_diff(
+            old.get(path, "").splitlines(True), text.splitlines(True), before, f"b/{path}"
+        )
     return "".join(lines)
 
 
 FIX = patch(calc_py=FIXED)
-LINK = "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+/etc\n\\ No newline at end of file\n"
+LINK = (
+    "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+/etc\n\\ No"
+    " newline at end of file\n"
+)
 
 
 def workflow_at(folder: Path, inputs: Any = ("issue",), **repository: Any) -> Any:
     tree = {
-        "workflow": "w", "version": 1, "family": "code-repair", "inputs": inputs if isinstance(inputs, dict) else list(inputs), "outputs": ["patch"],
-        "adapter": {"kind": "python", "target": "flow:answer"}, "repository": {"path": "project", "timeout_s": 20, **repository},
-    }  # fmt: skip
+        "workflow": "w",
+        "version": 1,
+        "family": "code-repair",
+        "inputs": inputs if isinstance(inputs, dict) else list(inputs),
+        "outputs": ["patch"],
+        "adapter": {"kind": "python", "target": "flow:answer"},
+        "repository": {"path": "project", "timeout_s": 20, **repository},
+    }
     return make_workflow(tree, folder, "w.yaml")
 
 
-def judged(project: Path, text: Any, *, inputs: Any = None, repository: dict[str, Any] | None = None, **row: Any) -> dict[str, Any]:
+def judged(
+    project: Path,
+    text: Any,
+    *,
+    inputs: Any = None,
+    repository: dict[str, Any] | None = None,
+    **row: Any,
+) -> dict[str, Any]:
     """The evidence of one patch. It keeps the record of a run."""
-    sample = Prepared("s-1", inputs or {"issue": "add"}, None, None, [], {"fail_to_pass": [ADD], "pass_to_pass": [MUL], **row})
-    made = repair_of(workflow_at(project.parent, **(repository or {})))(sample, {"outputs": {"patch": text}, "metadata": {}})
-    assert read_run(Document(a_run(tests=None, patch_applies=None, gates=None, metadata=None) | made, "x")) is not None
+    sample = Prepared(
+        "s-1",
+        inputs or {"issue": "add"},
+        None,
+        None,
+        [],
+        {"fail_to_pass": [ADD], "pass_to_pass": [MUL], **row},
+    )
+    made = repair_of(workflow_at(project.parent, **(repository or {})))(
+        sample, {"outputs": {"patch": text}, "metadata": {}}
+    )
+    assert (
+        read_run(
+            Document(a_run(tests=None, patch_applies=None, gates=None, metadata=None) | made, "x")
+        )
+        is not None
+    )
     return made
 
 
@@ -118,7 +155,7 @@ def undetermined(made: dict[str, Any]) -> str:
     return str(made["metadata"]["repair"]["tests_not_run"])
 
 
-# --- what is measured ---------------------------------------------------------------------------------------------------------------------
+# --- what is measured
 
 
 @pytest.mark.req("W-058")
@@ -126,10 +163,18 @@ def undetermined(made: dict[str, Any]) -> str:
 def test_a_good_patch_feeds_every_gate_of_its_profile_by_what_happened(project: Path) -> None:
     made = judged(project, FIX, pass_to_pass=[MUL, ZERO])
     assert made["patch_applies"] is True
-    assert made["tests"] == {"fail_to_pass": {"passed": 1, "total": 1}, "pass_to_pass": {"passed": 2, "total": 2}}
-    assert made["gates"]["no_sandbox_violation"] == {"passed": True, "reason": "the sandbox saw nothing in 3 runs"}
+    assert made["tests"] == {
+        "fail_to_pass": {"passed": 1, "total": 1},
+        "pass_to_pass": {"passed": 2, "total": 2},
+    }
+    assert made["gates"]["no_sandbox_violation"] == {
+        "passed": True,
+        "reason": "the sandbox saw nothing in 3 runs",
+    }
     assert set(made["metadata"]["repair"]) == {"tree"}
-    graded = Grader(Shelf()).grade(Document(a_run(tests=None, patch_applies=None, gates=None, metadata=None) | made, "x"))
+    graded = Grader(Shelf()).grade(
+        Document(a_run(tests=None, patch_applies=None, gates=None, metadata=None) | made, "x")
+    )
     assert list(graded.payload()["hard_gate_failures"]) == []
     assert (project / "calc.py").read_text() == CALC
 
@@ -137,7 +182,10 @@ def test_a_good_patch_feeds_every_gate_of_its_profile_by_what_happened(project: 
 @pytest.mark.usefixtures("walled")
 def test_the_tests_that_fail_are_named_with_the_first_line_of_why(project: Path) -> None:
     made = judged(project, patch(calc_py=FIXED.replace("a * b", "a")))
-    assert made["tests"] == {"fail_to_pass": {"passed": 1, "total": 1}, "pass_to_pass": {"passed": 0, "total": 1}}
+    assert made["tests"] == {
+        "fail_to_pass": {"passed": 1, "total": 1},
+        "pass_to_pass": {"passed": 0, "total": 1},
+    }
     assert made["metadata"]["repair"]["failed"] == {MUL: "AssertionError: 2 != 6"}
 
 
@@ -149,9 +197,14 @@ def test_a_patch_that_does_not_apply_says_why_and_no_test_runs(project: Path) ->
 
 
 @pytest.mark.usefixtures("walled")
-def test_a_test_that_passed_before_the_patch_is_a_fault_of_the_sample_and_does_not_count(project: Path) -> None:
+def test_a_test_that_passed_before_the_patch_is_a_fault_of_the_sample_and_does_not_count(
+    project: Path,
+) -> None:
     made = judged(project, FIX, fail_to_pass=[ADD, ZERO], pass_to_pass=[MUL, WRONG])
-    assert made["tests"] == {"fail_to_pass": {"passed": 1, "total": 2}, "pass_to_pass": {"passed": 1, "total": 2}}
+    assert made["tests"] == {
+        "fail_to_pass": {"passed": 1, "total": 2},
+        "pass_to_pass": {"passed": 1, "total": 2},
+    }
     faults = made["metadata"]["repair"]["faults_of_the_sample"]
     assert "does not count as passed" in faults[ZERO]
     assert faults[WRONG] == "failed without the patch too"
@@ -159,15 +212,27 @@ def test_a_test_that_passed_before_the_patch_is_a_fault_of_the_sample_and_does_n
 
 @pytest.mark.usefixtures("walled")
 def test_a_test_that_does_not_exist_fails_and_never_passes(project: Path) -> None:
-    made = judged(project, FIX, fail_to_pass=[ADD, f"{ADD}s", "tests.nowhere"], pass_to_pass=["tests.test_calc.Empty"])
-    assert made["tests"] == {"fail_to_pass": {"passed": 1, "total": 3}, "pass_to_pass": {"passed": 0, "total": 1}}
+    made = judged(
+        project,
+        FIX,
+        fail_to_pass=[ADD, f"{ADD}s", "tests.nowhere"],
+        pass_to_pass=["tests.test_calc.Empty"],
+    )
+    assert made["tests"] == {
+        "fail_to_pass": {"passed": 1, "total": 3},
+        "pass_to_pass": {"passed": 0, "total": 1},
+    }
     assert "has no attribute" in made["metadata"]["repair"]["failed"][f"{ADD}s"]
-    assert made["metadata"]["repair"]["faults_of_the_sample"] == {"tests.test_calc.Empty": "failed without the patch too"}
+    assert made["metadata"]["repair"]["faults_of_the_sample"] == {
+        "tests.test_calc.Empty": "failed without the patch too"
+    }
 
 
 @pytest.mark.usefixtures("walled")
 def test_the_same_patch_leaves_the_same_evidence(project: Path) -> None:
-    broken = patch(calc_py=CALC + "\n\nclass Odd:\n    pass\n\n\ndef add(a, b):\n    raise ValueError(Odd())\n")
+    broken = patch(
+        calc_py=CALC + "\n\nclass Odd:\n    pass\n\n\ndef add(a, b):\n    raise ValueError(Odd())\n"
+    )
     first, second = judged(project, broken), judged(project, broken)
     assert first == second
     assert "0x..." in first["metadata"]["repair"]["failed"][ADD]
@@ -175,18 +240,31 @@ def test_the_same_patch_leaves_the_same_evidence(project: Path) -> None:
 
 @pytest.mark.usefixtures("walled")
 def test_pytest_and_a_command_of_ones_own_run_tests_too(project: Path) -> None:
-    (project / "tests" / "test_more.py").write_text("from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n")
-    made = judged(project, FIX, repository={"command": "pytest"}, fail_to_pass=["tests/test_more.py::test_add"], pass_to_pass=[])
+    (project / "tests" / "test_more.py").write_text(
+        "from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
+    )
+    made = judged(
+        project,
+        FIX,
+        repository={"command": "pytest"},
+        fail_to_pass=["tests/test_more.py::test_add"],
+        pass_to_pass=[],
+    )
     assert made["tests"]["fail_to_pass"] == {"passed": 1, "total": 1}
     own = ["{python}", "-m", "unittest", "{test}"]
-    assert judged(project, FIX, repository={"command": own})["tests"]["fail_to_pass"] == {"passed": 1, "total": 1}
+    assert judged(project, FIX, repository={"command": own})["tests"]["fail_to_pass"] == {
+        "passed": 1,
+        "total": 1,
+    }
 
 
-# --- trees --------------------------------------------------------------------------------------------------------------------------------
+# --- trees
 
 
 def committed(project: Path) -> str:
-    """The project as a git repository whose newest revision has the bug mended already; the name of the older one."""
+    """The project as a git repository whose newest revision has the bug mended already; the name of
+    the older one.
+    """
     git(project, "init", "-q")
     git(project, "add", ".")
     git(project, "commit", "-qm", "with the bug")
@@ -197,13 +275,23 @@ def committed(project: Path) -> str:
 
 
 @pytest.mark.usefixtures("walled")
-def test_a_revision_is_patched_where_one_is_named_by_the_file_or_by_the_sample(project: Path) -> None:
+def test_a_revision_is_patched_where_one_is_named_by_the_file_or_by_the_sample(
+    project: Path,
+) -> None:
     first = committed(project)
-    assert judged(project, FIX)["patch_applies"] is False  # the files as they stand are mended already
-    for made in (judged(project, FIX, repository={"base": first}), judged(project, FIX, base=first[:12]), judged(project, FIX, base="HEAD~1")):
+    assert (
+        judged(project, FIX)["patch_applies"] is False
+    )  # the files as they stand are mended already
+    for made in (
+        judged(project, FIX, repository={"base": first}),
+        judged(project, FIX, base=first[:12]),
+        judged(project, FIX, base="HEAD~1"),
+    ):
         assert made["metadata"]["repair"]["base"] == first
         assert made["tests"]["fail_to_pass"] == {"passed": 1, "total": 1}
-    assert judged(project, FIX, base="HEAD", repository={"base": first})["patch_applies"] is False  # the sample's own comes first
+    assert (
+        judged(project, FIX, base="HEAD", repository={"base": first})["patch_applies"] is False
+    )  # the sample's own comes first
     assert git(project, "status", "--short") == ""
 
 
@@ -215,7 +303,9 @@ def test_a_revision_and_a_plain_tree_with_the_same_files_are_the_same_tree(proje
     plain = judged(project, FIX)["metadata"]["repair"]["tree"]
     (project / "tests" / "__pycache__").mkdir()
     (project / "tests" / "__pycache__" / "x.pyc").write_bytes(b"x")
-    assert judged(project, FIX)["metadata"]["repair"]["tree"] == plain  # what Python compiled is no part of it
+    assert (
+        judged(project, FIX)["metadata"]["repair"]["tree"] == plain
+    )  # what Python compiled is no part of it
     shutil.rmtree(project / "tests" / "__pycache__")
     first = committed(project)
     made = judged(project, FIX, base=first)
@@ -234,7 +324,9 @@ def test_a_revision_and_a_plain_tree_with_the_same_files_are_the_same_tree(proje
         (7, "it is a text"),
     ],
 )
-def test_a_revision_that_is_none_is_a_fault_of_the_sample(project: Path, base: Any, reason: str) -> None:
+def test_a_revision_that_is_none_is_a_fault_of_the_sample(
+    project: Path, base: Any, reason: str
+) -> None:
     committed(project)
     made = judged(project, FIX, base=base)
     assert reason in undetermined(made)
@@ -246,10 +338,20 @@ def test_a_revision_of_a_plain_tree_is_refused(project: Path) -> None:
 
 
 @pytest.mark.usefixtures("walled")
-def test_a_hostile_repository_runs_no_program_when_it_is_read(project: Path, tmp_path: Path) -> None:
+def test_a_hostile_repository_runs_no_program_when_it_is_read(
+    project: Path, tmp_path: Path
+) -> None:
     first = committed(project)
     trap = f"touch {tmp_path}/sprung"
-    for setting in ("core.fsmonitor", "core.pager", "filter.x.smudge", "filter.x.process", "core.sshCommand", "uploadpack.packObjectsHook", "alias.ls-tree"):
+    for setting in (
+        "core.fsmonitor",
+        "core.pager",
+        "filter.x.smudge",
+        "filter.x.process",
+        "core.sshCommand",
+        "uploadpack.packObjectsHook",
+        "alias.ls-tree",
+    ):
         git(project, "config", setting, f"!{trap}" if setting.startswith("alias") else trap)
     (project / ".git" / "info").mkdir(exist_ok=True)
     (project / ".git" / "info" / "attributes").write_text("* filter=x\n")
@@ -260,60 +362,122 @@ def test_a_hostile_repository_runs_no_program_when_it_is_read(project: Path, tmp
 def test_a_tree_made_by_hand_that_leads_out_is_refused(project: Path, tmp_path: Path) -> None:
     committed(project)
     (tmp_path / "out").mkdir()
-    link = subprocess.run(["git", "hash-object", "-w", "--stdin"], cwd=project, input=str(tmp_path / "out"), capture_output=True, text=True, check=True)
+    link = subprocess.run(
+        ["git", "hash-object", "-w", "--stdin"],
+        cwd=project,
+        input=str(tmp_path / "out"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     blob = git(project, "hash-object", "-w", "calc.py").strip()
-    inner = subprocess.run(["git", "mktree"], cwd=project, input=f"100644 blob {blob}\tcalc.py\n", capture_output=True, text=True, check=True).stdout.strip()
+    inner = subprocess.run(
+        ["git", "mktree"],
+        cwd=project,
+        input=f"100644 blob {blob}\tcalc.py\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
     raw = b"".join(
-        mode + b" x\0" + bytes.fromhex(name) for mode, name in ((b"120000", link.stdout.strip()), (b"40000", inner))
+        mode + b" x\0" + bytes.fromhex(name)
+        for mode, name in ((b"120000", link.stdout.strip()), (b"40000", inner))
     )  # a link and a folder of one name
-    tree = subprocess.run(["git", "hash-object", "-w", "-t", "tree", "--literally", "--stdin"], cwd=project, input=raw, capture_output=True, check=True)
+    tree = subprocess.run(
+        ["git", "hash-object", "-w", "-t", "tree", "--literally", "--stdin"],
+        cwd=project,
+        input=raw,
+        capture_output=True,
+        check=True,
+    )
     commit = git(project, "commit-tree", tree.stdout.decode().strip(), "-m", "x").strip()
-    assert "which is a file" in undetermined(judged(project, "--- a/x/calc.py\n+++ b/x/calc.py\n@@ -1 +1 @@\n-a\n+b\n", base=commit))
+    assert "which is a file" in undetermined(
+        judged(project, "--- a/x/calc.py\n+++ b/x/calc.py\n@@ -1 +1 @@\n-a\n+b\n", base=commit)
+    )
     assert list((tmp_path / "out").iterdir()) == []
 
 
 @pytest.mark.usefixtures("walled")
-def test_a_sample_may_name_its_own_tree_below_the_path_and_nowhere_else(project: Path, tmp_path: Path) -> None:
+def test_a_sample_may_name_its_own_tree_below_the_path_and_nowhere_else(
+    project: Path, tmp_path: Path
+) -> None:
     (tmp_path / "all").mkdir()
     project.rename(tmp_path / "all" / "one")
     (tmp_path / "all" / "out").symlink_to("/etc")
     repository = {"path": "all", "path_from": "repo"}
-    assert judged(project, FIX, repository=repository, repo="one")["tests"]["fail_to_pass"]["passed"] == 1
+    assert (
+        judged(project, FIX, repository=repository, repo="one")["tests"]["fail_to_pass"]["passed"]
+        == 1
+    )
     for name in ("..", "../project", "/etc", "out", "nowhere", ".", "one/calc.py"):
-        assert "is no folder below 'all'" in undetermined(judged(project, FIX, repository=repository, repo=name))
+        assert "is no folder below 'all'" in undetermined(
+            judged(project, FIX, repository=repository, repo=name)
+        )
     assert "has no field 'repo'" in undetermined(judged(project, FIX, repository=repository))
 
 
-# --- tests that the workflow does not see -------------------------------------------------------------------------------------------------
+# --- tests that the workflow does not see
 
 HIDDEN = patch(
-    tests__test_calc_py=TESTS.replace("    def test_zero", "    def test_secret(self):\n        self.assertEqual(add(7, 8), 15)\n\n    def test_zero")
+    tests__test_calc_py=TESTS.replace(
+        "    def test_zero",
+        "    def test_secret(self):\n        self.assertEqual(add(7, 8), 15)\n\n    def test_zero",
+    )
 )
 SECRET = "tests.test_calc.Calc.test_secret"
 
 
 @pytest.mark.usefixtures("walled")
-def test_hidden_tests_are_laid_over_the_tree_after_the_patch_and_only_in_the_sandbox(project: Path) -> None:
+def test_hidden_tests_are_laid_over_the_tree_after_the_patch_and_only_in_the_sandbox(
+    project: Path,
+) -> None:
     made = judged(project, FIX, fail_to_pass=[SECRET], test_patch=HIDDEN)
     assert made["tests"]["fail_to_pass"] == {"passed": 1, "total": 1}
-    assert judged(project, FIX, fail_to_pass=[SECRET])["tests"]["fail_to_pass"] == {"passed": 0, "total": 1}
+    assert judged(project, FIX, fail_to_pass=[SECRET])["tests"]["fail_to_pass"] == {
+        "passed": 0,
+        "total": 1,
+    }
     assert (project / "tests" / "test_calc.py").read_text() == TESTS
 
 
 @pytest.mark.usefixtures("walled")
 def test_a_patch_of_the_files_that_the_hidden_tests_bring_changes_nothing(project: Path) -> None:
-    rigged = TESTS.replace("add(2, 3), 5", "5, 5").replace("import unittest\n", "import unittest, os\nos._exit(0)\n")
-    for text in (patch(tests__test_calc_py=rigged), patch(calc_py=CALC + "# no\n", tests__test_calc_py=rigged)):
+    rigged = TESTS.replace("add(2, 3), 5", "5, 5").replace(
+        "import unittest\n", "import unittest, os\nos._exit(0)\n"
+    )
+    for text in (
+        patch(tests__test_calc_py=rigged),
+        patch(calc_py=CALC + "# no\n", tests__test_calc_py=rigged),
+    ):
         made = judged(project, text, fail_to_pass=[SECRET], test_patch=HIDDEN)
-        assert made["tests"] == {"fail_to_pass": {"passed": 0, "total": 1}, "pass_to_pass": {"passed": 1, "total": 1}}
-    moved = "diff --git a/tests/test_calc.py b/tests/other.py\nsimilarity index 100%\nrename from tests/test_calc.py\nrename to tests/other.py\n"
-    assert judged(project, FIX + moved, fail_to_pass=[SECRET], test_patch=HIDDEN)["tests"]["fail_to_pass"]["passed"] == 1
+        assert made["tests"] == {
+            "fail_to_pass": {"passed": 0, "total": 1},
+            "pass_to_pass": {"passed": 1, "total": 1},
+        }
+    moved = (
+        "diff --git a/tests/test_calc.py b/tests/other.py\nsimilarity index 100%\nrename from"
+        " tests/test_calc.py\nrename to tests/other.py\n"
+    )
+    assert (
+        judged(project, FIX + moved, fail_to_pass=[SECRET], test_patch=HIDDEN)["tests"][
+            "fail_to_pass"
+        ]["passed"]
+        == 1
+    )
 
 
 @pytest.mark.parametrize(
-    "hidden", ["junk", HIDDEN.replace("import unittest", "import nothing").replace("add(2, 3)", "add(9, 9)"), 7, "--- a/../x\n+++ b/../x\n"]
+    "hidden",
+    [
+        "junk",
+        HIDDEN.replace("import unittest", "import nothing").replace("add(2, 3)", "add(9, 9)"),
+        7,
+        "--- a/../x\n+++ b/../x\n",
+    ],
 )
-def test_hidden_tests_that_do_not_apply_are_a_fault_of_the_sample_and_not_of_the_patch(project: Path, hidden: Any) -> None:
+def test_hidden_tests_that_do_not_apply_are_a_fault_of_the_sample_and_not_of_the_patch(
+    project: Path, hidden: Any
+) -> None:
     made = judged(project, FIX, test_patch=hidden)
     assert undetermined(made)
     assert "patch_applies" not in made
@@ -325,24 +489,37 @@ def test_a_patch_cannot_change_tests_that_are_restored(project: Path) -> None:
     made = judged(project, rigged)
     assert made["tests"]["fail_to_pass"]["passed"] == 0
     assert made["metadata"]["repair"]["left_out"] == ["tests/test_calc.py"]
-    assert judged(project, rigged, repository={"restore": ["tests"]})["tests"]["fail_to_pass"]["passed"] == 0
+    assert (
+        judged(project, rigged, repository={"restore": ["tests"]})["tests"]["fail_to_pass"][
+            "passed"
+        ]
+        == 0
+    )
 
 
 @pytest.mark.req("W-079")
-@pytest.mark.parametrize("inputs", [["fail_to_pass"], {"x": {"from": "pass_to_pass"}}, {"x": "test_patch"}])
-def test_an_input_that_would_show_the_tests_is_refused_before_anything_runs(project: Path, inputs: Any) -> None:
+@pytest.mark.parametrize(
+    "inputs", [["fail_to_pass"], {"x": {"from": "pass_to_pass"}}, {"x": "test_patch"}]
+)
+def test_an_input_that_would_show_the_tests_is_refused_before_anything_runs(
+    project: Path, inputs: Any
+) -> None:
     with pytest.raises(InputError, match="would show the workflow the tests") as refused:
         repair_of(workflow_at(project.parent, inputs))
     assert refused.value.code == "RUN-003"
 
 
-@pytest.mark.parametrize("inputs", [{"issue": [ADD]}, {"issue": {"deep": [[ADD]]}}, {"issue": "x", "more": HIDDEN}])
-def test_a_workflow_that_was_shown_its_tests_by_the_dataset_gets_no_evidence_from_them(project: Path, inputs: Any) -> None:
+@pytest.mark.parametrize(
+    "inputs", [{"issue": [ADD]}, {"issue": {"deep": [[ADD]]}}, {"issue": "x", "more": HIDDEN}]
+)
+def test_a_workflow_that_was_shown_its_tests_by_the_dataset_gets_no_evidence_from_them(
+    project: Path, inputs: Any
+) -> None:
     made = judged(project, FIX, inputs=inputs, test_patch=HIDDEN)
     assert "showed the workflow a test" in undetermined(made)
 
 
-# --- hostile patches ----------------------------------------------------------------------------------------------------------------------
+# --- hostile patches
 
 
 @pytest.mark.parametrize(
@@ -351,14 +528,20 @@ def test_a_workflow_that_was_shown_its_tests_by_the_dataset_gets_no_evidence_fro
         ("--- a/../../outside\n+++ b/../../outside\n@@ -0,0 +1 @@\n+x\n", "leads out of the tree"),
         ("--- /dev/null\n+++ b/../outside\n@@ -0,0 +1 @@\n+x\n", "leads out of the tree"),
         ("--- /etc/passwd\n+++ /etc/passwd\n@@ -1 +1 @@\n-a\n+b\n", "absolute"),
-        ("--- /dev/null\n+++ b/.git/hooks/post-checkout\n@@ -0,0 +1 @@\n+x\n", "none that a patch may change"),
+        (
+            "--- /dev/null\n+++ b/.git/hooks/post-checkout\n@@ -0,0 +1 @@\n+x\n",
+            "none that a patch may change",
+        ),
         ("diff --git a/x b/x\nGIT binary patch\nliteral 3\nabc\n", "binary"),
         ("a\0b", "NUL"),
         ("", "there is no patch"),
         ("   \n", "there is no patch"),
         ("I could not do it.", "not a unified diff"),
         ("+" * 100_000_000, "is the limit"),
-        ("".join(f"--- /dev/null\n+++ b/f{n}\n@@ -0,0 +1 @@\n+x\n" for n in range(2000)), "is the limit"),
+        (
+            "".join(f"--- /dev/null\n+++ b/f{n}\n@@ -0,0 +1 @@\n+x\n" for n in range(2000)),
+            "is the limit",
+        ),
         (["--- a/x"], "is list, not a text"),
         (7, "is int, not a text"),
         (
@@ -366,9 +549,26 @@ def test_a_workflow_that_was_shown_its_tests_by_the_dataset_gets_no_evidence_fro
             "git says",
         ),
     ],
-    ids=["out", "new file out", "absolute", "git folder", "binary", "nul", "empty", "blank", "prose", "100 MB", "files", "list", "number", "through a link"],
+    ids=[
+        "out",
+        "new file out",
+        "absolute",
+        "git folder",
+        "binary",
+        "nul",
+        "empty",
+        "blank",
+        "prose",
+        "100 MB",
+        "files",
+        "list",
+        "number",
+        "through a link",
+    ],
 )
-def test_a_patch_that_is_none_or_leads_out_is_refused_and_says_why(project: Path, tmp_path: Path, text: Any, reason: str) -> None:
+def test_a_patch_that_is_none_or_leads_out_is_refused_and_says_why(
+    project: Path, tmp_path: Path, text: Any, reason: str
+) -> None:
     before = sorted(str(path) for path in tmp_path.rglob("*"))
     made = judged(project, text)
     assert made["patch_applies"] is False
@@ -378,7 +578,9 @@ def test_a_patch_that_is_none_or_leads_out_is_refused_and_says_why(project: Path
 
 def test_without_a_patch_nothing_is_known_and_nothing_passes(project: Path) -> None:
     after = repair_of(workflow_at(project.parent))
-    sample = Prepared("s-1", {"issue": "x"}, None, None, [], {"fail_to_pass": [ADD], "pass_to_pass": []})
+    sample = Prepared(
+        "s-1", {"issue": "x"}, None, None, [], {"fail_to_pass": [ADD], "pass_to_pass": []}
+    )
     for run in ({"status": "timeout"}, {"outputs": {"other": 1}}, {"outputs": {"patch": None}}):
         made = after(sample, run)
         assert "gave no output 'patch'" in undetermined(made)
@@ -391,16 +593,32 @@ def test_without_a_patch_nothing_is_known_and_nothing_passes(project: Path) -> N
     [
         ("while True:\n    pass\n", "timeout"),
         ("import time\ntime.sleep(600)\n", "timeout"),
-        ("import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass\n", None),
+        (
+            (
+                "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n       "
+                " pass\n"
+            ),
+            None,
+        ),
         ("x = []\nwhile True:\n    x.append(bytes(10_000_000))\n", "memory"),
         ("while True:\n    print('x' * 100_000)\n", "output"),
-        ("import socket\ntry:\n    socket.socket(2, 2).sendto(b'x', ('192.0.2.7', 9))\nexcept OSError:\n    pass\n", "network"),
+        (
+            (
+                "import socket\ntry:\n    socket.socket(2, 2).sendto(b'x', ('192.0.2.7',"
+                " 9))\nexcept OSError:\n    pass\n"
+            ),
+            "network",
+        ),
         ("import os, time\nif os.fork() == 0:\n    time.sleep(600)\n    os._exit(0)\n", "leftover"),
     ],
     ids=["endless loop", "sleep", "fork bomb", "memory", "output", "network", "left behind"],
 )
-def test_code_that_takes_more_than_it_may_is_contained_and_fails_the_gate(project: Path, code: str, kind: str | None) -> None:
-    made = judged(project, patch(calc_py=FIXED + code), repository={"timeout_s": 2}, pass_to_pass=[])
+def test_code_that_takes_more_than_it_may_is_contained_and_fails_the_gate(
+    project: Path, code: str, kind: str | None
+) -> None:
+    made = judged(
+        project, patch(calc_py=FIXED + code), repository={"timeout_s": 2}, pass_to_pass=[]
+    )
     gate = made["gates"]["no_sandbox_violation"]
     assert gate["passed"] is False
     assert kind is None or f"{kind}:" in gate["reason"]
@@ -408,7 +626,9 @@ def test_code_that_takes_more_than_it_may_is_contained_and_fails_the_gate(projec
 
 
 @pytest.mark.usefixtures("walled")
-def test_code_that_writes_outside_writes_nothing_and_sees_nothing(project: Path, tmp_path: Path) -> None:
+def test_code_that_writes_outside_writes_nothing_and_sees_nothing(
+    project: Path, tmp_path: Path
+) -> None:
     code = f"""
 import os
 for path in ({str(tmp_path / "outside")!r}, {str(project / "calc.py")!r}, "/usr/outside", "/outside", "../../outside", "/etc/outside"):
@@ -435,27 +655,46 @@ assert not os.path.exists({str(tmp_path)!r})
         patch(calc_py=CALC.replace("return a - b", "import os\n    os._exit(0)")),
         patch(calc_py=CALC.replace("return a - b", "import unittest\n    raise unittest.SkipTest")),
         patch(unittest_py="import sys\nsys.exit(0)\n"),
-        patch(sitecustomize_py="import os\nos._exit(0)\n", usercustomize_py="import os\nos._exit(0)\n"),
+        patch(
+            sitecustomize_py="import os\nos._exit(0)\n", usercustomize_py="import os\nos._exit(0)\n"
+        ),
         patch(calc_py="print('OK')\n" + CALC),
     ],
-    ids=["exits when read", "raises SystemExit", "exits when called", "skips", "shadows unittest", "shadows the site", "prints"],
+    ids=[
+        "exits when read",
+        "raises SystemExit",
+        "exits when called",
+        "skips",
+        "shadows unittest",
+        "shadows the site",
+        "prints",
+    ],
 )
 def test_a_patch_that_ends_or_skips_the_tests_does_not_pass_them(project: Path, text: str) -> None:
-    assert judged(project, text, repository={"restore": ["tests"]})["tests"]["fail_to_pass"] == {"passed": 0, "total": 1}
+    assert judged(project, text, repository={"restore": ["tests"]})["tests"]["fail_to_pass"] == {
+        "passed": 0,
+        "total": 1,
+    }
 
 
 @pytest.mark.usefixtures("walled")
 def test_a_link_that_a_patch_makes_leads_nowhere_outside(project: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("s3cret")
     link = LINK.replace("+/etc", f"+{tmp_path}/secret")
-    made = judged(project, patch(calc_py=FIXED + "import os\nassert os.path.islink('l') and not os.path.exists('l')\n") + link)
+    made = judged(
+        project,
+        patch(calc_py=FIXED + "import os\nassert os.path.islink('l') and not os.path.exists('l')\n")
+        + link,
+    )
     assert made["tests"]["fail_to_pass"]["passed"] == 1
 
 
-# --- what is missing ----------------------------------------------------------------------------------------------------------------------
+# --- what is missing
 
 
-def test_without_walls_no_code_runs_and_nothing_passes(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_walls_no_code_runs_and_nothing_passes(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     only_git = tmp_path / "bin"
     only_git.mkdir()
     (only_git / "git").symlink_to(str(shutil.which("git")))
@@ -492,7 +731,9 @@ def test_a_command_that_cannot_be_run_leaves_the_tests_without_evidence(project:
         ({"fail_to_pass": [], "pass_to_pass": []}, "there are no tests"),
     ],
 )
-def test_a_sample_whose_tests_make_no_sense_is_told_and_not_counted(project: Path, row: dict[str, Any], reason: str) -> None:
+def test_a_sample_whose_tests_make_no_sense_is_told_and_not_counted(
+    project: Path, row: dict[str, Any], reason: str
+) -> None:
     made = judged(project, FIX, **row)
     assert reason in undetermined(made)
 
@@ -501,9 +742,18 @@ def test_a_sample_whose_tests_make_no_sense_is_told_and_not_counted(project: Pat
 def test_tests_may_be_listed_in_the_file_or_as_json_text(project: Path) -> None:
     for made in (
         judged(project, FIX, fail_to_pass=json.dumps([ADD]), pass_to_pass="[]"),
-        judged(project, FIX, fail_to_pass=7, pass_to_pass=7, repository={"fail_to_pass": [ADD], "pass_to_pass": []}),
+        judged(
+            project,
+            FIX,
+            fail_to_pass=7,
+            pass_to_pass=7,
+            repository={"fail_to_pass": [ADD], "pass_to_pass": []},
+        ),
     ):
-        assert made["tests"] == {"fail_to_pass": {"passed": 1, "total": 1}, "pass_to_pass": {"passed": 0, "total": 0}}
+        assert made["tests"] == {
+            "fail_to_pass": {"passed": 1, "total": 1},
+            "pass_to_pass": {"passed": 0, "total": 0},
+        }
 
 
 @pytest.mark.parametrize(
@@ -520,12 +770,14 @@ def test_tests_may_be_listed_in_the_file_or_as_json_text(project: Path) -> None:
         ({"pth": "x"}, "pth"),
     ],
 )
-def test_a_repository_that_makes_no_sense_is_refused_before_anything_runs(project: Path, repository: dict[str, Any], reason: str) -> None:
+def test_a_repository_that_makes_no_sense_is_refused_before_anything_runs(
+    project: Path, repository: dict[str, Any], reason: str
+) -> None:
     with pytest.raises(InputError, match=reason):
         repair_of(workflow_at(project.parent, **repository))
 
 
-# --- through `assay run` ------------------------------------------------------------------------------------------------------------------
+# --- through `assay run`
 
 FLOW = """import json, os
 
@@ -553,15 +805,36 @@ def written(project: Path, rows: list[dict[str, Any]]) -> None:
 
 def rows_of(*patches: str, **more: Any) -> list[dict[str, Any]]:
     return [
-        {"id": f"s-{number}", "issue": "add() takes away", "answer": text, "fail_to_pass": [SECRET], "pass_to_pass": [MUL], "test_patch": HIDDEN, **more}
+        {
+            "id": f"s-{number}",
+            "issue": "add() takes away",
+            "answer": text,
+            "fail_to_pass": [SECRET],
+            "pass_to_pass": [MUL],
+            "test_patch": HIDDEN,
+            **more,
+        }
         for number, text in enumerate(patches, 1)
     ]
 
 
 @pytest.mark.usefixtures("walled")
-def test_a_run_grades_what_its_repository_says_and_shows_the_workflow_no_test(assay: Any, project: Path, tmp_path: Path) -> None:
+def test_a_run_grades_what_its_repository_says_and_shows_the_workflow_no_test(
+    assay: Any, project: Path, tmp_path: Path
+) -> None:
     written(project, rows_of(FIX, FIX.replace("a - b", "a / b"), expected={"note": "CANARY"}))
-    done = assay("run", "w.yaml", "--dataset", "d.jsonl", "--work", "work", "--now", "2026-11-15T10:00:00Z", "--json", env={"SEEN": str(tmp_path / "seen")})
+    done = assay(
+        "run",
+        "w.yaml",
+        "--dataset",
+        "d.jsonl",
+        "--work",
+        "work",
+        "--now",
+        "2026-11-15T10:00:00Z",
+        "--json",
+        env={"SEEN": str(tmp_path / "seen")},
+    )
     assert done.code == 1, done.err
     first, second = done.json()["results"]
     assert first["hard_gates"]["tests_fail_to_pass_all_green"]["status"] == "pass"
@@ -574,10 +847,20 @@ def test_a_run_grades_what_its_repository_says_and_shows_the_workflow_no_test(as
         assert secret not in seen
 
 
-def test_a_repository_that_is_not_there_is_exit_3_and_nothing_runs(assay: Any, project: Path, tmp_path: Path) -> None:
+def test_a_repository_that_is_not_there_is_exit_3_and_nothing_runs(
+    assay: Any, project: Path, tmp_path: Path
+) -> None:
     written(project, rows_of(FIX))
     shutil.rmtree(project)
-    done = assay("run", "w.yaml", "--dataset", "d.jsonl", "--work", "work", env={"SEEN": str(tmp_path / "seen")})
+    done = assay(
+        "run",
+        "w.yaml",
+        "--dataset",
+        "d.jsonl",
+        "--work",
+        "work",
+        env={"SEEN": str(tmp_path / "seen")},
+    )
     assert done.code == 3
     assert "no such folder" in done.err
     assert not (tmp_path / "seen").exists()
@@ -587,7 +870,12 @@ def _processes(marker: str) -> list[str]:
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            line = Path(f"/proc/{name}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            line = (
+                Path(f"/proc/{name}/cmdline")
+                .read_bytes()
+                .replace(b"\0", b" ")
+                .decode("utf-8", "replace")
+            )
         except OSError:
             continue
         if marker in line and int(name) != os.getpid():
@@ -596,27 +884,50 @@ def _processes(marker: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("walled")
-def test_a_run_that_is_killed_in_the_sandbox_leaves_no_process_and_resumes_to_the_same_bytes(assay: Any, project: Path, tmp_path: Path) -> None:
+def test_a_run_that_is_killed_in_the_sandbox_leaves_no_process_and_resumes_to_the_same_bytes(
+    assay: Any, project: Path, tmp_path: Path
+) -> None:
     marker = f"test_marker_{os.getpid()}_{time.monotonic_ns()}"
     slow = (
         TESTS.replace("import unittest\n", "import time, unittest\n")
-        + f"\n    def {marker}(self):\n        time.sleep(0.8)\n        self.assertEqual(add(2, 3), 5)\n"
+        + f"\n    def {marker}(self):\n        time.sleep(0.8)\n        self.assertEqual(add(2, 3),"
+        " 5)\n"
     )
     (project / "tests" / "test_calc.py").write_text(slow)
-    rows = [{**row, "fail_to_pass": [f"tests.test_calc.Calc.{marker}"], "test_patch": None} for row in rows_of(FIX, FIX + "\n", patch(calc_py=FIXED + "# x\n"))]
+    rows = [
+        {**row, "fail_to_pass": [f"tests.test_calc.Calc.{marker}"], "test_patch": None}
+        for row in rows_of(FIX, FIX + "\n", patch(calc_py=FIXED + "# x\n"))
+    ]
     written(project, rows)
     env = {**os.environ, "SEEN": str(tmp_path / "seen"), "NO_COLOR": "1"}
-    command = ["run", "w.yaml", "--dataset", "d.jsonl", "--name", "n", "--now", "2026-11-15T10:00:00Z", "--concurrency", "1"]
+    command = [
+        "run",
+        "w.yaml",
+        "--dataset",
+        "d.jsonl",
+        "--name",
+        "n",
+        "--now",
+        "2026-11-15T10:00:00Z",
+        "--concurrency",
+        "1",
+    ]
     whole = assay(*command, "--work", "whole", env=env)
     assert whole.code == 1, whole.err
     process = subprocess.Popen(
-        [sys.executable, "-m", "assay", *command, "--work", "killed"], cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "assay", *command, "--work", "killed"],
+        cwd=tmp_path,
+        env=env,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     journal = tmp_path / "killed" / "journal.jsonl"
     until = time.monotonic() + 60
     while time.monotonic() < until:
         lines = journal.read_bytes().count(b"\n") if journal.exists() else 0
-        if lines >= 2 and _processes(marker):  # the header and one finished sample, and a test of the next one
+        if lines >= 2 and _processes(
+            marker
+        ):  # the header and one finished sample, and a test of the next one
             break
         time.sleep(0.02)
     else:
@@ -629,11 +940,15 @@ def test_a_run_that_is_killed_in_the_sandbox_leaves_no_process_and_resumes_to_th
     assert _processes(marker) == []
     again = assay("run", "--resume", "killed", env=env)
     assert again.code == whole.code, again.err
-    assert (tmp_path / "killed" / "runs.jsonl").read_bytes() == (tmp_path / "whole" / "runs.jsonl").read_bytes()
-    assert json.loads((tmp_path / "whole" / "runs.jsonl").read_text().splitlines()[0])["tests"]["fail_to_pass"] == {"passed": 1, "total": 1}
+    assert (tmp_path / "killed" / "runs.jsonl").read_bytes() == (
+        tmp_path / "whole" / "runs.jsonl"
+    ).read_bytes()
+    assert json.loads((tmp_path / "whole" / "runs.jsonl").read_text().splitlines()[0])["tests"][
+        "fail_to_pass"
+    ] == {"passed": 1, "total": 1}
 
 
-# --- the sample ---------------------------------------------------------------------------------------------------------------------------
+# --- the sample
 
 
 @pytest.mark.usefixtures("walled")
@@ -645,19 +960,39 @@ def test_every_issue_of_the_sample_is_resolved_by_the_patch_that_was_merged(proj
     for sample in samples:
         made = after(sample, {"outputs": {"patch": sample.row["reference"]}, "metadata": {}})
         assert made["patch_applies"] is True, sample.sample_id
-        assert all(tally["passed"] == tally["total"] > 0 for tally in made["tests"].values()), (sample.sample_id, made)
+        assert all(tally["passed"] == tally["total"] > 0 for tally in made["tests"].values()), (
+            sample.sample_id,
+            made,
+        )
         assert made["gates"]["no_sandbox_violation"]["passed"] is True
         assert set(made["metadata"]["repair"]) == {"tree"}, made
 
 
 @pytest.mark.req("W-058")
 @pytest.mark.usefixtures("walled")
-def test_the_sample_passes_and_fails_for_the_reasons_that_it_was_made_for(assay: Any, tmp_path: Path) -> None:
-    arguments = ["--dataset", SAMPLE / "dataset.yaml", "--now", "2026-11-15T10:00:00Z", "--name", "n", "--json"]
+def test_the_sample_passes_and_fails_for_the_reasons_that_it_was_made_for(
+    assay: Any, tmp_path: Path
+) -> None:
+    arguments = [
+        "--dataset",
+        SAMPLE / "dataset.yaml",
+        "--now",
+        "2026-11-15T10:00:00Z",
+        "--name",
+        "n",
+        "--json",
+    ]
     done = assay("run", SAMPLE / "workflow.yaml", *arguments, "--work", "one", "--concurrency", 1)
     assert done.code == 1, done.err
-    failures = {result["dataset"]["sample_id"]: set(result["hard_gate_failures"]) for result in done.json()["results"]}
-    unknown = {"tests_fail_to_pass_all_green", "tests_pass_to_pass_threshold_met", "no_sandbox_violation"}
+    failures = {
+        result["dataset"]["sample_id"]: set(result["hard_gate_failures"])
+        for result in done.json()["results"]
+    }
+    unknown = {
+        "tests_fail_to_pass_all_green",
+        "tests_pass_to_pass_threshold_met",
+        "no_sandbox_violation",
+    }
     assert failures == {
         "shed-1": set(),
         "shed-2": set(),
@@ -667,14 +1002,21 @@ def test_the_sample_passes_and_fails_for_the_reasons_that_it_was_made_for(assay:
         "shed-6": {"tests_fail_to_pass_all_green"},
     }
     runs = [json.loads(line) for line in (tmp_path / "one" / "runs.jsonl").read_text().splitlines()]
-    assert [step["name"] for step in runs[1]["steps"]] == ["iteration-1", "iteration-2"]  # the first edit does not compile, and the bot sees it
+    assert [step["name"] for step in runs[1]["steps"]] == [
+        "iteration-1",
+        "iteration-2",
+    ]  # the first edit does not compile, and the bot sees it
     assert all(set(run["scores"]) == {"judge_quality", "patch_similarity"} for run in runs)
     assert not any("scorer_errors" in run["metadata"] for run in runs)
     assay("run", SAMPLE / "workflow.yaml", *arguments, "--work", "two", "--concurrency", 6)
-    assert (tmp_path / "one" / "runs.jsonl").read_bytes() == (tmp_path / "two" / "runs.jsonl").read_bytes()
+    assert (tmp_path / "one" / "runs.jsonl").read_bytes() == (
+        tmp_path / "two" / "runs.jsonl"
+    ).read_bytes()
 
 
-def test_the_files_shown_in_the_how_to_are_read_as_they_stand(project: Path, tmp_path: Path) -> None:
+def test_the_files_shown_in_the_how_to_are_read_as_they_stand(
+    project: Path, tmp_path: Path
+) -> None:
     text = (ROOT / "docs" / "how-to" / "repair-code.md").read_text()
     blocks = dict(re.findall(r"```yaml (\S+)\n(.*?)```", text, re.DOTALL))
     for name, block in blocks.items():

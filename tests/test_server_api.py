@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from documents import run, scorecard
-from postgres import ledger_url, postgres_url  # noqa: F401  # fixtures
+from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
 from serving import API, Api, runs, serving
 
 
@@ -27,12 +27,17 @@ def lite(tmp_path: Path) -> Any:
         yield made
 
 
-def test_a_posted_run_is_graded_as_the_command_grades_it_and_the_answer_says_where_it_is(api: Api, assay: Any, tmp_path: Path) -> None:
+def test_a_posted_run_is_graded_as_the_command_grades_it_and_the_answer_says_where_it_is(
+    api: Api, assay: Any, tmp_path: Path
+) -> None:
     evidence = run("rag")
     posted = api.post("/runs", evidence)
     assert posted.status_code == 201
     (tmp_path / "run.json").write_text(json.dumps(evidence))
-    assert json.loads(posted.content)["grade"] == assay("grade", "run.json", "--json").json()["results"][0]
+    assert (
+        json.loads(posted.content)["grade"]
+        == assay("grade", "run.json", "--json").json()["results"][0]
+    )
     where = posted.headers["location"]
     assert where == f"{API}/runs/{posted.json()['digest']}"
     found = api.client.get(where).json()
@@ -48,7 +53,9 @@ def test_the_same_run_twice_is_one_run(api: Api) -> None:
     assert len(api.get("/runs").json()["items"]) == 1
 
 
-def test_an_idempotency_key_gives_the_same_answer_again_and_refuses_another_request(api: Api) -> None:
+def test_an_idempotency_key_gives_the_same_answer_again_and_refuses_another_request(
+    api: Api,
+) -> None:
     key = {"Idempotency-Key": "ci-17"}
     first = api.post("/runs", run(), headers=key)
     again = api.post("/runs", run(), headers=key)
@@ -80,9 +87,16 @@ def test_lines_are_stored_as_they_come_and_a_line_at_fault_is_named(api: Api) ->
     assert good.status_code == 201
     assert good.json()["counts"]["new"] == 300
     assert [one["line"] for one in good.json()["results"]] == list(range(1, 301))
-    mixed = [json.dumps(runs(1, start=900)[0]).encode(), b'{"schema": "assay.run/1", "run_id":', b"", json.dumps({**run(), "status": "x"}).encode()]
+    mixed = [
+        json.dumps(runs(1, start=900)[0]).encode(),
+        b'{"schema": "assay.run/1", "run_id":',
+        b"",
+        json.dumps({**run(), "status": "x"}).encode(),
+    ]
     bad = api.client.post(f"{API}/runs", content=b"\n".join(mixed), headers=headers)
-    assert bad.status_code == 422, "a client that looks at the status alone must not take this for done"
+    assert bad.status_code == 422, (
+        "a client that looks at the status alone must not take this for done"
+    )
     assert bad.json()["counts"]["stored"] == 1
     assert {fault["line"] for fault in bad.json()["faults"]} == {2, 4}
 
@@ -124,7 +138,9 @@ def test_an_etag_spares_the_body_and_gzip_shrinks_it(lite: Api) -> None:
     assert int(first.headers["content-length"]) < len(first.content)
     second = lite.get(f"/runs/{digest}/grade", headers={"If-None-Match": first.headers["etag"]})
     assert (second.status_code, second.content) == (304, b"")
-    assert lite.get(f"/runs/{digest}/grade", headers={"If-None-Match": '"other"'}).status_code == 200
+    assert (
+        lite.get(f"/runs/{digest}/grade", headers={"If-None-Match": '"other"'}).status_code == 200
+    )
 
 
 def test_a_body_may_be_packed(lite: Api) -> None:
@@ -137,11 +153,16 @@ def test_a_scorecard_is_graded_and_kept(api: Api) -> None:
     posted = api.post("/scorecards", scorecard({"norm": 1}))
     assert posted.status_code == 201
     version = posted.json()["grade"]["scoringSystem"]
-    assert api.client.get(posted.headers["location"]).json()["record"] == {**scorecard({"norm": 1}), "scoringSystem": version}
+    assert api.client.get(posted.headers["location"]).json()["record"] == {
+        **scorecard({"norm": 1}),
+        "scoringSystem": version,
+    }
     assert len(api.get("/grades").json()["items"]) == 1
 
 
-def test_a_decision_is_the_one_the_command_makes_and_names_its_evidence(api: Api, assay: Any, tmp_path: Path) -> None:
+def test_a_decision_is_the_one_the_command_makes_and_names_its_evidence(
+    api: Api, assay: Any, tmp_path: Path
+) -> None:
     ours, theirs = runs(35), runs(35, latency_ms=20000)
     for name, side in (("candidate", ours), ("baseline", theirs)):
         (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, side)))
@@ -152,9 +173,14 @@ def test_a_decision_is_the_one_the_command_makes_and_names_its_evidence(api: Api
     assert made == said
     assert made["outcome"] == "promote"
     links = api.get(f"/records/{posted.json()['digest']}").json()["links"]
-    assert sorted(link["relation"] for link in links) == ["baseline_of"] * 35 + ["candidate_of"] * 35 + ["decides"] * 70
+    assert (
+        sorted(link["relation"] for link in links)
+        == ["baseline_of"] * 35 + ["candidate_of"] * 35 + ["decides"] * 70
+    )
     digests = [link["source"] for link in links if link["relation"] == "candidate_of"]
-    again = api.post("/decisions", {"candidate": {"digests": digests}, "baseline": theirs}).json()["decision"]
+    again = api.post("/decisions", {"candidate": {"digests": digests}, "baseline": theirs}).json()[
+        "decision"
+    ]
     assert again["digests"] == made["digests"]
 
 
@@ -162,16 +188,31 @@ def test_a_baseline_is_kept_under_its_name_and_used_by_it(api: Api) -> None:
     kept = api.post("/baselines", {"name": "production", "evidence": runs(35)})
     assert kept.status_code == 201
     assert kept.json()["baseline"]["samples"] == 35
-    posted = api.post("/decisions", {"candidate": {"filter": {"dataset": "d"}}, "baseline": {"baseline": "production"}})
+    posted = api.post(
+        "/decisions",
+        {"candidate": {"filter": {"dataset": "d"}}, "baseline": {"baseline": "production"}},
+    )
     assert posted.status_code == 201
     assert posted.json()["decision"]["comparison"]["n_paired"] == 35
     missing = api.post("/decisions", {"candidate": runs(1), "baseline": {"baseline": "staging"}})
     assert (missing.status_code, missing.json()["code"]) == (422, "REL-005")
 
 
-def test_an_exam_is_graded_by_the_same_evaluator_as_the_command_and_every_result_stays(api: Api, assay: Any, tmp_path: Path) -> None:
-    exam = {"exam": "verbs", "items": [{"id": "i-1", "prompt": "p", "expected_contains": ["went"], "gloss_contains": ["ging"]}]}
-    answers = [{"item": "i-1", "response": {"correction": "He went.", "gloss": "Er ging.", "explanation": "past"}}]
+def test_an_exam_is_graded_by_the_same_evaluator_as_the_command_and_every_result_stays(
+    api: Api, assay: Any, tmp_path: Path
+) -> None:
+    exam = {
+        "exam": "verbs",
+        "items": [
+            {"id": "i-1", "prompt": "p", "expected_contains": ["went"], "gloss_contains": ["ging"]}
+        ],
+    }
+    answers = [
+        {
+            "item": "i-1",
+            "response": {"correction": "He went.", "gloss": "Er ging.", "explanation": "past"},
+        }
+    ]
     (tmp_path / "exam.json").write_text(json.dumps(exam))
     (tmp_path / "answers.jsonl").write_text(json.dumps(answers[0]))
     said = assay("exam", "grade", "exam.json", "--answers", "answers.jsonl", "--json").json()
@@ -192,24 +233,38 @@ def test_a_job_grades_again_and_says_what_it_supersedes(api: Api, tmp_path: Path
         assert done["progress"]["written"] == 0
 
 
-def test_a_job_under_another_policy_writes_new_grades_linked_to_the_old(ledger_url: str, tmp_path: Path) -> None:  # noqa: F811
+def test_a_job_under_another_policy_writes_new_grades_linked_to_the_old(
+    ledger_url: str,  # noqa: F811
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "shelf" / "policies"
     folder.mkdir(parents=True)
     from assay.library.shelf import Shelf
 
     text = Path(Shelf().find("policies", "workflow").path).read_text()
     (folder / "strict@2.yaml").write_text(
-        text.replace("policy: workflow", "policy: strict").replace("version: 1", "version: 2").replace("threshold: 70", "threshold: 99")
+        text.replace("policy: workflow", "policy: strict")
+        .replace("version: 1", "version: 2")
+        .replace("threshold: 70", "threshold: 99")
     )
     with serving(ledger_url, library=str(tmp_path / "shelf")) as api:
         before = api.post("/runs", runs(2)).json()["results"]
-        done = _finished(api, api.post("/jobs", {"kind": "regrade", "policy": "strict@2", "reason": "stricter"}).headers["location"])
+        done = _finished(
+            api,
+            api.post(
+                "/jobs", {"kind": "regrade", "policy": "strict@2", "reason": "stricter"}
+            ).headers["location"],
+        )
         assert done["progress"]["written"] == 2
         after = api.get(f"/runs/{before[0]['digest']}").json()["grades"]
         assert [one["policy"] for one in after] == ["workflow@1", "strict@2"]
         record = api.get(f"/records/{after[1]['digest']}").json()
         assert record["reason"] == "stricter"
-        assert {"relation": "supersedes", "target": after[0]["digest"], "source": after[1]["digest"]} in record["links"]
+        assert {
+            "relation": "supersedes",
+            "target": after[0]["digest"],
+            "source": after[1]["digest"],
+        } in record["links"]
 
 
 def _finished(api: Api, address: str) -> Any:
@@ -276,8 +331,12 @@ def test_health_readiness_and_metrics_answer(lite: Api) -> None:
 
 
 def test_a_dataset_that_does_not_fit_is_refused_with_reasons_before_anything_runs(api: Api) -> None:
-    head = {key: value for key, value in run().items() if key not in ("status", "steps", "tool_calls")}
-    refused = api.post("/runs/live", {**head, "required_inputs": ["repo", "issue"], "inputs": {"repo": "x"}})
+    head = {
+        key: value for key, value in run().items() if key not in ("status", "steps", "tool_calls")
+    }
+    refused = api.post(
+        "/runs/live", {**head, "required_inputs": ["repo", "issue"], "inputs": {"repo": "x"}}
+    )
     assert refused.status_code == 422
     assert refused.json()["reasons"] == ["missing: issue"]
     assert refused.json()["message"]

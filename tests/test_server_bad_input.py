@@ -1,4 +1,6 @@
-"""Bad input: every error is a problem with a code, none is a fault of ours, and hostile text is kept and given back as text."""
+"""Bad input: every error is a problem with a code, none is a fault of ours, and hostile text is
+kept and given back as text.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from assay.server.app import create_app
 from assay.server.logs import Log
 from assay.server.settings import Settings
 from documents import run
-from postgres import ledger_url, postgres_url  # noqa: F401  # fixtures
+from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
 from serving import API, Api, Process, runs, serving
 
 JSON = {"Content-Type": "application/json"}
@@ -62,7 +64,11 @@ def refused(answer: Any, status: int) -> dict[str, Any]:
 
 def test_a_body_that_cannot_be_read_says_where_and_what(api: Api) -> None:
     def send(data: bytes, **headers: str) -> Any:
-        return api.client.post(f"{API}/runs", content=data, headers={**JSON, **{name.replace("_", "-"): value for name, value in headers.items()}})
+        return api.client.post(
+            f"{API}/runs",
+            content=data,
+            headers={**JSON, **{name.replace("_", "-"): value for name, value in headers.items()}},
+        )
 
     assert refused(send(b""), 400)["code"] == "FIL-005"
     assert refused(send(b'{"schema": '), 400)["code"] == "FIL-002"
@@ -87,8 +93,16 @@ def test_a_body_over_the_limit_is_refused_packed_or_not(api: Api) -> None:
     refused(api.client.post(f"{API}/runs", content=large, headers=JSON), 413)
     bomb = gzip.compress(b" " * 50_000_000)
     assert len(bomb) < 200_000
-    refused(api.client.post(f"{API}/runs", content=bomb, headers={**JSON, "Content-Encoding": "gzip"}), 413)
-    refused(api.client.post(f"{API}/runs", content=b"x" * 300_000, headers={"Content-Type": "application/x-ndjson"}), 413)
+    refused(
+        api.client.post(f"{API}/runs", content=bomb, headers={**JSON, "Content-Encoding": "gzip"}),
+        413,
+    )
+    refused(
+        api.client.post(
+            f"{API}/runs", content=b"x" * 300_000, headers={"Content-Type": "application/x-ndjson"}
+        ),
+        413,
+    )
     assert api.get("/runs").json()["items"] == []
 
 
@@ -100,17 +114,35 @@ def test_evidence_that_is_not_of_its_shape_lists_every_fault_with_the_near_miss(
     unknown = {**run(), "workflow": {"id": "w", "version": "1", "family": "code-repiar"}}
     assert "Did you mean 'code-repair'?" in refused(api.post("/runs", unknown), 422)["detail"]
     refused(api.post("/scorecards", run()), 422)
-    refused(api.post("/runs", {**run(), "workflow": {"id": "w", "version": "1", "profile": "../../etc/passwd.yaml"}}), 422)
+    refused(
+        api.post(
+            "/runs",
+            {**run(), "workflow": {"id": "w", "version": "1", "profile": "../../etc/passwd.yaml"}},
+        ),
+        422,
+    )
     refused(api.post("/runs?policy=/etc/passwd", run()), 422)
     refused(api.post("/runs?policy=x.yaml", run()), 422)
     refused(api.post("/runs?profile=nope", run()), 422)
 
 
 FORGED = [
-    *(f"/runs/{name}" for name in (f"sha256:{'0' * 64}", "sha256:xyz", "nope", "..%2f..%2fetc", "%00", "x" * 3000)),
+    *(
+        f"/runs/{name}"
+        for name in (f"sha256:{'0' * 64}", "sha256:xyz", "nope", "..%2f..%2fetc", "%00", "x" * 3000)
+    ),
     *("/runs/%ff%fe/grade", "/runs/nope/events", "/runs/nope/history"),
     *("/executions/1", "/executions/..%2fx", "/executions/%00"),
-    *("/records/1", "/jobs/1", "/jobs/..", f"/grades/sha256:{'f' * 64}", "/decisions/-1", "/library/policies/..%2fx", "/nope", "/schemas/index"),
+    *(
+        "/records/1",
+        "/jobs/1",
+        "/jobs/..",
+        f"/grades/sha256:{'f' * 64}",
+        "/decisions/-1",
+        "/library/policies/..%2fx",
+        "/nope",
+        "/schemas/index",
+    ),
 ]
 
 
@@ -119,12 +151,26 @@ def test_a_forged_id_leads_nowhere(api: Api, path: str) -> None:
     refused(api.get(path), 404)
 
 
-@pytest.mark.parametrize("query", ["after=x", "after=-1", "limit=0", "limit=1e9", "passed=maybe", "grade=Z", "from=yesterday", "after=" + "9" * 30])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "after=x",
+        "after=-1",
+        "limit=0",
+        "limit=1e9",
+        "passed=maybe",
+        "grade=Z",
+        "from=yesterday",
+        "after=" + "9" * 30,
+    ],
+)
 def test_a_parameter_that_makes_no_sense_is_a_problem(api: Api, query: str) -> None:
     refused(api.get(f"/runs?{query}"), 422)
 
 
-def test_hostile_text_is_kept_and_given_back_as_text_in_every_field(ledger_url: str) -> None:  # noqa: F811
+def test_hostile_text_is_kept_and_given_back_as_text_in_every_field(
+    ledger_url: str,  # noqa: F811
+) -> None:
     with serving(ledger_url) as api:
         for index, text in enumerate(HOSTILE):
             evidence = run(
@@ -133,7 +179,9 @@ def test_hostile_text_is_kept_and_given_back_as_text_in_every_field(ledger_url: 
                 group=text,
                 metadata={text: text},
                 tool_calls=[{"name": text, "arguments": {text: text}, "step": text, "error": text}],
-                steps=[{"name": text, "agent": text, "status": "success", "model": text, "error": text}],
+                steps=[
+                    {"name": text, "agent": text, "status": "success", "model": text, "error": text}
+                ],
             )
             evidence["run_id"] = f"{index} {text}"
             evidence["workflow"] = {**evidence["workflow"], "id": text, "version": text}
@@ -147,7 +195,9 @@ def test_hostile_text_is_kept_and_given_back_as_text_in_every_field(ledger_url: 
             listed = api.client.get(f"{API}/runs", params={"workflow": text}).json()["items"]
             assert [item["run_id"] for item in listed] == [evidence["run_id"]]
             told = api.get(f"/runs/{posted.json()['digest']}/events")
-            assert told.text.count("\nevent: ") + told.text.startswith("event: ") == 6, "no text can pass for an event"
+            assert told.text.count("\nevent: ") + told.text.startswith("event: ") == 6, (
+                "no text can pass for an event"
+            )
         assert len(api.get("/runs").json()["items"]) == len(HOSTILE)
 
 
@@ -157,13 +207,29 @@ def test_half_a_surrogate_pair_is_refused_in_words(api: Api) -> None:
 
 
 def test_an_event_that_no_runner_posts_is_refused(api: Api) -> None:
-    head = {key: value for key, value in run().items() if key not in ("status", "steps", "tool_calls")}
+    head = {
+        key: value for key, value in run().items() if key not in ("status", "steps", "tool_calls")
+    }
     assert api.post("/runs/live", head).status_code == 201
     refused(api.post("/runs/live", head), 409)
     nonsense: list[Any] = [
-        *({"event": "evaluation_complete"}, {"event": "step_end", "step": {"name": "x"}}, {"event": "step_start"}, {"evnt": "error"}, [], "x", 3),
-        *({"event": "workflow_end", "run": {"run_id": "other"}}, {"event": "workflow_end", "run": {"status": "x"}}),
-        *([{"event": "error"}, {"event": "error"}], {"event": "step_start", "step": {"name": "x", "index": -1}}),
+        *(
+            {"event": "evaluation_complete"},
+            {"event": "step_end", "step": {"name": "x"}},
+            {"event": "step_start"},
+            {"evnt": "error"},
+            [],
+            "x",
+            3,
+        ),
+        *(
+            {"event": "workflow_end", "run": {"run_id": "other"}},
+            {"event": "workflow_end", "run": {"status": "x"}},
+        ),
+        *(
+            [{"event": "error"}, {"event": "error"}],
+            {"event": "step_start", "step": {"name": "x", "index": -1}},
+        ),
         {"event": "step_start", "step": {"name": "x", "extra": 1}},
     ]
     for body in nonsense:
@@ -176,9 +242,17 @@ def test_a_decision_on_nonsense_is_refused(api: Api) -> None:
     both = {"candidate": one, "baseline": one}
     nonsense: list[Any] = [
         *({}, [], {"candidate": [], "baseline": []}, {"candidate": [1], "baseline": [2]}),
-        *({"candidate": one, "baseline": {"filter": {"nope": "x"}}}, {"candidate": one, "baseline": {"filter": {}}}),
+        *(
+            {"candidate": one, "baseline": {"filter": {"nope": "x"}}},
+            {"candidate": one, "baseline": {"filter": {}}},
+        ),
         {"candidate": one, "baseline": {"digests": ["x"]}, "policy": "nope"},
-        *({**both, "looks": 0}, {**both, "slices": ["x"]}, {**both, "quarantine": [1]}, {**both, "policy": "workflow"}),
+        *(
+            {**both, "looks": 0},
+            {**both, "slices": ["x"]},
+            {**both, "quarantine": [1]},
+            {**both, "policy": "workflow"},
+        ),
     ]
     for body in nonsense:
         assert api.post("/decisions", body).status_code in (404, 422), body
@@ -193,7 +267,10 @@ def test_a_slow_body_is_cut_off_and_others_are_answered_meanwhile(tmp_path: Path
 
     import uvicorn
 
-    app = create_app(Settings(db=f"sqlite:///{tmp_path}/l.db", allow_anonymous=True, body_timeout_s=0.5), log=Log(io.BytesIO()))
+    app = create_app(
+        Settings(db=f"sqlite:///{tmp_path}/l.db", allow_anonymous=True, body_timeout_s=0.5),
+        log=Log(io.BytesIO()),
+    )
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -201,7 +278,10 @@ def test_a_slow_body_is_cut_off_and_others_are_answered_meanwhile(tmp_path: Path
         time.sleep(0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
     with socket.create_connection(("127.0.0.1", port)) as slow:
-        slow.sendall(b"POST /api/v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
+        slow.sendall(
+            b"POST /api/v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type:"
+            b" application/json\r\nContent-Length: 1000\r\n\r\n{"
+        )
         with socket.create_connection(("127.0.0.1", port)) as other:
             other.sendall(b"GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
             assert other.recv(100).startswith(b"HTTP/1.1 200")
@@ -214,29 +294,40 @@ def test_a_slow_body_is_cut_off_and_others_are_answered_meanwhile(tmp_path: Path
 def test_a_real_server_refuses_a_body_over_the_limit_before_reading_it(tmp_path: Path) -> None:
     with Process(f"sqlite:///{tmp_path}/l.db", "--max-body", "1024") as server:
         with socket.create_connection(("127.0.0.1", server.port)) as wire:
-            wire.sendall(b"POST /api/v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n{")
+            wire.sendall(
+                b"POST /api/v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type:"
+                b" application/json\r\nContent-Length: 99999999999\r\n\r\n{"
+            )
             wire.settimeout(10)
             assert wire.recv(100).startswith(b"HTTP/1.1 413")
         assert server.call("GET", "/health")[0] == 200
 
 
-# --- every route at once ------------------------------------------------------------------------------------------------------------------
+# --- every route at once
 
 
 def send_case(api: Api, case: Any, digest: str) -> Any:
-    """A generated request, as near to what was generated as a client can send it; None where it cannot be sent."""
+    """A generated request, as near to what was generated as a client can send it; None where it
+    cannot be sent.
+    """
     path = case.operation.path
     for name, value in (case.path_parameters or {}).items():
         known = digest if name in ("run_id", "digest") and len(str(value)) % 2 else str(value)
         path = path.replace(f"{{{name}}}", quote(known, safe="", errors="replace"))
-    headers = {str(key): str(value) for key, value in (case.headers or {}).items() if str(value).isascii() and str(value).isprintable()}
+    headers = {
+        str(key): str(value)
+        for key, value in (case.headers or {}).items()
+        if str(value).isascii() and str(value).isprintable()
+    }
     more: dict[str, Any] = {}
     if not isinstance(case.body, NotSet):
         plain = isinstance(case.body, str | bytes) and case.media_type != "application/json"
         more["content"] = case.body if plain else json.dumps(case.body)
         headers["Content-Type"] = case.media_type or "application/json"
     try:
-        return api.client.request(case.operation.method.upper(), path, params=case.query or None, headers=headers, **more)
+        return api.client.request(
+            case.operation.method.upper(), path, params=case.query or None, headers=headers, **more
+        )
     except UnicodeEncodeError:
         return None
 
@@ -246,12 +337,23 @@ def explore(api: Api, operation: Any, digest: str, *, examples: int) -> list[str
     documented = set(operation.definition.raw["responses"])
     found: list[str] = []
 
-    @settings(max_examples=examples, deadline=None, database=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
     @given(case=operation.as_strategy())
     def check(case: Any) -> None:
         answer = send_case(api, case, digest)
-        if answer is not None and (answer.status_code >= 500 or str(answer.status_code) not in documented):
-            found.append(f"{operation.method} {operation.path}: {answer.status_code} {answer.text[:200]}")
+        if answer is not None and (
+            answer.status_code >= 500 or str(answer.status_code) not in documented
+        ):
+            found.append(
+                f"{operation.method} {operation.path}: {answer.status_code} {answer.text[:200]}"
+            )
 
     check()
     return found
@@ -262,12 +364,18 @@ def test_schemathesis_finds_no_fault_of_ours_and_no_undocumented_status(tmp_path
     found: list[str] = []
     operations = 0
     (tmp_path / "workflows").mkdir()
-    (tmp_path / "workflows" / "w.yaml").write_text("workflow: w\nversion: 1\nfamily: rag\nadapter: {kind: command, command: ['true']}\n")
+    (tmp_path / "workflows" / "w.yaml").write_text(
+        "workflow: w\nversion: 1\nfamily: rag\nadapter: {kind: command, command: ['true']}\n"
+    )
     with serving(f"sqlite:///{tmp_path}/s.db", workflows=str(tmp_path / "workflows")) as api:
         digest = api.post("/runs", run()).json()["digest"]
-        schema = schemathesis.openapi.from_dict(api.get("/openapi.json").json(), config=SchemathesisConfig())
+        schema = schemathesis.openapi.from_dict(
+            api.get("/openapi.json").json(), config=SchemathesisConfig()
+        )
         for outcome in schema.get_all_operations():
             operations += 1
-            found += explore(api, outcome.ok(), digest, examples=int(os.environ.get("ASSAY_API_EXAMPLES", "10")))
+            found += explore(
+                api, outcome.ok(), digest, examples=int(os.environ.get("ASSAY_API_EXAMPLES", "10"))
+            )
     assert operations > 30
     assert not found, "\n".join(found[:20])

@@ -1,4 +1,6 @@
-"""Events: every one of its published shape, in order, resumable, and the stream stays open until the evaluation is there."""
+"""Events: every one of its published shape, in order, resumable, and the stream stays open until
+the evaluation is there.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,20 @@ from assay.server.app import create_app
 from assay.server.logs import Log
 from assay.server.settings import Settings
 from documents import FAMILIES, run
-from postgres import ledger_url, postgres_url  # noqa: F401  # fixtures
+from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
 from serving import API, Api, Process, frames, serving
 
 VALID = jsonschema_rs.Draft202012Validator(published.SCHEMA)
-STORY = ["workflow_start", "step_start", "step_end", "step_start", "step_end", "workflow_end", "evaluation_start", "evaluation_complete"]
+STORY = [
+    "workflow_start",
+    "step_start",
+    "step_end",
+    "step_start",
+    "step_end",
+    "workflow_end",
+    "evaluation_start",
+    "evaluation_complete",
+]
 
 
 @pytest.fixture
@@ -34,18 +45,37 @@ def api(ledger_url: str) -> Any:  # noqa: F811
 
 def head_of(evidence: dict[str, Any]) -> dict[str, Any]:
     """What is known of a run before its first step."""
-    left = ("status", "steps", "tool_calls", "outputs", "scores", "gates", "tests", "claims", "retrieval", "handoffs", "latency_ms", "patch_applies")
+    left = (
+        "status",
+        "steps",
+        "tool_calls",
+        "outputs",
+        "scores",
+        "gates",
+        "tests",
+        "claims",
+        "retrieval",
+        "handoffs",
+        "latency_ms",
+        "patch_applies",
+    )
     return {key: value for key, value in evidence.items() if key not in left}
 
 
 def end_of(evidence: dict[str, Any]) -> dict[str, Any]:
     """What is said at its end."""
-    return {key: value for key, value in evidence.items() if key not in head_of(evidence) and key not in ("steps", "tool_calls")}
+    return {
+        key: value
+        for key, value in evidence.items()
+        if key not in head_of(evidence) and key not in ("steps", "tool_calls")
+    }
 
 
 @pytest.mark.req("W-085")
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_stored_run_is_told_from_its_steps_in_order_and_every_event_is_of_its_published_shape(api: Api, family: str) -> None:
+def test_a_stored_run_is_told_from_its_steps_in_order_and_every_event_is_of_its_published_shape(
+    api: Api, family: str
+) -> None:
     evidence = run(family)
     digest = api.post("/runs", evidence).json()["digest"]
     told = api.get(f"/runs/{digest}/events")
@@ -60,12 +90,17 @@ def test_a_stored_run_is_told_from_its_steps_in_order_and_every_event_is_of_its_
 
 
 @pytest.mark.req("W-077", "W-082")
-def test_the_last_event_carries_the_whole_grade_with_gates_criteria_steps_and_agents(api: Api) -> None:
+def test_the_last_event_carries_the_whole_grade_with_gates_criteria_steps_and_agents(
+    api: Api,
+) -> None:
     posted = api.post("/runs", run("rag", status="failed")).json()
     last = frames(api.get(f"/runs/{posted['digest']}/events").text)[-1][2]
     for key, value in posted["grade"].items():
         assert last[key] == value, key
-    assert last["hard_gates"]["overall_status_success"] == {"status": "fail", "reason": last["hard_gates"]["overall_status_success"]["reason"]}
+    assert last["hard_gates"]["overall_status_success"] == {
+        "status": "fail",
+        "reason": last["hard_gates"]["overall_status_success"]["reason"],
+    }
     assert last["hard_gates"]["overall_status_success"]["reason"]
     assert "overall_status_success" in last["hard_gate_failures"]
     assert (last["passed"], last["grade"]) == (False, "F")
@@ -78,7 +113,9 @@ def test_the_last_event_carries_the_whole_grade_with_gates_criteria_steps_and_ag
 @pytest.mark.req("W-076")
 @pytest.mark.parametrize("gate", ["overall_status_success", "required_outputs_present"])
 def test_no_score_passes_a_run_with_a_failed_gate_through_the_api(api: Api, gate: str) -> None:
-    change: dict[str, Any] = {"status": "failed"} if gate == "overall_status_success" else {"outputs": {}}
+    change: dict[str, Any] = (
+        {"status": "failed"} if gate == "overall_status_success" else {"outputs": {}}
+    )
     grade = api.post("/runs", run("dag-review", **change)).json()["grade"]
     assert gate in grade["hard_gate_failures"]
     assert grade["hard_gates"][gate]["status"] != "pass"
@@ -87,13 +124,34 @@ def test_no_score_passes_a_run_with_a_failed_gate_through_the_api(api: Api, gate
 
 @pytest.mark.req("W-072", "W-073", "W-085")
 def test_the_ledger_keeps_everything_a_run_log_must_have(api: Api) -> None:
-    steps = [{"name": "plan", "agent": "planner", "status": "success", "critical": True, "duration_ms": 120, "retries": 1, "model": "m-1", "tier": "large",
-              "tokens": 812, "cost_usd": 0.004, "scores": {"clarity": {"raw": 4}}}]  # fmt: skip
+    steps = [
+        {
+            "name": "plan",
+            "agent": "planner",
+            "status": "success",
+            "critical": True,
+            "duration_ms": 120,
+            "retries": 1,
+            "model": "m-1",
+            "tier": "large",
+            "tokens": 812,
+            "cost_usd": 0.004,
+            "scores": {"clarity": {"raw": 4}},
+        }
+    ]
     evidence = run(
         "tool-use",
         steps=steps,
         judge={"model": "j", "version": "2", "prompt_version": "p3"},
-        tool_calls=[{"name": "search", "arguments": {"q": "x"}, "valid": True, "error": None, "step": "plan"}],
+        tool_calls=[
+            {
+                "name": "search",
+                "arguments": {"q": "x"},
+                "valid": True,
+                "error": None,
+                "step": "plan",
+            }
+        ],
         cost_usd=0.031,
         tokens=5120,
         retries=1,
@@ -109,11 +167,35 @@ def test_the_ledger_keeps_everything_a_run_log_must_have(api: Api) -> None:
     assert {"weighted_score", "grade"} <= grade.keys()
     assert grade["judge"] == {"model": "j", "version": "2", "prompt_version": "p3"}
     assert kept["tool_calls"][0]["valid"] is True
-    assert grade["operations"] == {"latency_ms": 8000, "cost_usd": 0.031, "tokens": 5120, "retries": 1}
+    assert grade["operations"] == {
+        "latency_ms": 8000,
+        "cost_usd": 0.031,
+        "tokens": 5120,
+        "retries": 1,
+    }
     step = grade["step_scores"][0]
-    assert {key: step[key] for key in ("status", "duration_ms", "retries", "model", "tier", "tokens", "cost_usd", "agent")} == {
-        "status": "success", "duration_ms": 120, "retries": 1, "model": "m-1", "tier": "large", "tokens": 812, "cost_usd": 0.004, "agent": "planner",
-    }  # fmt: skip
+    assert {
+        key: step[key]
+        for key in (
+            "status",
+            "duration_ms",
+            "retries",
+            "model",
+            "tier",
+            "tokens",
+            "cost_usd",
+            "agent",
+        )
+    } == {
+        "status": "success",
+        "duration_ms": 120,
+        "retries": 1,
+        "model": "m-1",
+        "tier": "large",
+        "tokens": 812,
+        "cost_usd": 0.004,
+        "agent": "planner",
+    }
     assert step["scores"]["clarity"]
     told = frames(api.get(f"/runs/{digest}/events").text)
     ended = next(data for _, kind, data in told if kind == "step_end")
@@ -127,7 +209,10 @@ def test_a_client_that_names_the_last_event_it_saw_gets_the_rest(api: Api) -> No
     for seen in range(len(whole)):
         rest = frames(api.get(f"/runs/{digest}/events", headers={"Last-Event-ID": str(seen)}).text)
         assert rest == whole[seen:]
-    assert frames(api.get(f"/runs/{digest}/events", headers={"Last-Event-ID": "999"}).text) == whole[-1:], "a stream never ends without its last event"
+    assert (
+        frames(api.get(f"/runs/{digest}/events", headers={"Last-Event-ID": "999"}).text)
+        == whole[-1:]
+    ), "a stream never ends without its last event"
     assert frames(api.get(f"/runs/{digest}/events?last_event_id=6").text) == whole[6:]
 
 
@@ -136,8 +221,22 @@ def test_a_run_that_is_posted_step_by_step_gets_the_grade_of_the_whole_run(api: 
     whole = api.post("/runs", {**evidence, "run_id": "whole"}).json()["grade"]
     assert api.post("/runs/live", {**head_of(evidence), "run_id": "live"}).status_code == 201
     for index, step in enumerate(evidence["steps"]):
-        assert api.post("/runs/live/events", {"event": "step_start", "step": {"name": step["name"], "agent": step["agent"], "index": index}}).status_code == 202
-        assert api.post("/runs/live/events", {"event": "step_end", "step": {**step, "index": index}}).status_code == 202
+        assert (
+            api.post(
+                "/runs/live/events",
+                {
+                    "event": "step_start",
+                    "step": {"name": step["name"], "agent": step["agent"], "index": index},
+                },
+            ).status_code
+            == 202
+        )
+        assert (
+            api.post(
+                "/runs/live/events", {"event": "step_end", "step": {**step, "index": index}}
+            ).status_code
+            == 202
+        )
     ended = api.post("/runs/live/events", {"event": "workflow_end", "run": end_of(evidence)})
     assert ended.status_code == 201, ended.text
     made = ended.json()["grade"]
@@ -147,19 +246,30 @@ def test_a_run_that_is_posted_step_by_step_gets_the_grade_of_the_whole_run(api: 
     told = frames(api.get("/runs/live/events").text)
     assert [kind for _, kind, _ in told] == STORY
     for _, _, data in told:
-        assert not list(VALID.iter_errors(data)), (data["event"], next(iter(VALID.iter_errors(data))).message)
+        assert not list(VALID.iter_errors(data)), (
+            data["event"],
+            next(iter(VALID.iter_errors(data))).message,
+        )
     assert api.get(ended.json()["location"].removeprefix(API)).json()["record"]["run_id"] == "live"
 
 
 def test_the_id_of_a_run_in_progress_may_hold_a_slash(api: Api) -> None:
     evidence = run("rag")
     assert api.post("/runs/live", {**head_of(evidence), "run_id": "team/7"}).status_code == 201
-    assert api.post("/runs/team/7/events", {"event": "workflow_end", "run": end_of(evidence)}).status_code == 201
+    assert (
+        api.post(
+            "/runs/team/7/events", {"event": "workflow_end", "run": end_of(evidence)}
+        ).status_code
+        == 201
+    )
 
 
 def test_a_workflow_that_fails_tells_its_watchers_so(api: Api) -> None:
     assert api.post("/runs/live", head_of(run())).status_code == 201
-    assert api.post("/runs/r-1/events", {"event": "error", "message": "out of memory"}).status_code == 202
+    assert (
+        api.post("/runs/r-1/events", {"event": "error", "message": "out of memory"}).status_code
+        == 202
+    )
     told = frames(api.get("/runs/r-1/events").text)
     assert [kind for _, kind, _ in told] == ["workflow_start", "error"]
     assert told[-1][2]["message"] == "out of memory"
@@ -172,10 +282,12 @@ def test_the_schema_of_events_is_published_and_closed(api: Api) -> None:
     last = frames(api.get(f"/runs/{digest}/events").text)[-1][2]
     for change in ({"surprise": 1}, {"event": "workflow_stop"}, {"id": 0}):
         assert list(VALID.iter_errors({**last, **change}))
-    assert list(VALID.iter_errors({key: value for key, value in last.items() if key != "hard_gates"}))
+    assert list(
+        VALID.iter_errors({key: value for key, value in last.items() if key != "hard_gates"})
+    )
 
 
-# --- over the wire ------------------------------------------------------------------------------------------------------------------------
+# --- over the wire
 
 
 class Watcher:
@@ -183,7 +295,11 @@ class Watcher:
 
     def __init__(self, server: Process, run_id: str, *, last: int | None = None) -> None:
         self.wire = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
-        self.wire.request("GET", f"{API}/runs/{run_id}/events", headers={} if last is None else {"Last-Event-ID": str(last)})
+        self.wire.request(
+            "GET",
+            f"{API}/runs/{run_id}/events",
+            headers={} if last is None else {"Last-Event-ID": str(last)},
+        )
         self.answer = self.wire.getresponse()
         assert self.answer.status == 200
         self.lines: list[str] = []
@@ -201,7 +317,11 @@ class Watcher:
         self.ended.set()
 
     def kinds(self) -> list[str]:
-        return [line.removeprefix("event: ").strip() for line in self.lines if line.startswith("event: ")]
+        return [
+            line.removeprefix("event: ").strip()
+            for line in self.lines
+            if line.startswith("event: ")
+        ]
 
     def until(self, kind: str, *, timeout: float = 20) -> None:
         end = time.monotonic() + timeout
@@ -212,18 +332,29 @@ class Watcher:
 
 @pytest.mark.req("W-085")
 @pytest.mark.parametrize("apart", [False, True], ids=["one server", "two servers"])
-def test_a_watcher_sees_steps_as_they_happen_and_the_stream_stays_open_until_the_evaluation(ledger_url: str, apart: bool) -> None:  # noqa: F811
+def test_a_watcher_sees_steps_as_they_happen_and_the_stream_stays_open_until_the_evaluation(
+    ledger_url: str,  # noqa: F811
+    apart: bool,
+) -> None:
     evidence = run()
     with Process(ledger_url) as runner, Process(ledger_url) if apart else runner as watched:
         assert runner.call("POST", "/runs/live", head_of(evidence))[0] == 201
         watcher = Watcher(watched, "r-1")
         watcher.until("workflow_start")
         for step in evidence["steps"]:
-            assert runner.call("POST", "/runs/r-1/events", {"event": "step_end", "step": step})[0] == 202
+            assert (
+                runner.call("POST", "/runs/r-1/events", {"event": "step_end", "step": step})[0]
+                == 202
+            )
         watcher.until("step_end")
         assert not watcher.ended.is_set()
         late = Watcher(watched, "r-1", last=2)
-        assert runner.call("POST", "/runs/r-1/events", {"event": "workflow_end", "run": end_of(evidence)})[0] == 201
+        assert (
+            runner.call(
+                "POST", "/runs/r-1/events", {"event": "workflow_end", "run": end_of(evidence)}
+            )[0]
+            == 201
+        )
         for one in (watcher, late):
             assert one.ended.wait(20)
             assert one.kinds()[-3:] == ["workflow_end", "evaluation_start", "evaluation_complete"]
@@ -234,7 +365,10 @@ def test_a_watcher_sees_steps_as_they_happen_and_the_stream_stays_open_until_the
 
 
 def test_an_idle_stream_gets_heartbeats(tmp_path: Path) -> None:
-    app = create_app(Settings(db=f"sqlite:///{tmp_path}/l.db", allow_anonymous=True, heartbeat_s=0.1), log=Log(io.BytesIO()))
+    app = create_app(
+        Settings(db=f"sqlite:///{tmp_path}/l.db", allow_anonymous=True, heartbeat_s=0.1),
+        log=Log(io.BytesIO()),
+    )
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -242,7 +376,9 @@ def test_an_idle_stream_gets_heartbeats(tmp_path: Path) -> None:
         time.sleep(0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
     wire = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    wire.request("POST", f"{API}/runs/live", json.dumps(head_of(run())), {"Content-Type": "application/json"})
+    wire.request(
+        "POST", f"{API}/runs/live", json.dumps(head_of(run())), {"Content-Type": "application/json"}
+    )
     assert wire.getresponse().read()
     wire.request("GET", f"{API}/runs/r-1/events")
     answer = wire.getresponse()
@@ -255,6 +391,8 @@ def test_an_idle_stream_gets_heartbeats(tmp_path: Path) -> None:
     end = time.monotonic() + 10
     while app.state.services.metrics.gauges["watchers"] and time.monotonic() < end:
         time.sleep(0.02)
-    assert app.state.services.metrics.gauges["watchers"] == 0, "a client that went away is noticed with the next heartbeat"
+    assert app.state.services.metrics.gauges["watchers"] == 0, (
+        "a client that went away is noticed with the next heartbeat"
+    )
     server.should_exit = True
     thread.join(10)

@@ -1,5 +1,6 @@
-"""Faults: a server that is killed loses nothing it acknowledged and stores nothing twice; a database that is full, locked or gone is told of, and comes back;
-slow clients are cut off; one that is told to end ends cleanly.
+"""Faults: a server that is killed loses nothing it acknowledged and stores nothing twice; a
+database that is full, locked or gone is told of, and comes back; slow clients are cut off; one that
+is told to end ends cleanly.
 """
 
 from __future__ import annotations
@@ -65,14 +66,25 @@ def nursery() -> Iterator[Nursery]:
         yield made
 
 
-def ask(server: Process, method: str, path: str, body: Any = None) -> tuple[int, dict[str, str], Any]:
+def ask(
+    server: Process, method: str, path: str, body: Any = None
+) -> tuple[int, dict[str, str], Any]:
     """Status, headers and document."""
     wire = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
-    wire.request(method, API + path, None if body is None else json.dumps(body), {"Content-Type": "application/json"})
+    wire.request(
+        method,
+        API + path,
+        None if body is None else json.dumps(body),
+        {"Content-Type": "application/json"},
+    )
     answer = wire.getresponse()
     data = answer.read()
     wire.close()
-    return answer.status, {name.lower(): value for name, value in answer.getheaders()}, json.loads(data) if data else None
+    return (
+        answer.status,
+        {name.lower(): value for name, value in answer.getheaders()},
+        json.loads(data) if data else None,
+    )
 
 
 def refused_for_now(server: Process, method: str, path: str, body: Any = None) -> str:
@@ -86,19 +98,38 @@ def refused_for_now(server: Process, method: str, path: str, body: Any = None) -
 
 
 def refused_for_room(server: Process, method: str, path: str, body: Any = None) -> str:
-    """A 507 that says what is wrong and what to do; what it says. Coming again is of no use, so it says no time."""
+    """A 507 that says what is wrong and what to do; what it says. Coming again is of no use, so it
+    says no time.
+    """
     status, headers, document = ask(server, method, path, body)
-    assert (status, headers["content-type"], headers.get("retry-after")) == (507, "application/problem+json", None), document
-    assert (document["status"], document["title"], document["code"]) == (507, "Insufficient Storage", "STO-002")
+    assert (status, headers["content-type"], headers.get("retry-after")) == (
+        507,
+        "application/problem+json",
+        None,
+    ), document
+    assert (document["status"], document["title"], document["code"]) == (
+        507,
+        "Insufficient Storage",
+        "STO-002",
+    )
     return f"{document['detail']} {document['fix']}"
 
 
 def finished(server: Process, job: str) -> Any:
     """A job, when it is over."""
-    return until(lambda: next((one for one in [server.call("GET", f"/jobs/{job}")[1]] if one.get("state") in ("done", "failed")), None))
+    return until(
+        lambda: next(
+            (
+                one
+                for one in [server.call("GET", f"/jobs/{job}")[1]]
+                if one.get("state") in ("done", "failed")
+            ),
+            None,
+        )
+    )
 
 
-# --- killed -------------------------------------------------------------------------------------------------------------------------------
+# --- killed
 
 
 @pytest.mark.slow
@@ -116,7 +147,9 @@ def test_a_server_that_is_killed_while_it_stores_evaluates_and_grades_again_lose
     assert verified.code == 0, verified.err
 
 
-def post_until_killed(server: Process, start: int, acknowledged: list[str]) -> list[threading.Thread]:
+def post_until_killed(
+    server: Process, start: int, acknowledged: list[str]
+) -> list[threading.Thread]:
     """Clients that post runs as fast as they can, and note what was acknowledged."""
 
     def client(first: int) -> None:
@@ -128,7 +161,10 @@ def post_until_killed(server: Process, start: int, acknowledged: list[str]) -> l
             if status == 201:
                 acknowledged.append(answer["digest"])
 
-    threads = [threading.Thread(target=client, args=(start + 100_000 * number,), daemon=True) for number in range(4)]
+    threads = [
+        threading.Thread(target=client, args=(start + 100_000 * number,), daemon=True)
+        for number in range(4)
+    ]
     for thread in threads:
         thread.start()
     return threads
@@ -147,7 +183,12 @@ def test_a_run_whose_server_dies_before_it_is_graded_is_graded_by_the_next(ledge
 
         live.evaluate = die  # type: ignore[assignment]
         try:
-            assert api.post("/runs/r-1/events", {"event": "workflow_end", "run": end_of(run())}).status_code == 500
+            assert (
+                api.post(
+                    "/runs/r-1/events", {"event": "workflow_end", "run": end_of(run())}
+                ).status_code
+                == 500
+            )
         finally:
             live.evaluate = original
         found = stored_events.find(api.services.ledger.database, "default", "r-1")
@@ -159,7 +200,9 @@ def test_a_run_whose_server_dies_before_it_is_graded_is_graded_by_the_next(ledge
         assert api.get("/runs/r-1/grade").json()["passed"] is not None
 
 
-def test_a_server_that_is_told_to_end_answers_what_it_took_and_lets_streams_go(tmp_path: Path) -> None:
+def test_a_server_that_is_told_to_end_answers_what_it_took_and_lets_streams_go(
+    tmp_path: Path,
+) -> None:
     with Process(f"sqlite:///{tmp_path}/l.db") as server:
         assert server.call("POST", "/runs/live", head_of(run()))[0] == 201
         watcher = Watcher(server, "r-1")
@@ -177,7 +220,9 @@ def test_a_server_that_is_told_to_end_answers_what_it_took_and_lets_streams_go(t
         assert all(ledger.get(digest) is not None for digest in acknowledged)
 
 
-def test_a_job_that_is_interrupted_goes_on_where_it_stopped_and_a_dead_owner_is_replaced(ledger_url: str) -> None:
+def test_a_job_that_is_interrupted_goes_on_where_it_stopped_and_a_dead_owner_is_replaced(
+    ledger_url: str,
+) -> None:
     with open_ledger(ledger_url) as ledger:
         database = ledger.database
         made = stored_jobs.create(database, "default", {"kind": "rescore"}, author=None)
@@ -188,7 +233,9 @@ def test_a_job_that_is_interrupted_goes_on_where_it_stopped_and_a_dead_owner_is_
         later = stored_jobs.claim(database, "b", now=time.time() + 2 * stored_jobs.STALE_S)
         assert later is not None
         assert later.progress["cursor"] == 17
-        assert not stored_jobs.report(database, first, "a", first.progress), "whoever was taken for dead does not go on"
+        assert not stored_jobs.report(database, first, "a", first.progress), (
+            "whoever was taken for dead does not go on"
+        )
         assert stored_jobs.report(database, later, "b", later.progress, state=stored_jobs.QUEUED)
         found = stored_jobs.find(database, "default", made.id)
         assert found is not None
@@ -197,15 +244,22 @@ def test_a_job_that_is_interrupted_goes_on_where_it_stopped_and_a_dead_owner_is_
 
 
 @pytest.mark.slow
-def test_several_workers_and_two_servers_share_one_ledger_and_store_a_run_once(tmp_path: Path, nursery: Nursery) -> None:
+def test_several_workers_and_two_servers_share_one_ledger_and_store_a_run_once(
+    tmp_path: Path, nursery: Nursery
+) -> None:
     url = f"sqlite:///{tmp_path}/l.db"
-    with Process(url, "--workers", "2", "--quiet") as first, nursery.bear(url, folder=tmp_path) as second:
+    with (
+        Process(url, "--workers", "2", "--quiet") as first,
+        nursery.bear(url, folder=tmp_path) as second,
+    ):
         assert sorted(posted_to_all([first, second, first], runs(30))) == [False] * 60 + [True] * 30
         assert first.end()[0] in (0, -15)
 
 
 def posted_to_all(servers: list[Process], bodies: list[dict[str, Any]]) -> list[bool]:
-    """The same runs, posted to several servers at once: for each answer, whether the run was new."""
+    """The same runs, posted to several servers at once: for each answer, whether the run was
+    new.
+    """
     found: list[bool] = []
 
     def client(server: Process) -> None:
@@ -236,25 +290,55 @@ def test_two_servers_on_one_postgresql_store_a_run_once_do_a_job_once_and_tell_o
         assert first.call("POST", "/runs/live", head_of(evidence))[0] == 201
         watcher = Watcher(second, "watched")
         watcher.until("workflow_start")
-        assert first.call("POST", "/runs/watched/events", {"event": "step_end", "step": evidence["steps"][0]})[0] == 202
+        assert (
+            first.call(
+                "POST", "/runs/watched/events", {"event": "step_end", "step": evidence["steps"][0]}
+            )[0]
+            == 202
+        )
         watcher.until("step_end")
-        assert first.call("POST", "/runs/watched/events", {"event": "workflow_end", "run": end_of(evidence)})[0] == 201
+        assert (
+            first.call(
+                "POST", "/runs/watched/events", {"event": "workflow_end", "run": end_of(evidence)}
+            )[0]
+            == 201
+        )
         assert watcher.ended.wait(20)
-        assert watcher.kinds() == ["workflow_start", "step_end", "workflow_end", "evaluation_start", "evaluation_complete"]
+        assert watcher.kinds() == [
+            "workflow_start",
+            "step_end",
+            "workflow_end",
+            "evaluation_start",
+            "evaluation_complete",
+        ]
         jobs = [first.call("POST", "/jobs", {"kind": "rescore"})[1]["id"] for _ in range(6)]
         for job in jobs:
             done = finished(second, job)
             assert (done["state"], done["progress"]["unchanged"]) == ("done", 41)
-        logs = [json.loads(line) for server in (first, second) for line in server.end()[1].splitlines() if line.startswith("{")]
-        assert sorted(line["job"] for line in logs if line["event"] == "job") == sorted(jobs), "each was done by one server"
+        logs = [
+            json.loads(line)
+            for server in (first, second)
+            for line in server.end()[1].splitlines()
+            if line.startswith("{")
+        ]
+        assert sorted(line["job"] for line in logs if line["event"] == "job") == sorted(jobs), (
+            "each was done by one server"
+        )
     with open_ledger(postgres_url) as ledger:
         assert (ledger.count("run").n, ledger.count("grade").n) == (41, 41)
         assert verify(ledger).clean
 
 
-def test_a_job_whose_server_is_killed_is_taken_up_by_another_at_once_on_the_same_machine(ledger_url: str) -> None:
+def test_a_job_whose_server_is_killed_is_taken_up_by_another_at_once_on_the_same_machine(
+    ledger_url: str,
+) -> None:
     with open_ledger(ledger_url) as ledger:
-        dead = subprocess.run([sys.executable, "-c", "from assay.server.owners import own_name; print(own_name())"], capture_output=True, text=True, check=True)
+        dead = subprocess.run(
+            [sys.executable, "-c", "from assay.server.owners import own_name; print(own_name())"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         owner = dead.stdout.strip()
         assert is_dead(owner)
         assert not is_dead(own_name())
@@ -266,19 +350,28 @@ def test_a_job_whose_server_is_killed_is_taken_up_by_another_at_once_on_the_same
         assert found is not None
         assert found.id == made.id
         assert stored_jobs.claim(ledger.database, "c", is_dead=is_dead) is None
-        assert stored_jobs.claim(ledger.database, "b", is_dead=is_dead) is not None, "what it dropped is its own to take up"
+        assert stored_jobs.claim(ledger.database, "b", is_dead=is_dead) is not None, (
+            "what it dropped is its own to take up"
+        )
 
 
-# --- the database -------------------------------------------------------------------------------------------------------------------------
+# --- the database
 
 
-def test_a_ledger_that_another_process_locks_is_said_to_be_busy_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_a_ledger_that_another_process_locks_is_said_to_be_busy_and_nothing_is_lost(
+    tmp_path: Path,
+) -> None:
     code = (
-        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); c.execute('BEGIN IMMEDIATE'); print('held', flush=True); sys.stdin.read()"
+        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None);"
+        " c.execute('BEGIN IMMEDIATE'); print('held', flush=True); sys.stdin.read()"
     )
     with serving(f"sqlite:///{tmp_path}/l.db", patience_s=0.5) as api:
         before = api.post("/runs", runs(1)[0]).json()["digest"]
-        holder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "l.db")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        holder = subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path / "l.db")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         busy = api.post("/runs", run())
@@ -296,10 +389,18 @@ def small_disk(megabytes: int) -> Path:
     """A file system of its own."""
     disk = Path(tempfile.mkdtemp(prefix="assay-disk-"))
     disk.chmod(0o755)
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(disk)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(disk)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         disk.rmdir()
-        pytest.skip(f"a small disk needs the right to mount one ({done.stderr.strip()}); test_store.py has a full disk without it")
+        pytest.skip(
+            f"a small disk needs the right to mount one ({done.stderr.strip()}); test_store.py has"
+            " a full disk without it"
+        )
     return disk
 
 
@@ -342,10 +443,17 @@ def test_a_full_disk_is_told_nothing_acknowledged_is_lost_and_it_goes_on_when_th
             start += 20
             assert start < 20_000, "the disk is never full"
         assert start > 0
-        said = refused_for_room(server, "POST", "/runs", runs(20, start=start, metadata={"pad": os.urandom(5_000).hex()}))
+        said = refused_for_room(
+            server,
+            "POST",
+            "/runs",
+            runs(20, start=start, metadata={"pad": os.urandom(5_000).hex()}),
+        )
         assert "the disk is full or fails" in said
         assert "Everything that was acknowledged is kept; make room" in said
-        assert all(server.call("GET", f"/runs/{digest}")[0] == 200 for digest in acknowledged[::20]), "what is there can still be read"
+        assert all(
+            server.call("GET", f"/runs/{digest}")[0] == 200 for digest in acknowledged[::20]
+        ), "what is there can still be read"
         ballast.unlink()
         until(lambda: post(start) == 201)
         server.end()
@@ -355,7 +463,9 @@ def test_a_full_disk_is_told_nothing_acknowledged_is_lost_and_it_goes_on_when_th
         assert verify(ledger).clean
 
 
-def test_a_disk_is_full_where_the_database_says_so_or_it_fails_and_there_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_is_full_where_the_database_says_so_or_it_fails_and_there_is_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def worded(code: int) -> type[Exception]:
         error = sqlite3.OperationalError("x")
         error.sqlite_errorcode = code
@@ -371,14 +481,24 @@ def test_a_disk_is_full_where_the_database_says_so_or_it_fails_and_there_is_no_r
 FULL = NoRoom("STO-002", "cannot be written, the disk is full or fails: x.", fix="Make room.")
 
 
-def test_whoever_sends_spans_is_told_of_a_full_disk_so_that_they_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_sends_spans_is_told_of_a_full_disk_so_that_they_come_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_arguments: object, **_more: object) -> None:
         raise FULL
 
     monkeypatch.setattr("assay.store.traces.keep", full)
-    span = {"traceId": "a" * 32, "spanId": "b" * 16, "name": "x", "startTimeUnixNano": "1", "endTimeUnixNano": "2"}
+    span = {
+        "traceId": "a" * 32,
+        "spanId": "b" * 16,
+        "name": "x",
+        "startTimeUnixNano": "1",
+        "endTimeUnixNano": "2",
+    }
     with serving(f"sqlite:///{tmp_path}/l.db") as api:
-        refused = api.client.post("/v1/traces", json={"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
+        refused = api.client.post(
+            "/v1/traces", json={"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
+        )
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         assert "the disk is full" in refused.json()["message"]
 
@@ -386,15 +506,25 @@ def test_whoever_sends_spans_is_told_of_a_full_disk_so_that_they_come_again(tmp_
 def test_a_full_disk_is_an_answer_that_every_route_with_a_token_describes(tmp_path: Path) -> None:
     with serving(f"sqlite:///{tmp_path}/l.db") as api:
         paths = api.get("/openapi.json").json()["paths"]
-    without = [path for path, methods in paths.items() if any("507" not in one["responses"] for one in methods.values())]
+    without = [
+        path
+        for path, methods in paths.items()
+        if any("507" not in one["responses"] for one in methods.values())
+    ]
     assert sorted(without) == [f"{API}/health", f"{API}/ready"]
 
 
 @pytest.mark.slow
-def test_a_postgresql_that_goes_away_and_comes_back_costs_nothing_but_time(postgres_url: str, nursery: Nursery, tmp_path: Path) -> None:
+def test_a_postgresql_that_goes_away_and_comes_back_costs_nothing_but_time(
+    postgres_url: str, nursery: Nursery, tmp_path: Path
+) -> None:
     evidence = run(run_id="watched")
-    with nursery.bear(postgres_url, folder=tmp_path, patience_s=0.5, poll_s=0.1, heartbeat_s=0.2) as server:
-        acknowledged = [found["digest"] for found in server.call("POST", "/runs", runs(120))[1]["results"]]
+    with nursery.bear(
+        postgres_url, folder=tmp_path, patience_s=0.5, poll_s=0.1, heartbeat_s=0.2
+    ) as server:
+        acknowledged = [
+            found["digest"] for found in server.call("POST", "/runs", runs(120))[1]["results"]
+        ]
         assert server.call("POST", "/runs/live", head_of(evidence))[0] == 201
         watcher = Watcher(server, "watched")
         watcher.until("workflow_start")
@@ -405,11 +535,17 @@ def test_a_postgresql_that_goes_away_and_comes_back_costs_nothing_but_time(postg
                 ("POST", "/runs", run(run_id="meanwhile")),
                 ("GET", "/runs", None),
                 ("GET", "/workflows", None),
-                ("POST", "/runs/watched/events", {"event": "step_end", "step": evidence["steps"][0]}),
+                (
+                    "POST",
+                    "/runs/watched/events",
+                    {"event": "step_end", "step": evidence["steps"][0]},
+                ),
                 ("GET", "/runs/watched/events", None),
                 ("POST", "/jobs", {"kind": "rescore"}),
             ):
-                assert "the database cannot be reached" in refused_for_now(server, method, path, body), path
+                assert "the database cannot be reached" in refused_for_now(
+                    server, method, path, body
+                ), path
             assert "the database does not answer" in refused_for_now(server, "GET", "/ready")
             assert server.call("GET", "/health")[0] == 200, "the process itself lives"
             time.sleep(0.5)
@@ -418,11 +554,27 @@ def test_a_postgresql_that_goes_away_and_comes_back_costs_nothing_but_time(postg
             postgres.start()
         until(lambda: server.call("GET", "/ready")[0] == 200)
         assert server.call("POST", "/runs", run(run_id="meanwhile"))[0] == 201
-        assert server.call("POST", "/runs/watched/events", {"event": "step_end", "step": evidence["steps"][0]})[0] == 202
+        assert (
+            server.call(
+                "POST", "/runs/watched/events", {"event": "step_end", "step": evidence["steps"][0]}
+            )[0]
+            == 202
+        )
         watcher.until("step_end")
-        assert server.call("POST", "/runs/watched/events", {"event": "workflow_end", "run": end_of(evidence)})[0] == 201
+        assert (
+            server.call(
+                "POST", "/runs/watched/events", {"event": "workflow_end", "run": end_of(evidence)}
+            )[0]
+            == 201
+        )
         assert watcher.ended.wait(20)
-        assert watcher.kinds() == ["workflow_start", "step_end", "workflow_end", "evaluation_start", "evaluation_complete"]
+        assert watcher.kinds() == [
+            "workflow_start",
+            "step_end",
+            "workflow_end",
+            "evaluation_start",
+            "evaluation_complete",
+        ]
         done = finished(server, job)
         assert (done["state"], done["progress"]["faults"]) == ("done", [])
         assert done["progress"]["seen"] >= 120
@@ -447,13 +599,22 @@ def test_a_run_whose_evaluation_met_a_database_that_was_away_is_graded_later_and
 
         with monkeypatch.context() as patched:
             patched.setattr(api.services.writer, "put", away)
-            assert api.post("/runs/r-1/events", {"event": "workflow_end", "run": end_of(run())}).status_code == 503
+            assert (
+                api.post(
+                    "/runs/r-1/events", {"event": "workflow_end", "run": end_of(run())}
+                ).status_code
+                == 503
+            )
         found = stored_events.find(api.services.ledger.database, "default", "r-1")
         assert found is not None
-        assert found.state == stored_events.EVALUATING, "that the database was away is no fault of the run"
+        assert found.state == stored_events.EVALUATING, (
+            "that the database was away is no fault of the run"
+        )
 
         async def look() -> list[int]:
-            first = await take_up(api.services, since=frozenset())  # a run that another server may have at hand right now is left alone
+            first = await take_up(
+                api.services, since=frozenset()
+            )  # a run that another server may have at hand right now is left alone
             between = stored_events.find(api.services.ledger.database, "default", "r-1")
             assert between is not None
             assert between.state == stored_events.EVALUATING
@@ -464,11 +625,15 @@ def test_a_run_whose_evaluation_met_a_database_that_was_away_is_graded_later_and
         assert api.client.portal is not None
         assert api.client.portal.call(look) == [1, 1, 0]
         told = api.get("/runs/r-1/events").text
-        assert told.count("event: evaluation_start") == told.count("event: evaluation_complete") == 1
+        assert (
+            told.count("event: evaluation_start") == told.count("event: evaluation_complete") == 1
+        )
         assert api.get("/runs/r-1/grade").status_code == 200
 
 
-def test_a_job_that_met_a_database_that_was_away_goes_on_and_counts_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_met_a_database_that_was_away_goes_on_and_counts_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(server_jobs, "PAGE", 10)
     with serving(f"sqlite:///{tmp_path}/l.db") as api:
         api.post("/runs", runs(35))
@@ -481,13 +646,38 @@ def test_a_job_that_met_a_database_that_was_away_goes_on_and_counts_nothing_twic
 
         monkeypatch.setattr(api.services.ledger, "find", find)
         job = api.post("/jobs", {"kind": "rescore"}).json()["id"]
-        done = until(lambda: next((one for one in [api.get(f"/jobs/{job}").json()] if one["state"] in ("done", "failed")), None))
-        assert (done["state"], done["progress"]["seen"], done["progress"]["unchanged"], done["progress"]["faults"]) == ("done", 35, 35, [])
+        done = until(
+            lambda: next(
+                (
+                    one
+                    for one in [api.get(f"/jobs/{job}").json()]
+                    if one["state"] in ("done", "failed")
+                ),
+                None,
+            )
+        )
+        assert (
+            done["state"],
+            done["progress"]["seen"],
+            done["progress"]["unchanged"],
+            done["progress"]["faults"],
+        ) == ("done", 35, 35, [])
 
 
-def test_a_test_run_that_is_killed_leaves_no_postgresql_behind(postgres_url: str, tmp_path: Path) -> None:
-    code = "import postgres, sys; s = postgres.postgres(); print(s.get_pid(), s.pgdata.parent, flush=True); sys.stdin.read()"
-    made = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parent, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def test_a_test_run_that_is_killed_leaves_no_postgresql_behind(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    code = (
+        "import postgres, sys; s = postgres.postgres(); print(s.get_pid(), s.pgdata.parent,"
+        " flush=True); sys.stdin.read()"
+    )
+    made = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parent,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert made.stdout is not None
     pid, folder = made.stdout.readline().split(maxsplit=1)
     assert owners._began(int(pid)) is not None or sys.platform != "linux"
@@ -497,7 +687,9 @@ def test_a_test_run_that_is_killed_leaves_no_postgresql_behind(postgres_url: str
     until(lambda: owners._began(int(pid)) is None)
 
 
-def test_measures_are_loaded_once_and_found_by_all_however_many_threads_ask_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measures_are_loaded_once_and_found_by_all_however_many_threads_ask_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     load = metrics.import_module
 
     def slowly(name: str) -> Any:
@@ -522,7 +714,7 @@ def test_measures_are_loaded_once_and_found_by_all_however_many_threads_ask_firs
     assert sorted(measures) == sorted(names)
 
 
-# --- slow and many clients ----------------------------------------------------------------------------------------------------------------
+# --- slow and many clients
 
 
 class Hasty(Connection):
@@ -532,7 +724,10 @@ class Hasty(Connection):
 @pytest.fixture
 def hasty(tmp_path: Path) -> Iterator[int]:
     """The port of a server that has little patience."""
-    app = create_app(Settings(db=f"sqlite:///{tmp_path}/l.db", allow_anonymous=True, body_timeout_s=0.4), log=Log(io.BytesIO()))
+    app = create_app(
+        Settings(db=f"sqlite:///{tmp_path}/l.db", allow_anonymous=True, body_timeout_s=0.4),
+        log=Log(io.BytesIO()),
+    )
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", http=Hasty))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -546,7 +741,9 @@ REQUEST = b"GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 
 
 def dripped(port: int, first: bytes, drip: bytes) -> tuple[bytes, float]:
-    """What comes back to a client that sends something, then a byte now and then, and after how long."""
+    """What comes back to a client that sends something, then a byte now and then, and after how
+    long.
+    """
     with socket.create_connection(("127.0.0.1", port)) as wire:
         wire.settimeout(0.05)
         if first:
@@ -577,10 +774,26 @@ def dripped(port: int, first: bytes, drip: bytes) -> tuple[bytes, float]:
 
 @pytest.mark.parametrize(
     ("first", "drip"),
-    [(b"", b""), (b"", b"G"), (REQUEST, b""), (REQUEST, b"x"), (REQUEST + b"X: ", b"y"), (REQUEST + b"\r\n", b"G")],
-    ids=["nothing at all", "a method that never ends", "a head that stops", "a name that never ends", "a header that never ends", "a second request"],
+    [
+        (b"", b""),
+        (b"", b"G"),
+        (REQUEST, b""),
+        (REQUEST, b"x"),
+        (REQUEST + b"X: ", b"y"),
+        (REQUEST + b"\r\n", b"G"),
+    ],
+    ids=[
+        "nothing at all",
+        "a method that never ends",
+        "a head that stops",
+        "a name that never ends",
+        "a header that never ends",
+        "a second request",
+    ],
 )
-def test_a_head_that_drips_is_cut_off_in_words_and_others_are_answered_meanwhile(hasty: int, first: bytes, drip: bytes) -> None:
+def test_a_head_that_drips_is_cut_off_in_words_and_others_are_answered_meanwhile(
+    hasty: int, first: bytes, drip: bytes
+) -> None:
     answered: list[bytes] = []
 
     def other() -> None:
@@ -594,20 +807,30 @@ def test_a_head_that_drips_is_cut_off_in_words_and_others_are_answered_meanwhile
     beside.join()
     assert answered[0].startswith(b"HTTP/1.1 200")
     if drip == b"G" and not issubclass(Connection, H11Protocol):
-        assert said.startswith(b"HTTP/1.1 400"), "httptools knows every method, and says at once that this is none"
+        assert said.startswith(b"HTTP/1.1 400"), (
+            "httptools knows every method, and says at once that this is none"
+        )
         return
     assert said.startswith(b"HTTP/1.1 408 Request Timeout\r\n"), said
     assert b"content-type: application/problem+json" in said
-    assert json.loads(said.partition(b"\r\n\r\n")[2])["detail"] == "the head of the request comes too slowly."
+    assert (
+        json.loads(said.partition(b"\r\n\r\n")[2])["detail"]
+        == "the head of the request comes too slowly."
+    )
     assert took > 0.3
 
 
 def test_a_body_that_drips_is_cut_off_and_a_stream_or_a_kept_connection_is_not(hasty: int) -> None:
-    slow = b"POST /api/v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+    slow = (
+        b"POST /api/v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type:"
+        b" application/json\r\nContent-Length: 1000\r\n\r\n{"
+    )
     said, _ = dripped(hasty, slow, b"")
     assert said.startswith(b"HTTP/1.1 408")
     wire = http.client.HTTPConnection("127.0.0.1", hasty, timeout=10)
-    wire.request("POST", f"{API}/runs/live", json.dumps(head_of(run())), {"Content-Type": "application/json"})
+    wire.request(
+        "POST", f"{API}/runs/live", json.dumps(head_of(run())), {"Content-Type": "application/json"}
+    )
     assert wire.getresponse().read()
     time.sleep(0.8)
     wire.request("GET", f"{API}/health")
@@ -617,14 +840,21 @@ def test_a_body_that_drips_is_cut_off_and_a_stream_or_a_kept_connection_is_not(h
     assert answer.status == 200
     time.sleep(0.8)
     other = http.client.HTTPConnection("127.0.0.1", hasty, timeout=10)
-    other.request("POST", f"{API}/runs/r-1/events", json.dumps({"event": "error", "message": "x"}), {"Content-Type": "application/json"})
+    other.request(
+        "POST",
+        f"{API}/runs/r-1/events",
+        json.dumps({"event": "error", "message": "x"}),
+        {"Content-Type": "application/json"},
+    )
     assert other.getresponse().status == 202
     assert b"event: error" in answer.read(), "a stream is no slow head"
     for one in (wire, other):
         one.close()
 
 
-def test_the_command_serves_with_a_time_limit_for_heads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_serves_with_a_time_limit_for_heads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from assay.cli import serve
 
     given: dict[str, Any] = {}
@@ -669,18 +899,41 @@ def test_a_full_queue_asks_clients_to_come_again(tmp_path: Path) -> None:
         assert json.loads(api.post("/runs", run()).content)["new"] is True
 
 
-def test_a_schema_that_takes_for_ever_keeps_nobody_from_being_answered_also_after_a_restart(tmp_path: Path) -> None:
+def test_a_schema_that_takes_for_ever_keeps_nobody_from_being_answered_also_after_a_restart(
+    tmp_path: Path,
+) -> None:
     url = f"sqlite:///{tmp_path}/l.db"
     with Process(url) as server:
         for number in range(8):  # more than there are threads for anything
             evidence = {**run("dag-review"), "run_id": f"r-{number}"}
-            assert server.call("POST", "/runs/live", head_of({key: value for key, value in evidence.items() if key != "output_schema"}))[0] == 201
-            body = {"event": "workflow_end", "run": {**end_of(evidence), "output_schema": doubling(40)}}
-            threading.Thread(target=_quietly, args=(server, f"/runs/r-{number}/events", body), daemon=True).start()
-        until(lambda: all(_state(url, f"r-{number}") == stored_events.EVALUATING for number in range(8)), seconds=120)
+            assert (
+                server.call(
+                    "POST",
+                    "/runs/live",
+                    head_of(
+                        {key: value for key, value in evidence.items() if key != "output_schema"}
+                    ),
+                )[0]
+                == 201
+            )
+            body = {
+                "event": "workflow_end",
+                "run": {**end_of(evidence), "output_schema": doubling(40)},
+            }
+            threading.Thread(
+                target=_quietly, args=(server, f"/runs/r-{number}/events", body), daemon=True
+            ).start()
+        until(
+            lambda: all(
+                _state(url, f"r-{number}") == stored_events.EVALUATING for number in range(8)
+            ),
+            seconds=120,
+        )
         assert server.call("GET", "/runs", timeout=120)[0] == 200
         assert server.call("POST", "/runs", {**run(), "run_id": "another"}, timeout=120)[0] == 201
-        assert _state(url, "r-7") == stored_events.EVALUATING, "and yet it is not graded: this was answered meanwhile"
+        assert _state(url, "r-7") == stored_events.EVALUATING, (
+            "and yet it is not graded: this was answered meanwhile"
+        )
         server.kill()
     with Process(url) as server:
         assert server.call("GET", "/runs", timeout=120)[0] == 200
@@ -695,7 +948,9 @@ def test_a_schema_that_takes_for_ever_keeps_nobody_from_being_answered_also_afte
 def _quietly(server: Process, path: str, body: Any) -> None:
     with contextlib.suppress(OSError, http.client.HTTPException):  # the server is killed
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=600)
-        connection.request("POST", API + path, json.dumps(body), {"Content-Type": "application/json"})
+        connection.request(
+            "POST", API + path, json.dumps(body), {"Content-Type": "application/json"}
+        )
         connection.getresponse().read()
 
 
@@ -706,7 +961,9 @@ def _state(url: str, run_id: str) -> str:
     return found.state
 
 
-def test_a_run_that_cannot_be_graded_by_a_fault_of_ours_is_not_tried_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_cannot_be_graded_by_a_fault_of_ours_is_not_tried_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with serving(f"sqlite:///{tmp_path}/l.db") as api:
         assert api.post("/runs/live", head_of(run())).status_code == 201
 
@@ -714,7 +971,12 @@ def test_a_run_that_cannot_be_graded_by_a_fault_of_ours_is_not_tried_for_ever(tm
             raise ZeroDivisionError
 
         monkeypatch.setattr(evaluating, "make", fault)
-        assert api.post("/runs/r-1/events", {"event": "workflow_end", "run": end_of(run())}).status_code == 500
+        assert (
+            api.post(
+                "/runs/r-1/events", {"event": "workflow_end", "run": end_of(run())}
+            ).status_code
+            == 500
+        )
         found = stored_events.find(api.services.ledger.database, "default", "r-1")
         assert found is not None
         assert found.state == stored_events.FAILED

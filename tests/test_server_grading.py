@@ -17,10 +17,43 @@ from documents import FAMILIES, run
 
 GRADER = Grader(Shelf(), policy="workflow@1", profile=None, rubric=None)
 STRANGE = st.sampled_from(
-    ["0", "-0.0", "1.0", "0.10", "1e-5", "1E-7", "0.000001", "100", "1e15", "1e16", "12345678901234567", "1e20", "999999999999999999999", "1e21", "1e25",
-     "123456789012345678901234.5", "0.30000000000000004", "7.00", "8000.50"]
-)  # fmt: skip
-TEXTS = st.sampled_from(["plain", "5.0,", '"q"', "\\", "é", "😀", "1e+21", "-0", "sha256:" + "0" * 64, "x" * 300, "2026-11-15T10:00:00+01:00"])
+    [
+        "0",
+        "-0.0",
+        "1.0",
+        "0.10",
+        "1e-5",
+        "1E-7",
+        "0.000001",
+        "100",
+        "1e15",
+        "1e16",
+        "12345678901234567",
+        "1e20",
+        "999999999999999999999",
+        "1e21",
+        "1e25",
+        "123456789012345678901234.5",
+        "0.30000000000000004",
+        "7.00",
+        "8000.50",
+    ]
+)
+TEXTS = st.sampled_from(
+    [
+        "plain",
+        "5.0,",
+        '"q"',
+        "\\",
+        "é",
+        "😀",
+        "1e+21",
+        "-0",
+        "sha256:" + "0" * 64,
+        "x" * 300,
+        "2026-11-15T10:00:00+01:00",
+    ]
+)
 AMOUNTS = ("latency_ms", "cost_usd", "tokens", "retries")
 
 
@@ -66,9 +99,17 @@ def test_strange_numbers_and_texts(data: st.DataObject) -> None:
     alike(text.encode())
 
 
-@pytest.mark.parametrize(("amount", "together"), [("5e15", True), ("0.5", True), ("1e-7", True), ("5000000000000000.5", False), ("1e17", True)])
-def test_a_sum_that_is_too_large_for_the_short_way_is_left_to_whoever_asked(amount: str, together: bool) -> None:
+@pytest.mark.parametrize(
+    ("amount", "together"),
+    [("5e15", True), ("0.5", True), ("1e-7", True), ("5000000000000000.5", False), ("1e17", True)],
+)
+def test_a_sum_that_is_too_large_for_the_short_way_is_left_to_whoever_asked(
+    amount: str, together: bool
+) -> None:
     one = run("code-repair")
-    steps = [{"name": name, "agent": "one", "status": "success", "duration_ms": "@"} for name in ("a", "b", "c")]
+    steps = [
+        {"name": name, "agent": "one", "status": "success", "duration_ms": "@"}
+        for name in ("a", "b", "c")
+    ]
     one["steps"] = steps
     assert alike(json.dumps(one).replace('"@"', amount).encode()) is together

@@ -1,4 +1,6 @@
-"""Executions: the server runs what its operator offers, and nothing else; each run is told live, graded and kept, whatever becomes of it."""
+"""Executions: the server runs what its operator offers, and nothing else; each run is told live,
+graded and kept, whatever becomes of it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ import pytest
 import assay.server.event_schema as published
 from assay.store import executions as stored
 from assay.store.ledger import open_ledger
-from postgres import ledger_url, postgres_url  # noqa: F401  # fixtures
+from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
 from serving import API, Api, Process, frames, serving
 from test_server_events import Watcher
 
@@ -35,7 +37,10 @@ adapter: {kind: python, target: "flow:answer"}
 scorers: [{target: "flow:score"}]
 limits: {timeout_s: 60}
 """
-COMMAND = ('{kind: python, target: "flow:answer"}', '{kind: command, command: ["{python}", "run.py"]}')
+COMMAND = (
+    '{kind: python, target: "flow:answer"}',
+    '{kind: command, command: ["{python}", "run.py"]}',
+)
 FLOW = """
 import asyncio, json, os, sys, threading, time
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -102,8 +107,16 @@ def seen(folder: Path, name: str = "review") -> list[dict[str, Any]]:
 
 def asked(*questions: str, **more: Any) -> dict[str, Any]:
     """A request with its samples."""
-    samples = [{"id": f"s-{index}", "question": one, "expected": {"answer": one.upper()}} for index, one in enumerate(questions)]
-    return {"schema": "assay.execution/1", "workflow": "review", "dataset": {"id": "d", "version": "1", "samples": samples}, **more}
+    samples = [
+        {"id": f"s-{index}", "question": one, "expected": {"answer": one.upper()}}
+        for index, one in enumerate(questions)
+    ]
+    return {
+        "schema": "assay.execution/1",
+        "workflow": "review",
+        "dataset": {"id": "d", "version": "1", "samples": samples},
+        **more,
+    }
 
 
 def until(check: Any, *, timeout: float = 40) -> Any:
@@ -161,28 +174,56 @@ def finished(api: Api, made: dict[str, Any]) -> dict[str, Any]:
     return over(lambda path: api.get(path).json(), made)
 
 
-# --- a run from its start to its grade ----------------------------------------------------------------------------------------------------
+# --- a run from its start to its grade
 
 
 @pytest.mark.req("W-073", "W-077", "W-082", "W-085")
-def test_the_server_runs_a_workflow_and_each_run_is_told_graded_and_kept(ledger_url: str, tmp_path: Path) -> None:  # noqa: F811
+def test_the_server_runs_a_workflow_and_each_run_is_told_graded_and_kept(
+    ledger_url: str,  # noqa: F811
+    tmp_path: Path,
+) -> None:
     with executing(ledger_url, tmp_path) as api:
         made = ask(api, asked("one", "two", "fail it"))
         assert (made["state"], made["count"], len(made["runs"])) == ("queued", 3, 3)
         found = finished(api, made)
-        assert found["counts"] == {"runs": 3, "queued": 0, "executing": 0, "evaluating": 0, "done": 3, "failed": 0, "cancelled": 0}
-        assert [(one["sample_id"], one["passed"]) for one in found["runs"]] == [("s-0", True), ("s-1", True), ("s-2", False)]
+        assert found["counts"] == {
+            "runs": 3,
+            "queued": 0,
+            "executing": 0,
+            "evaluating": 0,
+            "done": 3,
+            "failed": 0,
+            "cancelled": 0,
+        }
+        assert [(one["sample_id"], one["passed"]) for one in found["runs"]] == [
+            ("s-0", True),
+            ("s-1", True),
+            ("s-2", False),
+        ]
         for one, listed in zip(found["runs"], made["runs"], strict=True):
             assert one["events"] == listed["events"]
             told = frames(api.client.get(one["events"]).text)
             assert [kind for _, kind, _ in told] == [
-                "workflow_start", "step_start", "step_end", "step_start", "step_end", "workflow_end", "evaluation_start", "evaluation_complete",
-            ]  # fmt: skip
+                "workflow_start",
+                "step_start",
+                "step_end",
+                "step_start",
+                "step_end",
+                "workflow_end",
+                "evaluation_start",
+                "evaluation_complete",
+            ]
             for _, _, data in told:
-                assert not list(VALID.iter_errors(data)), next(iter(VALID.iter_errors(data))).message
+                assert not list(VALID.iter_errors(data)), next(
+                    iter(VALID.iter_errors(data))
+                ).message
             last = told[-1][2]
-            assert last["hard_gates"]["overall_status_success"]["status"] == ("pass" if one["passed"] else "fail")
-            assert next((step["name"], step["agent"], step["status"]) for step in last["step_scores"]) == ("plan", "planner", "success")
+            assert last["hard_gates"]["overall_status_success"]["status"] == (
+                "pass" if one["passed"] else "fail"
+            )
+            assert next(
+                (step["name"], step["agent"], step["status"]) for step in last["step_scores"]
+            ) == ("plan", "planner", "success")
             assert last["step_scores"][0]["scores"]["clarity"]
             assert {one["agent"] for one in last["agent_scores"]} == {"planner", "writer"}
             record = api.get(f"/runs/{one['digest']}").json()["record"]
@@ -192,11 +233,17 @@ def test_the_server_runs_a_workflow_and_each_run_is_told_graded_and_kept(ledger_
             stored_grade = api.get(f"/runs/{one['digest']}/grade").json()
             assert {key: last[key] for key in stored_grade} == stored_grade
         assert found["runs"][2]["grade"] == "F"
-        assert "ValueError: no answer" in api.get(f"/runs/{found['runs'][2]['digest']}").json()["record"]["metadata"]["error"]
+        assert (
+            "ValueError: no answer"
+            in api.get(f"/runs/{found['runs'][2]['digest']}").json()["record"]["metadata"]["error"]
+        )
 
 
 @pytest.mark.req("W-085")
-def test_a_watcher_sees_steps_as_they_happen_and_the_stream_stays_open_until_the_evaluation(ledger_url: str, tmp_path: Path) -> None:  # noqa: F811
+def test_a_watcher_sees_steps_as_they_happen_and_the_stream_stays_open_until_the_evaluation(
+    ledger_url: str,  # noqa: F811
+    tmp_path: Path,
+) -> None:
     folder = offer(tmp_path)
     with Process(ledger_url, "--workflows", str(folder)) as server:
         status, made = server.call("POST", "/runs", asked("wait go", "two"))
@@ -205,14 +252,23 @@ def test_a_watcher_sees_steps_as_they_happen_and_the_stream_stays_open_until_the
         until(lambda: len(watcher.kinds()) == 4)
         assert watcher.kinds() == ["workflow_start", "step_start", "step_end", "step_start"]
         assert not watcher.ended.is_set()
-        until(lambda: server.call("GET", f"/executions/{made['execution']}?state=done")[1]["counts"]["done"] == 1)
+        until(
+            lambda: (
+                server.call("GET", f"/executions/{made['execution']}?state=done")[1]["counts"][
+                    "done"
+                ]
+                == 1
+            )
+        )
         assert server.call("GET", f"/executions/{made['execution']}")[1]["counts"]["executing"] == 1
         (folder / "review" / "go").touch()
         assert watcher.ended.wait(30)
         assert watcher.kinds()[-3:] == ["workflow_end", "evaluation_start", "evaluation_complete"]
 
 
-def test_a_stream_that_is_opened_before_its_run_begins_waits_for_it(url: str, tmp_path: Path) -> None:
+def test_a_stream_that_is_opened_before_its_run_begins_waits_for_it(
+    url: str, tmp_path: Path
+) -> None:
     folder = offer(tmp_path)
     with Process(url, "--workflows", str(folder)) as server:
         _, made = server.call("POST", "/runs", asked("wait go", "two", concurrency=1))
@@ -225,12 +281,17 @@ def test_a_stream_that_is_opened_before_its_run_begins_waits_for_it(url: str, tm
 
 
 @pytest.mark.req("W-079")
-def test_a_repeated_sample_is_as_many_runs_and_ids_may_hold_anything(url: str, tmp_path: Path) -> None:
+def test_a_repeated_sample_is_as_many_runs_and_ids_may_hold_anything(
+    url: str, tmp_path: Path
+) -> None:
     with executing(url, tmp_path) as api:
         body = asked("one", repeat=2, name="night")
         body["dataset"]["samples"][0]["id"] = "a/b c?#%ü\x00"
         made = ask(api, body)
-        assert [one["run_id"] for one in made["runs"]] == ["night:a/b c?#%ü\x00:1", "night:a/b c?#%ü\x00:2"]
+        assert [one["run_id"] for one in made["runs"]] == [
+            "night:a/b c?#%ü\x00:1",
+            "night:a/b c?#%ü\x00:2",
+        ]
         assert finished(api, made)["counts"]["done"] == 2
         for one in made["runs"]:
             assert kinds(api.client.get(one["events"]).text)[-1] == "evaluation_complete"
@@ -240,12 +301,17 @@ def test_a_repeated_sample_is_as_many_runs_and_ids_may_hold_anything(url: str, t
         assert (taken.status_code, taken.json()["where"]) == (409, "name")
 
 
-# --- what is refused before anything runs -------------------------------------------------------------------------------------------------
+# --- what is refused before anything runs
 
 
 @pytest.mark.req("W-079", "W-085")
-def test_a_dataset_that_does_not_fit_is_a_422_with_every_reason_once_in_order_and_nothing_runs(ledger_url: str, tmp_path: Path) -> None:  # noqa: F811
-    text = WORKFLOW.replace("inputs: [question]", "inputs: {question: , context: , answer: {from: expected.answer}}")
+def test_a_dataset_that_does_not_fit_is_a_422_with_every_reason_once_in_order_and_nothing_runs(
+    ledger_url: str,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    text = WORKFLOW.replace(
+        "inputs: [question]", "inputs: {question: , context: , answer: {from: expected.answer}}"
+    )
     with executing(ledger_url, tmp_path, text) as api:
         body = asked("one", "two", "three")
         del body["dataset"]["samples"][1]["question"]
@@ -253,7 +319,11 @@ def test_a_dataset_that_does_not_fit_is_a_422_with_every_reason_once_in_order_an
         refused = api.post("/runs", body)
         assert refused.status_code == 422
         assert refused.headers["content-type"] == "application/problem+json"
-        assert refused.json()["reasons"] == ["expected value as input: answer", "missing: context", "missing: question"]
+        assert refused.json()["reasons"] == [
+            "expected value as input: answer",
+            "missing: context",
+            "missing: question",
+        ]
         assert refused.json()["message"]
         assert api.get("/executions").json()["items"] == []
         time.sleep(0.7)
@@ -270,21 +340,38 @@ def test_a_server_that_offers_nothing_runs_nothing_and_says_how_to(url: str) -> 
 
 @pytest.fixture(scope="module")
 def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Api, Path]]:
-    """A server whose every request here is refused, so that nothing of one stays for the next, and its folder."""
+    """A server whose every request here is refused, so that nothing of one stays for the next, and
+    its folder.
+    """
     folder = tmp_path_factory.mktemp("refusing")
     with executing(f"sqlite:///{folder}/ledger.db", folder) as api:
         yield api, folder
 
 
 FORGED: list[dict[str, Any]] = [
-    *({"workflow": name} for name in ("reviev", "../workflows/review/workflow.yaml", "review/workflow.yaml", "flow:answer", "/etc/passwd", "http://x/y")),
+    *(
+        {"workflow": name}
+        for name in (
+            "reviev",
+            "../workflows/review/workflow.yaml",
+            "review/workflow.yaml",
+            "flow:answer",
+            "/etc/passwd",
+            "http://x/y",
+        )
+    ),
     {"workflow": {"id": "review", "version": "2"}},
-    *({"dataset": {"id": name, "version": "1"}} for name in ("d", "/etc/passwd", "../seen.txt", "sqlite:///x.db")),
+    *(
+        {"dataset": {"id": name, "version": "1"}}
+        for name in ("d", "/etc/passwd", "../seen.txt", "sqlite:///x.db")
+    ),
 ]
 
 
 @pytest.mark.parametrize("change", FORGED)
-def test_only_what_is_offered_can_be_named(refusing: tuple[Api, Path], change: dict[str, Any]) -> None:
+def test_only_what_is_offered_can_be_named(
+    refusing: tuple[Api, Path], change: dict[str, Any]
+) -> None:
     api, folder = refusing
     refused = api.post("/runs", {**asked("one"), **change})
     assert refused.status_code == 404, refused.text
@@ -294,18 +381,41 @@ def test_only_what_is_offered_can_be_named(refusing: tuple[Api, Path], change: d
 
 
 NONSENSE: list[dict[str, Any]] = [
-    *({key: "x"} for key in ("adapter", "command", "url", "path", "module", "target", "file", "env")),
+    *(
+        {key: "x"}
+        for key in ("adapter", "command", "url", "path", "module", "target", "file", "env")
+    ),
     {"workflow": {"id": "review", "adapter": {"kind": "command", "command": ["id"]}}},
     {"dataset": {"id": "d", "version": "1", "file": "/etc/passwd"}},
     {"dataset": {"id": "d", "version": "1", "table": {"url": "sqlite:///x", "name": "t"}}},
-    *({"dataset": {"id": "d", "version": "1", "samples": found}} for found in ([], [1], [{"question": "x"}], [{"id": "1"}, {"id": "1"}])),
-    *({"repeat": 0}, {"repeat": True}, {"concurrency": 0}, {"retries": -1}, {"timeout_s": 0}, {"timeout_s": 61}, {"timeout_s": "x"}, {"name": "../x"}),
-    *({"workflow": 3}, {"workflow": ""}, {"dataset": []}, {"dataset": {}}, {"workflow": {"version": "1"}}),
+    *(
+        {"dataset": {"id": "d", "version": "1", "samples": found}}
+        for found in ([], [1], [{"question": "x"}], [{"id": "1"}, {"id": "1"}])
+    ),
+    *(
+        {"repeat": 0},
+        {"repeat": True},
+        {"concurrency": 0},
+        {"retries": -1},
+        {"timeout_s": 0},
+        {"timeout_s": 61},
+        {"timeout_s": "x"},
+        {"name": "../x"},
+    ),
+    *(
+        {"workflow": 3},
+        {"workflow": ""},
+        {"dataset": []},
+        {"dataset": {}},
+        {"workflow": {"version": "1"}},
+    ),
 ]
 
 
 @pytest.mark.parametrize("change", NONSENSE)
-def test_a_request_that_makes_no_sense_is_a_problem(refusing: tuple[Api, Path], change: dict[str, Any]) -> None:
+def test_a_request_that_makes_no_sense_is_a_problem(
+    refusing: tuple[Api, Path], change: dict[str, Any]
+) -> None:
     api, _ = refusing
     refused = api.post("/runs", {**asked("one"), **change})
     assert refused.status_code in (400, 404, 422), refused.text
@@ -325,12 +435,19 @@ def test_limits_are_kept(url: str, tmp_path: Path) -> None:
         assert api.post("/runs", asked("b")).status_code == 202
 
 
-def test_a_file_of_the_operators_that_is_at_fault_is_no_fault_of_the_client(url: str, tmp_path: Path, assay: Any) -> None:
-    with executing(url, tmp_path, WORKFLOW.replace("family: dag-review", "family: dag-reviev")) as api:
+def test_a_file_of_the_operators_that_is_at_fault_is_no_fault_of_the_client(
+    url: str, tmp_path: Path, assay: Any
+) -> None:
+    with executing(
+        url, tmp_path, WORKFLOW.replace("family: dag-review", "family: dag-reviev")
+    ) as api:
         refused = api.post("/runs", asked("one"))
         assert refused.status_code == 500
         assert str(tmp_path) not in refused.text
-    offer(tmp_path, WORKFLOW.replace("strategy", "strategi").replace("version: 1", "version: 1\nstrategi: dag"))
+    offer(
+        tmp_path,
+        WORKFLOW.replace("strategy", "strategi").replace("version: 1", "version: 1\nstrategi: dag"),
+    )
     slip = assay("serve", "--workflows", tmp_path / "workflows")
     assert slip.code == 3
     assert "strategi" in slip.err
@@ -338,36 +455,72 @@ def test_a_file_of_the_operators_that_is_at_fault_is_no_fault_of_the_client(url:
     assert assay("serve", "--datasets", tmp_path).code == 2
 
 
-# --- datasets in a folder -----------------------------------------------------------------------------------------------------------------
+# --- datasets in a folder
 
 
-def test_a_dataset_in_the_folder_is_named_by_its_id_and_its_data_is_not_offered_without_its_description(url: str, tmp_path: Path) -> None:
+def test_a_dataset_in_the_folder_is_named_by_its_id_and_its_data_is_not_offered_without_its_description(
+    url: str, tmp_path: Path
+) -> None:
     data = tmp_path / "datasets"
     data.mkdir()
-    (data / "rows.jsonl").write_text("".join(json.dumps({"key": number, "q": f"q{number}", "right": CANARY}) + "\n" for number in range(3)))
-    (data / "questions.yaml").write_text("dataset: questions\nversion: 2\nfile: rows.jsonl\nsample_id: key\ninputs: {question: q}\nexpected: {answer: right}\n")
+    (data / "rows.jsonl").write_text(
+        "".join(
+            json.dumps({"key": number, "q": f"q{number}", "right": CANARY}) + "\n"
+            for number in range(3)
+        )
+    )
+    (data / "questions.yaml").write_text(
+        "dataset: questions\nversion: 2\nfile: rows.jsonl\nsample_id: key\ninputs: {question:"
+        " q}\nexpected: {answer: right}\n"
+    )
     (data / "plain.csv").write_text("id,question\n1,one\n2,two\n")
     with executing(url, tmp_path, datasets=str(data)) as api:
-        made = ask(api, {"schema": "assay.execution/1", "workflow": {"id": "review", "version": 1}, "dataset": {"id": "questions", "version": "2"}})
+        made = ask(
+            api,
+            {
+                "schema": "assay.execution/1",
+                "workflow": {"id": "review", "version": 1},
+                "dataset": {"id": "questions", "version": "2"},
+            },
+        )
         assert finished(api, made)["counts"]["done"] == 3
-        plain = ask(api, {"schema": "assay.execution/1", "workflow": "review", "dataset": {"id": "plain"}})
-        assert (plain["dataset"]["version"], plain["count"]) == (plain["dataset"]["digest"].removeprefix("sha256:")[:12], 2)
+        plain = ask(
+            api, {"schema": "assay.execution/1", "workflow": "review", "dataset": {"id": "plain"}}
+        )
+        assert (plain["dataset"]["version"], plain["count"]) == (
+            plain["dataset"]["digest"].removeprefix("sha256:")[:12],
+            2,
+        )
         assert finished(api, plain)["counts"]["done"] == 2
-        hidden = api.post("/runs", {"schema": "assay.execution/1", "workflow": "review", "dataset": {"id": "rows"}})
+        hidden = api.post(
+            "/runs",
+            {"schema": "assay.execution/1", "workflow": "review", "dataset": {"id": "rows"}},
+        )
         assert (hidden.status_code, hidden.json()["fix"]) == (404, "There are plain, questions.")
-        other = api.post("/runs", {"schema": "assay.execution/1", "workflow": "review", "dataset": {"id": "questions", "version": "3"}})
+        other = api.post(
+            "/runs",
+            {
+                "schema": "assay.execution/1",
+                "workflow": "review",
+                "dataset": {"id": "questions", "version": "3"},
+            },
+        )
         assert other.status_code == 404
         assert CANARY not in json.dumps(seen(tmp_path))
 
 
-def test_what_changes_between_request_and_start_is_refused_by_its_digest(url: str, tmp_path: Path) -> None:
+def test_what_changes_between_request_and_start_is_refused_by_its_digest(
+    url: str, tmp_path: Path
+) -> None:
     data = tmp_path / "datasets"
     data.mkdir()
     (data / "plain.jsonl").write_text('{"id": "1", "question": "one"}\n')
     (data / "named.yaml").write_text("dataset: named\nversion: 1\nfile: plain.jsonl\n")
     with executing(url, tmp_path, datasets=str(data)) as api:
         first, second = ask(api, asked("wait go")), ask(api, asked("wait go"))
-        third = ask(api, {"schema": "assay.execution/1", "workflow": "review", "dataset": {"id": "named"}})
+        third = ask(
+            api, {"schema": "assay.execution/1", "workflow": "review", "dataset": {"id": "named"}}
+        )
         (data / "plain.jsonl").write_text('{"id": "1", "question": "another"}\n')
         (tmp_path / "workflows" / "review" / "go").touch()
         assert {finished(api, one)["state"] for one in (first, second)} == {"done"}
@@ -380,22 +533,30 @@ def test_what_changes_between_request_and_start_is_refused_by_its_digest(url: st
         assert len(seen(tmp_path)) == 2
 
 
-# --- gold ---------------------------------------------------------------------------------------------------------------------------------
+# --- gold
 
 
 @pytest.mark.req("W-079")
 def test_no_expected_value_reaches_the_workflow_by_any_way(ledger_url: str, tmp_path: Path) -> None:  # noqa: F811
     folder = offer(tmp_path)
-    offer(tmp_path, WORKFLOW.replace("workflow: review", "workflow: other").replace(*COMMAND), "other")
+    offer(
+        tmp_path, WORKFLOW.replace("workflow: review", "workflow: other").replace(*COMMAND), "other"
+    )
     (folder / "other" / "run.py").write_text(
-        "import json, os, sys\nfrom flow import seen\ntask = sys.stdin.read()\n"
-        "seen({'task': task, 'environment': dict(os.environ), 'argv': sys.argv})\nprint(json.dumps({'outputs': {'answer': 'x'}}))\n"
+        "import json, os, sys\nfrom flow import seen\ntask = sys.stdin.read()\nseen({'task': task,"
+        " 'environment': dict(os.environ), 'argv': sys.argv})\nprint(json.dumps({'outputs':"
+        " {'answer': 'x'}}))\n"
     )
     with Process(ledger_url, "--workflows", str(folder)) as server:
         for workflow in ("review", "other"):
             body = asked("one", "two", workflow=workflow)
             for sample in body["dataset"]["samples"]:
-                sample |= {"expected": {"answer": CANARY, "deep": [{"x": CANARY}]}, "gold": CANARY, "gold_answer": CANARY, "Expected-output": CANARY}
+                sample |= {
+                    "expected": {"answer": CANARY, "deep": [{"x": CANARY}]},
+                    "gold": CANARY,
+                    "gold_answer": CANARY,
+                    "Expected-output": CANARY,
+                }
                 sample["inputs"] = {"question": sample.pop("question"), "expected": CANARY}
             status, made = server.call("POST", "/runs", body)
             assert status == 202, made
@@ -409,19 +570,35 @@ def test_no_expected_value_reaches_the_workflow_by_any_way(ledger_url: str, tmp_
             assert record["expected"]["answer"] == CANARY, "it is evidence all the same"
 
 
-# --- workflows that misbehave -------------------------------------------------------------------------------------------------------------
+# --- workflows that misbehave
 
 
-def test_a_run_that_takes_its_process_down_is_recorded_as_an_error_and_the_others_are_not(url: str, tmp_path: Path) -> None:
+def test_a_run_that_takes_its_process_down_is_recorded_as_an_error_and_the_others_are_not(
+    url: str, tmp_path: Path
+) -> None:
     with executing(url, tmp_path) as api:
-        found = finished(api, ask(api, asked("sleep 2", "abort", "sleep 2", "exit", "one", concurrency=3, retries=0)))
+        found = finished(
+            api,
+            ask(api, asked("sleep 2", "abort", "sleep 2", "exit", "one", concurrency=3, retries=0)),
+        )
         assert found["state"] == "done"
         records = [api.get(f"/runs/{one['digest']}").json()["record"] for one in found["runs"]]
-        assert [one["status"] for one in records] == ["success", "error", "success", "error", "success"]
+        assert [one["status"] for one in records] == [
+            "success",
+            "error",
+            "success",
+            "error",
+            "success",
+        ]
         assert "SIGABRT" in records[1]["metadata"]["error"]
         assert "exit code 0" in records[3]["metadata"]["error"]
-        assert [one["name"] for one in records[1]["steps"]] == ["plan"], "the steps that were told are kept"
-        assert (records[0]["retries"], "SIGABRT" in records[0]["metadata"]["begun_again"]) == (1, True)
+        assert [one["name"] for one in records[1]["steps"]] == ["plan"], (
+            "the steps that were told are kept"
+        )
+        assert (records[0]["retries"], "SIGABRT" in records[0]["metadata"]["begun_again"]) == (
+            1,
+            True,
+        )
         assert [one["passed"] for one in found["runs"]][1::2] == [False, False]
         told = kinds(api.client.get(found["runs"][0]["events"]).text)
         assert told.count("workflow_start") == 2
@@ -432,7 +609,10 @@ def test_what_a_workflow_prints_and_too_much_memory_harm_nobody(url: str, tmp_pa
     with executing(url, tmp_path, run_memory_bytes=2 * 1024**3) as api:
         found = finished(api, ask(api, asked("noise", "memory", "one")))
         assert [one["passed"] for one in found["runs"]] == [True, False, True]
-        assert "MemoryError" in api.get(f"/runs/{found['runs'][1]['digest']}").json()["record"]["metadata"]["error"]
+        assert (
+            "MemoryError"
+            in api.get(f"/runs/{found['runs'][1]['digest']}").json()["record"]["metadata"]["error"]
+        )
 
 
 def test_a_workflow_that_hangs_blocks_nobody_and_times_out(url: str, tmp_path: Path) -> None:
@@ -445,7 +625,9 @@ def test_a_workflow_that_hangs_blocks_nobody_and_times_out(url: str, tmp_path: P
 
 
 @pytest.mark.slow
-def test_a_workflow_that_stops_its_process_from_answering_is_ended_and_recorded_as_a_timeout(url: str, tmp_path: Path) -> None:
+def test_a_workflow_that_stops_its_process_from_answering_is_ended_and_recorded_as_a_timeout(
+    url: str, tmp_path: Path
+) -> None:
     with executing(url, tmp_path, WORKFLOW.replace("flow:answer", "flow:block")) as api:
         found = finished(api, ask(api, asked("one", timeout_s=1)))
         record = api.get(f"/runs/{found['runs'][0]['digest']}").json()["record"]
@@ -453,7 +635,9 @@ def test_a_workflow_that_stops_its_process_from_answering_is_ended_and_recorded_
         assert "did not answer" in record["metadata"]["error"]
 
 
-def test_a_workflow_that_cannot_be_loaded_fails_the_execution_and_every_stream_ends(url: str, tmp_path: Path) -> None:
+def test_a_workflow_that_cannot_be_loaded_fails_the_execution_and_every_stream_ends(
+    url: str, tmp_path: Path
+) -> None:
     with executing(url, tmp_path, WORKFLOW.replace("flow:answer", "flow:nothing")) as api:
         made = ask(api, asked("one", "two"))
         found = finished(api, made)
@@ -464,7 +648,7 @@ def test_a_workflow_that_cannot_be_loaded_fails_the_execution_and_every_stream_e
         assert api.get("/runs").json()["items"] == []
 
 
-# --- once, whatever happens ---------------------------------------------------------------------------------------------------------------
+# --- once, whatever happens
 
 
 def test_the_same_key_is_the_same_execution(ledger_url: str, tmp_path: Path) -> None:  # noqa: F811
@@ -479,27 +663,45 @@ def test_the_same_key_is_the_same_execution(ledger_url: str, tmp_path: Path) -> 
         assert ask(api, asked("one"))["execution"] != first["execution"]
 
 
-def test_cancelling_ends_the_process_records_what_had_begun_and_counts_the_rest(ledger_url: str, tmp_path: Path) -> None:  # noqa: F811
+def test_cancelling_ends_the_process_records_what_had_begun_and_counts_the_rest(
+    ledger_url: str,  # noqa: F811
+    tmp_path: Path,
+) -> None:
     folder = offer(tmp_path, WORKFLOW.replace(*COMMAND))
-    (folder / "review" / "run.py").write_text("import os, time\nfrom flow import seen\nseen({'pid': os.getpid(), 'parent': os.getppid()})\ntime.sleep(60)\n")
+    (folder / "review" / "run.py").write_text(
+        "import os, time\nfrom flow import seen\nseen({'pid': os.getpid(), 'parent':"
+        " os.getppid()})\ntime.sleep(60)\n"
+    )
     with serving(ledger_url, workflows=str(folder)) as api:
         made = ask(api, asked("a", "b", "c", concurrency=1))
         until(lambda: seen(tmp_path))
         assert api.post(f"/executions/{made['execution']}/cancel").status_code == 202
         found = finished(api, made)
-        assert (found["state"], found["counts"]["done"], found["counts"]["cancelled"]) == ("cancelled", 1, 2)
+        assert (found["state"], found["counts"]["done"], found["counts"]["cancelled"]) == (
+            "cancelled",
+            1,
+            2,
+        )
         record = api.get(f"/runs/{found['runs'][0]['digest']}").json()["record"]
         assert (record["status"], found["runs"][0]["passed"]) == ("cancelled", False)
-        assert [kinds(api.client.get(one["events"]).text)[-1] for one in made["runs"]] == ["evaluation_complete", "error", "error"]
+        assert [kinds(api.client.get(one["events"]).text)[-1] for one in made["runs"]] == [
+            "evaluation_complete",
+            "error",
+            "error",
+        ]
         assert len(api.get("/runs").json()["items"]) == 1
         until(lambda: not any(is_running(pid) for one in seen(tmp_path) for pid in one.values()))
-        assert api.post(f"/executions/{made['execution']}/cancel").status_code == 202, "to cancel twice is to cancel"
+        assert api.post(f"/executions/{made['execution']}/cancel").status_code == 202, (
+            "to cancel twice is to cancel"
+        )
         done = ask(api, asked("a", workflow="review"))
         api.post(f"/executions/{done['execution']}/cancel")
         assert finished(api, done)["state"] == "cancelled"
 
 
-def test_a_server_that_ends_gives_the_execution_back_and_its_process_goes_with_it(url: str, tmp_path: Path) -> None:
+def test_a_server_that_ends_gives_the_execution_back_and_its_process_goes_with_it(
+    url: str, tmp_path: Path
+) -> None:
     folder = offer(tmp_path)
     with Process(url, "--workflows", str(folder)) as server:
         made = server.call("POST", "/runs", asked("one", "wait go", concurrency=1))[1]
@@ -515,12 +717,19 @@ def test_a_server_that_ends_gives_the_execution_back_and_its_process_goes_with_i
 
 
 @pytest.mark.slow
-def test_after_a_kill_what_is_finished_is_not_repeated_and_no_stream_tells_two_ends(ledger_url: str, tmp_path: Path) -> None:  # noqa: F811
+def test_after_a_kill_what_is_finished_is_not_repeated_and_no_stream_tells_two_ends(
+    ledger_url: str,  # noqa: F811
+    tmp_path: Path,
+) -> None:
     folder = offer(tmp_path)
     questions = [f"q{number}" for number in range(20)] + ["wait go", "wait go", "wait go"]
     with Process(ledger_url, "--workflows", str(folder)) as server:
         made = server.call("POST", "/runs", asked(*questions, concurrency=3))[1]
-        until(lambda: server.call("GET", f"/executions/{made['execution']}")[1]["counts"]["done"] == 20)
+        until(
+            lambda: (
+                server.call("GET", f"/executions/{made['execution']}")[1]["counts"]["done"] == 20
+            )
+        )
         until(lambda: len(seen(tmp_path)) == 23)
         watcher = Watcher(server, made["runs"][20]["run_id"])
         watcher.until("step_end")
@@ -548,27 +757,46 @@ def test_after_a_kill_what_is_finished_is_not_repeated_and_no_stream_tells_two_e
 
 def test_two_servers_on_one_ledger_take_an_execution_once(ledger_url: str, tmp_path: Path) -> None:  # noqa: F811
     folder = offer(tmp_path)
-    with Process(ledger_url, "--workflows", str(folder)) as first, Process(ledger_url, "--workflows", str(folder)) as second:
-        made = [first.call("POST", "/runs", asked("one", "two", "three", name=f"n{number}"))[1] for number in range(6)]
+    with (
+        Process(ledger_url, "--workflows", str(folder)) as first,
+        Process(ledger_url, "--workflows", str(folder)) as second,
+    ):
+        made = [
+            first.call("POST", "/runs", asked("one", "two", "three", name=f"n{number}"))[1]
+            for number in range(6)
+        ]
         for one in made:
             assert over(lambda path: second.call("GET", path)[1], one)["counts"]["done"] == 3
     assert len(seen(tmp_path)) == 18
 
 
-def test_an_owner_that_was_taken_for_dead_writes_nothing_more(ledger_url: str) -> None:  # noqa: F811
+def test_an_owner_that_was_taken_for_dead_writes_nothing_more(
+    ledger_url: str,  # noqa: F811
+) -> None:
     with open_ledger(ledger_url) as ledger:
         database = ledger.database
         planned = [stored.Planned("n:1", "1", 1), stored.Planned("n:2", "2", 1)]
         made = stored.new("e1", "default", b"{}", author=None)
         assert stored.create(database, made, planned) == made
-        assert stored.create(database, stored.new("e2", "default", b"{}", author=None), planned) == "n:1"
+        assert (
+            stored.create(database, stored.new("e2", "default", b"{}", author=None), planned)
+            == "n:1"
+        )
         assert stored.find(database, "default", "e2") is None, "nothing is left of what was refused"
         assert stored.find(database, "other", "e1") is None
         assert stored.claim(database, "idle", able=False) is None
         first = stored.claim(database, "a", able=True)
         assert first is not None
         assert stored.claim(database, "b", able=True) is None
-        begun = [stored.Told("n:1", [("workflow_start", lambda _position: b"{}")], ("queued",), "executing", b"{}")]
+        begun = [
+            stored.Told(
+                "n:1",
+                [("workflow_start", lambda _position: b"{}")],
+                ("queued",),
+                "executing",
+                b"{}",
+            )
+        ]
         assert stored.tell(database, first, "a", begun) == {"n:1": 1}
         second = stored.claim(database, "b", able=True, is_dead=lambda name: name == "a")
         assert second is not None
@@ -576,7 +804,9 @@ def test_an_owner_that_was_taken_for_dead_writes_nothing_more(ledger_url: str) -
         assert stored.beat(database, first, "a") is None
         assert not stored.finish(database, first, "a", state="done", progress={})
         assert [one.state for one in stored.runs(database, "e1")] == ["executing", "queued"]
-        assert stored.claim(database, "c", able=True, now=time.time() + 2 * stored.STALE_S) is not None
+        assert (
+            stored.claim(database, "c", able=True, now=time.time() + 2 * stored.STALE_S) is not None
+        )
         assert stored.cancel(database, "default", "e1") is not None
         stored.give_back(database, second, "c")
         ended = stored.claim(database, "d", able=False)
@@ -584,12 +814,17 @@ def test_an_owner_that_was_taken_for_dead_writes_nothing_more(ledger_url: str) -
         assert ended.state == stored.CANCELLING
 
 
-def test_nobody_else_may_say_what_happens_in_a_run_that_the_server_executes(url: str, tmp_path: Path) -> None:
+def test_nobody_else_may_say_what_happens_in_a_run_that_the_server_executes(
+    url: str, tmp_path: Path
+) -> None:
     with executing(url, tmp_path) as api:
         made = ask(api, asked("wait go"))
         until(lambda: seen(tmp_path))
         run_id = made["runs"][0]["run_id"]
-        forged = api.post(f"/runs/{run_id}/events", {"event": "workflow_end", "run": {"outputs": {"answer": "forged"}}})
+        forged = api.post(
+            f"/runs/{run_id}/events",
+            {"event": "workflow_end", "run": {"outputs": {"answer": "forged"}}},
+        )
         assert forged.status_code == 409
         (tmp_path / "workflows" / "review" / "go").touch()
         digest = finished(api, made)["runs"][0]["digest"]
@@ -600,5 +835,9 @@ def test_an_execution_is_described_beside_evidence_in_the_published_description(
     with serving(url) as api:
         operation = api.get("/openapi.json").json()["paths"][f"{API}/runs"]["post"]
         forms = operation["requestBody"]["content"]["application/json"]["schema"]["oneOf"]
-        assert [form.get("properties", {}).get("schema") for form in forms] == [{"enum": ["assay.run/1"]}, None, {"enum": ["assay.execution/1"]}]
+        assert [form.get("properties", {}).get("schema") for form in forms] == [
+            {"enum": ["assay.run/1"]},
+            None,
+            {"enum": ["assay.execution/1"]},
+        ]
         assert "202" in operation["responses"]

@@ -1,4 +1,6 @@
-"""What the processes of one server have in common: one text of every profile, policy and rubric, and one set of counters."""
+"""What the processes of one server have in common: one text of every profile, policy and rubric,
+and one set of counters.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,10 @@ from serving import Nursery, Process, serving, until
 from test_server_events import Watcher, head_of
 from test_server_side_faults import GRADER, beside, works
 
-with_proc = pytest.mark.skipif(not Path("/proc/self/task").exists() or (os.cpu_count() or 1) < 2, reason="needs /proc and two processors")
+with_proc = pytest.mark.skipif(
+    not Path("/proc/self/task").exists() or (os.cpu_count() or 1) < 2,
+    reason="needs /proc and two processors",
+)
 
 
 def built_in(kind: str, name: str) -> str:
@@ -43,9 +48,15 @@ def library(tmp_path: Path) -> Path:
     made = tmp_path / "library"
     for kind in ("profiles", "rubrics", "policies"):
         (made / kind).mkdir(parents=True)
-    profile = built_in("profiles", "code-repair@1").replace("profile: code-repair", "profile: mine").replace("family: code-repair", "family: mine")
+    profile = (
+        built_in("profiles", "code-repair@1")
+        .replace("profile: code-repair", "profile: mine")
+        .replace("family: code-repair", "family: mine")
+    )
     (made / "profiles" / "mine@1.yaml").write_text(profile.replace("alias: A\n", ""))
-    (made / "rubrics" / "ours@1.yaml").write_text(built_in("rubrics", "code-repair@1").replace("rubric_id: code-repair", "rubric_id: ours"))
+    (made / "rubrics" / "ours@1.yaml").write_text(
+        built_in("rubrics", "code-repair@1").replace("rubric_id: code-repair", "rubric_id: ours")
+    )
     return made
 
 
@@ -59,7 +70,11 @@ def change(file: Path) -> None:
 
 def rules_of(grade: dict[str, Any]) -> dict[str, str]:
     """The digests of what a run was graded by."""
-    return {name: digest for name, digest in grade["digests"].items() if name not in ("run", "scorecard")}
+    return {
+        name: digest
+        for name, digest in grade["digests"].items()
+        if name not in ("run", "scorecard")
+    }
 
 
 class Posting:
@@ -91,10 +106,13 @@ def scraped(server: Process) -> dict[str, float]:
     """What the metrics say, by name and labels."""
     with urllib.request.urlopen(f"{server.address}/metrics", timeout=30) as answer:
         lines = answer.read().decode().splitlines()
-    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if not line.startswith("#"))}
+    return {
+        name: float(value)
+        for name, _, value in (line.rpartition(" ") for line in lines if not line.startswith("#"))
+    }
 
 
-# --- one text -----------------------------------------------------------------------------------------------------------------------------
+# --- one text
 
 
 @pytest.fixture(scope="module")
@@ -104,11 +122,15 @@ def nursery() -> Iterator[Nursery]:
 
 
 @with_proc
-@pytest.mark.parametrize(("file", "query"), [("profiles/mine@1.yaml", ""), ("rubrics/ours@1.yaml", "?rubric=ours")])
+@pytest.mark.parametrize(
+    ("file", "query"), [("profiles/mine@1.yaml", ""), ("rubrics/ours@1.yaml", "?rubric=ours")]
+)
 def test_a_file_that_is_edited_while_a_server_runs_has_one_text_whichever_process_grades(
     library: Path, nursery: Nursery, tmp_path: Path, file: str, query: str
 ) -> None:
-    with nursery.bear(f"sqlite:///{tmp_path}/l.db", folder=tmp_path, library=str(library)) as server:
+    with nursery.bear(
+        f"sqlite:///{tmp_path}/l.db", folder=tmp_path, library=str(library)
+    ) as server:
         until(lambda: works(server))
         posting = Posting(server, query)
         first = posting.alone()
@@ -121,7 +143,9 @@ def test_a_file_that_is_edited_while_a_server_runs_has_one_text_whichever_proces
         until(lambda: works(server))
         commits = scraped(server)["assay_commits_total"]
         found.append(posting.alone())
-        assert scraped(server)["assay_commits_total"] == commits, "processes that are started again grade, and by the same text"
+        assert scraped(server)["assay_commits_total"] == commits, (
+            "processes that are started again grade, and by the same text"
+        )
         shutil.rmtree(library)
         found += [posting.alone(), posting.listed()]
         assert found == [first] * len(found)
@@ -143,8 +167,13 @@ def test_a_server_that_is_started_again_takes_the_new_text(library: Path, tmp_pa
 
 def test_what_is_held_is_what_the_files_were_whatever_becomes_of_them(library: Path) -> None:
     plain = Shelf(str(library))
-    names = {kind: [entry.id for entry in plain.entries(kind)] for kind in ("profiles", "policies", "rubrics")}
-    loaded = {(kind, name): plain.load(kind, name) for kind, listed in names.items() for name in listed}
+    names = {
+        kind: [entry.id for entry in plain.entries(kind)]
+        for kind in ("profiles", "policies", "rubrics")
+    }
+    loaded = {
+        (kind, name): plain.load(kind, name) for kind, listed in names.items() for name in listed
+    }
     held = hold(str(library))
     shutil.rmtree(library)
     shelf = Shelf(held=held)
@@ -168,13 +197,19 @@ def test_a_file_that_is_given_by_its_path_is_held_too_and_no_other_is_read(libra
         Shelf(held=held).rubric(str(library / "rubrics" / "ours@1.yaml"))
 
 
-def test_a_published_version_that_says_something_else_is_refused_of_what_is_held_too(library: Path) -> None:
-    (library / "profiles" / "rag@1.yaml").write_text(built_in("profiles", "rag@1").replace("weight: 0.", "weight: 0.0"))
+def test_a_published_version_that_says_something_else_is_refused_of_what_is_held_too(
+    library: Path,
+) -> None:
+    (library / "profiles" / "rag@1.yaml").write_text(
+        built_in("profiles", "rag@1").replace("weight: 0.", "weight: 0.0")
+    )
     with pytest.raises(ShelfError, match="published and has changed"):
         Shelf(held=hold(str(library))).profile("rag")
 
 
-def test_files_that_are_faulty_keep_no_server_from_starting_and_no_older_version_is_taken_for_them(library: Path, tmp_path: Path) -> None:
+def test_files_that_are_faulty_keep_no_server_from_starting_and_no_older_version_is_taken_for_them(
+    library: Path, tmp_path: Path
+) -> None:
     newest = library / "profiles" / "mine@2.yaml"
     sent = run(workflow={"id": "w", "version": "1", "family": "mine"})
     for make in (
@@ -195,13 +230,15 @@ def test_files_that_are_faulty_keep_no_server_from_starting_and_no_older_version
             newest.unlink(missing_ok=True)
 
 
-# --- several workers ----------------------------------------------------------------------------------------------------------------------
+# --- several workers
 
 
 def workers_of(server: Process) -> list[int]:
     """The processes that answer."""
     found = []
-    for one in Path(f"/proc/{server.started.pid}/task/{server.started.pid}/children").read_text().split():
+    for one in (
+        Path(f"/proc/{server.started.pid}/task/{server.started.pid}/children").read_text().split()
+    ):
         command = Path(f"/proc/{one}/cmdline").read_bytes()
         if b"spawn_main" in command:
             found.append(int(one))
@@ -210,7 +247,10 @@ def workers_of(server: Process) -> list[int]:
 
 def shared_of(worker: int) -> Path:
     """The folder that a worker shares with the others."""
-    found = dict(one.partition(b"=")[::2] for one in Path(f"/proc/{worker}/environ").read_bytes().split(b"\0"))
+    found = dict(
+        one.partition(b"=")[::2]
+        for one in Path(f"/proc/{worker}/environ").read_bytes().split(b"\0")
+    )
     return Path(json.loads(found[b"ASSAY_SERVER_SETTINGS"])["shared"])
 
 
@@ -236,14 +276,20 @@ def kill(server: Process, chosen: list[int]) -> None:
     before = workers_of(server)
     for one in chosen:
         os.kill(one, signal.SIGKILL)
-    until(lambda: len(workers_of(server)) == len(before) and not set(chosen) & set(workers_of(server)))
+    until(
+        lambda: len(workers_of(server)) == len(before) and not set(chosen) & set(workers_of(server))
+    )
     server.wait()
 
 
 @pytest.mark.slow
 @with_proc
-def test_several_workers_grade_by_one_text_and_tell_the_sums_of_all_though_one_dies(library: Path, tmp_path: Path) -> None:
-    with Process(f"sqlite:///{tmp_path}/l.db", "--workers", "2", "--quiet", "--library", str(library)) as server:
+def test_several_workers_grade_by_one_text_and_tell_the_sums_of_all_though_one_dies(
+    library: Path, tmp_path: Path
+) -> None:
+    with Process(
+        f"sqlite:///{tmp_path}/l.db", "--workers", "2", "--quiet", "--library", str(library)
+    ) as server:
         until(lambda: len(workers_of(server)) == 2)
         folder = shared_of(workers_of(server)[0])
         assert folder.stat().st_mode & 0o077 == 0, "it is nobody else's"
@@ -259,11 +305,15 @@ def test_several_workers_grade_by_one_text_and_tell_the_sums_of_all_though_one_d
         asked: list[float] = []
 
         def more(worker: int) -> bool:
-            """Whether this worker tells of more requests than were told of before; what the other has counted may be a second old."""
+            """Whether this worker tells of more requests than were told of before; what the other
+            has counted may be a second old.
+            """
             with only(server, worker):
                 found = scraped(server)
             assert grades_in(found) == 11
-            assert found["assay_request_seconds_count"] == sum(value for name, value in found.items() if name.startswith("assay_requests_total"))
+            assert found["assay_request_seconds_count"] == sum(
+                value for name, value in found.items() if name.startswith("assay_requests_total")
+            )
             asked.append(found["assay_request_seconds_count"])
             assert asked == sorted(asked), "whoever is asked, a counter never goes back"
             return len(asked) == 1 or asked[-1] > asked[-2]
@@ -286,7 +336,9 @@ def test_several_workers_grade_by_one_text_and_tell_the_sums_of_all_though_one_d
         assert not folder.exists()
 
 
-def test_counters_of_several_processes_add_up_and_of_a_dead_one_only_the_gauges_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counters_of_several_processes_add_up_and_of_a_dead_one_only_the_gauges_are_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = [Metrics(str(tmp_path)) for _ in range(3)]
     for number, one in enumerate(made, 1):
         one.request("GET", "/runs", 200, 0.002 * number)
@@ -328,7 +380,9 @@ def test_what_is_counted_is_written_in_the_background_and_at_the_end_and_a_lost_
     one, other = Metrics(str(folder)), Metrics(str(folder))
     one.start()
     time.sleep(0.1)
-    assert [path.name for path in folder.iterdir()] == [sharing.LIBRARY], "who has counted nothing leaves nothing"
+    assert [path.name for path in folder.iterdir()] == [sharing.LIBRARY], (
+        "who has counted nothing leaves nothing"
+    )
     one.count("commits")
     until(lambda: "assay_commits_total 1\n" in other.text())
     until(lambda: library.stat().st_mtime > 0)
@@ -342,7 +396,9 @@ def test_what_is_counted_is_written_in_the_background_and_at_the_end_and_a_lost_
     assert "assay_commits_total 1\n" in other.text()
 
 
-def test_only_several_workers_get_a_folder_and_one_that_finds_no_library_there_does_not_start(library: Path, tmp_path: Path) -> None:
+def test_only_several_workers_get_a_folder_and_one_that_finds_no_library_there_does_not_start(
+    library: Path, tmp_path: Path
+) -> None:
     settings = Settings(db=f"sqlite:///{tmp_path}/l.db", library=str(library))
     with sharing.sharing(settings, workers=1) as alone:
         assert alone == settings
@@ -356,16 +412,22 @@ def test_only_several_workers_get_a_folder_and_one_that_finds_no_library_there_d
     assert not folder.exists()
 
 
-# --- the rate -----------------------------------------------------------------------------------------------------------------------------
+# --- the rate
 
 
-def test_several_workers_together_allow_the_rate_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_workers_together_allow_the_rate_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     given: list[Settings] = []
     monkeypatch.setattr(serve, "serve", lambda settings, **_more: given.append(settings) or 0)
     for workers in ("1", "4"):
         assert serve.run("serve", ["--rate", "100", "--workers", workers]) == 0
     assert serve.run("serve", ["--rate", "0", "--workers", "4"]) == 0
-    assert [(one.rate_per_s, one.rate_burst) for one in given] == [(100.0, 200), (25.0, 50), (0.0, 1)]
+    assert [(one.rate_per_s, one.rate_burst) for one in given] == [
+        (100.0, 200),
+        (25.0, 50),
+        (0.0, 1),
+    ]
     passed = 0
     for _ in range(4):  # a client that asks every worker as often as it can, for ten seconds
         limit = RateLimit(given[1].rate_per_s, given[1].rate_burst)

@@ -1,4 +1,6 @@
-"""Grading and storing in processes beside the one that answers: the same bytes, the same faults, and no answer that depends on them."""
+"""Grading and storing in processes beside the one that answers: the same bytes, the same faults,
+and no answer that depends on them.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +34,21 @@ from serving import Api, Process, serving, until
 def beside(url: str) -> Iterator[Api]:
     """A server with processes beside it that are ready."""
     log = io.BytesIO()
-    app = create_app(Settings(db=url, allow_anonymous=True, rate_per_s=0.0), log=Log(log), beside=True)
-    with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50000), raise_server_exceptions=False) as client:
+    app = create_app(
+        Settings(db=url, allow_anonymous=True, rate_per_s=0.0), log=Log(log), beside=True
+    )
+    with TestClient(
+        app, base_url="http://127.0.0.1", client=("127.0.0.1", 50000), raise_server_exceptions=False
+    ) as client:
         api = Api(client, log)
         wait(api)
         yield api
 
 
 def wait(api: Api, *, without: Collection[int] = ()) -> list[int]:
-    """Until both processes are ready and none of them is one of those; their numbers: the one that stores, the one that grades."""
+    """Until both processes are ready and none of them is one of those; their numbers: the one that
+    stores, the one that grades.
+    """
     end = time.monotonic() + 60
     while True:
         line = api.services.side._line
@@ -73,10 +81,20 @@ def told_of(api: Api) -> list[str]:
 
 
 @pytest.mark.req("W-072")
-def test_a_run_graded_beside_and_one_graded_here_are_the_same_records_and_the_same_answer(tmp_path: Path) -> None:
-    odd = {"run_id": 'é\n"\\', "latency_ms": 8000.50, "metadata": {"n": [1e21, 0.10, -0.0, "1.0,", "\0"]}, "tags": ["b", "a"]}
+def test_a_run_graded_beside_and_one_graded_here_are_the_same_records_and_the_same_answer(
+    tmp_path: Path,
+) -> None:
+    odd = {
+        "run_id": 'é\n"\\',
+        "latency_ms": 8000.50,
+        "metadata": {"n": [1e21, 0.10, -0.0, "1.0,", "\0"]},
+        "tags": ["b", "a"],
+    }
     sent = [run(family) for family in FAMILIES] + [run(**odd)]
-    with serving(f"sqlite:///{tmp_path}/here.db") as here, beside(f"sqlite:///{tmp_path}/beside.db") as other:
+    with (
+        serving(f"sqlite:///{tmp_path}/here.db") as here,
+        beside(f"sqlite:///{tmp_path}/beside.db") as other,
+    ):
         could = counted(other)
         for one in sent:
             answers = [api.post("/runs", one) for api in (here, other)]
@@ -93,24 +111,46 @@ def test_a_run_graded_beside_and_one_graded_here_are_the_same_records_and_the_sa
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Api, Api]]:
     """A server without processes beside it and one with them, for what stores nothing."""
     folder = tmp_path_factory.mktemp("both")
-    with serving(f"sqlite:///{folder}/here.db") as here, beside(f"sqlite:///{folder}/beside.db") as other:
+    with (
+        serving(f"sqlite:///{folder}/here.db") as here,
+        beside(f"sqlite:///{folder}/beside.db") as other,
+    ):
         yield here, other
 
 
 @pytest.mark.parametrize(
     "body",
-    [b'{"schema": "assay.run/1"}', b'{"schema": "assay.run/1", "schema": 1}', b"{", b'{"schema": "assay.scorecard/1"}', b"[]", b"", b'{"a": "\xff"}', b"7"],
+    [
+        b'{"schema": "assay.run/1"}',
+        b'{"schema": "assay.run/1", "schema": 1}',
+        b"{",
+        b'{"schema": "assay.scorecard/1"}',
+        b"[]",
+        b"",
+        b'{"a": "\xff"}',
+        b"7",
+    ],
 )
-def test_a_faulty_body_is_told_in_the_same_words_with_and_without_the_process(both: tuple[Api, Api], body: bytes) -> None:
+def test_a_faulty_body_is_told_in_the_same_words_with_and_without_the_process(
+    both: tuple[Api, Api], body: bytes
+) -> None:
     first = wait(both[1])
-    answers = [api.client.post("/api/v1/runs", content=body, headers={"Content-Type": "application/json"}) for api in both]
+    answers = [
+        api.client.post("/api/v1/runs", content=body, headers={"Content-Type": "application/json"})
+        for api in both
+    ]
     assert answers[0].status_code >= 400
-    assert (answers[0].status_code, answers[0].content) == (answers[1].status_code, answers[1].content)
+    assert (answers[0].status_code, answers[0].content) == (
+        answers[1].status_code,
+        answers[1].content,
+    )
     assert wait(both[1]) == first, "it ended none of them"
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["keeper", "grader"])
-def test_the_end_of_a_process_costs_nobody_an_answer_and_both_are_started_again(tmp_path: Path, which: int) -> None:
+def test_the_end_of_a_process_costs_nobody_an_answer_and_both_are_started_again(
+    tmp_path: Path, which: int
+) -> None:
     with beside(f"sqlite:///{tmp_path}/l.db") as api:
         first = wait(api)
         could = counted(api)
@@ -122,7 +162,9 @@ def test_the_end_of_a_process_costs_nobody_an_answer_and_both_are_started_again(
         assert b"a process beside this one ended" in api.log.getvalue()
 
 
-def test_a_process_that_stands_still_is_ended_and_what_waits_for_it_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_stands_still_is_ended_and_what_waits_for_it_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("assay.server.side.STUCK_S", 0.5)
     with beside(f"sqlite:///{tmp_path}/l.db") as api:
         first = wait(api)
@@ -132,7 +174,9 @@ def test_a_process_that_stands_still_is_ended_and_what_waits_for_it_is_answered(
         assert api.post("/runs", run(run_id="again")).status_code == 201
 
 
-def test_a_run_that_was_stored_before_its_answer_was_lost_is_found_again_and_not_stored_twice(tmp_path: Path) -> None:
+def test_a_run_that_was_stored_before_its_answer_was_lost_is_found_again_and_not_stored_twice(
+    tmp_path: Path,
+) -> None:
     url = f"sqlite:///{tmp_path}/l.db"
     with beside(url) as api:
         line = api.services.side._line
@@ -146,14 +190,19 @@ def test_a_run_that_was_stored_before_its_answer_was_lost_is_found_again_and_not
                 time.sleep(0.02)
             os.kill(line.pids()[0], signal.SIGKILL)
             answer = waiting.result(30)
-        assert (answer.status_code, answer.json()["new"]) == (201, True), "it was not there before the request"
+        assert (answer.status_code, answer.json()["new"]) == (
+            201,
+            True,
+        ), "it was not there before the request"
         assert told == ["once"]
     with open_ledger(url) as ledger:
         assert ledger.count("run").n == 1
         assert verify(ledger).clean
 
 
-def test_a_run_that_was_there_before_is_not_new_though_its_answer_was_lost_and_is_told_of_again(tmp_path: Path) -> None:
+def test_a_run_that_was_there_before_is_not_new_though_its_answer_was_lost_and_is_told_of_again(
+    tmp_path: Path,
+) -> None:
     with beside(f"sqlite:///{tmp_path}/l.db") as api:
         told = told_of(api)
         assert api.post("/runs", run(run_id="known")).status_code == 201
@@ -169,13 +218,18 @@ def test_a_run_that_was_there_before_is_not_new_though_its_answer_was_lost_and_i
             os.kill(keeper, signal.SIGKILL)
             answer = waiting.result(30)
         assert (answer.status_code, answer.json()["new"]) == (200, False)
-        assert told == ["known", "known"], "whether its event was sent cannot be known: twice is better than never"
+        assert told == [
+            "known",
+            "known",
+        ], "whether its event was sent cannot be known: twice is better than never"
         wait(api, without=[keeper])
         assert api.post("/runs", run(run_id="known")).status_code == 200
         assert told == ["known", "known"], "what comes back is told of once"
 
 
-def test_a_faulty_body_that_was_lost_with_its_process_is_told_and_nothing_is_sent(tmp_path: Path) -> None:
+def test_a_faulty_body_that_was_lost_with_its_process_is_told_and_nothing_is_sent(
+    tmp_path: Path,
+) -> None:
     with beside(f"sqlite:///{tmp_path}/l.db") as api:
         told = told_of(api)
         grader = wait(api)[1]
@@ -185,7 +239,9 @@ def test_a_faulty_body_that_was_lost_with_its_process_is_told_and_nothing_is_sen
         assert (answer.status_code, told) == (422, [])
 
 
-def test_what_cannot_be_stored_beside_is_left_to_the_server_which_waits_for_the_ledger(tmp_path: Path) -> None:
+def test_what_cannot_be_stored_beside_is_left_to_the_server_which_waits_for_the_ledger(
+    tmp_path: Path,
+) -> None:
     import sqlite3
 
     with beside(f"sqlite:///{tmp_path}/l.db") as api:
@@ -231,7 +287,9 @@ def test_a_server_that_ends_just_after_its_processes_waits_for_both(tmp_path: Pa
             found = wait(api)
             assert api.client.portal is not None
             api.client.portal.call(api.services.side._line.end)  # as when one of them dies
-        assert [one for one in found if Path(f"/proc/{one}").exists()] == [], "nobody has waited for it"
+        assert [one for one in found if Path(f"/proc/{one}").exists()] == [], (
+            "nobody has waited for it"
+        )
 
 
 def test_a_frame_comes_out_as_it_went_in_however_it_is_cut() -> None:
@@ -250,19 +308,26 @@ def test_an_answer_that_comes_late_from_processes_that_have_ended_is_nobodys() -
     from assay.server.side import Answer, Asked, _Line
 
     def answer(number: int, name: str) -> bytes:
-        return frame([Answer(number, Kept(name, "A", "sha256:e", "sha256:g", 1, True, True, b"{}", None, 3))])
+        return frame(
+            [Answer(number, Kept(name, "A", "sha256:e", "sha256:g", 1, True, True, b"{}", None, 3))]
+        )
 
     async def told() -> list[Any]:
         ended: list[str] = []
         before, after = _Line(lambda: ended.append("before")), _Line(lambda: ended.append("after"))
         for line in (before, after):
             line.was_ready = True
-            line._write = lambda data: None  # type: ignore[method-assign]  # nobody is at the other end
-        first = asyncio.ensure_future(before.ask(Asked("p", b"1", None, "workflow", None, None, "sha256:r", number=1)))
+            # nobody is at the other end
+            line._write = lambda data: None  # type: ignore[method-assign]
+        first = asyncio.ensure_future(
+            before.ask(Asked("p", b"1", None, "workflow", None, None, "sha256:r", number=1))
+        )
         await asyncio.sleep(0)
         before.end()
         before.heard(answer(1, "first"))  # its last words, after its end
-        second = asyncio.ensure_future(after.ask(Asked("p", b"2", None, "workflow", None, None, "sha256:r", number=2)))
+        second = asyncio.ensure_future(
+            after.ask(Asked("p", b"2", None, "workflow", None, None, "sha256:r", number=2))
+        )
         await asyncio.sleep(0)
         after.heard(answer(1, "first") + answer(2, "second"))
         found = await second

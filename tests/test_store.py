@@ -1,4 +1,6 @@
-"""The ledger on SQLite and on a real PostgreSQL: what is stored stays, once, as it was written; and what was changed from outside is found."""
+"""The ledger on SQLite and on a real PostgreSQL: what is stored stays, once, as it was written; and
+what was changed from outside is found.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def outside(ledger: Ledger, *statements: str) -> None:
     """Change a ledger behind its back, as somebody who owns the database can."""
     if ledger.database.path is not None:
         raw = sqlite3.connect(ledger.database.path)
-        names = [row[0] for row in raw.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")]
+        names = [
+            row[0] for row in raw.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+        ]
         for name in names:
             raw.execute(f"DROP TRIGGER {name}")
         for statement in statements:
@@ -78,7 +82,7 @@ def outside(ledger: Ledger, *statements: str) -> None:
         connection.execute(text("SET session_replication_role = DEFAULT"))
 
 
-# --- what is stored stays -----------------------------------------------------------------------------------------------------------------
+# --- what is stored stays
 
 
 def test_a_record_is_its_content_and_the_same_record_twice_is_one(ledger: Ledger) -> None:
@@ -88,7 +92,12 @@ def test_a_record_is_its_content_and_the_same_record_twice_is_one(ledger: Ledger
     assert (first.digest, first.seq) == (again.digest, again.seq) == (digest(run()), 1)
     item = ledger.get(first.digest)
     assert item is not None
-    assert (item.body, item.author, item.reason, item.created_at) == (canonical(run()), "ada", "nightly", "2026-11-15T10:00:00.000000Z")
+    assert (item.body, item.author, item.reason, item.created_at) == (
+        canonical(run()),
+        "ada",
+        "nightly",
+        "2026-11-15T10:00:00.000000Z",
+    )
     assert (item.kind, item.schema) == ("run", "assay.run/1")
     assert ledger.count().n == 1
 
@@ -112,14 +121,26 @@ def test_every_kind_of_record_is_kept(ledger: Ledger) -> None:
 
 def test_decimals_survive_to_the_last_digit(ledger: Ledger) -> None:
     dear = Decimal("0.1234567890123456789012345678901234567890")
-    steps = [{"name": "a", "status": "success", "cost_usd": dear, "duration_ms": Decimal("12.50"), "tokens": 10**30}]
+    steps = [
+        {
+            "name": "a",
+            "status": "success",
+            "cost_usd": dear,
+            "duration_ms": Decimal("12.50"),
+            "tokens": 10**30,
+        }
+    ]
     stored = ledger.put(run(cost_usd=dear, steps=steps), kind="run")
     item = ledger.get(stored.digest)
     assert item is not None
     assert item.tree()["cost_usd"] == dear
     assert item.tree()["steps"][0]["tokens"] == 10**30
     row = ledger.steps_of(stored.digest)[0]
-    assert (row["cost_usd"], row["duration_ms"], row["tokens"]) == (str(dear).rstrip("0"), "12.5", "1e+30")
+    assert (row["cost_usd"], row["duration_ms"], row["tokens"]) == (
+        str(dear).rstrip("0"),
+        "12.5",
+        "1e+30",
+    )
 
 
 def test_a_stored_scorecard_says_which_version_scored_it(ledger: Ledger) -> None:
@@ -146,18 +167,39 @@ HOSTILE = [
 
 @pytest.mark.parametrize("evil", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_text_is_kept_found_and_not_run(ledger: Ledger, evil: str) -> None:
-    steps = [{"name": evil, "status": "success", "agent": evil, "model": evil, "error": evil, "scores": {evil: {"raw": 1}}}]
-    document = run(workflow={"id": evil, "version": evil, "family": "rag"}, steps=steps, tags=[evil], tool_calls=[{"name": evil, "arguments": {evil: evil}}])
+    steps = [
+        {
+            "name": evil,
+            "status": "success",
+            "agent": evil,
+            "model": evil,
+            "error": evil,
+            "scores": {evil: {"raw": 1}},
+        }
+    ]
+    document = run(
+        workflow={"id": evil, "version": evil, "family": "rag"},
+        steps=steps,
+        tags=[evil],
+        tool_calls=[{"name": evil, "arguments": {evil: evil}}],
+    )
     document["dataset"]["sample_id"] = evil
     document["run_id"] = evil[:400]
     stored = ledger.put(document, kind="run")
-    for name, value in (("workflow", evil), ("sample_id", evil), ("tag", evil), ("run_id", evil[:400])):
+    for name, value in (
+        ("workflow", evil),
+        ("sample_id", evil),
+        ("tag", evil),
+        ("run_id", evil[:400]),
+    ):
         page = ledger.find("run", {name: value})
         assert [item.digest for item in page.items] == [stored.digest], name
     assert ledger.history(evil[:400]).items[0].tree() == document
     assert len(ledger.steps_of(stored.digest)) == len(ledger.tool_calls_of(stored.digest)) == 1
     assert json.loads(ledger.tool_calls_of(stored.digest)[0]["arguments"]) == {evil: evil}
-    assert ledger.find("run", {"workflow": f"sha256:{sha256(evil.encode()).hexdigest()}"}).items == ()
+    assert (
+        ledger.find("run", {"workflow": f"sha256:{sha256(evil.encode()).hexdigest()}"}).items == ()
+    )
     assert verify(ledger).clean
 
 
@@ -189,19 +231,44 @@ def test_an_author_or_reason_that_no_database_takes_is_refused(ledger: Ledger) -
 @pytest.mark.req("W-072", "W-073")
 def test_the_steps_and_tool_calls_of_a_stored_run_can_be_asked_for(ledger: Ledger) -> None:
     steps = [
-        {"name": "plan", "agent": "planner", "status": "success", "duration_ms": 120, "retries": 1, "model": "m-1", "tier": "large", "tokens": 812,
-         "cost_usd": Decimal("0.004"), "scores": {"clarity": {"raw": 4}}},
+        {
+            "name": "plan",
+            "agent": "planner",
+            "status": "success",
+            "duration_ms": 120,
+            "retries": 1,
+            "model": "m-1",
+            "tier": "large",
+            "tokens": 812,
+            "cost_usd": Decimal("0.004"),
+            "scores": {"clarity": {"raw": 4}},
+        },
         {"name": "act", "status": "failed", "critical": False, "error": "boom"},
-    ]  # fmt: skip
-    calls = [{"step": "plan", "name": "search", "arguments": {"q": "x"}, "valid": True}, {"name": "rm", "valid": False, "error": {"code": 1}}]
+    ]
+    calls = [
+        {"step": "plan", "name": "search", "arguments": {"q": "x"}, "valid": True},
+        {"name": "rm", "valid": False, "error": {"code": 1}},
+    ]
     stored = ledger.put(run("tool-use", steps=steps, tool_calls=calls), kind="run")
     first, second = ledger.steps_of(stored.digest)
     assert {name: value for name, value in first.items() if name not in ("position", "error")} == {
-        "name": "plan", "agent": "planner", "status": "success", "critical": True, "duration_ms": "120", "retries": "1", "model": "m-1", "tier": "large",
-        "tokens": "812", "cost_usd": "0.004", "scores": '{"clarity":{"raw":4}}',
-    }  # fmt: skip
+        "name": "plan",
+        "agent": "planner",
+        "status": "success",
+        "critical": True,
+        "duration_ms": "120",
+        "retries": "1",
+        "model": "m-1",
+        "tier": "large",
+        "tokens": "812",
+        "cost_usd": "0.004",
+        "scores": '{"clarity":{"raw":4}}',
+    }
     assert (second["critical"], second["duration_ms"], second["error"]) == (False, None, '"boom"')
-    assert [(call["step"], call["name"], call["valid"], call["arguments"], call["error"]) for call in ledger.tool_calls_of(stored.digest)] == [
+    assert [
+        (call["step"], call["name"], call["valid"], call["arguments"], call["error"])
+        for call in ledger.tool_calls_of(stored.digest)
+    ] == [
         ("plan", "search", True, '{"q":"x"}', None),
         (None, "rm", False, None, '{"code":1}'),
     ]
@@ -209,7 +276,13 @@ def test_the_steps_and_tool_calls_of_a_stored_run_can_be_asked_for(ledger: Ledge
 
 @pytest.mark.req("W-072")
 def test_a_stored_grade_and_its_run_hold_everything_a_run_log_must(ledger: Ledger) -> None:
-    document = run("tool-use", judge={"model": "m", "version": "1", "prompt_version": "2"}, cost_usd=Decimal("0.1"), retries=1, tokens=10)
+    document = run(
+        "tool-use",
+        judge={"model": "m", "version": "1", "prompt_version": "2"},
+        cost_usd=Decimal("0.1"),
+        retries=1,
+        tokens=10,
+    )
     ledger.put_many(graded(document))
     page = ledger.history("r-1")
     assert [item.kind for item in page.items] == ["run", "scorecard", "grade"]
@@ -223,12 +296,16 @@ def test_a_stored_grade_and_its_run_hold_everything_a_run_log_must(ledger: Ledge
     assert page.items[0].tree()["tool_calls"] == document["tool_calls"]
 
 
-# --- a grade rests on evidence ------------------------------------------------------------------------------------------------------------
+# --- a grade rests on evidence
 
 
 def test_a_grade_without_its_evidence_is_not_stored(ledger: Ledger) -> None:
     evidence, card, grade = graded(run())
-    for links in ([], [Link("supersedes", grade.name)], [Link("graded_from", "sha256:" + "0" * 64)]):
+    for links in (
+        [],
+        [Link("supersedes", grade.name)],
+        [Link("graded_from", "sha256:" + "0" * 64)],
+    ):
         with pytest.raises(InputError):
             ledger.put_many([grade._replace(links=tuple(links))])
     event = ledger.put({"schema": "x/1"}, kind="event")
@@ -247,7 +324,9 @@ def test_put_graded_stores_evidence_scorecard_and_grade_in_one_transaction(ledge
     links = {(link.relation, link.source, link.target) for link in ledger.links_of(stored.digest)}
     card = ledger.find("scorecard").items[0].digest
     assert links == {("graded_from", stored.digest, card)}
-    assert [link.source for link in ledger.links_of(card, relation="evidence_of")] == [ledger.find("run").items[0].digest]
+    assert [link.source for link in ledger.links_of(card, relation="evidence_of")] == [
+        ledger.find("run").items[0].digest
+    ]
     assert ledger.put_graded(kept.evidence, kept.grade.scorecard, kept.payload()).new is False
     assert ledger.count().n == 3
 
@@ -306,7 +385,7 @@ def test_a_correction_is_a_new_record_with_author_and_reason(ledger: Ledger) -> 
     assert [entry.digest for entry in ledger.history("r-1").items] == [old.digest, new.digest]
 
 
-# --- nothing is changed in place ----------------------------------------------------------------------------------------------------------
+# --- nothing is changed in place
 
 
 @pytest.mark.parametrize(
@@ -326,14 +405,22 @@ def test_a_correction_is_a_new_record_with_author_and_reason(ledger: Ledger) -> 
 )
 def test_the_database_itself_refuses_to_change_or_delete(ledger: Ledger, statement: str) -> None:
     ledger.put_many(graded(run(tags=["a"])))
-    with pytest.raises(DBAPIError, match="append-only"), ledger.database.writing() as connection, connection.begin():
+    with (
+        pytest.raises(DBAPIError, match="append-only"),
+        ledger.database.writing() as connection,
+        connection.begin(),
+    ):
         connection.execute(text(statement))
     assert verify(ledger).clean
 
 
-def test_what_is_forgotten_leaves_a_tombstone_and_nothing_else(ledger: Ledger, tmp_path: Path) -> None:
+def test_what_is_forgotten_leaves_a_tombstone_and_nothing_else(
+    ledger: Ledger, tmp_path: Path
+) -> None:
     secret = "Ada Lovelace, 12 St James's Square"
-    evidence, card, grade = graded(run(tags=[secret], outputs={"answer": secret}, tool_calls=[{"name": secret}]))
+    evidence, card, grade = graded(
+        run(tags=[secret], outputs={"answer": secret}, tool_calls=[{"name": secret}])
+    )
     ledger.put_many([evidence, card, grade])
     found = ledger.forget(evidence.name, author="dpo", reason="asked to")
     assert (found.author, found.reason, found.digest) == ("dpo", "asked to", evidence.name)
@@ -344,7 +431,11 @@ def test_what_is_forgotten_leaves_a_tombstone_and_nothing_else(ledger: Ledger, t
     with pytest.raises(InputError, match="was forgotten"):
         item.tree()
     assert ledger.steps_of(evidence.name) == ledger.tool_calls_of(evidence.name) == []
-    assert ledger.find("run", {"tag": secret}).items == ledger.find("run", {"run_id": "r-1"}).items == ()
+    assert (
+        ledger.find("run", {"tag": secret}).items
+        == ledger.find("run", {"run_id": "r-1"}).items
+        == ()
+    )
     assert ledger.tombstone(evidence.name) == found
     assert ledger.forget(evidence.name, author="x", reason="again") == found
     report = verify(ledger)
@@ -370,7 +461,7 @@ def test_a_grade_cannot_be_stored_on_forgotten_evidence(ledger: Ledger) -> None:
         ledger.put_many([grade])
 
 
-# --- projects -----------------------------------------------------------------------------------------------------------------------------
+# --- projects
 
 
 def test_projects_cannot_see_each_other(ledger: Ledger) -> None:
@@ -378,8 +469,16 @@ def test_projects_cannot_see_each_other(ledger: Ledger) -> None:
     grade = mine[-1].digest
     assert ledger.get(grade, project="mine") is not None
     assert ledger.get(grade, project="other") is None
-    assert ledger.find("grade", project="other").items == ledger.history("r-1", project="other").items == ()
-    assert ledger.links_of(grade, project="other") == ledger.steps_of(mine[0].digest, project="other") == []
+    assert (
+        ledger.find("grade", project="other").items
+        == ledger.history("r-1", project="other").items
+        == ()
+    )
+    assert (
+        ledger.links_of(grade, project="other")
+        == ledger.steps_of(mine[0].digest, project="other")
+        == []
+    )
     assert ledger.starting_with(grade[7:20], project="other") == []
     assert ledger.get_many([grade], project="other") == {}
     assert ledger.links_of_many([grade], project="other") == []
@@ -404,17 +503,24 @@ def test_projects_cannot_see_each_other(ledger: Ledger) -> None:
             ledger.put(run(), kind="run", project=name)
 
 
-# --- finding ------------------------------------------------------------------------------------------------------------------------------
+# --- finding
 
 
 def test_pages_go_through_everything_once_in_order(ledger: Ledger) -> None:
-    ledger.put_many([draft(run(run_id=f"r-{index}", tags=["even"] if index % 2 == 0 else []), kind="run") for index in range(250)])
+    ledger.put_many(
+        [
+            draft(run(run_id=f"r-{index}", tags=["even"] if index % 2 == 0 else []), kind="run")
+            for index in range(250)
+        ]
+    )
     for filters, expected in (({}, 250), ({"tag": "even"}, 125), ({"status": "success"}, 250)):
         for newest_first in (False, True):
             seen: list[int] = []
             cursor = None
             while True:
-                page = ledger.find("run", filters, after=cursor, limit=60, newest_first=newest_first)
+                page = ledger.find(
+                    "run", filters, after=cursor, limit=60, newest_first=newest_first
+                )
                 seen += [item.seq for item in page.items]
                 cursor = page.next_cursor
                 if cursor is None:
@@ -437,17 +543,47 @@ def test_every_filter_finds_what_it_names_and_nothing_else(ledger: Ledger) -> No
         started_at="2026-01-02T00:00:00+02:00",
     )
     ledger.put_many([*graded(run(started_at="2026-01-01T23:00:00Z")), *graded(other)])
-    here: dict[str, Any] = {"run_id": "r-2", "workflow": "w2", "workflow_version": "2", "family": "rag", "dataset": "d2", "dataset_version": "2"}
-    here |= {"sample_id": "s-2", "status": "failed", "tag": "x", "passed": False, "profile": "rag@1", "grade": "F"}
+    here: dict[str, Any] = {
+        "run_id": "r-2",
+        "workflow": "w2",
+        "workflow_version": "2",
+        "family": "rag",
+        "dataset": "d2",
+        "dataset_version": "2",
+    }
+    here |= {
+        "sample_id": "s-2",
+        "status": "failed",
+        "tag": "x",
+        "passed": False,
+        "profile": "rag@1",
+        "grade": "F",
+    }
     for name, value in here.items():
         found = [item.tree()["run_id"] for item in ledger.find("grade", {name: value}).items]
         assert found == ["r-2"], name
-        assert ledger.find("grade", {name: "none" if name != "passed" else True}).items == () or name == "passed"
+        assert (
+            ledger.find("grade", {name: "none" if name != "passed" else True}).items == ()
+            or name == "passed"
+        )
     assert len(ledger.find("grade", {"policy": "workflow@1"}).items) == 2
-    assert [item.tree()["run_id"] for item in ledger.find("run", {"started_before": "2026-01-01T22:30:00Z"}).items] == ["r-2"]
-    assert [item.tree()["run_id"] for item in ledger.find("run", {"started_from": "2026-01-01T22:30:00Z", "status": "success"}).items] == ["r-1"]
+    assert [
+        item.tree()["run_id"]
+        for item in ledger.find("run", {"started_before": "2026-01-01T22:30:00Z"}).items
+    ] == ["r-2"]
+    assert [
+        item.tree()["run_id"]
+        for item in ledger.find(
+            "run", {"started_from": "2026-01-01T22:30:00Z", "status": "success"}
+        ).items
+    ] == ["r-1"]
     assert ledger.find("grade", {**here, "tag": "y"}).items == ()
-    for wrong in ({"colour": "red"}, {"passed": "yes"}, {"grade": True}, {"started_from": "tomorrow"}):
+    for wrong in (
+        {"colour": "red"},
+        {"passed": "yes"},
+        {"grade": True},
+        {"started_from": "tomorrow"},
+    ):
         with pytest.raises(InputError, match="filter"):
             ledger.find("grade", wrong)  # type: ignore[arg-type]
 
@@ -456,7 +592,12 @@ def test_a_page_far_into_many_records_costs_what_the_first_one_does(ledger: Ledg
     total = 20_000
     same = {"status": "success", "started_at": "2026-11-15T10:00:00Z"}
     for start in range(0, total, 5000):
-        ledger.put_many([draft({"schema": "assay.run/1", "run_id": f"r-{start + index}", **same}, kind="run") for index in range(5000)])
+        ledger.put_many(
+            [
+                draft({"schema": "assay.run/1", "run_id": f"r-{start + index}", **same}, kind="run")
+                for index in range(5000)
+            ]
+        )
 
     def cost(after: int | None, filters: Any) -> float:
         best = 9.0
@@ -475,38 +616,87 @@ def mixed(n: int, chance: random.Random) -> list[Draft]:
     """Runs that differ in everything they can be found by."""
     made = []
     for index in range(n):
-        workflow = {"id": f"w{chance.choice([1, 1, 1, 2, 3])}", "version": chance.choice("123"), "family": "rag"}
-        dataset = {"id": f"d{chance.choice('12')}", "version": chance.choice("12"), "sample_id": str(index % 7)}
-        more = {"status": chance.choice(["success", "failed"]), "tags": chance.choice([[], ["a"], ["a", "b"]]), "metadata": {"n": index}}
+        workflow = {
+            "id": f"w{chance.choice([1, 1, 1, 2, 3])}",
+            "version": chance.choice("123"),
+            "family": "rag",
+        }
+        dataset = {
+            "id": f"d{chance.choice('12')}",
+            "version": chance.choice("12"),
+            "sample_id": str(index % 7),
+        }
+        more = {
+            "status": chance.choice(["success", "failed"]),
+            "tags": chance.choice([[], ["a"], ["a", "b"]]),
+            "metadata": {"n": index},
+        }
         made.append(
             draft(
-                run(run_id=f"r-{index % 50}", workflow=workflow, dataset=dataset, started_at=f"2026-11-15T10:{chance.randrange(60):02}:00Z", **more), kind="run"
+                run(
+                    run_id=f"r-{index % 50}",
+                    workflow=workflow,
+                    dataset=dataset,
+                    started_at=f"2026-11-15T10:{chance.randrange(60):02}:00Z",
+                    **more,
+                ),
+                kind="run",
             )
         )
     return made
 
 
-def test_a_page_that_looks_at_few_records_leads_to_the_same_ones_as_a_page_that_looks_at_all(ledger: Ledger) -> None:
+def test_a_page_that_looks_at_few_records_leads_to_the_same_ones_as_a_page_that_looks_at_all(
+    ledger: Ledger,
+) -> None:
     chance = random.Random(3)
     ledger.put_many(mixed(300, chance))
     choices: dict[str, list[str]] = {
-        "workflow": ["w1", "w2", "none"], "workflow_version": ["1", "x"], "dataset": ["d1"], "dataset_version": ["1", "2"], "status": ["failed"],
-        "tag": ["a", "b", "z"], "run_id": ["r-3"], "sample_id": ["1"], "started_from": ["2026-11-15T10:20:00Z"], "started_before": ["2026-11-15T10:40:00Z"],
-    }  # fmt: skip
+        "workflow": ["w1", "w2", "none"],
+        "workflow_version": ["1", "x"],
+        "dataset": ["d1"],
+        "dataset_version": ["1", "2"],
+        "status": ["failed"],
+        "tag": ["a", "b", "z"],
+        "run_id": ["r-3"],
+        "sample_id": ["1"],
+        "started_from": ["2026-11-15T10:20:00Z"],
+        "started_before": ["2026-11-15T10:40:00Z"],
+    }
     for turn in range(40):
-        filters = {name: chance.choice(choices[name]) for name in chance.sample(list(choices), turn % 4)}
-        newest_first, look_at, limit = turn % 2 == 0, chance.choice([20, 100, 1000]), chance.choice([7, 50])
+        filters = {
+            name: chance.choice(choices[name]) for name in chance.sample(list(choices), turn % 4)
+        }
+        newest_first, look_at, limit = (
+            turn % 2 == 0,
+            chance.choice([20, 100, 1000]),
+            chance.choice([7, 50]),
+        )
         found: list[int] = []
         cursor = None
         while True:
-            page = ledger.find("run", filters, after=cursor, limit=limit, newest_first=newest_first, look_at=look_at)
+            page = ledger.find(
+                "run",
+                filters,
+                after=cursor,
+                limit=limit,
+                newest_first=newest_first,
+                look_at=look_at,
+            )
             assert len(page.items) <= limit
-            assert cursor is None or page.next_cursor is None or (page.next_cursor < cursor if newest_first else page.next_cursor > cursor)
+            assert (
+                cursor is None
+                or page.next_cursor is None
+                or (page.next_cursor < cursor if newest_first else page.next_cursor > cursor)
+            )
             found += [item.seq for item in page.items]
             cursor = page.next_cursor
             if cursor is None:
                 break
-        assert found == [item.seq for item in ledger.find("run", filters, limit=10_000, newest_first=newest_first).items], (filters, newest_first, look_at)
+        assert found == [
+            item.seq
+            for item in ledger.find("run", filters, limit=10_000, newest_first=newest_first).items
+        ], (filters, newest_first, look_at)
 
 
 def test_workflows_and_datasets_are_counted_as_runs_come_and_go(ledger: Ledger) -> None:
@@ -515,7 +705,10 @@ def test_workflows_and_datasets_are_counted_as_runs_come_and_go(ledger: Ledger) 
     stored = ledger.put_many(drafts[:30])
     ledger.put_many(drafts)
     ledger.put(run(), kind="run", project="other")
-    ledger.put({"schema": "assay.run/1", "workflow": {"id": "w0"}, "dataset": {"id": "d0", "version": ""}}, kind="run")
+    ledger.put(
+        {"schema": "assay.run/1", "workflow": {"id": "w0"}, "dataset": {"id": "d0", "version": ""}},
+        kind="run",
+    )
     expected: dict[tuple[str, str | None], list[int]] = {}
     for item in ledger.find("run", limit=1000).items:
         tree = item.tree()["workflow"]
@@ -524,13 +717,19 @@ def test_workflows_and_datasets_are_counted_as_runs_come_and_go(ledger: Ledger) 
     assert [(one.id, one.version, one.runs, one.newest_seq) for one in found] == [
         (*name, len(seqs), max(seqs)) for name, seqs in sorted(expected.items(), key=str)
     ]
-    assert [(one.id, one.version, one.runs) for one in seen(ledger.database, "other", "dataset")] == [("d", "1", 1)]
+    assert [
+        (one.id, one.version, one.runs) for one in seen(ledger.database, "other", "dataset")
+    ] == [("d", "1", 1)]
     assert seen(ledger.database, "default", "dataset")[0] == ("d0", None, 1, ledger.head()[0])
     for one in stored:
         ledger.forget(one.digest, author="dpo", reason="asked to")
-    ledger.forget(ledger.find("run", {"workflow": "w0"}).items[0].digest, author="dpo", reason="asked to")
+    ledger.forget(
+        ledger.find("run", {"workflow": "w0"}).items[0].digest, author="dpo", reason="asked to"
+    )
     assert sum(one.runs for one in seen(ledger.database, "default", "workflow")) == 30
-    assert "w0" not in [one.id for one in seen(ledger.database, "default", "workflow")], "with its last run a name goes too"
+    assert "w0" not in [one.id for one in seen(ledger.database, "default", "workflow")], (
+        "with its last run a name goes too"
+    )
     assert verify(ledger).clean
 
 
@@ -548,24 +747,40 @@ def test_no_question_about_a_page_of_runs_goes_through_a_whole_project(tmp_path:
         stored = ledger.put_many(graded(run()))
         plans: list[str] = []
 
-        def look(connection: Any, _cursor: Any, statement: str, parameters: Any, *_more: Any) -> None:
+        def look(
+            connection: Any, _cursor: Any, statement: str, parameters: Any, *_more: Any
+        ) -> None:
             if statement.startswith("SELECT"):
-                plans.extend(row[3] for row in connection.connection.driver_connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters))
+                plans.extend(
+                    row[3]
+                    for row in connection.connection.driver_connection.execute(
+                        f"EXPLAIN QUERY PLAN {statement}", parameters
+                    )
+                )
 
         event.listen(ledger.database.engine, "before_cursor_execute", look)
         many = [f"sha256:{number:064x}" for number in range(99)]
-        assert list(grades_of(ledger.database, "default", [stored[0].digest, *many])) == [stored[0].digest]
-        assert evidence_of(ledger.database, "default", [stored[2].digest, *many]) == {stored[2].digest: stored[0].digest}
-        assert runs_behind(ledger.database, "default", [stored[1].digest, *many]) == {stored[1].digest: stored[0].digest}
+        assert list(grades_of(ledger.database, "default", [stored[0].digest, *many])) == [
+            stored[0].digest
+        ]
+        assert evidence_of(ledger.database, "default", [stored[2].digest, *many]) == {
+            stored[2].digest: stored[0].digest
+        }
+        assert runs_behind(ledger.database, "default", [stored[1].digest, *many]) == {
+            stored[1].digest: stored[0].digest
+        }
         assert len(ledger.find("run", {"tag": "x", "workflow": "w"}, look_at=100).items) == 0
         assert len(plans) > 8
         wide = [
-            plan for plan in plans if plan.startswith(("SCAN links", "SCAN records", "SCAN tags")) or plan.endswith(("(project=?)", "(project=? AND kind=?)"))
+            plan
+            for plan in plans
+            if plan.startswith(("SCAN links", "SCAN records", "SCAN tags"))
+            or plan.endswith(("(project=?)", "(project=? AND kind=?)"))
         ]
         assert wide == []
 
 
-# --- two at once --------------------------------------------------------------------------------------------------------------------------
+# --- two at once
 
 
 def test_threads_that_write_at_once_lose_nothing_and_store_nothing_twice(ledger: Ledger) -> None:
@@ -608,7 +823,12 @@ for start in range(0, total, size):
 
 def writer(url: str, me: str, *, total: int, size: int) -> subprocess.Popen[str]:
     code = WRITER.format(path=[str(TESTS)])
-    return subprocess.Popen([sys.executable, "-c", code, url, me, str(total), str(size)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", code, url, me, str(total), str(size)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def test_two_processes_open_a_new_ledger_at_once_and_both_write(ledger_url: str) -> None:
@@ -628,12 +848,16 @@ def test_a_kill_during_ingest_loses_nothing_that_was_acknowledged(ledger_url: st
     chance = random.Random(7)
     acknowledged: set[str] = set()
     for turn in range(kills()):
-        with writer(ledger_url, f"turn-{turn}", total=100_000, size=chance.choice([1, 7, 40])) as process:
+        with writer(
+            ledger_url, f"turn-{turn}", total=100_000, size=chance.choice([1, 7, 40])
+        ) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
             time.sleep(chance.uniform(0.02, 0.5))
             process.send_signal(signal.SIGKILL)
-            out = process.stdout.read()  # not communicate(), which would begin after what `readline` has taken in already
+            out = (
+                process.stdout.read()
+            )  # not communicate(), which would begin after what `readline` has taken in already
         lines = out.splitlines()
         whole = lines if out.endswith("\n") else lines[:-1]
         acknowledged.update(whole)
@@ -647,16 +871,22 @@ def test_a_kill_during_ingest_loses_nothing_that_was_acknowledged(ledger_url: st
         assert report.records == ledger.count().n >= len(acknowledged)
 
 
-# --- what a database can do to one --------------------------------------------------------------------------------------------------------
+# --- what a database can do to one
 
 
 def test_a_locked_ledger_is_waited_for_and_then_the_error_tells(ledger_url: str) -> None:
     with open_ledger(ledger_url) as other, open_ledger(ledger_url, patience=0.5) as ledger:
         ledger.put(run(), kind="run")
         with other.database.writing() as connection, connection.begin():
-            connection.execute(text("SELECT seq FROM heads" + (" FOR UPDATE" if other.database.path is None else "")))
+            connection.execute(
+                text(
+                    "SELECT seq FROM heads" + (" FOR UPDATE" if other.database.path is None else "")
+                )
+            )
             began = time.monotonic()
-            with pytest.raises(UsageError, match=r"locked by another writer for more than 0\.5 seconds") as told:
+            with pytest.raises(
+                UsageError, match=r"locked by another writer for more than 0\.5 seconds"
+            ) as told:
                 ledger.put(run(run_id="r-2"), kind="run")
             assert time.monotonic() - began > 0.4
             assert "Try again" in told.value.fix
@@ -667,7 +897,12 @@ def test_a_locked_ledger_is_waited_for_and_then_the_error_tells(ledger_url: str)
 
         def hold() -> None:
             with other.database.writing() as connection, connection.begin():
-                connection.execute(text("SELECT seq FROM heads" + (" FOR UPDATE" if other.database.path is None else "")))
+                connection.execute(
+                    text(
+                        "SELECT seq FROM heads"
+                        + (" FOR UPDATE" if other.database.path is None else "")
+                    )
+                )
                 held.set()
                 time.sleep(0.2)
 
@@ -698,7 +933,12 @@ except AssayError as error:
 
 def test_a_full_disk_is_told_and_what_was_acknowledged_stays(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/ledger.db"
-    done = subprocess.run([sys.executable, "-c", FULL.format(path=[str(TESTS)]), url], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", FULL.format(path=[str(TESTS)]), url],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 2
     assert "the disk is full or fails" in done.stderr
     assert "Everything that was acknowledged is kept" in done.stderr
@@ -714,11 +954,16 @@ def test_a_full_disk_is_told_and_what_was_acknowledged_stays(tmp_path: Path) -> 
 def test_a_connection_that_is_cut_is_made_again(postgres_url: str) -> None:
     with open_ledger(postgres_url) as ledger:
         ledger.put(run(), kind="run")
-        with open_ledger(postgres_url) as other, other.database.writing() as connection, connection.begin():
+        with (
+            open_ledger(postgres_url) as other,
+            other.database.writing() as connection,
+            connection.begin(),
+        ):
             connection.execute(
                 text(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                    "WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname ="
+                    " current_database() AND pid <> pg_backend_pid() AND backend_type = 'client"
+                    " backend'"
                 )
             )
         assert ledger.put(run(run_id="r-2"), kind="run").new
@@ -763,7 +1008,7 @@ def test_a_ledger_that_is_opened_to_read_cannot_be_written(ledger_url: str) -> N
             ledger.put(run(run_id="r-2"), kind="run")
 
 
-# --- migrations ---------------------------------------------------------------------------------------------------------------------------
+# --- migrations
 
 
 def shape(ledger_url: str) -> list[Any]:
@@ -772,17 +1017,26 @@ def shape(ledger_url: str) -> list[Any]:
     from alembic.migration import MigrationContext
 
     def ours(name: str | None, kind: str, parents: Any) -> bool:
-        return (name if kind == "table" else parents.get("table_name")) in t.metadata.tables if kind != "schema" else True
+        return (
+            (name if kind == "table" else parents.get("table_name")) in t.metadata.tables
+            if kind != "schema"
+            else True
+        )
 
     database = open_database(ledger_url)
     with database.reading() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": True, "include_name": ours, "version_table": t.VERSION_TABLE})
+        context = MigrationContext.configure(
+            connection,
+            opts={"compare_type": True, "include_name": ours, "version_table": t.VERSION_TABLE},
+        )
         found: list[Any] = compare_metadata(context, t.metadata)
     database.engine.dispose()
     return found
 
 
-def test_the_tables_are_made_taken_away_and_made_again_and_are_what_the_program_thinks(ledger_url: str) -> None:
+def test_the_tables_are_made_taken_away_and_made_again_and_are_what_the_program_thinks(
+    ledger_url: str,
+) -> None:
     with open_ledger(ledger_url) as ledger:
         ledger.put_many(graded(run()))
         assert shape(ledger_url) == []
@@ -793,57 +1047,99 @@ def test_the_tables_are_made_taken_away_and_made_again_and_are_what_the_program_
         assert shape(ledger_url) == []
         assert ledger.count().n == 0
         ledger.put_many(graded(run()))
-        with pytest.raises(DBAPIError, match="append-only"), ledger.database.writing() as connection, connection.begin():
+        with (
+            pytest.raises(DBAPIError, match="append-only"),
+            ledger.database.writing() as connection,
+            connection.begin(),
+        ):
             connection.execute(text("DELETE FROM records"))
         assert verify(ledger).clean
 
 
 def test_a_ledger_of_a_newer_program_is_refused(ledger_url: str) -> None:
-    with open_ledger(ledger_url) as ledger, ledger.database.writing() as connection, connection.begin():
+    with (
+        open_ledger(ledger_url) as ledger,
+        ledger.database.writing() as connection,
+        connection.begin(),
+    ):
         connection.execute(text(f"UPDATE {t.VERSION_TABLE} SET version_num = 'v9999'"))
-    with pytest.raises(UsageError, match=r"tables of version v9999; this program knows up to v\d+") as told:
+    with pytest.raises(
+        UsageError, match=r"tables of version v9999; this program knows up to v\d+"
+    ) as told:
         open_ledger(ledger_url)
     assert told.value.fix == "Install a newer assay."
 
 
-# --- verify -------------------------------------------------------------------------------------------------------------------------------
+# --- verify
 
 TAMPERED = [
     ("UPDATE records SET body = {bytes} WHERE seq = 4", "the content is not what its digest says"),
-    ("UPDATE records SET grade = 'A', passed = {true} WHERE kind = 'grade' AND seq = 6", "beside the content"),
+    (
+        "UPDATE records SET grade = 'A', passed = {true} WHERE kind = 'grade' AND seq = 6",
+        "beside the content",
+    ),
     ("UPDATE records SET author = 'nobody' WHERE seq = 4", "the chain breaks here"),
     ("UPDATE records SET reason = 'because' WHERE seq = 4", "the chain breaks here"),
-    ("UPDATE records SET created_at = '2020-01-01T00:00:00.000000Z' WHERE seq = 4", "the chain breaks here"),
+    (
+        "UPDATE records SET created_at = '2020-01-01T00:00:00.000000Z' WHERE seq = 4",
+        "the chain breaks here",
+    ),
     ("UPDATE records SET kind = 'event' WHERE seq = 4", "the chain breaks here"),
     ("DELETE FROM records WHERE seq = 4", "records are missing before this one: 4 to 4"),
     ("DELETE FROM records WHERE seq = 6", "the newest records were cut off"),
     ("UPDATE records SET seq = seq + 100 WHERE seq > 3", "records are missing"),
     ("DELETE FROM links WHERE relation = 'graded_from'", "this grade has no evidence"),
     ("DELETE FROM links WHERE relation = 'evidence_of'", "the chain breaks here"),
-    ("UPDATE links SET relation = 'corrects' WHERE relation = 'evidence_of'", "the chain breaks here"),
+    (
+        "UPDATE links SET relation = 'corrects' WHERE relation = 'evidence_of'",
+        "the chain breaks here",
+    ),
     ("DELETE FROM steps WHERE position = 1", "the rows of 'steps' are not those of the content"),
-    ("UPDATE steps SET status = 'success', agent = 'x' WHERE seq = 1", "the rows of 'steps' are not those of the content"),
+    (
+        "UPDATE steps SET status = 'success', agent = 'x' WHERE seq = 1",
+        "the rows of 'steps' are not those of the content",
+    ),
     ("DELETE FROM tool_calls", "the rows of 'tool_calls' are not those of the content"),
     ("UPDATE tags SET tag = 'y'", "the rows of 'tags' are not those of the content"),
-    ("INSERT INTO tags (project, seq, position, kind, tag) VALUES ('default', 99, 0, 'run', 'x')", "a row of 'tags' belongs to no record"),
+    (
+        "INSERT INTO tags (project, seq, position, kind, tag) VALUES ('default', 99, 0, 'run', 'x')",
+        "a row of 'tags' belongs to no record",
+    ),
     ("UPDATE counts SET n = 7 WHERE kind = 'run'", "were counted"),
     ("UPDATE heads SET seq = 5", "the head says record 5"),
-    ("UPDATE seen SET runs = 7 WHERE what = 'workflow'", "2 runs name the workflow 'w' '1' and 7 were counted"),
+    (
+        "UPDATE seen SET runs = 7 WHERE what = 'workflow'",
+        "2 runs name the workflow 'w' '1' and 7 were counted",
+    ),
     ("UPDATE seen SET newest_seq = 1 WHERE what = 'dataset'", "the newest is another"),
-    ("INSERT INTO seen (project, what, id, version, runs, newest_seq) VALUES ('default', 'dataset', 'x', '', 1, 1)", "0 runs name the dataset 'x'"),
+    (
+        "INSERT INTO seen (project, what, id, version, runs, newest_seq) VALUES ('default', 'dataset', 'x', '', 1, 1)",
+        "0 runs name the dataset 'x'",
+    ),
     ("DELETE FROM heads", "the head says nothing"),
     ("UPDATE records SET body = NULL WHERE seq = 4", "no tombstone says who"),
     ("UPDATE records SET schema = 'x/1' WHERE seq = 4", "the schema is 'x/1'"),
-    ("INSERT INTO tombstones (project, seq, digest, author, reason, at) SELECT project, 1, digest, 'x', 'y', 'z' FROM records WHERE seq = 4",
-     "a tombstone is not the one that the chain tells of"),
-]  # fmt: skip
+    (
+        "INSERT INTO tombstones (project, seq, digest, author, reason, at) SELECT project, 1, digest, 'x', 'y', 'z' FROM records WHERE seq = 4",
+        "a tombstone is not the one that the chain tells of",
+    ),
+]
 
 
-@pytest.mark.parametrize("table", [t.heads, t.records, t.counts, t.seen, t.links, *t.SIDES], ids=lambda table: table.name)
-def test_a_value_of_another_kind_in_any_column_is_a_flaw_and_no_failure(tmp_path: Path, table: Any) -> None:
+@pytest.mark.parametrize(
+    "table", [t.heads, t.records, t.counts, t.seen, t.links, *t.SIDES], ids=lambda table: table.name
+)
+def test_a_value_of_another_kind_in_any_column_is_a_flaw_and_no_failure(
+    tmp_path: Path, table: Any
+) -> None:
     good, bad = tmp_path / "good.db", tmp_path / "bad.db"
     with open_ledger(f"sqlite:///{good}") as ledger:
-        ledger.put_many([*graded(run("tool-use", tags=["x"])), *graded(run("rag", run_id="r-2", status="failed"))])
+        ledger.put_many(
+            [
+                *graded(run("tool-use", tags=["x"])),
+                *graded(run("rag", run_id="r-2", status="failed")),
+            ]
+        )
     where = f" WHERE seq = (SELECT max(seq) FROM {table.name})" if "seq" in table.columns else ""
     for column in table.columns:
         if (table.name, column.name) == ("links", "position"):
@@ -851,7 +1147,9 @@ def test_a_value_of_another_kind_in_any_column_is_a_flaw_and_no_failure(tmp_path
         for value in ("'none of ours'", "1.5", "X'00ff'", "-1"):
             bad.write_bytes(good.read_bytes())
             with closing(sqlite3.connect(bad)) as raw:
-                for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+                for (name,) in raw.execute(
+                    "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+                ).fetchall():
                     raw.execute(f"DROP TRIGGER {name}")
                 try:
                     raw.execute(f"UPDATE {table.name} SET {column.name} = {value}{where}")
@@ -865,11 +1163,20 @@ def test_a_value_of_another_kind_in_any_column_is_a_flaw_and_no_failure(tmp_path
 
 
 @pytest.mark.parametrize(("statement", "what"), TAMPERED, ids=range(len(TAMPERED)))
-def test_what_is_changed_from_outside_is_found_and_named(ledger: Ledger, statement: str, what: str) -> None:
-    ledger.put_many([*graded(run("tool-use", tags=["x"])), *graded(run("rag", run_id="r-2", status="failed"))])
+def test_what_is_changed_from_outside_is_found_and_named(
+    ledger: Ledger, statement: str, what: str
+) -> None:
+    ledger.put_many(
+        [*graded(run("tool-use", tags=["x"])), *graded(run("rag", run_id="r-2", status="failed"))]
+    )
     assert verify(ledger).clean
     sqlite = ledger.database.path is not None
-    outside(ledger, statement.format(bytes="X'7b7d'" if sqlite else "'\\x7b7d'::bytea", true="1" if sqlite else "true"))
+    outside(
+        ledger,
+        statement.format(
+            bytes="X'7b7d'" if sqlite else "'\\x7b7d'::bytea", true="1" if sqlite else "true"
+        ),
+    )
     report = verify(ledger)
     assert not report.clean
     assert any(what in flaw.what for flaw in report.flaws), report.flaws
@@ -894,7 +1201,9 @@ def test_records_that_were_cut_off_at_the_end_are_found_by_a_noted_head(ledger: 
     with ledger.database.reading() as connection, connection.begin():
         before = connection.execute(text("SELECT chain FROM records WHERE seq = 2")).scalar()
     assert isinstance(before, bytes)
-    literal = f"X'{before.hex()}'" if ledger.database.path is not None else f"'\\x{before.hex()}'::bytea"
+    literal = (
+        f"X'{before.hex()}'" if ledger.database.path is not None else f"'\\x{before.hex()}'::bytea"
+    )
     outside(
         ledger,
         "DELETE FROM steps WHERE seq = 3",
@@ -905,14 +1214,18 @@ def test_records_that_were_cut_off_at_the_end_are_found_by_a_noted_head(ledger: 
     )
     assert verify(ledger).clean  # a chain alone cannot tell
     report = verify(ledger, expected={"default": (seq, chain)})
-    assert [flaw.what for flaw in report.flaws] == ["the chain at record 3 is not the one that was noted: records were cut off or written anew."]
+    assert [flaw.what for flaw in report.flaws] == [
+        "the chain at record 3 is not the one that was noted: records were cut off or written anew."
+    ]
     assert not verify(ledger, expected={"gone": (1, chain)}).clean
 
 
 def test_a_body_that_was_swapped_for_text_is_found_and_never_read_as_good(tmp_path: Path) -> None:
     with open_ledger(f"sqlite:///{tmp_path}/ledger.db") as ledger:
         stored = ledger.put(run(), kind="run")
-        outside(ledger, "UPDATE records SET body = replace(CAST(body AS TEXT), 'success', 'failed')")
+        outside(
+            ledger, "UPDATE records SET body = replace(CAST(body AS TEXT), 'success', 'failed')"
+        )
         assert not verify(ledger).clean
         item = ledger.get(stored.digest)
         assert item is not None
@@ -940,34 +1253,60 @@ def test_verify_goes_on_while_others_write(ledger: Ledger) -> None:
     assert all(report.clean for report in reports), [report.flaws[:2] for report in reports]
 
 
-# --- replay and judging again -------------------------------------------------------------------------------------------------------------
+# --- replay and judging again
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_stored_grade_is_made_again_to_the_byte(ledger: Ledger, family: str) -> None:
     ledger.put_many(graded(run(family)))
-    ledger.put_many(graded(run(family, run_id="r-2"), profile=family, rubric="rag@1" if family == "rag" else None))
+    ledger.put_many(
+        graded(
+            run(family, run_id="r-2"), profile=family, rubric="rag@1" if family == "rag" else None
+        )
+    )
     for item in ledger.find("grade").items:
         found = replay(ledger, item, Shelf())
         assert found.same, found.difference
 
 
 def test_a_grade_of_a_scorecard_is_made_again_to_the_byte(ledger: Ledger) -> None:
-    card = scorecard({"norm": Decimal("0.895")}, {"raw_score": 4, "formula_id": "likert_1_5"}, hard_gates={"a": True})
+    card = scorecard(
+        {"norm": Decimal("0.895")},
+        {"raw_score": 4, "formula_id": "likert_1_5"},
+        hard_gates={"a": True},
+    )
     ledger.put_many(graded(card))
     ledger.put_many(graded({**card, "run_id": "r-2"}, profile="rag"))
     ledger.put_many(graded({**card, "run_id": "r-3", "profile": {"id": "rag@1", "why": "says so"}}))
-    assert ledger.count("scorecard").n == 5  # a card that a profile adds gates to is kept as it came, too
+    assert (
+        ledger.count("scorecard").n == 5
+    )  # a card that a profile adds gates to is kept as it came, too
     for item in ledger.find("grade").items:
         found = replay(ledger, item, Shelf())
         assert found.same, found.difference
-    assert [one.evidence.tree()["run_id"] for one in trace(ledger, ledger.find("grade").items) if one.evidence] == ["r-1", "r-2", "r-3"]
+    assert [
+        one.evidence.tree()["run_id"]
+        for one in trace(ledger, ledger.find("grade").items)
+        if one.evidence
+    ] == ["r-1", "r-2", "r-3"]
 
 
-def test_a_grade_that_rests_on_the_card_of_a_judge_is_replayed_with_that_card_and_moment(ledger: Ledger) -> None:
+def test_a_grade_that_rests_on_the_card_of_a_judge_is_replayed_with_that_card_and_moment(
+    ledger: Ledger,
+) -> None:
     made = datetime(2026, 1, 1, tzinfo=UTC)
-    card = make_card(judge={"judge": "j", "model": "m-1"}, audit=None, calibration=None, verdicts={}, now=made)
-    judged = scorecard({"raw_score": 5, "formula_id": "likert_1_5", "role": "correctness", "layer": 2, "source": {"kind": "llm", "name": "m-1"}})
+    card = make_card(
+        judge={"judge": "j", "model": "m-1"}, audit=None, calibration=None, verdicts={}, now=made
+    )
+    judged = scorecard(
+        {
+            "raw_score": 5,
+            "formula_id": "likert_1_5",
+            "role": "correctness",
+            "layer": 2,
+            "source": {"kind": "llm", "name": "m-1"},
+        }
+    )
     grader = KeepingGrader(Shelf(), policy="workflow-judged", cards=[card], now=NOW)
     ledger.put_many(grader.grade(Document(judged, "test")).drafts(basis=basis_of([card], NOW)))
     item = ledger.find("grade").items[0]
@@ -1000,20 +1339,31 @@ judge: {{inconsistency_warning: 0.1}}
 def team(folder: Path, version: str, best: int) -> Shelf:
     """A library of our own with one more version of its policy."""
     (folder / "policies").mkdir(parents=True, exist_ok=True)
-    (folder / "policies" / f"team@{version}.yaml").write_text(POLICY.format(version=version, best=best))
+    (folder / "policies" / f"team@{version}.yaml").write_text(
+        POLICY.format(version=version, best=best)
+    )
     return Shelf(str(folder))
 
 
-def test_regrading_writes_new_records_that_supersede_the_old_ones(ledger: Ledger, tmp_path: Path) -> None:
+def test_regrading_writes_new_records_that_supersede_the_old_ones(
+    ledger: Ledger, tmp_path: Path
+) -> None:
     old = team(tmp_path / "lib", "1.0.0", 90)
-    cards = [scorecard({"norm": Decimal("0.92")}, run_id="r-1"), scorecard({"norm": Decimal("0.5")}, run_id="r-2")]
+    cards = [
+        scorecard({"norm": Decimal("0.92")}, run_id="r-1"),
+        scorecard({"norm": Decimal("0.5")}, run_id="r-2"),
+    ]
     for document in (*cards, run("rag", run_id="r-3")):
-        ledger.put_many(KeepingGrader(old, policy="team").grade(Document(document, "test")).drafts())
+        ledger.put_many(
+            KeepingGrader(old, policy="team").grade(Document(document, "test")).drafts()
+        )
     before = {item.tree()["run_id"]: item for item in ledger.find("grade").items}
     new = team(tmp_path / "lib", "1.1.0", 95)
     done = regrade(ledger, new, policy="team@1.1.0", author="ada", reason="A starts at 95 now")
     assert (done.looked_at, done.new, done.unchanged, done.skipped) == (3, 3, 0, ())
-    after = {item.tree()["run_id"]: item for item in ledger.find("grade", {"policy": "team@1.1.0"}).items}
+    after = {
+        item.tree()["run_id"]: item for item in ledger.find("grade", {"policy": "team@1.1.0"}).items
+    }
     assert (before["r-1"].tree()["grade"], after["r-1"].tree()["grade"]) == ("A", "B")
     for name, item in after.items():
         assert Link("supersedes", before[name].digest, item.digest) in ledger.links_of(item.digest)
@@ -1030,7 +1380,9 @@ def test_rescoring_starts_from_the_evidence_and_says_what_it_could_not_do(ledger
     ledger.put_many(graded(run("rag", run_id="r-2")))
     same = rescore(ledger, Shelf())
     assert (same.looked_at, same.unchanged, same.new) == (2, 2, 0)
-    ledger.forget(ledger.find("run", {"run_id": "r-2"}).items[0].digest, author="dpo", reason="asked to")
+    ledger.forget(
+        ledger.find("run", {"run_id": "r-2"}).items[0].digest, author="dpo", reason="asked to"
+    )
     done = rescore(ledger, Shelf(), profile="rag-measured", author="ada", reason="measured now")
     assert (done.looked_at, done.new, len(done.skipped)) == (2, 1, 1)
     assert "was forgotten" in done.skipped[0][1]

@@ -1,4 +1,6 @@
-"""Links hold where their records stand: they lead where they led, `verify` finds what was done to them, and a ledger of digests is taken over."""
+"""Links hold where their records stand: they lead where they led, `verify` finds what was done to
+them, and a ledger of digests is taken over.
+"""
 
 from __future__ import annotations
 
@@ -57,46 +59,94 @@ class Filled(NamedTuple):
 
 
 def fill(ledger: Ledger) -> Filled:
-    """Links of every sort: of grades, between runs, late, in two projects, to a record that comes later, to one that was forgotten."""
+    """Links of every sort: of grades, between runs, late, in two projects, to a record that comes
+    later, to one that was forgotten.
+    """
     for project in ("default", "other"):
-        stored = ledger.put_many([*graded(run("tool-use", tags=["x"])), *graded(run("rag", run_id="r-2", status="failed"))], project=project)
+        stored = ledger.put_many(
+            [
+                *graded(run("tool-use", tags=["x"])),
+                *graded(run("rag", run_id="r-2", status="failed")),
+            ],
+            project=project,
+        )
         ledger.put(run(run_id="late"), kind="run", project=project)
-        ledger.put(run(run_id="late"), kind="run", links=[Link("supersedes", stored[0].digest)], project=project)
-        ledger.correct(stored[0].digest, run("tool-use", tags=["y"]), author="ada", reason="a typo", project=project)
+        ledger.put(
+            run(run_id="late"),
+            kind="run",
+            links=[Link("supersedes", stored[0].digest)],
+            project=project,
+        )
+        ledger.correct(
+            stored[0].digest,
+            run("tool-use", tags=["y"]),
+            author="ada",
+            reason="a typo",
+            project=project,
+        )
         later = draft({"schema": "x/1", "name": "later"}, kind="event")
-        ledger.put_many([draft({"schema": "x/1", "name": "first"}, kind="event", links=[Link("evidence_of", later.name)]), later], project=project)
+        ledger.put_many(
+            [
+                draft(
+                    {"schema": "x/1", "name": "first"},
+                    kind="event",
+                    links=[Link("evidence_of", later.name)],
+                ),
+                later,
+            ],
+            project=project,
+        )
         ledger.forget(stored[3].digest, author="dpo", reason="asked to", project=project)
     return Filled(said(ledger), digests(ledger))
 
 
 def said(ledger: Ledger) -> dict[str, list[Link]]:
     found = rows(ledger, "SELECT project, digest FROM records ORDER BY project, seq")
-    return {f"{project} {bytes(digest).hex()}": ledger.links_of(f"sha256:{bytes(digest).hex()}", project=project) for project, digest in found}
+    return {
+        f"{project} {bytes(digest).hex()}": ledger.links_of(
+            f"sha256:{bytes(digest).hex()}", project=project
+        )
+        for project, digest in found
+    }
 
 
 def digests(ledger: Ledger) -> list[tuple[Any, ...]]:
     query = (
-        "SELECT l.project, l.seq, l.position, s.digest, l.relation, e.digest FROM links l JOIN records s ON s.project = l.project AND s.seq = l.source_seq "
-        "JOIN records e ON e.project = l.project AND e.seq = l.target_seq ORDER BY l.project, l.seq, l.position"
+        "SELECT l.project, l.seq, l.position, s.digest, l.relation, e.digest FROM links l JOIN"
+        " records s ON s.project = l.project AND s.seq = l.source_seq JOIN records e ON e.project ="
+        " l.project AND e.seq = l.target_seq ORDER BY l.project, l.seq, l.position"
     )
     return rows(ledger, query)
 
 
 def old_rows(ledger: Ledger) -> list[tuple[Any, ...]]:
-    return rows(ledger, "SELECT project, seq, position, source, relation, target FROM links ORDER BY project, seq, position")
+    return rows(
+        ledger,
+        "SELECT project, seq, position, source, relation, target FROM links ORDER BY project, seq,"
+        " position",
+    )
 
 
-# --- writing and reading ------------------------------------------------------------------------------------------------------------------
+# --- writing and reading
 
 
-def test_a_link_may_lead_to_a_record_that_comes_later_in_the_same_transaction(ledger: Ledger) -> None:
+def test_a_link_may_lead_to_a_record_that_comes_later_in_the_same_transaction(
+    ledger: Ledger,
+) -> None:
     ledger.put(run(run_id="before"), kind="run")
     last = draft({"schema": "x/1", "name": "last"}, kind="event")
     other = Link("supersedes", last.name, draft(run(run_id="before"), kind="run").name)
-    first = draft({"schema": "x/1", "name": "first"}, kind="event", links=[Link("evidence_of", last.name), other])
+    first = draft(
+        {"schema": "x/1", "name": "first"},
+        kind="event",
+        links=[Link("evidence_of", last.name), other],
+    )
     ledger.put_many([first, draft(run(run_id="between"), kind="run"), last])
     assert ledger.links_of(last.name) == [Link("evidence_of", last.name, first.name), other]
-    assert rows(ledger, "SELECT seq, position, source_seq, relation, target_seq FROM links ORDER BY seq, position") == [
+    assert rows(
+        ledger,
+        "SELECT seq, position, source_seq, relation, target_seq FROM links ORDER BY seq, position",
+    ) == [
         (2, 0, 2, "evidence_of", 4),
         (2, 1, 1, "supersedes", 4),
     ]
@@ -106,8 +156,16 @@ def test_a_link_may_lead_to_a_record_that_comes_later_in_the_same_transaction(le
 def test_a_late_link_that_is_there_already_comes_once_also_beside_new_ones(ledger: Ledger) -> None:
     one, two, three = (ledger.put(run(run_id=name), kind="run").digest for name in "abc")
     ledger.put(run(run_id="a"), kind="run", links=[Link("supersedes", two)])
-    ledger.put(run(run_id="a"), kind="run", links=[Link("supersedes", two), Link("corrects", two), Link("supersedes", three)])
-    assert ledger.links_of(one) == [Link("supersedes", two, one), Link("corrects", two, one), Link("supersedes", three, one)]
+    ledger.put(
+        run(run_id="a"),
+        kind="run",
+        links=[Link("supersedes", two), Link("corrects", two), Link("supersedes", three)],
+    )
+    assert ledger.links_of(one) == [
+        Link("supersedes", two, one),
+        Link("corrects", two, one),
+        Link("supersedes", three, one),
+    ]
     assert len(ledger.find("event").items) == 2
     assert verify(ledger).clean
 
@@ -121,33 +179,63 @@ def test_links_of_a_forgotten_record_still_name_it(ledger: Ledger) -> None:
     assert ledger.links_of(evidence) == [Link("evidence_of", card, evidence)]
     assert runs_behind(ledger.database, "default", [card]) == {card: evidence}
     assert evidence_of(ledger.database, "default", [grade]) == {grade: evidence}
-    assert [one.digest for one in grades_of(ledger.database, "default", [evidence])[evidence]] == [grade]
+    assert [one.digest for one in grades_of(ledger.database, "default", [evidence])[evidence]] == [
+        grade
+    ]
 
 
 def test_the_links_of_a_record_are_those_of_its_project(ledger: Ledger) -> None:
-    ledger.put_many([draft(run(run_id=str(index)), kind="run") for index in range(3)], project="other")  # the same places, other records
+    ledger.put_many(
+        [draft(run(run_id=str(index)), kind="run") for index in range(3)], project="other"
+    )  # the same places, other records
     evidence, card, grade = (one.digest for one in ledger.put_many(graded(run())))
-    assert [one.digest for one in ledger.put_many(graded(run()), project="third")] == [evidence, card, grade]
-    assert ledger.links_of(card) == ledger.links_of(card, project="third") == [Link("evidence_of", card, evidence), Link("graded_from", card, grade)]
-    assert ledger.links_of(card, project="other") == ledger.links_of_many([card], project="other") == []
+    assert [one.digest for one in ledger.put_many(graded(run()), project="third")] == [
+        evidence,
+        card,
+        grade,
+    ]
     assert (
-        grades_of(ledger.database, "other", [evidence]) == evidence_of(ledger.database, "other", [grade]) == runs_behind(ledger.database, "other", [card]) == {}
+        ledger.links_of(card)
+        == ledger.links_of(card, project="third")
+        == [Link("evidence_of", card, evidence), Link("graded_from", card, grade)]
+    )
+    assert (
+        ledger.links_of(card, project="other")
+        == ledger.links_of_many([card], project="other")
+        == []
+    )
+    assert (
+        grades_of(ledger.database, "other", [evidence])
+        == evidence_of(ledger.database, "other", [grade])
+        == runs_behind(ledger.database, "other", [card])
+        == {}
     )
 
 
 @pytest.mark.parametrize("migrated", [False, True])
-def test_no_question_about_links_goes_through_a_whole_project(tmp_path: Path, migrated: bool) -> None:
+def test_no_question_about_links_goes_through_a_whole_project(
+    tmp_path: Path, migrated: bool
+) -> None:
     with open_ledger(f"sqlite:///{tmp_path}/ledger.db") as ledger:
         stored = ledger.put_many(graded(run()))
-        if migrated:  # the numbers that SQLite plans by go with the table, and come back with the new one
+        if (
+            migrated
+        ):  # the numbers that SQLite plans by go with the table, and come back with the new one
             migrating.migrate(ledger.database, "v0007")
             migrating.migrate(ledger.database, "v0008")
         ledger.forget(stored[0].digest, author="dpo", reason="asked to")
         plans: list[str] = []
 
-        def look(connection: Any, _cursor: Any, statement: str, parameters: Any, *_more: Any) -> None:
+        def look(
+            connection: Any, _cursor: Any, statement: str, parameters: Any, *_more: Any
+        ) -> None:
             if statement.startswith("SELECT") and "links" in statement:
-                plans.extend(row[3] for row in connection.connection.driver_connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters))
+                plans.extend(
+                    row[3]
+                    for row in connection.connection.driver_connection.execute(
+                        f"EXPLAIN QUERY PLAN {statement}", parameters
+                    )
+                )
 
         event.listen(ledger.database.engine, "before_cursor_execute", look)
         names = [one.digest for one in stored]
@@ -160,29 +248,76 @@ def test_no_question_about_links_goes_through_a_whole_project(tmp_path: Path, mi
         evidence_of(ledger.database, "default", names)
         runs_behind(ledger.database, "default", names)
         assert len(plans) > 20
-        assert [plan for plan in plans if plan.startswith("SCAN") or plan.endswith("(project=?)")] == []
+        assert [
+            plan for plan in plans if plan.startswith("SCAN") or plan.endswith("(project=?)")
+        ] == []
 
 
-# --- what is done to them from outside ----------------------------------------------------------------------------------------------------
+# --- what is done to them from outside
 
 TAMPERED = [
     ("UPDATE links SET target_seq = 1 WHERE seq = 6", 6, "the chain breaks here"),
     ("UPDATE links SET source_seq = 4 WHERE seq = 2", 2, "the chain breaks here"),
-    ("UPDATE links SET source_seq = target_seq, target_seq = source_seq WHERE seq = 2", 2, "the chain breaks here"),
-    ("UPDATE links SET target_seq = 99 WHERE seq = 6", 6, "the target of a link 'graded_from' is no record: nothing is at 99"),
-    ("UPDATE links SET source_seq = 0 WHERE seq = 6", 6, "the source of a link 'graded_from' is no record: nothing is at 0"),
+    (
+        "UPDATE links SET source_seq = target_seq, target_seq = source_seq WHERE seq = 2",
+        2,
+        "the chain breaks here",
+    ),
+    (
+        "UPDATE links SET target_seq = 99 WHERE seq = 6",
+        6,
+        "the target of a link 'graded_from' is no record: nothing is at 99",
+    ),
+    (
+        "UPDATE links SET source_seq = 0 WHERE seq = 6",
+        6,
+        "the source of a link 'graded_from' is no record: nothing is at 0",
+    ),
     ("DELETE FROM links WHERE seq = 6", 6, "this grade has no evidence"),
-    ("INSERT INTO links (project, seq, position, source_seq, relation, target_seq) VALUES ('default', 6, 7, 6, 'corrects', 3)", 6, "the chain breaks here"),
-    ("INSERT INTO links (project, seq, position, source_seq, relation, target_seq) VALUES ('default', 99, 0, 6, 'corrects', 3)", 99, "belongs to no record"),
-    ("INSERT INTO links (project, seq, position, source_seq, relation, target_seq) VALUES ('else', 1, 0, 6, 'corrects', 3)", 1, "belongs to no record"),
-    ("DELETE FROM records WHERE seq = 5", 6, "the target of a link 'graded_from' is no record: nothing is at 5"),
-    ("UPDATE records SET digest = {bytes} WHERE seq = 5", 6, "the chain breaks here: this record, what is said about it, its links or their ends"),
+    (
+        (
+            "INSERT INTO links (project, seq, position, source_seq, relation, target_seq) VALUES"
+            " ('default', 6, 7, 6, 'corrects', 3)"
+        ),
+        6,
+        "the chain breaks here",
+    ),
+    (
+        (
+            "INSERT INTO links (project, seq, position, source_seq, relation, target_seq) VALUES"
+            " ('default', 99, 0, 6, 'corrects', 3)"
+        ),
+        99,
+        "belongs to no record",
+    ),
+    (
+        (
+            "INSERT INTO links (project, seq, position, source_seq, relation, target_seq) VALUES"
+            " ('else', 1, 0, 6, 'corrects', 3)"
+        ),
+        1,
+        "belongs to no record",
+    ),
+    (
+        "DELETE FROM records WHERE seq = 5",
+        6,
+        "the target of a link 'graded_from' is no record: nothing is at 5",
+    ),
+    (
+        "UPDATE records SET digest = {bytes} WHERE seq = 5",
+        6,
+        "the chain breaks here: this record, what is said about it, its links or their ends",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("statement", "seq", "what"), TAMPERED, ids=range(len(TAMPERED)))
-def test_what_is_done_to_a_link_from_outside_is_found_where_it_was_done(ledger: Ledger, statement: str, seq: int, what: str) -> None:
-    ledger.put_many([*graded(run("tool-use", tags=["x"])), *graded(run("rag", run_id="r-2", status="failed"))])
+def test_what_is_done_to_a_link_from_outside_is_found_where_it_was_done(
+    ledger: Ledger, statement: str, seq: int, what: str
+) -> None:
+    ledger.put_many(
+        [*graded(run("tool-use", tags=["x"])), *graded(run("rag", run_id="r-2", status="failed"))]
+    )
     assert verify(ledger).clean
     outside(ledger, statement.format(bytes=quoted(ledger, NOWHERE)))
     flaws = verify(ledger).flaws
@@ -192,9 +327,20 @@ def test_what_is_done_to_a_link_from_outside_is_found_where_it_was_done(ledger: 
 def test_a_link_to_nothing_is_found_also_where_the_chain_was_made_to_fit(ledger: Ledger) -> None:
     evidence, card, grade = ledger.put_many(graded(run()))
     before, kind, schema, at = rows(
-        ledger, "SELECT (SELECT b.chain FROM records b WHERE b.seq = 2), a.kind, a.schema, a.created_at FROM records a WHERE a.seq = 3"
+        ledger,
+        "SELECT (SELECT b.chain FROM records b WHERE b.seq = 2), a.kind, a.schema, a.created_at"
+        " FROM records a WHERE a.seq = 3",
     )[0]
-    forged = next_chain(bytes(before), digest_bytes(grade.digest), kind, schema, at, None, None, [Edge(digest_bytes(grade.digest), "graded_from", b"")])
+    forged = next_chain(
+        bytes(before),
+        digest_bytes(grade.digest),
+        kind,
+        schema,
+        at,
+        None,
+        None,
+        [Edge(digest_bytes(grade.digest), "graded_from", b"")],
+    )
     outside(
         ledger,
         "UPDATE links SET target_seq = 77 WHERE seq = 3",
@@ -202,7 +348,10 @@ def test_a_link_to_nothing_is_found_also_where_the_chain_was_made_to_fit(ledger:
         f"UPDATE heads SET chain = {quoted(ledger, forged)}",
     )
     assert [(flaw.seq, flaw.digest) for flaw in verify(ledger).flaws] == [(3, grade.digest)]
-    assert "the target of a link 'graded_from' is no record: nothing is at 77" in verify(ledger).flaws[0].what
+    assert (
+        "the target of a link 'graded_from' is no record: nothing is at 77"
+        in verify(ledger).flaws[0].what
+    )
     assert evidence.new
     assert card.new
 
@@ -210,12 +359,19 @@ def test_a_link_to_nothing_is_found_also_where_the_chain_was_made_to_fit(ledger:
 def test_the_database_refuses_a_link_to_nothing(ledger: Ledger) -> None:
     ledger.put(run(), kind="run")
     for ends in ((1, 9), (9, 1)):
-        statement = f"INSERT INTO links (project, seq, position, source_seq, relation, target_seq) VALUES ('default', 1, 0, {ends[0]}, 'corrects', {ends[1]})"
-        with pytest.raises(DBAPIError, match=r"(?i)foreign key"), ledger.database.writing() as connection, connection.begin():
+        statement = (
+            "INSERT INTO links (project, seq, position, source_seq, relation, target_seq) VALUES"
+            f" ('default', 1, 0, {ends[0]}, 'corrects', {ends[1]})"
+        )
+        with (
+            pytest.raises(DBAPIError, match=r"(?i)foreign key"),
+            ledger.database.writing() as connection,
+            connection.begin(),
+        ):
             connection.execute(text(statement))
 
 
-# --- a ledger of digests ------------------------------------------------------------------------------------------------------------------
+# --- a ledger of digests
 
 
 def test_links_go_from_digests_to_places_and_back_and_stay_the_same(ledger: Ledger) -> None:
@@ -230,18 +386,24 @@ def test_links_go_from_digests_to_places_and_back_and_stay_the_same(ledger: Ledg
         report = verify(ledger)
         assert (report.clean, report.links) == (True, len(filled.digests))
     for statement in ("DELETE FROM links", "UPDATE links SET target_seq = 1"):
-        with pytest.raises(DBAPIError, match="append-only"), ledger.database.writing() as connection, connection.begin():
+        with (
+            pytest.raises(DBAPIError, match="append-only"),
+            ledger.database.writing() as connection,
+            connection.begin(),
+        ):
             connection.execute(text(statement))
     ledger.put_many(graded(run(run_id="more")))
     assert verify(ledger).clean
 
 
-def test_a_ledger_that_was_written_with_digests_is_taken_over_when_it_is_opened(ledger: Ledger, ledger_url: str) -> None:
+def test_a_ledger_that_was_written_with_digests_is_taken_over_when_it_is_opened(
+    ledger: Ledger, ledger_url: str
+) -> None:
     filled = fill(ledger)
     migrating.migrate(ledger.database, "v0007")
     inserts = [
-        "INSERT INTO links (project, seq, position, source, relation, target) VALUES "
-        f"('{project}', {seq}, {position}, {quoted(ledger, source)}, '{relation}', {quoted(ledger, target)})"
+        f"INSERT INTO links (project, seq, position, source, relation, target) VALUES ('{project}',"
+        f" {seq}, {position}, {quoted(ledger, source)}, '{relation}', {quoted(ledger, target)})"
         for project, seq, position, source, relation, target in filled.digests
     ]
     outside(ledger, "DELETE FROM links", *reversed(inserts))
@@ -253,24 +415,39 @@ def test_a_ledger_that_was_written_with_digests_is_taken_over_when_it_is_opened(
 
 
 @pytest.mark.parametrize("end", ["source", "target"])
-def test_a_link_that_leads_to_no_record_is_named_and_the_ledger_is_not_changed(ledger: Ledger, ledger_url: str, end: str) -> None:
+def test_a_link_that_leads_to_no_record_is_named_and_the_ledger_is_not_changed(
+    ledger: Ledger, ledger_url: str, end: str
+) -> None:
     fill(ledger)
     migrating.migrate(ledger.database, "v0007")
-    outside(ledger, f"UPDATE links SET {end} = {quoted(ledger, NOWHERE)} WHERE project = 'other' AND seq = 3")
+    outside(
+        ledger,
+        f"UPDATE links SET {end} = {quoted(ledger, NOWHERE)} WHERE project = 'other' AND seq = 3",
+    )
     before = old_rows(ledger)
-    told = rf"link 0 'graded_from' of record 3 has no record at its {end} \(sha256:{NOWHERE.hex()}\)"
+    told = (
+        rf"link 0 'graded_from' of record 3 has no record at its {end} \(sha256:{NOWHERE.hex()}\)"
+    )
     with pytest.raises(InputError, match=told) as refused:
         open_ledger(ledger_url)
-    assert (refused.value.code, refused.value.where, bool(refused.value.fix)) == ("STO-003", "project 'other'", True)
+    assert (refused.value.code, refused.value.where, bool(refused.value.fix)) == (
+        "STO-003",
+        "project 'other'",
+        True,
+    )
     assert (version(ledger), old_rows(ledger)) == ("v0007", before)
 
 
-def test_a_link_that_came_with_no_record_is_named_and_the_ledger_is_not_changed(ledger: Ledger) -> None:
+def test_a_link_that_came_with_no_record_is_named_and_the_ledger_is_not_changed(
+    ledger: Ledger,
+) -> None:
     fill(ledger)
     migrating.migrate(ledger.database, "v0007")
     outside(ledger, "UPDATE links SET seq = 99 WHERE project = 'default' AND seq = 3")
     before = old_rows(ledger)
-    with pytest.raises(InputError, match="link 0 'graded_from' is of record 99, which is not there"):
+    with pytest.raises(
+        InputError, match="link 0 'graded_from' is of record 99, which is not there"
+    ):
         migrating.ensure(ledger.database)
     assert (version(ledger), old_rows(ledger)) == ("v0007", before)
 
@@ -279,10 +456,15 @@ def test_a_link_that_came_with_no_record_is_named_and_the_ledger_is_not_changed(
 def test_a_place_that_holds_no_record_is_named_on_the_way_back(ledger: Ledger, end: str) -> None:
     fill(ledger)
     outside(ledger, f"UPDATE links SET {end}_seq = 77 WHERE project = 'other' AND seq = 3")
-    with pytest.raises(InputError, match=rf"link 0 'graded_from' of record 3 has no record at its {end} \(record 77\)"):
+    with pytest.raises(
+        InputError,
+        match=rf"link 0 'graded_from' of record 3 has no record at its {end} \(record 77\)",
+    ):
         migrating.migrate(ledger.database, "v0007")
     assert version(ledger) == "v0008"
-    assert rows(ledger, f"SELECT {end}_seq FROM links WHERE project = 'other' AND seq = 3") == [(77,)]
+    assert rows(ledger, f"SELECT {end}_seq FROM links WHERE project = 'other' AND seq = 3") == [
+        (77,)
+    ]
 
 
 def test_a_link_that_is_no_digest_is_not_taken_for_one(tmp_path: Path) -> None:
@@ -297,8 +479,12 @@ def test_a_link_that_is_no_digest_is_not_taken_for_one(tmp_path: Path) -> None:
 def test_a_ledger_that_was_migrated_has_the_same_schema_as_a_new_one(tmp_path: Path) -> None:
     def schema(path: Path) -> list[tuple[str, str]]:
         made = sqlite3.connect(path)
-        found = made.execute("SELECT name, sql FROM sqlite_master WHERE tbl_name = 'links' ORDER BY name").fetchall()
-        stats = made.execute("SELECT idx, stat FROM sqlite_stat1 WHERE tbl LIKE 'links%' ORDER BY idx").fetchall()
+        found = made.execute(
+            "SELECT name, sql FROM sqlite_master WHERE tbl_name = 'links' ORDER BY name"
+        ).fetchall()
+        stats = made.execute(
+            "SELECT idx, stat FROM sqlite_stat1 WHERE tbl LIKE 'links%' ORDER BY idx"
+        ).fetchall()
         made.close()
         return [(name, " ".join(str(sql).split())) for name, sql in found] + stats
 

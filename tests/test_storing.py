@@ -1,4 +1,6 @@
-"""`--store` on every verb that has results: the record is the one the API would keep, it is kept once, and what cannot be kept never passes."""
+"""`--store` on every verb that has results: the record is the one the API would keep, it is kept
+once, and what cannot be kept never passes.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,17 @@ from test_schema_tree_cli import IMPORTED, LATER, RECORDED, WEIGHT, envelope, re
 
 __all__ = ["here", "ledger_url", "postgres_url"]
 
-EXAM = {"exam": "verbs", "items": [{"id": "i-1", "prompt": "p", "expected_contains": ["went"], "gloss_contains": ["ging"]}]}
-ANSWER = {"item": "i-1", "response": {"correction": "He went.", "gloss": "Er ging.", "explanation": "past"}, "latency_ms": 12}
+EXAM = {
+    "exam": "verbs",
+    "items": [
+        {"id": "i-1", "prompt": "p", "expected_contains": ["went"], "gloss_contains": ["ging"]}
+    ],
+}
+ANSWER = {
+    "item": "i-1",
+    "response": {"correction": "He went.", "gloss": "Er ging.", "explanation": "past"},
+    "latency_ms": 12,
+}
 GATE = ("gate", "candidate.jsonl", "--baseline", "baseline.jsonl")
 
 
@@ -50,7 +61,10 @@ def put_exam(folder: Path) -> None:
 
 
 def put_labels(folder: Path, n: int = 40) -> None:
-    write(folder / "labels.jsonl", *({"id": f"l-{index}", "human": index % 2, "judge": index % 2} for index in range(n)))
+    write(
+        folder / "labels.jsonl",
+        *({"id": f"l-{index}", "human": index % 2, "judge": index % 2} for index in range(n)),
+    )
 
 
 def newest(url: str, kind: str) -> str:
@@ -69,10 +83,12 @@ def lite(tmp_path: Path) -> Iterator[Api]:
         yield found
 
 
-# --- the record is the one of the API -----------------------------------------------------------------------------------------------------
+# --- the record is the one of the API
 
 
-def test_a_decision_that_the_command_stores_is_the_very_record_of_the_api(assay: Any, tmp_path: Path, ledger_url: str) -> None:
+def test_a_decision_that_the_command_stores_is_the_very_record_of_the_api(
+    assay: Any, tmp_path: Path, ledger_url: str
+) -> None:
     ours, theirs = put_sides(tmp_path)
     done = assay(*GATE, "--json", "--store", ledger_url)
     assert (done.code, done.json()["outcome"]) == (0, "promote"), done.err
@@ -86,15 +102,22 @@ def test_a_decision_that_the_command_stores_is_the_very_record_of_the_api(assay:
         shown = api.get(f"/records/{posted['digest']}").json()
         assert api.get("/decisions").json()["items"][0]["digest"] == posted["digest"]
     assert shown["record"] == done.json()
-    assert sorted(link["relation"] for link in shown["links"]) == ["baseline_of"] * 35 + ["candidate_of"] * 35 + ["decides"] * 70
+    assert (
+        sorted(link["relation"] for link in shown["links"])
+        == ["baseline_of"] * 35 + ["candidate_of"] * 35 + ["decides"] * 70
+    )
     assert "0 records stored" in assay(*GATE, "--store", ledger_url).err
     assert assay("verify", "--db", ledger_url).code == 0
     played = assay("replay", posted["digest"], "--db", ledger_url, "--json")
     assert (played.code, played.json()["same"], played.json()["outcome"]) == (0, True, "promote")
 
 
-def test_a_grade_of_a_stored_decision_is_replayed_from_its_own_run(assay: Any, tmp_path: Path, lite: Api) -> None:
-    """Two runs that differ only in what nobody scores come to one scorecard; each grade still finds its own run."""
+def test_a_grade_of_a_stored_decision_is_replayed_from_its_own_run(
+    assay: Any, tmp_path: Path, lite: Api
+) -> None:
+    """Two runs that differ only in what nobody scores come to one scorecard; each grade still finds
+    its own run.
+    """
     write(tmp_path / "candidate.jsonl", *runs(3, metadata={"side": "ours"}))
     write(tmp_path / "baseline.jsonl", *runs(3, metadata={"side": "theirs"}))
     assert assay(*GATE, "--store", "l.db").code == 4  # too few
@@ -105,9 +128,16 @@ def test_a_grade_of_a_stored_decision_is_replayed_from_its_own_run(assay: Any, t
         assert assay("replay", digest, "--db", "l.db").code == 0
 
 
-def test_a_declared_plan_counts_in_the_api_as_it_does_in_the_command(assay: Any, tmp_path: Path, lite: Api) -> None:
+def test_a_declared_plan_counts_in_the_api_as_it_does_in_the_command(
+    assay: Any, tmp_path: Path, lite: Api
+) -> None:
     ours, theirs = put_sides(tmp_path, 40)
-    assert assay("gate", "--plan", "--baseline", "baseline.jsonl", "--looks", "2", "-o", "plan.json").code == 0
+    assert (
+        assay(
+            "gate", "--plan", "--baseline", "baseline.jsonl", "--looks", "2", "-o", "plan.json"
+        ).code
+        == 0
+    )
     plan = json.loads((tmp_path / "plan.json").read_text())
     said = assay(*GATE, "--with-plan", "plan.json", "--json", "--store", "l.db").json()
     assert said["plan"]["changed"] == ["the number of looks was declared as 2 and is 1"]
@@ -115,36 +145,76 @@ def test_a_declared_plan_counts_in_the_api_as_it_does_in_the_command(assay: Any,
     assert (posted["new"], posted["decision"]) == (False, said)
     assert posted["decision"]["plan"]["digest"] == plan["digest"]
     assert assay("replay", posted["digest"], "--db", "l.db").code == 0
-    kept = lite.post("/decisions", {"candidate": ours, "baseline": theirs, "plan": plan, "looks": 2}).json()["decision"]
+    kept = lite.post(
+        "/decisions", {"candidate": ours, "baseline": theirs, "plan": plan, "looks": 2}
+    ).json()["decision"]
     assert (kept["plan"]["declared"], kept["plan"]["changed"]) == (True, [])
-    fewer = lite.post("/decisions", {"candidate": ours[:5], "baseline": theirs[:5], "plan": plan, "looks": 2}).json()["decision"]
-    assert len(fewer["missing"]["candidate"]) == 35, "a sample of the plan that is missing on both sides is missed"
-    forged = lite.post("/decisions", {"candidate": ours, "baseline": theirs, "plan": {**plan, "margin": 50}})
-    assert (forged.status_code, forged.json()["code"], "it was changed later" in forged.json()["detail"]) == (422, "REL-001", True)
-    assert lite.post("/decisions", {"candidate": ours, "baseline": theirs, "plan": {"margin": 1}}).status_code == 422
-    assert lite.post("/decisions", {"candidate": ours, "baseline": theirs, "plan": "plan.json"}).status_code == 422
+    fewer = lite.post(
+        "/decisions", {"candidate": ours[:5], "baseline": theirs[:5], "plan": plan, "looks": 2}
+    ).json()["decision"]
+    assert len(fewer["missing"]["candidate"]) == 35, (
+        "a sample of the plan that is missing on both sides is missed"
+    )
+    forged = lite.post(
+        "/decisions", {"candidate": ours, "baseline": theirs, "plan": {**plan, "margin": 50}}
+    )
+    assert (
+        forged.status_code,
+        forged.json()["code"],
+        "it was changed later" in forged.json()["detail"],
+    ) == (422, "REL-001", True)
+    assert (
+        lite.post(
+            "/decisions", {"candidate": ours, "baseline": theirs, "plan": {"margin": 1}}
+        ).status_code
+        == 422
+    )
+    assert (
+        lite.post(
+            "/decisions", {"candidate": ours, "baseline": theirs, "plan": "plan.json"}
+        ).status_code
+        == 422
+    )
 
 
-def test_terms_and_odd_spellings_survive_the_replay_of_a_decision(assay: Any, tmp_path: Path) -> None:
+def test_terms_and_odd_spellings_survive_the_replay_of_a_decision(
+    assay: Any, tmp_path: Path
+) -> None:
     ours, theirs = put_sides(tmp_path, 40)
     for one in (*ours, *theirs):
         one["tags"] = ["zebra" if one["run_id"] < "r-2" else "ape"]
         one["latency_ms"] = float(one["latency_ms"])
     write(tmp_path / "candidate.jsonl", *(dict(reversed(one.items())) for one in ours))
     write(tmp_path / "baseline.jsonl", *theirs)
-    done = assay(*GATE, "--slice", "tag", "--looks", "3", "--quarantine", "d/s-7", "--store", "--json")
+    done = assay(
+        *GATE, "--slice", "tag", "--looks", "3", "--quarantine", "d/s-7", "--store", "--json"
+    )
     assert done.code in (0, 1), done.err
     assert assay("replay", newest(f"{tmp_path}/.assay/ledger.db", "decision")).code == 0
-    write(tmp_path / "baseline.jsonl", *(run(run_id=f"o-{index}", dataset={"id": "other", "version": "1", "sample_id": f"o-{index}"}) for index in range(40)))
+    write(
+        tmp_path / "baseline.jsonl",
+        *(
+            run(
+                run_id=f"o-{index}",
+                dataset={"id": "other", "version": "1", "sample_id": f"o-{index}"},
+            )
+            for index in range(40)
+        ),
+    )
     assert assay(*GATE, "--allow-unpaired", "--store").code in (0, 1, 4)
     assert assay("replay", newest(f"{tmp_path}/.assay/ledger.db", "decision")).code == 0
 
 
-def test_a_decision_on_bare_grades_is_kept_without_them_and_says_so(assay: Any, tmp_path: Path) -> None:
+def test_a_decision_on_bare_grades_is_kept_without_them_and_says_so(
+    assay: Any, tmp_path: Path
+) -> None:
     put_sides(tmp_path)
     assert assay("grade", "candidate.jsonl", "-o", "grades.json").code == 0
     done = assay("gate", "grades.json", "--baseline", "baseline.jsonl", "--store", "l.db")
-    assert (done.code, "35 grades came without their evidence and are not stored" in done.err) == (0, True), done.err
+    assert (done.code, "35 grades came without their evidence and are not stored" in done.err) == (
+        0,
+        True,
+    ), done.err
     played = assay("replay", newest(f"{tmp_path}/l.db", "decision"), "--db", "l.db")
     assert (played.code, "stored without their evidence" in played.err) == (4, True)
     assert assay("verify", "--db", "l.db").code == 0
@@ -153,27 +223,69 @@ def test_a_decision_on_bare_grades_is_kept_without_them_and_says_so(assay: Any, 
     assert not (tmp_path / ".assay/baselines").exists()
 
 
-def test_the_cards_of_judges_that_a_decision_rests_on_are_kept_with_it(assay: Any, tmp_path: Path) -> None:
+def test_the_cards_of_judges_that_a_decision_rests_on_are_kept_with_it(
+    assay: Any, tmp_path: Path
+) -> None:
     from test_judge_audit import SCORER, good_card
 
     (tmp_path / "card.json").write_text(json.dumps(good_card()))
-    criteria = [{"name": "q", "raw_score": 5, "formula_id": "likert_1_5", "weight": 1, "role": "correctness", "layer": 2, "source": SCORER}]
-    cards = [scorecard({"norm": 1}, run_id=f"r-{index}", sample_id=f"s-{index}", criteria=criteria) for index in range(35)]
+    criteria = [
+        {
+            "name": "q",
+            "raw_score": 5,
+            "formula_id": "likert_1_5",
+            "weight": 1,
+            "role": "correctness",
+            "layer": 2,
+            "source": SCORER,
+        }
+    ]
+    cards = [
+        scorecard({"norm": 1}, run_id=f"r-{index}", sample_id=f"s-{index}", criteria=criteria)
+        for index in range(35)
+    ]
     write(tmp_path / "candidate.jsonl", *cards)
     write(tmp_path / "baseline.jsonl", *cards)
-    judged = ("--grading-policy", "workflow-judged", "--judge-card", "card.json", "--now", "2026-11-16T00:00:00Z")
+    judged = (
+        "--grading-policy",
+        "workflow-judged",
+        "--judge-card",
+        "card.json",
+        "--now",
+        "2026-11-16T00:00:00Z",
+    )
     assert assay(*GATE, *judged, "--store", "l.db").code == 0
     with open_ledger(f"{tmp_path}/l.db") as ledger:
-        assert [ledger.count(kind).n for kind in ("card", "scorecard", "grade", "decision")] == [1, 35, 35, 1]
+        assert [ledger.count(kind).n for kind in ("card", "scorecard", "grade", "decision")] == [
+            1,
+            35,
+            35,
+            1,
+        ]
     assert assay("replay", newest(f"{tmp_path}/l.db", "decision"), "--db", "l.db").code == 0
 
 
-def test_a_baseline_that_the_command_keeps_is_the_one_of_the_api(assay: Any, tmp_path: Path, lite: Api) -> None:
+def test_a_baseline_that_the_command_keeps_is_the_one_of_the_api(
+    assay: Any, tmp_path: Path, lite: Api
+) -> None:
     ours, theirs = put_sides(tmp_path)
     posted = lite.post("/baselines", {"name": "production", "evidence": theirs}).json()
     before = count(f"{tmp_path}/l.db")
-    done = assay("baseline", "set", "production", "baseline.jsonl", "--store", "l.db", "--now", posted["baseline"]["made_at"])
-    assert (done.code, "0 records stored" in done.err, count(f"{tmp_path}/l.db")) == (0, True, before), done.err
+    done = assay(
+        "baseline",
+        "set",
+        "production",
+        "baseline.jsonl",
+        "--store",
+        "l.db",
+        "--now",
+        posted["baseline"]["made_at"],
+    )
+    assert (done.code, "0 records stored" in done.err, count(f"{tmp_path}/l.db")) == (
+        0,
+        True,
+        before,
+    ), done.err
     assert assay("baseline", "set", "staging", "baseline.jsonl", "--store", "l.db").code == 0
     assert assay("baseline", "show", "staging").code == 0
     used = lite.post("/decisions", {"candidate": ours, "baseline": {"baseline": "staging"}})
@@ -182,25 +294,64 @@ def test_a_baseline_that_the_command_keeps_is_the_one_of_the_api(assay: Any, tmp
     assert assay("verify", "--db", "l.db").code == 0
 
 
-def test_a_baseline_that_is_too_old_is_refused_by_the_api_as_by_the_command(assay: Any, tmp_path: Path, lite: Api) -> None:
+def test_a_baseline_that_is_too_old_is_refused_by_the_api_as_by_the_command(
+    assay: Any, tmp_path: Path, lite: Api
+) -> None:
     ours, _ = put_sides(tmp_path)
-    assert assay("baseline", "set", "old", "baseline.jsonl", "--store", "l.db", "--now", "2020-01-01T00:00:00Z").code == 0
-    assert assay("baseline", "set", "coming", "baseline.jsonl", "--store", "l.db", "--now", "2999-01-01T00:00:00Z").code == 0
+    assert (
+        assay(
+            "baseline",
+            "set",
+            "old",
+            "baseline.jsonl",
+            "--store",
+            "l.db",
+            "--now",
+            "2020-01-01T00:00:00Z",
+        ).code
+        == 0
+    )
+    assert (
+        assay(
+            "baseline",
+            "set",
+            "coming",
+            "baseline.jsonl",
+            "--store",
+            "l.db",
+            "--now",
+            "2999-01-01T00:00:00Z",
+        ).code
+        == 0
+    )
     for name, words in (("old", "days old; release@1 allows"), ("coming", "is from the future")):
         said = assay("gate", "candidate.jsonl", "--baseline", name, "--store", "l.db")
         assert (said.code, words in said.err) == (4, True), said.err
         refused = lite.post("/decisions", {"candidate": ours, "baseline": {"baseline": name}})
-        assert (refused.status_code, refused.json()["code"], words in refused.json()["detail"]) == (422, "REL-005", True)
+        assert (refused.status_code, refused.json()["code"], words in refused.json()["detail"]) == (
+            422,
+            "REL-005",
+            True,
+        )
     digest = next(one["digest"] for one in lite.get("/baselines").json()["items"])
-    assert lite.post("/decisions", {"candidate": ours, "baseline": {"baseline": digest}}).status_code == 422, "its digest makes it no younger"
+    assert (
+        lite.post("/decisions", {"candidate": ours, "baseline": {"baseline": digest}}).status_code
+        == 422
+    ), "its digest makes it no younger"
     assert not lite.get("/decisions").json()["items"]
 
 
-def test_an_exam_that_the_command_stores_is_the_very_record_of_the_api_and_its_history_stays(assay: Any, tmp_path: Path, ledger_url: str) -> None:
+def test_an_exam_that_the_command_stores_is_the_very_record_of_the_api_and_its_history_stays(
+    assay: Any, tmp_path: Path, ledger_url: str
+) -> None:
     put_exam(tmp_path)
-    (tmp_path / "exam-extra.json").write_text(json.dumps(EXAM))  # which the command notes, and the ledger does not
+    (tmp_path / "exam-extra.json").write_text(
+        json.dumps(EXAM)
+    )  # which the command notes, and the ledger does not
     grade = ("exam", "grade", "exam.json", "--answers", "answers.jsonl")
-    done = assay(*grade, "--break", "case-fold", "--json", "-o", "result.json", "--store", ledger_url)
+    done = assay(
+        *grade, "--break", "case-fold", "--json", "-o", "result.json", "--store", ledger_url
+    )
     assert (done.code, "2 records stored" in done.err) == (0, True), done.err
     with serving(ledger_url) as api:
         posted = api.post("/exams/grade", {"exam": EXAM, "answers": [ANSWER]}).json()
@@ -208,57 +359,152 @@ def test_an_exam_that_the_command_stores_is_the_very_record_of_the_api_and_its_h
         links = api.get(f"/records/{posted['digest']}").json()["links"]
         [evidence] = [link["source"] for link in links if link["relation"] == "evidence_of"]
         kept = api.get(f"/records/{evidence}").json()["record"]
-        assert (kept["answers"][0]["response"], kept["exam"][0]["items"][0]["id"]) == (ANSWER["response"], "i-1")
+        assert (kept["answers"][0]["response"], kept["exam"][0]["items"][0]["id"]) == (
+            ANSWER["response"],
+            "i-1",
+        )
         (tmp_path / "regression.json").write_text(json.dumps({**EXAM, "set": "regression"}))
-        again = ("exam", "grade", "regression.json", "--answers", "answers.jsonl", "--store", ledger_url)
+        again = (
+            "exam",
+            "grade",
+            "regression.json",
+            "--answers",
+            "answers.jsonl",
+            "--store",
+            ledger_url,
+        )
         assert assay(*again, "-o", "before.json").code == 0
         before = newest(ledger_url, "exam")
         write(tmp_path / "answers.jsonl", {**ANSWER, "response": "no"})
         assert assay(*again, "-o", "worse.json").code == 0
-        assert [one["digest"] for one in api.get("/exams").json()["items"]][1:] == [before, posted["digest"]]
-        gate = assay("exam", "gate", "result.json", "--regression", "worse.json", "--baseline", "before.json", "--store", ledger_url, "--json")
-        assert (gate.code, "1 records stored" in gate.err) == (1, True), gate.err  # the results are there already
+        assert [one["digest"] for one in api.get("/exams").json()["items"]][1:] == [
+            before,
+            posted["digest"],
+        ]
+        gate = assay(
+            "exam",
+            "gate",
+            "result.json",
+            "--regression",
+            "worse.json",
+            "--baseline",
+            "before.json",
+            "--store",
+            ledger_url,
+            "--json",
+        )
+        assert (gate.code, "1 records stored" in gate.err) == (
+            1,
+            True,
+        ), gate.err  # the results are there already
         shown = api.get(f"/records/{newest(ledger_url, 'decision')}").json()
     evidence = shown["record"].pop("evidence")
     assert shown["record"] == gate.json()
-    assert sorted(link["relation"] for link in shown["links"]) == ["baseline_of", "candidate_of", "candidate_of"]
-    assert (evidence["capstone"], evidence["baseline"]) == ({"digest": posted["digest"]}, {"digest": before}), "it names what it was decided on"
+    assert sorted(link["relation"] for link in shown["links"]) == [
+        "baseline_of",
+        "candidate_of",
+        "candidate_of",
+    ]
+    assert (evidence["capstone"], evidence["baseline"]) == (
+        {"digest": posted["digest"]},
+        {"digest": before},
+    ), "it names what it was decided on"
     assert assay("baseline", "set", "tutor", "result.json", "--store", ledger_url).code == 0
     assert assay("verify", "--db", ledger_url).code == 0
     played = assay("replay", shown["digest"], "--db", ledger_url, "--json")
-    assert (played.code, played.json()["same"], played.json()["passed"]) == (0, True, False), played.err
+    assert (played.code, played.json()["same"], played.json()["passed"]) == (
+        0,
+        True,
+        False,
+    ), played.err
 
 
-def test_a_card_that_the_command_stores_is_the_very_record_of_the_api(assay: Any, tmp_path: Path, lite: Api) -> None:
+def test_a_card_that_the_command_stores_is_the_very_record_of_the_api(
+    assay: Any, tmp_path: Path, lite: Api
+) -> None:
     put_labels(tmp_path)
-    calibrate = ("judge", "calibrate", "--labels", "labels.jsonl", "-o", "calibration.json", "--store", "l.db")
+    calibrate = (
+        "judge",
+        "calibrate",
+        "--labels",
+        "labels.jsonl",
+        "-o",
+        "calibration.json",
+        "--store",
+        "l.db",
+    )
     assert assay(*calibrate).code == 0
     assert "0 records stored" in assay(*calibrate).err
-    made = assay("judge", "card", "--calibration", "calibration.json", "--model", "m-1", "-o", "card.json", "--store", "l.db")
-    assert (made.code, "1 records stored" in made.err) == (1, True), made.err  # it may not gate: no audit
+    made = assay(
+        "judge",
+        "card",
+        "--calibration",
+        "calibration.json",
+        "--model",
+        "m-1",
+        "-o",
+        "card.json",
+        "--store",
+        "l.db",
+    )
+    assert (made.code, "1 records stored" in made.err) == (
+        1,
+        True,
+    ), made.err  # it may not gate: no audit
     posted = lite.post("/cards", json.loads((tmp_path / "card.json").read_text())).json()
     assert (posted["digest"], posted["new"]) == (newest(f"{tmp_path}/l.db", "card"), False)
     links = lite.get(f"/records/{posted['digest']}").json()["links"]
-    assert [(link["relation"], link["source"]) for link in links] == [("evidence_of", lite.get("/calibrations").json()["items"][0]["digest"])]
+    assert [(link["relation"], link["source"]) for link in links] == [
+        ("evidence_of", lite.get("/calibrations").json()["items"][0]["digest"])
+    ]
     assert assay("verify", "--db", "l.db").code == 0
 
 
-def test_what_judges_say_is_kept_once_however_often_it_is_asked(here: Run, tmp_path: Path, lite: Api) -> None:
+def test_what_judges_say_is_kept_once_however_often_it_is_asked(
+    here: Run, tmp_path: Path, lite: Api
+) -> None:
     put_items(tmp_path, 3)
     with scripted_judge() as judge:
-        asked = ("judge", "rubric", "items.jsonl", "--rubric", "plain.yaml", "--model", "m-1", "--base-url", judge.url, "--retries", "0")
+        asked = (
+            "judge",
+            "rubric",
+            "items.jsonl",
+            "--rubric",
+            "plain.yaml",
+            "--model",
+            "m-1",
+            "--base-url",
+            judge.url,
+            "--retries",
+            "0",
+        )
         first = here(*asked, "--store", "l.db", "--json")
         again = here(*asked, "--store", "l.db")
     assert ("1 records stored" in first.err, "0 records stored" in again.err) == (True, True)
     [item] = lite.get("/judgements").json()["items"]
     kept = lite.get(f"/judgements/{item['digest']}").json()["record"]
     assert kept == judged(first.json())
-    assert (item["schema"], kept["items"][0]["raw"]) == ("assay.judgements/1", first.json()["items"][0]["raw"])
+    assert (item["schema"], kept["items"][0]["raw"]) == (
+        "assay.judgements/1",
+        first.json()["items"][0]["raw"],
+    )
 
 
-def test_an_audit_is_kept_and_goes_behind_the_card_that_is_made_of_it(here: Run, tmp_path: Path, lite: Api) -> None:
+def test_an_audit_is_kept_and_goes_behind_the_card_that_is_made_of_it(
+    here: Run, tmp_path: Path, lite: Api
+) -> None:
     with scripted_judge() as judge:
-        asked = ("--model", "m-1", "--base-url", judge.url, "--retries", "0", "--first", "3", "--no-journal")
+        asked = (
+            "--model",
+            "m-1",
+            "--base-url",
+            judge.url,
+            "--retries",
+            "0",
+            "--first",
+            "3",
+            "--no-journal",
+        )
         assert here("judge", "audit", *asked, "-o", "audit.json", "--store", "l.db").code in (0, 4)
     assert here("judge", "card", "--audit", "audit.json", "--store", "l.db").code == 1
     [audit] = lite.get("/audits").json()["items"]
@@ -266,23 +512,54 @@ def test_an_audit_is_kept_and_goes_behind_the_card_that_is_made_of_it(here: Run,
     assert [link["source"] for link in links] == [audit["digest"]]
 
 
-def test_the_tree_of_tool_schemas_is_kept_entry_by_entry_with_its_index(assay: Any, tmp_path: Path, lite: Api) -> None:
+def test_the_tree_of_tool_schemas_is_kept_entry_by_entry_with_its_index(
+    assay: Any, tmp_path: Path, lite: Api
+) -> None:
     store = ("--store", "l.db")
     put(tmp_path / "scales.json", schema())
     assert assay("schema", "import", "scales.json", "--now", IMPORTED, *store).code == 0
-    assert (len(lite.get("/entries").json()["items"]), len(lite.get("/indexes").json()["items"])) == (0, 1)
+    assert (
+        len(lite.get("/entries").json()["items"]),
+        len(lite.get("/indexes").json()["items"]),
+    ) == (0, 1)
     assert record(assay, tmp_path, envelope("single-test"), *WEIGHT, *store).code == 0
     put(tmp_path / "s.json", scores())
-    graded = assay("schema", "grade", "scales.json", "--consume-scores", "s.json", "--data", "grading-data", "--now", GRADED, *store, "--json")
+    graded = assay(
+        "schema",
+        "grade",
+        "scales.json",
+        "--consume-scores",
+        "s.json",
+        "--data",
+        "grading-data",
+        "--now",
+        GRADED,
+        *store,
+        "--json",
+    )
     assert graded.code == 0, graded.err
-    listed = [lite.get(f"/entries/{one['digest']}").json()["record"] for one in lite.get("/entries").json()["items"]]
+    listed = [
+        lite.get(f"/entries/{one['digest']}").json()["record"]
+        for one in lite.get("/entries").json()["items"]
+    ]
     assert len(listed) == 3  # the tool, the schema, and the report
     assert graded.json()["reports"][0]["report"] in listed
-    again = record(assay, tmp_path, envelope("single-test", 5.0), *WEIGHT, "--trigger", "scheduled", *store, now=LATER)
+    again = record(
+        assay,
+        tmp_path,
+        envelope("single-test", 5.0),
+        *WEIGHT,
+        "--trigger",
+        "scheduled",
+        *store,
+        now=LATER,
+    )
     assert again.code == 0, again.err
     newer = lite.get(f"/records/{newest(f'{tmp_path}/l.db', 'entry')}").json()
     assert "supersedes" in {link["relation"] for link in newer["links"]}
-    assert assay("schema", "regrade", "--trigger", "grading-system-bump", "--now", LATER, *store).code in (0, 1)
+    assert assay(
+        "schema", "regrade", "--trigger", "grading-system-bump", "--now", LATER, *store
+    ).code in (0, 1)
     assert "0 records stored" in assay("schema", "index", *store).err
     gate = assay("schema", "gate", "beewatch.scales", *store, "--json")
     shown = lite.get(f"/records/{newest(f'{tmp_path}/l.db', 'decision')}").json()
@@ -291,22 +568,39 @@ def test_the_tree_of_tool_schemas_is_kept_entry_by_entry_with_its_index(assay: A
     index = json.loads((tmp_path / "grading-data/providers/beewatch/index.json").read_text())
     assert lite.get(f"/indexes/{shown['links'][0]['source']}").json()["record"] == index
     assert evidence["indexes"] == {"beewatch": shown["links"][0]["source"]}
-    source = lite.get(f"/records/{evidence['sources']['beewatch.scales']['digest']}").json()["record"]
+    source = lite.get(f"/records/{evidence['sources']['beewatch.scales']['digest']}").json()[
+        "record"
+    ]
     assert json.loads(source["text"]) == schema()
     assert assay("verify", "--db", "l.db").code == 0
 
 
-def test_a_report_without_a_tree_is_kept_with_its_scores(assay: Any, tmp_path: Path, lite: Api) -> None:
+def test_a_report_without_a_tree_is_kept_with_its_scores(
+    assay: Any, tmp_path: Path, lite: Api
+) -> None:
     put(tmp_path / "scales.json", schema())
     put(tmp_path / "s.json", scores())
     for _ in range(2):
-        assert assay("schema", "grade", "scales.json", "--consume-scores", "s.json", "--now", GRADED, "--store", "l.db").code == 0
+        assert (
+            assay(
+                "schema",
+                "grade",
+                "scales.json",
+                "--consume-scores",
+                "s.json",
+                "--now",
+                GRADED,
+                "--store",
+                "l.db",
+            ).code
+            == 0
+        )
     [report] = lite.get("/entries").json()["items"]
     [link] = lite.get(f"/records/{report['digest']}").json()["links"]
     assert lite.get(f"/records/{link['source']}").json()["record"] == scores()
 
 
-# --- what goes wrong ----------------------------------------------------------------------------------------------------------------------
+# --- what goes wrong
 
 
 VERBS: dict[str, tuple[str, ...]] = {
@@ -318,7 +612,15 @@ VERBS: dict[str, tuple[str, ...]] = {
     "judge card": ("judge", "card", "--calibration", "calibration.json", "--model", "m-1"),
     "baseline set": ("baseline", "set", "production", "baseline.jsonl"),
     "schema import": ("schema", "import", "scales.json", "--now", IMPORTED),
-    "schema grade": ("schema", "grade", "scales.json", "--consume-scores", "s.json", "--now", RECORDED),
+    "schema grade": (
+        "schema",
+        "grade",
+        "scales.json",
+        "--consume-scores",
+        "s.json",
+        "--now",
+        RECORDED,
+    ),
 }
 
 
@@ -329,13 +631,20 @@ def inputs(here: Run, tmp_path: Path) -> Path:
     put_labels(tmp_path)
     put(tmp_path / "scales.json", schema())
     put(tmp_path / "s.json", scores())
-    assert here("exam", "grade", "exam.json", "--answers", "answers.jsonl", "-o", "result.json").code == 0
-    assert here("judge", "calibrate", "--labels", "labels.jsonl", "-o", "calibration.json").code == 0
+    assert (
+        here("exam", "grade", "exam.json", "--answers", "answers.jsonl", "-o", "result.json").code
+        == 0
+    )
+    assert (
+        here("judge", "calibrate", "--labels", "labels.jsonl", "-o", "calibration.json").code == 0
+    )
     return tmp_path
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_verb_that_cannot_store_does_not_pass_and_says_why(assay: Any, inputs: Path, verb: str) -> None:
+def test_a_verb_that_cannot_store_does_not_pass_and_says_why(
+    assay: Any, inputs: Path, verb: str
+) -> None:
     (inputs / "garbage.db").write_bytes(b"no database" * 500)
     (inputs / "newer.db").unlink(missing_ok=True)
     with open_ledger(f"{inputs}/newer.db"):
@@ -351,13 +660,20 @@ def test_a_verb_that_cannot_store_does_not_pass_and_says_why(assay: Any, inputs:
         ("/proc/none/l.db", "cannot be written"),
     ):
         done = assay(*VERBS[verb], "--store", url, "--json")
-        assert (done.code in (2, 3, 5), words in done.err, "Traceback" in done.err, done.out) == (True, True, False, ""), (url, done.err)
+        assert (done.code in (2, 3, 5), words in done.err, "Traceback" in done.err, done.out) == (
+            True,
+            True,
+            False,
+            "",
+        ), (url, done.err)
         assert json.loads(done.err.splitlines()[-1])["error"]["code"].startswith("STO-"), done.err
     assert assay(*VERBS[verb], "--store", "l.db", "--project", "../x").code == 3
 
 
 @pytest.mark.parametrize("verb", ["gate", "exam grade"])
-def test_a_ledger_that_is_locked_or_read_only_keeps_every_output_back(assay: Any, here: Run, inputs: Path, verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_that_is_locked_or_read_only_keeps_every_output_back(
+    assay: Any, here: Run, inputs: Path, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with open_ledger(f"{inputs}/l.db"):
         pass
     holder = sqlite3.connect(inputs / "l.db", isolation_level=None)
@@ -366,7 +682,12 @@ def test_a_ledger_that_is_locked_or_read_only_keeps_every_output_back(assay: Any
     held = here(*VERBS[verb], "--store", "l.db", "--json", "-o", "out.json")
     holder.execute("ROLLBACK")
     holder.close()
-    assert (held.code, "is locked by another writer" in held.err, held.out, (inputs / "out.json").exists()) == (2, True, "", False)
+    assert (
+        held.code,
+        "is locked by another writer" in held.err,
+        held.out,
+        (inputs / "out.json").exists(),
+    ) == (2, True, "", False)
     if os.getuid() != 0:
         (inputs / "l.db").chmod(0o444)
         assert "may only be read" in assay(*VERBS[verb], "--store", "l.db").err
@@ -377,7 +698,11 @@ def test_a_ledger_that_is_locked_or_read_only_keeps_every_output_back(assay: Any
 
 def test_what_has_no_result_cannot_be_stored(assay: Any, inputs: Path) -> None:
     done = assay("schema", "grade", "scales.json", "--emit-prompts", "--store", "l.db")
-    assert (done.code, "nothing to store" in done.err, (inputs / "l.db").exists()) == (2, True, False)
+    assert (done.code, "nothing to store" in done.err, (inputs / "l.db").exists()) == (
+        2,
+        True,
+        False,
+    )
 
 
 def test_an_input_at_fault_stores_nothing(assay: Any, inputs: Path) -> None:
@@ -397,29 +722,43 @@ def committed(path: Path) -> int:
         return 0
 
 
-def test_a_verb_that_is_killed_while_it_stores_leaves_a_ledger_that_verifies(assay: Any, tmp_path: Path) -> None:
+def test_a_verb_that_is_killed_while_it_stores_leaves_a_ledger_that_verifies(
+    assay: Any, tmp_path: Path
+) -> None:
     put_sides(tmp_path, 600)
     draw = random.Random(7)
     command = [sys.executable, "-m", "assay", *GATE, "--store", "l.db"]
     ledger, waiting = tmp_path / "l.db", tmp_path / "l.db-wal"
     found, halves = 0, 0
     for number in range(4):
-        started = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        if number % 2 == 0:  # in the middle: a part is stored for good, and the next has begun or is about to
+        started = subprocess.Popen(
+            command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        if (
+            number % 2 == 0
+        ):  # in the middle: a part is stored for good, and the next has begun or is about to
             while started.poll() is None and committed(ledger) == found:
                 time.sleep(0.002)
         else:  # at any moment: what a transaction writes goes there first
-            while started.poll() is None and (waiting.stat().st_size if waiting.exists() else 0) < 200_000:
+            while (
+                started.poll() is None
+                and (waiting.stat().st_size if waiting.exists() else 0) < 200_000
+            ):
                 time.sleep(0.002)
             time.sleep(draw.uniform(0, 0.1))
         started.send_signal(signal.SIGKILL)
         started.wait()
         if ledger.exists():
             checked = assay("verify", "--db", "l.db", "--json")
-            assert (checked.code, checked.json()["clean"] if checked.code == 0 else checked.err) == (0, True)
+            assert (
+                checked.code,
+                checked.json()["clean"] if checked.code == 0 else checked.err,
+            ) == (0, True)
             found = checked.json()["records"]
             halves += 0 < found < 3601
-            if found == 3601:  # the kill came too late, and the next one is to have something to interrupt
+            if (
+                found == 3601
+            ):  # the kill came too late, and the next one is to have something to interrupt
                 for path in tmp_path.glob("l.db*"):
                     path.unlink()
                 found = 0
@@ -429,10 +768,15 @@ def test_a_verb_that_is_killed_while_it_stores_leaves_a_ledger_that_verifies(ass
 
 
 def test_verbs_without_store_load_no_database(inputs: Path) -> None:
-    listed = "[name for name in sys.modules if name.startswith(('sqlalchemy', 'assay.store', 'fastapi'))]"
+    listed = (
+        "[name for name in sys.modules if name.startswith(('sqlalchemy', 'assay.store',"
+        " 'fastapi'))]"
+    )
     for verb in VERBS.values():
         code = f"import sys; from assay.cli.main import run; run({list(verb)!r}); print({listed})"
-        done = subprocess.run([sys.executable, "-c", code], cwd=inputs, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=inputs, capture_output=True, text=True, check=True
+        )
         assert done.stdout.endswith("[]\n"), verb
 
 
@@ -442,11 +786,18 @@ def test_storing_needs_no_web_framework(inputs: Path) -> None:
     env = {**os.environ, "PYTHONPATH": str(inputs)}
     for verb in (*VERBS.values(), ("schema-of", "event")):
         more = () if verb[0] == "schema-of" else ("--store", "l.db")
-        done = subprocess.run([sys.executable, "-m", "assay", *verb, *more], cwd=inputs, capture_output=True, text=True, check=False, env=env)
+        done = subprocess.run(
+            [sys.executable, "-m", "assay", *verb, *more],
+            cwd=inputs,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=env,
+        )
         assert done.returncode in (0, 1), done.stderr
 
 
-# --- beside it ----------------------------------------------------------------------------------------------------------------------------
+# --- beside it
 
 
 def test_the_schema_of_events_is_printed_as_the_server_publishes_it(assay: Any, lite: Api) -> None:
@@ -469,10 +820,16 @@ def test_every_code_of_the_store_and_the_server_is_raised_somewhere() -> None:
     from assay.server.problems import CODE_OF
 
     root = Path(assay.__file__).parent
-    text = "".join(path.read_text(encoding="utf-8") for path in root.rglob("*.py") if path.name != "errors.py")
+    text = "".join(
+        path.read_text(encoding="utf-8") for path in root.rglob("*.py") if path.name != "errors.py"
+    )
     codes = [code for code in CODES if code.startswith(("STO-", "SRV-"))]
     assert [code for code in codes if f'"{code}"' not in text] == []
-    assert {code for code in codes if code.startswith("SRV-")} == {f"SRV-{status}" for status in CODE_OF} == set(CODE_OF.values())
+    assert (
+        {code for code in codes if code.startswith("SRV-")}
+        == {f"SRV-{status}" for status in CODE_OF}
+        == set(CODE_OF.values())
+    )
     for folder in ("store", "server"):
         said = "".join(path.read_text(encoding="utf-8") for path in (root / folder).rglob("*.py"))
         assert "API-001" not in said, f"{folder} uses the code of another system"
@@ -483,8 +840,15 @@ def test_errors_of_the_api_carry_the_code_of_their_status(lite: Api) -> None:
         (404, lite.get("/nothing")),
         (404, lite.get("/runs/nobody")),
         (405, lite.client.delete("/api/v1/runs")),
-        (415, lite.client.post("/api/v1/runs", content=b"x", headers={"Content-Type": "text/plain"})),
+        (
+            415,
+            lite.client.post("/api/v1/runs", content=b"x", headers={"Content-Type": "text/plain"}),
+        ),
         (422, lite.get("/runs?limit=0")),
         (422, lite.post("/decisions", {"candidate": []})),
     ):
-        assert (answer.status_code, answer.json()["code"], answer.json()["type"]) == (status, f"SRV-{status}", f"urn:assay:error:SRV-{status}")
+        assert (answer.status_code, answer.json()["code"], answer.json()["type"]) == (
+            status,
+            f"SRV-{status}",
+            f"urn:assay:error:SRV-{status}",
+        )

@@ -1,4 +1,6 @@
-"""`--store` on the verbs that only compute: what they say is kept as it is and once, tied to what of their input is there, listed, shown, never replayed."""
+"""`--store` on the verbs that only compute: what they say is kept as it is and once, tied to what
+of their input is there, listed, shown, never replayed.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def put_runs(folder: Path) -> None:
 
 def put_cards(folder: Path) -> None:
     for month in (10, 11):
-        (folder / f"card-{month}.json").write_text(json.dumps(card(now=datetime(2026, month, 3, tzinfo=UTC)), default=float))
+        (folder / f"card-{month}.json").write_text(
+            json.dumps(card(now=datetime(2026, month, 3, tzinfo=UTC)), default=float)
+        )
 
 
 def put_trec(folder: Path) -> None:
@@ -64,18 +68,35 @@ VERBS: dict[str, tuple[tuple[str, ...], Callable[[Path], None]]] = {
     "rank": (("rank", "runs.jsonl"), put_runs),
     "summary": (("summary", "runs.jsonl"), put_runs),
     "judge drift": (("judge", "drift", "card-10.json", "card-11.json"), put_cards),
-    "measure retrieval": (("measure", "retrieval", "--qrels", "qrels.txt", "--run", "run.txt"), put_trec),
-    "measure pass-at-k": (("measure", "pass-at-k", "lines.jsonl", "--k", "1,9"), lines({"task_id": "t", "n": 3, "c": 1})),
+    "measure retrieval": (
+        ("measure", "retrieval", "--qrels", "qrels.txt", "--run", "run.txt"),
+        put_trec,
+    ),
+    "measure pass-at-k": (
+        ("measure", "pass-at-k", "lines.jsonl", "--k", "1,9"),
+        lines({"task_id": "t", "n": 3, "c": 1}),
+    ),
     "measure tests": (
         ("measure", "tests", "lines.jsonl"),
-        lines({"instance_id": "i", "fail_to_pass": {"passed": ["a"], "failed": []}, "pass_to_pass": {"passed": [], "failed": []}}),
+        lines(
+            {
+                "instance_id": "i",
+                "fail_to_pass": {"passed": ["a"], "failed": []},
+                "pass_to_pass": {"passed": [], "failed": []},
+            }
+        ),
     ),
     "measure tool-calls": (
         ("measure", "tool-calls", "lines.jsonl"),
         lines(
             {
                 "id": "c",
-                "tools": [{"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}}}],
+                "tools": [
+                    {
+                        "name": "f",
+                        "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}},
+                    }
+                ],
                 "calls": [{"name": "f", "arguments": {"x": 1}}],
                 "expected": [{"name": "f", "arguments": {"x": [1]}}],
             }
@@ -86,10 +107,18 @@ VERBS: dict[str, tuple[tuple[str, ...], Callable[[Path], None]]] = {
         ("measure", "agreement", "lines.jsonl", "--raters", "a,b"),
         lines(*({"a": index % 2, "b": index % 3 % 2} for index in range(12))),
     ),
-    "measure pairwise": (("measure", "pairwise", "lines.jsonl"), lines({"id": "p", "order": "ab", "winner": "a"}, {"id": "p", "order": "ba", "winner": "a"})),
-    "measure text": (("measure", "text", "lines.jsonl"), lines({"id": "t", "actual": "a", "expected": "a"})),
+    "measure pairwise": (
+        ("measure", "pairwise", "lines.jsonl"),
+        lines({"id": "p", "order": "ab", "winner": "a"}, {"id": "p", "order": "ba", "winner": "a"}),
+    ),
+    "measure text": (
+        ("measure", "text", "lines.jsonl"),
+        lines({"id": "t", "actual": "a", "expected": "a"}),
+    ),
 }
-"""Every verb that only computes, but for the two that run code: `measure solutions` and `measure repair` end in the same function as `measure patch`."""
+"""Every verb that only computes, but for the two that run code: `measure solutions` and `measure
+repair` end in the same function as `measure patch`.
+"""
 
 
 @pytest.fixture
@@ -104,31 +133,50 @@ def results(url: str) -> list[Any]:
 
 
 def sources(api: Api, digest: str) -> list[str]:
-    return sorted(link["source"] for link in api.get(f"/records/{digest}").json()["links"] if link["relation"] == "evidence_of" and link["target"] == digest)
+    return sorted(
+        link["source"]
+        for link in api.get(f"/records/{digest}").json()["links"]
+        if link["relation"] == "evidence_of" and link["target"] == digest
+    )
 
 
-# --- what is kept -------------------------------------------------------------------------------------------------------------------------
+# --- what is kept
 
 
 def test_every_family_of_measures_is_looked_at_here() -> None:
     from assay.cli.measure import KINDS
 
-    assert {f"measure {kind}" for kind in KINDS} - set(VERBS) == {"measure solutions", "measure repair"}
+    assert {f"measure {kind}" for kind in KINDS} - set(VERBS) == {
+        "measure solutions",
+        "measure repair",
+    }
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_what_a_verb_says_is_kept_as_it_is_and_once(here: Run, tmp_path: Path, lite: Api, verb: str) -> None:
+def test_what_a_verb_says_is_kept_as_it_is_and_once(
+    here: Run, tmp_path: Path, lite: Api, verb: str
+) -> None:
     arguments, put = VERBS[verb]
     put(tmp_path)
     plain = here(*arguments, "--json")
     first = here(*arguments, "--json", "--store", "l.db")
     again = here(*arguments, "--store", "l.db")
-    assert (first.out, first.code, again.code) == (plain.out, plain.code, plain.code), "storing changes no result"
-    assert ("1 records stored" in first.err, "0 records stored" in again.err) == (True, True), first.err
+    assert (first.out, first.code, again.code) == (
+        plain.out,
+        plain.code,
+        plain.code,
+    ), "storing changes no result"
+    assert ("1 records stored" in first.err, "0 records stored" in again.err) == (
+        True,
+        True,
+    ), first.err
     [listed] = lite.get("/results").json()["items"]
     schema = f"assay.{verb.replace(' ', '-')}/1"
     assert (listed["kind"], listed["schema"]) == ("result", schema)
-    assert lite.get(f"/results/{listed['digest']}").json()["record"] == {"schema": schema, **json.loads(first.out)}
+    assert lite.get(f"/results/{listed['digest']}").json()["record"] == {
+        "schema": schema,
+        **json.loads(first.out),
+    }
     assert here("verify", "--db", "l.db").code == 0
     shown = Markup(lite.client.get(f"/results/{listed['digest']}", headers=HTML).text).text
     assert (verb.capitalize() in shown, schema in shown) == (True, True)
@@ -138,7 +186,9 @@ def test_what_a_verb_says_is_kept_as_it_is_and_once(here: Run, tmp_path: Path, l
     assert (error["code"], f"`assay {verb}` makes it again" in error["fix"]) == ("STO-017", True)
 
 
-def test_results_are_kept_alike_on_every_database(assay: Any, tmp_path: Path, ledger_url: str) -> None:
+def test_results_are_kept_alike_on_every_database(
+    assay: Any, tmp_path: Path, ledger_url: str
+) -> None:
     put_runs(tmp_path)
     graded = assay("grade", "runs.jsonl", "--store", ledger_url)
     assert graded.code in (0, 1), graded.err
@@ -147,10 +197,16 @@ def test_results_are_kept_alike_on_every_database(assay: Any, tmp_path: Path, le
     [item] = results(ledger_url)
     assert json.loads(item.body) == {"schema": "assay.summary/1", **done.json()}
     with serving(ledger_url) as api:
-        assert sources(api, item.digest) == sorted(one["digest"] for one in api.get("/runs").json()["items"])
+        assert sources(api, item.digest) == sorted(
+            one["digest"] for one in api.get("/runs").json()["items"]
+        )
         assert api.client.get(f"/results/{item.digest}", headers=HTML).status_code == 200
-        forgotten = api.post(f"/records/{sources(api, item.digest)[0]}/forget", {"reason": "asked for"}).json()
-        assert item.digest in forgotten["rests_on_it"], "whoever has a run forgotten is told which summary it is still in"
+        forgotten = api.post(
+            f"/records/{sources(api, item.digest)[0]}/forget", {"reason": "asked for"}
+        ).json()
+        assert item.digest in forgotten["rests_on_it"], (
+            "whoever has a run forgotten is told which summary it is still in"
+        )
     assert "0 records stored" in assay("summary", "runs.jsonl", "--store", ledger_url).err
     assert assay("verify", "--db", ledger_url).code == 0
 
@@ -159,67 +215,133 @@ def test_solutions_that_were_run_are_kept_too(assay: Any, tmp_path: Path) -> Non
     if (why := available()[0].why_not) and os.environ.get("CI") != "true":
         pytest.skip(f"bubblewrap is needed: {why}")
     write(
-        tmp_path / "lines.jsonl", {"task_id": "t", "solution": "def f():\n    return 1\n", "test": "def check(f):\n    assert f() == 1\n", "entry_point": "f"}
+        tmp_path / "lines.jsonl",
+        {
+            "task_id": "t",
+            "solution": "def f():\n    return 1\n",
+            "test": "def check(f):\n    assert f() == 1\n",
+            "entry_point": "f",
+        },
     )
-    done = assay("measure", "solutions", "lines.jsonl", "--store", "l.db", "--json", "-o", "out.json")
+    done = assay(
+        "measure", "solutions", "lines.jsonl", "--store", "l.db", "--json", "-o", "out.json"
+    )
     assert done.code == 0, done.err
     again = assay("measure", "solutions", "lines.jsonl", "--store", "l.db", "--json")
     [item] = results(f"{tmp_path}/l.db")
     assert item.schema == "assay.measure-solutions/1"
-    assert ("1 records stored" in done.err, "0 records stored" in again.err) == (True, True), "the same measurement twice is one record"
-    assert done.json()["attempts"][0]["wall_s"] != again.json()["attempts"][0]["wall_s"], "how long it took is still said"
+    assert ("1 records stored" in done.err, "0 records stored" in again.err) == (
+        True,
+        True,
+    ), "the same measurement twice is one record"
+    assert done.json()["attempts"][0]["wall_s"] != again.json()["attempts"][0]["wall_s"], (
+        "how long it took is still said"
+    )
     assert json.loads((tmp_path / "out.json").read_text()) == done.json()
-    kept = {"schema": "assay.measure-solutions/1", **done.json(), "attempts": [{**one} for one in done.json()["attempts"]]}
+    kept = {
+        "schema": "assay.measure-solutions/1",
+        **done.json(),
+        "attempts": [{**one} for one in done.json()["attempts"]],
+    }
     assert kept["attempts"][0].pop("wall_s") > 0
     assert json.loads(item.body) == kept
 
 
-def test_a_repair_that_was_measured_twice_is_one_record_whatever_its_tests_are_called(assay: Any, tmp_path: Path) -> None:
+def test_a_repair_that_was_measured_twice_is_one_record_whatever_its_tests_are_called(
+    assay: Any, tmp_path: Path
+) -> None:
     if (why := available()[0].why_not) and os.environ.get("CI") != "true":
         pytest.skip(f"bubblewrap is needed: {why}")
     put_patch(tmp_path)
     (tmp_path / "stale.diff").write_text(PATCH.replace("-one", "-three"))
     for patch, tests in (("fix.diff", 2), ("stale.diff", 0)):
-        arguments = ("--tree", "tree", "--patch", patch, "--test-command", "{python} -c 1 {test}", "--pass-to-pass", "wall_s,b", "--id", "wall_s")
-        done, again = (assay("measure", "repair", *arguments, "--store", "l.db", "--json") for _ in range(2))
+        arguments = (
+            "--tree",
+            "tree",
+            "--patch",
+            patch,
+            "--test-command",
+            "{python} -c 1 {test}",
+            "--pass-to-pass",
+            "wall_s,b",
+            "--id",
+            "wall_s",
+        )
+        done, again = (
+            assay("measure", "repair", *arguments, "--store", "l.db", "--json") for _ in range(2)
+        )
         assert done.code == 0, done.err
-        assert ("1 records stored" in done.err, "0 records stored" in again.err) == (True, True), again.err
+        assert ("1 records stored" in done.err, "0 records stored" in again.err) == (
+            True,
+            True,
+        ), again.err
         kept, told = json.loads(results(f"{tmp_path}/l.db")[-1].body), done.json()
-        runs_told = [run for both in (told["instances"]["wall_s"]["tests"] or {}).values() for run in both.values()]
+        runs_told = [
+            run
+            for both in (told["instances"]["wall_s"]["tests"] or {}).values()
+            for run in both.values()
+        ]
         assert [run.pop("wall_s") > 0 for run in runs_told] == [True] * 2 * tests
-        assert kept == {"schema": "assay.measure-repair/1", **told}, "nothing else is left out, whatever it is called"
+        assert kept == {
+            "schema": "assay.measure-repair/1",
+            **told,
+        }, "nothing else is left out, whatever it is called"
 
 
-# --- plans --------------------------------------------------------------------------------------------------------------------------------
+# --- plans
 
 PLAN = ("gate", "--plan", "--sd", "1.5", "--now", "2026-11-10T00:00:00Z")
 
 
-def test_a_plan_is_kept_once_and_found_through_the_ledger(here: Run, tmp_path: Path, ledger_url: str) -> None:
+def test_a_plan_is_kept_once_and_found_through_the_ledger(
+    here: Run, tmp_path: Path, ledger_url: str
+) -> None:
     write(tmp_path / "runs.jsonl", *runs(40))
     write(tmp_path / "some.jsonl", *runs(40)[:5])
     assert here("grade", "some.jsonl", "--store", ledger_url).code in (0, 1)
     plain = here(*PLAN, "--baseline", "runs.jsonl", "--json")
-    done = here(*PLAN, "--baseline", "runs.jsonl", "--json", "--store", ledger_url, "-o", "plan.json")
+    done = here(
+        *PLAN, "--baseline", "runs.jsonl", "--json", "--store", ledger_url, "-o", "plan.json"
+    )
     assert (done.code, done.out) == (0, plain.out), "storing changes no result"
     assert "1 records stored" in done.err, done.err
     assert "0 records stored" in here(*PLAN, "--baseline", "runs.jsonl", "--store", ledger_url).err
     [item] = results(ledger_url)
-    assert (item.schema, json.loads(item.body)) == ("assay.gate-plan/1", {"schema": "assay.gate-plan/1", "plan": json.loads(done.out)})
+    assert (item.schema, json.loads(item.body)) == (
+        "assay.gate-plan/1",
+        {"schema": "assay.gate-plan/1", "plan": json.loads(done.out)},
+    )
     with serving(ledger_url) as api:
         [listed] = api.get("/results").json()["items"]
-        assert api.get(f"/results/{listed['digest']}").json()["record"]["plan"]["digest"] == json.loads(done.out)["digest"]
-        assert sources(api, item.digest) == sorted(one["digest"] for one in api.get("/runs").json()["items"]), "tied to those of its runs that are there"
+        assert (
+            api.get(f"/results/{listed['digest']}").json()["record"]["plan"]["digest"]
+            == json.loads(done.out)["digest"]
+        )
+        assert sources(api, item.digest) == sorted(
+            one["digest"] for one in api.get("/runs").json()["items"]
+        ), "tied to those of its runs that are there"
         assert "Gate --plan" in Markup(api.client.get("/results", headers=HTML).text).text
     played = here("replay", item.digest, "--db", ledger_url, "--json")
-    assert (played.code, "`assay gate --plan` makes it again" in json.loads(played.err)["error"]["fix"]) == (3, True)
+    assert (
+        played.code,
+        "`assay gate --plan` makes it again" in json.loads(played.err)["error"]["fix"],
+    ) == (3, True)
     assert here("verify", "--db", ledger_url).code == 0
 
 
 def test_a_plan_that_is_kept_is_decided_with_and_both_are_kept(here: Run, tmp_path: Path) -> None:
     write(tmp_path / "candidate.jsonl", *runs(40))
     write(tmp_path / "baseline.jsonl", *runs(40, latency_ms=20000))
-    plan = ("gate", "--plan", "--baseline", "baseline.jsonl", "--now", "2026-11-10T00:00:00Z", "-o", "plan.json")
+    plan = (
+        "gate",
+        "--plan",
+        "--baseline",
+        "baseline.jsonl",
+        "--now",
+        "2026-11-10T00:00:00Z",
+        "-o",
+        "plan.json",
+    )
     gate = ("gate", "candidate.jsonl", "--baseline", "baseline.jsonl", "--with-plan", "plan.json")
     for first, second, url in ((plan, gate, "a.db"), (gate, plan, "b.db")):
         assert here(*plan).code == 0
@@ -228,39 +350,110 @@ def test_a_plan_that_is_kept_is_decided_with_and_both_are_kept(here: Run, tmp_pa
             assert done.code == 0, done.err
         with open_ledger(url) as ledger:
             decision = ledger.find("decision").items[0]
-            assert decision.tree()["plan"]["digest"] == ledger.find("result").items[0].tree()["plan"]["digest"]
+            assert (
+                decision.tree()["plan"]["digest"]
+                == ledger.find("result").items[0].tree()["plan"]["digest"]
+            )
         assert here("replay", decision.digest, "--db", url).code == 0
         assert here("verify", "--db", url).code == 0
 
 
-def test_a_plan_takes_a_baseline_of_the_ledger_and_its_pilot_as_what_it_is_made_of(here: Run, tmp_path: Path) -> None:
+def test_a_plan_takes_a_baseline_of_the_ledger_and_its_pilot_as_what_it_is_made_of(
+    here: Run, tmp_path: Path
+) -> None:
     write(tmp_path / "baseline.jsonl", *runs(40, latency_ms=20000))
     write(tmp_path / "pilot.jsonl", *runs(40))
-    assert here("baseline", "set", "production", "baseline.jsonl", "--dir", "elsewhere", "--store", "l.db", "--now", "2026-11-01T00:00:00Z").code == 0
-    assert here("gate", "--plan", "pilot.jsonl", "--baseline", "production", "--now", "2026-11-10T00:00:00Z").code == 4, "without the ledger there is none"
+    assert (
+        here(
+            "baseline",
+            "set",
+            "production",
+            "baseline.jsonl",
+            "--dir",
+            "elsewhere",
+            "--store",
+            "l.db",
+            "--now",
+            "2026-11-01T00:00:00Z",
+        ).code
+        == 0
+    )
+    assert (
+        here(
+            "gate",
+            "--plan",
+            "pilot.jsonl",
+            "--baseline",
+            "production",
+            "--now",
+            "2026-11-10T00:00:00Z",
+        ).code
+        == 4
+    ), "without the ledger there is none"
     assert here("grade", "pilot.jsonl", "--store", "l.db").code in (0, 1)
-    done = here("gate", "--plan", "pilot.jsonl", "--baseline", "production", "--now", "2026-11-10T00:00:00Z", "--store", "l.db", "--json")
-    assert (done.code, done.json()["n"], "is the one in the project 'default' of" in done.err) == (0, 40, True), done.err
+    done = here(
+        "gate",
+        "--plan",
+        "pilot.jsonl",
+        "--baseline",
+        "production",
+        "--now",
+        "2026-11-10T00:00:00Z",
+        "--store",
+        "l.db",
+        "--json",
+    )
+    assert (done.code, done.json()["n"], "is the one in the project 'default' of" in done.err) == (
+        0,
+        40,
+        True,
+    ), done.err
     [item] = results("l.db")
     with open_ledger("l.db") as ledger:
-        assert len([link for link in ledger.links_of(item.digest, limit=1000) if link.relation == "evidence_of"]) == 80
-    old = here("gate", "--plan", "--baseline", "production", "--now", "2029-11-10T00:00:00Z", "--store", "l.db")
+        assert (
+            len(
+                [
+                    link
+                    for link in ledger.links_of(item.digest, limit=1000)
+                    if link.relation == "evidence_of"
+                ]
+            )
+            == 80
+        )
+    old = here(
+        "gate",
+        "--plan",
+        "--baseline",
+        "production",
+        "--now",
+        "2029-11-10T00:00:00Z",
+        "--store",
+        "l.db",
+    )
     assert (old.code, "days old" in old.err) == (4, True)
-    for arguments, code in ((("--power", "2"), 2), (("--baseline", "nobody"), 4), (("-o", "plan.md"), 2)):
+    for arguments, code in (
+        (("--power", "2"), 2),
+        (("--baseline", "nobody"), 4),
+        (("-o", "plan.md"), 2),
+    ):
         assert here(*PLAN, *arguments, "--store", "fresh.db").code == code
     assert (tmp_path / "fresh.db").exists(), "a ledger is opened before it is looked into"
     assert results("fresh.db") == []
 
 
-# --- what it is tied to -------------------------------------------------------------------------------------------------------------------
+# --- what it is tied to
 
 
 @pytest.mark.parametrize("verb", ["rank", "summary"])
-def test_a_result_is_tied_to_the_runs_that_are_there_and_stores_none_itself(here: Run, tmp_path: Path, lite: Api, verb: str) -> None:
+def test_a_result_is_tied_to_the_runs_that_are_there_and_stores_none_itself(
+    here: Run, tmp_path: Path, lite: Api, verb: str
+) -> None:
     given = runs(4)
     for one in given:
         one["latency_ms"] = float(one["latency_ms"])
-    cards = [scorecard({"norm": 1}, run_id=f"c-{index}", sample_id=f"c-{index}") for index in range(2)]
+    cards = [
+        scorecard({"norm": 1}, run_id=f"c-{index}", sample_id=f"c-{index}") for index in range(2)
+    ]
     write(tmp_path / "runs.jsonl", *(dict(reversed(one.items())) for one in given), *cards)
     write(tmp_path / "some.jsonl", *given[:2], cards[0])
     assert here(verb, "runs.jsonl", "--store", "l.db").code == 0
@@ -272,12 +465,23 @@ def test_a_result_is_tied_to_the_runs_that_are_there_and_stores_none_itself(here
     assert "0 records stored" in here(verb, "runs.jsonl", "--store", "l.db").err
     evidence = [one["digest"] for one in lite.get("/runs").json()["items"]]
     tied = sources(lite, item["digest"])
-    assert (len(tied), set(evidence) < set(tied)) == (3, True), "two runs, and the scorecard that came as one"
+    assert (len(tied), set(evidence) < set(tied)) == (
+        3,
+        True,
+    ), "two runs, and the scorecard that came as one"
     page = Markup(lite.client.get(f"/results/{item['digest']}", headers=HTML).text)
     assert {f"/runs/{digest}" for digest in tied} <= set(page.links())
     for digest in evidence:  # a result that a run is part of changes nothing about its grade
-        assert f"/results/{item['digest']}" in Markup(lite.client.get(f"/runs/{digest}", headers=HTML).text).links()
-        assert here("replay", lite.get(f"/runs/{digest}/grade").headers["assay-digest"], "--db", "l.db").code == 0
+        assert (
+            f"/results/{item['digest']}"
+            in Markup(lite.client.get(f"/runs/{digest}", headers=HTML).text).links()
+        )
+        assert (
+            here(
+                "replay", lite.get(f"/runs/{digest}/grade").headers["assay-digest"], "--db", "l.db"
+            ).code
+            == 0
+        )
     assert here("verify", "--db", "l.db").code == 0
 
 
@@ -288,12 +492,17 @@ def test_runs_of_another_project_are_not_tied_to(here: Run, tmp_path: Path, lite
     with open_ledger(f"{tmp_path}/l.db") as ledger:
         [item] = ledger.find("result", project="ours").items
         assert ledger.links_of(item.digest, project="ours") == []
-        assert (ledger.count(project="ours").n, ledger.count("result", project="theirs").n) == (1, 0)
+        assert (ledger.count(project="ours").n, ledger.count("result", project="theirs").n) == (
+            1,
+            0,
+        )
 
 
 def test_drift_is_tied_to_the_cards_that_are_there(here: Run, tmp_path: Path, lite: Api) -> None:
     put_cards(tmp_path)
-    known = lite.post("/cards", json.loads((tmp_path / "card-10.json").read_text())).json()["digest"]
+    known = lite.post("/cards", json.loads((tmp_path / "card-10.json").read_text())).json()[
+        "digest"
+    ]
     done = here(*VERBS["judge drift"][0], "--store", "l.db", "--json")
     assert done.code in (0, 1, 4), done.err
     [item] = lite.get("/results").json()["items"]
@@ -301,26 +510,48 @@ def test_drift_is_tied_to_the_cards_that_are_there(here: Run, tmp_path: Path, li
     assert lite.client.get(f"/judges/{known}", headers=HTML).status_code == 200
 
 
-def test_the_cards_that_runs_were_graded_by_are_part_of_what_a_summary_is_made_of(here: Run, tmp_path: Path, lite: Api) -> None:
+def test_the_cards_that_runs_were_graded_by_are_part_of_what_a_summary_is_made_of(
+    here: Run, tmp_path: Path, lite: Api
+) -> None:
     put_cards(tmp_path)
     put_runs(tmp_path)
-    known = lite.post("/cards", json.loads((tmp_path / "card-11.json").read_text())).json()["digest"]
-    judged = ("--policy", "workflow-judged", "--judge-card", "card-11.json", "--now", "2026-11-16T00:00:00Z")
+    known = lite.post("/cards", json.loads((tmp_path / "card-11.json").read_text())).json()[
+        "digest"
+    ]
+    judged = (
+        "--policy",
+        "workflow-judged",
+        "--judge-card",
+        "card-11.json",
+        "--now",
+        "2026-11-16T00:00:00Z",
+    )
     assert here("summary", "runs.jsonl", *judged, "--store", "l.db").code == 0
     assert sources(lite, lite.get("/results").json()["items"][0]["digest"]) == [known]
 
 
-# --- what goes wrong ----------------------------------------------------------------------------------------------------------------------
+# --- what goes wrong
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_verb_that_cannot_store_does_not_pass_and_says_why(here: Run, tmp_path: Path, verb: str) -> None:
+def test_a_verb_that_cannot_store_does_not_pass_and_says_why(
+    here: Run, tmp_path: Path, verb: str
+) -> None:
     arguments, put = VERBS[verb]
     put(tmp_path)
     (tmp_path / "garbage.db").write_bytes(b"no database" * 500)
-    for url, words in (("mysql://x/y", "sqlite:/// or postgresql://"), ("garbage.db", "is no ledger, or is damaged"), ("/proc/none/l.db", "cannot be written")):
+    for url, words in (
+        ("mysql://x/y", "sqlite:/// or postgresql://"),
+        ("garbage.db", "is no ledger, or is damaged"),
+        ("/proc/none/l.db", "cannot be written"),
+    ):
         done = here(*arguments, "--store", url, "--json")
-        assert (done.code in (2, 3, 5), words in done.err, "Traceback" in done.err, done.out) == (True, True, False, ""), (url, done.err)
+        assert (done.code in (2, 3, 5), words in done.err, "Traceback" in done.err, done.out) == (
+            True,
+            True,
+            False,
+            "",
+        ), (url, done.err)
         assert json.loads(done.err.splitlines()[-1])["error"]["code"].startswith("STO-"), done.err
     assert here(*arguments, "--store", "l.db", "--project", "../x").code == 3
 
@@ -339,7 +570,12 @@ def test_a_ledger_that_is_locked_or_read_only_keeps_every_output_back(
     held = here(*arguments, "--store", "l.db", "--json", "-o", "out.json")
     holder.execute("ROLLBACK")
     holder.close()
-    assert (held.code, "is locked by another writer" in held.err, held.out, (tmp_path / "out.json").exists()) == (2, True, "", False), held.err
+    assert (
+        held.code,
+        "is locked by another writer" in held.err,
+        held.out,
+        (tmp_path / "out.json").exists(),
+    ) == (2, True, "", False), held.err
     if os.getuid() != 0:
         (tmp_path / "l.db").chmod(0o444)
         assert "may only be read" in assay(*arguments, "--store", "l.db").err
@@ -353,55 +589,98 @@ def test_an_input_at_fault_stores_nothing(here: Run, tmp_path: Path) -> None:
     put_runs(tmp_path)
     with (tmp_path / "runs.jsonl").open("a") as stream:
         stream.write("{broken\n")
-    for arguments in (("measure", "text", "lines.jsonl"), ("rank", "runs.jsonl"), ("summary", "runs.jsonl")):
+    for arguments in (
+        ("measure", "text", "lines.jsonl"),
+        ("rank", "runs.jsonl"),
+        ("summary", "runs.jsonl"),
+    ):
         assert here(*arguments, "--store", "l.db").code == 3
     assert here("summary", "runs.jsonl", "-o", "out.txt", "--store", "l.db").code == 2
     assert results(f"{tmp_path}/l.db") == []
 
 
-def test_verbs_without_store_load_no_database_and_storing_needs_no_web_framework(tmp_path: Path) -> None:
+def test_verbs_without_store_load_no_database_and_storing_needs_no_web_framework(
+    tmp_path: Path,
+) -> None:
     for _, put in (VERBS["rank"], VERBS["measure text"], VERBS["judge drift"]):
         put(tmp_path)
     (tmp_path / "fastapi.py").write_text("raise ModuleNotFoundError('no', name='fastapi')\n")
     (tmp_path / "starlette.py").write_text("raise ModuleNotFoundError('no', name='starlette')\n")
-    listed = "[name for name in sys.modules if name.startswith(('sqlalchemy', 'assay.store', 'fastapi'))]"
+    listed = (
+        "[name for name in sys.modules if name.startswith(('sqlalchemy', 'assay.store',"
+        " 'fastapi'))]"
+    )
     for verb in ("rank", "summary", "measure text", "judge drift"):
         arguments = list(VERBS[verb][0])
         code = f"import sys; from assay.cli.main import run; run({arguments!r}); print({listed})"
-        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
         assert done.stdout.endswith("[]\n"), verb
         env = {**os.environ, "PYTHONPATH": str(tmp_path)}
         kept = subprocess.run(
-            [sys.executable, "-m", "assay", *arguments, "--store", "l.db"], cwd=tmp_path, capture_output=True, text=True, env=env, check=False
+            [sys.executable, "-m", "assay", *arguments, "--store", "l.db"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            env=env,
+            check=False,
         )
-        assert (kept.returncode in (0, 1, 4), "1 records stored" in kept.stderr) == (True, True), kept.stderr
+        assert (kept.returncode in (0, 1, 4), "1 records stored" in kept.stderr) == (
+            True,
+            True,
+        ), kept.stderr
 
 
-# --- who sees it --------------------------------------------------------------------------------------------------------------------------
+# --- who sees it
 
 
 def test_a_project_sees_no_result_of_another(tmp_path: Path) -> None:
     with serving(f"{tmp_path}/l.db", allow_anonymous=False) as api:
-        made = draft({"schema": "assay.rank/1", "order": [{"run_id": "only-for-ours"}]}, kind="result")
+        made = draft(
+            {"schema": "assay.rank/1", "order": [{"run_id": "only-for-ours"}]}, kind="result"
+        )
         api.services.ledger.put_many([made], project="ours")
         ours, theirs = api.token("ours"), api.token("theirs")
-        assert [one["digest"] for one in api.get("/results", headers=ours).json()["items"]] == [made.name]
-        assert api.get(f"/results/{made.name}", headers=ours).json()["record"]["order"] == [{"run_id": "only-for-ours"}]
+        assert [one["digest"] for one in api.get("/results", headers=ours).json()["items"]] == [
+            made.name
+        ]
+        assert api.get(f"/results/{made.name}", headers=ours).json()["record"]["order"] == [
+            {"run_id": "only-for-ours"}
+        ]
         assert api.get("/results", headers=theirs).json()["items"] == []
         for path in (f"/results/{made.name}", f"/records/{made.name}"):
             answer = api.get(path, headers=theirs)
             assert (answer.status_code, "only-for-ours" in answer.text) == (404, False)
-        assert (api.get("/results").status_code, api.get(f"/results/{made.name}").status_code) == (401, 401)
+        assert (api.get("/results").status_code, api.get(f"/results/{made.name}").status_code) == (
+            401,
+            401,
+        )
         for path in ("/results", f"/results/{made.name}"):
             shown = api.client.get(path, headers={**HTML, **theirs})
-            assert ("only-for-ours" in shown.text, f'/results/{made.name}"' in shown.text) == (False, False)
+            assert ("only-for-ours" in shown.text, f'/results/{made.name}"' in shown.text) == (
+                False,
+                False,
+            )
             sent = api.client.get(path, headers=HTML, follow_redirects=False)
-            assert (sent.status_code, sent.headers["location"].startswith("/login?next=")) == (303, True)
-        assert {"/api/v1/results", "/api/v1/results/{digest}"} <= set(api.get("/openapi.json").json()["paths"])
+            assert (sent.status_code, sent.headers["location"].startswith("/login?next=")) == (
+                303,
+                True,
+            )
+        assert {"/api/v1/results", "/api/v1/results/{digest}"} <= set(
+            api.get("/openapi.json").json()["paths"]
+        )
 
 
 def test_whatever_a_result_holds_is_shown_as_text(lite: Api) -> None:
-    hostile: dict[str, Any] = {"schema": SCRIPT, SCRIPT: SCRIPT, "nested": {SCRIPT: [SCRIPT]}, "n": None, "x": "\x00\u202e", "big": 10**30}
+    hostile: dict[str, Any] = {
+        "schema": SCRIPT,
+        SCRIPT: SCRIPT,
+        "nested": {SCRIPT: [SCRIPT]},
+        "n": None,
+        "x": "\x00\u202e",
+        "big": 10**30,
+    }
     made = draft(hostile, kind="result", author=SCRIPT)
     tame = draft({**hostile, "schema": "assay.rank/1"}, kind="result")
     lite.services.ledger.put_many([made, tame])
@@ -410,20 +689,30 @@ def test_whatever_a_result_holds_is_shown_as_text(lite: Api) -> None:
         shown = Markup(answer.text)
         assert answer.status_code == 200
         assert not any(name == "script" for name, _ in shown.tags), path
-        assert not any(name.startswith("on") for _, attributes in shown.tags for name in attributes), path
+        assert not any(
+            name.startswith("on") for _, attributes in shown.tags for name in attributes
+        ), path
         assert "<script>alert(1)" in shown.text, path
 
 
-def test_the_list_of_results_is_paged_linked_from_the_first_page_and_says_how_to_fill_it(lite: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_list_of_results_is_paged_linked_from_the_first_page_and_says_how_to_fill_it(
+    lite: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from assay.server.pages import results as pages
 
     monkeypatch.setattr(pages, "ON_A_PAGE", 2)
-    assert "assay summary runs.jsonl --store" in Markup(lite.client.get("/results", headers=HTML).text).text
+    assert (
+        "assay summary runs.jsonl --store"
+        in Markup(lite.client.get("/results", headers=HTML).text).text
+    )
     assert "/results" in Markup(lite.client.get("/", headers=HTML).text).links()
     made = [draft({"schema": "assay.summary/1", "n": index}, kind="result") for index in range(5)]
     lite.services.ledger.put_many(made)
     first = Markup(lite.client.get("/", headers=HTML).text)
-    assert ("Nothing is graded in this project yet." in first.text, "/results" in first.links()) == (True, True)
+    assert (
+        "Nothing is graded in this project yet." in first.text,
+        "/results" in first.links(),
+    ) == (True, True)
     seen: list[str] = []
     path: str | None = "/results"
     while path is not None:
@@ -436,7 +725,9 @@ def test_the_list_of_results_is_paged_linked_from_the_first_page_and_says_how_to
         assert lite.client.get(f"/results/{digest}", headers=HTML).status_code == 404
 
 
-def test_a_result_that_was_forgotten_is_said_to_be_so_and_does_not_come_back(here: Run, tmp_path: Path, lite: Api) -> None:
+def test_a_result_that_was_forgotten_is_said_to_be_so_and_does_not_come_back(
+    here: Run, tmp_path: Path, lite: Api
+) -> None:
     put_runs(tmp_path)
     assert here("rank", "runs.jsonl", "--store", "l.db").code == 0
     digest = lite.get("/results").json()["items"][0]["digest"]

@@ -1,4 +1,6 @@
-"""The reporting bundle where runs share groups, by bootstrap, and in slices: coverage beside every number."""
+"""The reporting bundle where runs share groups, by bootstrap, and in slices: coverage beside every
+number.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,15 @@ def test_runs_that_share_groups_have_a_cluster_robust_interval() -> None:
     found = summed(grouped(3))
     means = np.array(SCORES).reshape(20, 3).mean(axis=1)
     wanted = scipy.stats.ttest_1samp(means, 0).confidence_interval(0.95)
-    for mean, scale in ((found["weighted_score"]["mean"], 1), (found["criteria"]["c0"]["mean"], 100)):
+    for mean, scale in (
+        (found["weighted_score"]["mean"], 1),
+        (found["criteria"]["c0"]["mean"], 100),
+    ):
         assert mean["method"] == "cluster-robust t"
-        assert (mean["low"] * scale, mean["high"] * scale) == (pytest.approx(wanted.low), pytest.approx(wanted.high))
+        assert (mean["low"] * scale, mean["high"] * scale) == (
+            pytest.approx(wanted.low),
+            pytest.approx(wanted.high),
+        )
     assert found["weighted_score"]["sd"] == pytest.approx(np.std(SCORES, ddof=1))
 
 
@@ -54,30 +62,58 @@ def test_fewer_than_five_groups_leave_the_plain_interval_and_its_method_says_so(
 
 @pytest.mark.req("W-074")
 def test_a_bootstrap_is_seeded_and_agrees_with_scipy() -> None:
-    one, again = (summed(cards(SCORES), Intervals("bca", 7))["weighted_score"]["mean"] for _ in range(2))
+    one, again = (
+        summed(cards(SCORES), Intervals("bca", 7))["weighted_score"]["mean"] for _ in range(2)
+    )
     assert one == again
     assert one["method"] == "bootstrap-bca"
-    wanted = scipy.stats.bootstrap((np.array(SCORES),), np.mean, rng=np.random.default_rng(1), n_resamples=10_000).confidence_interval
-    assert (one["low"], one["high"]) == (pytest.approx(wanted.low, abs=0.2), pytest.approx(wanted.high, abs=0.2))
+    wanted = scipy.stats.bootstrap(
+        (np.array(SCORES),), np.mean, rng=np.random.default_rng(1), n_resamples=10_000
+    ).confidence_interval
+    assert (one["low"], one["high"]) == (
+        pytest.approx(wanted.low, abs=0.2),
+        pytest.approx(wanted.high, abs=0.2),
+    )
     assert summed(cards(SCORES), Intervals("bca", 8))["weighted_score"]["mean"] != one
-    shared = summed([{**one, "group": f"g{index // 2}"} for index, one in enumerate(cards(drawn(120)))], Intervals("bca", 7))
+    shared = summed(
+        [{**one, "group": f"g{index // 2}"} for index, one in enumerate(cards(drawn(120)))],
+        Intervals("bca", 7),
+    )
     assert shared["weighted_score"]["mean"]["method"] == "cluster bootstrap-bca"
 
 
 @pytest.mark.req("W-074")
 def test_each_slice_has_its_number_and_its_coverage() -> None:
-    cases = [card(index, 80, tags=["a"] if index % 2 else ["a", "b"], group=f"g{index % 4}", status="error" if index == 0 else "success") for index in range(8)]
+    cases = [
+        card(
+            index,
+            80,
+            tags=["a"] if index % 2 else ["a", "b"],
+            group=f"g{index % 4}",
+            status="error" if index == 0 else "success",
+        )
+        for index in range(8)
+    ]
     found = summed(cases)["slices"]
     assert list(found) == ["family", "tag", "group"]
     assert (found["tag"]["a"]["n"], found["tag"]["b"]["n"], found["group"]["g1"]["n"]) == (8, 4, 2)
-    assert found["tag"]["b"]["coverage"] == {"scored": 3, "failed": 0, "inconclusive": 0, "errored": 1, "not_applicable": 0}
+    assert found["tag"]["b"]["coverage"] == {
+        "scored": 3,
+        "failed": 0,
+        "inconclusive": 0,
+        "errored": 1,
+        "not_applicable": 0,
+    }
     for kind in found.values():
         for one in kind.values():
             assert sum(one["coverage"].values()) == one["n"]
 
 
 def test_the_order_of_grouped_runs_changes_no_byte() -> None:
-    documents = [{**one, "group": f"g{index % 7}" if index % 3 else None} for index, one in enumerate(cards(SCORES))]
+    documents = [
+        {**one, "group": f"g{index % 7}" if index % 3 else None}
+        for index, one in enumerate(cards(SCORES))
+    ]
     blocks = set()
     for seed in range(5):
         random.Random(seed).shuffle(documents)
@@ -92,4 +128,7 @@ def test_the_command_asks_for_a_seed(assay: Any, tmp_path: Any) -> None:
     assert assay("summary", "runs.jsonl", "--interval", "bca", "--seed", "-1").code == 2
     done = assay("summary", "runs.jsonl", "--interval", "bca", "--seed", "1", "--json")
     assert (done.code, done.json()["weighted_score"]["mean"]["method"]) == (0, "bootstrap-bca")
-    assert "interval: bootstrap-bca" in assay("summary", "runs.jsonl", "--interval", "bca", "--seed", "1").out
+    assert (
+        "interval: bootstrap-bca"
+        in assay("summary", "runs.jsonl", "--interval", "bca", "--seed", "1").out
+    )

@@ -1,4 +1,6 @@
-"""Version strings mean behaviour: two results under different rules never carry the same one, wherever a result is written."""
+"""Version strings mean behaviour: two results under different rules never carry the same one,
+wherever a result is written.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,7 @@ def marked(system: str, digest: str) -> str:
     return f"{system}+{digest.removeprefix('sha256:')[:12]}"
 
 
-# --- what a policy and a profile state --------------------------------------------------------------------------------------------------------
+# --- what a policy and a profile state
 
 
 def _document(tree: dict[str, Any]) -> Document:
@@ -75,19 +77,30 @@ def graded(tree: dict[str, Any], **choice: Any) -> dict[str, Any]:
     ],
     ids=["threshold", "bands", "floors", "shrinkage", "name"],
 )
-def test_an_unpublished_policy_carries_its_digest_in_the_grading_system(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_an_unpublished_policy_carries_its_digest_in_the_grading_system(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
     found = graded(CARD, policy=own(tmp_path, "policies", "workflow@1", "ours", **changes))
     assert found["gradingSystem"] == marked("gradingSystem/1.0.0", found["digests"]["policy"])
     assert found["scoringSystem"] == "scoringSystem/1.0.0"
 
 
 def test_two_results_under_two_policies_never_share_a_string(tmp_path: Path) -> None:
-    names = ["workflow", "workflow-judged", *(own(tmp_path, "policies", "workflow@1", f"p{limit}", pass_threshold=limit) for limit in (50, 60, 70))]
+    names = [
+        "workflow",
+        "workflow-judged",
+        *(
+            own(tmp_path, "policies", "workflow@1", f"p{limit}", pass_threshold=limit)
+            for limit in (50, 60, 70)
+        ),
+    ]
     assert len({graded(CARD, policy=name)["gradingSystem"] for name in names}) == len(names)
 
 
 def test_a_policy_states_the_version_of_its_system(tmp_path: Path) -> None:
-    stated = graded(CARD, policy=own(tmp_path, "policies", "workflow@1", "ours", grading_system="3.2.1"))["gradingSystem"]
+    stated = graded(
+        CARD, policy=own(tmp_path, "policies", "workflow@1", "ours", grading_system="3.2.1")
+    )["gradingSystem"]
     assert stated.startswith("gradingSystem/3.2.1+")
     with pytest.raises(ShelfError, match=r"grading_system"):
         graded(CARD, policy=own(tmp_path, "policies", "workflow@1", "wrong", grading_system="1.0"))
@@ -95,7 +108,13 @@ def test_a_policy_states_the_version_of_its_system(tmp_path: Path) -> None:
 
 def test_a_file_that_states_no_version_means_the_first(tmp_path: Path) -> None:
     path = Path(own(tmp_path, "policies", "workflow@1", "ours"))
-    path.write_text("".join(line for line in path.read_text().splitlines(keepends=True) if "grading_system" not in line))
+    path.write_text(
+        "".join(
+            line
+            for line in path.read_text().splitlines(keepends=True)
+            if "grading_system" not in line
+        )
+    )
     assert graded(CARD, policy=str(path))["gradingSystem"].startswith("gradingSystem/1.0.0+")
 
 
@@ -105,7 +124,9 @@ def test_a_copy_of_a_published_file_is_the_published_one(tmp_path: Path) -> None
     assert systems(graded(CARD, policy=str(copy))) == FIRST
 
 
-def test_an_unpublished_profile_or_rubric_carries_its_digest_in_the_scoring_system(tmp_path: Path) -> None:
+def test_an_unpublished_profile_or_rubric_carries_its_digest_in_the_scoring_system(
+    tmp_path: Path,
+) -> None:
     shipped = graded(run("dag-review"))
     assert systems(shipped) == FIRST
     other = graded(run("dag-review"), profile=own(tmp_path, "profiles", "dag-review@1", "ours"))
@@ -118,32 +139,46 @@ def test_an_unpublished_profile_or_rubric_carries_its_digest_in_the_scoring_syst
 
 def test_a_scorecard_that_is_held_to_a_profile_carries_the_profiles_system(tmp_path: Path) -> None:
     ours = own(tmp_path, "profiles", "dag-review@1", "ours")
-    card = msgspec.to_builtins(Grader(Shelf()).grade(_document(run("dag-review"))).grade.scorecard, builtin_types=(Decimal,))
-    assert graded({**card, "profile": None}, profile=ours)["scoringSystem"] == graded(run("dag-review"), profile=ours)["scoringSystem"]
+    card = msgspec.to_builtins(
+        Grader(Shelf()).grade(_document(run("dag-review"))).grade.scorecard,
+        builtin_types=(Decimal,),
+    )
+    assert (
+        graded({**card, "profile": None}, profile=ours)["scoringSystem"]
+        == graded(run("dag-review"), profile=ours)["scoringSystem"]
+    )
 
 
-def test_published_files_of_a_family_with_different_rules_state_different_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_published_files_of_a_family_with_different_rules_state_different_versions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert lints.clashes(Shelf()) == []
     load = Shelf.load
 
     def planted(self: Shelf, kind: str, name: str) -> Any:
         found = load(self, kind, name)
-        return structs.replace(found, grading_system="1.0.0") if name == "workflow-judged@1" else found
+        return (
+            structs.replace(found, grading_system="1.0.0") if name == "workflow-judged@1" else found
+        )
 
     monkeypatch.setattr(Shelf, "load", planted)
     (fault,) = lints.clashes(Shelf())
     assert (fault.code, fault.file) == ("LIB-003", "policies/workflow@1")
 
 
-def test_code_that_is_newer_than_a_published_policy_makes_it_a_system_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_that_is_newer_than_a_published_policy_makes_it_a_system_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("assay.grading.policy.GRADING_SYSTEM", "gradingSystem/2.0.0")
     assert graded(CARD)["gradingSystem"].startswith("gradingSystem/2.0.0+")
 
 
-# --- decisions --------------------------------------------------------------------------------------------------------------------------------
+# --- decisions
 
 
-def test_each_release_policy_and_each_grading_policy_gives_a_decision_a_string_of_its_own(assay: Any, tmp_path: Path) -> None:
+def test_each_release_policy_and_each_grading_policy_gives_a_decision_a_string_of_its_own(
+    assay: Any, tmp_path: Path
+) -> None:
     write(tmp_path / "new.jsonl", cards(drawn(40)))
     write(tmp_path / "old.jsonl", cards(drawn(40)))
     release = own(tmp_path, "policies", "release@1", "loose", min_pairs=5)
@@ -156,52 +191,125 @@ def test_each_release_policy_and_each_grading_policy_gives_a_decision_a_string_o
         "ours": ("--grading-policy", grading),
         "both": ("--policy", release, "--grading-policy", grading),
     }.items():
-        found[name] = assay("gate", "new.jsonl", "--baseline", "old.jsonl", "--json", *choice).json()
+        found[name] = assay(
+            "gate", "new.jsonl", "--baseline", "old.jsonl", "--json", *choice
+        ).json()
     assert systems(found["default"]) == FIRST
     assert len({one["gradingSystem"] for one in found.values()}) == len(found)
     for name in ("strict", "loose"):
-        assert found[name]["gradingSystem"] == marked("gradingSystem/1.0.0", found[name]["digests"]["policy"])
-    assert found["both"]["gradingSystem"] == marked(found["ours"]["gradingSystem"], found["loose"]["digests"]["policy"])
+        assert found[name]["gradingSystem"] == marked(
+            "gradingSystem/1.0.0", found[name]["digests"]["policy"]
+        )
+    assert found["both"]["gradingSystem"] == marked(
+        found["ours"]["gradingSystem"], found["loose"]["digests"]["policy"]
+    )
 
 
 def test_no_release_policy_that_differs_from_the_default_keeps_its_string() -> None:
     policy = Shelf().release_policy("release")
     rules = make_release_rules(policy)
     assert rules.grading_system("gradingSystem/1.0.0") == "gradingSystem/1.0.0"
-    for changes in ({"min_pairs": 31}, {"new_floor_failures": 1}, {"severe": structs.replace(policy.severe, gates=[])}):
-        assert "+" in make_release_rules(structs.replace(policy, **changes)).grading_system("gradingSystem/1.0.0")
+    for changes in (
+        {"min_pairs": 31},
+        {"new_floor_failures": 1},
+        {"severe": structs.replace(policy.severe, gates=[])},
+    ):
+        assert "+" in make_release_rules(structs.replace(policy, **changes)).grading_system(
+            "gradingSystem/1.0.0"
+        )
 
 
-# --- exams ------------------------------------------------------------------------------------------------------------------------------------
+# --- exams
 
 
-def test_every_exam_result_carries_what_its_policy_and_rubric_state(assay: Any, tmp_path: Path) -> None:
+def test_every_exam_result_carries_what_its_policy_and_rubric_state(
+    assay: Any, tmp_path: Path
+) -> None:
     policy = own(tmp_path, "policies", "exam@1", "easy", hard_gate=0.5)
     rubric = own(tmp_path, "rubrics", "tutor@1", "short", word_budget=5)
     files = (EXAMS / "regression.yaml", "--answers", EXAMS / "regression-answers.jsonl")
     plain = assay("exam", "grade", *files, "--json").json()
     assert systems(plain) == FIRST
-    assert assay("exam", "grade", *files, "--json", "--policy", policy, "--rubric", rubric, "-o", "result.json", "-o", "result.xml").code == 0
+    assert (
+        assay(
+            "exam",
+            "grade",
+            *files,
+            "--json",
+            "--policy",
+            policy,
+            "--rubric",
+            rubric,
+            "-o",
+            "result.json",
+            "-o",
+            "result.xml",
+        ).code
+        == 0
+    )
     found = json.loads((tmp_path / "result.json").read_text())
-    expected = (marked("scoringSystem/1.0.0", found["digests"]["rubric"]), marked("gradingSystem/1.0.0", found["digests"]["policy"]))
+    expected = (
+        marked("scoringSystem/1.0.0", found["digests"]["rubric"]),
+        marked("gradingSystem/1.0.0", found["digests"]["policy"]),
+    )
     assert systems(found) == expected
-    junit = {one.get("name"): one.get("value") for one in ElementTree.parse(tmp_path / "result.xml").getroot().iter("property")}
+    junit = {
+        one.get("name"): one.get("value")
+        for one in ElementTree.parse(tmp_path / "result.xml").getroot().iter("property")
+    }
     assert systems(junit) == expected
     choice = ("--policy", policy, "--rubric", rubric)
     assert systems(assay("exam", "break", *files, "--json", *choice).json()) == expected
-    schedule = assay("exam", "export-sm2", "result.json", "--date", "2026-05-18", "--json", "-o", "s.csv", *choice).json()
+    schedule = assay(
+        "exam",
+        "export-sm2",
+        "result.json",
+        "--date",
+        "2026-05-18",
+        "--json",
+        "-o",
+        "s.csv",
+        *choice,
+    ).json()
     assert systems(schedule) == expected
     assert (tmp_path / "s.csv").read_text().splitlines()[1].endswith(",".join(expected))
-    again = assay("exam", "recalibrate", "--history", "result.json", "--rubric", "tutor@1", "--library", tmp_path, "--json")
-    assert again.code != 0  # the rubric marks otherwise, so nothing is weighed again under a string that is not its own
+    again = assay(
+        "exam",
+        "recalibrate",
+        "--history",
+        "result.json",
+        "--rubric",
+        "tutor@1",
+        "--library",
+        tmp_path,
+        "--json",
+    )
+    assert (
+        again.code != 0
+    )  # the rubric marks otherwise, so nothing is weighed again under a string that is not its own
 
 
-def test_a_result_that_is_weighed_again_carries_the_new_rubrics_system(assay: Any, tmp_path: Path) -> None:
-    assay("exam", "grade", EXAMS / "regression.yaml", "--answers", EXAMS / "regression-answers.jsonl", "-o", "result.json")
+def test_a_result_that_is_weighed_again_carries_the_new_rubrics_system(
+    assay: Any, tmp_path: Path
+) -> None:
+    assay(
+        "exam",
+        "grade",
+        EXAMS / "regression.yaml",
+        "--answers",
+        EXAMS / "regression-answers.jsonl",
+        "-o",
+        "result.json",
+    )
     axes = yaml.safe_load((Path(BUILTIN) / "rubrics" / "tutor@1.yaml").read_text())["axes"]
     axes["correctness"]["weight"], axes["spanish_gloss"]["weight"] = 0.55, 0.30
     rubric = own(tmp_path, "rubrics", "tutor@1", "gloss", axes=axes)
-    assert assay("exam", "recalibrate", "--history", "result.json", "--rubric", rubric, "--write", "new").code == 0
+    assert (
+        assay(
+            "exam", "recalibrate", "--history", "result.json", "--rubric", rubric, "--write", "new"
+        ).code
+        == 0
+    )
     made = json.loads((tmp_path / "new" / "result.json").read_text())
     assert made["scoringSystem"] == marked("scoringSystem/1.0.0", made["digests"]["rubric"])
 
@@ -213,11 +321,17 @@ def test_exam_rules_and_markings_that_differ_never_share_a_string() -> None:
     assert "+" in Marking(structs.replace(rubric, word_budget=500)).scoring_system
 
 
-# --- tool schemas -----------------------------------------------------------------------------------------------------------------------------
+# --- tool schemas
 
 POLICY = Shelf().schema_policy("flowmcp")
 RULES = SchemaRules(POLICY)
-LOOSE = SchemaRules(structs.replace(POLICY, policy="loose", bands=[structs.replace(band, min=band.min / 2) for band in POLICY.bands]))
+LOOSE = SchemaRules(
+    structs.replace(
+        POLICY,
+        policy="loose",
+        bands=[structs.replace(band, min=band.min / 2) for band in POLICY.bands],
+    )
+)
 ANSWER = {
     "questionId": "Q-api-availability",
     "score": "pass",
@@ -261,34 +375,51 @@ def test_letters_of_one_policy_do_not_count_in_a_tree_of_another(tmp_path: Path)
     assert (found.status, "grading-system-bump" in str(found.reason)) == ("pending", True)
 
 
-def test_reports_and_findings_of_tool_schemas_carry_both_systems(assay: Any, tmp_path: Path) -> None:
+def test_reports_and_findings_of_tool_schemas_carry_both_systems(
+    assay: Any, tmp_path: Path
+) -> None:
     policy = own(tmp_path, "policies", "flowmcp@1", "loose", production_from="D")
     (tmp_path / "alpha").mkdir()
-    (tmp_path / "alpha" / "tide.mjs").write_text("export const main = { namespace: 'alpha', name: 'tide', version: '4.0.0' };\n")
-    said = assay("schema", "validate", "alpha", "--policy", policy, "--json", "-o", "f.sarif", "-o", "f.json").json()
+    (tmp_path / "alpha" / "tide.mjs").write_text(
+        "export const main = { namespace: 'alpha', name: 'tide', version: '4.0.0' };\n"
+    )
+    said = assay(
+        "schema", "validate", "alpha", "--policy", policy, "--json", "-o", "f.sarif", "-o", "f.json"
+    ).json()
     sarif = json.loads((tmp_path / "f.sarif").read_text())["runs"][0]["properties"]
     assert systems(said) == systems(sarif) == systems(json.loads((tmp_path / "f.json").read_text()))
     assert said["gradingSystem"].startswith("gradingSystem/1.0.0+")
     assert systems(assay("schema", "validate", "alpha", "--json").json()) == FIRST
 
 
-# --- everywhere else --------------------------------------------------------------------------------------------------------------------------
+# --- everywhere else
 
 
 def test_every_output_of_grade_carries_the_policys_system(assay: Any, tmp_path: Path) -> None:
     write(tmp_path / "cards.jsonl", cards([80.0, 90.0]))
     policy = own(tmp_path, "policies", "workflow@1", "ours", pass_threshold=60)
-    outputs = [part for name in ("g.json", "g.jsonl", "g.xml", "g.md", "g.html") for part in ("-o", name)]
+    outputs = [
+        part for name in ("g.json", "g.jsonl", "g.xml", "g.md", "g.html") for part in ("-o", name)
+    ]
     found = assay("grade", "cards.jsonl", "--policy", policy, "--json", *outputs).json()
     system = marked("gradingSystem/1.0.0", found["results"][0]["digests"]["policy"])
-    assert {one["gradingSystem"] for one in found["results"]} == {found["counts"]["gradingSystem"]} == {system}
+    assert (
+        {one["gradingSystem"] for one in found["results"]}
+        == {found["counts"]["gradingSystem"]}
+        == {system}
+    )
     for name in ("g.json", "g.jsonl", "g.xml", "g.md", "g.html"):
         text = (tmp_path / name).read_text()
         assert system in text
         assert "gradingSystem/1.0.0" not in text.replace(system, "")
     for verb in ("rank", "summary"):
-        assert assay(verb, "cards.jsonl", "--policy", policy, "--json").json()["gradingSystem"] == system
-    stored = assay("baseline", "set", "production", "cards.jsonl", "--grading-policy", policy, "--json").json()
+        assert (
+            assay(verb, "cards.jsonl", "--policy", policy, "--json").json()["gradingSystem"]
+            == system
+        )
+    stored = assay(
+        "baseline", "set", "production", "cards.jsonl", "--grading-policy", policy, "--json"
+    ).json()
     assert stored["gradingSystem"] == system
 
 
@@ -296,7 +427,10 @@ def test_the_events_of_an_evaluation_carry_its_systems(tmp_path: Path) -> None:
     policy = own(tmp_path, "policies", "workflow@1", "ours", pass_threshold=60)
     grader = Grader(Shelf(), policy=policy)
     made = grader.grade(_document(run("dag-review")))
-    told = [json.loads(frame.split(b"data: ")[1]) for frame in events.replay(made.run, made.payload(), "sha256:" + 64 * "0")]  # type: ignore[arg-type]
+    told = [
+        json.loads(frame.split(b"data: ")[1])
+        for frame in events.replay(made.run, made.payload(), "sha256:" + 64 * "0")
+    ]  # type: ignore[arg-type]
     for one in told:
         if one["event"].startswith("evaluation"):
             assert one["gradingSystem"] == grader.rules.grading_system
@@ -305,8 +439,21 @@ def test_the_events_of_an_evaluation_carry_its_systems(tmp_path: Path) -> None:
 def test_measures_calibrations_and_cards_carry_both_systems(assay: Any, tmp_path: Path) -> None:
     (tmp_path / "attempts.jsonl").write_text('{"task_id": "a", "n": 5, "c": 2}\n')
     assert systems(assay("measure", "pass-at-k", "attempts.jsonl", "--json").json()) == FIRST
-    (tmp_path / "labels.jsonl").write_text("".join(json.dumps({"id": str(n), "human": n % 2, "judge": n % 2}) + "\n" for n in range(60)))
-    assert systems(assay("judge", "calibrate", "--labels", "labels.jsonl", "--json", "-o", "calibration.json").json()) == FIRST
-    card = assay("judge", "card", "--model", "m-1", "--calibration", "calibration.json", "--json").json()
+    (tmp_path / "labels.jsonl").write_text(
+        "".join(
+            json.dumps({"id": str(n), "human": n % 2, "judge": n % 2}) + "\n" for n in range(60)
+        )
+    )
+    assert (
+        systems(
+            assay(
+                "judge", "calibrate", "--labels", "labels.jsonl", "--json", "-o", "calibration.json"
+            ).json()
+        )
+        == FIRST
+    )
+    card = assay(
+        "judge", "card", "--model", "m-1", "--calibration", "calibration.json", "--json"
+    ).json()
     assert systems(card) == FIRST
     assert card["admission"]["gradingSystem"] == "gradingSystem/1.1.0"

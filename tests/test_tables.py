@@ -1,4 +1,6 @@
-"""`versions --check` fails for every change of a rule, list or constant that can move a verdict: each is planted in turn, found by walking the modules."""
+"""`versions --check` fails for every change of a rule, list or constant that can move a verdict:
+each is planted in turn, found by walking the modules.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ from assay.scoring.metrics.measure import Undetermined
 SYSTEMS = tuple(tables.SYSTEMS)
 
 
-# --- tables, lists, patterns, constants, defaults ---------------------------------------------------------------------------------------------
+# --- tables, lists, patterns, constants, defaults
 
 
 class Unplantable(Exception):
@@ -58,14 +60,20 @@ def other(value: Any) -> Any:
     if isinstance(value, type):
         return complex
     if isinstance(value, re.Pattern):
-        return re.compile(value.pattern + (b"x" if isinstance(value.pattern, bytes) else "x"), value.flags)
+        return re.compile(
+            value.pattern + (b"x" if isinstance(value.pattern, bytes) else "x"), value.flags
+        )
     if isinstance(value, Context):
         made = value.copy()
         made.prec -= 1
         return made
     if isinstance(value, Mapping):
         try:
-            return dict(zip(value, _changed_one(tuple(value.values())), strict=True)) if value else {"planted": 1}
+            return (
+                dict(zip(value, _changed_one(tuple(value.values())), strict=True))
+                if value
+                else {"planted": 1}
+            )
         except Unplantable:  # a table of functions loses one
             return dict(list(value.items())[1:])
     if isinstance(value, set | frozenset):
@@ -111,7 +119,11 @@ def plant(monkeypatch: pytest.MonkeyPatch, table: tables.Table) -> None:
             monkeypatch.setattr(function, "__defaults__", _changed_one(function.__defaults__))
         else:
             names = function.__kwdefaults__
-            monkeypatch.setattr(function, "__kwdefaults__", dict(zip(names, _changed_one(tuple(names.values())), strict=True)))
+            monkeypatch.setattr(
+                function,
+                "__kwdefaults__",
+                dict(zip(names, _changed_one(tuple(names.values())), strict=True)),
+            )
     elif not part:
         monkeypatch.setattr(module, owner, other(table.value))
     else:
@@ -154,7 +166,9 @@ def _unspoiled() -> None:
 
 @pytest.mark.parametrize("owner", SYSTEMS, ids=" ".join)
 @pytest.mark.req("F-007")
-def test_a_change_in_each_table_list_and_constant_in_turn_is_red(owner: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_in_each_table_list_and_constant_in_turn_is_red(
+    owner: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     system = now()[owner]
     assert moved_tables(system) == []
     missed, planted = [], 0
@@ -166,18 +180,31 @@ def test_a_change_in_each_table_list_and_constant_in_turn_is_red(owner: tuple[st
                 except Unplantable:
                     missed.append(table.key)
                     continue
-                found = moved_tables(system._replace(tables={**system.tables, **tables.of_module(module)}))
+                found = moved_tables(
+                    system._replace(tables={**system.tables, **tables.of_module(module)})
+                )
             planted += 1
             if not any(f" {table.key} changed and the version is still " in text for text in found):
                 missed.append(table.key)
     assert missed == []
     assert planted > 15
-    assert moved_tables(system._replace(tables=tables.of_system(*owner))) == []  # everything is as it was
+    assert (
+        moved_tables(system._replace(tables=tables.of_system(*owner))) == []
+    )  # everything is as it was
 
 
 def test_every_module_belongs_to_one_system_and_a_new_one_is_found_by_itself() -> None:
     found = tables.modules()
-    for package in ("scoring", "grading", "flowmcp", "exams", "release", "stats", "formulas", "records"):
+    for package in (
+        "scoring",
+        "grading",
+        "flowmcp",
+        "exams",
+        "release",
+        "stats",
+        "formulas",
+        "records",
+    ):
         inside = [name for name in found if name.startswith(f"assay.{package}")]
         assert len(inside) == len([name for name in tables._inside(f"assay.{package}") if name]) + 1
     assert set(found.values()) == set(SYSTEMS)
@@ -186,8 +213,12 @@ def test_every_module_belongs_to_one_system_and_a_new_one_is_found_by_itself() -
 def test_a_constant_that_is_new_or_gone_is_said_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     system = now()["exam", "grading"]
     some = next(iter(system.tables))
-    (gone,) = moved_tables(system._replace(tables={key: value for key, value in system.tables.items() if key != some}))
-    (new,) = moved_tables(system._replace(tables={**system.tables, "assay.exams.gate:NEW": "0" * 16}))
+    (gone,) = moved_tables(
+        system._replace(tables={key: value for key, value in system.tables.items() if key != some})
+    )
+    (new,) = moved_tables(
+        system._replace(tables={**system.tables, "assay.exams.gate:NEW": "0" * 16})
+    )
     assert f"{some} is recorded and gone" in gone
     assert "assay.exams.gate:NEW is not recorded yet" in new
 
@@ -204,7 +235,7 @@ def test_each_exclusion_is_of_something_that_exists_and_has_a_reason() -> None:
         assert reason
 
 
-# --- rules that are code ----------------------------------------------------------------------------------------------------------------------
+# --- rules that are code
 
 
 def _upside_down(found: Any) -> Any:
@@ -212,8 +243,12 @@ def _upside_down(found: Any) -> Any:
     if isinstance(found, bool):
         return not found
     if isinstance(found, tuple) and hasattr(found, "_fields"):
-        changes: dict[str, Any] = {"holds": getattr(found, "holds", None) is not True} if hasattr(found, "holds") else {}
-        if hasattr(found, "passed") and not isinstance(getattr(type(found), "passed", None), property):
+        changes: dict[str, Any] = (
+            {"holds": getattr(found, "holds", None) is not True} if hasattr(found, "holds") else {}
+        )
+        if hasattr(found, "passed") and not isinstance(
+            getattr(type(found), "passed", None), property
+        ):
             changes["passed"] = found.passed is not True
         if hasattr(found, "warn"):
             changes["warn"] = not found.warn
@@ -228,11 +263,31 @@ def _upside_down(found: Any) -> Any:
 
 
 CODE: dict[str, tuple[Any, tuple[str, ...], tuple[str, str]]] = {
-    "release": (promotion, ("_gate_failures", "_scores", "_floors", "_severe"), ("release", "grading")),
-    "tool gates": (tool_gate, ("schema_gate", "namespace_gate", "_primitives"), ("flowmcp", "grading")),
-    "tool statuses": (status, ("letter_status", "rollup_status", "rollup_grade"), ("flowmcp", "grading")),
-    "tool checks": (checks, ("check_modules", "check_key_domain", "check_terms"), ("flowmcp", "scoring")),
-    "exam gates": (exam_gate, ("opens", "reaches", "drop_holds", "soft_latency", "soft_schema", "soft_score"), ("exam", "grading")),
+    "release": (
+        promotion,
+        ("_gate_failures", "_scores", "_floors", "_severe"),
+        ("release", "grading"),
+    ),
+    "tool gates": (
+        tool_gate,
+        ("schema_gate", "namespace_gate", "_primitives"),
+        ("flowmcp", "grading"),
+    ),
+    "tool statuses": (
+        status,
+        ("letter_status", "rollup_status", "rollup_grade"),
+        ("flowmcp", "grading"),
+    ),
+    "tool checks": (
+        checks,
+        ("check_modules", "check_key_domain", "check_terms"),
+        ("flowmcp", "scoring"),
+    ),
+    "exam gates": (
+        exam_gate,
+        ("opens", "reaches", "drop_holds", "soft_latency", "soft_schema", "soft_score"),
+        ("exam", "grading"),
+    ),
 }
 TAKE: dict[tuple[str, str], Callable[[], str]] = {
     ("workflow", "scoring"): fingerprint.scoring_fingerprint,
@@ -252,7 +307,9 @@ def _functions() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("module", "name", "owner"), list(_functions()))
-def test_each_rule_that_is_code_is_red_when_it_says_the_opposite(module: Any, name: str, owner: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_rule_that_is_code_is_red_when_it_says_the_opposite(
+    module: Any, name: str, owner: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept = getattr(module, name)
     monkeypatch.setattr(module, name, lambda *given, **named: _upside_down(kept(*given, **named)))
     assert TAKE[owner]() != now()[owner].fingerprint
@@ -264,20 +321,26 @@ def test_the_terms_for_judges_are_red_when_nobody_asks(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("name", ["_axis_zero", "_verb_zero", "_trend", "_outlier"])
-def test_each_detector_of_a_pattern_is_red_when_it_sees_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_detector_of_a_pattern_is_red_when_it_sees_nothing(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(patterns, name, lambda *given: iter(()))
     assert fingerprint.exam_grading_fingerprint() != now()["exam", "grading"].fingerprint
 
 
 @pytest.mark.parametrize("name", list(MATCHES))
-def test_each_way_to_match_an_exam_is_red_when_it_says_the_opposite(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_way_to_match_an_exam_is_red_when_it_says_the_opposite(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept = MATCHES[name]
     monkeypatch.setitem(MATCHES, name, lambda text, entry: not kept(text, entry))
     assert fingerprint.exam_scoring_fingerprint() != now()["exam", "scoring"].fingerprint
 
 
 @pytest.mark.parametrize("name", list(STEPS))
-def test_each_step_of_normalisation_is_red_when_it_does_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_step_of_normalisation_is_red_when_it_does_nothing(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     taken = list(fingerprint.Shelf().exam_rubric("tutor@1").normalisation)
     assert name in taken, "a step that no published rubric takes has no golden answers"
     monkeypatch.setitem(STEPS, name, STEPS[name]._replace(apply=lambda text: text))
@@ -285,7 +348,9 @@ def test_each_step_of_normalisation_is_red_when_it_does_nothing(name: str, monke
 
 
 @pytest.mark.parametrize("name", list(GATES))
-def test_each_gate_is_red_when_it_says_the_opposite(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_gate_is_red_when_it_says_the_opposite(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gate = GATES[name]
     if gate.check is None:
         pytest.skip("its verdict comes with the run")
@@ -293,24 +358,36 @@ def test_each_gate_is_red_when_it_says_the_opposite(name: str, monkeypatch: pyte
 
     def turned(*given: Any, **named: Any) -> Any:
         found = kept(*given, **named)
-        return found._replace(passed=found.passed is not True) if hasattr(found, "_replace") else structs.replace(found, passed=found.passed is not True)
+        return (
+            found._replace(passed=found.passed is not True)
+            if hasattr(found, "_replace")
+            else structs.replace(found, passed=found.passed is not True)
+        )
 
     monkeypatch.setitem(GATES._entries, name, _with(gate, check=turned))
     assert fingerprint.scoring_fingerprint() != now()["workflow", "scoring"].fingerprint
 
 
 @pytest.mark.parametrize("name", list(FORMULAS))
-def test_each_formula_is_red_when_it_is_off_by_a_billionth(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_formula_is_red_when_it_is_off_by_a_billionth(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     formula = FORMULAS[name]
     kept = formula.apply
-    monkeypatch.setitem(FORMULAS._entries, name, _with(formula, apply=lambda raw, params: kept(raw, params) + 1))
+    monkeypatch.setitem(
+        FORMULAS._entries, name, _with(formula, apply=lambda raw, params: kept(raw, params) + 1)
+    )
     assert fingerprint.scoring_fingerprint() != now()["workflow", "scoring"].fingerprint
 
 
 def test_each_measure_is_red_when_it_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     before = fingerprint.measure_fingerprints()
     for name in MEASURES:
-        monkeypatch.setitem(MEASURES._entries, name, _with(MEASURES[name], take=lambda run, params: Undetermined("planted")))
+        monkeypatch.setitem(
+            MEASURES._entries,
+            name,
+            _with(MEASURES[name], take=lambda run, params: Undetermined("planted")),
+        )
     after = fingerprint.measure_fingerprints()
     assert [name for name in before if before[name] == after[name]] == []
 
@@ -326,7 +403,7 @@ def _with(record: Any, **changes: Any) -> Any:
     return made
 
 
-# --- what F-007 names -------------------------------------------------------------------------------------------------------------------------
+# --- what F-007 names
 
 POLICY = fingerprint.Shelf().schema_policy("flowmcp@1")
 
@@ -334,7 +411,17 @@ POLICY = fingerprint.Shelf().schema_policy("flowmcp@1")
 @pytest.mark.parametrize(
     "change",
     [
-        *({"bands": [structs.replace(band, min=band.min + (Decimal("0.01") if band.grade == letter else 0)) for band in POLICY.bands]} for letter in "ABCD"),
+        *(
+            {
+                "bands": [
+                    structs.replace(
+                        band, min=band.min + (Decimal("0.01") if band.grade == letter else 0)
+                    )
+                    for band in POLICY.bands
+                ]
+            }
+            for letter in "ABCD"
+        ),
         {"worth": structs.replace(POLICY.worth, passed=4)},
         {"worth": structs.replace(POLICY.worth, failed=2)},
         {"tier_caps": {**POLICY.tier_caps, "autonomous": "C"}},
@@ -344,9 +431,13 @@ POLICY = fingerprint.Shelf().schema_policy("flowmcp@1")
     ids=["A", "B", "C", "D", "pass", "fail", "autonomous", "group-bound", "production"],
 )
 @pytest.mark.req("F-007", "F-033")
-def test_a_threshold_a_mapping_or_a_tier_moves_grading_and_leaves_scoring(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_threshold_a_mapping_or_a_tier_moves_grading_and_leaves_scoring(
+    change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = fingerprint.SchemaRules
-    monkeypatch.setattr(fingerprint, "SchemaRules", lambda policy: made(structs.replace(policy, **change)))
+    monkeypatch.setattr(
+        fingerprint, "SchemaRules", lambda policy: made(structs.replace(policy, **change))
+    )
     moved = [owner for owner, take in TAKE.items() if take() != now()[owner].fingerprint]
     assert moved == [("flowmcp", "grading")]
 
@@ -364,15 +455,22 @@ def test_a_threshold_a_mapping_or_a_tier_moves_grading_and_leaves_scoring(change
     ],
 )
 @pytest.mark.req("F-007", "F-046", "F-062")
-def test_a_veto_an_area_or_a_list_moves_its_own_system_alone(name: str, owner: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_veto_an_area_or_a_list_moves_its_own_system_alone(
+    name: str, owner: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     module, _, constant = name.partition(":")
-    monkeypatch.setattr(import_module(module), constant, other(getattr(import_module(module), constant)))
-    moved = {system: moved_tables(now()[system]._replace(tables=tables.of_system(*system))) for system in SYSTEMS}
+    monkeypatch.setattr(
+        import_module(module), constant, other(getattr(import_module(module), constant))
+    )
+    moved = {
+        system: moved_tables(now()[system]._replace(tables=tables.of_system(*system)))
+        for system in SYSTEMS
+    }
     assert [system for system, found in moved.items() if found] == [owner]
     assert len(moved[owner]) == 1
 
 
-# --- rules that are nothing but code ------------------------------------------------------------------------------------------------------
+# --- rules that are nothing but code
 
 RULE = '''
 def passes(score, limit):
@@ -384,23 +482,39 @@ def passes(score, limit):
 
 @pytest.mark.parametrize(
     "planted",
-    [("score >= limit", "score > limit"), ("return score >= limit", "return True"), ("score, limit", "score, limit=0"), (">= limit", ">= limit - 1")],
+    [
+        ("score >= limit", "score > limit"),
+        ("return score >= limit", "return True"),
+        ("score, limit", "score, limit=0"),
+        (">= limit", ">= limit - 1"),
+    ],
 )
 def test_a_change_of_a_rule_moves_the_digest_of_its_module(planted: tuple[str, str]) -> None:
     assert tables.code_digest(RULE.replace(*planted)) != tables.code_digest(RULE)
 
 
-@pytest.mark.parametrize("planted", [("as the guide says", "as agreed"), ("Whether it passes.", "True if so."), ("reaches the limit", "is high enough")])
+@pytest.mark.parametrize(
+    "planted",
+    [
+        ("as the guide says", "as agreed"),
+        ("Whether it passes.", "True if so."),
+        ("reaches the limit", "is high enough"),
+    ],
+)
 def test_other_words_for_a_rule_move_nothing(planted: tuple[str, str]) -> None:
     assert tables.code_digest(RULE.replace(*planted)) == tables.code_digest(RULE)
 
 
-def test_a_changed_rule_in_any_module_is_red_and_names_it_whether_golden_inputs_reach_it_or_not() -> None:
+def test_a_changed_rule_in_any_module_is_red_and_names_it_whether_golden_inputs_reach_it_or_not() -> (
+    None
+):
     for module, owner in tables.modules().items():
         key = f"{module}{tables.CODE}"
         held = recorded_tables()[" ".join(owner)]
         assert held[key] == tables.of_module(module)[key]
     family, name = tables.modules()["assay.flowmcp.memory"]
     system = next(one for one in current() if (one.family, one.name) == (family, name))
-    (found,) = moved_tables(system._replace(tables={**system.tables, "assay.flowmcp.memory:code": "0" * 16}))
+    (found,) = moved_tables(
+        system._replace(tables={**system.tables, "assay.flowmcp.memory:code": "0" * 16})
+    )
     assert "the code of assay.flowmcp.memory changed" in found

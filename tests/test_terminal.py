@@ -38,7 +38,13 @@ class Screen(io.StringIO):
 def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
     made = Screen()
     monkeypatch.setattr(terminal, "sys", SimpleNamespace(stdout=made))
-    for name, value in {"CI": None, "NO_COLOR": None, "TERM": "xterm-256color", "COLUMNS": "200", "COLORTERM": None}.items():
+    for name, value in {
+        "CI": None,
+        "NO_COLOR": None,
+        "TERM": "xterm-256color",
+        "COLUMNS": "200",
+        "COLORTERM": None,
+    }.items():
         if value is None:
             monkeypatch.delenv(name, raising=False)
         else:
@@ -51,7 +57,9 @@ def text_of(screen: Screen) -> str:
 
 
 @pytest.mark.parametrize("name", SHOWS)
-def test_a_pipe_ci_and_a_dumb_terminal_get_nothing_from_here(name: str, screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_ci_and_a_dumb_terminal_get_nothing_from_here(
+    name: str, screen: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for variable, value in (("CI", "true"), ("TERM", "dumb")):
         monkeypatch.setenv(variable, value)
         assert SHOWS[name]() is False
@@ -62,14 +70,18 @@ def test_a_pipe_ci_and_a_dumb_terminal_get_nothing_from_here(name: str, screen: 
 
 
 @pytest.mark.parametrize("name", SHOWS)
-def test_without_the_extra_plain_text_is_due(name: str, screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_plain_text_is_due(
+    name: str, screen: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(terminal, "find_spec", lambda _: None)
     assert SHOWS[name]() is False
     assert screen.getvalue() == ""
 
 
 @pytest.mark.parametrize("name", SHOWS)
-def test_no_colour_means_none_and_the_words_stay(name: str, screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_colour_means_none_and_the_words_stay(
+    name: str, screen: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert SHOWS[name]() is True
     painted = text_of(screen)
     assert re.search(r"\x1b\[[\d;]*3[1-6]m", screen.getvalue())
@@ -83,10 +95,17 @@ def test_no_colour_means_none_and_the_words_stay(name: str, screen: Screen, monk
 
 def test_the_plain_lines_of_a_grade_can_be_read_back() -> None:
     grader = Grader(Shelf())
-    graded = [grader.grade(Document(parse_json(line), "x")) for name in FAMILIES for line in (EXAMPLES / f"{name}.jsonl").read_bytes().splitlines()]
+    graded = [
+        grader.grade(Document(parse_json(line), "x"))
+        for name in FAMILIES
+        for line in (EXAMPLES / f"{name}.jsonl").read_bytes().splitlines()
+    ]
     rows = terminal.rows_of(b"".join(map(text_line, graded)).decode())
     found = [(row["run_id"], row["grade"], row["weighted_score"], row["passed"]) for row in rows]
-    assert found == [(one["run_id"], one["grade"], one["weighted_score"], one["passed"]) for one in (plain(one.payload()) for one in graded)]
+    assert found == [
+        (one["run_id"], one["grade"], one["weighted_score"], one["passed"])
+        for one in (plain(one.payload()) for one in graded)
+    ]
     assert all(bool(row["why"]) != row["passed"] for row in rows)
     assert terminal.rows_of("nothing known\n")[0]["run_id"] == "nothing known"
 
@@ -114,9 +133,25 @@ def test_every_number_of_the_plain_text_is_on_the_screen(screen: Screen) -> None
     assert all(f"pattern {one['kind']}: {one['hint']}" in shown for one in exam()["patterns"])
 
 
-@pytest.mark.parametrize("poison", ["[red]x[/red]", "[link=https://evil.example]x[/link]", "\x1b[2Jx", "a\nb", ":smile:", "\u202ex", "[/]"])
+@pytest.mark.parametrize(
+    "poison",
+    [
+        "[red]x[/red]",
+        "[link=https://evil.example]x[/link]",
+        "\x1b[2Jx",
+        "a\nb",
+        ":smile:",
+        "\u202ex",
+        "[/]",
+    ],
+)
 def test_no_text_paints_or_moves_the_cursor(screen: Screen, poison: str) -> None:
-    run: dict[str, Any] = {**results()[5], "run_id": poison, "explanation": [poison], "notes": [poison]}
+    run: dict[str, Any] = {
+        **results()[5],
+        "run_id": poison,
+        "explanation": [poison],
+        "notes": [poison],
+    }
     assert terminal.show_explanation(run)
     assert terminal.show_grades([{**run, "why": poison}])
     assert terminal.show_exam({**exam(), "diagnosis": [poison], "rubric": poison})
@@ -124,7 +159,12 @@ def test_no_text_paints_or_moves_the_cursor(screen: Screen, poison: str) -> None
     assert "\x1b[2J" not in raw
     assert "\x1b]8" not in raw
     assert "\u202e" not in raw
-    assert text_of(screen).count(poison.encode("unicode_escape").decode() if not poison.isprintable() else poison) >= 5
+    assert (
+        text_of(screen).count(
+            poison.encode("unicode_escape").decode() if not poison.isprintable() else poison
+        )
+        >= 5
+    )
 
 
 def test_bars_never_draw_something_as_nothing_or_less_than_all_as_all() -> None:
@@ -139,5 +179,7 @@ def test_bars_never_draw_something_as_nothing_or_less_than_all_as_all() -> None:
 def test_a_missing_number_is_said_and_not_drawn_as_zero(screen: Screen) -> None:
     assert terminal.show_grades([{"run_id": "r", "grade": None, "weighted_score": None}])
     assert "none no score (no number) FAILED r" in text_of(screen)
-    assert terminal.show_explanation({"run_id": "r", "criteria": [{"name": "c", "norm": 0, "missing": "timed out"}]})
+    assert terminal.show_explanation(
+        {"run_id": "r", "criteria": [{"name": "c", "norm": 0, "missing": "timed out"}]}
+    )
     assert "c not stated not stated missing none" in text_of(screen)

@@ -1,4 +1,6 @@
-"""Comparing texts and values: named steps, comparators that cannot be tricked or stalled, likeness equal to the libraries of the field."""
+"""Comparing texts and values: named steps, comparators that cannot be tricked or stalled, likeness
+equal to the libraries of the field.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +19,55 @@ from assay.files import Document
 from assay.formulas import normalise
 from assay.records.reading import read_run
 from assay.scoring.metrics.measure import Undetermined
-from assay.scoring.metrics.similarity import ADVISORY, MAX_LENGTH, bleu, common_length, edit_distance, edit_similarity, rouge_l, token_overlap, tokens
-from assay.scoring.metrics.text import MAX_PATTERN, MAX_TEXT, STEPS, TEXT, has_pattern, has_substring, has_word, is_exact, normalised, word_count
+from assay.scoring.metrics.similarity import (
+    ADVISORY,
+    MAX_LENGTH,
+    bleu,
+    common_length,
+    edit_distance,
+    edit_similarity,
+    rouge_l,
+    token_overlap,
+    tokens,
+)
+from assay.scoring.metrics.text import (
+    MAX_PATTERN,
+    MAX_TEXT,
+    STEPS,
+    TEXT,
+    has_pattern,
+    has_substring,
+    has_word,
+    is_exact,
+    normalised,
+    word_count,
+)
 from assay.scoring.metrics.values import is_close, json_diff, numeric
 from documents import run
 
 MEASURES = {measure.id: measure for measure in TEXT}
-WORDS = st.lists(st.sampled_from(["the", "cat", "sat", "on", "a", "mat", "dog", "ran"]), min_size=1, max_size=12).map(" ".join)
+WORDS = st.lists(
+    st.sampled_from(["the", "cat", "sat", "on", "a", "mat", "dog", "ran"]), min_size=1, max_size=12
+).map(" ".join)
 
 
 def take(name: str, outputs: Any = None, expected: Any = None, **params: Any) -> Any:
-    evidence = read_run(Document(run("dag-review", outputs=outputs, expected=expected, required_outputs=[], output_schema=None), "test"))
+    evidence = read_run(
+        Document(
+            run(
+                "dag-review",
+                outputs=outputs,
+                expected=expected,
+                required_outputs=[],
+                output_schema=None,
+            ),
+            "test",
+        )
+    )
     return MEASURES[name].take(evidence, {**MEASURES[name].params, **params})
 
 
-# --- steps --------------------------------------------------------------------------------------------------------------------------------
+# --- steps
 
 
 @pytest.mark.parametrize(
@@ -66,7 +102,7 @@ def test_an_unknown_step_is_refused_and_not_passed_over() -> None:
     assert isinstance(take("exact_match", {"a": "x"}, {"a": "x"}, steps=["upper"]), Undetermined)
 
 
-# --- comparators --------------------------------------------------------------------------------------------------------------------------
+# --- comparators
 
 
 def test_a_word_is_not_a_part_of_a_word() -> None:
@@ -85,14 +121,27 @@ def test_an_empty_expectation_is_refused_because_everything_contains_it(compare:
     assert isinstance(take("contains_expected", {"a": "x"}, {"a": []}), Undetermined)
 
 
-@pytest.mark.parametrize("pattern", ["^(a+)+$", "(a|a)*b", "(a|aa)+$", "^(([a-z])+.)+[A-Z]([a-z])+$", "(.*a){20}", "a?" * 30 + "a" * 30])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "^(a+)+$",
+        "(a|a)*b",
+        "(a|aa)+$",
+        "^(([a-z])+.)+[A-Z]([a-z])+$",
+        "(.*a){20}",
+        "a?" * 30 + "a" * 30,
+    ],
+)
 def test_a_catastrophic_pattern_takes_no_time(pattern: str) -> None:
     started = time.process_time()
     has_pattern("a" * 100_000 + "!", pattern)
     assert time.process_time() - started < 5
 
 
-@pytest.mark.parametrize("pattern", ["(", r"(a)\1", "(?=a)", "(?<!a)b", "a{1000}{1000}{1000}", "x" * (MAX_PATTERN + 1), "\ud800"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["(", r"(a)\1", "(?=a)", "(?<!a)b", "a{1000}{1000}{1000}", "x" * (MAX_PATTERN + 1), "\ud800"],
+)
 def test_a_pattern_that_cannot_be_used_is_refused(pattern: str) -> None:
     with pytest.raises(InputError) as refused:
         has_pattern("a", pattern)
@@ -113,12 +162,16 @@ def test_words_are_what_white_space_separates(text: str) -> None:
     assert word_count(text) == len(text.split())
 
 
-# --- numbers and values -------------------------------------------------------------------------------------------------------------------
+# --- numbers and values
 
 
 def test_a_tolerance_is_met_exactly_at_its_edge() -> None:
-    assert is_close(Ratio(*Decimal("0.3").as_integer_ratio()), Ratio(1, 10), absolute=Decimal("0.2"))  # 0.3 - 0.1 is above 0.2 in floating point
-    assert not is_close(Ratio(*Decimal("0.3000000001").as_integer_ratio()), Ratio(1, 10), absolute=Decimal("0.2"))
+    assert is_close(
+        Ratio(*Decimal("0.3").as_integer_ratio()), Ratio(1, 10), absolute=Decimal("0.2")
+    )  # 0.3 - 0.1 is above 0.2 in floating point
+    assert not is_close(
+        Ratio(*Decimal("0.3000000001").as_integer_ratio()), Ratio(1, 10), absolute=Decimal("0.2")
+    )
     assert is_close(Ratio(110, 1), Ratio(100, 1), relative=Decimal("0.1"))
     assert not is_close(Ratio(1, 10**20), Ratio(0, 1), relative=1)
     with pytest.raises(ValueError, match="below 0"):
@@ -126,20 +179,44 @@ def test_a_tolerance_is_met_exactly_at_its_edge() -> None:
 
 
 @given(st.fractions(), st.fractions(), st.integers(0, 5))
-def test_closeness_is_what_fractions_say(actual: Fraction, expected: Fraction, tolerance: int) -> None:
-    assert is_close(Ratio(*actual.as_integer_ratio()), Ratio(*expected.as_integer_ratio()), absolute=tolerance) == (abs(actual - expected) <= tolerance)
-    assert is_close(Ratio(*actual.as_integer_ratio()), Ratio(*expected.as_integer_ratio()), relative=tolerance) == (
-        abs(actual - expected) <= tolerance * abs(expected)
-    )
+def test_closeness_is_what_fractions_say(
+    actual: Fraction, expected: Fraction, tolerance: int
+) -> None:
+    assert is_close(
+        Ratio(*actual.as_integer_ratio()), Ratio(*expected.as_integer_ratio()), absolute=tolerance
+    ) == (abs(actual - expected) <= tolerance)
+    assert is_close(
+        Ratio(*actual.as_integer_ratio()), Ratio(*expected.as_integer_ratio()), relative=tolerance
+    ) == (abs(actual - expected) <= tolerance * abs(expected))
 
 
-@pytest.mark.parametrize("text", ["", "1,5", "1 000", "0x10", "1_0", "nan", "inf", "one", "1.5.2", "9" * 101, "1e99999", "١", "--1", "1e"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "1,5",
+        "1 000",
+        "0x10",
+        "1_0",
+        "nan",
+        "inf",
+        "one",
+        "1.5.2",
+        "9" * 101,
+        "1e99999",
+        "١",
+        "--1",
+        "1e",
+    ],
+)
 def test_what_is_not_one_plain_number_is_no_number(text: str) -> None:
     assert numeric(text) is None
 
 
 def test_numbers_in_a_run_are_compared_exactly() -> None:
-    assert take("numeric_close", {"a": "42.0", "b": 7}, {"a": 42, "b": "7.5"}, absolute=Decimal("0.5")) == {"passed": 2, "total": 2}
+    assert take(
+        "numeric_close", {"a": "42.0", "b": 7}, {"a": 42, "b": "7.5"}, absolute=Decimal("0.5")
+    ) == {"passed": 2, "total": 2}
     assert take("numeric_close", {"a": "about 42"}, {"a": 42}) == {"passed": 0, "total": 1}
     assert isinstance(take("numeric_close", {"a": 1}, {"a": "many"}), Undetermined)
     assert isinstance(take("numeric_close", {"a": 1}, {"a": 1}, absolute="wide"), Undetermined)
@@ -148,7 +225,9 @@ def test_numbers_in_a_run_are_compared_exactly() -> None:
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -162,8 +241,16 @@ def test_two_values_differ_nowhere_exactly_where_they_are_equal(left: Any, right
 
 
 def test_a_difference_has_its_path_and_its_kind() -> None:
-    found = json_diff({"a": {"b": [1, "x", True]}, "z": 1}, {"a": {"b": [1.0, "y", 1, 4]}, "c": None})
-    assert {tuple(item) for item in found} == {("z", "unexpected"), ("a.b[1]", "value"), ("a.b[2]", "kind"), ("a.b[3]", "missing"), ("c", "missing")}
+    found = json_diff(
+        {"a": {"b": [1, "x", True]}, "z": 1}, {"a": {"b": [1.0, "y", 1, 4]}, "c": None}
+    )
+    assert {tuple(item) for item in found} == {
+        ("z", "unexpected"),
+        ("a.b[1]", "value"),
+        ("a.b[2]", "kind"),
+        ("a.b[3]", "missing"),
+        ("c", "missing"),
+    }
     assert len(json_diff(list(range(1000)), [], limit=5)) == 5
     deep: Any = 1
     for _ in range(5000):
@@ -171,7 +258,7 @@ def test_a_difference_has_its_path_and_its_kind() -> None:
     assert json_diff(deep, 2)
 
 
-# --- likeness -----------------------------------------------------------------------------------------------------------------------------
+# --- likeness
 
 
 @given(st.text("abcé", max_size=30), st.text("abcé", max_size=30))
@@ -180,14 +267,18 @@ def test_edit_distance_and_common_length_are_rapidfuzzs(first: str, second: str)
     assert edit_distance(first, second) == peer.Levenshtein.distance(first, second)
     assert common_length(first, second) == peer.LCSseq.similarity(first, second)
     score = edit_similarity(first, second)
-    assert score.num / score.den == pytest.approx(peer.Levenshtein.normalized_similarity(first, second), abs=1e-12)
+    assert score.num / score.den == pytest.approx(
+        peer.Levenshtein.normalized_similarity(first, second), abs=1e-12
+    )
 
 
 @given(st.text(max_size=20), st.text(max_size=20), st.text(max_size=20))
 def test_edit_distance_is_a_distance(first: str, second: str, third: str) -> None:
     assert (edit_distance(first, second) == 0) == (first == second)
     assert edit_distance(first, second) == edit_distance(second, first)
-    assert edit_distance(first, third) <= edit_distance(first, second) + edit_distance(second, third)
+    assert edit_distance(first, third) <= edit_distance(first, second) + edit_distance(
+        second, third
+    )
     score = edit_similarity(first, second)
     assert 0 <= score.num <= score.den
 
@@ -195,7 +286,9 @@ def test_edit_distance_is_a_distance(first: str, second: str, third: str) -> Non
 def test_a_text_beyond_the_limit_is_not_compared_and_one_at_the_limit_takes_seconds() -> None:
     with pytest.raises(ValueError, match="too long to compare"):
         edit_distance("a" * (MAX_LENGTH + 1), "b")
-    assert isinstance(take("edit_similarity", {"a": "x" * (MAX_LENGTH + 1)}, {"a": "y"}), Undetermined)
+    assert isinstance(
+        take("edit_similarity", {"a": "x" * (MAX_LENGTH + 1)}, {"a": "y"}), Undetermined
+    )
     started = time.process_time()
     assert edit_distance("ab" * (MAX_LENGTH // 2), "ba" * (MAX_LENGTH // 2)) == 2
     assert time.process_time() - started < 20
@@ -204,7 +297,9 @@ def test_a_text_beyond_the_limit_is_not_compared_and_one_at_the_limit_takes_seco
 @given(WORDS, WORDS)
 def test_bleu_is_sacrebleus(actual: str, expected: str) -> None:
     peer = pytest.importorskip("sacrebleu", reason="pip install sacrebleu")
-    score = peer.sentence_bleu(actual, [expected], tokenize="none", smooth_method="exp", use_effective_order=True).score
+    score = peer.sentence_bleu(
+        actual, [expected], tokenize="none", smooth_method="exp", use_effective_order=True
+    ).score
     assert bleu(actual, expected) == pytest.approx(score / 100, abs=1e-9)
 
 
@@ -213,12 +308,19 @@ def test_rouge_l_is_rouge_scores(actual: str, expected: str) -> None:
     peer = pytest.importorskip("rouge_score.rouge_scorer", reason="pip install rouge-score")
     found = rouge_l(actual, expected)
     assert found is not None
-    assert found.num / found.den == pytest.approx(peer.RougeScorer(["rougeL"]).score(expected, actual)["rougeL"].fmeasure, abs=1e-9)
+    assert found.num / found.den == pytest.approx(
+        peer.RougeScorer(["rougeL"]).score(expected, actual)["rougeL"].fmeasure, abs=1e-9
+    )
 
 
 @given(WORDS, WORDS)
-def test_overlap_lies_between_0_and_1_and_more_words_never_lower_recall(actual: str, expected: str) -> None:
-    found, more = token_overlap(actual, expected).recall(), token_overlap(actual + " " + expected, expected).recall()
+def test_overlap_lies_between_0_and_1_and_more_words_never_lower_recall(
+    actual: str, expected: str
+) -> None:
+    found, more = (
+        token_overlap(actual, expected).recall(),
+        token_overlap(actual + " " + expected, expected).recall(),
+    )
     assert found is not None
     assert more is not None
     assert 0 <= found.num <= found.den
@@ -235,16 +337,31 @@ def test_where_there_are_no_words_there_is_no_score() -> None:
     assert tokens("...") == []
 
 
-# --- measures of one run ------------------------------------------------------------------------------------------------------------------
+# --- measures of one run
 
 
 def test_outputs_are_compared_with_what_is_expected_of_each() -> None:
     outputs = {"city": "Paris ", "facts": {"n": 1}, "note": "the capital, Paris, is large"}
-    assert take("exact_match", outputs, {"city": "Paris", "facts": {"n": 1.0}}) == {"passed": 2, "total": 2}
+    assert take("exact_match", outputs, {"city": "Paris", "facts": {"n": 1.0}}) == {
+        "passed": 2,
+        "total": 2,
+    }
     assert take("exact_match", outputs, {"city": "paris"}) == {"passed": 0, "total": 1}
-    assert take("exact_match", outputs, {"city": "paris", "note": "x"}, output="city", steps=["strip", "casefold"]) == {"passed": 1, "total": 1}
-    assert take("contains_expected", outputs, {"note": ["Paris", "large"]}) == {"passed": 1, "total": 1}
-    assert take("contains_expected", outputs, {"note": "Par"}, match="word") == {"passed": 0, "total": 1}
+    assert take(
+        "exact_match",
+        outputs,
+        {"city": "paris", "note": "x"},
+        output="city",
+        steps=["strip", "casefold"],
+    ) == {"passed": 1, "total": 1}
+    assert take("contains_expected", outputs, {"note": ["Paris", "large"]}) == {
+        "passed": 1,
+        "total": 1,
+    }
+    assert take("contains_expected", outputs, {"note": "Par"}, match="word") == {
+        "passed": 0,
+        "total": 1,
+    }
     assert take("edit_similarity", outputs, {"city": "Parix"}) == 0.8
     assert take("token_recall", outputs, {"note": "Paris is small"}) == pytest.approx(2 / 3)
     assert take("word_budget", outputs, {}, output="note", words=5) == 1
@@ -257,16 +374,25 @@ def test_an_output_that_is_left_out_is_a_miss_and_not_left_out_of_the_share() ->
     assert take("contains_expected", {"a": 7}, {"a": "7"}) == {"passed": 0, "total": 1}
 
 
-@pytest.mark.parametrize("name", [name for name in MEASURES if name not in ("json_schema_valid", "word_budget")])
+@pytest.mark.parametrize(
+    "name", [name for name in MEASURES if name not in ("json_schema_valid", "word_budget")]
+)
 def test_without_outputs_or_expectations_nothing_is_said(name: str) -> None:
-    for outputs, expected in ((None, {"a": "x"}), ({"a": "x"}, None), ({"a": "x"}, {}), ({"a": "x"}, "x")):
+    for outputs, expected in (
+        (None, {"a": "x"}),
+        ({"a": "x"}, None),
+        ({"a": "x"}, {}),
+        ({"a": "x"}, "x"),
+    ):
         assert isinstance(take(name, outputs, expected), Undetermined)
     assert isinstance(take(name, {"a": "x"}, {"a": "x"}, output="b"), Undetermined)
 
 
 def test_a_schema_is_kept_broken_or_unusable() -> None:
     def valid(schema: Any, outputs: Any) -> Any:
-        evidence = read_run(Document(run("dag-review", outputs=outputs, output_schema=schema), "test"))
+        evidence = read_run(
+            Document(run("dag-review", outputs=outputs, output_schema=schema), "test")
+        )
         return MEASURES["json_schema_valid"].take(evidence, {})
 
     assert valid({"type": "object"}, {"a": 1}) == 1
@@ -282,8 +408,16 @@ def test_a_schema_is_kept_broken_or_unusable() -> None:
     st.dictionaries(st.sampled_from("ab"), st.text(max_size=8) | st.integers(), max_size=2),
     st.dictionaries(st.sampled_from("ab"), st.text(max_size=8), min_size=1),
 )
-def test_every_raw_score_is_one_its_formula_reads(outputs: dict[str, Any], expected: dict[str, Any]) -> None:
-    assume(not any("\ud800" <= sign <= "\udfff" for text in (*outputs.values(), *expected.values()) for sign in str(text)))
+def test_every_raw_score_is_one_its_formula_reads(
+    outputs: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assume(
+        not any(
+            "\ud800" <= sign <= "\udfff"
+            for text in (*outputs.values(), *expected.values())
+            for sign in str(text)
+        )
+    )
     for name, measure in MEASURES.items():
         if name not in ("json_schema_valid", "word_budget"):
             raw = take(name, outputs, expected)
@@ -292,7 +426,12 @@ def test_every_raw_score_is_one_its_formula_reads(outputs: dict[str, Any], expec
 
 
 def test_advice_is_marked_as_advice_and_every_sheet_is_full() -> None:
-    assert {name for name, measure in MEASURES.items() if measure.limits.startswith("Advisory only")} == ADVISORY
+    assert {
+        name for name, measure in MEASURES.items() if measure.limits.startswith("Advisory only")
+    } == ADVISORY
     for measure in TEXT:
         sheet = measure.sheet()
-        assert all(sheet[key] for key in ("title", "unit", "direction", "evidence", "absence", "range", "limits"))
+        assert all(
+            sheet[key]
+            for key in ("title", "unit", "direction", "evidence", "absence", "range", "limits")
+        )

@@ -1,4 +1,6 @@
-"""Tool calls: the leaderboard's verdicts, exact pairing, paths, handoffs, and what a hostile answer cannot gain."""
+"""Tool calls: the leaderboard's verdicts, exact pairing, paths, handoffs, and what a hostile answer
+cannot gain.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,14 @@ from assay.scoring.metrics import bfcl, tool_calls
 from assay.scoring.metrics import calls as tool_use_calls
 from assay.scoring.metrics.assignment import assign
 from assay.scoring.metrics.call_schema import check_call, standard_schema
-from assay.scoring.metrics.calls import BFCL, Call, Expected, forbidden_calls, match, trajectory_match
+from assay.scoring.metrics.calls import (
+    BFCL,
+    Call,
+    Expected,
+    forbidden_calls,
+    match,
+    trajectory_match,
+)
 from assay.scoring.metrics.equality import key, same
 from assay.scoring.metrics.handoffs import accuracy, check_graph, reachable
 from assay.scoring.metrics.measure import Undetermined
@@ -53,7 +62,7 @@ def made(name: str, **arguments: Any) -> Call:
     return Call(name, arguments)
 
 
-# --- the leaderboard ----------------------------------------------------------------------------------------------------------------------
+# --- the leaderboard
 
 CATEGORIES = ("simple", "multiple_function", "parallel_function", "parallel_multiple_function")
 MODELS = ("gpt-4o-2024-05-13-FC", "claude-3-haiku-20240307-FC")
@@ -63,26 +72,43 @@ def leaderboard_lines(folder: Path, model: str, category: str) -> list[dict[str,
     """The stored answers as the lines that `assay measure tool-calls` reads."""
     asked, right, given = (
         {item["id"]: item for item in parse_json((folder / name).read_bytes())}
-        for name in (f"questions/{category}.json", f"possible_answer/{category}.json", f"outputs/{model}__{category}.json")
+        for name in (
+            f"questions/{category}.json",
+            f"possible_answer/{category}.json",
+            f"outputs/{model}__{category}.json",
+        )
     )
     lines = []
     for id, answer in given.items():
         tools = asked[id]["function"]
-        calls = answer["calls"] and [{"name": name, "arguments": arguments} for call in answer["calls"] for name, arguments in call.items()]
-        expected = [{"name": name, "arguments": accepted} for name, accepted in right[id]["ground_truth"].items()]
-        lines.append(line(calls, expected, tools=tools if isinstance(tools, list) else [tools], id=id))
+        calls = answer["calls"] and [
+            {"name": name, "arguments": arguments}
+            for call in answer["calls"]
+            for name, arguments in call.items()
+        ]
+        expected = [
+            {"name": name, "arguments": accepted}
+            for name, accepted in right[id]["ground_truth"].items()
+        ]
+        lines.append(
+            line(calls, expected, tools=tools if isinstance(tools, list) else [tools], id=id)
+        )
     return lines
 
 
 @pytest.mark.req("W-020")
 @pytest.mark.parametrize("category", CATEGORIES)
 @pytest.mark.parametrize("model", MODELS)
-def test_every_verdict_of_the_leaderboard_is_reproduced(shared: Path, model: str, category: str) -> None:
+def test_every_verdict_of_the_leaderboard_is_reproduced(
+    shared: Path, model: str, category: str
+) -> None:
     folder = shared / "data" / "bfcl"
     published = json.loads((folder / "expected.json").read_text())[model][category]
     found = measure_tool_calls(leaderboard_lines(folder, model, category), "bfcl")
     ours = {id: [item["correct"], item["error"]] for id, item in found["items"].items()}
-    assert {id: (said, ours[id]) for id, said in published["per_item"].items() if said != ours[id]} == {}
+    assert {
+        id: (said, ours[id]) for id, said in published["per_item"].items() if said != ours[id]
+    } == {}
     assert found["n"] == published["n"]
     assert found["accuracy"] == pytest.approx(published["accuracy"], abs=1e-12)
     for item in found["items"].values():
@@ -92,7 +118,9 @@ def test_every_verdict_of_the_leaderboard_is_reproduced(shared: Path, model: str
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_floats_read_as_floats_or_as_decimals_give_the_same_verdicts(shared: Path, model: str) -> None:
+def test_floats_read_as_floats_or_as_decimals_give_the_same_verdicts(
+    shared: Path, model: str
+) -> None:
     folder = shared / "data" / "bfcl"
     for category in CATEGORIES:
         exact = leaderboard_lines(folder, model, category)
@@ -128,32 +156,83 @@ TEMPERATURE = {
         ({"city": "Bergen"}, {"city": ["Oslo"]}, "value_error:string"),
         ({}, {"city": ["Oslo"]}, "simple_function_checker:missing_required"),
         ({}, {"city": ["Oslo", ""]}, "simple_function_checker:missing_required"),
-        ({"city": "Oslo"}, {"city": ["Oslo"], "days": [3]}, "simple_function_checker:missing_optional"),
+        (
+            {"city": "Oslo"},
+            {"city": ["Oslo"], "days": [3]},
+            "simple_function_checker:missing_optional",
+        ),
         ({"city": "Oslo"}, {"city": ["Oslo"], "days": [3, ""]}, None),
-        ({"city": "Oslo", "days": 3}, {"city": ["Oslo"]}, "simple_function_checker:unexpected_param"),
-        ({"city": "Oslo", "size": 3}, {"city": ["Oslo"], "size": [3]}, "simple_function_checker:unexpected_param"),
-        ({"city": "Oslo", "days": Decimal("3.0")}, {"city": ["Oslo"], "days": [3]}, "type_error:simple"),
+        (
+            {"city": "Oslo", "days": 3},
+            {"city": ["Oslo"]},
+            "simple_function_checker:unexpected_param",
+        ),
+        (
+            {"city": "Oslo", "size": 3},
+            {"city": ["Oslo"], "size": [3]},
+            "simple_function_checker:unexpected_param",
+        ),
+        (
+            {"city": "Oslo", "days": Decimal("3.0")},
+            {"city": ["Oslo"], "days": [3]},
+            "type_error:simple",
+        ),
         ({"city": "Oslo", "days": True}, {"city": ["Oslo"], "days": [1]}, "type_error:simple"),
         ({"city": "Oslo", "dry": 1}, {"city": ["Oslo"], "dry": [True]}, "type_error:simple"),
         ({"city": "Oslo", "days": 4}, {"city": ["Oslo"], "days": [3]}, "value_error:others"),
         ({"city": "Oslo", "depth": 3}, {"city": ["Oslo"], "depth": [Decimal("3.0")]}, None),
-        ({"city": "Oslo", "at": [1, 2]}, {"city": ["Oslo"], "at": [[1.0, 2.0]]}, "type_error:nested"),
+        (
+            {"city": "Oslo", "at": [1, 2]},
+            {"city": ["Oslo"], "at": [[1.0, 2.0]]},
+            "type_error:nested",
+        ),
         ({"city": "Oslo", "at": [1.0, 2.0]}, {"city": ["Oslo"], "at": [[1.0, 2.0]]}, None),
         ({"city": "Oslo", "tags": ["b", "A-"]}, {"city": ["Oslo"], "tags": [["B", "a"]]}, None),
-        ({"city": "Oslo", "tags": ["a", "b"]}, {"city": ["Oslo"], "tags": [["b", "a"]]}, "value_error:list/tuple"),
+        (
+            {"city": "Oslo", "tags": ["a", "b"]},
+            {"city": ["Oslo"], "tags": [["b", "a"]]},
+            "value_error:list/tuple",
+        ),
         ({"city": "Oslo", "tags": []}, {"city": ["Oslo"], "tags": [["b"], ""]}, None),
         ({"city": "Oslo", "tags": "b"}, {"city": ["Oslo"], "tags": ["b"]}, None),
-        ({"city": "Oslo", "box": {"n": "Up "}}, {"city": ["Oslo"], "box": [{"n": ["up"], "m": ["", 1]}]}, None),
-        ({"city": "Oslo", "box": {"n": "down"}}, {"city": ["Oslo"], "box": [{"n": ["up"]}]}, "value_error:dict_value"),
-        ({"city": "Oslo", "box": {"x": 1}}, {"city": ["Oslo"], "box": [{"n": ["up", ""]}]}, "value_error:dict_key"),
-        ({"city": "Oslo", "box": {}}, {"city": ["Oslo"], "box": [{"n": ["up"]}]}, "value_error:dict_key"),
-        ({"city": "Oslo", "rows": [{"n": 1}]}, {"city": ["Oslo"], "rows": [[{"n": [1]}, {"n": [2]}]]}, "value_error:list_dict_count"),
+        (
+            {"city": "Oslo", "box": {"n": "Up "}},
+            {"city": ["Oslo"], "box": [{"n": ["up"], "m": ["", 1]}]},
+            None,
+        ),
+        (
+            {"city": "Oslo", "box": {"n": "down"}},
+            {"city": ["Oslo"], "box": [{"n": ["up"]}]},
+            "value_error:dict_value",
+        ),
+        (
+            {"city": "Oslo", "box": {"x": 1}},
+            {"city": ["Oslo"], "box": [{"n": ["up", ""]}]},
+            "value_error:dict_key",
+        ),
+        (
+            {"city": "Oslo", "box": {}},
+            {"city": ["Oslo"], "box": [{"n": ["up"]}]},
+            "value_error:dict_key",
+        ),
+        (
+            {"city": "Oslo", "rows": [{"n": 1}]},
+            {"city": ["Oslo"], "rows": [[{"n": [1]}, {"n": [2]}]]},
+            "value_error:list_dict_count",
+        ),
         ({"city": "Oslo", "rows": [{"n": 1}]}, {"city": ["Oslo"], "rows": [[{"n": [1]}]]}, None),
         ({"city": "Oslo", "unit": "K"}, {"city": ["Oslo"], "unit": ["k"]}, None),
     ],
 )
-def test_the_leaderboard_names_what_is_wrong_with_an_argument(arguments: dict[str, Any], accepted: dict[str, Any], fault: str | None) -> None:
-    found = verdict([{"name": "climate_read", "arguments": arguments}], [{"name": "climate.read", "arguments": accepted}], "bfcl", tools=[TEMPERATURE])
+def test_the_leaderboard_names_what_is_wrong_with_an_argument(
+    arguments: dict[str, Any], accepted: dict[str, Any], fault: str | None
+) -> None:
+    found = verdict(
+        [{"name": "climate_read", "arguments": arguments}],
+        [{"name": "climate.read", "arguments": accepted}],
+        "bfcl",
+        tools=[TEMPERATURE],
+    )
     assert (found["correct"], found["error"]) == (fault is None, fault)
 
 
@@ -163,7 +242,9 @@ def test_dots_become_underscores_only_where_no_other_tool_has_that_name() -> Non
     assert bfcl.called_name("a_b", [dotted, plain]) == "a_b"
     expected = [{"name": "a.b", "arguments": {}}]
     assert verdict([{"name": "a_b", "arguments": {}}], expected, "bfcl", tools=[dotted])["correct"]
-    assert not verdict([{"name": "a_b", "arguments": {}}], expected, "bfcl", tools=[dotted, plain])["correct"]
+    assert not verdict([{"name": "a_b", "arguments": {}}], expected, "bfcl", tools=[dotted, plain])[
+        "correct"
+    ]
 
 
 def test_a_numbered_answer_means_its_tool_and_not_one_whose_name_it_contains() -> None:
@@ -176,8 +257,16 @@ def test_a_numbered_answer_means_its_tool_and_not_one_whose_name_it_contains() -
 
 def test_an_answer_that_cannot_be_read_is_wrong_and_not_a_fault_of_the_file() -> None:
     expected = [{"name": "climate.read", "arguments": {"city": ["Oslo"]}}]
-    for calls in (None, [{"name": "climate.read", "arguments": "{'city'"}], [{"name": "climate.read", "arguments": '["Oslo"]'}], ["climate.read"]):
-        assert verdict(calls, expected, "bfcl", tools=[TEMPERATURE])["error"] == "ast_decoder:decoder_failed"
+    for calls in (
+        None,
+        [{"name": "climate.read", "arguments": "{'city'"}],
+        [{"name": "climate.read", "arguments": '["Oslo"]'}],
+        ["climate.read"],
+    ):
+        assert (
+            verdict(calls, expected, "bfcl", tools=[TEMPERATURE])["error"]
+            == "ast_decoder:decoder_failed"
+        )
         assert not verdict(calls, expected)["correct"]
     assert verdict([{"name": "climate.read", "arguments": '{"city": "Oslo"}'}], expected)["correct"]
 
@@ -188,7 +277,7 @@ def test_folding_ignores_case_spaces_and_the_listed_signs(text: str, sign: str, 
     assert bfcl.fold(bfcl.fold(text)) == bfcl.fold(text)
 
 
-# --- plain rules --------------------------------------------------------------------------------------------------------------------------
+# --- plain rules
 
 
 @pytest.mark.parametrize(
@@ -217,13 +306,21 @@ def test_folding_ignores_case_spaces_and_the_listed_signs(text: str, sign: str, 
     ],
 )
 def test_plain_values_are_equal_as_json(given_value: Any, accepted: list[Any], right: bool) -> None:
-    found = verdict([{"name": "f", "arguments": {"x": given_value}}], [{"name": "f", "arguments": {"x": accepted}}])
+    found = verdict(
+        [{"name": "f", "arguments": {"x": given_value}}],
+        [{"name": "f", "arguments": {"x": accepted}}],
+    )
     assert found["correct"] is right
     assert found["error"] == (None if right else "wrong_value: x of f")
 
 
 def test_without_the_leaderboards_rules_an_empty_text_is_a_value_and_not_leave_to_omit() -> None:
-    assert verdict([{"name": "f", "arguments": {}}], [{"name": "f", "arguments": {"x": ["", 1]}}])["error"] == "missing_argument: x of f"
+    assert (
+        verdict([{"name": "f", "arguments": {}}], [{"name": "f", "arguments": {"x": ["", 1]}}])[
+            "error"
+        ]
+        == "missing_argument: x of f"
+    )
 
 
 @pytest.mark.parametrize(
@@ -231,7 +328,10 @@ def test_without_the_leaderboards_rules_an_empty_text_is_a_value_and_not_leave_t
     [
         ([], "wrong_count: 0 called, 2 expected"),
         ([{"name": "f", "arguments": {"x": 1}}] * 2, "wrong_tool: f called, g expected"),
-        ([{"name": "f", "arguments": {"x": 1, "y": 1}}, {"name": "g"}], "unexpected_argument: y of f"),
+        (
+            [{"name": "f", "arguments": {"x": 1, "y": 1}}, {"name": "g"}],
+            "unexpected_argument: y of f",
+        ),
         ([{"name": "f", "arguments": {}}, {"name": "g"}], "missing_argument: x of f"),
         ([{"name": "f", "arguments": {"x": 3}}, {"name": "g"}], "wrong_value: x of f"),
         ([{"name": "f", "arguments": 7}, {"name": "g"}], "unreadable_arguments: f"),
@@ -241,12 +341,24 @@ def test_without_the_leaderboards_rules_an_empty_text_is_a_value_and_not_leave_t
     ],
 )
 def test_the_first_thing_wrong_is_named(calls: Any, error: str | None) -> None:
-    assert verdict(calls, [{"name": "f", "arguments": {"x": [1, 2]}}, {"name": "g", "arguments": {}}])["error"] == error
+    assert (
+        verdict(calls, [{"name": "f", "arguments": {"x": [1, 2]}}, {"name": "g", "arguments": {}}])[
+            "error"
+        ]
+        == error
+    )
 
 
 def test_scores_are_the_ones_worked_out_by_hand() -> None:
-    expected = [{"name": "f", "arguments": {"x": [1], "y": [2]}}, {"name": "g", "arguments": {"z": [3]}}]
-    calls = [{"name": "f", "arguments": {"x": 1, "y": 0}}, {"name": "h", "arguments": {"q": 1}}, {"name": "g", "arguments": {"z": 3, "w": 1}}]
+    expected = [
+        {"name": "f", "arguments": {"x": [1], "y": [2]}},
+        {"name": "g", "arguments": {"z": [3]}},
+    ]
+    calls = [
+        {"name": "f", "arguments": {"x": 1, "y": 0}},
+        {"name": "h", "arguments": {"q": 1}},
+        {"name": "g", "arguments": {"z": 3, "w": 1}},
+    ]
     found = verdict(calls, expected)
     assert found["selection"] == pytest.approx(2 / 3, abs=1e-15)
     assert found["argument_f1"] == pytest.approx(2 * 2 / (5 + 3), abs=1e-15)
@@ -254,7 +366,12 @@ def test_scores_are_the_ones_worked_out_by_hand() -> None:
 
 def test_no_call_where_none_is_expected_is_right_and_one_too_many_is_not() -> None:
     assert verdict([], []) == {"correct": True, "error": None, "selection": 1.0, "argument_f1": 1.0}
-    assert verdict([{"name": "f"}], []) == {"correct": False, "error": "wrong_count: 1 called, 0 expected", "selection": 0.0, "argument_f1": 0.0}
+    assert verdict([{"name": "f"}], []) == {
+        "correct": False,
+        "error": "wrong_count: 1 called, 0 expected",
+        "selection": 0.0,
+        "argument_f1": 0.0,
+    }
     assert verdict(None, [])["selection"] is None
     assert measure_tool_calls([]) == {"items": {}, "accuracy": None, "n": 0}
 
@@ -274,27 +391,49 @@ def test_a_broken_file_names_every_fault_with_its_line_and_measures_nothing() ->
     with pytest.raises(InputError) as caught:
         measure_tool_calls(broken)
     assert [(fault.line, fault.path) for fault in caught.value.faults] == [
-        (2, "id"), (3, ""), (4, "expected"), (5, "calls"), (6, "expected[0].arguments.x"), (7, "expected[0]"), (8, "calls"),
-    ]  # fmt: skip
+        (2, "id"),
+        (3, ""),
+        (4, "expected"),
+        (5, "calls"),
+        (6, "expected[0].arguments.x"),
+        (7, "expected[0]"),
+        (8, "calls"),
+    ]
     with pytest.raises(InputError) as caught:
-        measure_tool_calls([line([], [{"name": "f", "arguments": {}}]), line([], [], id="b", tools=[{"name": ""}])], "bfcl")
-    assert [(fault.line, fault.path) for fault in caught.value.faults] == [(1, "tools"), (2, "tools[0]")]
+        measure_tool_calls(
+            [
+                line([], [{"name": "f", "arguments": {}}]),
+                line([], [], id="b", tools=[{"name": ""}]),
+            ],
+            "bfcl",
+        )
+    assert [(fault.line, fault.path) for fault in caught.value.faults] == [
+        (1, "tools"),
+        (2, "tools[0]"),
+    ]
     with pytest.raises(UsageError, match="Did you mean 'bfcl'"):
         measure_tool_calls([good], "bfc")
 
 
 def test_a_forged_second_line_of_an_id_does_not_cover_the_first() -> None:
-    failed, forged = line([], [{"name": "f", "arguments": {}}]), line([{"name": "f"}], [{"name": "f", "arguments": {}}])
+    failed, forged = (
+        line([], [{"name": "f", "arguments": {}}]),
+        line([{"name": "f"}], [{"name": "f", "arguments": {}}]),
+    )
     with pytest.raises(InputError, match="stands twice"):
         measure_tool_calls([failed, forged])
 
 
-# --- pairing ------------------------------------------------------------------------------------------------------------------------------
+# --- pairing
 
 
 @given(
     st.integers(0, 5).flatmap(
-        lambda n: st.integers(1, 5).flatmap(lambda m: st.lists(st.lists(st.integers(-9, 9), min_size=m, max_size=m), min_size=n, max_size=n))
+        lambda n: st.integers(1, 5).flatmap(
+            lambda m: st.lists(
+                st.lists(st.integers(-9, 9), min_size=m, max_size=m), min_size=n, max_size=n
+            )
+        )
     )
 )
 def test_the_assignment_is_as_good_as_trying_every_one(weights: list[list[int]]) -> None:
@@ -303,20 +442,35 @@ def test_the_assignment_is_as_good_as_trying_every_one(weights: list[list[int]])
     taken = [column for column in found if column is not None]
     assert len(taken) == len(set(taken)) == min(rows, columns)
     best = max(
-        (sum(weights[row][column] for row, column in zip(chosen, order, strict=True)) for chosen in itertools.combinations(range(rows), min(rows, columns))
-         for order in itertools.permutations(range(columns), min(rows, columns))), default=0,
-    )  # fmt: skip
-    assert sum(weights[row][column] for row, column in enumerate(found) if column is not None) == best
+        (
+            sum(weights[row][column] for row, column in zip(chosen, order, strict=True))
+            for chosen in itertools.combinations(range(rows), min(rows, columns))
+            for order in itertools.permutations(range(columns), min(rows, columns))
+        ),
+        default=0,
+    )
+    assert (
+        sum(weights[row][column] for row, column in enumerate(found) if column is not None) == best
+    )
 
 
 VALUES = st.one_of(st.integers(0, 2), st.sampled_from(["a", "b", True, None, [1], {"k": [1, "a"]}]))
-CALLS = st.lists(st.builds(Call, st.sampled_from("fg"), st.dictionaries(st.sampled_from("xyz"), VALUES, max_size=3)), max_size=4)
+CALLS = st.lists(
+    st.builds(
+        Call, st.sampled_from("fg"), st.dictionaries(st.sampled_from("xyz"), VALUES, max_size=3)
+    ),
+    max_size=4,
+)
 EXPECTED = st.lists(
     st.builds(
         lambda name, accepted: Expected(name, accepted, len(accepted)),
-        st.sampled_from("fg"), st.dictionaries(st.sampled_from("xyz"), st.lists(VALUES, min_size=1, max_size=2), max_size=3),
-    ), max_size=4,
-)  # fmt: skip
+        st.sampled_from("fg"),
+        st.dictionaries(
+            st.sampled_from("xyz"), st.lists(VALUES, min_size=1, max_size=2), max_size=3
+        ),
+    ),
+    max_size=4,
+)
 
 
 def best_f1(calls: list[Call], expected: list[Expected]) -> Fraction:
@@ -331,7 +485,10 @@ def best_f1(calls: list[Call], expected: list[Expected]) -> Fraction:
             return 0
         if not call.arguments and not item.accepted:
             return 1
-        return sum(any(same(value, other) for other in (item.accepted or {}).get(name, ())) for name, value in (call.arguments or {}).items())
+        return sum(
+            any(same(value, other) for other in (item.accepted or {}).get(name, ()))
+            for name, value in (call.arguments or {}).items()
+        )
 
     short = min(len(calls), len(expected))
     most = max(
@@ -343,7 +500,9 @@ def best_f1(calls: list[Call], expected: list[Expected]) -> Fraction:
 
 
 @given(CALLS, EXPECTED)
-def test_argument_f1_is_the_best_of_all_assignments(calls: list[Call], expected: list[Expected]) -> None:
+def test_argument_f1_is_the_best_of_all_assignments(
+    calls: list[Call], expected: list[Expected]
+) -> None:
     found = match(calls, expected)
     assert Fraction(*found.argument_f1) == best_f1(calls, expected)
     assert found.is_correct == (Fraction(*found.argument_f1) == 1)
@@ -352,7 +511,9 @@ def test_argument_f1_is_the_best_of_all_assignments(calls: list[Call], expected:
 
 
 @given(CALLS, EXPECTED, st.randoms(use_true_random=False))
-def test_the_order_of_parallel_calls_changes_no_score(calls: list[Call], expected: list[Expected], random: Any) -> None:
+def test_the_order_of_parallel_calls_changes_no_score(
+    calls: list[Call], expected: list[Expected], random: Any
+) -> None:
     before = match(calls, expected)
     calls, expected = calls.copy(), expected.copy()
     random.shuffle(calls)
@@ -362,7 +523,9 @@ def test_the_order_of_parallel_calls_changes_no_score(calls: list[Call], expecte
 
 
 @given(CALLS, EXPECTED, st.dictionaries(st.sampled_from("xyz"), VALUES, max_size=2))
-def test_a_call_of_a_wrong_tool_never_raises_a_score(calls: list[Call], expected: list[Expected], arguments: dict[str, Any]) -> None:
+def test_a_call_of_a_wrong_tool_never_raises_a_score(
+    calls: list[Call], expected: list[Expected], arguments: dict[str, Any]
+) -> None:
     before, after = match(calls, expected), match([*calls, Call("wrong", arguments)], expected)
     for name in ("selection", "argument_f1", "exact_calls"):
         assert Fraction(*getattr(after, name)) <= Fraction(*getattr(before, name))
@@ -370,49 +533,103 @@ def test_a_call_of_a_wrong_tool_never_raises_a_score(calls: list[Call], expected
 
 
 @given(CALLS, st.randoms(use_true_random=False))
-def test_the_expected_calls_themselves_score_one_in_any_order(calls: list[Call], random: Any) -> None:
-    expected = [{"name": call.name, "arguments": {name: [value] for name, value in (call.arguments or {}).items()}} for call in calls]
+def test_the_expected_calls_themselves_score_one_in_any_order(
+    calls: list[Call], random: Any
+) -> None:
+    expected = [
+        {
+            "name": call.name,
+            "arguments": {name: [value] for name, value in (call.arguments or {}).items()},
+        }
+        for call in calls
+    ]
     random.shuffle(expected)
     given_calls = [{"name": call.name, "arguments": call.arguments} for call in calls]
-    assert verdict(given_calls, expected) == {"correct": True, "error": None, "selection": 1.0, "argument_f1": 1.0}
+    assert verdict(given_calls, expected) == {
+        "correct": True,
+        "error": None,
+        "selection": 1.0,
+        "argument_f1": 1.0,
+    }
 
 
-ODDER = st.one_of(VALUES, st.sampled_from([1.0, 0.1, Decimal("0.1"), Decimal(1), False, "", "A", "a-b", 2**60, float(2**60), [], {}]))
+ODDER = st.one_of(
+    VALUES,
+    st.sampled_from(
+        [1.0, 0.1, Decimal("0.1"), Decimal(1), False, "", "A", "a-b", 2**60, float(2**60), [], {}]
+    ),
+)
 PARAMETERS = st.dictionaries(
     st.sampled_from("xyz"),
-    st.sampled_from(["string", "integer", "float", "number", "boolean", "array", "dict", "any", "none"]).map(lambda kind: {"type": kind}),
+    st.sampled_from(
+        ["string", "integer", "float", "number", "boolean", "array", "dict", "any", "none"]
+    ).map(lambda kind: {"type": kind}),
 )
 TOOLS = st.lists(
     st.builds(
-        lambda name, properties, required: {"name": name, "parameters": {"type": "dict", "properties": properties, "required": required}},
-        st.sampled_from(["f", "g", "f.h"]), PARAMETERS, st.lists(st.sampled_from("xyz"), max_size=2, unique=True),
-    ), min_size=1, max_size=3,
-)  # fmt: skip
+        lambda name, properties, required: {
+            "name": name,
+            "parameters": {"type": "dict", "properties": properties, "required": required},
+        },
+        st.sampled_from(["f", "g", "f.h"]),
+        PARAMETERS,
+        st.lists(st.sampled_from("xyz"), max_size=2, unique=True),
+    ),
+    min_size=1,
+    max_size=3,
+)
 WISHES = st.lists(
     st.builds(
         lambda name, accepted: {"name": name, "arguments": accepted},
-        st.sampled_from(["f", "g", "f_1"]), st.dictionaries(st.sampled_from("xyz"), st.lists(ODDER, max_size=3), max_size=3),
-    ), max_size=4,
-)  # fmt: skip
+        st.sampled_from(["f", "g", "f_1"]),
+        st.dictionaries(st.sampled_from("xyz"), st.lists(ODDER, max_size=3), max_size=3),
+    ),
+    max_size=4,
+)
 
 
 @st.composite
 def lines_of_calls(draw: Any) -> dict[str, Any]:
-    """A line whose calls are near what is expected: some right, some in another order, some with a slip."""
+    """A line whose calls are near what is expected: some right, some in another order, some with a
+    slip.
+    """
     expected = draw(WISHES)
     calls: list[Any] = []
     for wish_ in expected:
-        arguments = {name: draw(st.sampled_from(values)) for name, values in wish_["arguments"].items() if values and draw(st.integers(0, 5))}
+        arguments = {
+            name: draw(st.sampled_from(values))
+            for name, values in wish_["arguments"].items()
+            if values and draw(st.integers(0, 5))
+        }
         if not draw(st.integers(0, 3)):
             arguments[draw(st.sampled_from("xyz"))] = draw(ODDER)
-        calls.append({"name": draw(st.sampled_from([wish_["name"]] * 6 + ["g", "f_h"])), "arguments": arguments})
+        calls.append(
+            {
+                "name": draw(st.sampled_from([wish_["name"]] * 6 + ["g", "f_h"])),
+                "arguments": arguments,
+            }
+        )
     if not draw(st.integers(0, 5)):
-        calls.append(draw(st.sampled_from([{"name": "f", "arguments": {}}, {"name": "f", "arguments": '{"x": 1}'}, {"name": "g"}, None, {"arguments": {}}])))
+        calls.append(
+            draw(
+                st.sampled_from(
+                    [
+                        {"name": "f", "arguments": {}},
+                        {"name": "f", "arguments": '{"x": 1}'},
+                        {"name": "g"},
+                        None,
+                        {"arguments": {}},
+                    ]
+                )
+            )
+        )
     return line(draw(st.permutations(calls)), expected, tools=draw(TOOLS))
 
 
 @given(lines_of_calls(), st.sampled_from(["plain", "bfcl"]))
-def test_what_is_seen_at_a_glance_is_what_the_whole_way_says(item: dict[str, Any], rules: str) -> None:
+def test_what_is_seen_at_a_glance_is_what_the_whole_way_says(
+    item: dict[str, Any], rules: str
+) -> None:
     def said() -> Any:
         try:
             return measure_tool_calls([item], rules)
@@ -425,7 +642,9 @@ def test_what_is_seen_at_a_glance_is_what_the_whole_way_says(item: dict[str, Any
 
 
 @given(CALLS, EXPECTED)
-def test_pairing_a_handful_one_by_one_and_many_by_key_is_the_same(calls: list[Call], expected: list[Expected]) -> None:
+def test_pairing_a_handful_one_by_one_and_many_by_key_is_the_same(
+    calls: list[Call], expected: list[Expected]
+) -> None:
     with patch.object(tool_use_calls, "FEW", 0):
         by_key = match(calls, expected)
     assert match(calls, expected)[:-1] == by_key[:-1]
@@ -440,21 +659,38 @@ def test_parallel_calls_are_paired_by_the_best_and_not_by_the_first_that_fits() 
             assert verdict(list(order), expected, rules, tools=[tool])["correct"]
 
 
-@given(st.recursive(VALUES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2), max_leaves=6), VALUES)
+@given(
+    st.recursive(
+        VALUES,
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2)
+        ),
+        max_leaves=6,
+    ),
+    VALUES,
+)
 def test_keys_are_equal_exactly_where_values_are(one: Any, other: Any) -> None:
     assert same(one, one)
     assert key(one) == key(one)
     assert (key(one) == key(other)) == same(one, other) == same(other, one)
 
 
-# --- attacks ------------------------------------------------------------------------------------------------------------------------------
+# --- attacks
 
 
 def test_a_thousand_repeated_calls_gain_nothing_and_take_no_time() -> None:
-    call, expected = {"name": "f", "arguments": {"x": [1, {"y": 2}]}}, [{"name": "f", "arguments": {"x": [[1, {"y": 2}]]}}]
+    call, expected = (
+        {"name": "f", "arguments": {"x": [1, {"y": 2}]}},
+        [{"name": "f", "arguments": {"x": [[1, {"y": 2}]]}}],
+    )
     started = time.process_time()
     flooded = verdict([call] * 1000, expected)
-    assert flooded == {"correct": False, "error": "wrong_count: 1000 called, 1 expected", "selection": 0.001, "argument_f1": 2 / 1001}
+    assert flooded == {
+        "correct": False,
+        "error": "wrong_count: 1000 called, 1 expected",
+        "selection": 0.001,
+        "argument_f1": 2 / 1001,
+    }
     assert verdict([call] * 1000, expected * 1000)["correct"]
     near = [{"name": "f", "arguments": {"x": [[1, {"y": 2}], 7], "z": [1]}}]
     assert verdict([call] * 1000, near * 400)["selection"] == 0.4
@@ -478,15 +714,24 @@ def nested(depth: int) -> Any:
 
 def test_deep_nesting_neither_breaks_nor_passes() -> None:
     tool = {"name": "f", "parameters": {"type": "object", "properties": {"x": {}}}}
-    assert verdict([{"name": "f", "arguments": {"x": nested(150)}}], [{"name": "f", "arguments": {"x": [nested(150)]}}])["correct"]
+    assert verdict(
+        [{"name": "f", "arguments": {"x": nested(150)}}],
+        [{"name": "f", "arguments": {"x": [nested(150)]}}],
+    )["correct"]
     deep = {"name": "f", "arguments": {"x": nested(100_000)}}
     wished = [{"name": "f", "arguments": {"x": [nested(100_000)]}}]
     assert not verdict([deep], wished)["correct"]
     assert not verdict([deep] * 3, wished * 3)["correct"]
     assert not verdict([deep], wished, "bfcl", tools=[tool])["correct"]
-    endless = {"$defs": {"n": {"items": {"$ref": "#/$defs/n"}}}, "properties": {"x": {"$ref": "#/$defs/n"}}}
+    endless = {
+        "$defs": {"n": {"items": {"$ref": "#/$defs/n"}}},
+        "properties": {"x": {"$ref": "#/$defs/n"}},
+    }
     for depth, valid in ((150, True), (300, False), (100_000, False)):
-        assert check_call(made("f", x=nested(depth)), [{"name": "f", "parameters": endless}]).valid is valid
+        assert (
+            check_call(made("f", x=nested(depth)), [{"name": "f", "parameters": endless}]).valid
+            is valid
+        )
     deep_schema: Any = {}
     for _ in range(2000):
         deep_schema = {"not": deep_schema}
@@ -510,21 +755,46 @@ def test_odd_values_are_compared_and_checked_without_a_crash(value: Any) -> None
     tool = {"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "string"}}}}
     for rules in ("plain", "bfcl"):
         for accepted in ([value], [1], [[value]], [{"k": [value]}]):
-            verdict([{"name": "f", "arguments": {"x": value}}], [{"name": "f", "arguments": {"x": accepted}}], rules, tools=[tool])
+            verdict(
+                [{"name": "f", "arguments": {"x": value}}],
+                [{"name": "f", "arguments": {"x": accepted}}],
+                rules,
+                tools=[tool],
+            )
     assert check_call(made("f", x=value), [tool]).valid is isinstance(value, str)
     inner = {"items": {"properties": {"z": {"type": "null"}}}}
-    assert check_call(made("f", y=[{"z": value}]), [{"name": "f", "parameters": {"properties": {"y": inner}}}]).valid is not True
+    assert (
+        check_call(
+            made("f", y=[{"z": value}]), [{"name": "f", "parameters": {"properties": {"y": inner}}}]
+        ).valid
+        is not True
+    )
 
 
-# --- validity -----------------------------------------------------------------------------------------------------------------------------
+# --- validity
 
 
 @pytest.mark.req("W-020")
 def test_a_call_is_valid_exactly_where_its_schema_says_so() -> None:
-    tools = [TEMPERATURE, {"name": "bad", "parameters": {"type": 7}}, {"name": "far", "parameters": {"$ref": "https://example.com/x.json"}}, {"name": "bare"}]
+    tools = [
+        TEMPERATURE,
+        {"name": "bad", "parameters": {"type": 7}},
+        {"name": "far", "parameters": {"$ref": "https://example.com/x.json"}},
+        {"name": "bare"},
+    ]
     said = {
-        True: [made("climate.read", city="Oslo", at=[1, 2.5], depth=1, unit=None, box={}), made("bare", any=1), made("climate.read", city="Oslo", more=1)],
-        False: [made("climate.read"), made("climate.read", city=1), made("climate.read", city="a", at=["x"]), made("climat.read"), Call("climate.read", None)],
+        True: [
+            made("climate.read", city="Oslo", at=[1, 2.5], depth=1, unit=None, box={}),
+            made("bare", any=1),
+            made("climate.read", city="Oslo", more=1),
+        ],
+        False: [
+            made("climate.read"),
+            made("climate.read", city=1),
+            made("climate.read", city="a", at=["x"]),
+            made("climat.read"),
+            Call("climate.read", None),
+        ],
         None: [made("bad"), made("far")],
     }
     for expected, calls in said.items():
@@ -537,10 +807,18 @@ def test_a_call_is_valid_exactly_where_its_schema_says_so() -> None:
 
 
 def test_a_parameter_named_type_keeps_its_name() -> None:
-    schema = {"type": "dict", "properties": {"type": {"type": "float"}}, "enum": [{"type": "float"}], "items": [{"type": "tuple"}]}
+    schema = {
+        "type": "dict",
+        "properties": {"type": {"type": "float"}},
+        "enum": [{"type": "float"}],
+        "items": [{"type": "tuple"}],
+    }
     assert standard_schema(schema) == {
-        "type": "object", "properties": {"type": {"type": "number"}}, "enum": [{"type": "float"}], "prefixItems": [{"type": "array"}],
-    }  # fmt: skip
+        "type": "object",
+        "properties": {"type": {"type": "number"}},
+        "enum": [{"type": "float"}],
+        "prefixItems": [{"type": "array"}],
+    }
 
 
 def test_every_right_answer_of_the_leaderboard_is_a_valid_call(shared: Path) -> None:
@@ -551,15 +829,23 @@ def test_every_right_answer_of_the_leaderboard_is_a_valid_call(shared: Path) -> 
         for each in lines:
             if items[each["id"]]["correct"]:
                 for call in each["calls"]:
-                    found = check_call(Call(bfcl.called_name(call["name"], each["tools"]), call["arguments"]), each["tools"])
+                    found = check_call(
+                        Call(bfcl.called_name(call["name"], each["tools"]), call["arguments"]),
+                        each["tools"],
+                    )
                     checked += 1
                     assert found.valid is not None, found
-                    # the leaderboard lets an answer be of another type than the schema where its list of answers is
-                    assert found.valid or "is not of type" in found.reason or "is not one of" in found.reason, (each["id"], found)
+                    # the leaderboard lets an answer be of another type than the schema where its
+                    # list of answers is
+                    assert (
+                        found.valid
+                        or "is not of type" in found.reason
+                        or "is not one of" in found.reason
+                    ), (each["id"], found)
     assert checked > 600
 
 
-# --- paths and forbidden tools ------------------------------------------------------------------------------------------------------------
+# --- paths and forbidden tools
 
 
 @pytest.mark.parametrize(
@@ -579,33 +865,54 @@ def test_a_path_matches_in_the_modes_it_should(calls: str, expected: str, holds:
     path, wished = [made(name, x=1) for name in calls], [wish(name, x=[1, 2]) for name in expected]
     modes = ("strict", "unordered", "subset", "superset")
     for over in ("names", "arguments"):
-        assert {mode for mode in modes if trajectory_match(path, wished, mode=mode, over=over)} == holds  # type: ignore[arg-type]
-    assert not calls or not any(trajectory_match(path, [wish(name, x=[3]) for name in expected], mode=mode, over="arguments") for mode in modes)  # type: ignore[arg-type]
+        assert {
+            mode for mode in modes if trajectory_match(path, wished, mode=mode, over=over)
+        } == holds  # type: ignore[arg-type]
+    assert not calls or not any(
+        trajectory_match(
+            path, [wish(name, x=[3]) for name in expected], mode=mode, over="arguments"
+        )
+        for mode in modes
+    )  # type: ignore[arg-type]
 
 
 def test_a_path_over_arguments_finds_the_pairing_that_fits() -> None:
     wished = [wish("f", x=[1, 2]), wish("f", x=[1])]
-    assert trajectory_match([made("f", x=1), made("f", x=2)], wished, mode="unordered", over="arguments")
-    assert not trajectory_match([made("f", x=2), made("f", x=2)], wished, mode="unordered", over="arguments")
-    assert trajectory_match([made("f", x="N.Y.")], [Expected("f", {"x": ["ny"]}, 1, {"x": {"type": "string"}})],
-                            mode="unordered", over="arguments", rules=BFCL)  # fmt: skip
+    assert trajectory_match(
+        [made("f", x=1), made("f", x=2)], wished, mode="unordered", over="arguments"
+    )
+    assert not trajectory_match(
+        [made("f", x=2), made("f", x=2)], wished, mode="unordered", over="arguments"
+    )
+    assert trajectory_match(
+        [made("f", x="N.Y.")],
+        [Expected("f", {"x": ["ny"]}, 1, {"x": {"type": "string"}})],
+        mode="unordered",
+        over="arguments",
+        rules=BFCL,
+    )
     with pytest.raises(ValueError, match="unordered"):
         trajectory_match([], [], mode="any")  # type: ignore[arg-type]
 
 
 def test_a_forbidden_tool_is_found_however_it_is_written() -> None:
     calls = [made("search"), made("DELETE_ALL"), made("ｄelete_all "), made("delete_all_but_one")]
-    assert [call.name for call in forbidden_calls(calls, ["delete_all"])] == ["DELETE_ALL", "ｄelete_all "]
+    assert [call.name for call in forbidden_calls(calls, ["delete_all"])] == [
+        "DELETE_ALL",
+        "ｄelete_all ",
+    ]
 
 
-# --- handoffs -----------------------------------------------------------------------------------------------------------------------------
+# --- handoffs
 
 AGENTS = st.sampled_from("abcd")
 EDGES = st.lists(st.tuples(AGENTS, AGENTS), max_size=8)
 
 
 @given(EDGES, AGENTS)
-def test_reach_is_the_closure_of_the_rules_also_in_circles(rules: list[tuple[str, str]], start: str) -> None:
+def test_reach_is_the_closure_of_the_rules_also_in_circles(
+    rules: list[tuple[str, str]], start: str
+) -> None:
     found = {start}
     for _ in range(5):
         found |= {to for source, to in rules if source in found}
@@ -627,24 +934,33 @@ def test_a_circle_of_rules_ends_and_what_is_outside_is_named() -> None:
 
 
 @given(EDGES, EDGES)
-def test_handoff_accuracy_is_bounded_and_one_only_for_the_same_handoffs(made_: list[tuple[str, str]], due: list[tuple[str, str]]) -> None:
+def test_handoff_accuracy_is_bounded_and_one_only_for_the_same_handoffs(
+    made_: list[tuple[str, str]], due: list[tuple[str, str]]
+) -> None:
     found = Fraction(*accuracy(made_, due))
     assert 0 <= found <= 1
     assert (found == 1) == (sorted(made_) == sorted(due))
 
 
-# --- measures of a run --------------------------------------------------------------------------------------------------------------------
+# --- measures of a run
 
 
 def taken(name: str, params: dict[str, Any] | None = None, **changes: Any) -> Any:
     measure = MEASURES[name]
-    raw = measure.take(msgspec.convert(run("tool-use", **changes), Run), {**measure.params, **(params or {})})
+    raw = measure.take(
+        msgspec.convert(run("tool-use", **changes), Run), {**measure.params, **(params or {})}
+    )
     if not isinstance(raw, Undetermined):
         assert 0 <= normalise(raw, measure.formula, {}) <= 10**9
     return raw
 
 
-DUE = {"tool_calls": [{"name": "search", "arguments": {"q": "x"}}, {"name": "open", "acceptable": {"page": [1, 2]}}]}
+DUE = {
+    "tool_calls": [
+        {"name": "search", "arguments": {"q": "x"}},
+        {"name": "open", "acceptable": {"page": [1, 2]}},
+    ]
+}
 CALLED = [{"name": "open", "arguments": {"page": 2}}, {"name": "search", "arguments": {"q": "x"}}]
 
 
@@ -652,7 +968,11 @@ CALLED = [{"name": "open", "arguments": {"page": 2}}, {"name": "search", "argume
 def test_a_run_with_the_expected_calls_scores_one_on_tools_and_arguments() -> None:
     assert taken("tool_selection_accuracy", tool_calls=CALLED, expected=DUE) == 1
     assert taken("argument_correctness", tool_calls=CALLED, expected=DUE) == 1
-    wrong = [{"name": "open", "arguments": {"page": 3}}, {"name": "search", "arguments": '{"q": "x"}'}, {"name": "search", "arguments": {"q": "y"}}]
+    wrong = [
+        {"name": "open", "arguments": {"page": 3}},
+        {"name": "search", "arguments": '{"q": "x"}'},
+        {"name": "search", "arguments": {"q": "y"}},
+    ]
     assert taken("tool_selection_accuracy", tool_calls=wrong, expected=DUE) == 0.666666667
     assert taken("argument_correctness", tool_calls=wrong, expected=DUE) == 0.4
     assert taken("tool_selection_accuracy", tool_calls=[], expected={"tool_calls": []}) == 1
@@ -660,24 +980,51 @@ def test_a_run_with_the_expected_calls_scores_one_on_tools_and_arguments() -> No
 
 def test_an_acceptable_list_adds_to_the_plain_value() -> None:
     due = {"tool_calls": [{"name": "f", "arguments": {"x": 1}, "acceptable": {"x": [2]}}]}
-    assert [taken("argument_correctness", tool_calls=[{"name": "f", "arguments": {"x": x}}], expected=due) for x in (1, 2, 3)] == [1, 1, 0]
+    assert [
+        taken(
+            "argument_correctness", tool_calls=[{"name": "f", "arguments": {"x": x}}], expected=due
+        )
+        for x in (1, 2, 3)
+    ] == [1, 1, 0]
 
 
 @pytest.mark.req("W-061")
 def test_handoff_accuracy_reads_the_expected_agent_of_each_handoff_or_the_expected_list() -> None:
     went = [{"from": "a", "to": "b", "expected": "b"}, {"from": "b", "to": "c", "expected": "d"}]
     assert taken("handoff_accuracy", handoffs=went) == 0.5
-    assert taken("handoff_accuracy", handoffs=went, expected={"handoffs": [{"from": "a", "to": "b"}, ["b", "c"], ["c", "d"]]}) == 0.666666667
+    assert (
+        taken(
+            "handoff_accuracy",
+            handoffs=went,
+            expected={"handoffs": [{"from": "a", "to": "b"}, ["b", "c"], ["c", "d"]]},
+        )
+        == 0.666666667
+    )
     assert taken("handoff_accuracy", handoffs=[], expected={"handoffs": []}) == 1
-    for changes in ({"handoffs": None}, {"handoffs": []}, {"handoffs": [*went, {"from": "c", "to": "d"}]}, {"handoffs": went, "expected": {"handoffs": ["b"]}}):
+    for changes in (
+        {"handoffs": None},
+        {"handoffs": []},
+        {"handoffs": [*went, {"from": "c", "to": "d"}]},
+        {"handoffs": went, "expected": {"handoffs": ["b"]}},
+    ):
         assert isinstance(taken("handoff_accuracy", **changes), Undetermined), changes
 
 
 def test_validity_is_computed_from_the_tools_and_a_reported_verdict_can_only_worsen_it() -> None:
     tools = {"tools": [{"name": "f", "parameters": {"type": "object", "required": ["x"]}}]}
-    calls = [{"name": "f", "arguments": {"x": 1}}, {"name": "f", "arguments": {}, "valid": True}, {"name": "f", "arguments": {"x": 1}, "valid": False}]
-    assert taken("tool_call_validity", tool_calls=calls, expected=tools) == {"passed": 1, "total": 3}
-    assert taken("tool_call_validity", tool_calls=[{"name": "f", "valid": True}, {"name": "f", "valid": False}]) == {"passed": 1, "total": 2}
+    calls = [
+        {"name": "f", "arguments": {"x": 1}},
+        {"name": "f", "arguments": {}, "valid": True},
+        {"name": "f", "arguments": {"x": 1}, "valid": False},
+    ]
+    assert taken("tool_call_validity", tool_calls=calls, expected=tools) == {
+        "passed": 1,
+        "total": 3,
+    }
+    assert taken(
+        "tool_call_validity",
+        tool_calls=[{"name": "f", "valid": True}, {"name": "f", "valid": False}],
+    ) == {"passed": 1, "total": 2}
     for changes in (
         {"tool_calls": None},
         {"tool_calls": []},
@@ -691,11 +1038,24 @@ def test_validity_is_computed_from_the_tools_and_a_reported_verdict_can_only_wor
 
 def test_a_trajectory_is_yes_or_no_by_its_mode() -> None:
     assert taken("trajectory_match", tool_calls=CALLED, expected=DUE) == 0
-    assert taken("trajectory_match", {"mode": "unordered", "over": "arguments"}, tool_calls=CALLED, expected=DUE) == 1
-    assert isinstance(taken("trajectory_match", {"over": "arguments"}, tool_calls=[{"name": "f"}], expected=DUE), Undetermined)
+    assert (
+        taken(
+            "trajectory_match",
+            {"mode": "unordered", "over": "arguments"},
+            tool_calls=CALLED,
+            expected=DUE,
+        )
+        == 1
+    )
+    assert isinstance(
+        taken("trajectory_match", {"over": "arguments"}, tool_calls=[{"name": "f"}], expected=DUE),
+        Undetermined,
+    )
 
 
-@pytest.mark.parametrize("name", ["tool_selection_accuracy", "argument_correctness", "trajectory_match"])
+@pytest.mark.parametrize(
+    "name", ["tool_selection_accuracy", "argument_correctness", "trajectory_match"]
+)
 def test_missing_evidence_of_calls_is_undetermined_and_never_zero(name: str) -> None:
     for changes in (
         {"tool_calls": None, "expected": DUE},
@@ -708,11 +1068,26 @@ def test_missing_evidence_of_calls_is_undetermined_and_never_zero(name: str) -> 
         found = taken(name, **changes)
         assert isinstance(found, Undetermined), changes
         assert found.reason
-    assert isinstance(taken("argument_correctness", tool_calls=[{"name": "search"}], expected=DUE), Undetermined)
+    assert isinstance(
+        taken("argument_correctness", tool_calls=[{"name": "search"}], expected=DUE), Undetermined
+    )
 
 
 def test_every_measure_of_tool_use_has_a_whole_sheet() -> None:
     assert len(MEASURES) == len(TOOL_USE)
     for measure in TOOL_USE:
         sheet = measure.sheet()
-        assert all(sheet[field] for field in ("title", "unit", "direction", "formula", "evidence", "absence", "range", "citation", "limits")), measure.id
+        assert all(
+            sheet[field]
+            for field in (
+                "title",
+                "unit",
+                "direction",
+                "formula",
+                "evidence",
+                "absence",
+                "range",
+                "citation",
+                "limits",
+            )
+        ), measure.id

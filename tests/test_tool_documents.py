@@ -1,4 +1,6 @@
-"""The published JSON Schemas of tool-schema files, the demo's tools, and the scope of the requirements."""
+"""The published JSON Schemas of tool-schema files, the demo's tools, and the scope of the
+requirements.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,18 @@ from assay.flowmcp.schemas import SCHEMAS
 from assay.library import fingerprint
 from conftest import ROOT
 
-JUDGE = 'import json,sys; text = sys.stdin.read(); print(json.dumps([{"score": 4.5 if "parameter" in text else 4, "reasoning": "clear"}]))'
+JUDGE = (
+    'import json,sys; text = sys.stdin.read(); print(json.dumps([{"score": 4.5 if "parameter" in'
+    ' text else 4, "reasoning": "clear"}]))'
+)
 
 
 def _valid(name: str, document: Any) -> bool:
-    return bool(jsonschema_rs.Draft202012Validator(SCHEMAS[name], offline=True, validate_formats=True).is_valid(document))
+    return bool(
+        jsonschema_rs.Draft202012Validator(
+            SCHEMAS[name], offline=True, validate_formats=True
+        ).is_valid(document)
+    )
 
 
 @pytest.fixture
@@ -34,26 +43,46 @@ def graded(assay: Any, tmp_path: Path) -> dict[str, Any]:
     assert done.code == 0, done.err
     (report,) = (tmp_path / "proofs" / "grade-reports").iterdir()
     return {
-        name: json.loads(path.read_text()) for name, path in (("prompts", work / "prompts.json"), ("scores", work / "scores.json"), ("grade-report", report))
+        name: json.loads(path.read_text())
+        for name, path in (
+            ("prompts", work / "prompts.json"),
+            ("scores", work / "scores.json"),
+            ("grade-report", report),
+        )
     }
 
 
 @pytest.mark.req("F-124", "F-126", "F-129")
-def test_what_the_commands_write_is_what_the_published_schemas_describe(graded: dict[str, Any]) -> None:
+def test_what_the_commands_write_is_what_the_published_schemas_describe(
+    graded: dict[str, Any],
+) -> None:
     for name, document in graded.items():
         assert _valid(name, document), name
 
 
 @pytest.mark.parametrize("name", ["prompts", "scores", "grade-report"])
-def test_a_document_that_lacks_any_required_key_is_refused_by_its_schema(graded: dict[str, Any], name: str) -> None:
+def test_a_document_that_lacks_any_required_key_is_refused_by_its_schema(
+    graded: dict[str, Any], name: str
+) -> None:
     for key in SCHEMAS[name]["required"]:
-        assert not _valid(name, {other: value for other, value in graded[name].items() if other != key}), key
+        assert not _valid(
+            name, {other: value for other, value in graded[name].items() if other != key}
+        ), key
     assert not _valid(name, {**graded[name], "scoringProtocol": "v2"})
 
 
-def test_scores_beyond_the_scale_or_of_one_dimension_are_refused_by_the_schema(graded: dict[str, Any]) -> None:
+def test_scores_beyond_the_scale_or_of_one_dimension_are_refused_by_the_schema(
+    graded: dict[str, Any],
+) -> None:
     first, second = graded["scores"]["scores"]
-    for listed in ([first], [first, first], [first, second, second], [first, {**second, "score": 5.01}], [first, {**second, "score": "4"}], []):
+    for listed in (
+        [first],
+        [first, first],
+        [first, second, second],
+        [first, {**second, "score": 5.01}],
+        [first, {**second, "score": "4"}],
+        [],
+    ):
         assert not _valid("scores", {**graded["scores"], "scores": listed})
 
 
@@ -83,23 +112,35 @@ def test_the_systems_of_tool_schemas_have_versions_and_fingerprints_of_their_own
     assert set(found) >= {("flowmcp", "scoring"), ("flowmcp", "grading")}
     assert found["flowmcp", "scoring"].version == "scoringSystem/1.0.0"
     assert found["flowmcp", "grading"].version == "gradingSystem/1.0.0"
-    assert not [line for line in fingerprint.check(list(found.values())) if line.startswith("flowmcp")]
+    assert not [
+        line for line in fingerprint.check(list(found.values())) if line.startswith("flowmcp")
+    ]
 
 
-def test_a_changed_band_moves_the_grading_fingerprint_of_tool_schemas_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_band_moves_the_grading_fingerprint_of_tool_schemas_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from assay.flowmcp.policy import SchemaRules
 
     before = {(system.family, system.name): system.fingerprint for system in fingerprint.current()}
     kept = SchemaRules.letter
-    monkeypatch.setattr(SchemaRules, "letter", lambda self, mean: "A" if mean > 4.4 else kept(self, mean))
+    monkeypatch.setattr(
+        SchemaRules, "letter", lambda self, mean: "A" if mean > 4.4 else kept(self, mean)
+    )
     after = {(system.family, system.name): system.fingerprint for system in fingerprint.current()}
     assert [key for key in before if before[key] != after[key]] == [("flowmcp", "grading")]
 
 
 def test_every_requirement_of_tool_schemas_is_proven_or_named_as_not_ours(shared: Path) -> None:
-    """Statements without the tags [REF], [MAY] and [PROP]: a marked test, or a line with the reason in the scope page."""
+    """Statements without the tags [REF], [MAY] and [PROP]: a marked test, or a line with the reason
+    in the scope page.
+    """
     text = (shared / "spec" / "requirements.md").read_text()
-    asked = {number for number, rest in re.findall(r"^- (F-\d{3}) (.*)$", text, re.MULTILINE) if not re.match(r"\[(REF|MAY|PROP)", rest)}
+    asked = {
+        number
+        for number, rest in re.findall(r"^- (F-\d{3}) (.*)$", text, re.MULTILINE)
+        if not re.match(r"\[(REF|MAY|PROP)", rest)
+    }
     proven = set()
     for path in (ROOT / "tests").glob("test_*.py"):
         for marks in re.findall(r"mark\.req\(([^)]*)\)", path.read_text()):
@@ -113,7 +154,9 @@ def test_every_requirement_of_tool_schemas_is_proven_or_named_as_not_ours(shared
 def _schema(**main: Any) -> Any:
     from assay.flowmcp.source import ToolSchema
 
-    return ToolSchema("flowmcp", "/s/a.mjs", "air", "a", {"root": "https://api.air.example", **main}, "{}", b"")
+    return ToolSchema(
+        "flowmcp", "/s/a.mjs", "air", "a", {"root": "https://api.air.example", **main}, "{}", b""
+    )
 
 
 @pytest.mark.req("F-151")
@@ -128,14 +171,19 @@ def _schema(**main: Any) -> Any:
         ("https://127.0.0.1/terms", "not attached"),
     ],
 )
-def test_terms_are_attached_only_from_the_registrable_domain_of_the_api(link: str | None, outcome: str) -> None:
+def test_terms_are_attached_only_from_the_registrable_domain_of_the_api(
+    link: str | None, outcome: str
+) -> None:
     from datetime import UTC, datetime
 
     from assay.flowmcp.checks import ModuleLists, check_terms, run_checks, veto_of
 
     schema = _schema(termsOfService=link) if link else _schema()
     assert check_terms(schema).outcome == outcome
-    assert veto_of(run_checks(schema, lists=ModuleLists({})), now=datetime(2026, 1, 1, tzinfo=UTC)) is None  # they cost points, they reject nothing
+    assert (
+        veto_of(run_checks(schema, lists=ModuleLists({})), now=datetime(2026, 1, 1, tzinfo=UTC))
+        is None
+    )  # they cost points, they reject nothing
 
 
 @pytest.mark.req("F-155")
@@ -144,16 +192,37 @@ def test_a_technical_reviewer_alone_never_stands_for_a_persona() -> None:
     from assay.flowmcp.answers import TECHNICAL_PERSONAS, check_answer
     from assay.flowmcp.names import BASE_PERSONAS
 
-    answer = {"score": 4, "determinism": "non-deterministic", "selectionContext": {"groupId": "g", "personaIds": list(TECHNICAL_PERSONAS)}}
+    answer = {
+        "score": 4,
+        "determinism": "non-deterministic",
+        "selectionContext": {"groupId": "g", "personaIds": list(TECHNICAL_PERSONAS)},
+    }
     with pytest.raises(InputError) as refused:
         check_answer(answer)
     assert refused.value.code == "GRD-005"
-    check_answer({**answer, "selectionContext": {"groupId": "g", "personaIds": [*TECHNICAL_PERSONAS, BASE_PERSONAS[0]]}})
+    check_answer(
+        {
+            **answer,
+            "selectionContext": {
+                "groupId": "g",
+                "personaIds": [*TECHNICAL_PERSONAS, BASE_PERSONAS[0]],
+            },
+        }
+    )
 
 
 @pytest.mark.req("F-160")
-def test_an_exported_proof_of_a_newer_specification_is_read_as_an_index(assay: Any, tmp_path: Path) -> None:
-    proof = {"proofVersion": 1, "namespace": "air", "updatedAt": "x", "status": "operational", "description": {"status": "stable"}, "skills": {}}
+def test_an_exported_proof_of_a_newer_specification_is_read_as_an_index(
+    assay: Any, tmp_path: Path
+) -> None:
+    proof = {
+        "proofVersion": 1,
+        "namespace": "air",
+        "updatedAt": "x",
+        "status": "operational",
+        "description": {"status": "stable"},
+        "skills": {},
+    }
     (tmp_path / "grade.json").write_text(json.dumps(proof))
     assert assay("schema", "validate", "grade.json").code == 0
     (tmp_path / "grade.json").write_text(json.dumps({**proof, "status": "graded"}))
@@ -168,9 +237,20 @@ def test_bands_caps_and_triggers_are_those_of_the_first_grading_system() -> None
     from assay.library.shelf import Shelf
 
     policy = Shelf().schema_policy("flowmcp@1")
-    assert [(band.grade, float(band.min)) for band in policy.bands] == [("A", 4.5), ("B", 3.5), ("C", 2.5), ("D", 1.5), ("F", 1)]
+    assert [(band.grade, float(band.min)) for band in policy.bands] == [
+        ("A", 4.5),
+        ("B", 3.5),
+        ("C", 2.5),
+        ("D", 1.5),
+        ("F", 1),
+    ]
     assert policy.tier_caps == {"autonomous": "B", "group-bound": "A"}
-    assert TRIGGERS == ("malicious-module", "api-key-domain-mismatch", "illegal-content", "ai-security-veto")
+    assert TRIGGERS == (
+        "malicious-module",
+        "api-key-domain-mismatch",
+        "illegal-content",
+        "ai-security-veto",
+    )
 
 
 @pytest.mark.req("F-157")
@@ -185,10 +265,14 @@ def test_what_is_out_of_scope_is_answered_with_its_own_reason_and_is_no_node() -
 
 
 @pytest.mark.req("F-147")
-def test_a_folder_of_schemas_is_read_without_opening_an_env_file(assay: Any, tmp_path: Path) -> None:
+def test_a_folder_of_schemas_is_read_without_opening_an_env_file(
+    assay: Any, tmp_path: Path
+) -> None:
     folder = tmp_path / "air"
     folder.mkdir()
-    (folder / "a.json").write_text(json.dumps({"namespace": "air", "description": "d", "tools": {}}))
+    (folder / "a.json").write_text(
+        json.dumps({"namespace": "air", "description": "d", "tools": {}})
+    )
     (folder / ".env").write_text("AIR_API_KEY=s3cr3t-value\n")
     (folder / ".env.json").write_text('{"tools": {}}')
     done = assay("schema", "validate", folder, "--json")
@@ -197,12 +281,13 @@ def test_a_folder_of_schemas_is_read_without_opening_an_env_file(assay: Any, tmp
 
 
 @pytest.mark.req("F-128")
-def test_a_judge_is_asked_anew_each_time_with_nothing_but_its_prompt(assay: Any, tmp_path: Path) -> None:
+def test_a_judge_is_asked_anew_each_time_with_nothing_but_its_prompt(
+    assay: Any, tmp_path: Path
+) -> None:
     counter = tmp_path / "asked.log"
     (tmp_path / "judge.py").write_text(
-        "import json,os,sys\n"
-        f"open({str(counter)!r}, 'a').write(json.dumps([sys.stdin.read(), sys.argv[1:], os.listdir('.')]) + '\\n')\n"
-        "print(json.dumps({'score': 3}))\n"
+        f"import json,os,sys\nopen({str(counter)!r}, 'a').write(json.dumps([sys.stdin.read(),"
+        " sys.argv[1:], os.listdir('.')]) + '\\n')\nprint(json.dumps({'score': 3}))\n"
     )
     source = Path(EXAMPLES) / "tools" / "harbours.mjs"
     assert assay("schema", "grade", source, "--emit-prompts").code == 0
@@ -211,4 +296,7 @@ def test_a_judge_is_asked_anew_each_time_with_nothing_but_its_prompt(assay: Any,
         assert assay("schema", "score", prompts, "--judge", "python3 judge.py").code == 0
     document = json.loads(prompts.read_text())
     seen = [json.loads(line) for line in counter.read_text().splitlines()]
-    assert seen == 2 * [[f"{document['scoringInstructions']}\n\n{prompt['prompt']}\n", [], []] for prompt in document["prompts"]]
+    assert seen == 2 * [
+        [f"{document['scoringInstructions']}\n\n{prompt['prompt']}\n", [], []]
+        for prompt in document["prompts"]
+    ]

@@ -39,10 +39,16 @@ print(found == [2] * 20)
 
 def test_threads_that_read_a_type_for_the_first_time_wait_for_one_another() -> None:
     """With msgspec's own `convert` the process dies nearly every time."""
-    done = subprocess.run([sys.executable, "-c", MANY], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", MANY], capture_output=True, text=True, timeout=60, check=False
+    )
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
 def test_records_are_read_in_no_other_way() -> None:
-    found = {path.relative_to(SRC).as_posix() for path in SRC.rglob("*.py") if "msgspec.convert(" in path.read_text()}
+    found = {
+        path.relative_to(SRC).as_posix()
+        for path in SRC.rglob("*.py")
+        if "msgspec.convert(" in path.read_text()
+    }
     assert found == {"records/typed.py"}

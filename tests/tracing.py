@@ -13,37 +13,118 @@ MS = 10**6
 REAL = ("langgraph_openinference", "langgraph_traceloop", "maf_default", "maf_sensitive")
 
 
-def span(key: int, parent: int | None = None, name: str = "x", begin: int = 0, end: int | None = 10, error: str | None = None, **more: Any) -> Span:
-    """A span with the id `key`, in milliseconds; `more` are attributes, with two underscores for a dot."""
-    links, remote, resource = more.pop("links", ()), more.pop("remote", False), more.pop("resource", {})
-    attributes = {**{label.replace("__", "."): value for label, value in more.pop("attributes", {}).items()}, **more}
+def span(
+    key: int,
+    parent: int | None = None,
+    name: str = "x",
+    begin: int = 0,
+    end: int | None = 10,
+    error: str | None = None,
+    **more: Any,
+) -> Span:
+    """A span with the id `key`, in milliseconds; `more` are attributes, with two underscores for a
+    dot.
+    """
+    links, remote, resource = (
+        more.pop("links", ()),
+        more.pop("remote", False),
+        more.pop("resource", {}),
+    )
+    attributes = {
+        **{label.replace("__", "."): value for label, value in more.pop("attributes", {}).items()},
+        **more,
+    }
     attributes = {label.replace("__", "."): value for label, value in attributes.items()}
     ids = [f"{link:016x}" for link in links]
     up = None if parent is None else f"{parent:016x}"
-    return Span(T, f"{key:016x}", up, name, begin * MS, None if end is None else end * MS, attributes, [], error, resource, ids, remote)
+    return Span(
+        T,
+        f"{key:016x}",
+        up,
+        name,
+        begin * MS,
+        None if end is None else end * MS,
+        attributes,
+        [],
+        error,
+        resource,
+        ids,
+        remote,
+    )
 
 
 def agent(key: int, parent: int | None = None, who: str = "calc", **more: Any) -> Span:
-    return span(key, parent, f"invoke_agent {who}", gen_ai__operation__name="invoke_agent", gen_ai__agent__name=who, **more)
+    return span(
+        key,
+        parent,
+        f"invoke_agent {who}",
+        gen_ai__operation__name="invoke_agent",
+        gen_ai__agent__name=who,
+        **more,
+    )
 
 
-def chat(key: int, parent: int | None = None, tokens: tuple[int, int] | None = (11, 4), model: str = "m-1", **more: Any) -> Span:
-    usage = {} if tokens is None else {"gen_ai__usage__input_tokens": tokens[0], "gen_ai__usage__output_tokens": tokens[1]}
-    return span(key, parent, f"chat {model}", gen_ai__operation__name="chat", gen_ai__response__model=model, **usage, **more)
+def chat(
+    key: int,
+    parent: int | None = None,
+    tokens: tuple[int, int] | None = (11, 4),
+    model: str = "m-1",
+    **more: Any,
+) -> Span:
+    usage = (
+        {}
+        if tokens is None
+        else {"gen_ai__usage__input_tokens": tokens[0], "gen_ai__usage__output_tokens": tokens[1]}
+    )
+    return span(
+        key,
+        parent,
+        f"chat {model}",
+        gen_ai__operation__name="chat",
+        gen_ai__response__model=model,
+        **usage,
+        **more,
+    )
 
 
 def tool(key: int, parent: int | None = None, what: str = "add", **more: Any) -> Span:
-    return span(key, parent, f"execute_tool {what}", gen_ai__operation__name="execute_tool", gen_ai__tool__name=what, **more)
+    return span(
+        key,
+        parent,
+        f"execute_tool {what}",
+        gen_ai__operation__name="execute_tool",
+        gen_ai__tool__name=what,
+        **more,
+    )
 
 
 def executor(key: int, parent: int | None = None, what: str = "plan", **more: Any) -> Span:
     return span(key, parent, f"executor.process {what}", executor__id=what, **more)
 
 
-def node(key: int, parent: int | None = None, what: str = "plan", step: int = 1, triggers: list[str] | None = None, run: str = "1", **more: Any) -> Span:
+def node(
+    key: int,
+    parent: int | None = None,
+    what: str = "plan",
+    step: int = 1,
+    triggers: list[str] | None = None,
+    run: str = "1",
+    **more: Any,
+) -> Span:
     """A LangGraph node as OpenInference tells of it."""
-    told = {"langgraph_node": what, "langgraph_step": step, "langgraph_triggers": triggers or [f"branch:to:{what}"], "langgraph_checkpoint_ns": f"{what}:{run}"}
-    return span(key, parent, what, attributes={"openinference__span__kind": "CHAIN", "metadata": told}, **more)
+    told = {
+        "langgraph_node": what,
+        "langgraph_step": step,
+        "langgraph_triggers": triggers or [f"branch:to:{what}"],
+        "langgraph_checkpoint_ns": f"{what}:{run}",
+    }
+    return span(
+        key,
+        parent,
+        what,
+        attributes={"openinference__span__kind": "CHAIN", "metadata": told},
+        **more,
+    )
 
 
 def real(shared: Path, name: str) -> list[Span]:
@@ -58,7 +139,7 @@ def by_trace(spans: list[Span]) -> list[list[Span]]:
     return list(found.values())
 
 
-# --- the forms they come in ---------------------------------------------------------------------------------------------------------------
+# --- the forms they come in
 
 
 def _value(value: Any) -> dict[str, Any]:
@@ -96,9 +177,16 @@ def otlp(spans: list[Span]) -> dict[str, Any]:
                                 "startTimeUnixNano": str(one.start_ns),
                                 "endTimeUnixNano": str(one.end_ns or 0),
                                 "attributes": _attributes(one.attributes),
-                                "events": [{"name": name, "attributes": _attributes(more)} for name, more in one.events],
-                                "links": [{"traceId": one.trace_id, "spanId": link} for link in one.links],
-                                "status": {} if one.error is None else {"code": 2, "message": one.error},
+                                "events": [
+                                    {"name": name, "attributes": _attributes(more)}
+                                    for name, more in one.events
+                                ],
+                                "links": [
+                                    {"traceId": one.trace_id, "spanId": link} for link in one.links
+                                ],
+                                "status": (
+                                    {} if one.error is None else {"code": 2, "message": one.error}
+                                ),
                                 "flags": 0x300 if one.remote_parent else 0x100,
                             }
                         ]
@@ -119,9 +207,14 @@ def protobuf(spans: list[Span]) -> bytes:
         held = request.resource_spans.add()
         _fill(held.resource.attributes, one.resource)
         made = held.scope_spans.add().spans.add(
-            trace_id=bytes.fromhex(one.trace_id), span_id=bytes.fromhex(one.span_id), parent_span_id=bytes.fromhex(one.parent_id or ""), name=one.name,
-            start_time_unix_nano=one.start_ns, end_time_unix_nano=one.end_ns or 0, flags=0x300 if one.remote_parent else 0x100,
-        )  # fmt: skip
+            trace_id=bytes.fromhex(one.trace_id),
+            span_id=bytes.fromhex(one.span_id),
+            parent_span_id=bytes.fromhex(one.parent_id or ""),
+            name=one.name,
+            start_time_unix_nano=one.start_ns,
+            end_time_unix_nano=one.end_ns or 0,
+            flags=0x300 if one.remote_parent else 0x100,
+        )
         _fill(made.attributes, one.attributes)
         for name, more in one.events:
             _fill(made.events.add(name=name).attributes, more)

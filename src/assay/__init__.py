@@ -1,4 +1,5 @@
-"""Assay: the release gate for AI workflows. Evidence goes in; scores, a grade and a decision come out.
+"""Assay: the release gate for AI workflows. Evidence goes in; scores, a grade and a decision come
+out.
 
 The public names load when they are first used, so that `import assay` costs nothing.
 """
@@ -15,7 +16,17 @@ if TYPE_CHECKING:
     from assay.records.scorecard import Scorecard
 
 __version__ = "0.1.0"
-__all__ = ["AssayError", "ExitCode", "Explanation", "Grade", "Run", "Scorecard", "explain", "grade", "score"]
+__all__ = [
+    "AssayError",
+    "ExitCode",
+    "Explanation",
+    "Grade",
+    "Run",
+    "Scorecard",
+    "explain",
+    "grade",
+    "score",
+]
 
 _HOMES = {
     "AssayError": "assay.errors",

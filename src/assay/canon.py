@@ -1,7 +1,8 @@
 """Canonical JSON and digests: when are two records the same.
 
-The canonical text has keys in UTF-16 order, no whitespace, and one spelling for each number (4.0 is 4; 1E-7 is 1e-7), as ECMAScript writes it;
-a decimal that no double holds keeps all its digits instead of losing some. Two documents with the same canonical text are the same.
+The canonical text has keys in UTF-16 order, no whitespace, and one spelling for each number (4.0 is
+4; 1E-7 is 1e-7), as ECMAScript writes it; a decimal that no double holds keeps all its digits
+instead of losing some. Two documents with the same canonical text are the same.
 """
 
 from __future__ import annotations
@@ -19,11 +20,15 @@ from assay.errors import InputError
 _encode = msgspec.json.Encoder(order="sorted", decimal_format="number").encode
 _plain = msgspec.json.Encoder(decimal_format="number").encode
 _pack = msgspec.msgpack.Encoder(decimal_format="number").encode
-# What the encoder spells its own way: zeros after the point at the end, an exponent, minus zero, more digits than fit before one.
+# What the encoder spells its own way: zeros after the point at the end, an exponent, minus zero,
+# more digits than fit before one.
 _WHOLE = re.compile(rb"\.0(?=[,\]}])")
-# The same after a key. Without a backslash a quotation mark only begins or ends a text, and one that begins it follows a sign of the structure: the number
-# after a mark that does not, and a colon, is no part of a text.
-_WHOLE_OF_KEY = re.compile(rb"""\.0(?=[,}])(?:(?<=[^:,[{]":[0-9]\.0)|(?<=[^:,[{]":[0-9]{2}\.0)|(?<=[^:,[{]":[0-9]{3}\.0))""")
+# The same after a key. Without a backslash a quotation mark only begins or ends a text, and one
+# that begins it follows a sign of the structure: the number after a mark that does not, and a
+# colon, is no part of a text.
+_WHOLE_OF_KEY = re.compile(
+    rb"""\.0(?=[,}])(?:(?<=[^:,[{]":[0-9]\.0)|(?<=[^:,[{]":[0-9]{2}\.0)|(?<=[^:,[{]":[0-9]{3}\.0))"""
+)
 _TRAILING = re.compile(rb"\.\d*0(?:[,\]}]|\Z)")
 _EXPONENT = re.compile(rb"E[-+]\d+(?:[,\]}]|\Z)")
 _NEGATIVE = re.compile(rb"-(?:(?<=\d[eE]-)|(?<=[:,[]-)0)")
@@ -31,7 +36,8 @@ _NEGATIVE = re.compile(rb"-(?:(?<=\d[eE]-)|(?<=[:,[]-)0)")
 _MINUS_ZERO = re.compile(rb"-0(?:\.0*)?(?:[,\]}]|\Z)")
 _ZEROS = re.compile(rb"\.0+(?=[,\]}]|\Z)")
 _TAIL = re.compile(rb"(\.\d*[1-9])0+(?=[,\]}]|\Z)")
-# A float in MessagePack that is neither zero nor between 2**-10 and 2**48: it may be none that is finite, or be written with an exponent.
+# A float in MessagePack that is neither zero nor between 2**-10 and 2**48: it may be none that is
+# finite, or be written with an exponent.
 _STRANGE = re.compile(rb"\xcb(?![\x3f\xbf][\x50-\xff]|[\x40-\x42\xc0-\xc2]|\x00{8})")
 _NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
 _double = Struct(">d").unpack
@@ -52,7 +58,8 @@ _SHORT = (0.0001, LARGE_FLOAT)
 def canonical(value: object, *, settled: bool = False) -> bytes:
     """The canonical JSON of a tree of plain values or of a record.
 
-    `settled` says that every float is finite and below `LARGE_FLOAT`, and every decimal finite, as in what was read from JSON: that leaves less to look for.
+    `settled` says that every float is finite and below `LARGE_FLOAT`, and every decimal finite, as
+    in what was read from JSON: that leaves less to look for.
 
     >>> canonical({"b": 4.0, "a": [1e21, Decimal("0.10"), -0.0]})
     b'{"a":[1e+21,0.1,0],"b":4}'
@@ -65,7 +72,8 @@ def canonical(value: object, *, settled: bool = False) -> bytes:
 
 
 def _quick(value: object, fast: bytes, settled: bool) -> bytes | None:
-    """The canonical text where no number but floats as whole as 4.0 needs another spelling; None where that cannot be told at a glance.
+    """The canonical text where no number but floats as whole as 4.0 needs another spelling; None
+    where that cannot be told at a glance.
 
     What looks like a number in a text only costs time: it sends the document the careful way.
     """
@@ -91,30 +99,46 @@ def _quick(value: object, fast: bytes, settled: bool) -> bytes | None:
 
 
 def _is_strange(value: object, fast: bytes) -> bool:
-    """Whether a number may be none that is finite, or very large, or very small, or minus zero. Decimals are packed as floats."""
+    """Whether a number may be none that is finite, or very large, or very small, or minus zero.
+    Decimals are packed as floats.
+    """
     try:
         packed = _pack(value)
     except (OverflowError, TypeError, ValueError):
         return True
     for match in _STRANGE.finditer(packed):
-        # the digits of a quite usual float may look like the beginning of a strange one: then the text does not have that number
+        # the digits of a quite usual float may look like the beginning of a strange one: then the
+        # text does not have that number
         eight = packed[match.end() : match.end() + 8]
         number = _double(eight)[0] if len(eight) == 8 else 1.0
-        if not isfinite(number) or (number == 0 and _MINUS_ZERO.search(fast)) or _plain(number) in fast:
+        if (
+            not isfinite(number)
+            or (number == 0 and _MINUS_ZERO.search(fast))
+            or _plain(number) in fast
+        ):
             return True
-        if abs(number) >= _PLAIN_BELOW and b"0" * 21 in fast.translate(_DIGITS):  # a decimal with all its digits
+        if abs(number) >= _PLAIN_BELOW and b"0" * 21 in fast.translate(
+            _DIGITS
+        ):  # a decimal with all its digits
             return True
     return False
 
 
 def _careful(value: object, fast: bytes) -> bytes:
     escaped = b"\\" in fast
-    # Every second part between quotation marks is a text. What is left are signs, words and numbers, and is short. JSON never holds a bare NUL.
-    parts = (fast.replace(b"\\\\", b"\0\0").replace(b'\\"', b"\0\1") if escaped else fast).split(b'"')
+    # Every second part between quotation marks is a text. What is left are signs, words and
+    # numbers, and is short. JSON never holds a bare NUL.
+    parts = (fast.replace(b"\\\\", b"\0\0").replace(b'\\"', b"\0\1") if escaped else fast).split(
+        b'"'
+    )
     bare = b'"'.join(parts[::2])
     if b"N" in bare or b"I" in bare or (b"n" in bare and _may_be_infinite(value)):
-        _refuse_infinite(msgspec.to_builtins(value, builtin_types=(Decimal,)))  # the encoder would write NaN as null, which says something else
-    if not fast.isascii() and _ASTRAL.search(fast):  # only then do UTF-8 and UTF-16 sort keys differently
+        _refuse_infinite(
+            msgspec.to_builtins(value, builtin_types=(Decimal,))
+        )  # the encoder would write NaN as null, which says something else
+    if not fast.isascii() and _ASTRAL.search(
+        fast
+    ):  # only then do UTF-8 and UTF-16 sort keys differently
         return _canonical(value).encode("utf-8", "surrogatepass")
     if _has_long_numbers(bare):
         return _TOKENS.sub(_spell, fast)
@@ -126,14 +150,20 @@ def _careful(value: object, fast: bytes) -> bytes:
 
 
 def _has_long_numbers(bare: bytes) -> bool:
-    """Whether a number may have an exponent, or need one, or be minus zero. `e` stands in `true` and `false` too."""
+    """Whether a number may have an exponent, or need one, or be minus zero. `e` stands in `true`
+    and `false` too.
+    """
     if b"E" in bare or bare.count(b"e") != bare.count(b"true") + bare.count(b"false"):
         return True
-    return (b"-0" in bare and _MINUS_ZERO.search(bare) is not None) or b"0" * 21 in bare.translate(_DIGITS)
+    return (b"-0" in bare and _MINUS_ZERO.search(bare) is not None) or b"0" * 21 in bare.translate(
+        _DIGITS
+    )
 
 
 def _may_be_infinite(value: object) -> bool:
-    """Whether a float among the values may be NaN or infinite: as MessagePack they begin with bytes that no text holds."""
+    """Whether a float among the values may be NaN or infinite: as MessagePack they begin with bytes
+    that no text holds.
+    """
     try:
         return _NOT_FINITE.search(_pack(value)) is not None
     except (OverflowError, TypeError, ValueError):
@@ -183,7 +213,9 @@ def _canonical(value: object) -> str:
         return number_text(value)
     if isinstance(value, dict):
         keys = sorted(value, key=lambda key: key.encode("utf-16-be", "surrogatepass"))
-        return "{" + ",".join(f"{_plain(key).decode()}:{_canonical(value[key])}" for key in keys) + "}"
+        return (
+            "{" + ",".join(f"{_plain(key).decode()}:{_canonical(value[key])}" for key in keys) + "}"
+        )
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(_canonical, value)) + "]"
     return _canonical(msgspec.to_builtins(value, builtin_types=(Decimal,)))
@@ -214,7 +246,11 @@ def number_text(value: int | float | Decimal) -> str:
     point = len(stripped) + exponent  # position of the decimal point, counted from the first digit
     minus = "-" if sign else ""
     if 0 < point <= 21:
-        body = stripped.ljust(point, "0") if len(stripped) <= point else f"{stripped[:point]}.{stripped[point:]}"
+        body = (
+            stripped.ljust(point, "0")
+            if len(stripped) <= point
+            else f"{stripped[:point]}.{stripped[point:]}"
+        )
     elif -6 < point <= 0:
         body = f"0.{'0' * -point}{stripped}"
     else:

@@ -8,10 +8,12 @@
     ├── NotEnoughEvidence          nothing, or too little, to judge                exit 4
     └── UsageError                 the command line was misused                    exit 2
 
-A code belongs to one system: `SCO-` scoring, `GRD-` grading, `FIL-` files, `LIB-` the shelf, `CLI-` the command line, `CNF-` conformance,
-`API-` the Python interface; of tool schemas `FMC-` reading and tree, `PRO-` the file protocol, `NA-`, `VET-`, `PRT-`, `IDX-`, `PRE-`, `LCK-`, `SEL-` and `HSH-`
-as their specification names them; `EXM-` exams, `SBX-` the sandbox, `JDG-` judges, `REL-` releases, `RUN-` running workflows, `STO-` ledgers, `SRV-` the server
-(with the status of the answer for a number), `STA-` statistics. Anything else that escapes is a fault of ours and ends in exit 5.
+A code belongs to one system: `SCO-` scoring, `GRD-` grading, `FIL-` files, `LIB-` the shelf, `CLI-`
+the command line, `CNF-` conformance, `API-` the Python interface; of tool schemas `FMC-` reading
+and tree, `PRO-` the file protocol, `NA-`, `VET-`, `PRT-`, `IDX-`, `PRE-`, `LCK-`, `SEL-` and `HSH-`
+as their specification names them; `EXM-` exams, `SBX-` the sandbox, `JDG-` judges, `REL-` releases,
+`RUN-` running workflows, `STO-` ledgers, `SRV-` the server (with the status of the answer for a
+number), `STA-` statistics. Anything else that escapes is a fault of ours and ends in exit 5.
 """
 
 from __future__ import annotations
@@ -34,12 +36,17 @@ class ExitCode(IntEnum):
     FAULT = 5
 
 
-EXIT_CODES_TEXT = "exit codes: 0 passed · 1 failed · 2 misuse of the command line · 3 malformed input · 4 not enough evidence · 5 a fault of ours"
+EXIT_CODES_TEXT = (
+    "exit codes: 0 passed · 1 failed · 2 misuse of the command line · 3 malformed input · 4 not"
+    " enough evidence · 5 a fault of ours"
+)
 
 CODES: dict[str, str] = {
     "SCO-001": "A raw score is outside the range its formula accepts.",
     "SCO-002": "No formula has this id.",
-    "SCO-003": "A raw score is not of the shape its formula accepts (a numeric string is not a number).",
+    "SCO-003": (
+        "A raw score is not of the shape its formula accepts (a numeric string is not a number)."
+    ),
     "SCO-004": "A weight is negative, not a number, or all weights are zero.",
     "SCO-005": "A formula's parameters are missing, unknown or contradictory.",
     "SCO-006": "There is nothing to divide by: no comparisons, or a total of zero.",
@@ -196,8 +203,14 @@ CODES: dict[str, str] = {
     "RUN-004": "A workflow cannot be loaded, or what it needs is not installed.",
     "RUN-005": "The journal of a run is in use, damaged, or of another run.",
     "RUN-006": "A workflow says something of itself that cannot be.",
-    "STO-001": "There is no ledger there, it cannot be opened or reached, or what it takes is not installed.",
-    "STO-002": "A ledger cannot be written: it is locked, read-only, its disk is full, or its place cannot be had.",
+    "STO-001": (
+        "There is no ledger there, it cannot be opened or reached, or what it takes is not"
+        " installed."
+    ),
+    "STO-002": (
+        "A ledger cannot be written: it is locked, read-only, its disk is full, or its place cannot"
+        " be had."
+    ),
     "STO-003": "A file or a database is no ledger, or is damaged.",
     "STO-004": "A ledger has tables of another version than this program knows or may make.",
     "STO-005": "The URL of a ledger names none.",
@@ -205,7 +218,10 @@ CODES: dict[str, str] = {
     "STO-007": "A stored record is not what its digest says.",
     "STO-008": "A record that is needed is not there, or was forgotten: only its digest is left.",
     "STO-009": "A record comes again that was forgotten, or that is there as another kind.",
-    "STO-010": "What is to be stored is no record: no JSON object, of no kind there is, or nobody's to write.",
+    "STO-010": (
+        "What is to be stored is no record: no JSON object, of no kind there is, or nobody's to"
+        " write."
+    ),
     "STO-011": "A link leads to nothing, or a grade comes without its evidence.",
     "STO-012": "There is no such record, grade or token in the ledger.",
     "STO-013": "A digest, the name of a project, an author or a reason is not of its shape.",
@@ -236,12 +252,19 @@ CODES: dict[str, str] = {
 
 
 def printable(text: str) -> str:
-    r"""Text for a terminal: what would move the cursor, break a line or run backwards is written as an escape.
+    r"""Text for a terminal: what would move the cursor, break a line or run backwards is written as
+    an escape.
 
     >>> printable("r-1\n\x1b[2K")
     'r-1\\n\\x1b[2K'
     """
-    return text if text.isprintable() else "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
+    return (
+        text
+        if text.isprintable()
+        else "".join(
+            sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text
+        )
+    )
 
 
 class Fault:
@@ -249,7 +272,16 @@ class Fault:
 
     __slots__ = ("code", "file", "fix", "line", "message", "path")
 
-    def __init__(self, message: str, *, code: str = "FIL-002", file: str = "", line: int | None = None, path: str = "", fix: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str = "FIL-002",
+        file: str = "",
+        line: int | None = None,
+        path: str = "",
+        fix: str = "",
+    ) -> None:
         self.code = code
         self.file = file
         self.line = line
@@ -262,13 +294,26 @@ class Fault:
 
     def text(self) -> str:
         """One line for a person: line number, path, message and fix."""
-        where = "  ".join(part for part in (f"line {self.line}" if self.line is not None else "", f"{self.path}:" if self.path else "") if part)
+        where = "  ".join(
+            part
+            for part in (
+                f"line {self.line}" if self.line is not None else "",
+                f"{self.path}:" if self.path else "",
+            )
+            if part
+        )
         body = f"{self.message} {self.fix}".rstrip()
         return printable(f"{where} {body}" if where else body)
 
     def as_dict(self) -> dict[str, object]:
         """The shape `faults[]` has in every JSON document."""
-        return {"file": self.file, "line": self.line, "code": self.code, "path": self.path, "message": f"{self.message} {self.fix}".rstrip()}
+        return {
+            "file": self.file,
+            "line": self.line,
+            "code": self.code,
+            "path": self.path,
+            "message": f"{self.message} {self.fix}".rstrip(),
+        }
 
 
 class AssayError(Exception):
@@ -292,7 +337,14 @@ class AssayError(Exception):
 
     def as_dict(self) -> dict[str, object]:
         """The JSON form: `{"error": {"code", "message", "where", "fix"}}`."""
-        return {"error": {"code": self.code, "message": self.message, "where": self.where, "fix": self.fix}}
+        return {
+            "error": {
+                "code": self.code,
+                "message": self.message,
+                "where": self.where,
+                "fix": self.fix,
+            }
+        }
 
 
 def _rebuild(kind: type[AssayError], state: dict[str, object]) -> AssayError:
@@ -311,7 +363,15 @@ class InputError(AssayError):
     advice = ""
     """What to do about all of them."""
 
-    def __init__(self, code: str, message: str, *, where: str = "", fix: str = "", faults: Sequence[Fault] = ()) -> None:
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        where: str = "",
+        fix: str = "",
+        faults: Sequence[Fault] = (),
+    ) -> None:
         super().__init__(code, message, where=where, fix=fix)
         self.faults = tuple(faults)
 
@@ -349,7 +409,9 @@ class ShelfError(InputError):
     """A profile, policy or rubric is malformed, unknown or has changed."""
 
     of_shelf = False
-    """True where a file on the shelf is at fault and not the evidence: no other document would fare better."""
+    """True where a file on the shelf is at fault and not the evidence: no other document would fare
+    better.
+    """
 
 
 class NotEnoughEvidence(AssayError):

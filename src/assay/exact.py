@@ -1,9 +1,11 @@
 """Exact decimal arithmetic: the one definition of score, rounding and band comparison.
 
-A number enters as the decimal text it was written in; a float enters by its shortest repr. Inside, everything is an integer: a norm is a
-count of billionths (`NORM_ONE` of them make 1), a score is a count of hundredths of a point. Leaving, a value is shown as a float: 9 decimals
-on 0..1 and 2 decimals on 0..100 always survive that, because the shortest repr of the nearest float is the same decimal again.
-No float is ever compared with an edge. SQL engines do the same sums on the same integers and get the same letters.
+A number enters as the decimal text it was written in; a float enters by its shortest repr. Inside,
+everything is an integer: a norm is a count of billionths (`NORM_ONE` of them make 1), a score is a
+count of hundredths of a point. Leaving, a value is shown as a float: 9 decimals on 0..1 and 2
+decimals on 0..100 always survive that, because the shortest repr of the nearest float is the same
+decimal again. No float is ever compared with an edge. SQL engines do the same sums on the same
+integers and get the same letters.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 Number = int | float | Decimal
-"""What counts as a number. `True` does not, a numeric string does not, NaN and the infinities do not."""
+"""What counts as a number. `True` does not, a numeric string does not, NaN and the infinities do
+not.
+"""
 
 NORM_DIGITS = 9
 NORM_ONE: int = 10**NORM_DIGITS
@@ -25,7 +29,9 @@ SCORE_ONE: int = 10**SCORE_DIGITS
 SCORE_MAX: int = 100 * SCORE_ONE
 
 MAX_DIGITS = 100
-"""Longest number read. Beyond it nothing measured is being said, and arithmetic on it is an attack."""
+"""Longest number read. Beyond it nothing measured is being said, and arithmetic on it is an
+attack.
+"""
 MAX_EXPONENT = 300
 _LARGE: int = 10**MAX_DIGITS
 _POWERS: tuple[int, ...] = tuple(10**digits for digits in range(40))
@@ -67,7 +73,10 @@ def ratio(value: object) -> Ratio:
         raise ValueError(f"{number} is not a finite number")
     exponent = number.adjusted()
     if not -MAX_EXPONENT <= exponent <= MAX_EXPONENT:
-        raise ValueError(f"{number} is beyond the range of numbers read here (1e-{MAX_EXPONENT} to 1e{MAX_EXPONENT})")
+        raise ValueError(
+            f"{number} is beyond the range of numbers read here (1e-{MAX_EXPONENT} to"
+            f" 1e{MAX_EXPONENT})"
+        )
     if kind is Decimal and len(number.as_tuple().digits) > MAX_DIGITS:
         raise ValueError(f"the number has more than {MAX_DIGITS} digits")
     return Ratio(*number.as_integer_ratio())
@@ -131,8 +140,14 @@ def clamped_norm(value: object) -> int:
     """
     if type(value) is float:
         value = Decimal(repr(value))
-    if type(value) is Decimal and value.is_finite() and _SMALLEST <= value < 1 and len(str(value)) <= MAX_DIGITS:
-        # quantize looks at every digit it is given; scaling the result, of at most 10 digits, is exact
+    if (
+        type(value) is Decimal
+        and value.is_finite()
+        and _SMALLEST <= value < 1
+        and len(str(value)) <= MAX_DIGITS
+    ):
+        # quantize looks at every digit it is given; scaling the result, of at most 10 digits, is
+        # exact
         return int(value.quantize(_NORM_STEP, ROUND_HALF_UP).scaleb(NORM_DIGITS))
     exact = ratio(value)
     return 0 if exact.num <= 0 else NORM_ONE if exact.num >= exact.den else norm_of(exact)
@@ -149,7 +164,8 @@ def scaled(value: object, digits: int) -> int:
 
 
 def reach(value: object, digits: int) -> int:
-    """The smallest count of 10**-digits that is at least the number: what a rounded score must reach to reach an edge exactly as it is written.
+    """The smallest count of 10**-digits that is at least the number: what a rounded score must
+    reach to reach an edge exactly as it is written.
 
     >>> reach(70.004, 2), reach(70, 2)
     (7001, 7000)
@@ -171,7 +187,8 @@ def whole_weights(weights: Iterable[Ratio]) -> tuple[int, ...]:
 
 
 def weighted_score(norms: Sequence[int], weights: Sequence[int]) -> int:
-    """Weighted mean of norms in hundredths of a point on 0..100, half-up. The weights are whole and their sum is positive.
+    """Weighted mean of norms in hundredths of a point on 0..100, half-up. The weights are whole and
+    their sum is positive.
 
     >>> weighted_score([899_950_000], [1])
     9000
@@ -184,16 +201,22 @@ def weighted_score(norms: Sequence[int], weights: Sequence[int]) -> int:
 def total_needed(score: int, weight_sum: int) -> int:
     """Smallest weighted sum of norms whose `weighted_score` is at least `score`.
 
-    The inverse of the rounding in `weighted_score`: what "the next letter needs" is computed from it, so that it is exact.
+    The inverse of the rounding in `weighted_score`: what "the next letter needs" is computed from
+    it, so that it is exact.
 
-    >>> weighted_score([total_needed(9000, 1)], [1]), weighted_score([total_needed(9000, 1) - 1], [1])
+    >>> (
+    ...     weighted_score([total_needed(9000, 1)], [1]),
+    ...     weighted_score([total_needed(9000, 1) - 1], [1]),
+    ... )
     (9000, 8999)
     """
     return -((-(2 * score - 1) * weight_sum * NORM_ONE) // (2 * SCORE_MAX)) if score > 0 else 0
 
 
 class Shrinkage(NamedTuple):
-    """A prior and its strength, over a common denominator: norm, n -> (n * norm * `per` + `add`) / (n * `per` + `base`)."""
+    """A prior and its strength, over a common denominator: norm, n -> (n * norm * `per` + `add`) /
+    (n * `per` + `base`).
+    """
 
     per: int
     add: int
@@ -206,7 +229,8 @@ def shrinkage(prior: Ratio, k: Ratio) -> Shrinkage:
 
 
 def shrink(norm: int, n: int, pull: Shrinkage) -> int:
-    """(n*norm + k*prior) / (n + k) in billionths, half-up: a small sample is pulled towards the prior.
+    """(n*norm + k*prior) / (n + k) in billionths, half-up: a small sample is pulled towards the
+    prior.
 
     >>> shrink(NORM_ONE, 5, shrinkage(ratio(0.5), ratio(20)))
     600000000
@@ -245,11 +269,14 @@ def total(values: Iterable[object], digits: int) -> int:
     60
     """
     values = list(values)
-    if all(is_amount(value) for value in values) and not any(type(value) is float for value in values):
+    if all(is_amount(value) for value in values) and not any(
+        type(value) is float for value in values
+    ):
         try:
             added = Decimal(0)
             for value in values:
-                added = _ADDING.add(added, value)  # type: ignore[arg-type]  # traps what it cannot add exactly
+                # traps what it cannot add exactly
+                added = _ADDING.add(added, value)  # type: ignore[arg-type]
             if added.is_finite():
                 exact = added.as_integer_ratio()
                 return quantise(exact[0], exact[1], digits)

@@ -1,7 +1,8 @@
 """Reading what others wrote, and writing so that nothing is ever half there.
 
-JSON comes in with its numbers as decimal text, duplicate keys refused, nesting and size limited. YAML comes in through its events: the core schema
-only (`yes` is a word, `012` is a word), no tags, no anchors, every key with its line. Writing goes to a temporary file that is renamed when it is
+JSON comes in with its numbers as decimal text, duplicate keys refused, nesting and size limited.
+YAML comes in through its events: the core schema only (`yes` is a word, `012` is a word), no tags,
+no anchors, every key with its line. Writing goes to a temporary file that is renamed when it is
 whole. What a document means is not known here.
 """
 
@@ -30,7 +31,9 @@ Path = tuple[str | int, ...]
 
 
 class Document(NamedTuple):
-    """One parsed document and where it began. `lines` maps a path inside it to a line, where that is known."""
+    """One parsed document and where it began. `lines` maps a path inside it to a line, where that
+    is known.
+    """
 
     tree: Any
     file: str
@@ -48,7 +51,7 @@ class Unread(NamedTuple):
     fault: Fault
 
 
-# --- JSON ---------------------------------------------------------------------------------------------------------------------------------
+# --- JSON
 
 
 def parse_json(data: bytes) -> Any:
@@ -57,7 +60,13 @@ def parse_json(data: bytes) -> Any:
     >>> parse_json(b'{"weight": 0.10}')
     {'weight': Decimal('0.10')}
     """
-    return jiter.from_json(data, allow_inf_nan=False, catch_duplicate_keys=True, float_mode="decimal", cache_mode="keys")
+    return jiter.from_json(
+        data,
+        allow_inf_nan=False,
+        catch_duplicate_keys=True,
+        float_mode="decimal",
+        cache_mode="keys",
+    )
 
 
 def json_fault(error: ValueError, data: bytes, *, file: str, line: int | None) -> Fault:
@@ -68,28 +77,54 @@ def json_fault(error: ValueError, data: bytes, *, file: str, line: int | None) -
     row, column = (int(place[1]), int(place[2])) if place else (1, 1)
     at_line = row if line is None else line
     if data[:3] == b"\xef\xbb\xbf":
-        return Fault("starts with a byte-order mark (BOM).", fix="Save it as UTF-8 without one.", file=file, line=at_line)
+        return Fault(
+            "starts with a byte-order mark (BOM).",
+            fix="Save it as UTF-8 without one.",
+            file=file,
+            line=at_line,
+        )
     if data[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\x00" in data[:64]:
         return Fault("is not UTF-8 text.", fix="JSON here is UTF-8.", file=file, line=at_line)
     if text.startswith("Detected duplicate key"):
         key = text[len("Detected duplicate key ") :]
-        return Fault(f"the key {key} stands twice in one object (column {column}).", code="FIL-003", fix="Which one holds? Keep one.", file=file, line=at_line)
+        return Fault(
+            f"the key {key} stands twice in one object (column {column}).",
+            code="FIL-003",
+            fix="Which one holds? Keep one.",
+            file=file,
+            line=at_line,
+        )
     if text.startswith("recursion limit"):
         return Fault("nests more than 200 deep.", code="FIL-004", file=file, line=at_line)
     rows = data.split(b"\n", row)
     here = rows[row - 1][max(0, column - 1) : column + 8] if len(rows) >= row else b""
-    word = re.search(rb"-?(NaN|Infinity|nan|inf)", (rows[row - 1][max(0, column - 3) : column + 9] if len(rows) >= row else b""))
+    word = re.search(
+        rb"-?(NaN|Infinity|nan|inf)",
+        (rows[row - 1][max(0, column - 3) : column + 9] if len(rows) >= row else b""),
+    )
     if word:
-        return Fault(f"not JSON at column {column}: {word[0].decode()} is no number.", fix="Write null for a missing value.", file=file, line=at_line)
+        return Fault(
+            f"not JSON at column {column}: {word[0].decode()} is no number.",
+            fix="Write null for a missing value.",
+            file=file,
+            line=at_line,
+        )
     if text.startswith("EOF"):
         column = len(data.rstrip(b"\r\n")) if line is not None else column
-        return Fault(f"not JSON: it ends in the middle of a value (column {column}).", fix="The file or line is cut off.", file=file, line=at_line)
+        return Fault(
+            f"not JSON: it ends in the middle of a value (column {column}).",
+            fix="The file or line is cut off.",
+            file=file,
+            line=at_line,
+        )
     seen = f", at {here.decode('utf-8', 'replace')!r}" if here else ""
     return Fault(f"not JSON at column {column}: {text}{seen}.", file=file, line=at_line)
 
 
 def parse_wide_json(data: bytes) -> Any:
-    """Like `parse_json`, for documents of JavaScript programs, whose texts may hold half of a surrogate pair."""
+    """Like `parse_json`, for documents of JavaScript programs, whose texts may hold half of a
+    surrogate pair.
+    """
     try:
         return parse_json(data)
     except ValueError:
@@ -97,7 +132,9 @@ def parse_wide_json(data: bytes) -> Any:
             raise
     import json  # only for such documents; it is a fifth as fast
 
-    return json.loads(data, parse_float=Decimal, parse_constant=_no_constant, object_pairs_hook=_unique)
+    return json.loads(
+        data, parse_float=Decimal, parse_constant=_no_constant, object_pairs_hook=_unique
+    )
 
 
 def _no_constant(word: str) -> Any:
@@ -107,7 +144,11 @@ def _no_constant(word: str) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        twice = next(key for index, (key, _) in enumerate(pairs) if any(key == other for other, _ in pairs[:index]))
+        twice = next(
+            key
+            for index, (key, _) in enumerate(pairs)
+            if any(key == other for other, _ in pairs[:index])
+        )
         raise ValueError(f'Detected duplicate key "{twice}"')
     return made
 
@@ -126,14 +167,21 @@ def _json_document(data: bytes, file: str, parse: Callable[[bytes], Any] = parse
     except (ValueError, RecursionError) as error:
         error = error if isinstance(error, ValueError) else ValueError("recursion limit exceeded")
         fault = json_fault(error, data, file=file, line=None)
-        raise InputError(fault.code, fault.message, where=file, fix=fault.fix, faults=[fault]) from None
+        raise InputError(
+            fault.code, fault.message, where=file, fix=fault.fix, faults=[fault]
+        ) from None
 
 
 def _whole(path: str) -> bytes:
     with open_input(path) as stream:
         data = stream.read(MAX_LINE + 1)
     if len(data) > MAX_LINE:
-        raise InputError("FIL-004", f"is larger than {MAX_LINE // 2**20} MiB.", where=path, fix="Put one document on each line of a .jsonl file.")
+        raise InputError(
+            "FIL-004",
+            f"is larger than {MAX_LINE // 2**20} MiB.",
+            where=path,
+            fix="Put one document on each line of a .jsonl file.",
+        )
     return data
 
 
@@ -155,10 +203,12 @@ class _Hashed:
 
 
 def stream_documents(path: str, *, digest: Any = None) -> Iterator[Document | Unread]:
-    """Documents of a file or of standard input (`-`): a .json file holds one or a list of them, a .jsonl file one on each line.
+    """Documents of a file or of standard input (`-`): a .json file holds one or a list of them, a
+    .jsonl file one on each line.
 
-    A line that is no JSON comes out as `Unread`, so that the caller decides whether to go on. Memory stays at one line. `digest` is a hash from `hashlib`
-    that takes every byte in this same read, so that it names what was read, whatever happens to the file afterwards.
+    A line that is no JSON comes out as `Unread`, so that the caller decides whether to go on.
+    Memory stays at one line. `digest` is a hash from `hashlib` that takes every byte in this same
+    read, so that it names what was read, whatever happens to the file afterwards.
     """
     name = "<stdin>" if path == "-" else path
     with open_input(path) as opened:
@@ -172,7 +222,12 @@ def stream_documents(path: str, *, digest: Any = None) -> Iterator[Document | Un
             return
         data = head + stream.read(max(0, MAX_LINE + 1 - len(head)))
     if len(data) > MAX_LINE:
-        raise InputError("FIL-004", f"is larger than {MAX_LINE // 2**20} MiB.", where=name, fix="Put one document on each line of a .jsonl file.")
+        raise InputError(
+            "FIL-004",
+            f"is larger than {MAX_LINE // 2**20} MiB.",
+            where=name,
+            fix="Put one document on each line of a .jsonl file.",
+        )
     if not data.strip():
         return
     document = _json_document(data, name)
@@ -190,7 +245,9 @@ def _is_document(line: bytes) -> bool:
         return False
 
 
-def _lines(stream: IO[bytes], name: str, *, first: bytes | None = None) -> Iterator[Document | Unread]:
+def _lines(
+    stream: IO[bytes], name: str, *, first: bytes | None = None
+) -> Iterator[Document | Unread]:
     number = 0
     while True:
         data = first if first is not None else stream.readline(MAX_LINE + 1)
@@ -208,7 +265,15 @@ def _lines(stream: IO[bytes], name: str, *, first: bytes | None = None) -> Itera
 def parse_line(data: bytes, name: str, number: int) -> Document | Unread | None:
     """One line of a stream: a document, a fault, or None for a blank line."""
     if len(data) > MAX_LINE:
-        return Unread(Fault(f"is longer than {MAX_LINE // 2**20} MiB.", code="FIL-004", file=name, line=number, fix="The rest of the file was not read."))
+        return Unread(
+            Fault(
+                f"is longer than {MAX_LINE // 2**20} MiB.",
+                code="FIL-004",
+                file=name,
+                line=number,
+                fix="The rest of the file was not read.",
+            )
+        )
     try:
         return Document(parse_json(data), name, number)
     except ValueError:
@@ -216,7 +281,11 @@ def parse_line(data: bytes, name: str, number: int) -> Document | Unread | None:
         if not text.strip():
             return None
         try:
-            parse_json(text)  # again without the line's end, which would be the fault of a line that is cut off inside a text
+            parse_json(
+                text
+                # again without the line's end, which would be the fault of a line that is cut off
+                # inside a text
+            )
         except ValueError as worse:
             error = worse
         return Unread(json_fault(error, text, file=name, line=number))
@@ -229,7 +298,9 @@ def open_input(path: str) -> Iterator[IO[bytes]]:
         yield sys.stdin.buffer
         return
     try:
-        stream = open(path, "rb", buffering=1024 * 1024)  # noqa: SIM115  # closed below; the errors of opening are ours to word
+        stream = open(  # noqa: SIM115
+            path, "rb", buffering=1024 * 1024
+        )  # closed below; the errors of opening are ours to word
     except FileNotFoundError:
         from difflib import get_close_matches  # only on the way to an error
 
@@ -241,18 +312,35 @@ def open_input(path: str) -> Iterator[IO[bytes]]:
         hint = f" Did you mean '{os.path.join(folder, near[0])}'?" if near else ""
         raise InputError("FIL-001", f"there is no such file.{hint}", where=path) from None
     except IsADirectoryError:
-        raise InputError("FIL-001", "is a directory.", where=path, fix="Name the files in it, for example with a wildcard.") from None
+        raise InputError(
+            "FIL-001",
+            "is a directory.",
+            where=path,
+            fix="Name the files in it, for example with a wildcard.",
+        ) from None
     except (OSError, ValueError) as error:
-        raise InputError("FIL-001", f"cannot be read: {getattr(error, 'strerror', None) or error}.", where=path) from None
+        raise InputError(
+            "FIL-001", f"cannot be read: {getattr(error, 'strerror', None) or error}.", where=path
+        ) from None
     with stream:
         yield stream
 
 
-# --- YAML ---------------------------------------------------------------------------------------------------------------------------------
+# --- YAML
 
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-_WORDS: dict[str, Any] = {"null": None, "Null": None, "NULL": None, "~": None, "": None, "true": True, "True": True, "false": False, "False": False}
+_WORDS: dict[str, Any] = {
+    "null": None,
+    "Null": None,
+    "NULL": None,
+    "~": None,
+    "": None,
+    "true": True,
+    "True": True,
+    "false": False,
+    "False": False,
+}
 
 
 def _scalar(text: str) -> Any:
@@ -269,7 +357,9 @@ _EXACTLY = Context(prec=1000)
 
 
 def _decimal(text: str) -> Decimal | str:
-    """A decimal without trailing zeros, so that 0.60 is written as 0.6 ever after. One beyond all measure stays as it is, to be refused where it is used."""
+    """A decimal without trailing zeros, so that 0.60 is written as 0.6 ever after. One beyond all
+    measure stays as it is, to be refused where it is used.
+    """
     try:
         number = Decimal(text)
     except InvalidOperation:
@@ -278,7 +368,15 @@ def _decimal(text: str) -> Decimal | str:
     assert isinstance(exponent, int)
     if abs(number.adjusted()) > 300:
         return number
-    return Decimal(int(number)) if exponent > 0 else number.normalize(_EXACTLY) if number.adjusted() < 0 or number != int(number) else Decimal(int(number))
+    return (
+        Decimal(int(number))
+        if exponent > 0
+        else (
+            number.normalize(_EXACTLY)
+            if number.adjusted() < 0 or number != int(number)
+            else Decimal(int(number))
+        )
+    )
 
 
 def read_yaml(path: str) -> Document:
@@ -295,7 +393,9 @@ def parse_yaml(data: bytes, file: str) -> Document:
         raise InputError("FIL-004", f"is larger than {MAX_YAML // 1024} KiB.", where=file)
     builder = _YamlBuilder(file)
     try:
-        for event in yaml.parse(data.decode("utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        for event in yaml.parse(
+            data.decode("utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        ):
             builder.take(event)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -334,7 +434,9 @@ class _YamlBuilder:
 
     def document(self) -> Document:
         if self.faults:
-            raise InputError(self.faults[0].code, self.faults[0].message, where=self.file, faults=self.faults)
+            raise InputError(
+                self.faults[0].code, self.faults[0].message, where=self.file, faults=self.faults
+            )
         if not self.root:
             raise InputError("FIL-005", "the file is empty.", where=self.file)
         return Document(self.root[0], self.file, None, self.lines)
@@ -355,24 +457,45 @@ class _YamlBuilder:
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
             self.stack.pop()
         elif kind == "AliasEvent":
-            raise InputError("FIL-002", f"line {line}: aliases are not allowed.", where=self.file, fix="Write the value out.")
+            raise InputError(
+                "FIL-002",
+                f"line {line}: aliases are not allowed.",
+                where=self.file,
+                fix="Write the value out.",
+            )
         elif kind == "DocumentStartEvent":
             self.documents += 1
             if self.documents > 1:
-                raise InputError("FIL-002", f"line {line}: a second document begins; one file holds one.", where=self.file)
+                raise InputError(
+                    "FIL-002",
+                    f"line {line}: a second document begins; one file holds one.",
+                    where=self.file,
+                )
 
-    def _fault(self, message: str, line: int, *, code: str = "FIL-002", path: Path = (), fix: str = "") -> None:
-        self.faults.append(Fault(message, code=code, file=self.file, line=line, path=show_path(path), fix=fix))
+    def _fault(
+        self, message: str, line: int, *, code: str = "FIL-002", path: Path = (), fix: str = ""
+    ) -> None:
+        self.faults.append(
+            Fault(message, code=code, file=self.file, line=line, path=show_path(path), fix=fix)
+        )
 
     def _open(self, value: Any, line: int) -> None:
         if len(self.stack) >= MAX_YAML_DEPTH:
-            raise InputError("FIL-004", f"nests more than {MAX_YAML_DEPTH} deep at line {line}.", where=self.file)
+            raise InputError(
+                "FIL-004", f"nests more than {MAX_YAML_DEPTH} deep at line {line}.", where=self.file
+            )
         path: Path = ()
         if self.stack:
             top = self.stack[-1]
             if isinstance(top.value, dict) and top.key is _NO_KEY:
-                raise InputError("FIL-002", f"line {line}: a key must be a plain word.", where=self.file)
-            path = (*top.path, len(top.value)) if isinstance(top.value, list) else (*top.path, str(top.key))
+                raise InputError(
+                    "FIL-002", f"line {line}: a key must be a plain word.", where=self.file
+                )
+            path = (
+                (*top.path, len(top.value))
+                if isinstance(top.value, list)
+                else (*top.path, str(top.key))
+            )
         self._put(value, line)
         self.stack.append(_Open(value, path))
 
@@ -389,7 +512,13 @@ class _YamlBuilder:
             if not isinstance(value, str):
                 value = str(value).lower() if isinstance(value, bool) else str(value)
             if value in top.value:
-                self._fault(f"the key '{value}' stands twice.", line, code="FIL-003", path=top.path, fix="Keep one.")
+                self._fault(
+                    f"the key '{value}' stands twice.",
+                    line,
+                    code="FIL-003",
+                    path=top.path,
+                    fix="Keep one.",
+                )
             top.key = value
             self.lines.setdefault((*top.path, value), line)
         else:
@@ -398,7 +527,9 @@ class _YamlBuilder:
 
 
 def locate(source: bytes) -> dict[str, int]:
-    """The line of each part of a JSON text, by its path as people write it; nothing where the text is too large or no YAML would read it."""
+    """The line of each part of a JSON text, by its path as people write it; nothing where the text
+    is too large or no YAML would read it.
+    """
     try:
         lines = parse_yaml(source, "").lines or {}
     except InputError:
@@ -414,12 +545,14 @@ def show_path(path: Path) -> str:
     return text
 
 
-# --- writing ------------------------------------------------------------------------------------------------------------------------------
+# --- writing
 
 
 @contextmanager
 def atomic_write(path: str) -> Iterator[IO[bytes]]:
-    """A file to write to that takes its name only when the block ends well: a reader sees the old file or the whole new one."""
+    """A file to write to that takes its name only when the block ends well: a reader sees the old
+    file or the whole new one.
+    """
     with _part(path) as (stream, temporary):
         yield stream
         _keep(stream)
@@ -428,9 +561,11 @@ def atomic_write(path: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def atomic_create(path: str) -> Iterator[IO[bytes]]:
-    """Like `atomic_write`, but never over a file that is there: then it raises FileExistsError, also when two processes come at once.
+    """Like `atomic_write`, but never over a file that is there: then it raises FileExistsError,
+    also when two processes come at once.
 
-    What is created so is evidence that nothing can make anew: its name is on the disk too before the block ends.
+    What is created so is evidence that nothing can make anew: its name is on the disk too before
+    the block ends.
     """
     with _part(path) as (stream, temporary):
         yield stream

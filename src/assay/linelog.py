@@ -1,7 +1,9 @@
-"""A file that only grows, one checked JSON object a line: what a killed job had finished is there when it comes again.
+"""A file that only grows, one checked JSON object a line: what a killed job had finished is there
+when it comes again.
 
-Each entry is appended with one write, so that a kill loses at most the line that was being written; what is torn at the end is cut off when the file is
-opened again. Each line carries a check sum: a line that was changed is refused, not used. One job at a time: the file is locked.
+Each entry is appended with one write, so that a kill loses at most the line that was being written;
+what is torn at the end is cut off when the file is opened again. Each line carries a check sum: a
+line that was changed is refused, not used. One job at a time: the file is locked.
 """
 
 from __future__ import annotations
@@ -60,15 +62,25 @@ class LineLog:
         self._unsynced = 0
 
     def open(self, take: Take) -> None:
-        """Open and lock the file, and give each entry to `take` with its place and its line's number."""
+        """Open and lock the file, and give each entry to `take` with its place and its line's
+        number.
+        """
         try:
             os.makedirs(os.path.dirname(os.path.abspath(self.path)), exist_ok=True)
-            self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)  # what is kept here is the team's own
+            self._handle = os.open(
+                self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
+            )  # what is kept here is the team's own
         except OSError as error:
-            raise UsageError(self.words.code, f"cannot be opened: {error.strerror}.", where=self.path) from None
+            raise UsageError(
+                self.words.code, f"cannot be opened: {error.strerror}.", where=self.path
+            ) from None
         try:
-            if not stat.S_ISREG(os.fstat(self._handle).st_mode):  # a device may be read for ever, and keeps nothing
-                raise UsageError(self.words.code, "is no regular file.", where=self.path, fix=self.words.regular)
+            if not stat.S_ISREG(
+                os.fstat(self._handle).st_mode
+            ):  # a device may be read for ever, and keeps nothing
+                raise UsageError(
+                    self.words.code, "is no regular file.", where=self.path, fix=self.words.regular
+                )
             self._lock()
             self._load(take)
         except BaseException:
@@ -89,7 +101,9 @@ class LineLog:
                 self._unsynced = 0
         except OSError as error:
             with suppress(OSError):  # a torn line is cut off on the next opening, too
-                os.ftruncate(self._handle, self._end)  # half a line helps nobody; cutting needs no room
+                os.ftruncate(
+                    self._handle, self._end
+                )  # half a line helps nobody; cutting needs no room
             raise self._unwritable(error) from None
         self._end += len(line)
         return Place(self._end - len(line), len(line))
@@ -109,7 +123,9 @@ class LineLog:
         return line[_HEAD:-2]
 
     def close(self, *, failing: bool = False) -> None:
-        """Bring it to the disk and let go of it. `failing` says that another error is on its way, which is not to be hidden."""
+        """Bring it to the disk and let go of it. `failing` says that another error is on its way,
+        which is not to be hidden.
+        """
         if self._handle < 0:
             return
         try:
@@ -122,18 +138,37 @@ class LineLog:
             self._handle = -1
 
     def _changed(self, place: Place) -> InputError:
-        return InputError(self.words.code, f"the entry at byte {place.offset} changed while the job ran.", where=self.path)
+        return InputError(
+            self.words.code,
+            f"the entry at byte {place.offset} changed while the job ran.",
+            where=self.path,
+        )
 
     def _unwritable(self, error: OSError) -> UsageError:
-        return UsageError(self.words.code, f"cannot be written: {error.strerror}.", where=self.path, fix=self.words.full)
+        return UsageError(
+            self.words.code,
+            f"cannot be written: {error.strerror}.",
+            where=self.path,
+            fix=self.words.full,
+        )
 
     def _lock(self) -> None:
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UsageError(self.words.code, "another job is writing to this journal.", where=self.path, fix=self.words.busy) from None
+            raise UsageError(
+                self.words.code,
+                "another job is writing to this journal.",
+                where=self.path,
+                fix=self.words.busy,
+            ) from None
         except OSError as error:
-            raise UsageError(self.words.code, f"cannot be locked: {error.strerror}.", where=self.path, fix="Put it on a local disk.") from None
+            raise UsageError(
+                self.words.code,
+                f"cannot be locked: {error.strerror}.",
+                where=self.path,
+                fix="Put it on a local disk.",
+            ) from None
 
     def _load(self, take: Take) -> None:
         size = os.fstat(self._handle).st_size
@@ -147,7 +182,12 @@ class LineLog:
                 if tree is None:
                     if last and not line.endswith(b"\n") and (number > 1 or _is_start(line)):
                         break  # torn by a kill
-                    raise InputError(self.words.code, f"line {number} is damaged or was changed.", where=self.path, fix=self.words.damaged)
+                    raise InputError(
+                        self.words.code,
+                        f"line {number} is damaged or was changed.",
+                        where=self.path,
+                        fix=self.words.damaged,
+                    )
                 take(tree, Place(offset - len(line), len(line)), number)
                 good = offset
         if good < size:
@@ -183,6 +223,8 @@ def checked(line: bytes) -> dict[str, Any] | None:
 
 
 def _is_start(line: bytes) -> bool:
-    """Whether a torn first line may be the beginning of a journal, and not a file of somebody else's."""
+    """Whether a torn first line may be the beginning of a journal, and not a file of somebody
+    else's.
+    """
     head = b'{"crc":"'
     return line.startswith(head) or head.startswith(line)

@@ -1,6 +1,8 @@
-"""The stages in order: evidence, scoring, grading, and the payload in which a result leaves. The only module that knows the order.
+"""The stages in order: evidence, scoring, grading, and the payload in which a result leaves. The
+only module that knows the order.
 
-`Grader` is one configured way through; `score`, `grade` and `explain` are the public functions over it.
+`Grader` is one configured way through; `score`, `grade` and `explain` are the public functions over
+it.
 """
 
 from __future__ import annotations
@@ -63,7 +65,9 @@ class Grader:
             self._required = None
 
     def grade(self, document: Document) -> Graded:
-        """A parsed document, graded. Raises `InputError` for one that is neither a run nor a scorecard, or is malformed."""
+        """A parsed document, graded. Raises `InputError` for one that is neither a run nor a
+        scorecard, or is malformed.
+        """
         tree = document.tree
         kind = tree.get("schema") if isinstance(tree, dict) else None
         try:
@@ -80,29 +84,48 @@ class Grader:
         raise _located(_unknown_kind(document, kind), document)
 
     def grade_card(self, card: Scorecard, *, scored: bool = False) -> Grade:
-        """A scorecard as it stands, graded. `scored`: our own scoring made it of a run, so what its profile measures is known to be no judge's score."""
+        """A scorecard as it stands, graded. `scored`: our own scoring made it of a run, so what its
+        profile measures is known to be no judge's score.
+        """
         plan = self._plan_of(card)
         if plan is None:
             return _grade(card, self.rules, judges=self.judges)
         known = scored and plan.digests["profile"] == card.digests.get("profile")
         measured = plan.measured if known else frozenset()
         terms = plan.judge
-        calibrated, both_orders = (terms.calibration == "required", terms.order == "both") if terms is not None else (False, False)
-        return _grade(card, self.rules, judges=self.judges, measured=measured, calibrated=calibrated, both_orders=both_orders)
+        calibrated, both_orders = (
+            (terms.calibration == "required", terms.order == "both")
+            if terms is not None
+            else (False, False)
+        )
+        return _grade(
+            card,
+            self.rules,
+            judges=self.judges,
+            measured=measured,
+            calibrated=calibrated,
+            both_orders=both_orders,
+        )
 
     def _plan_of(self, card: Scorecard) -> Plan | None:
-        """The plan of the profile that a card was scored by; None where it names none, or none that is on the shelf."""
+        """The plan of the profile that a card was scored by; None where it names none, or none that
+        is on the shelf.
+        """
         if card.profile is None:
             return None
         name = card.profile.id
         if name not in self._by_profile:
             known = (self._required, *self._plans.values())
-            self._by_profile[name] = next((plan for plan in known if plan is not None and plan.profile.id == name), None) or self._on_shelf(name)
+            self._by_profile[name] = next(
+                (plan for plan in known if plan is not None and plan.profile.id == name), None
+            ) or self._on_shelf(name)
         return self._by_profile[name]
 
     def _on_shelf(self, name: str) -> Plan | None:
         try:
-            return make_plan(self.shelf.profile(_shelf_name(name, "profile")), why="named by the scorecard")
+            return make_plan(
+                self.shelf.profile(_shelf_name(name, "profile")), why="named by the scorecard"
+            )
         except ShelfError:
             return None
 
@@ -116,38 +139,80 @@ class Grader:
         return _score(run, plan)
 
     def required(self, scorecard: Scorecard) -> Scorecard:
-        """A scorecard; where a profile was asked for, or the card itself says it was scored by one, the card is held to that profile.
+        """A scorecard; where a profile was asked for, or the card itself says it was scored by one,
+        the card is held to that profile.
 
-        Otherwise a card could carry the name of a profile into its result and leave out what goes with it.
+        Otherwise a card could carry the name of a profile into its result and leave out what goes
+        with it.
         """
         plan = self._required
         if scorecard.profile is None and plan is None:
             return scorecard
         if plan is None:
-            key = (None, scorecard.profile.id if scorecard.profile is not None else None, scorecard.rubric.id if scorecard.rubric is not None else None)
+            key = (
+                None,
+                scorecard.profile.id if scorecard.profile is not None else None,
+                scorecard.rubric.id if scorecard.rubric is not None else None,
+            )
             plan = self._plans.get(key)
             if plan is None:
                 plan = self._plans[key] = self._plan(*key, said_by="the scorecard")
-        return hold_to(structs.replace(scorecard, scoring_system=scored_under(scorecard.scoring_system, plan.scoring_system)), plan)
+        return hold_to(
+            structs.replace(
+                scorecard,
+                scoring_system=scored_under(scorecard.scoring_system, plan.scoring_system),
+            ),
+            plan,
+        )
 
-    def _plan(self, family: str | None, profile: str | None, rubric: str | None, *, said_by: str = "the run's workflow") -> Plan:
+    def _plan(
+        self,
+        family: str | None,
+        profile: str | None,
+        rubric: str | None,
+        *,
+        said_by: str = "the run's workflow",
+    ) -> Plan:
         if self._profile is not None:
             chosen, why = self.shelf.profile(self._profile), "asked for with --profile"
         elif profile is not None:
             chosen, why = self.shelf.profile(_shelf_name(profile, "profile")), f"named by {said_by}"
         elif family is not None:
-            chosen, why = self.shelf.profile_for_family(family), f"serves the workflow's family '{family}'"
+            chosen, why = (
+                self.shelf.profile_for_family(family),
+                f"serves the workflow's family '{family}'",
+            )
         else:
-            raise ShelfError("SCO-010", "the run's workflow names no family.", fix="Add workflow.family, or give a profile with --profile.")
+            raise ShelfError(
+                "SCO-010",
+                "the run's workflow names no family.",
+                fix="Add workflow.family, or give a profile with --profile.",
+            )
         if self._rubric is not None:
-            return make_plan(chosen, why=why, rubric=self.shelf.rubric(self._rubric), rubric_why="asked for with --rubric")
-        if rubric is not None and self._profile is None:  # who asks for a profile does not leave its weights and floors to the run
-            return make_plan(chosen, why=why, rubric=self.shelf.rubric(_shelf_name(rubric, "rubric")), rubric_why=f"named by {said_by}")
+            return make_plan(
+                chosen,
+                why=why,
+                rubric=self.shelf.rubric(self._rubric),
+                rubric_why="asked for with --rubric",
+            )
+        if (
+            rubric is not None and self._profile is None
+        ):  # who asks for a profile does not leave its weights and floors to the run
+            return make_plan(
+                chosen,
+                why=why,
+                rubric=self.shelf.rubric(_shelf_name(rubric, "rubric")),
+                rubric_why=f"named by {said_by}",
+            )
         return make_plan(chosen, why=why)
 
 
-def _admitted(cards: Sequence[Mapping[str, Any]], rules: Rules, now: datetime | None) -> dict[str, str | None]:
-    """Of each judge that has a card, why it may not gate under the policy's terms; None where it may."""
+def _admitted(
+    cards: Sequence[Mapping[str, Any]], rules: Rules, now: datetime | None
+) -> dict[str, str | None]:
+    """Of each judge that has a card, why it may not gate under the policy's terms; None where it
+    may.
+    """
     terms = rules.judge_terms
     if terms is None or not cards:
         return {}
@@ -173,7 +238,11 @@ class Graded:
 def _shelf_name(name: str, kind: str) -> str:
     # Evidence is hostile: it may name an item on the shelf, never a file to open.
     if name.endswith((".yaml", ".yml")) or "/" in name or "\\" in name or name.startswith("."):
-        raise ShelfError("LIB-001", f"a run names its {kind} by its name on the shelf, not by a path: {name!r}.", fix=f"Use --{kind} for a file.")
+        raise ShelfError(
+            "LIB-001",
+            f"a run names its {kind} by its name on the shelf, not by a path: {name!r}.",
+            fix=f"Use --{kind} for a file.",
+        )
     return name
 
 
@@ -200,18 +269,34 @@ def _line(path: str, lines: dict[str, int]) -> int | None:
 def _unknown_kind(document: Document, kind: Any) -> EvidenceError:
     known = ["assay.run/1", "assay.scorecard/1"]
     if not isinstance(document.tree, dict):
-        message = f"must be a JSON object, not {'a list' if isinstance(document.tree, list) else 'a single value'}."
+        message = (
+            "must be a JSON object, not"
+            f" {'a list' if isinstance(document.tree, list) else 'a single value'}."
+        )
     elif kind is None:
         near = near_miss("schema", [key for key in document.tree if key != "schema"])
-        message = f"the key 'schema' is missing; it says what the document is.{near.replace('Did you mean', 'Is it') if near else ''}"
+        message = (
+            "the key 'schema' is missing; it says what the document"
+            f" is.{near.replace('Did you mean', 'Is it') if near else ''}"
+        )
     else:
-        message = f"the schema {str(kind)!r} is none this command reads.{near_miss(str(kind), known)}"
-    fault = Fault(message, code="FIL-006", file=document.file, line=document.line, fix=f'Write "schema": "{known[0]}" or "{known[1]}".')
+        message = (
+            f"the schema {str(kind)!r} is none this command reads.{near_miss(str(kind), known)}"
+        )
+    fault = Fault(
+        message,
+        code="FIL-006",
+        file=document.file,
+        line=document.line,
+        fix=f'Write "schema": "{known[0]}" or "{known[1]}".',
+    )
     return EvidenceError("FIL-006", message, where=document.file, fix=fault.fix, faults=[fault])
 
 
 def payload(grade: Grade, run: Run | None = None, *, settled: bool = False) -> Payload:
-    """A grade as a JSON-ready document with everything that explains it. `settled` as for `canonical`."""
+    """A grade as a JSON-ready document with everything that explains it. `settled` as for
+    `canonical`.
+    """
     said = _explain(grade)
     card = grade.scorecard
     layers: dict[str, Any] = {"1": None, "2": None, "3": None}
@@ -222,10 +307,23 @@ def payload(grade: Grade, run: Run | None = None, *, settled: bool = False) -> P
         layer = "none" if item.criterion.layer is None else str(item.criterion.layer)
         tops[layer] = tops.get(layer, 0) + weight * item.norm_units
     for layer, top in tops.items():
-        layers[layer] = exact.shown(exact.quantise(100 * top, total * exact.NORM_ONE, exact.SCORE_DIGITS), exact.SCORE_DIGITS)
+        layers[layer] = exact.shown(
+            exact.quantise(100 * top, total * exact.NORM_ONE, exact.SCORE_DIGITS),
+            exact.SCORE_DIGITS,
+        )
     reasons = card.gate_reasons
-    grade_reason = "hard_gate_failure" if grade.hard_gate_failures else "floor_cap" if grade.grade != grade.provisional_grade else "band"
-    digests = {**card.digests, "scorecard": scorecard_digest(card, settled=settled), "policy": grade.policy_digest}
+    grade_reason = (
+        "hard_gate_failure"
+        if grade.hard_gate_failures
+        else "floor_cap"
+        if grade.grade != grade.provisional_grade
+        else "band"
+    )
+    digests = {
+        **card.digests,
+        "scorecard": scorecard_digest(card, settled=settled),
+        "policy": grade.policy_digest,
+    }
     if run is not None:
         digests["run"] = run_digest(run, settled=settled)
     found: Payload = {
@@ -278,9 +376,15 @@ def payload(grade: Grade, run: Run | None = None, *, settled: bool = False) -> P
             "smallest_loss": None if said.lose is None else said.lose.shown(),
         },
         "explanation": said.sentences,
-        "findings": [{"rule": rule, "fired": fired, "subject": subject, "text": text} for rule, fired, subject, text in grade.findings],
+        "findings": [
+            {"rule": rule, "fired": fired, "subject": subject, "text": text}
+            for rule, fired, subject, text in grade.findings
+        ],
         "notes": card.notes,
-        "bands": [{"grade": band.grade, "min": exact.shown(band.edge, exact.SCORE_DIGITS)} for band in grade.bands],
+        "bands": [
+            {"grade": band.grade, "min": exact.shown(band.edge, exact.SCORE_DIGITS)}
+            for band in grade.bands
+        ],
         "policy": grade.policy,
         "profile": None if card.profile is None else card.profile.id,
         "rubric": None if card.rubric is None else card.rubric.id,
@@ -292,7 +396,12 @@ def payload(grade: Grade, run: Run | None = None, *, settled: bool = False) -> P
         "tags": card.tags,
         "status": card.status,
         "judge": card.judge,
-        "operations": {"latency_ms": card.latency_ms, "cost_usd": card.cost_usd, "tokens": card.tokens, "retries": card.retries},
+        "operations": {
+            "latency_ms": card.latency_ms,
+            "cost_usd": card.cost_usd,
+            "tokens": card.tokens,
+            "retries": card.retries,
+        },
         "step_scores": card.step_scores,
         "agent_scores": card.agent_scores,
         "scoringSystem": grade.scoring_system,
@@ -306,26 +415,43 @@ def payload(grade: Grade, run: Run | None = None, *, settled: bool = False) -> P
 def _maxima(weights: tuple[int, ...]) -> tuple[float, ...]:
     """The points that each criterion can bring."""
     total = sum(weights)
-    return tuple(exact.shown(exact.quantise(100 * weight, total, exact.SCORE_DIGITS), exact.SCORE_DIGITS) for weight in weights)
+    return tuple(
+        exact.shown(exact.quantise(100 * weight, total, exact.SCORE_DIGITS), exact.SCORE_DIGITS)
+        for weight in weights
+    )
 
 
 def _judged(item: GradedCriterion) -> dict[str, Any]:
     """Who gave a score, how far they disagreed, and why they may not gate; only what there is."""
-    found = {"source": item.criterion.source, "disagreement": item.criterion.disagreement, "judge_fault": item.judge_fault}
+    found = {
+        "source": item.criterion.source,
+        "disagreement": item.criterion.disagreement,
+        "judge_fault": item.judge_fault,
+    }
     return {name: value for name, value in found.items() if value is not None}
 
 
 def _gate_reason(passed: bool | None) -> str:
-    return "passed, as the scorecard says" if passed else "no evidence" if passed is None else "failed, as the scorecard says"
+    return (
+        "passed, as the scorecard says"
+        if passed
+        else "no evidence"
+        if passed is None
+        else "failed, as the scorecard says"
+    )
 
 
 def _floor(item: Any) -> dict[str, Any]:
     criterion = item.criterion
     raw = raw_of(item.floor_units, criterion.formula_id, criterion.raw_score, criterion.params)
-    return {"raw": raw if not isinstance(raw, dict) else None, "norm": exact.shown(item.floor_units, exact.NORM_DIGITS), "from": item.floor_from}
+    return {
+        "raw": raw if not isinstance(raw, dict) else None,
+        "norm": exact.shown(item.floor_units, exact.NORM_DIGITS),
+        "from": item.floor_from,
+    }
 
 
-# --- the public functions -----------------------------------------------------------------------------------------------------------------
+# --- the public functions
 
 
 @lru_cache(maxsize=32)
@@ -334,9 +460,14 @@ def _grader(policy: str, profile: str | None, rubric: str | None) -> Grader:
 
 
 def _from_python(value: Any, what: str, read: Callable[[Document], R]) -> R:
-    """A mapping as a document. What JSON could not say (other keys than text, half a surrogate pair, an object) is refused here, by name."""
+    """A mapping as a document. What JSON could not say (other keys than text, half a surrogate
+    pair, an object) is refused here, by name.
+    """
     if not isinstance(value, Mapping):
-        raise EvidenceError("API-001", f"a {what} is a mapping of the shape assay.{what}/1, not {type(value).__name__}.")
+        raise EvidenceError(
+            "API-001",
+            f"a {what} is a mapping of the shape assay.{what}/1, not {type(value).__name__}.",
+        )
     try:
         _encode(value)
         return read(Document(value, what))
@@ -347,16 +478,25 @@ def _from_python(value: Any, what: str, read: Callable[[Document], R]) -> R:
 _encode = Encoder(decimal_format="number").encode
 
 
-def score(run: Run | Mapping[str, Any], *, profile: str | None = None, rubric: str | None = None) -> Scorecard:
+def score(
+    run: Run | Mapping[str, Any], *, profile: str | None = None, rubric: str | None = None
+) -> Scorecard:
     """Score a run: evaluate its gates and give each criterion its raw score.
 
-    `run` is a `Run` or a mapping of the shape `assay.run/1`. Without `profile` the run's `workflow.family` selects one. A gate without evidence is
-    None, which fails when graded; a criterion without evidence has a null raw score and the reason.
+    `run` is a `Run` or a mapping of the shape `assay.run/1`. Without `profile` the run's
+    `workflow.family` selects one. A gate without evidence is None, which fails when graded; a
+    criterion without evidence has a null raw score and the reason.
 
     >>> import assay
-    >>> card = assay.score({"schema": "assay.run/1", "run_id": "r-1", "status": "success",
-    ...                     "workflow": {"id": "faq", "version": "1", "family": "rag"},
-    ...                     "dataset": {"id": "d", "version": "1", "sample_id": "s"}})
+    >>> card = assay.score(
+    ...     {
+    ...         "schema": "assay.run/1",
+    ...         "run_id": "r-1",
+    ...         "status": "success",
+    ...         "workflow": {"id": "faq", "version": "1", "family": "rag"},
+    ...         "dataset": {"id": "d", "version": "1", "sample_id": "s"},
+    ...     }
+    ... )
     >>> card.hard_gates["overall_status_success"], card.hard_gates["answer_grounded"]
     (True, None)
     """
@@ -367,18 +507,42 @@ def score(run: Run | Mapping[str, Any], *, profile: str | None = None, rubric: s
 def grade(scorecard: Scorecard | Mapping[str, Any], *, policy: str = DEFAULT_POLICY) -> Grade:
     """Grade a scorecard by a policy: gates, floors, bands and threshold, in exact arithmetic.
 
-    `scorecard` is a `Scorecard` or a mapping of the shape `assay.scorecard/1`. Its `hard_gates` is the complete list; null fails.
+    `scorecard` is a `Scorecard` or a mapping of the shape `assay.scorecard/1`. Its `hard_gates` is
+    the complete list; null fails.
 
     >>> import assay
-    >>> result = assay.grade({"schema": "assay.scorecard/1", "run_id": "r-1", "hard_gates": {"schema_contract_valid": True},
-    ...                       "criteria": [{"name": "correctness", "raw_score": 4, "formula_id": "likert_1_5", "weight": 1, "role": "correctness"}]})
+    >>> result = assay.grade(
+    ...     {
+    ...         "schema": "assay.scorecard/1",
+    ...         "run_id": "r-1",
+    ...         "hard_gates": {"schema_contract_valid": True},
+    ...         "criteria": [
+    ...             {
+    ...                 "name": "correctness",
+    ...                 "raw_score": 4,
+    ...                 "formula_id": "likert_1_5",
+    ...                 "weight": 1,
+    ...                 "role": "correctness",
+    ...             }
+    ...         ],
+    ...     }
+    ... )
     >>> result.grade, result.passed, result.weighted_score
     ('C', True, 75.0)
     """
-    if isinstance(scorecard, Run) or (isinstance(scorecard, Mapping) and scorecard.get("schema") == "assay.run/1"):
-        raise EvidenceError("API-001", "this is a run, not a scorecard.", fix="Call assay.score(run) first.")
-    record = scorecard if isinstance(scorecard, Scorecard) else _from_python(scorecard, "scorecard", read_scorecard)
-    # only the caller's own program can hand over a Scorecard; a mapping may have been read from anywhere
+    if isinstance(scorecard, Run) or (
+        isinstance(scorecard, Mapping) and scorecard.get("schema") == "assay.run/1"
+    ):
+        raise EvidenceError(
+            "API-001", "this is a run, not a scorecard.", fix="Call assay.score(run) first."
+        )
+    record = (
+        scorecard
+        if isinstance(scorecard, Scorecard)
+        else _from_python(scorecard, "scorecard", read_scorecard)
+    )
+    # only the caller's own program can hand over a Scorecard; a mapping may have been read from
+    # anywhere
     return _grader(policy, None, None).grade_card(record, scored=isinstance(scorecard, Scorecard))
 
 
@@ -386,11 +550,23 @@ def explain(grade: Grade) -> Explanation:
     """Why a grade is what it is, in sentences, with the smallest changes that would move it.
 
     >>> import assay
-    >>> result = assay.grade({"schema": "assay.scorecard/1", "run_id": "r-1", "hard_gates": {"schema_contract_valid": True},
-    ...                       "criteria": [{"name": "tone", "raw_score": 0.895, "formula_id": "zero_one", "weight": 1}]})
+    >>> result = assay.grade(
+    ...     {
+    ...         "schema": "assay.scorecard/1",
+    ...         "run_id": "r-1",
+    ...         "hard_gates": {"schema_contract_valid": True},
+    ...         "criteria": [
+    ...             {"name": "tone", "raw_score": 0.895, "formula_id": "zero_one", "weight": 1}
+    ...         ],
+    ...     }
+    ... )
     >>> assay.explain(result).sentences[-2]
     'A better grade needs one change at the least: tone from 0.895 to 0.89995 (raw 0.89995). That gives an A.'
-    """
+    """  # noqa: E501
     if not isinstance(grade, Grade):
-        raise EvidenceError("API-001", f"explain takes a Grade, not {type(grade).__name__}.", fix="Call assay.grade(scorecard) first.")
+        raise EvidenceError(
+            "API-001",
+            f"explain takes a Grade, not {type(grade).__name__}.",
+            fix="Call assay.grade(scorecard) first.",
+        )
     return _explain(grade)

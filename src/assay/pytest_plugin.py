@@ -1,8 +1,10 @@
 """Grades inside a test suite: `assert grade.passed, grade.reason`.
 
-The fixture `assay` grades runs, scorecards and files; the marker `assay` gives a test its defaults. Whatever was graded is told at the end, also what
-failed without failing its test, and also under xdist: results travel with the reports of the tests, so a worker that dies loses only the test it was in.
-Nothing of Assay is imported before the fixture is first used: a suite that does not use it must not notice the plugin.
+The fixture `assay` grades runs, scorecards and files; the marker `assay` gives a test its defaults.
+Whatever was graded is told at the end, also what failed without failing its test, and also under
+xdist: results travel with the reports of the tests, so a worker that dies loses only the test it
+was in. Nothing of Assay is imported before the fixture is first used: a suite that does not use it
+must not notice the plugin.
 """
 
 from __future__ import annotations
@@ -24,13 +26,23 @@ if TYPE_CHECKING:
 SHOWN = 20
 """Failed runs that the terminal lists."""
 _GRADED = pytest.StashKey[list[dict[str, Any]]]()
-_MARK = "assay(profile=None, policy=None): the profile and policy with which the fixture `assay` grades in this test"
+_MARK = (
+    "assay(profile=None, policy=None): the profile and policy with which the fixture `assay` grades"
+    " in this test"
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The one option."""
     group = parser.getgroup("assay", "grades of AI workflows")
-    group.addoption("--assay-report", metavar="FILE", help="write the grades of all tests to FILE; the extension picks the format (.json .jsonl .csv .md .xml)")
+    group.addoption(
+        "--assay-report",
+        metavar="FILE",
+        help=(
+            "write the grades of all tests to FILE; the extension picks the format (.json .jsonl"
+            " .csv .md .xml)"
+        ),
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -41,28 +53,41 @@ def pytest_configure(config: pytest.Config) -> None:
         from assay.reports.documents import FORMATS
 
         if os.path.splitext(report)[1] not in FORMATS:
-            raise pytest.UsageError(f"--assay-report {report}: the extension is none of {', '.join(FORMATS)}")
-    if not hasattr(config, "workerinput"):  # a worker of xdist sends its reports and tells nothing itself
+            raise pytest.UsageError(
+                f"--assay-report {report}: the extension is none of {', '.join(FORMATS)}"
+            )
+    if not hasattr(
+        config, "workerinput"
+    ):  # a worker of xdist sends its reports and tells nothing itself
         config.pluginmanager.register(Ledger(report), "assay-ledger")
 
 
-# --- grading ------------------------------------------------------------------------------------------------------------------------------
+# --- grading
 
 
 class Assay:
     """What the fixture gives a test."""
 
-    def __init__(self, graded: list[dict[str, Any]], *, profile: str | None, policy: str | None, whole: bool) -> None:
+    def __init__(
+        self, graded: list[dict[str, Any]], *, profile: str | None, policy: str | None, whole: bool
+    ) -> None:
         self._graded = graded
         self._profile = profile
         self._policy = policy
         self._whole = whole
         self._graders: dict[tuple[str | None, str | None], Grader] = {}
 
-    def grade(self, evidence: Run | Scorecard | Mapping[str, Any], *, profile: str | None = None, policy: str | None = None) -> Grade:
+    def grade(
+        self,
+        evidence: Run | Scorecard | Mapping[str, Any],
+        *,
+        profile: str | None = None,
+        policy: str | None = None,
+    ) -> Grade:
         """Grade a run or a scorecard, given as a record or as a mapping of its published shape.
 
-        Without `profile` the marker's holds, else the run's `workflow.family` selects one. Malformed evidence raises `assay.AssayError`.
+        Without `profile` the marker's holds, else the run's `workflow.family` selects one.
+        Malformed evidence raises `assay.AssayError`.
         """
         from assay.grading.grade import grade
         from assay.pipeline import Graded
@@ -76,8 +101,12 @@ class Assay:
             return self._keep(Graded(grade(grader.required(evidence), grader.rules), None))
         return self._keep(grader.grade(_document(evidence)))
 
-    def grade_file(self, path: str | os.PathLike[str], *, profile: str | None = None, policy: str | None = None) -> list[Grade]:
-        """Grade every run or scorecard of a .json or .jsonl file. One malformed line, a run id that stands twice, or an empty file raises."""
+    def grade_file(
+        self, path: str | os.PathLike[str], *, profile: str | None = None, policy: str | None = None
+    ) -> list[Grade]:
+        """Grade every run or scorecard of a .json or .jsonl file. One malformed line, a run id that
+        stands twice, or an empty file raises.
+        """
         from assay.errors import InputError, NotEnoughEvidence
         from assay.files import Unread, stream_documents
 
@@ -87,13 +116,24 @@ class Assay:
         for document in stream_documents(name):
             if isinstance(document, Unread):
                 fault = document.fault
-                raise InputError(fault.code, fault.message, where=fault.file, fix=fault.fix, faults=[fault])
+                raise InputError(
+                    fault.code, fault.message, where=fault.file, fix=fault.fix, faults=[fault]
+                )
             graded = grader.grade(document)
             if graded.grade.run_id in found:
-                raise InputError("FIL-007", f"the run id {graded.grade.run_id!r} appears more than once.", where=name)
+                raise InputError(
+                    "FIL-007",
+                    f"the run id {graded.grade.run_id!r} appears more than once.",
+                    where=name,
+                )
             found[graded.grade.run_id] = self._keep(graded)
         if not found:
-            raise NotEnoughEvidence("FIL-005", "there is nothing to grade.", where=name, fix="An empty input never passes.")
+            raise NotEnoughEvidence(
+                "FIL-005",
+                "there is nothing to grade.",
+                where=name,
+                fix="An empty input never passes.",
+            )
         return list(found.values())
 
     def _grader(self, profile: str | None, policy: str | None) -> Grader:
@@ -103,7 +143,11 @@ class Assay:
         key = (profile or self._profile, policy or self._policy)
         if key not in self._graders:
             folder = os.environ.get("ASSAY_LIBRARY")
-            self._graders[key] = Grader(Shelf(folder) if folder else Shelf(), profile=key[0], policy=key[1] or DEFAULT_POLICY)
+            self._graders[key] = Grader(
+                Shelf(folder) if folder else Shelf(),
+                profile=key[0],
+                policy=key[1] or DEFAULT_POLICY,
+            )
         return self._graders[key]
 
     def _keep(self, graded: Graded) -> Grade:
@@ -136,7 +180,10 @@ def _document(evidence: Any) -> Document:
         encode(evidence)
         return Document(dict(evidence), "evidence")
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise EvidenceError("API-001", f"the evidence is no run and no scorecard, or holds what JSON cannot say: {error}.") from None
+        raise EvidenceError(
+            "API-001",
+            f"the evidence is no run and no scorecard, or holds what JSON cannot say: {error}.",
+        ) from None
 
 
 def _why(grade: Grade) -> str:
@@ -144,16 +191,25 @@ def _why(grade: Grade) -> str:
         return f"{grade.reason}: {', '.join(grade.hard_gate_failures)}"
     if grade.floor_failures:
         return f"{grade.reason}: {', '.join(grade.floor_failures)}"
-    return f"{grade.reason}: {grade.weighted_score:.2f} is below {grade.pass_threshold:g}" if grade.reason == "below_pass_threshold" else grade.reason
+    return (
+        f"{grade.reason}: {grade.weighted_score:.2f} is below {grade.pass_threshold:g}"
+        if grade.reason == "below_pass_threshold"
+        else grade.reason
+    )
 
 
 @pytest.fixture
 def assay(request: pytest.FixtureRequest) -> Assay:
     """Grade runs and scorecards: `assay.grade(run)`, `assay.grade_file("runs.jsonl")`."""
     chosen: dict[str, Any] = {}
-    for mark in reversed(list(request.node.iter_markers("assay"))):  # the nearest mark is asked last, and rules
+    for mark in reversed(
+        list(request.node.iter_markers("assay"))
+    ):  # the nearest mark is asked last, and rules
         if mark.args or not mark.kwargs.keys() <= {"profile", "policy"}:
-            raise pytest.UsageError(f"@pytest.mark.assay takes profile= and policy=, not {mark.args or ', '.join(mark.kwargs)}")
+            raise pytest.UsageError(
+                "@pytest.mark.assay takes profile= and policy=, not"
+                f" {mark.args or ', '.join(mark.kwargs)}"
+            )
         chosen.update(mark.kwargs)
     graded = request.node.stash.setdefault(_GRADED, [])
     whole = bool(request.config.getoption("assay_report"))
@@ -161,17 +217,22 @@ def assay(request: pytest.FixtureRequest) -> Assay:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Send what was graded along with the report of the phase; the last one says that the test did ask for grades."""
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Send what was graded along with the report of the phase; the last one says that the test did
+    ask for grades.
+    """
     report = yield
     graded = item.stash.get(_GRADED, None)
     if graded is not None:
-        report.assay = list(graded)  # type: ignore[attr-defined]  # reports carry what is set on them from worker to controller
+        # reports carry what is set on them from worker to controller
+        report.assay = list(graded)  # type: ignore[attr-defined]
         graded.clear()
     return report
 
 
-# --- telling ------------------------------------------------------------------------------------------------------------------------------
+# --- telling
 
 
 class Ledger:
@@ -192,7 +253,9 @@ class Ledger:
             self.passed_tests.add(report.nodeid)
 
     def ordered(self) -> list[tuple[str, dict[str, Any]]]:
-        """Every grade with its test, in an order that does not depend on which worker came first."""
+        """Every grade with its test, in an order that does not depend on which worker came
+        first.
+        """
         return [(test, one) for test in sorted(self.tests) for one in self.tests[test]]
 
     def empty(self) -> list[str]:
@@ -207,7 +270,9 @@ class Ledger:
 
             try:
                 self._write(self.report)
-            except AssayError as error:  # a report that somebody asked for and nobody gets is no success
+            except (
+                AssayError
+            ) as error:  # a report that somebody asked for and nobody gets is no success
                 pytest.exit(f"--assay-report: {error}", returncode=pytest.ExitCode.USAGE_ERROR)
 
     def _write(self, path: str) -> None:
@@ -217,7 +282,10 @@ class Ledger:
 
         form = format_of(path)
         results = [parse_json(one["result"].encode()) for _, one in self.ordered()]
-        faults = [Fault("the test asked for grades and made none.", code="FIL-005", file=test).as_dict() for test in self.empty()]
+        faults = [
+            Fault("the test asked for grades and made none.", code="FIL-005", file=test).as_dict()
+            for test in self.empty()
+        ]
         with atomic_write(path) as stream:
             stream.write(form.head())
             sink = form.onto(stream)
@@ -240,8 +308,14 @@ class Ledger:
             "faults": faults,
             "grades": {letter: sum(one["grade"] == letter for one in graded) for letter in LETTERS},
             "policy": ", ".join(sorted({one["policy"] for one in graded})),
-            "scoringSystem": ", ".join(sorted({one["scoringSystem"] for one in graded})) or ENGINE["scoringSystem"],
-            "gradingSystem": ", ".join(sorted({one["gradingSystem"] for one in graded})) or ENGINE["gradingSystem"],
+            "scoringSystem": (
+                ", ".join(sorted({one["scoringSystem"] for one in graded}))
+                or ENGINE["scoringSystem"]
+            ),
+            "gradingSystem": (
+                ", ".join(sorted({one["gradingSystem"] for one in graded}))
+                or ENGINE["gradingSystem"]
+            ),
         }
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -256,14 +330,27 @@ class Ledger:
         out.section("assay")
         for test, one in failed[:SHOWN]:
             quiet = " (its test passed)" if test in self.passed_tests else ""
-            out.write_line(printable(f"{one['grade']}  {one['score']:6.2f}  {one['run_id']}  {one['why']}  {test}{quiet}"), red=True)
+            out.write_line(
+                printable(
+                    f"{one['grade']}  {one['score']:6.2f}  {one['run_id']}  {one['why']} "
+                    f" {test}{quiet}"
+                ),
+                red=True,
+            )
         if len(failed) > SHOWN:
             out.write_line(f"... and {len(failed) - SHOWN:,} more")
         for test in self.empty()[:SHOWN]:
             out.write_line(printable(f"no grade was made in {test}"), yellow=True)
-        letters = " · ".join(f"{letter} {count:,}" for letter, count in counts["grades"].items() if count)
-        out.write_line(f"{counts['graded']:,} graded: {counts['passed']:,} passed, {counts['failed']:,} failed" + (f"  ({letters})" if letters else ""))
+        letters = " · ".join(
+            f"{letter} {count:,}" for letter, count in counts["grades"].items() if count
+        )
+        out.write_line(
+            f"{counts['graded']:,} graded: {counts['passed']:,} passed, {counts['failed']:,} failed"
+            + (f"  ({letters})" if letters else "")
+        )
         if counts["graded"]:
-            out.write_line(f"policy {counts['policy']} · {counts['scoringSystem']} · {counts['gradingSystem']}")
+            out.write_line(
+                f"policy {counts['policy']} · {counts['scoringSystem']} · {counts['gradingSystem']}"
+            )
         if self.report:
             out.write_line(f"wrote {printable(self.report)}")

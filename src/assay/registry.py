@@ -1,6 +1,7 @@
 """Registry[T]: an ordered map from a name to an entry, with errors that name the near miss.
 
-Formulas, gates, measures and shelf items enter here, built-ins and outsiders by the same door (`plugins.py`). A name is taken once.
+Formulas, gates, measures and shelf items enter here, built-ins and outsiders by the same door
+(`plugins.py`). A name is taken once.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-/ ]{0,199}")
-"""What a gate, a criterion, a profile may be called. ASCII, so that two names that look the same are the same."""
+"""What a gate, a criterion, a profile may be called. ASCII, so that two names that look the same
+are the same.
+"""
 
 
 class Registry(Generic[T]):
@@ -59,7 +62,8 @@ class Registry(Generic[T]):
 
 
 def near_miss(name: str, names: Iterable[str]) -> str:
-    """A sentence that asks for the closest of the names, with a space before it; empty where none is close.
+    """A sentence that asks for the closest of the names, with a space before it; empty where none
+    is close.
 
     >>> near_miss("corectness", ["correctness", "efficiency"])
     " Did you mean 'correctness'?"
@@ -80,7 +84,7 @@ def identifier_fault(name: object) -> str | None:
 
     >>> identifier_fault("schem\u0430_valid")
     "holds 'а' (U+0430 CYRILLIC SMALL LETTER A); names are plain ASCII, so that none can pose as another"
-    """
+    """  # noqa: E501
     if not isinstance(name, str):
         return f"is a {type(name).__name__}, not a name"
     if IDENTIFIER.fullmatch(name) and not name.endswith(" "):
@@ -93,17 +97,35 @@ def identifier_fault(name: object) -> str | None:
 
     for sign in name:
         if not sign.isascii():
-            return f"holds {sign!r} (U+{ord(sign):04X} {unicode_name(sign, 'unnamed')}); names are plain ASCII, so that none can pose as another"
-    return f"is {name!r}; a name starts with a letter or digit and holds letters, digits, spaces and _ . - /"
+            return (
+                f"holds {sign!r} (U+{ord(sign):04X} {unicode_name(sign, 'unnamed')}); names are"
+                " plain ASCII, so that none can pose as another"
+            )
+    return (
+        f"is {name!r}; a name starts with a letter or digit and holds letters, digits, spaces and _"
+        " . - /"
+    )
 
 
 _PATH = re.compile(r"-|\.{1,2}|.*[/\\].*|.*\.[A-Za-z][A-Za-z0-9]*", re.DOTALL)
 
 
 def is_path(text: str) -> bool:
-    """Whether somebody who writes this means a file: it has a slash or an extension, or is `-`. Anything else is a name, whatever lies in the working folder.
+    """Whether somebody who writes this means a file: it has a slash or an extension, or is `-`.
+    Anything else is a name, whatever lies in the working folder.
 
-    >>> [is_path(text) for text in ("prod.jsonl", "./production", "runs/a", "-", "production", "production@2", "release-2.1")]
+    >>> [
+    ...     is_path(text)
+    ...     for text in (
+    ...         "prod.jsonl",
+    ...         "./production",
+    ...         "runs/a",
+    ...         "-",
+    ...         "production",
+    ...         "production@2",
+    ...         "release-2.1",
+    ...     )
+    ... ]
     [True, True, True, True, False, False, False]
     """
     return _PATH.fullmatch(text) is not None

@@ -1,7 +1,9 @@
-"""A process for work that may have to be ended: native code that no thread can interrupt, or code that nobody trusts.
+"""A process for work that may have to be ended: native code that no thread can interrupt, or code
+that nobody trusts.
 
-`Worker` is the caller's side: one process answers many requests, each four bytes of length and the data, and is killed with its session. `serve` is the other
-side. What the data means, the modules know that use both: `flowmcp.reading.engine` and `records.schema_worker`.
+`Worker` is the caller's side: one process answers many requests, each four bytes of length and the
+data, and is killed with its session. `serve` is the other side. What the data means, the modules
+know that use both: `flowmcp.reading.engine` and `records.schema_worker`.
 """
 
 from __future__ import annotations
@@ -23,13 +25,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 _LENGTH = struct.Struct(">I")
-_START = "import sys; sys.path.extend(sys.argv[2:]); from importlib import import_module; import_module(sys.argv[1]).main()"
+_START = (
+    "import sys; sys.path.extend(sys.argv[2:]); from importlib import import_module;"
+    " import_module(sys.argv[1]).main()"
+)
 START_S = 120.0
 """Seconds for a process to start: a cold disk, a busy machine. Nothing of a stranger's runs yet."""
 
 
 class Died(Exception):
-    """The process ended without an answer. `code` is its exit code, or the signal as a negative number."""
+    """The process ended without an answer. `code` is its exit code, or the signal as a negative
+    number.
+    """
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -49,15 +56,35 @@ class Late(Exception):
 
 
 class Worker:
-    """The process and its two pipes. `module` has a `main`, and sees no environment and no packages but those named."""
+    """The process and its two pipes. `module` has a `main`, and sees no environment and no packages
+    but those named.
+    """
 
     def __init__(self, module: str, packages: Iterable[str], *, start_s: float = START_S) -> None:
         self._owner = os.getpid()
         self.answered = 0
-        self._process = subprocess.Popen(  # noqa: S603  # our own interpreter and our own code
-            [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _START, module, *_places(packages)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0, cwd="/", env={}, start_new_session=True, close_fds=True,
-        )  # fmt: skip
+        self._process = subprocess.Popen(  # our own interpreter and our own code  # noqa: S603
+            [
+                sys.executable,
+                "-I",
+                "-S",
+                "-B",
+                "-X",
+                "utf8",
+                "-c",
+                _START,
+                module,
+                *_places(packages),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            cwd="/",
+            env={},
+            start_new_session=True,
+            close_fds=True,
+        )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
@@ -95,7 +122,9 @@ class Worker:
             self.kill()
             self._process.wait()
         else:
-            self._process.returncode = 0  # not a child of this process: there is nothing to wait for
+            self._process.returncode = (
+                0  # not a child of this process: there is nothing to wait for
+            )
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
@@ -130,7 +159,9 @@ class Worker:
     def _wait(self, pipe: int, event: int, deadline: float | None) -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(pipe, event)
-            if not selector.select(None if deadline is None else max(0.0, deadline - time.monotonic())):
+            if not selector.select(
+                None if deadline is None else max(0.0, deadline - time.monotonic())
+            ):
                 raise Late
 
     def _death(self) -> Died:
@@ -152,17 +183,31 @@ def _places(packages: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-# --- the side of the process ----------------------------------------------------------------------------------------------------------------
+# --- the side of the process
 
 
-def serve(answer: Callable[[bytes], bytes], *, greeting: Callable[[], bytes], cpu_s: float, memory: int, wall_s: float | None = None) -> None:
-    """Answer requests from standard input until it ends. The system ends this process when one request takes too long, or too much memory.
+def serve(
+    answer: Callable[[bytes], bytes],
+    *,
+    greeting: Callable[[], bytes],
+    cpu_s: float,
+    memory: int,
+    wall_s: float | None = None,
+) -> None:
+    """Answer requests from standard input until it ends. The system ends this process when one
+    request takes too long, or too much memory.
 
-    `greeting` runs before the process loses the right to open files: what is imported on first use must be imported there.
+    `greeting` runs before the process loses the right to open files: what is imported on first use
+    must be imported there.
     """
     incoming, outgoing = sys.stdin.buffer, sys.stdout.buffer
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    for what, limit in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0), (getattr(resource, "RLIMIT_NPROC", None), 0), (resource.RLIMIT_AS, memory)):
+    for what, limit in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, 0),
+        (getattr(resource, "RLIMIT_NPROC", None), 0),
+        (resource.RLIMIT_AS, memory),
+    ):
         if what is not None:
             _limit(what, limit)
     first = greeting()
@@ -194,17 +239,23 @@ def _limit(what: int, limit: int) -> None:
 
 
 def _start_clock(cpu_s: float, wall_s: float | None) -> None:
-    """The system ends this process when one request takes too long, even if the parent is gone or stopped."""
+    """The system ends this process when one request takes too long, even if the parent is gone or
+    stopped.
+    """
     if wall_s is not None:
         signal.setitimer(signal.ITIMER_REAL, wall_s)
     used = resource.getrusage(resource.RUSAGE_SELF)
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     soft = ceil(used.ru_utime + used.ru_stime + cpu_s)
-    resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+    resource.setrlimit(
+        resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard)
+    )
 
 
 def _end_with(parent: int) -> None:
-    """No orphans: when the parent dies, so does this process, unless native code keeps the interpreter; then the clock ends it."""
+    """No orphans: when the parent dies, so does this process, unless native code keeps the
+    interpreter; then the clock ends it.
+    """
     while os.getppid() == parent:
         time.sleep(0.2)
     os._exit(1)

@@ -1,4 +1,6 @@
-"""MCP servers that do wrong, one for each way: `bad.py WAY`. Written without the SDK, which would not let them."""
+"""MCP servers that do wrong, one for each way: `bad.py WAY`. Written without the SDK, which would
+not let them.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,19 @@ import sys
 import time
 
 WAY = sys.argv[1]
-TOOL = {"name": "look", "description": "Look something up by its number.", "inputSchema": {"type": "object", "properties": {}}}
+TOOL = {
+    "name": "look",
+    "description": "Look something up by its number.",
+    "inputSchema": {"type": "object", "properties": {}},
+}
 
 
 def say(message: object) -> None:
-    text = json.dumps(message).replace(f'"{WAY}"', WAY).replace('"DEEP"', '{"a":' * 5000 + "1" + "}" * 5000)
+    text = (
+        json.dumps(message)
+        .replace(f'"{WAY}"', WAY)
+        .replace('"DEEP"', '{"a":' * 5000 + "1" + "}" * 5000)
+    )
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
@@ -28,10 +38,16 @@ def listing(params: dict[str, object]) -> dict[str, object]:
         return {"tools": [{**TOOL, "name": f"look{page}"}], "nextCursor": str(page)}
     if WAY == "crowd":
         page = int(str(cursor or 0)) + 1
-        return {"tools": [{**TOOL, "name": f"look{page}_{number}"} for number in range(1000)], "nextCursor": str(page)}
+        return {
+            "tools": [{**TOOL, "name": f"look{page}_{number}"} for number in range(1000)],
+            "nextCursor": str(page),
+        }
     if WAY == "pages":
         page = int(str(cursor or 0)) + 1
-        return {"tools": [{**TOOL, "name": f"look{page}"}], **({"nextCursor": str(page)} if page < 5 else {})}
+        return {
+            "tools": [{**TOOL, "name": f"look{page}"}],
+            **({"nextCursor": str(page)} if page < 5 else {}),
+        }
     if WAY == "huge":
         return {"tools": [{**TOOL, "description": "x" * (20 * 1024 * 1024)}]}
     if WAY == "twice":
@@ -39,7 +55,11 @@ def listing(params: dict[str, object]) -> dict[str, object]:
     if WAY == "shape":
         return {"tools": "none"}
     if WAY in ("10e400", "NaN", "1" * 400):
-        return {"tools": [{**TOOL, "inputSchema": {"type": "object", "properties": {"a": {"default": WAY}}}}]}
+        return {
+            "tools": [
+                {**TOOL, "inputSchema": {"type": "object", "properties": {"a": {"default": WAY}}}}
+            ]
+        }
     if WAY == "deep":
         return {"tools": [{**TOOL, "inputSchema": "DEEP"}]}
     if WAY == "environment":
@@ -87,7 +107,16 @@ def main() -> None:
         if request["method"] == "initialize":
             version = "1999-01-01" if WAY == "ancient" else request["params"]["protocolVersion"]
             info: dict[str, object] = {"name": "bad", "version": "0"}
-            say({**answer, "result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}})
+            say(
+                {
+                    **answer,
+                    "result": {
+                        "protocolVersion": version,
+                        "capabilities": {"tools": {}},
+                        "serverInfo": info,
+                    },
+                }
+            )
         elif request["method"] == "tools/list":
             if WAY == "dies":
                 sys.stderr.write("out of memory\n")

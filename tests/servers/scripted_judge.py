@@ -1,12 +1,14 @@
-"""A judge on loopback that does as it is told: right, biased, noisy, slow, hanging, rate-limited, malformed, gullible or dead.
+"""A judge on loopback that does as it is told: right, biased, noisy, slow, hanging, rate-limited,
+malformed, gullible or dead.
 
     with scripted_judge(position_bias=0.2, seed=7) as judge:
         ...  # judge.url is the base URL of OpenAI's style (ends in /v1), judge.root the one of Anthropic's
         assert judge.stats().requests == 400 and judge.requests()[0]["headers"]["authorization"] == "Bearer k"
         judge.become(fail_first=3)
 
-What it can be told is in `judge_script.Behaviour`. It runs in a thread, or with `own_process=True` in a process that ends with its parent. A second port
-answers for `stats`, `requests`, `become` and `forget`, so that a hanging or dead judge can still be asked.
+What it can be told is in `judge_script.Behaviour`. It runs in a thread, or with `own_process=True`
+in a process that ends with its parent. A second port answers for `stats`, `requests`, `become` and
+`forget`, so that a hanging or dead judge can still be asked.
 """
 
 from __future__ import annotations
@@ -49,17 +51,30 @@ from servers.judge_script import (
     think,
 )
 
-__all__ = ["CONTENT", "ENVELOPE", "MALFORMED", "WIRE", "Behaviour", "Endpoint", "Stats", "scripted_judge"]
+__all__ = [
+    "CONTENT",
+    "ENVELOPE",
+    "MALFORMED",
+    "WIRE",
+    "Behaviour",
+    "Endpoint",
+    "Stats",
+    "scripted_judge",
+]
 
 
 class Stats(NamedTuple):
-    """What was seen so far. `answered` counts whole replies with status 200, malformed ones among them."""
+    """What was seen so far. `answered` counts whole replies with status 200, malformed ones among
+    them.
+    """
 
     requests: int
     answered: int
     malformed: int
     unmarked: int
-    """Questions in which fewer items than needed carried a mark: the test shows the wrong text, or the product lost it."""
+    """Questions in which fewer items than needed carried a mark: the test shows the wrong text, or
+    the product lost it.
+    """
     in_flight: int
     peak: int
     connections: int
@@ -94,7 +109,9 @@ class Judge:
         self.start = time.monotonic()
 
     async def become(self, behaviour: Behaviour) -> None:
-        """A bound socket on which nobody listens refuses, and keeps its port for when the judge comes back."""
+        """A bound socket on which nobody listens refuses, and keeps its port for when the judge
+        comes back.
+        """
         self.behaviour, self.failures = behaviour, 0
         if behaviour.dead == "refused" and self.server is not None:
             self.server.close()
@@ -104,17 +121,29 @@ class Judge:
                     connection.transport.abort()
             self.socket = bound(self.port)
         elif behaviour.dead != "refused" and self.server is None:
-            self.server = await asyncio.get_running_loop().create_server(lambda: Connection(self, control=False), sock=self.socket, backlog=4096)
+            self.server = await asyncio.get_running_loop().create_server(
+                lambda: Connection(self, control=False), sock=self.socket, backlog=4096
+            )
 
     def stats(self) -> Stats:
         return Stats(
-            self.count, self.answered, self.malformed, self.unmarked, self.in_flight, self.peak, self.connections, *self.tokens,
-            dict(self.statuses), time.process_time(),
-        )  # fmt: skip
+            self.count,
+            self.answered,
+            self.malformed,
+            self.unmarked,
+            self.in_flight,
+            self.peak,
+            self.connections,
+            *self.tokens,
+            dict(self.statuses),
+            time.process_time(),
+        )
 
-    # --- one question -------------------------------------------------------------------------------------------------------------
+    # --- one question
 
-    def serve(self, connection: Connection, path: str, headers: dict[str, str], data: bytes) -> None:
+    def serve(
+        self, connection: Connection, path: str, headers: dict[str, str], data: bytes
+    ) -> None:
         self.count += 1
         self.in_flight += 1
         self.peak = max(self.peak, self.in_flight)
@@ -126,32 +155,56 @@ class Judge:
         reply, question, odd = self.reply(path, headers, body, number, now)
         delay = self.behaviour.latency_s
         if self.behaviour.tail_sigma:
-            normal = NormalDist().inv_cdf(min(1 - 1e-9, max(1e-9, next(draws(self.behaviour.seed, "latency", number)))))
+            normal = NormalDist().inv_cdf(
+                min(1 - 1e-9, max(1e-9, next(draws(self.behaviour.seed, "latency", number))))
+            )
             delay *= math.exp(self.behaviour.tail_sigma * normal)
         self.statuses[reply.manner or str(reply.status)] += 1
         if self.behaviour.record:
             qualities = [item.quality for item in question.items] if question else []
-            self.records.append({
-                "at": now - self.start, "path": path, "headers": headers, "body": body, "status": reply.status, "manner": reply.manner, "odd": odd,
-                "qualities": qualities, "pairwise": question.pairwise if question else None,
-            })  # fmt: skip
+            self.records.append(
+                {
+                    "at": now - self.start,
+                    "path": path,
+                    "headers": headers,
+                    "body": body,
+                    "status": reply.status,
+                    "manner": reply.manner,
+                    "odd": odd,
+                    "qualities": qualities,
+                    "pairwise": question.pairwise if question else None,
+                }
+            )
         if delay > 0 and reply.status == 200:
             asyncio.get_running_loop().call_later(delay, connection.send, reply)
         else:
             connection.send(reply)
 
-    def reply(self, path: str, headers: dict[str, str], body: dict[str, Any], number: int, now: float) -> tuple[Reply, Question | None, str]:
+    def reply(
+        self, path: str, headers: dict[str, str], body: dict[str, Any], number: int, now: float
+    ) -> tuple[Reply, Question | None, str]:
         told, anthropic = self.behaviour, path.endswith("/messages")
-        if told.key and told.key not in (headers.get("x-api-key"), headers.get("authorization", "").removeprefix("Bearer ")):
+        if told.key and told.key not in (
+            headers.get("x-api-key"),
+            headers.get("authorization", "").removeprefix("Bearer "),
+        ):
             return failure(401, "Incorrect API key provided.", anthropic=anthropic), None, ""
         manner = told.hang or told.dead
         if self.failures < told.fail_first:
             self.failures += 1
             if isinstance(told.fail_with, int):
-                return failure(told.fail_with, "The server is overloaded.", anthropic=anthropic), None, ""
+                return (
+                    failure(told.fail_with, "The server is overloaded.", anthropic=anthropic),
+                    None,
+                    "",
+                )
             manner = told.fail_with
         if told.status != 200:
-            return failure(told.status, "This is the answer to everything.", anthropic=anthropic), None, ""
+            return (
+                failure(told.status, "This is the answer to everything.", anthropic=anthropic),
+                None,
+                "",
+            )
         if told.rate_limit is not None and (refusal := self.limited(now, anthropic)):
             return refusal, None, ""
         for name in told.refuses:
@@ -161,31 +214,59 @@ class Judge:
                 message = f"Unsupported parameter: '{param}' is not supported with this model."
                 return failure(400, message, anthropic=anthropic, param=param), None, ""
         question = read_question(body)
-        self.unmarked += sum(item.quality is not None for item in question.items) < 1 + question.pairwise
-        key = (body.get("model"), body.get("seed"), question.pairwise, tuple(item.text for item in question.items) or question.text)
+        self.unmarked += (
+            sum(item.quality is not None for item in question.items) < 1 + question.pairwise
+        )
+        key = (
+            body.get("model"),
+            body.get("seed"),
+            question.pairwise,
+            tuple(item.text for item in question.items) or question.text,
+        )
         self.seen[key] += 1
         odd = ""
-        if told.malformed and (told.malformed_times is None or self.seen[key] <= told.malformed_times):
+        if told.malformed and (
+            told.malformed_times is None or self.seen[key] <= told.malformed_times
+        ):
             kinds = (told.malformed,) if isinstance(told.malformed, str) else told.malformed
             odd = kinds[(number - 1) % len(kinds)]
             self.malformed += 1
-        reply = self.whole(body, question, think(question, told, (*key, self.seen[key])), odd, number, anthropic)
+        reply = self.whole(
+            body, question, think(question, told, (*key, self.seen[key])), odd, number, anthropic
+        )
         return reply._replace(manner=manner), question, odd
 
-    def whole(self, body: dict[str, Any], question: Question, thought: Any, odd: str, number: int, anthropic: bool) -> Reply:
+    def whole(
+        self,
+        body: dict[str, Any],
+        question: Question,
+        thought: Any,
+        odd: str,
+        number: int,
+        anthropic: bool,
+    ) -> Reply:
         if odd == "error_in_200":
-            return failure(503, "The provider returned an error.", anthropic=anthropic)._replace(status=200)
+            return failure(503, "The provider returned an error.", anthropic=anthropic)._replace(
+                status=200
+            )
         said = answer(question, thought)
         content: Any = json.dumps(said, ensure_ascii=False)
         if odd in CONTENT:
             content = CONTENT[odd](said, "winner" if question.pairwise else "score")
         last = (body.get("messages") or [{}])[-1]
-        if anthropic and last.get("role") == "assistant" and isinstance(content, str) and isinstance(last.get("content"), str):
+        if (
+            anthropic
+            and last.get("role") == "assistant"
+            and isinstance(content, str)
+            and isinstance(last.get("content"), str)
+        ):
             content = content.removeprefix(last["content"])
         if odd == "length":
             content = content[: len(content) // 2]
         shape = "refusal" if thought.refused and not odd else odd if odd in ENVELOPE else ""
-        data = (anthropic_reply if anthropic else openai_reply)(body, question, content, said, shape, self.behaviour, number)
+        data = (anthropic_reply if anthropic else openai_reply)(
+            body, question, content, said, shape, self.behaviour, number
+        )
         if self.behaviour.usage == "counted":
             self.tokens[0] += max(1, len(question.text) // 4)
             self.tokens[1] += max(1, len(str(content)) // 4)
@@ -196,18 +277,33 @@ class Judge:
         return Reply(200, data)
 
     def limited(self, now: float, anthropic: bool) -> Reply | None:
-        """At most `rate_limit` admitted in any second; below one per second, one in that many seconds."""
+        """At most `rate_limit` admitted in any second; below one per second, one in that many
+        seconds.
+        """
         limit = self.behaviour.rate_limit or 0
-        window, most = (1.0, int(limit)) if limit >= 1 else (1 / limit if limit else math.inf, 1 if limit else 0)
+        window, most = (
+            (1.0, int(limit))
+            if limit >= 1
+            else (1 / limit if limit else math.inf, 1 if limit else 0)
+        )
         while self.admitted and self.admitted[0] <= now - window:
             self.admitted.popleft()
         if len(self.admitted) < most:
             self.admitted.append(now)
             return None
         wait = self.behaviour.retry_after_s
-        said = {"": None, "seconds": f"{wait:g}", "date": formatdate(math.ceil(time.time() + wait), usegmt=True)}
+        said = {
+            "": None,
+            "seconds": f"{wait:g}",
+            "date": formatdate(math.ceil(time.time() + wait), usegmt=True),
+        }
         value = said.get(self.behaviour.retry_after, self.behaviour.retry_after)
-        return failure(429, "Rate limit reached.", anthropic=anthropic, headers=(("retry-after", value),) if value is not None else ())
+        return failure(
+            429,
+            "Rate limit reached.",
+            anthropic=anthropic,
+            headers=(("retry-after", value),) if value is not None else (),
+        )
 
 
 def bound(port: int) -> socket.socket:
@@ -243,7 +339,10 @@ class Connection(asyncio.Protocol):
         self.data += data
         while (end := self.data.find(b"\r\n\r\n")) >= 0:
             head = self.data[:end].decode("latin-1").split("\r\n")
-            headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
+            headers = {
+                name.strip().lower(): value.strip()
+                for name, _, value in (line.partition(":") for line in head[1:])
+            }
             body = self.body(end + 4, headers)
             if body is None:
                 return
@@ -273,12 +372,19 @@ class Connection(asyncio.Protocol):
 
     def take(self, method: str, path: str, headers: dict[str, str], body: bytes) -> None:
         if self.control:
-            asyncio.ensure_future(self.answer_control(path, body))  # noqa: RUF006  # the loop outlives it: it awaits nothing but a listen
+            asyncio.ensure_future(  # noqa: RUF006
+                self.answer_control(path, body)
+            )  # the loop outlives it: it awaits nothing but a listen
         elif method == "POST" and path.endswith(("/chat/completions", "/messages")):
             self.waiting += 1
             self.judge.serve(self, path, headers, body)
         elif path.endswith("/models"):
-            models = {"object": "list", "data": [{"id": self.judge.behaviour.model, "object": "model", "owned_by": "tests"}]}
+            models = {
+                "object": "list",
+                "data": [
+                    {"id": self.judge.behaviour.model, "object": "model", "owned_by": "tests"}
+                ],
+            }
             self.transport.write(Reply(200, json.dumps(models).encode()).wire())
         else:
             self.transport.write(failure(404, f"no route {method} {path}", anthropic=False).wire())
@@ -314,7 +420,9 @@ class Connection(asyncio.Protocol):
                 self.transport.close()
                 return
             self.transport.write(reply.wire()[:-20])
-            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+            self.transport.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00"
+            )
             asyncio.get_running_loop().call_later(0.01, self.transport.abort)
             return
         self.judge.answered += reply.status == 200
@@ -330,7 +438,9 @@ async def serve(behaviour: Behaviour, ready: Any, stop: asyncio.Event) -> None:
     """Until `stop` is set. Calls `ready(port, control port)` once both listen."""
     judge = Judge(behaviour)
     await judge.become(behaviour)
-    control = await asyncio.get_running_loop().create_server(lambda: Connection(judge, control=True), "127.0.0.1", 0)
+    control = await asyncio.get_running_loop().create_server(
+        lambda: Connection(judge, control=True), "127.0.0.1", 0
+    )
     ready(judge.port, control.sockets[0].getsockname()[1])
     await stop.wait()
     for server in filter(None, (judge.server, control)):
@@ -368,11 +478,15 @@ class Endpoint:
         return Stats(**self._ask("/stats"))
 
     def requests(self) -> list[dict[str, Any]]:
-        """Every question so far: at (seconds), path, headers (lower case), body, status, manner, odd, qualities in the order shown, pairwise."""
+        """Every question so far: at (seconds), path, headers (lower case), body, status, manner,
+        odd, qualities in the order shown, pairwise.
+        """
         return self._ask("/requests")
 
     def become(self, **behaviour: Any) -> None:
-        """From now on behave like this; what is not named stays. The failures of `fail_first` are counted anew."""
+        """From now on behave like this; what is not named stays. The failures of `fail_first` are
+        counted anew.
+        """
         self.behaviour = dataclasses.replace(self.behaviour, **behaviour)
         self._ask("/become", dataclasses.asdict(self.behaviour))
 
@@ -421,7 +535,13 @@ def _thread(told: Behaviour) -> Iterator[tuple[int, int]]:
 def _process(told: Behaviour) -> Iterator[tuple[int, int]]:
     here = Path(__file__).resolve().parent.parent
     command = [sys.executable, "-m", "servers.scripted_judge", json.dumps(dataclasses.asdict(told))]
-    child = subprocess.Popen(command, cwd=here, env={**os.environ, "PYTHONPATH": str(here)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child = subprocess.Popen(
+        command,
+        cwd=here,
+        env={**os.environ, "PYTHONPATH": str(here)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     try:
         yield tuple(json.loads(child.stdout.readline()))  # type: ignore[union-attr]
     finally:
@@ -438,7 +558,11 @@ async def main() -> None:
     """Until the standard input ends, which it does with the parent."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_reader(0, lambda: os.read(0, 4096) or stop.set())
-    await serve(Behaviour(**json.loads(sys.argv[1])), lambda *ports: print(json.dumps(ports), flush=True), stop)
+    await serve(
+        Behaviour(**json.loads(sys.argv[1])),
+        lambda *ports: print(json.dumps(ports), flush=True),
+        stop,
+    )
 
 
 if __name__ == "__main__":

@@ -13,24 +13,55 @@ def run(verb: str, argv: list[str]) -> int:
     """Check one attestation."""
     made = opt.parser(
         verb,
-        "Check an attestation: its form, its signature, whether these files are the candidate, and that it passed. Exit 0 only if all of it holds.",
+        "Check an attestation: its form, its signature, whether these files are the candidate, and"
+        " that it passed. Exit 0 only if all of it holds.",
         "assay verify-attestation decision.intoto.json --key release.pub --evidence runs.jsonl",
     )
-    made.add_argument("file", metavar="FILE", help="a DSSE envelope, as `assay gate --attest` writes it")
-    made.add_argument("--key", metavar="PUB", help="the Ed25519 public key that must have signed it, in PEM form")
-    made.add_argument("--unsigned", action="store_true", help="accept that the signature is not checked; without --key nothing else exits 0")
-    made.add_argument("--evidence", metavar="FILE", action="append", default=[], help="the candidate's file, byte for byte; repeat it for each of them")
-    made.add_argument("--document", metavar="FILE", help="the decision that must be the attested one, as `assay gate -o decision.json` writes it")
+    made.add_argument(
+        "file", metavar="FILE", help="a DSSE envelope, as `assay gate --attest` writes it"
+    )
+    made.add_argument(
+        "--key", metavar="PUB", help="the Ed25519 public key that must have signed it, in PEM form"
+    )
+    made.add_argument(
+        "--unsigned",
+        action="store_true",
+        help="accept that the signature is not checked; without --key nothing else exits 0",
+    )
+    made.add_argument(
+        "--evidence",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="the candidate's file, byte for byte; repeat it for each of them",
+    )
+    made.add_argument(
+        "--document",
+        metavar="FILE",
+        help=(
+            "the decision that must be the attested one, as `assay gate -o decision.json` writes it"
+        ),
+    )
     options = made.parse_args(argv)
     if options.key and options.unsigned:
-        raise UsageError("CLI-001", "--key and --unsigned contradict each other.", fix="Leave one out.")
-    found = verify(options.file, key=options.key, evidence=options.evidence, document=options.document)
+        raise UsageError(
+            "CLI-001", "--key and --unsigned contradict each other.", fix="Leave one out."
+        )
+    found = verify(
+        options.file, key=options.key, evidence=options.evidence, document=options.document
+    )
     unchecked = not options.key and not options.unsigned
     if options.json:
         opt.print_json(_document(found, verified=found.holds and not unchecked))
     else:
         _say(found, unchecked=unchecked)
-    return ExitCode.FAILED if not found.holds else ExitCode.NOT_ENOUGH if unchecked else ExitCode.PASSED
+    return (
+        ExitCode.FAILED
+        if not found.holds
+        else ExitCode.NOT_ENOUGH
+        if unchecked
+        else ExitCode.PASSED
+    )
 
 
 def _document(found: Verified, *, verified: bool) -> dict[str, object]:
@@ -43,13 +74,18 @@ def _document(found: Verified, *, verified: bool) -> dict[str, object]:
         "verificationResult": predicate.verification_result,
         "outcome": predicate.outcome,
         "timeVerified": predicate.time_verified,
-        "subjects": [{"name": one.name, "sha256": one.digest.sha256} for one in found.statement.subject],
+        "subjects": [
+            {"name": one.name, "sha256": one.digest.sha256} for one in found.statement.subject
+        ],
         "baseline": [{"name": one.name, "sha256": one.digest.sha256} for one in predicate.baseline],
         "policy": {"uri": predicate.policy.uri, "sha256": predicate.policy.digest.sha256},
         "gradedBy": predicate.graded_by,
         "terms": predicate.terms,
         "result": {"schema": predicate.result.schema, "sha256": predicate.result.digest.sha256},
-        **{name: versions.get(name) if isinstance(versions, dict) else None for name in ("scoringSystem", "gradingSystem")},
+        **{
+            name: versions.get(name) if isinstance(versions, dict) else None
+            for name in ("scoringSystem", "gradingSystem")
+        },
     }
 
 
@@ -59,7 +95,10 @@ def _say(found: Verified, *, unchecked: bool) -> None:
     out = sys.stdout
     out.write(opt.paint(verdict, "green" if verdict == "HOLDS" else "red", "bold", on=on) + "\n")
     for check in found.checks:
-        out.write(f"  {'ok  ' if check.holds else '??  ' if check.holds is None else 'FAIL'}  {printable(check.reason)}\n")
+        out.write(
+            f"  {'ok  ' if check.holds else '??  ' if check.holds is None else 'FAIL'} "
+            f" {printable(check.reason)}\n"
+        )
     predicate = found.statement.predicate
     for one in found.statement.subject:
         out.write(f"  subject {printable(one.name)} sha256:{one.digest.sha256}\n")
@@ -67,8 +106,15 @@ def _say(found: Verified, *, unchecked: bool) -> None:
         out.write(f"  compared with {printable(one.name)} sha256:{one.digest.sha256}\n")
     for name, value in predicate.terms.items():
         out.write(f"  NOTE {printable(f'{name}: {value}')}\n")
-    graded_by = [str(one) for name in ("profile", "rubric", "policy") for one in predicate.graded_by.get(name, []) if one]
+    graded_by = [
+        str(one)
+        for name in ("profile", "rubric", "policy")
+        for one in predicate.graded_by.get(name, [])
+        if one
+    ]
     policies = " · ".join((predicate.policy.uri, *graded_by))
     out.write(f"  {printable(policies)} · {printable(predicate.time_verified)}\n")
     if unchecked:
-        out.write("Give the public key with --key, or accept an unchecked signature with --unsigned.\n")
+        out.write(
+            "Give the public key with --key, or accept an unchecked signature with --unsigned.\n"
+        )

@@ -43,7 +43,11 @@ ACTIONS = {
 def run(verb: str, argv: list[str]) -> int:
     """Run one of the actions."""
     action = opt.choose(
-        "baseline", argv, ACTIONS, what="Stored baselines: evidence with its fingerprint, date and summary.", example="assay baseline set production runs.jsonl"
+        "baseline",
+        argv,
+        ACTIONS,
+        what="Stored baselines: evidence with its fingerprint, date and summary.",
+        example="assay baseline set production runs.jsonl",
     )
     if isinstance(action, ExitCode):
         return action
@@ -56,15 +60,32 @@ def make_parser(action: str, what: str, example: str) -> argparse.ArgumentParser
     """A parser with the folder of the baselines."""
     made = opt.parser(f"baseline {action}", what, example)
     made.add_argument(
-        "--dir", "--baselines", dest="dir", metavar="DIR", default=".assay/baselines", help="where baselines are stored (default: .assay/baselines)"
+        "--dir",
+        "--baselines",
+        dest="dir",
+        metavar="DIR",
+        default=".assay/baselines",
+        help="where baselines are stored (default: .assay/baselines)",
     )
     return made
 
 
 def add_choices(made: argparse.ArgumentParser) -> None:
     """The options that choose how runs are graded."""
-    made.add_argument("--grading-policy", metavar="Q", default="workflow", help="policy that grades the runs (default: workflow)")
-    made.add_argument("--profile", metavar="P", help="profile by name, letter A-D, name@version or YAML file (default: the run's workflow.family)")
+    made.add_argument(
+        "--grading-policy",
+        metavar="Q",
+        default="workflow",
+        help="policy that grades the runs (default: workflow)",
+    )
+    made.add_argument(
+        "--profile",
+        metavar="P",
+        help=(
+            "profile by name, letter A-D, name@version or YAML file (default: the run's"
+            " workflow.family)"
+        ),
+    )
     made.add_argument("--rubric", metavar="R", help="rubric that overrides the profile's criteria")
     opt.add_cards(made)
     opt.add_library(made)
@@ -80,17 +101,36 @@ def choice_for(options: argparse.Namespace) -> Choice:
 def _set(argv: list[str]) -> int:
     made = make_parser(
         "set",
-        "Store the evidence of the version in production, with its fingerprint, date and summary. Nothing is overwritten: an older one stays as NAME@N.",
+        "Store the evidence of the version in production, with its fingerprint, date and summary."
+        " Nothing is overwritten: an older one stays as NAME@N.",
         "assay baseline set production runs.jsonl",
     )
-    made.add_argument("name", metavar="NAME", help="a plain name: letters, digits, '.', '_' and '-'")
-    made.add_argument("files", metavar="FILE", nargs="+", help="runs, scorecards or grades, .json or .jsonl; or one graded exam")
+    made.add_argument(
+        "name", metavar="NAME", help="a plain name: letters, digits, '.', '_' and '-'"
+    )
+    made.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="runs, scorecards or grades, .json or .jsonl; or one graded exam",
+    )
     add_choices(made)
     add_store(made)
     options = made.parse_args(argv)
     stored_baselines.check_name(options.name)
-    if pipe := next((path for path in options.files if path == "-" or (os.path.exists(path) and not os.path.isfile(path))), None):
-        raise UsageError("CLI-001", f"a baseline is stored from files, and {pipe!r} can't be read twice.", fix="Name its files.")
+    if pipe := next(
+        (
+            path
+            for path in options.files
+            if path == "-" or (os.path.exists(path) and not os.path.isfile(path))
+        ),
+        None,
+    ):
+        raise UsageError(
+            "CLI-001",
+            f"a baseline is stored from files, and {pipe!r} can't be read twice.",
+            fix="Name its files.",
+        )
     now = opt.moment(options.now) or datetime.now(UTC)
     with storing(options) as store:
         exam = _exam(options, now, store)
@@ -105,7 +145,11 @@ def _set(argv: list[str]) -> int:
 def _set_runs(options: argparse.Namespace, now: datetime, ledger: Store | None) -> Stored:
     read: list[Subject] = []
     name = f"baseline {options.name}"
-    side = _kept_side(options, now, ledger, read) if ledger is not None else read_side(options.files, choice_for(options).grader(), name=name, read=read)
+    side = (
+        _kept_side(options, now, ledger, read)
+        if ledger is not None
+        else read_side(options.files, choice_for(options).grader(), name=name, read=read)
+    )
 
     def write(stream: IO[bytes]) -> None:
         for path, before in zip(options.files, read, strict=True):
@@ -115,7 +159,12 @@ def _set_runs(options: argparse.Namespace, now: datetime, ledger: Store | None) 
                     raise InputError(document.fault.code, document.fault.message, where=path)
                 stream.write(encode(document.tree) + b"\n")
             if again.hexdigest() != before.sha256:
-                raise InputError("FIL-001", "changed while it was read.", where=path, fix="Store the baseline again.")
+                raise InputError(
+                    "FIL-001",
+                    "changed while it was read.",
+                    where=path,
+                    fix="Store the baseline again.",
+                )
 
     facts = {
         "runs": side.runs,
@@ -128,22 +177,34 @@ def _set_runs(options: argparse.Namespace, now: datetime, ledger: Store | None) 
     return store(options.dir, options.name, kind="runs", facts=facts, write=write, now=now)
 
 
-def _kept_side(options: argparse.Namespace, now: datetime, ledger: Store, read: list[Subject]) -> Side:
-    """The side, once a baseline of that name is in the ledger too, in the form that the API gives it."""
+def _kept_side(
+    options: argparse.Namespace, now: datetime, ledger: Store, read: list[Subject]
+) -> Side:
+    """The side, once a baseline of that name is in the ledger too, in the form that the API gives
+    it.
+    """
     from assay.cli.keeping import Sides, dated
     from assay.server.keeping import baseline_draft, baseline_record
 
     choice = dated(choice_for(options))
     sides = Sides(ledger, choice)
-    side = read_side(options.files, choice.grader(), name=f"baseline {options.name}", kept=sides, read=read)
+    side = read_side(
+        options.files, choice.grader(), name=f"baseline {options.name}", kept=sides, read=read
+    )
     if sides.kept[0].bare:
-        raise InputError("REL-008", "a baseline in a ledger is made of runs or scorecards, and grades came without them.", where=", ".join(options.files))
+        raise InputError(
+            "REL-008",
+            "a baseline in a ledger is made of runs or scorecards, and grades came without them.",
+            where=", ".join(options.files),
+        )
     ledger.put([baseline_draft(baseline_record(options.name, sides.kept[0], now=now))])
     return side
 
 
 def _exam(options: argparse.Namespace, now: datetime, ledger: Store | None) -> Stored | None:
-    """A graded exam as a baseline; None where the files are none. Every number of it is made again first."""
+    """A graded exam as a baseline; None where the files are none. Every number of it is made again
+    first.
+    """
     if len(options.files) != 1 or not options.files[0].endswith(".json"):
         return None
     document = read_json(options.files[0])
@@ -158,7 +219,11 @@ def _exam(options: argparse.Namespace, now: datetime, ledger: Store | None) -> S
     if data is None:
         raise InputError("FIL-001", "cannot be read again.", where=options.files[0])
     tree = document.tree
-    fields = {name: [str(tree[name])] for name in ("exam", "rubric", "set", "policy", "scoringSystem", "gradingSystem") if tree.get(name) is not None}
+    fields = {
+        name: [str(tree[name])]
+        for name in ("exam", "rubric", "set", "policy", "scoringSystem", "gradingSystem")
+        if tree.get(name) is not None
+    }
     facts = {
         "runs": tree["n"],
         "samples": tree["n"],
@@ -168,7 +233,14 @@ def _exam(options: argparse.Namespace, now: datetime, ledger: Store | None) -> S
         "scoringSystem": outcome.document.scoring_system,
         "gradingSystem": outcome.document.grading_system,
     }
-    stored = store(options.dir, options.name, kind="exam", facts=facts, write=lambda stream: stream.write(data), now=now)
+    stored = store(
+        options.dir,
+        options.name,
+        kind="exam",
+        facts=facts,
+        write=lambda stream: stream.write(data),
+        now=now,
+    )
     if ledger is not None:
         from assay.cli.kept import exam_baseline_drafts
 
@@ -177,8 +249,16 @@ def _exam(options: argparse.Namespace, now: datetime, ledger: Store | None) -> S
 
 
 def _show(argv: list[str]) -> int:
-    made = make_parser("show", "What a stored baseline holds, once its digests were checked.", "assay baseline show production")
-    made.add_argument("name", metavar="NAME", help="its name, or NAME@N for an older one; of one in a ledger also its digest")
+    made = make_parser(
+        "show",
+        "What a stored baseline holds, once its digests were checked.",
+        "assay baseline show production",
+    )
+    made.add_argument(
+        "name",
+        metavar="NAME",
+        help="its name, or NAME@N for an older one; of one in a ledger also its digest",
+    )
     add_store(made, what=LOOK)
     options = made.parse_args(argv)
     with looking(options) as ledger:
@@ -189,20 +269,33 @@ def _show(argv: list[str]) -> int:
     if found.kept is not None:
         record["digest"] = found.kept.digest
     if options.json:
-        opt.print_json({**record, "path": stored.path, "versions": stored_baselines.versions(options.dir, record["name"])})
+        opt.print_json(
+            {
+                **record,
+                "path": stored.path,
+                "versions": stored_baselines.versions(options.dir, record["name"]),
+            }
+        )
     else:
         _print(stored)
     return ExitCode.PASSED
 
 
 def _check_kept(found: Found, ledger: Store) -> None:
-    """A baseline of a ledger says what is shown of it, and all of its evidence is there as it was stored."""
+    """A baseline of a ledger says what is shown of it, and all of its evidence is there as it was
+    stored.
+    """
     from assay.store.baselines import evidence_of_baseline
     from assay.store.drafts import EVIDENCE
 
     assert found.kept is not None
     _check_shown(found.kept)
-    for item in evidence_of_baseline(ledger.ledger, found.kept, kinds=("exam",) if found.stored.kind == "exam" else EVIDENCE, project=ledger.project):
+    for item in evidence_of_baseline(
+        ledger.ledger,
+        found.kept,
+        kinds=("exam",) if found.stored.kind == "exam" else EVIDENCE,
+        project=ledger.project,
+    ):
         item.tree()
 
 
@@ -216,7 +309,10 @@ def _print(stored: Stored) -> None:
     record, out = stored.record, sys.stdout
     out.write(f"{printable(stored.name)}, stored {printable(record['made_at'])}\n")
     if stored.kind == "exam":
-        out.write(f"  exam        score {record['summary']['score']} over {record['summary']['n']} items\n")
+        out.write(
+            f"  exam        score {record['summary']['score']} over"
+            f" {record['summary']['n']} items\n"
+        )
     else:
         summary = record["summary"]
         rate, mean = summary["pass_rate"], summary["weighted_score"]["mean"]
@@ -230,7 +326,11 @@ def _print(stored: Stored) -> None:
 
 
 def _list(argv: list[str]) -> int:
-    made = make_parser("list", "The stored baselines; the newest of each name is meant by its name.", "assay baseline list")
+    made = make_parser(
+        "list",
+        "The stored baselines; the newest of each name is meant by its name.",
+        "assay baseline list",
+    )
     add_store(made, what="also list those of a ledger, behind those of the folder")
     options = made.parse_args(argv)
     found: list[dict[str, Any]] = []
@@ -251,18 +351,31 @@ def _list(argv: list[str]) -> int:
         opt.print_json({"baselines": found, "broken": broken, **ENGINE})
     else:
         for one in found:
-            sys.stdout.write(f"{printable(one['name']):<32}  {one['made_at']:<20}  {one['samples']:>7} samples  {one['kind']}\n")
+            sys.stdout.write(
+                f"{printable(one['name']):<32}  {one['made_at']:<20}  {one['samples']:>7} samples "
+                f" {one['kind']}\n"
+            )
         for one in broken:
             sys.stdout.write(f"{printable(one['name']):<32}  BROKEN: {printable(one['fault'])}\n")
         if not found and not broken:
-            also = "" if ledger is None else f", nor in the project '{ledger.project}' of {ledger.ledger.where}"
+            also = (
+                ""
+                if ledger is None
+                else f", nor in the project '{ledger.project}' of {ledger.ledger.where}"
+            )
             sys.stderr.write(f"assay: there are no baselines in {printable(options.dir + also)}.\n")
     return ExitCode.MALFORMED if broken else ExitCode.PASSED
 
 
 def _line(stored: Stored) -> dict[str, Any]:
     record = stored.record
-    return {"name": stored.name, "kind": stored.kind, "made_at": record["made_at"], "samples": record["samples"], "runs": record["runs"]}
+    return {
+        "name": stored.name,
+        "kind": stored.kind,
+        "made_at": record["made_at"],
+        "samples": record["samples"],
+        "runs": record["runs"],
+    }
 
 
 def _list_kept(ledger: Store, found: list[dict[str, Any]], broken: list[dict[str, Any]]) -> None:
@@ -275,7 +388,9 @@ def _list_kept(ledger: Store, found: list[dict[str, Any]], broken: list[dict[str
         try:
             if one.kept is not None:
                 _check_shown(one.kept)
-                kept.append({**_line(as_stored(one.kept, where)), "digest": one.digest, "ledger": where})
+                kept.append(
+                    {**_line(as_stored(one.kept, where)), "digest": one.digest, "ledger": where}
+                )
             fault = one.fault
         except InputError as error:
             fault = str(error)

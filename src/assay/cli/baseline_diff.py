@@ -1,4 +1,6 @@
-"""`assay baseline diff`: a stored baseline against another one, or against files, sample by sample. It decides nothing."""
+"""`assay baseline diff`: a stored baseline against another one, or against files, sample by sample.
+It decides nothing.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,23 @@ def diff(argv: list[str]) -> int:
     """Compare a stored baseline with another one, or with files."""
     made = make_parser(
         "diff",
-        "A stored baseline against another one, or against files: the paired differences, sample by sample. No gate: it exits 0 once compared.",
+        "A stored baseline against another one, or against files: the paired differences, sample by"
+        " sample. No gate: it exits 0 once compared.",
         "assay baseline diff production runs.jsonl",
     )
     made.add_argument("name", metavar="NAME", help="the stored baseline that is compared with")
-    made.add_argument("others", metavar="OTHER|FILE", nargs="+", help="another stored baseline, or files of runs, scorecards or grades")
-    made.add_argument("--policy", metavar="R", default="release", help="release policy whose margin and level are used (default: release)")
+    made.add_argument(
+        "others",
+        metavar="OTHER|FILE",
+        nargs="+",
+        help="another stored baseline, or files of runs, scorecards or grades",
+    )
+    made.add_argument(
+        "--policy",
+        metavar="R",
+        default="release",
+        help="release policy whose margin and level are used (default: release)",
+    )
     add_choices(made)
     opt.add_output(made, (".json",))
     add_store(made, what=LOOK)
@@ -77,7 +90,9 @@ def _compared(options: argparse.Namespace, kept: Looked | None) -> dict[str, Any
             n_candidate=len(after.rows),
             n_baseline=len(before.rows),
             n_paired=found.n_paired,
-            mcnemar_p=next(rule for rule in found.rules if rule.id == "gate_failure_rate").evidence.get("mcnemar_p"),
+            mcnemar_p=next(
+                rule for rule in found.rules if rule.id == "gate_failure_rate"
+            ).evidence.get("mcnemar_p"),
             adjusted=found.adjusted_difference,
         ),
         "missing": {"other": found.missing["candidate"], "baseline": found.missing["baseline"]},
@@ -101,27 +116,62 @@ def _changed(pair: Pair) -> dict[str, Any] | None:
         "mended_gates": sorted(theirs.failed - ours.failed),
         "newly_missed_floors": sorted(ours.missed - theirs.missed),
     }
-    return shown if shown["difference"] or shown["newly_failed_gates"] or shown["mended_gates"] or shown["newly_missed_floors"] else None
+    return (
+        shown
+        if shown["difference"]
+        or shown["newly_failed_gates"]
+        or shown["mended_gates"]
+        or shown["newly_missed_floors"]
+        else None
+    )
 
 
 def _print_diff(document: dict[str, Any], *, most: int = 20) -> None:
     out, found = sys.stdout, document["comparison"]
     difference = found["difference"]
-    out.write(f"{printable(document['other'])} against {printable(document['baseline'])}: {found['n_paired']} paired samples\n")
+    out.write(
+        f"{printable(document['other'])} against {printable(document['baseline'])}:"
+        f" {found['n_paired']} paired samples\n"
+    )
     if difference["low"] is not None:
-        out.write(f"difference  {difference['estimate']:+.2f} points [{difference['low']:+.2f}, {difference['high']:+.2f}], {difference['method']}\n")
+        out.write(
+            f"difference  {difference['estimate']:+.2f} points [{difference['low']:+.2f},"
+            f" {difference['high']:+.2f}], {difference['method']}\n"
+        )
     elif difference["estimate"] is not None:
-        out.write(f"difference  {difference['estimate']:+.2f} points, no interval: {difference.get('reason')}\n")
-    out.write(f"samples     {found['wins']} higher, {found['losses']} lower, {found['ties']} the same\n")
+        out.write(
+            f"difference  {difference['estimate']:+.2f} points, no interval:"
+            f" {difference.get('reason')}\n"
+        )
+    out.write(
+        f"samples     {found['wins']} higher, {found['losses']} lower, {found['ties']} the same\n"
+    )
     for side, lost in document["missing"].items():
         if lost:
-            out.write(f"missing     {len(lost)} in the {side}: {printable(', '.join(lost[:5]))}{' ...' if len(lost) > 5 else ''}\n")
+            out.write(
+                f"missing     {len(lost)} in the {side}:"
+                f" {printable(', '.join(lost[:5]))}{' ...' if len(lost) > 5 else ''}\n"
+            )
     ordered = sorted(document["changed"], key=lambda one: (one["difference"], one["sample"]))
     for one in ordered[:most]:
-        said = [f"now fails {', '.join(one['newly_failed_gates'])}"] if one["newly_failed_gates"] else []
+        said = (
+            [f"now fails {', '.join(one['newly_failed_gates'])}"]
+            if one["newly_failed_gates"]
+            else []
+        )
         said += [f"mended {', '.join(one['mended_gates'])}"] if one["mended_gates"] else []
-        said += [f"below the floor of {', '.join(one['newly_missed_floors'])}"] if one["newly_missed_floors"] else []
-        out.write(f"  {one['difference']:+7.2f}  {printable(one['sample'])}{'  ' + printable('; '.join(said)) if said else ''}\n")
+        said += (
+            [f"below the floor of {', '.join(one['newly_missed_floors'])}"]
+            if one["newly_missed_floors"]
+            else []
+        )
+        out.write(
+            f"  {one['difference']:+7.2f} "
+            f" {printable(one['sample'])}{'  ' + printable('; '.join(said)) if said else ''}\n"
+        )
     if len(ordered) > most:
         out.write(f"  ... and {len(ordered) - most} more that differ\n")
-    out.write(f"\npolicy {document['policy']} · {document['scoringSystem']} · {document['gradingSystem']}\n")
+    out.write(
+        f"\npolicy {document['policy']} · {document['scoringSystem']} ·"
+        f" {document['gradingSystem']}\n"
+    )

@@ -31,18 +31,28 @@ def run(verb: str, argv: list[str]) -> int:
 
 
 def grades(files: list[str], grader: Grader, *, result: Result | None = None) -> Iterator[Grade]:
-    """Every document of the files, graded; the first fault ends it. A run id may appear once. A result that is stored is told what it is made of."""
+    """Every document of the files, graded; the first fault ends it. A run id may appear once. A
+    result that is stored is told what it is made of.
+    """
     seen: set[bytes] = set()
     for file in files:
         for document in stream_documents(file):
             if isinstance(document, Unread):
                 fault = document.fault
-                raise InputError(fault.code, fault.message, where=fault.file, fix=fault.fix, faults=[fault])
+                raise InputError(
+                    fault.code, fault.message, where=fault.file, fix=fault.fix, faults=[fault]
+                )
             graded = grader.grade(document)
             grade = graded.grade
             digest = run_id_digest(grade.run_id)
             if digest in seen:
-                fault = Fault(f"the run id {grade.run_id!r} appears more than once.", code="FIL-007", file=document.file, line=document.line, path="run_id")
+                fault = Fault(
+                    f"the run id {grade.run_id!r} appears more than once.",
+                    code="FIL-007",
+                    file=document.file,
+                    line=document.line,
+                    path="run_id",
+                )
                 raise InputError(fault.code, fault.message, where=document.file, faults=[fault])
             seen.add(digest)
             if result is not None:
@@ -51,7 +61,9 @@ def grades(files: list[str], grader: Grader, *, result: Result | None = None) ->
 
 
 def _chosen(options: argparse.Namespace, result: Result | None) -> Choice:
-    """The choice of the options. The cards of judges that it grades by are part of what a result is made of."""
+    """The choice of the options. The cards of judges that it grades by are part of what a result is
+    made of.
+    """
     choice = choice_of(options)
     if result is not None:
         for card in read_cards(choice.cards, now=choice.now):
@@ -62,11 +74,19 @@ def _chosen(options: argparse.Namespace, result: Result | None) -> Choice:
 def _rank(argv: list[str]) -> int:
     made = opt.parser(
         "rank",
-        "Order runs, or candidates made of many runs, best first; near-equal scores are decided by the tie-break rules. No gate: it exits 0 once done.",
+        "Order runs, or candidates made of many runs, best first; near-equal scores are decided by"
+        " the tie-break rules. No gate: it exits 0 once done.",
         "assay rank runs.jsonl",
     )
-    made.add_argument("files", nargs="+", metavar="FILE", help=".json, .jsonl, or - for standard input")
-    made.add_argument("--by", choices=("run", "candidate"), default="run", help="candidate: all runs of one workflow version stand together (default: run)")
+    made.add_argument(
+        "files", nargs="+", metavar="FILE", help=".json, .jsonl, or - for standard input"
+    )
+    made.add_argument(
+        "--by",
+        choices=("run", "candidate"),
+        default="run",
+        help="candidate: all runs of one workflow version stand together (default: run)",
+    )
     opt.add_choices(made)
     add_store(made)
     options = made.parse_args(argv)
@@ -86,7 +106,9 @@ def _ranked(options: argparse.Namespace, result: Result | None) -> int:
     found = noted()
     pool = [contender(grade) for grade in found] if options.by == "run" else candidates(found)
     if not pool:
-        raise NotEnoughEvidence("FIL-005", "there is nothing to rank.", where=", ".join(options.files))
+        raise NotEnoughEvidence(
+            "FIL-005", "there is nothing to rank.", where=", ".join(options.files)
+        )
     places = rank(pool, tie_window=grader.rules.tie_window)
     document = {
         "order": shown(places),
@@ -104,11 +126,20 @@ def _ranked(options: argparse.Namespace, result: Result | None) -> int:
     width = min(60, max(len(place.contender.id) for place in places))
     for place in places:
         one = place.contender
-        gates = f"{one.gate_failures} gate{'s' if one.gate_failures > 1 else ''} failed" if one.gate_failures else "gates pass"
+        gates = (
+            f"{one.gate_failures} gate{'s' if one.gate_failures > 1 else ''} failed"
+            if one.gate_failures
+            else "gates pass"
+        )
         decided = f"  decided by {place.decided_by}" if place.decided_by else ""
-        verdict = f"{one.passed} of {one.runs} passed" if one.grade is None else f"{one.grade} {'passed' if one.passed else 'FAILED'}"
+        verdict = (
+            f"{one.passed} of {one.runs} passed"
+            if one.grade is None
+            else f"{one.grade} {'passed' if one.passed else 'FAILED'}"
+        )
         sys.stdout.write(
-            f"{place.rank:>4}  {printable(one.id):<{width}}  {one.score / 100:6.2f}  {verdict:<8}  {gates:<14}  tie group {place.tie_group}{decided}\n"
+            f"{place.rank:>4}  {printable(one.id):<{width}}  {one.score / 100:6.2f}  {verdict:<8} "
+            f" {gates:<14}  tie group {place.tie_group}{decided}\n"
         )
     return ExitCode.PASSED
 
@@ -116,18 +147,37 @@ def _ranked(options: argparse.Namespace, result: Result | None) -> int:
 def _summary(argv: list[str]) -> int:
     made = opt.parser(
         "summary",
-        "The reporting bundle: pass rate, score, gates, criteria and top failure reasons, each rate with its interval. No gate: it exits 0 once done.",
+        "The reporting bundle: pass rate, score, gates, criteria and top failure reasons, each rate"
+        " with its interval. No gate: it exits 0 once done.",
         "assay summary runs.jsonl",
     )
-    made.add_argument("files", nargs="+", metavar="FILE", help=".json, .jsonl, or - for standard input")
-    made.add_argument("--interval", choices=("t", "bca"), default="t", help="of means: Student's t, cluster-robust where groups are shared; or a BCa bootstrap")
-    made.add_argument("--seed", metavar="N", type=int, help="with --interval bca: the seed, so that the same runs give the same interval")
+    made.add_argument(
+        "files", nargs="+", metavar="FILE", help=".json, .jsonl, or - for standard input"
+    )
+    made.add_argument(
+        "--interval",
+        choices=("t", "bca"),
+        default="t",
+        help="of means: Student's t, cluster-robust where groups are shared; or a BCa bootstrap",
+    )
+    made.add_argument(
+        "--seed",
+        metavar="N",
+        type=int,
+        help="with --interval bca: the seed, so that the same runs give the same interval",
+    )
     opt.add_choices(made)
     opt.add_output(made, (".json",))
     add_store(made)
     options = made.parse_args(argv)
-    if (options.interval == "bca") != (options.seed is not None) or (options.seed is not None and options.seed < 0):
-        raise UsageError("CLI-001", "a bootstrap needs its seed, a number from 0 on, and nothing else does.", fix="`--interval bca --seed 1`")
+    if (options.interval == "bca") != (options.seed is not None) or (
+        options.seed is not None and options.seed < 0
+    ):
+        raise UsageError(
+            "CLI-001",
+            "a bootstrap needs its seed, a number from 0 on, and nothing else does.",
+            fix="`--interval bca --seed 1`",
+        )
     opt.outputs(options)
     with storing_result(options, "summary") as result:
         return _summed(options, result)
@@ -138,7 +188,9 @@ def _summed(options: argparse.Namespace, result: Result | None) -> int:
     for grade in grades(options.files, _chosen(options, result).grader(), result=result):
         summary.add(grade)
     if not summary.all.n:
-        raise NotEnoughEvidence("FIL-005", "there is nothing to sum up.", where=", ".join(options.files))
+        raise NotEnoughEvidence(
+            "FIL-005", "there is nothing to sum up.", where=", ".join(options.files)
+        )
     block = summary.shown(Intervals(options.interval, options.seed))
     if result is not None:
         result.put(block)
@@ -149,33 +201,61 @@ def _summed(options: argparse.Namespace, result: Result | None) -> int:
 def _share(interval: dict[str, Any]) -> str:
     if interval["value"] is None:
         return "unknown"
-    return f"{100 * interval['value']:.1f}% [{100 * interval['low']:.1f}, {100 * interval['high']:.1f}]"
+    return (
+        f"{100 * interval['value']:.1f}% [{100 * interval['low']:.1f},"
+        f" {100 * interval['high']:.1f}]"
+    )
 
 
 def _print_summary(block: dict[str, Any]) -> None:
     out = sys.stdout
     mean = block["weighted_score"]["mean"]
-    ends = f"[{mean['low']:.2f}, {mean['high']:.2f}]" if mean["low"] is not None else f"({mean['reason']})"
+    ends = (
+        f"[{mean['low']:.2f}, {mean['high']:.2f}]"
+        if mean["low"] is not None
+        else f"({mean['reason']})"
+    )
     out.write(
         f"{block['n']} run{'s' if block['n'] != 1 else ''}: "
-        + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in block["coverage"].items() if count)
+        + ", ".join(
+            f"{count} {name.replace('_', ' ')}"
+            for name, count in block["coverage"].items()
+            if count
+        )
         + "\n"
     )
     out.write(f"pass rate       {_share(block['pass_rate'])}\n")
     sd = block["weighted_score"]["sd"]
-    out.write(f"weighted score  {mean['value']:.2f} {ends}" + (f", sd {sd:.2f}" if sd is not None else "") + "\n")
+    out.write(
+        f"weighted score  {mean['value']:.2f} {ends}"
+        + (f", sd {sd:.2f}" if sd is not None else "")
+        + "\n"
+    )
     if mean["method"] != "student-t":
         out.write(f"                interval: {mean['method']}\n")
-    out.write("grades          " + " · ".join(f"{letter} {count}" for letter, count in block["grades"].items()) + "\n")
+    out.write(
+        "grades          "
+        + " · ".join(f"{letter} {count}" for letter, count in block["grades"].items())
+        + "\n"
+    )
     out.write("\ngate failures\n")
     for name, gate in sorted(block["gates"].items(), key=lambda pair: -pair[1]["failed"]):
         out.write(f"  {gate['failed']:>5}  {_share(gate['rate']):<24}  {name}\n")
     out.write("\ncriteria                    mean    p5   p50   p95  floor missed  missing\n")
     for name, one in block["criteria"].items():
         numbers = " ".join(f"{one['quantiles'][key]:.3f}" for key in ("p5", "p50", "p95"))
-        out.write(f"  {printable(name)[:24]:<24} {one['mean']['value']:.3f} {numbers}  {one['floor_failures']:>12}  {one['missing']:>7}\n")
+        out.write(
+            f"  {printable(name)[:24]:<24} {one['mean']['value']:.3f} {numbers} "
+            f" {one['floor_failures']:>12}  {one['missing']:>7}\n"
+        )
     if block["top_failure_reasons"]:
         out.write("\ntop failure reasons\n")
         for reason in block["top_failure_reasons"]:
-            out.write(f"  {reason['count']:>5}  {printable(reason['reason'])}  (for example {printable(reason['example'])})\n")
-    out.write(f"\nintervals at 95%; policy {', '.join(block['policies'])} · {block['scoringSystem']} · {block['gradingSystem']}\n")
+            out.write(
+                f"  {reason['count']:>5}  {printable(reason['reason'])}  (for example"
+                f" {printable(reason['example'])})\n"
+            )
+    out.write(
+        f"\nintervals at 95%; policy {', '.join(block['policies'])} · {block['scoringSystem']} ·"
+        f" {block['gradingSystem']}\n"
+    )

@@ -19,21 +19,56 @@ TOLERANCE = Decimal("1e-9")
 
 def run(verb: str, argv: list[str]) -> int:
     """Run the cases; exit 1 on any mismatch or unsupported required operation."""
-    made = opt.parser("conform", "Run a file of conformance cases and compare each result with what is expected.", "assay conform vectors/workflow.json")
-    made.add_argument("file", metavar="FILE", help="a JSON list of cases {name, op, input, expected}")
-    made.add_argument("--actual", metavar="OUT.json", help="write what each case gives, as [{name, op, actual}]")
+    made = opt.parser(
+        "conform",
+        "Run a file of conformance cases and compare each result with what is expected.",
+        "assay conform vectors/workflow.json",
+    )
+    made.add_argument(
+        "file", metavar="FILE", help="a JSON list of cases {name, op, input, expected}"
+    )
+    made.add_argument(
+        "--actual", metavar="OUT.json", help="write what each case gives, as [{name, op, actual}]"
+    )
     options = made.parse_args(argv)
     cases = read_json(options.file, lone_surrogates=True).tree
     _check(cases, options.file)
-    base = _annex_base(options.file) if any(case["op"] == "annex.validate" for case in cases) else None
+    base = (
+        _annex_base(options.file) if any(case["op"] == "annex.validate" for case in cases) else None
+    )
     results = [_run_case(case, base) for case in cases]
     if options.actual:
         with atomic_write(options.actual) as stream:
-            stream.write(_pretty([{"name": result["name"], "op": result["op"], "actual": result["actual"]} for result in results]))
-    counts = {status: sum(result["status"] == status for result in results) for status in ("passed", "failed", "unsupported", "computed")}
-    missing = sorted({result["op"] for result in results if result["status"] == "unsupported" and result["op"] in REQUIRED})
+            stream.write(
+                _pretty(
+                    [
+                        {"name": result["name"], "op": result["op"], "actual": result["actual"]}
+                        for result in results
+                    ]
+                )
+            )
+    counts = {
+        status: sum(result["status"] == status for result in results)
+        for status in ("passed", "failed", "unsupported", "computed")
+    }
+    missing = sorted(
+        {
+            result["op"]
+            for result in results
+            if result["status"] == "unsupported" and result["op"] in REQUIRED
+        }
+    )
     if options.json:
-        sys.stdout.buffer.write(_pretty({"file": options.file, "counts": counts, "unsupported_required": missing, "cases": results}))
+        sys.stdout.buffer.write(
+            _pretty(
+                {
+                    "file": options.file,
+                    "counts": counts,
+                    "unsupported_required": missing,
+                    "cases": results,
+                }
+            )
+        )
     else:
         _print(results, counts, missing)
     return ExitCode.FAILED if counts["failed"] or missing else ExitCode.PASSED
@@ -46,11 +81,19 @@ def _check(cases: Any, file: str) -> None:
         raise NotEnoughEvidence("CNF-001", "holds no cases.", where=file)
     seen = set()
     for index, case in enumerate(cases):
-        if not isinstance(case, dict) or not isinstance(case.get("name"), str) or not isinstance(case.get("op"), str):
-            raise InputError("CNF-001", f"case {index} must be an object with a name and an op.", where=file)
+        if (
+            not isinstance(case, dict)
+            or not isinstance(case.get("name"), str)
+            or not isinstance(case.get("op"), str)
+        ):
+            raise InputError(
+                "CNF-001", f"case {index} must be an object with a name and an op.", where=file
+            )
         key = (case["op"], case["name"])
         if key in seen:
-            raise InputError("CNF-001", f"two cases of the op '{key[0]}' are named '{key[1]}'.", where=file)
+            raise InputError(
+                "CNF-001", f"two cases of the op '{key[0]}' are named '{key[1]}'.", where=file
+            )
         seen.add(key)
 
 
@@ -62,7 +105,12 @@ def _annex_base(file: str) -> Any:
 
 def _run_case(case: dict[str, Any], base: Any = None) -> dict[str, Any]:
     op = OPS.get(case["op"])
-    found: dict[str, Any] = {"name": case["name"], "op": case["op"], "status": "unsupported", "actual": None}
+    found: dict[str, Any] = {
+        "name": case["name"],
+        "op": case["op"],
+        "status": "unsupported",
+        "actual": None,
+    }
     if op is None:
         return found
     given = case.get("input", {})
@@ -72,7 +120,9 @@ def _run_case(case: dict[str, Any], base: Any = None) -> dict[str, Any]:
         actual: Any = op(given) if isinstance(given, dict) else {"error": True}
     except AssayError as error:
         actual = {"error": error.code, "message": error.message}
-    except Exception as error:  # an operation never raises out of conform; a fault of ours is a failed case
+    except (
+        Exception
+    ) as error:  # an operation never raises out of conform; a fault of ours is a failed case
         actual = {"error": "ERR-001", "message": f"{type(error).__name__}: {error}", "fault": True}
     found["actual"] = parse_wide_json(_encoded(actual))
     if "expected" not in case:
@@ -91,7 +141,9 @@ def _run_case(case: dict[str, Any], base: Any = None) -> dict[str, Any]:
 def _encoded(actual: Any) -> bytes:
     try:
         return encode(actual)
-    except UnicodeEncodeError:  # half of a surrogate pair, which no UTF-8 text holds: it is written as its escape
+    except (
+        UnicodeEncodeError
+    ):  # half of a surrogate pair, which no UTF-8 text holds: it is written as its escape
         return json.dumps(actual, default=float).encode()
 
 
@@ -103,7 +155,9 @@ def _pretty(document: Any) -> bytes:
 
 
 def differs(expected: Any, actual: Any, path: str = "") -> str | None:
-    """Where and how the actual value differs from the expected one, or None. Keys that `expected` does not name are ignored."""
+    """Where and how the actual value differs from the expected one, or None. Keys that `expected`
+    does not name are ignored.
+    """
     where = path or "the result"
     if path.rsplit(".", 1)[-1] in ("error", "warning") and expected is True:
         return None if actual else f"{where}: expected an error or warning, there is none"
@@ -138,7 +192,11 @@ def differs(expected: Any, actual: Any, path: str = "") -> str | None:
 def _print(results: list[dict[str, Any]], counts: dict[str, int], missing: list[str]) -> None:
     for result in results:
         if result["status"] == "failed":
-            sys.stdout.write(f"FAILED  {result['op']}: {result['name']}\n        {result['difference']}\n")
-    sys.stdout.write(", ".join(f"{count} {status}" for status, count in counts.items() if count) + "\n")
+            sys.stdout.write(
+                f"FAILED  {result['op']}: {result['name']}\n        {result['difference']}\n"
+            )
+    sys.stdout.write(
+        ", ".join(f"{count} {status}" for status, count in counts.items() if count) + "\n"
+    )
     if missing:
         sys.stdout.write(f"required and not supported yet: {', '.join(missing)}\n")

@@ -1,4 +1,6 @@
-"""The operations of the exam vectors, each run through the code that marks and gates: no rule is written a second time here."""
+"""The operations of the exam vectors, each run through the code that marks and gates: no rule is
+written a second time here.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,10 @@ def _item(given: Input) -> Output:
         raise InputError("EXM-009", f"{', '.join(wrong)}: a mark is 0 or 1.")
     marking = _marking()
     bits = sum(BIT[axis] for axis in AXES if breakdown[axis] == 1)
-    weighted = {axis: exact.shown(marking.weights[axis] if bits & BIT[axis] else 0, exact.NORM_DIGITS) for axis in AXES}
+    weighted = {
+        axis: exact.shown(marking.weights[axis] if bits & BIT[axis] else 0, exact.NORM_DIGITS)
+        for axis in AXES
+    }
     return {"score": exact.shown(marking.units[bits], exact.NORM_DIGITS), "weighted": weighted}
 
 
@@ -78,7 +83,11 @@ def _match(given: Input) -> Output:
     faults = file_faults(ExamFile(exam="exam", items=[item]), Document({}, ""), {})
     if faults:
         raise InputError(faults[0].code, faults[0].message)
-    return {"match": int(bool(mark_item(item, {"correction": got}, _marking()).bits & BIT["correctness"]))}
+    return {
+        "match": int(
+            bool(mark_item(item, {"correction": got}, _marking()).bits & BIT["correctness"])
+        )
+    }
 
 
 def _conciseness(given: Input) -> Output:
@@ -100,12 +109,22 @@ def _exam(given: Input) -> Output:
 
 def _gate(given: Input) -> Output:
     score = _score(given.get("score"))
-    return {"hard_gate": gate.opens(score, _rules()), "production_target": gate.reaches(score, _rules())}
+    return {
+        "hard_gate": gate.opens(score, _rules()),
+        "production_target": gate.reaches(score, _rules()),
+    }
 
 
 def _eval_gate(given: Input) -> Output:
-    baseline, candidate = _score(given.get("baseline"), "baseline"), _score(given.get("candidate"), "candidate")
-    limit = _score(given["max_drop"], "max_drop") if given.get("max_drop") is not None else _rules().max_drop
+    baseline, candidate = (
+        _score(given.get("baseline"), "baseline"),
+        _score(given.get("candidate"), "candidate"),
+    )
+    limit = (
+        _score(given["max_drop"], "max_drop")
+        if given.get("max_drop") is not None
+        else _rules().max_drop
+    )
     return {"pass": gate.drop_holds(baseline, candidate, limit)}
 
 
@@ -121,7 +140,9 @@ def _soft(given: Input) -> Output:
             raise InputError("EXM-010", "'schema_failures' is a count.")
         judged.append(gate.soft_schema(failures, _rules()))
     if given.get("regression_score") is not None:
-        judged.append(gate.soft_score(_score(given["regression_score"], "regression_score"), _rules()))
+        judged.append(
+            gate.soft_score(_score(given["regression_score"], "regression_score"), _rules())
+        )
     return {"warn": any(one.warn for one in judged), "blocks": False}
 
 

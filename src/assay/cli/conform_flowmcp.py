@@ -1,4 +1,6 @@
-"""The operations of the tool-schema vectors, each run through the code that grades: no rule is written a second time here."""
+"""The operations of the tool-schema vectors, each run through the code that grades: no rule is
+written a second time here.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,35 @@ from assay.files import parse_json
 from assay.flowmcp import status as st
 from assay.flowmcp.aggregate import aggregate
 from assay.flowmcp.aging import age_score
-from assay.flowmcp.answers import TRANSPORT_DIMENSIONS, check_answer, check_na, check_score, shown, weighted_mean
+from assay.flowmcp.answers import (
+    TRANSPORT_DIMENSIONS,
+    check_answer,
+    check_na,
+    check_score,
+    shown,
+    weighted_mean,
+)
 from assay.flowmcp.ecma import stringify
 from assay.flowmcp.entry import schema_valid, semantic_faults
 from assay.flowmcp.hashing import canonical_text, hash8
 from assay.flowmcp.index import index_fault
 from assay.flowmcp.names import grading_file, gradings_dir, is_schema_id, latest, report_name, slug
 from assay.flowmcp.policy import SchemaRules
-from assay.flowmcp.protocol import INSTRUCTIONS, build_prompts, check_protocol, grade_scores, score_faults
-from assay.flowmcp.selection import Member, check_selection, cross_references, is_member_id, make_lock, size_outcome
+from assay.flowmcp.protocol import (
+    INSTRUCTIONS,
+    build_prompts,
+    check_protocol,
+    grade_scores,
+    score_faults,
+)
+from assay.flowmcp.selection import (
+    Member,
+    check_selection,
+    cross_references,
+    is_member_id,
+    make_lock,
+    size_outcome,
+)
 from assay.flowmcp.veto import TRIGGERS, make_veto
 from assay.library.shelf import Shelf
 
@@ -68,9 +90,17 @@ def _weighted_sum(given: Input) -> Output:
     answers = _list(given, "answers")
     if not all(isinstance(answer, dict) for answer in answers):
         raise InputError("FMC-012", "an answer must be an object.")
-    found = weighted_mean([(answer.get("score"), answer.get("weight")) for answer in answers], _rules())
+    found = weighted_mean(
+        [(answer.get("score"), answer.get("weight")) for answer in answers], _rules()
+    )
     warning = f"{found.stale} stale" if found.stale else None
-    return {"sum": shown(found.total), "weightSum": shown(found.weight), "normalizedScore": shown(found.value), "warning": warning, "error": None}
+    return {
+        "sum": shown(found.total),
+        "weightSum": shown(found.weight),
+        "normalizedScore": shown(found.value),
+        "warning": warning,
+        "error": None,
+    }
 
 
 def _aggregate(given: Input) -> Output:
@@ -79,7 +109,12 @@ def _aggregate(given: Input) -> Output:
         weights = [1] * len(scores)
     if not isinstance(weights, list) or len(weights) != len(scores):
         raise InputError("SCO-004", "there must be one weight for each score.")
-    found = aggregate(list(zip(scores, weights, strict=True)), given.get("gradingTier"), _rules(), veto=given.get("categoricalVeto"))
+    found = aggregate(
+        list(zip(scores, weights, strict=True)),
+        given.get("gradingTier"),
+        _rules(),
+        veto=given.get("categoricalVeto"),
+    )
     return {
         "aggregateGrade": found.grade,
         "rawGrade": found.raw_grade,
@@ -90,8 +125,17 @@ def _aggregate(given: Input) -> Output:
 
 
 def _veto_apply(given: Input) -> Output:
-    veto = make_veto(given.get("triggeredBy"), evidence=given.get("evidence"), grader=given.get("graderIdentity"), reasoning=given.get("reasoning"), now=_NOW)
-    return {"aggregateGrade": aggregate([], "autonomous", _rules(), veto=veto).grade, "categoricalVeto": veto}
+    veto = make_veto(
+        given.get("triggeredBy"),
+        evidence=given.get("evidence"),
+        grader=given.get("graderIdentity"),
+        reasoning=given.get("reasoning"),
+        now=_NOW,
+    )
+    return {
+        "aggregateGrade": aggregate([], "autonomous", _rules(), veto=veto).grade,
+        "categoricalVeto": veto,
+    }
 
 
 def _eligibility(given: Input) -> Output:
@@ -144,7 +188,14 @@ def _hash8(given: Input) -> Output:
 
 
 def _filename(given: Input) -> Output:
-    return {"filename": grading_file(given.get("area"), given.get("timestamp"), base_persona=given.get("basePersona"), lens=given.get("lens"))}
+    return {
+        "filename": grading_file(
+            given.get("area"),
+            given.get("timestamp"),
+            base_persona=given.get("basePersona"),
+            lens=given.get("lens"),
+        )
+    }
 
 
 def _schemahash(given: Input) -> Output:
@@ -168,8 +219,14 @@ def _prompts(given: Input) -> Output:
     except ValueError as error:
         raise InputError("HSH-003", f"the tools cannot be written as JSON: {error}.") from None
     sentence = skill.get("whenToUse") if isinstance(skill, dict) else None
-    prompts = build_prompts(schema.get("description"), text, when_to_use=sentence if isinstance(sentence, str) else None)
-    return {"dimensions": [prompt["dimension"] for prompt in prompts], "prompts": prompts, "scoringInstructions": INSTRUCTIONS}
+    prompts = build_prompts(
+        schema.get("description"), text, when_to_use=sentence if isinstance(sentence, str) else None
+    )
+    return {
+        "dimensions": [prompt["dimension"] for prompt in prompts],
+        "prompts": prompts,
+        "scoringInstructions": INSTRUCTIONS,
+    }
 
 
 def _consume(given: Input) -> Output:
@@ -185,19 +242,33 @@ def _consume(given: Input) -> Output:
         else:
             listed = given.get("scores")
             numbered = (
-                [{"dimension": name, "score": score} for name, score in zip(TRANSPORT_DIMENSIONS, listed, strict=False)] if isinstance(listed, list) else listed
+                [
+                    {"dimension": name, "score": score}
+                    for name, score in zip(TRANSPORT_DIMENSIONS, listed, strict=False)
+                ]
+                if isinstance(listed, list)
+                else listed
             )
             if isinstance(listed, list) and len(listed) != len(TRANSPORT_DIMENSIONS):
                 numbered = [{"dimension": "whenToUse", "score": score} for score in listed]
             document = {"scoringProtocol": given.get("scoringProtocol"), "scores": numbered}
         found = check_protocol(document)
         faults = score_faults(found.get("scores"))
-        if "scoresDoc" not in given and "file" not in given and isinstance(given.get("scores"), list) and given["scores"]:
-            faults = [fault for fault in faults if fault[0] != "PRO-004"]  # bare numbers carry no dimension
+        if (
+            "scoresDoc" not in given
+            and "file" not in given
+            and isinstance(given.get("scores"), list)
+            and given["scores"]
+        ):
+            faults = [
+                fault for fault in faults if fault[0] != "PRO-004"
+            ]  # bare numbers carry no dimension
         if faults:
             raise InputError(faults[0][0], faults[0][2])
         passed = given.get("validationPassed") is True  # no validation is no passed validation
-        verdict = grade_scores([item["score"] for item in found["scores"]], _rules(), validation_passed=passed)
+        verdict = grade_scores(
+            [item["score"] for item in found["scores"]], _rules(), validation_passed=passed
+        )
     except AssayError as error:
         return {**refused, "error": error.code, "message": error.message}
     return {
@@ -236,19 +307,33 @@ def _annex(given: Input) -> Output:
 
 def _selection_validate(given: Input) -> Output:
     sound = {
-        "selectionId": "s", "namespace": "n", "name": "n", "version": "flowmcp/4.0.0", "description": "ten signs long", "whenToUse": "w", "personaIds": ["p"],
-        "members": [{"schemaId": "n.s"}], "skills": [],
-    }  # fmt: skip
+        "selectionId": "s",
+        "namespace": "n",
+        "name": "n",
+        "version": "flowmcp/4.0.0",
+        "description": "ten signs long",
+        "whenToUse": "w",
+        "personaIds": ["p"],
+        "members": [{"schemaId": "n.s"}],
+        "skills": [],
+    }
     check_selection({**sound, **given})
     return {"error": None}
 
 
 def _crossref(given: Input) -> Output:
     signposts, topics = _need(given, "L1"), _need(given, "L2")
-    if not all(isinstance(level, dict) and all(isinstance(body, str) for body in level.values()) for level in (signposts, topics)):
+    if not all(
+        isinstance(level, dict) and all(isinstance(body, str) for body in level.values())
+        for level in (signposts, topics)
+    ):
         raise InputError("FMC-012", "L1 and L2 map names to texts.")
     found = cross_references(signposts, topics, [str(name) for name in _list(given, "L3")])
-    return {"ruleA": found.signposts_name_all_topics, "ruleB": found.use_cases_are_named, "dangling": list(found.dangling)}
+    return {
+        "ruleA": found.signposts_name_all_topics,
+        "ruleB": found.use_cases_are_named,
+        "dangling": list(found.dangling),
+    }
 
 
 def _lock_build(given: Input) -> Output:
@@ -260,7 +345,11 @@ def _index_selection(given: Input) -> Output:
     member = given.get("member")
     if not is_member_id(member):
         return {"status": st.BLOCKED}
-    return {"status": st.PENDING, "blocker": f"members.{member}"} if given.get("exists") is False else {"status": st.PENDING}
+    return (
+        {"status": st.PENDING, "blocker": f"members.{member}"}
+        if given.get("exists") is False
+        else {"status": st.PENDING}
+    )
 
 
 def _scores_shape(given: Input) -> Output:
@@ -270,7 +359,9 @@ def _scores_shape(given: Input) -> Output:
 OPS: dict[str, Callable[[Input], Output]] = {
     "score.validate": lambda given: _verdict(lambda: check_score(given.get("score"))),
     "score.weighted_sum": _weighted_sum,
-    "na.validate": lambda given: _verdict(lambda: check_na(given.get("score"), given.get("naReason"))),
+    "na.validate": lambda given: _verdict(
+        lambda: check_na(given.get("score"), given.get("naReason"))
+    ),
     "grade.aggregate": _aggregate,
     "veto.apply": _veto_apply,
     "veto.triggers": lambda given: {"triggers": list(TRIGGERS)},
@@ -282,11 +373,15 @@ OPS: dict[str, Callable[[Input], Output]] = {
     "index.node_status": lambda given: {"status": st.letter_status(given.get("aggregateGrade"))},
     "index.rollup_status": lambda given: {"status": st.rollup_status(_list(given, "nodeStatuses"))},
     "index.rollup_grade": lambda given: {"grade": st.rollup_grade(_list(given, "grades"))},
-    "index.schema_status": lambda given: {"status": st.schema_status(_list(given, "toolStatuses"), given.get("aggregateStatus"))},
+    "index.schema_status": lambda given: {
+        "status": st.schema_status(_list(given, "toolStatuses"), given.get("aggregateStatus"))
+    },
     "index.validate": _index_validate,
     "index.selection": _index_selection,
     "precondition": _precondition,
-    "selection.size": lambda given: {"outcome": size_outcome(given.get("distinctNamespaces"), _rules())},
+    "selection.size": lambda given: {
+        "outcome": size_outcome(given.get("distinctNamespaces"), _rules())
+    },
     "selection.validate": _selection_validate,
     "skills.crossref": _crossref,
     "level.meets": lambda given: {"ok": st.meets(given.get("level"), given.get("required"))},
@@ -298,7 +393,9 @@ OPS: dict[str, Callable[[Input], Output]] = {
     "filename.grading": _filename,
     "path.gradings": lambda given: {"dir": gradings_dir(given.get("area"), given)},
     "report.schema_id": lambda given: {"valid": is_schema_id(given.get("schemaId"))},
-    "report.filename": lambda given: {"filename": report_name(given.get("schemaId"), given.get("date"))},
+    "report.filename": lambda given: {
+        "filename": report_name(given.get("schemaId"), given.get("date"))
+    },
     "report.scores_shape": _scores_shape,
     "schemahash.report": _schemahash,
     "prompts.build": _prompts,

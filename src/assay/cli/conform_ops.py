@@ -1,7 +1,8 @@
-"""The operations of the conformance vectors, each run through the engine that grades: no rule is written a second time here.
+"""The operations of the conformance vectors, each run through the engine that grades: no rule is
+written a second time here.
 
-An operation takes its input and returns its output; a refused input raises, and `conform` turns that into `{"error": CODE}`. The operations of the other
-families come with their capabilities.
+An operation takes its input and returns its output; a refused input raises, and `conform` turns
+that into `{"error": CODE}`. The operations of the other families come with their capabilities.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ _SHELF = Shelf()
 
 
 def _rules() -> Rules:
-    """The shipped policy. A vector states the whole input of the algorithm, so an empty map of gates is one on purpose."""
+    """The shipped policy. A vector states the whole input of the algorithm, so an empty map of
+    gates is one on purpose.
+    """
     return make_rules(_SHELF.policy("workflow"))._replace(cards=CardTerms(without_gates=True))
 
 
@@ -40,7 +43,11 @@ def _normalize(given: Input) -> Output:
     params = given.get("params")
     if params is not None and not isinstance(params, dict):
         raise FormulaError("SCO-005", "the parameters must be an object.")
-    return {"norm": exact.shown(normalise(given.get("raw"), str(given.get("formula_id")), params), NORM_DIGITS)}
+    return {
+        "norm": exact.shown(
+            normalise(given.get("raw"), str(given.get("formula_id")), params), NORM_DIGITS
+        )
+    }
 
 
 def _number(given: Input, key: str, default: Any = None) -> exact.Ratio:
@@ -58,19 +65,31 @@ def _unit(value: exact.Ratio, key: str) -> exact.Ratio:
 
 def _adjusted_norm(given: Input) -> Output:
     n = _number(given, "n")
-    norm, prior, k = _unit(_number(given, "norm"), "norm"), _unit(_number(given, "prior", 0.5), "prior"), _number(given, "k", 20)
+    norm, prior, k = (
+        _unit(_number(given, "norm"), "norm"),
+        _unit(_number(given, "prior", 0.5), "prior"),
+        _number(given, "k", 20),
+    )
     if n.den != 1 or n.num < 0:
         raise FormulaError("SCO-001", "'n' must be a whole number of at least 0.")
     if k.num < 0 or n.num * k.den + k.num <= 0:
         raise FormulaError("SCO-001", "'n' + 'k' must be positive.")
-    return {"adjusted_norm": exact.shown(exact.shrink(exact.norm_of(norm), n.num, exact.shrinkage(prior, k)), NORM_DIGITS)}
+    return {
+        "adjusted_norm": exact.shown(
+            exact.shrink(exact.norm_of(norm), n.num, exact.shrinkage(prior, k)), NORM_DIGITS
+        )
+    }
 
 
 def _floor_convert(given: Input) -> Output:
     scale = given.get("scale")
     if not isinstance(scale, list) or len(scale) != 2:
         raise FormulaError("GRD-104", "'scale' must be [low, high].")
-    return {"critical_floor_norm": exact.shown(scale_norm(given.get("critical_floor"), scale[0], scale[1]), NORM_DIGITS)}
+    return {
+        "critical_floor_norm": exact.shown(
+            scale_norm(given.get("critical_floor"), scale[0], scale[1]), NORM_DIGITS
+        )
+    }
 
 
 def _workflow_grade(given: Input) -> Output:
@@ -121,7 +140,12 @@ def _profile(given: Input) -> Output:
     weights = _weights(given)
     return {
         "weights": {name: weight.num / weight.den for name, weight in weights.items()},
-        "sum": exact.shown(exact.total([item.weight for item in _SHELF.profile(given["profile"]).criteria], NORM_DIGITS), NORM_DIGITS),
+        "sum": exact.shown(
+            exact.total(
+                [item.weight for item in _SHELF.profile(given["profile"]).criteria], NORM_DIGITS
+            ),
+            NORM_DIGITS,
+        ),
     }
 
 
@@ -130,8 +154,13 @@ def _profile_score(given: Input) -> Output:
     profile = _SHELF.profile(str(given.get("profile")))
     names = [item.id for item in profile.criteria]
     if not isinstance(norms, dict) or set(norms) != set(names):
-        raise EvidenceError("GRD-103", f"'norms' must have exactly the criteria {', '.join(names)}.")
-    criteria = [{"name": item.id, "norm": norms[item.id], "weight": item.weight} for item in profile.criteria]
+        raise EvidenceError(
+            "GRD-103", f"'norms' must have exactly the criteria {', '.join(names)}."
+        )
+    criteria = [
+        {"name": item.id, "norm": norms[item.id], "weight": item.weight}
+        for item in profile.criteria
+    ]
     return {"weighted_score": _workflow_grade({"criteria": criteria})["weighted_score"]}
 
 
@@ -241,4 +270,6 @@ REQUIRED = frozenset(
         "annex.validate",
     ]
 )
-"""The operations that a conforming program supports; any other describes a quirk of one program and is optional."""
+"""The operations that a conforming program supports; any other describes a quirk of one program and
+is optional.
+"""

@@ -45,8 +45,18 @@ STORIES = {
 
 def run(verb: str, argv: list[str]) -> int:
     """Grade the bundled examples, explain each, and write a report."""
-    made = opt.parser("demo", "Grade bundled example runs of all four families, good and bad, explain each, and write a report.", "assay demo")
-    made.add_argument("--out", metavar="DIR", default="demo", help="where report.html and grades.json go (default: demo)")
+    made = opt.parser(
+        "demo",
+        "Grade bundled example runs of all four families, good and bad, explain each, and write a"
+        " report.",
+        "assay demo",
+    )
+    made.add_argument(
+        "--out",
+        metavar="DIR",
+        default="demo",
+        help="where report.html and grades.json go (default: demo)",
+    )
     options = made.parse_args(argv)
     grader = Grader(Shelf())
     groups = {name: _graded(grader, os.path.join(EXAMPLES, f"{name}.jsonl")) for name in STORIES}
@@ -66,7 +76,9 @@ def run(verb: str, argv: list[str]) -> int:
     written.append(os.path.join(options.out, "exam.json"))
     with atomic_write(written[-1]) as stream:
         stream.write(document_bytes(exam))
-    card = demo_judge.carded(os.path.join(EXAMPLES, "judge"), now=datetime(2026, 11, 15, 10, 0, tzinfo=UTC))
+    card = demo_judge.carded(
+        os.path.join(EXAMPLES, "judge"), now=datetime(2026, 11, 15, 10, 0, tzinfo=UTC)
+    )
     written.append(os.path.join(options.out, "judge.html"))
     with atomic_write(written[-1]) as stream:
         stream.write(judge_page(card).encode())
@@ -74,7 +86,11 @@ def run(verb: str, argv: list[str]) -> int:
     written.append(os.path.join(options.out, "decisions.json"))
     with atomic_write(written[-1]) as stream:
         stream.write(pretty({"decisions": decisions}))
-    repairs = demo_run.repaired(os.path.join(EXAMPLES, "repair"), os.path.join(options.out, "repair"), now="2026-11-15T10:00:00Z")
+    repairs = demo_run.repaired(
+        os.path.join(EXAMPLES, "repair"),
+        os.path.join(options.out, "repair"),
+        now="2026-11-15T10:00:00Z",
+    )
     written.append(repairs["grades"])
     if options.json:
         opt.print_json(
@@ -105,13 +121,17 @@ def _graded(grader: Grader, path: str) -> list[Graded]:
     found = []
     for document in stream_documents(path):
         if isinstance(document, Unread):
-            raise InputError(document.fault.code, document.fault.message, where=path, faults=[document.fault])
+            raise InputError(
+                document.fault.code, document.fault.message, where=path, faults=[document.fault]
+            )
         found.append(grader.grade(document))
     return found
 
 
 def _graded_tools() -> list[dict[str, Any]]:
-    """The bundled tool schemas and MCP snapshot, graded from recorded scores; nothing where the engine that reads modules is not installed."""
+    """The bundled tool schemas and MCP snapshot, graded from recorded scores; nothing where the
+    engine that reads modules is not installed.
+    """
     rules = SchemaRules(Shelf().schema_policy("flowmcp"))
     scores = read_json(os.path.join(EXAMPLES, "tools", "scores.json")).tree
     moment = datetime(2026, 11, 1, 10, 0, tzinfo=UTC)
@@ -149,56 +169,107 @@ def _graded_exam() -> dict[str, Any]:
     marking = Marking(shelf.exam_rubric(exam.rubric or rules.policy.default_rubric))
     answers = read_answers(os.path.join(folder, "answers.jsonl"), [item.id for item in exam.items])
     document = exam_document(grade_exam(exam, answers.found, marking), rules)
-    result = check_result(read_result(Document(parse_json(document_bytes(document)), "exam.json")), marking, where="exam.json")
+    result = check_result(
+        read_result(Document(parse_json(document_bytes(document)), "exam.json")),
+        marking,
+        where="exam.json",
+    )
     return {**document, "gate": gate_document(decide(result, rules), rules, result)}
 
 
 def _tell_exam(exam: dict[str, Any], *, on: bool) -> None:
     out = sys.stdout
     gate = exam["gate"]
-    out.write(opt.paint("\nAn exam: a tutor corrects English verbs and glosses them in Spanish\n", "bold", on=on))
-    head = f"  {exam['score']}  {'passes' if gate['passed'] else 'FAILS'} the hard gate of {gate['capstone']['limit']}, {exam['n']} items"
+    out.write(
+        opt.paint(
+            "\nAn exam: a tutor corrects English verbs and glosses them in Spanish\n", "bold", on=on
+        )
+    )
+    head = (
+        f"  {exam['score']}  {'passes' if gate['passed'] else 'FAILS'} the hard gate of"
+        f" {gate['capstone']['limit']}, {exam['n']} items"
+    )
     out.write(opt.paint(head, "green" if gate["passed"] else "red", on=on) + "\n")
     for line in exam["diagnosis"][:4]:
         out.write(f"       {line}\n")
-    out.write(f"  rubric {exam['rubric']} · policy exam@1 · {exam['scoringSystem']} · {exam['gradingSystem']} (of this family)\n")
+    out.write(
+        f"  rubric {exam['rubric']} · policy exam@1 · {exam['scoringSystem']} ·"
+        f" {exam['gradingSystem']} (of this family)\n"
+    )
 
 
 def _write(folder: str, results: list[dict[str, Any]], block: dict[str, Any]) -> list[str]:
     page = os.path.join(folder, "report.html")
     with atomic_write(page) as stream:
-        stream.write(render(results, title="Assay demo", subtitle="Twelve bundled runs from four families of AI workflows, and three bare scorecards").encode())
+        stream.write(
+            render(
+                results,
+                title="Assay demo",
+                subtitle=(
+                    "Twelve bundled runs from four families of AI workflows, and three bare"
+                    " scorecards"
+                ),
+            ).encode()
+        )
     document = os.path.join(folder, "grades.json")
     form = JsonDocument()
-    counts = {"graded": len(results), "passed": sum(result["passed"] for result in results), "grades": block["grades"]}
+    counts = {
+        "graded": len(results),
+        "passed": sum(result["passed"] for result in results),
+        "grades": block["grades"],
+    }
     with atomic_write(document) as stream:
-        stream.write(form.head() + form.joint().join(form.piece(result) for result in results) + form.foot([], counts))
+        stream.write(
+            form.head()
+            + form.joint().join(form.piece(result) for result in results)
+            + form.foot([], counts)
+        )
     return [page, document]
 
 
 def _tell_tools(tools: list[dict[str, Any]], *, on: bool) -> None:
     out = sys.stdout
-    out.write(opt.paint("\nTool schemas: can a model use these tools? (recorded scores of a model, checks of our own)\n", "bold", on=on))
+    out.write(
+        opt.paint(
+            "\nTool schemas: can a model use these tools? (recorded scores of a model, checks of"
+            " our own)\n",
+            "bold",
+            on=on,
+        )
+    )
     if not tools:
-        out.write("  The engine that reads schema modules is not installed: pip install 'assay[flowmcp]'.\n")
+        out.write(
+            "  The engine that reads schema modules is not installed: pip install"
+            " 'assay[flowmcp]'.\n"
+        )
     for report in tools:
         good = report["grade"] in ("A", "B")
         raw = f" (raw {report['rawGrade']})" if report["rawGrade"] != report["grade"] else ""
-        head = f"  {report['grade']}{raw}  {shown_text_of(report['score'])}  {report['schemaId']}: {report['reason']}"
+        head = (
+            f"  {report['grade']}{raw}  {shown_text_of(report['score'])}  {report['schemaId']}:"
+            f" {report['reason']}"
+        )
         out.write(opt.paint(head, "green" if good else "red", on=on) + "\n")
         for check in report["checks"]:
             if check["outcome"] == "veto":
                 out.write(f"       {check['reason']}.\n")
         listed = [
             *report["validationErrors"],
-            *(f"{item['rule']} {item['path']}: {item['message']} {item['fix']}" for item in report["findings"] if item["level"] == "warning"),
+            *(
+                f"{item['rule']} {item['path']}: {item['message']} {item['fix']}"
+                for item in report["findings"]
+                if item["level"] == "warning"
+            ),
         ]
         for text in listed[:4]:
             out.write(f"       {text}\n")
         if len(listed) > 4:
             out.write(f"       ... and {len(listed) - 4} more findings\n")
     if tools:
-        out.write(f"  policy {tools[0]['policy']} · {tools[0]['scoringSystem']} · {tools[0]['gradingSystem']} (of this family)\n")
+        out.write(
+            f"  policy {tools[0]['policy']} · {tools[0]['scoringSystem']} ·"
+            f" {tools[0]['gradingSystem']} (of this family)\n"
+        )
 
 
 def _tell(
@@ -214,36 +285,65 @@ def _tell(
         out.write(opt.paint(f"\n{STORIES[name]}\n", "bold", on=on))
         for graded in group:
             _tell_one(graded, on=on)
-    places = rank([contender(graded.grade) for group in groups.values() for graded in group], tie_window=grader.rules.tie_window)
+    places = rank(
+        [contender(graded.grade) for group in groups.values() for graded in group],
+        tie_window=grader.rules.tie_window,
+    )
     best = ", ".join(place.contender.id for place in places[:3])
     rate = block["pass_rate"]
     mean = block["weighted_score"]["mean"]
     out.write(opt.paint("\nAll together\n", "bold", on=on))
-    out.write(f"  pass rate {100 * rate['value']:.0f}%, 95% interval {100 * rate['low']:.0f} to {100 * rate['high']:.0f}%; ")
+    out.write(
+        f"  pass rate {100 * rate['value']:.0f}%, 95% interval {100 * rate['low']:.0f} to"
+        f" {100 * rate['high']:.0f}%; "
+    )
     out.write(f"mean score {mean['value']:.2f}, {mean['low']:.2f} to {mean['high']:.2f}\n")
-    out.write(f"  grades {' · '.join(f'{letter} {count}' for letter, count in block['grades'].items())}; ranked first: {best}\n")
-    out.write(f"  policy {grader.rules.policy} · {block['scoringSystem']} · {block['gradingSystem']}\n")
+    out.write(
+        f"  grades {' · '.join(f'{letter} {count}' for letter, count in block['grades'].items())};"
+        f" ranked first: {best}\n"
+    )
+    out.write(
+        f"  policy {grader.rules.policy} · {block['scoringSystem']} · {block['gradingSystem']}\n"
+    )
     _tell_tools(tools, on=on)
     _tell_exam(exam, on=on)
 
 
 def _tell_where(written: list[str]) -> None:
     out = sys.stdout
-    out.write(f"\nThe report is {written[0]} (open it in a browser); the grades are in {written[1]}.\n")
+    out.write(
+        f"\nThe report is {written[0]} (open it in a browser); the grades are in {written[1]}.\n"
+    )
     command = sys.argv[0] if os.path.basename(sys.argv[0]) == "assay" else "assay"
-    out.write(f"Grade your own: {os.path.relpath(command) if os.sep in command else command} grade runs.jsonl\n")
+    out.write(
+        f"Grade your own: {os.path.relpath(command) if os.sep in command else command} grade"
+        " runs.jsonl\n"
+    )
     out.write("Decide on your own: assay gate candidate.jsonl --baseline baseline.jsonl\n")
-    out.write("Keep and watch: assay grade runs.jsonl --store .assay/ledger.db, then assay serve --db sqlite:///.assay/ledger.db --allow-anonymous\n")
-    out.write("Grade your own tools: assay schema validate --mcp 'python server.py', or assay schema grade schema.mjs --emit-prompts\n")
+    out.write(
+        "Keep and watch: assay grade runs.jsonl --store .assay/ledger.db, then assay serve --db"
+        " sqlite:///.assay/ledger.db --allow-anonymous\n"
+    )
+    out.write(
+        "Grade your own tools: assay schema validate --mcp 'python server.py', or assay schema"
+        " grade schema.mjs --emit-prompts\n"
+    )
 
 
 def _tell_one(graded: Graded, *, on: bool) -> None:
     grade = graded.grade
     result = graded.payload()
-    head = f"  {grade.grade}  {grade.weighted_score:6.2f}  {'passed' if grade.passed else 'FAILED'}  {grade.run_id}"
+    head = (
+        f"  {grade.grade}  {grade.weighted_score:6.2f}  {'passed' if grade.passed else 'FAILED'} "
+        f" {grade.run_id}"
+    )
     sys.stdout.write(opt.paint(head, "green" if grade.passed else "red", on=on) + "\n")
     told = [
-        sentence for sentence in result["explanation"] if not sentence.startswith("Grade ") and " brings " not in sentence and not sentence.startswith("All ")
+        sentence
+        for sentence in result["explanation"]
+        if not sentence.startswith("Grade ")
+        and " brings " not in sentence
+        and not sentence.startswith("All ")
     ]
     for sentence in told:
         sys.stdout.write(f"       {sentence}\n")

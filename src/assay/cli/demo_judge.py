@@ -1,4 +1,6 @@
-"""The judge part of the demo: a real small model that was audited once, its replies kept in a journal; asked again it costs nothing and needs no server."""
+"""The judge part of the demo: a real small model that was audited once, its replies kept in a
+journal; asked again it costs nothing and needs no server.
+"""
 
 from __future__ import annotations
 
@@ -32,31 +34,66 @@ def carded(folder: str, *, now: datetime) -> dict[str, Any]:
     spec = load_judge(read_yaml(os.path.join(folder, "smollm2.yaml")))
     pairs = audit_pairs()[:PAIRS]
     with tempfile.TemporaryDirectory(prefix="assay-demo-") as work:
-        path = os.path.join(work, "journal")  # a journal is opened for writing, and an installed package may not be
+        path = os.path.join(
+            work, "journal"
+        )  # a journal is opened for writing, and an installed package may not be
         shutil.copyfile(os.path.join(folder, "smollm2.journal"), path)
         with Journal(path) as journal:
 
             async def ask() -> tuple[dict[str, Measured], dict[str, Any]]:
                 async with Client(spec, journal) as client:
                     found = await audit(
-                        client, pairs=pairs, paddings=paddings(), criterion=audit_rubric().criteria[0], injections=(), family=spec.family, probes=PROBES
+                        client,
+                        pairs=pairs,
+                        paddings=paddings(),
+                        criterion=audit_rubric().criteria[0],
+                        injections=(),
+                        family=spec.family,
+                        probes=PROBES,
                     )
                     return found, usage_shown(client)
 
             found, usage = asyncio.run(ask())
-    document = audit_document(found, judge=judge_shown(spec), pairs=pairs, source="bundled", injections=0, price=None, usage=usage)
+    document = audit_document(
+        found,
+        judge=judge_shown(spec),
+        pairs=pairs,
+        source="bundled",
+        injections=0,
+        price=None,
+        usage=usage,
+    )
     rules = make_rules(Shelf().policy("workflow-judged"))
     assert rules.judge_terms is not None
-    card = make_card(judge=document["judge"], audit=document, calibration=None, verdicts={}, now=now)
-    return {**card, "admission": {"policy": rules.policy, **admit(card, rules.judge_terms, now=now).shown()}}
+    card = make_card(
+        judge=document["judge"], audit=document, calibration=None, verdicts={}, now=now
+    )
+    return {
+        **card,
+        "admission": {"policy": rules.policy, **admit(card, rules.judge_terms, now=now).shown()},
+    }
 
 
 def tell(card: dict[str, Any], *, on: bool) -> None:
     """The card in a few lines."""
     out = sys.stdout
-    out.write(opt.paint("\nMay this judge gate? (a real model of 135 million parameters; its replies were recorded)\n", "bold", on=on))
+    out.write(
+        opt.paint(
+            "\nMay this judge gate? (a real model of 135 million parameters; its replies were"
+            " recorded)\n",
+            "bold",
+            on=on,
+        )
+    )
     may = card["admission"]["may_gate"]
-    out.write(opt.paint(f"  {'may gate' if may else 'MAY NOT GATE'}  {card['model']}", "green" if may else "red", on=on) + "\n")
+    out.write(
+        opt.paint(
+            f"  {'may gate' if may else 'MAY NOT GATE'}  {card['model']}",
+            "green" if may else "red",
+            on=on,
+        )
+        + "\n"
+    )
     for found in card["biases"].values():
         out.write(f"       {found['sentence']}\n")
     for term in card["admission"]["terms"]:

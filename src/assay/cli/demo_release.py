@@ -1,4 +1,6 @@
-"""The release part of the demo: a candidate that is better on average and must not ship, and the one that may."""
+"""The release part of the demo: a candidate that is better on average and must not ship, and the
+one that may.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +39,28 @@ def tell(decisions: list[dict[str, Any]], *, on: bool) -> None:
     out.write(opt.paint("\nMay this version replace that one?\n", "bold", on=on))
     for story, document in zip(STORIES.values(), decisions, strict=True):
         good = document["outcome"] == "promote"
-        out.write(opt.paint(f"  {document['outcome'].upper()}  {story}", "green" if good else "red", on=on) + "\n")
+        out.write(
+            opt.paint(
+                f"  {document['outcome'].upper()}  {story}", "green" if good else "red", on=on
+            )
+            + "\n"
+        )
         for rule in document["rules"]:
-            sign = "holds" if rule["holds"] else "open" if rule["holds"] is None else "violated" if rule["violated"] else "not shown"
+            sign = (
+                "holds"
+                if rule["holds"]
+                else (
+                    "open"
+                    if rule["holds"] is None
+                    else "violated"
+                    if rule["violated"]
+                    else "not shown"
+                )
+            )
             out.write(f"       {sign:<9} {rule['id']}: {rule['reason']}\n")
         for line in document["would_change"]:
             out.write(f"       {line}\n")
-    out.write(f"  policy {decisions[0]['policy']} · {decisions[0]['scoringSystem']} · {decisions[0]['gradingSystem']}\n")
+    out.write(
+        f"  policy {decisions[0]['policy']} · {decisions[0]['scoringSystem']} ·"
+        f" {decisions[0]['gradingSystem']}\n"
+    )

@@ -1,7 +1,9 @@
-"""The part of the demo in which something runs: a scripted bot repairs a small project, and its patches are judged by tests in the sandbox.
+"""The part of the demo in which something runs: a scripted bot repairs a small project, and its
+patches are judged by tests in the sandbox.
 
-It goes through what `assay run` goes through, into a work folder of its own. Where git or the sandbox is missing, it says so and goes on: nothing runs
-outside the sandbox, and what was not found out fails closed.
+It goes through what `assay run` goes through, into a work folder of its own. Where git or the
+sandbox is missing, it says so and goes on: nothing runs outside the sandbox, and what was not found
+out fails closed.
 """
 
 from __future__ import annotations
@@ -33,14 +35,21 @@ MAX_WHY = 110
 def repaired(examples: str, folder: str, *, now: str) -> dict[str, Any]:
     """Run the sample into a folder, grade it, and say how each issue came out."""
     missing = lacking()
-    workflow, dataset = read_workflow(os.path.join(examples, "workflow.yaml")), read_dataset(os.path.join(examples, "dataset.yaml"))
+    workflow, dataset = (
+        read_workflow(os.path.join(examples, "workflow.yaml")),
+        read_dataset(os.path.join(examples, "dataset.yaml")),
+    )
     settings = Settings(workflow.id, concurrency=os.cpu_count() or 1, now=now)
     work = work_of(prepare(workflow, dataset), settings)
     path = os.path.join(folder, "journal.jsonl")
     with suppress(FileNotFoundError, NotADirectoryError):
         os.unlink(path)  # of an earlier demo: this one shows what happens now
     with Journal(path, Header.of(workflow, dataset, settings)) as journal:
-        asyncio.run(Runner(workflow, dataset, settings, keep=journal.put, after=after_of(workflow)).run(work))
+        asyncio.run(
+            Runner(workflow, dataset, settings, keep=journal.put, after=after_of(workflow)).run(
+                work
+            )
+        )
         runs = [journal.run(one.run_id) for one in work]
     with atomic_write(os.path.join(folder, "runs.jsonl")) as stream:
         stream.writelines(run + b"\n" for run in runs)
@@ -50,7 +59,16 @@ def repaired(examples: str, folder: str, *, now: str) -> dict[str, Any]:
     results = [plain(one.payload()) for one in graded]
     grades = os.path.join(folder, "grades.json")
     with atomic_write(grades) as stream:
-        stream.write(pretty({"schema": "assay.grades/1", "results": results, "faults": [], "counts": {"graded": len(results)}}))
+        stream.write(
+            pretty(
+                {
+                    "schema": "assay.grades/1",
+                    "results": results,
+                    "faults": [],
+                    "counts": {"graded": len(results)},
+                }
+            )
+        )
     return {
         "missing": missing or None,
         "issues": [_row(tree, one, missing) for tree, one in zip(trees, graded, strict=True)],
@@ -92,23 +110,52 @@ def _why(run: dict[str, Any], graded: Graded, missing: str) -> str:
 def tell(found: dict[str, Any], *, on: bool) -> None:
     """The issues as a table."""
     out = sys.stdout
-    out.write(opt.paint("\nCode repair for real: a scripted bot patches a small project, and the tests run in the sandbox\n", "bold", on=on))
+    out.write(
+        opt.paint(
+            "\nCode repair for real: a scripted bot patches a small project, and the tests run in"
+            " the sandbox\n",
+            "bold",
+            on=on,
+        )
+    )
     if found["missing"]:
         out.write(f"  No code runs here, so no gate on it can pass: {found['missing']}\n")
     rows = [HEADS, *(_cells(row) for row in found["issues"])]
     widths = [max(len(row[place]) for row in rows) for place in range(len(HEADS) - 1)]
     for number, row in enumerate(rows):
-        line = "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
-        colours = ("dim",) if number == 0 else ("green" if found["issues"][number - 1]["passed"] else "red",)
+        line = "  ".join(
+            [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]
+        )
+        colours = (
+            ("dim",)
+            if number == 0
+            else ("green" if found["issues"][number - 1]["passed"] else "red",)
+        )
         out.write(opt.paint(f"  {line}", *colours, on=on) + "\n")
     result = found["results"][0]
-    out.write(f"  profile {result['profile']} · policy {result['policy']} · {result['scoringSystem']} · {result['gradingSystem']}\n")
-    out.write("  The quality score is a count of four house rules by a script; no time is measured under the demo's fixed clock, so efficiency counts as 0.\n")
+    out.write(
+        f"  profile {result['profile']} · policy {result['policy']} · {result['scoringSystem']} ·"
+        f" {result['gradingSystem']}\n"
+    )
+    out.write(
+        "  The quality score is a count of four house rules by a script; no time is measured under"
+        " the demo's fixed clock, so efficiency counts as 0.\n"
+    )
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     words = {True: "yes", False: "no", None: "unknown"}
-    counts = ["unknown" if row[name] is None else f"{row[name]['passed']} of {row[name]['total']}" for name in ("fail_to_pass", "pass_to_pass")]
+    counts = [
+        "unknown" if row[name] is None else f"{row[name]['passed']} of {row[name]['total']}"
+        for name in ("fail_to_pass", "pass_to_pass")
+    ]
     sandbox = {True: "kept", False: "VIOLATED", None: "unknown"}[row["sandbox"]]
     why = printable(row["why"])
-    return (row["issue"], words[row["patch_applies"]], *counts, sandbox, row["grade"], why if len(why) <= MAX_WHY else f"{why[: MAX_WHY - 3]}...")
+    return (
+        row["issue"],
+        words[row["patch_applies"]],
+        *counts,
+        sandbox,
+        row["grade"],
+        why if len(why) <= MAX_WHY else f"{why[: MAX_WHY - 3]}...",
+    )

@@ -12,7 +12,10 @@ from assay.cli import options as opt
 from assay.errors import AssayError, ExitCode
 
 _OPTIONAL = {
-    "reading schema modules": (("quickjs", "tree-sitter", "tree-sitter-javascript", "publicsuffixlist"), "flowmcp"),
+    "reading schema modules": (
+        ("quickjs", "tree-sitter", "tree-sitter-javascript", "publicsuffixlist"),
+        "flowmcp",
+    ),
     "live MCP servers": (("mcp",), "mcp"),
     "asking judges": (("aiohttp",), "judge"),
     "bootstrap intervals": (("numpy",), "stats"),
@@ -20,12 +23,21 @@ _OPTIONAL = {
     "the ledger": (("sqlalchemy", "alembic"), "store"),
     "the server": (("fastapi", "uvicorn"), "server"),
 }
-_NEEDED = {"jiter": "reading JSON", "jsonschema-rs": "checking JSON Schemas", "msgspec": "records", "PyYAML": "the shelf"}
+_NEEDED = {
+    "jiter": "reading JSON",
+    "jsonschema-rs": "checking JSON Schemas",
+    "msgspec": "records",
+    "PyYAML": "the shelf",
+}
 
 
 def run(verb: str, argv: list[str]) -> int:
     """Check the installation; exit 1 when something does not work."""
-    made = opt.parser("doctor", "Check this installation: Python, packages, the shelf and both systems' behaviour.", "assay doctor")
+    made = opt.parser(
+        "doctor",
+        "Check this installation: Python, packages, the shelf and both systems' behaviour.",
+        "assay doctor",
+    )
     options = made.parse_args(argv)
     checks = [
         _python(),
@@ -38,11 +50,17 @@ def run(verb: str, argv: list[str]) -> int:
         _temporary(),
     ]
     if options.json:
-        opt.print_json({"version": __version__, "ok": all(check["ok"] for check in checks), "checks": checks})
+        opt.print_json(
+            {"version": __version__, "ok": all(check["ok"] for check in checks), "checks": checks}
+        )
     else:
         on = opt.colour()
         for check in checks:
-            sign = opt.paint("ok  ", "green", on=on) if check["ok"] else opt.paint("FAIL", "red", on=on)
+            sign = (
+                opt.paint("ok  ", "green", on=on)
+                if check["ok"]
+                else opt.paint("FAIL", "red", on=on)
+            )
             sys.stdout.write(f"[{sign}] {check['what']}: {check['found']}\n")
             if not check["ok"]:
                 sys.stdout.write(f"       {check['fix']}\n")
@@ -54,7 +72,12 @@ def _found(what: str, ok: bool, found: str, fix: str = "") -> dict[str, object]:
 
 
 def _python() -> dict[str, object]:
-    return _found("Python", sys.version_info >= (3, 11), f"{platform.python_version()} on {platform.system()}", "Assay needs Python 3.11 or newer.")
+    return _found(
+        "Python",
+        sys.version_info >= (3, 11),
+        f"{platform.python_version()} on {platform.system()}",
+        "Assay needs Python 3.11 or newer.",
+    )
 
 
 def _package(name: str, use: str) -> dict[str, object]:
@@ -68,7 +91,11 @@ def _extra(use: str) -> dict[str, object]:
     """An extra that is not there is no fault: what needs it says so, and how to get it."""
     packages, extra = _OPTIONAL[use]
     try:
-        return _found(f"{use} (optional)", True, ", ".join(f"{name} {metadata.version(name)}" for name in packages))
+        return _found(
+            f"{use} (optional)",
+            True,
+            ", ".join(f"{name} {metadata.version(name)}" for name in packages),
+        )
     except metadata.PackageNotFoundError:
         return _found(f"{use} (optional)", True, f"not installed: pip install 'assay[{extra}]'")
 
@@ -77,7 +104,11 @@ def _yaml() -> dict[str, object]:
     import yaml
 
     fast = hasattr(yaml, "CSafeLoader")
-    return _found("YAML parser", True, "libyaml" if fast else "pure Python (slower; install a PyYAML built with libyaml)")
+    return _found(
+        "YAML parser",
+        True,
+        "libyaml" if fast else "pure Python (slower; install a PyYAML built with libyaml)",
+    )
 
 
 def _shelf() -> dict[str, object]:
@@ -85,12 +116,19 @@ def _shelf() -> dict[str, object]:
 
     shelf = Shelf()
     try:
-        count = sum(1 for kind in KINDS for entry in shelf.entries(kind) if shelf.load(kind, entry.id))
+        count = sum(
+            1 for kind in KINDS for entry in shelf.entries(kind) if shelf.load(kind, entry.id)
+        )
     except AssayError as error:
         return _found("shelf", False, str(error), "Reinstall Assay.")
     wrong = changed(shelf)
     if wrong:
-        return _found("shelf", False, f"published and changed: {', '.join(wrong)}", "Reinstall Assay, or restore the files.")
+        return _found(
+            "shelf",
+            False,
+            f"published and changed: {', '.join(wrong)}",
+            "Reinstall Assay, or restore the files.",
+        )
     return _found("shelf", True, f"{count} items, {len(published())} published and unchanged")
 
 
@@ -100,14 +138,24 @@ def _behaviour() -> dict[str, object]:
     now = fingerprint.current()
     wrong = fingerprint.check(now)
     versions = ", ".join(dict.fromkeys(system.version for system in now))
-    return _found("behaviour", not wrong, versions if not wrong else "; ".join(wrong), "Reinstall Assay, or give the changed system a new version.")
+    return _found(
+        "behaviour",
+        not wrong,
+        versions if not wrong else "; ".join(wrong),
+        "Reinstall Assay, or give the changed system a new version.",
+    )
 
 
 def _library() -> dict[str, object]:
     folder = os.environ.get("ASSAY_LIBRARY")
     if not folder:
         return _found("your own library", True, "none (ASSAY_LIBRARY is not set)")
-    return _found("your own library", os.path.isdir(folder), folder, "ASSAY_LIBRARY names a folder that is not there.")
+    return _found(
+        "your own library",
+        os.path.isdir(folder),
+        folder,
+        "ASSAY_LIBRARY names a folder that is not there.",
+    )
 
 
 def _temporary() -> dict[str, object]:
@@ -117,5 +165,7 @@ def _temporary() -> dict[str, object]:
         with tempfile.TemporaryFile() as stream:
             stream.write(b"assay")
     except OSError as error:
-        return _found("temporary files", False, str(error), "Set TMPDIR to a folder that can be written.")
+        return _found(
+            "temporary files", False, str(error), "Set TMPDIR to a folder that can be written."
+        )
     return _found("temporary files", True, tempfile.gettempdir())

@@ -32,27 +32,45 @@ def gate(argv: list[str]) -> int:
     """Decide on graded exams."""
     made = opt.parser(
         "exam gate",
-        "Decide on graded exams: the hard gate on the capstone, the drop on the regression set against a stored baseline; soft gates warn. Exit 0 or 1; "
-        "4 where the regression set has no baseline.",
+        "Decide on graded exams: the hard gate on the capstone, the drop on the regression set"
+        " against a stored baseline; soft gates warn. Exit 0 or 1; 4 where the regression set has"
+        " no baseline.",
         "assay exam gate result.json --regression regression.json --baseline baseline.json",
     )
-    made.add_argument("result", metavar="RESULT", help="the capstone exam, as `assay exam grade -o` writes it")
+    made.add_argument(
+        "result", metavar="RESULT", help="the capstone exam, as `assay exam grade -o` writes it"
+    )
     made.add_argument(
         "--exam",
         metavar="EXAM",
         action="append",
         default=[],
-        help="a file of the exam that a result must answer, of the capstone or of the regression set; may be repeated",
+        help=(
+            "a file of the exam that a result must answer, of the capstone or of the regression"
+            " set; may be repeated"
+        ),
     )
     made.add_argument("--regression", metavar="R", help="the regression set, graded the same way")
     made.add_argument(
         "--baseline",
         metavar="B",
-        help="the regression set as the production tutor answered it, graded the same way: a file, or the name of a stored baseline, in the folder and with "
-        "--store also in the ledger; exit 4 when it is not there",
+        help=(
+            "the regression set as the production tutor answered it, graded the same way: a file,"
+            " or the name of a stored baseline, in the folder and with --store also in the ledger;"
+            " exit 4 when it is not there"
+        ),
     )
-    made.add_argument("--baselines", metavar="DIR", default=".assay/baselines", help="where stored baselines are (default: .assay/baselines)")
-    made.add_argument("--set-baseline", metavar="FILE", help="when the gate passes, or there is no baseline yet, store the regression result there")
+    made.add_argument(
+        "--baselines",
+        metavar="DIR",
+        default=".assay/baselines",
+        help="where stored baselines are (default: .assay/baselines)",
+    )
+    made.add_argument(
+        "--set-baseline",
+        metavar="FILE",
+        help="when the gate passes, or there is no baseline yet, store the regression result there",
+    )
     common.add_rules(made, "the result's own")
     opt.add_output(made, (".json", ".xml"))
     add_store(made)
@@ -71,20 +89,34 @@ def _baseline(options: argparse.Namespace, store: Store | None) -> Document:
             if error.code != "REL-005":
                 raise
             message, where = error.message, error.where
-            extra = f"To read the file of that name, write ./{options.baseline}. " if os.path.lexists(options.baseline) else ""
+            extra = (
+                f"To read the file of that name, write ./{options.baseline}. "
+                if os.path.lexists(options.baseline)
+                else ""
+            )
     elif os.path.exists(options.baseline):
         return read_json(options.baseline)
-    fix = f"{extra}Grade the production tutor on the regression set, and keep that result as the baseline: `assay baseline set NAME RESULT.json`."
+    fix = (
+        f"{extra}Grade the production tutor on the regression set, and keep that result as the"
+        " baseline: `assay baseline set NAME RESULT.json`."
+    )
     raise NotEnoughEvidence("EXM-014", message, where=where, fix=fix)
 
 
 def _named(options: argparse.Namespace, store: Store | None) -> Document:
     found, kept = find_named(options.baselines, options.baseline, store)
     if found.kind != "exam":
-        raise InputError("EXM-010", f"the baseline {found.name} holds runs, and is no graded exam.", where=found.path, fix="Use `assay gate`.")
+        raise InputError(
+            "EXM-010",
+            f"the baseline {found.name} holds runs, and is no graded exam.",
+            where=found.path,
+            fix="Use `assay gate`.",
+        )
     if kept is None or store is None:
         document = read_json(found.path)
-        if sha256(document.source or b"").hexdigest() != found.record["evidence_digest"]:  # of the bytes that count: a file can be swapped after it was found
+        if (
+            sha256(document.source or b"").hexdigest() != found.record["evidence_digest"]
+        ):  # of the bytes that count: a file can be swapped after it was found
             raise changed(found.path, "the evidence is not what was stored")
         return document
     from assay.store.baselines import evidence_of_baseline
@@ -92,7 +124,11 @@ def _named(options: argparse.Namespace, store: Store | None) -> Document:
     items = list(evidence_of_baseline(store.ledger, kept, kinds=("exam",), project=store.project))
     store.ledger.close()
     if len(items) != 1:
-        raise InputError("EXM-010", f"the baseline {found.name} names {len(items)} graded exams, and is to be one.", where=kept.digest)
+        raise InputError(
+            "EXM-010",
+            f"the baseline {found.name} names {len(items)} graded exams, and is to be one.",
+            where=kept.digest,
+        )
     return Document(items[0].tree(), items[0].digest)
 
 
@@ -100,16 +136,28 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
     paths = common.outputs_of(options, options.result, options.regression, options.baseline)
     if options.set_baseline and not options.baseline and os.path.lexists(options.set_baseline):
         raise UsageError(
-            "CLI-001", f"'{options.set_baseline}' is there, and would be replaced unseen.", fix=f"Compare with it: --baseline {options.set_baseline}"
+            "CLI-001",
+            f"'{options.set_baseline}' is there, and would be replaced unseen.",
+            fix=f"Compare with it: --baseline {options.set_baseline}",
         )
     before = _baseline(options, store) if options.baseline else None
     if options.baseline and not options.regression:
-        raise UsageError("CLI-001", "a baseline is compared with the regression set.", fix="Give it with --regression R.")
+        raise UsageError(
+            "CLI-001",
+            "a baseline is compared with the regression set.",
+            fix="Give it with --regression R.",
+        )
     if options.set_baseline and not options.regression:
-        raise UsageError("CLI-001", "what is stored as the baseline is the regression result.", fix="Give it with --regression R.")
+        raise UsageError(
+            "CLI-001",
+            "what is stored as the baseline is the regression result.",
+            fix="Give it with --regression R.",
+        )
     rules = common.rules_of(options)
     capstone, first = common.result_of(options, options.result)
-    regression, source = common.result_of(options, options.regression) if options.regression else (None, None)
+    regression, source = (
+        common.result_of(options, options.regression) if options.regression else (None, None)
+    )
     baseline = None if before is None else common.outcome_of(options, before, rubric=options.rubric)
     held = bool(options.exam) and _hold_all(options, rules, capstone, regression)
     verdict = decide(capstone, rules, regression=regression, baseline=baseline)
@@ -117,9 +165,13 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
     if store is not None:
         from assay.cli.kept import exam_gate_drafts
 
-        store.put(exam_gate_drafts(found, {"capstone": first, "regression": source, "baseline": before}))
+        store.put(
+            exam_gate_drafts(found, {"capstone": first, "regression": source, "baseline": before})
+        )
     first_baseline = verdict.hard_gate and not verdict.judged
-    stored = bool(options.set_baseline and (verdict.passed or first_baseline) and source is not None)
+    stored = bool(
+        options.set_baseline and (verdict.passed or first_baseline) and source is not None
+    )
     if stored and source is not None and source.source is not None:
         with atomic_write(options.set_baseline) as stream:
             stream.write(source.source)
@@ -129,33 +181,70 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
         opt.print_json(found)
     else:
         on = opt.colour()
-        said = opt.paint("PASSED", "green", "bold", on=on) if verdict.passed else opt.paint("FAILED", "red", "bold", on=on)
+        said = (
+            opt.paint("PASSED", "green", "bold", on=on)
+            if verdict.passed
+            else opt.paint("FAILED", "red", "bold", on=on)
+        )
         common.say([said, *bars.verdict(found)])
         if options.set_baseline and not stored:
             sys.stderr.write("assay: the gate did not pass; the baseline was not written.\n")
     _tell(options, held, capstone, regression)
-    return ExitCode.PASSED if verdict.passed else ExitCode.NOT_ENOUGH if first_baseline else ExitCode.FAILED
+    return (
+        ExitCode.PASSED
+        if verdict.passed
+        else ExitCode.NOT_ENOUGH
+        if first_baseline
+        else ExitCode.FAILED
+    )
 
 
-def _hold_all(options: argparse.Namespace, rules: ExamRules, capstone: Outcome, regression: Outcome | None) -> bool:
-    """Hold each result against the files of its own set; whether there were some for the capstone exam."""
+def _hold_all(
+    options: argparse.Namespace, rules: ExamRules, capstone: Outcome, regression: Outcome | None
+) -> bool:
+    """Hold each result against the files of its own set; whether there were some for the capstone
+    exam.
+    """
     documents = [read_document(path) for path in options.exam]
-    of_regression = [one for one in documents if isinstance(one.tree, dict) and one.tree.get("set") == REGRESSION]
+    of_regression = [
+        one for one in documents if isinstance(one.tree, dict) and one.tree.get("set") == REGRESSION
+    ]
     of_capstone = [one for one in documents if one not in of_regression]
     if of_regression and of_capstone and regression is None:
-        raise UsageError("CLI-001", f"{of_regression[0].file} is of the regression set, and no result of it is given.", fix="Give it with --regression R.")
-    for outcome, files in ((capstone, of_capstone or ([] if regression else documents)), (regression, of_regression)):
+        raise UsageError(
+            "CLI-001",
+            f"{of_regression[0].file} is of the regression set, and no result of it is given.",
+            fix="Give it with --regression R.",
+        )
+    for outcome, files in (
+        (capstone, of_capstone or ([] if regression else documents)),
+        (regression, of_regression),
+    ):
         if outcome is not None and files:
             exam = make_exam(files)
-            hold_against(outcome, exam, common.marking_of(options, options.rubric or exam.rubric or rules.policy.default_rubric))
+            hold_against(
+                outcome,
+                exam,
+                common.marking_of(
+                    options, options.rubric or exam.rubric or rules.policy.default_rubric
+                ),
+            )
     return bool(of_capstone)
 
 
 def _tell(options: argparse.Namespace, held: bool, *outcomes: Outcome | None) -> None:
     """What the results note about themselves, and what the gate could not see."""
-    told = [f"{outcome.where}: {note}" for outcome in outcomes if outcome is not None for note in outcome.document.notes]
+    told = [
+        f"{outcome.where}: {note}"
+        for outcome in outcomes
+        if outcome is not None
+        for note in outcome.document.notes
+    ]
     if not held:
-        told.append(f"{options.result} was not held against its exam; name the exam's files with --exam to see that no item was left out")
+        told.append(
+            f"{options.result} was not held against its exam; name the exam's files with --exam to"
+            " see that no item was left out"
+        )
     if options.regression and not options.baseline:
         told.append("the regression set was not judged; give its baseline with --baseline")
     for text in told:

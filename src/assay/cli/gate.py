@@ -27,31 +27,109 @@ def run(verb: str, argv: list[str]) -> int:
     """Decide, or plan a decision."""
     made = opt.parser(
         "gate",
-        "Decide whether a candidate may replace a baseline: paired on samples, by gates, scores, floors and severe failures. Exit 0 only for promote.",
+        "Decide whether a candidate may replace a baseline: paired on samples, by gates, scores,"
+        " floors and severe failures. Exit 0 only for promote.",
         "assay gate candidate.jsonl --baseline baseline.jsonl -o decision.json",
     )
-    made.add_argument("files", metavar="CANDIDATE", nargs="*", help="runs, scorecards or grades of the candidate; .json or .jsonl")
+    made.add_argument(
+        "files",
+        metavar="CANDIDATE",
+        nargs="*",
+        help="runs, scorecards or grades of the candidate; .json or .jsonl",
+    )
     made.add_argument(
         "--baseline",
         metavar="BASELINE",
         action="append",
         default=[],
-        help="the same of the baseline, or the name of a stored one: in the folder, and with --store also in the ledger; may be repeated",
+        help=(
+            "the same of the baseline, or the name of a stored one: in the folder, and with --store"
+            " also in the ledger; may be repeated"
+        ),
     )
-    made.add_argument("--policy", metavar="R", default="release", help="release policy by name, name@version or YAML file (default: release)")
-    made.add_argument("--grading-policy", metavar="Q", default="workflow", help="policy that grades the runs (default: workflow)")
-    made.add_argument("--profile", metavar="P", help="profile by name, letter A-D, name@version or YAML file (default: the run's workflow.family)")
-    made.add_argument("--rubric", metavar="R", help="rubric that overrides the profile's criteria")
-    made.add_argument("--allow-unpaired", action="store_true", help="compare sets that share no samples, or other datasets, and say so in the decision")
-    made.add_argument("--quarantine", metavar="SAMPLE", action="append", default=[], help="leave a flaky sample out, by name, and list it; may be repeated")
-    made.add_argument("--baselines", metavar="DIR", default=".assay/baselines", help="where stored baselines are (default: .assay/baselines)")
-    made.add_argument("--with-plan", metavar="FILE", help="the plan that was declared before; what changed since is named, and its samples are the set")
-    made.add_argument("--plan", action="store_true", help="decide nothing: say how many samples a decision needs, and write the plan with -o")
-    made.add_argument("--effect", metavar="X", type=float, default=0.0, help="with --plan: the true difference to plan for, in points (default: 0)")
-    made.add_argument("--sd", metavar="X", type=float, help="with --plan: the standard deviation of paired differences (default: estimated from the baseline)")
-    made.add_argument("--power", metavar="X", type=float, help="with --plan: the chance of showing it (default: the policy's)")
     made.add_argument(
-        "--looks", metavar="N", type=int, default=1, help="how often the results are looked at; above 1 the interval holds at every look (default: 1)"
+        "--policy",
+        metavar="R",
+        default="release",
+        help="release policy by name, name@version or YAML file (default: release)",
+    )
+    made.add_argument(
+        "--grading-policy",
+        metavar="Q",
+        default="workflow",
+        help="policy that grades the runs (default: workflow)",
+    )
+    made.add_argument(
+        "--profile",
+        metavar="P",
+        help=(
+            "profile by name, letter A-D, name@version or YAML file (default: the run's"
+            " workflow.family)"
+        ),
+    )
+    made.add_argument("--rubric", metavar="R", help="rubric that overrides the profile's criteria")
+    made.add_argument(
+        "--allow-unpaired",
+        action="store_true",
+        help="compare sets that share no samples, or other datasets, and say so in the decision",
+    )
+    made.add_argument(
+        "--quarantine",
+        metavar="SAMPLE",
+        action="append",
+        default=[],
+        help="leave a flaky sample out, by name, and list it; may be repeated",
+    )
+    made.add_argument(
+        "--baselines",
+        metavar="DIR",
+        default=".assay/baselines",
+        help="where stored baselines are (default: .assay/baselines)",
+    )
+    made.add_argument(
+        "--with-plan",
+        metavar="FILE",
+        help=(
+            "the plan that was declared before; what changed since is named, and its samples are"
+            " the set"
+        ),
+    )
+    made.add_argument(
+        "--plan",
+        action="store_true",
+        help="decide nothing: say how many samples a decision needs, and write the plan with -o",
+    )
+    made.add_argument(
+        "--effect",
+        metavar="X",
+        type=float,
+        default=0.0,
+        help="with --plan: the true difference to plan for, in points (default: 0)",
+    )
+    made.add_argument(
+        "--sd",
+        metavar="X",
+        type=float,
+        help=(
+            "with --plan: the standard deviation of paired differences (default: estimated from the"
+            " baseline)"
+        ),
+    )
+    made.add_argument(
+        "--power",
+        metavar="X",
+        type=float,
+        help="with --plan: the chance of showing it (default: the policy's)",
+    )
+    made.add_argument(
+        "--looks",
+        metavar="N",
+        type=int,
+        default=1,
+        help=(
+            "how often the results are looked at; above 1 the interval holds at every look"
+            " (default: 1)"
+        ),
     )
     made.add_argument(
         "--slice",
@@ -62,12 +140,22 @@ def run(verb: str, argv: list[str]) -> int:
         help="also compare by tag, group or family, corrected for being several",
     )
     made.add_argument("--attest", metavar="FILE", help="write an in-toto statement of the decision")
-    made.add_argument("--sign", metavar="KEY", help="sign the statement with this Ed25519 key (PEM)")
-    made.add_argument("--step-summary", action="store_true", help="also append the decision as Markdown to the file that $GITHUB_STEP_SUMMARY names")
+    made.add_argument(
+        "--sign", metavar="KEY", help="sign the statement with this Ed25519 key (PEM)"
+    )
+    made.add_argument(
+        "--step-summary",
+        action="store_true",
+        help="also append the decision as Markdown to the file that $GITHUB_STEP_SUMMARY names",
+    )
     opt.add_cards(made)
     opt.add_library(made)
     opt.add_output(made, (".json", ".md", ".xml", ".html"))
-    made.add_argument("--charts", metavar="DIR", help="also write every chart of the decision into a folder, as SVG and as PNG")
+    made.add_argument(
+        "--charts",
+        metavar="DIR",
+        help="also write every chart of the decision into a folder, as SVG and as PNG",
+    )
     made.set_defaults(pairs=None)
     add_store(made)
     options = made.parse_args(argv)
@@ -82,34 +170,70 @@ def run(verb: str, argv: list[str]) -> int:
 
         return plan(options, rules, choice)
     if not options.files or not options.baseline:
-        raise UsageError("CLI-001", "a decision needs a candidate and --baseline.", fix="`assay gate candidate.jsonl --baseline baseline.jsonl`")
+        raise UsageError(
+            "CLI-001",
+            "a decision needs a candidate and --baseline.",
+            fix="`assay gate candidate.jsonl --baseline baseline.jsonl`",
+        )
     opt.outputs(options)
-    with storing(options) as store:  # before anything is written: no file says promote of a decision that could not be kept
-        document = _decide(options, rules, choice.grader()) if store is None else _decide_and_store(options, rules, choice, store)
+    with storing(
+        options
+        # before anything is written: no file says promote of a decision that could not be kept
+    ) as store:
+        document = (
+            _decide(options, rules, choice.grader())
+            if store is None
+            else _decide_and_store(options, rules, choice, store)
+        )
     return _finish(options, document)
 
 
 def _as_grade(options: argparse.Namespace) -> argparse.Namespace:
-    """The options under the names that grading gives them: here `--policy` is the release policy."""
+    """The options under the names that grading gives them: here `--policy` is the release
+    policy.
+    """
     import argparse as parsing
 
     return parsing.Namespace(**{**vars(options), "policy": options.grading_policy})
 
 
-def _decide(options: argparse.Namespace, rules: ReleaseRules, grader: Grader, *, kept: Sides | None = None) -> dict[str, Any]:
+def _decide(
+    options: argparse.Namespace, rules: ReleaseRules, grader: Grader, *, kept: Sides | None = None
+) -> dict[str, Any]:
     from assay.cli.gate_sides import read_baseline, read_side
     from assay.deciding import Terms, decide, declared
 
     options.judged, options.compared = [], []
     now = opt.moment(options.now)
     candidate = read_side(options.files, grader, name="candidate", kept=kept, read=options.judged)
-    baseline = read_baseline(options.baseline, grader, folder=options.baselines, rules=rules, now=now, kept=kept, read=options.compared)
+    baseline = read_baseline(
+        options.baseline,
+        grader,
+        folder=options.baselines,
+        rules=rules,
+        now=now,
+        kept=kept,
+        read=options.compared,
+    )
     plan, samples = declared(_plan(options), rules, looks=options.looks, slices=options.slice)
-    if not options.allow_unpaired and (options.charts or any(path.endswith(".html") for path in options.output)):
+    if not options.allow_unpaired and (
+        options.charts or any(path.endswith(".html") for path in options.output)
+    ):
         from assay.cli.gate_show import pairs_of
 
-        options.pairs = [pair for pair in pairs_of(candidate, baseline, planned=samples) if pair["sample"] not in options.quarantine]
-    terms = Terms(options.allow_unpaired, tuple(options.quarantine), options.looks, tuple(options.slice), plan, samples)
+        options.pairs = [
+            pair
+            for pair in pairs_of(candidate, baseline, planned=samples)
+            if pair["sample"] not in options.quarantine
+        ]
+    terms = Terms(
+        options.allow_unpaired,
+        tuple(options.quarantine),
+        options.looks,
+        tuple(options.slice),
+        plan,
+        samples,
+    )
     return decide(candidate, baseline, rules, grader, terms=terms)
 
 
@@ -122,7 +246,9 @@ def _plan(options: argparse.Namespace) -> dict[str, Any] | None:
     return read_plan(options.with_plan)
 
 
-def _decide_and_store(options: argparse.Namespace, rules: ReleaseRules, choice: Choice, store: Store) -> dict[str, Any]:
+def _decide_and_store(
+    options: argparse.Namespace, rules: ReleaseRules, choice: Choice, store: Store
+) -> dict[str, Any]:
     """The decision, kept with the grades of both sides and their evidence."""
     from assay.cli.keeping import Sides, dated
     from assay.server.keeping import decision_drafts
@@ -132,7 +258,10 @@ def _decide_and_store(options: argparse.Namespace, rules: ReleaseRules, choice: 
     document = _decide(options, rules, choice.grader(), kept=sides)
     candidate, baseline = sides.kept
     if bare := candidate.bare + baseline.bare:
-        sys.stderr.write(f"assay: {bare:,} grades came without their evidence and are not stored; the decision is, and cannot be replayed.\n")
+        sys.stderr.write(
+            f"assay: {bare:,} grades came without their evidence and are not stored; the decision"
+            " is, and cannot be replayed.\n"
+        )
     store.put(decision_drafts(document, candidate, baseline, plan=_plan(options)))
     return document
 
@@ -142,7 +271,11 @@ def _finish(options: argparse.Namespace, document: dict[str, Any]) -> int:
     from assay.release.sides import SAME_EVIDENCE
     from assay.reports import junit
 
-    writers = {".md": lambda: page(document).encode(), ".xml": lambda: junit.decision(document), ".html": lambda: _html(options, document)}
+    writers = {
+        ".md": lambda: page(document).encode(),
+        ".xml": lambda: junit.decision(document),
+        ".html": lambda: _html(options, document),
+    }
     for path in opt.outputs(options):
         with atomic_write(path) as stream:
             stream.write(writers.get(path[path.rfind(".") :], lambda: pretty(document))())
@@ -176,7 +309,10 @@ def _step_summary(text: str) -> None:
 
     path = os.environ.get("GITHUB_STEP_SUMMARY")
     if not path:
-        raise UsageError("CLI-001", "--step-summary needs the file that $GITHUB_STEP_SUMMARY names, and it is not set.")
+        raise UsageError(
+            "CLI-001",
+            "--step-summary needs the file that $GITHUB_STEP_SUMMARY names, and it is not set.",
+        )
     try:
         with open(path, "a", encoding="utf-8", errors="replace") as stream:
             stream.write(text)

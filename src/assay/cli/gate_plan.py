@@ -1,7 +1,8 @@
 """`assay gate --plan`: what a decision takes, said before anything is evaluated.
 
-`--store` keeps the plan as a result. The very same document goes into the ledger a second time behind a decision that is made with it, as its evidence; a
-record is of one kind, so the result holds the plan and is not the plan.
+`--store` keeps the plan as a result. The very same document goes into the ledger a second time
+behind a decision that is made with it, as its evidence; a record is of one kind, so the result
+holds the plan and is not the plan.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ from assay.cli.ledger import storing_result
 from assay.cli.stream import read_cards
 from assay.errors import ExitCode, UsageError, printable
 from assay.release.pairs import pair_up
-from assay.release.plan import Spread, failures_for, make_plan, needed_samples, spread_of, spread_of_pairs
+from assay.release.plan import (
+    Spread,
+    failures_for,
+    make_plan,
+    needed_samples,
+    spread_of,
+    spread_of_pairs,
+)
 from assay.stats.power import detectable_mean
 
 if TYPE_CHECKING:
@@ -38,11 +46,19 @@ def plan(options: argparse.Namespace, rules: ReleaseRules, choice: Choice) -> in
     if not 0.5 <= power < 1:
         raise UsageError("CLI-001", f"--power is {power}; it is a share from 0.5 to below 1.")
     if options.sd is not None and not 0 < options.sd <= 100:
-        raise UsageError("CLI-001", f"--sd is {options.sd}; it is in points, above 0 and at most 100.")
+        raise UsageError(
+            "CLI-001", f"--sd is {options.sd}; it is in points, above 0 and at most 100."
+        )
     if not -100 <= options.effect <= 100:
-        raise UsageError("CLI-001", f"--effect is {options.effect}; it is in points, from -100 to 100.")
+        raise UsageError(
+            "CLI-001", f"--effect is {options.effect}; it is in points, from -100 to 100."
+        )
     if options.files and not options.baseline:
-        raise UsageError("CLI-001", "a first comparison needs --baseline too.", fix="`assay gate --plan pilot.jsonl --baseline baseline.jsonl`")
+        raise UsageError(
+            "CLI-001",
+            "a first comparison needs --baseline too.",
+            fix="`assay gate --plan pilot.jsonl --baseline baseline.jsonl`",
+        )
     for path in opt.outputs(options):
         if not path.endswith(".json"):
             raise UsageError("CLI-001", f"a plan is written as .json, not to '{path}'.")
@@ -54,7 +70,13 @@ def plan(options: argparse.Namespace, rules: ReleaseRules, choice: Choice) -> in
     return ExitCode.PASSED
 
 
-def _made(options: argparse.Namespace, rules: ReleaseRules, choice: Choice, power: float, result: Result | None) -> dict[str, Any]:
+def _made(
+    options: argparse.Namespace,
+    rules: ReleaseRules,
+    choice: Choice,
+    power: float,
+    result: Result | None,
+) -> dict[str, Any]:
     grader, kept = choice.grader(), None
     if result is not None:
         from assay.cli.keeping import Looked
@@ -63,7 +85,13 @@ def _made(options: argparse.Namespace, rules: ReleaseRules, choice: Choice, powe
         for card in read_cards(choice.cards, now=choice.now):
             result.made_of(card)
     now = opt.moment(options.now)
-    baseline = read_baseline(options.baseline, grader, folder=options.baselines, rules=rules, now=now, kept=kept) if options.baseline else None
+    baseline = (
+        read_baseline(
+            options.baseline, grader, folder=options.baselines, rules=rules, now=now, kept=kept
+        )
+        if options.baseline
+        else None
+    )
     spread = _spread(options, grader, baseline, kept)
     samples = None if baseline is None else sorted(set(baseline.rows) - set(options.quarantine))
     return make_plan(
@@ -79,51 +107,100 @@ def _made(options: argparse.Namespace, rules: ReleaseRules, choice: Choice, powe
     )
 
 
-def _spread(options: argparse.Namespace, grader: Grader, baseline: Side | None, kept: Looked | None) -> Spread:
+def _spread(
+    options: argparse.Namespace, grader: Grader, baseline: Side | None, kept: Looked | None
+) -> Spread:
     if options.sd is not None:
         return Spread(options.sd, "as given with --sd")
     if baseline is None:
         return Spread(None, "nothing is known of it; give --sd, or --baseline")
     if options.files:
-        return spread_of_pairs(pair_up(read_side(options.files, grader, name="candidate", kept=kept), baseline))
+        return spread_of_pairs(
+            pair_up(read_side(options.files, grader, name="candidate", kept=kept), baseline)
+        )
     return spread_of(baseline)
 
 
 def _print(made: dict[str, Any], rules: ReleaseRules) -> None:
     out, power, sd = sys.stdout, made["power"], made["sd"]
-    out.write(f"plan under {made['policy']}: margin {made['margin']:g}, level {made['level']:g}, interval {made['interval']}, power {power:g}\n")
-    out.write(f"looks {made['looks']}, slices {', '.join(made['slices']) or 'none'}, at least {made['min_pairs']} pairs\n\n")
-    out.write(f"spread      {'not known' if sd is None else f'{sd:.2f} points'}: {printable(made['sd_source'])}\n")
+    out.write(
+        f"plan under {made['policy']}: margin {made['margin']:g}, level {made['level']:g}, interval"
+        f" {made['interval']}, power {power:g}\n"
+    )
+    out.write(
+        f"looks {made['looks']}, slices {', '.join(made['slices']) or 'none'}, at least"
+        f" {made['min_pairs']} pairs\n\n"
+    )
+    out.write(
+        f"spread      {'not known' if sd is None else f'{sd:.2f} points'}:"
+        f" {printable(made['sd_source'])}\n"
+    )
     needed = made["needed"]
     about = "about " if made["looks"] > 1 else ""
     if needed is None:
-        out.write(f"needed      no number of samples shows it: the true difference of {made['effect']:+g} is not above -{made['margin']:g}\n")
+        out.write(
+            "needed      no number of samples shows it: the true difference of"
+            f" {made['effect']:+g} is not above -{made['margin']:g}\n"
+        )
     else:
-        out.write(f"needed      {about}{needed:,} paired samples, if the true difference is {made['effect']:+g}\n")
+        out.write(
+            f"needed      {about}{needed:,} paired samples, if the true difference is"
+            f" {made['effect']:+g}\n"
+        )
     if sd is None and needed is not None:
         out.write(
-            "            as many as exclude a rare total loss, if no sample differs\n" if needed > made["min_pairs"] else "            the policy's minimum\n"
+            "            as many as exclude a rare total loss, if no sample differs\n"
+            if needed > made["min_pairs"]
+            else "            the policy's minimum\n"
         )
     if made["n"] is not None:
-        verdict = "" if made["enough"] is None else ", which is enough" if made["enough"] else ", which is NOT enough"
+        verdict = (
+            ""
+            if made["enough"] is None
+            else ", which is enough"
+            if made["enough"]
+            else ", which is NOT enough"
+        )
         out.write(f"this set    {made['n']:,} samples{verdict}\n")
         if made["smallest_effect"] is not None and made["looks"] == 1:
-            out.write(f"sees        true differences from {made['smallest_effect']:+.2f} points on, as not below -{made['margin']:g}\n")
+            out.write(
+                f"sees        true differences from {made['smallest_effect']:+.2f} points on, as"
+                f" not below -{made['margin']:g}\n"
+            )
         rates = made["rates"]
         if rates["seen_once"] is not None:
-            out.write(f"gates       new failures in {100 * rates['seen_once']:.1f}% of samples or more show up at least once\n")
+            out.write(
+                f"gates       new failures in {100 * rates['seen_once']:.1f}% of samples or more"
+                " show up at least once\n"
+            )
         if rates["detectable_increase"] is not None:
-            out.write(f"            a rise by {100 * rates['detectable_increase']:.1f} points of percent would be shown by its interval\n")
+            out.write(
+                f"            a rise by {100 * rates['detectable_increase']:.1f} points of percent"
+                " would be shown by its interval\n"
+            )
     if sd is not None and made["looks"] == 1:
-        out.write("\n   pairs   smallest true difference that is shown     true difference   pairs needed\n")
-        effects = sorted({made["effect"], 0.0, made["margin"] / 2, made["margin"], 2 * made["margin"]})
+        out.write(
+            "\n   pairs   smallest true difference that is shown     true difference   pairs"
+            " needed\n"
+        )
+        effects = sorted(
+            {made["effect"], 0.0, made["margin"] / 2, made["margin"], 2 * made["margin"]}
+        )
         for place, n in enumerate(NUMBERS):
             seen = detectable_mean(n, sd=sd, margin=rules.margin, power=power, level=rules.level)
             right = ""
             if place < len(effects):
                 number = needed_samples(rules, effect=effects[place], power=power, sd=sd)
-                right = f"{effects[place]:+15.2f}   {'none' if number is None else f'{number:,}':>12}"
+                right = (
+                    f"{effects[place]:+15.2f}   {'none' if number is None else f'{number:,}':>12}"
+                )
             out.write(f"{n:>8,}   {'' if seen is None else f'{seen:+.2f}':>38}   {right}\n")
-    out.write(f"\n{failures_for(0.01, power=power):,} samples show a failure that happens in 1% of cases, {failures_for(0.001, power=power):,} one in 0.1%.\n")
+    out.write(
+        f"\n{failures_for(0.01, power=power):,} samples show a failure that happens in 1% of cases,"
+        f" {failures_for(0.001, power=power):,} one in 0.1%.\n"
+    )
     if made["slices"]:
-        out.write("Slices have fewer samples, and are corrected for being several: they show larger drops only.\n")
+        out.write(
+            "Slices have fewer samples, and are corrected for being several: they show larger drops"
+            " only.\n"
+        )

@@ -26,12 +26,24 @@ if TYPE_CHECKING:
     from assay.release.sides import Side
 
 
-def read_side(paths: Sequence[str], grader: Grader, *, name: str, kept: Looked | None = None, read: list[Subject] | None = None) -> Side:
-    """One side of a comparison, from its files. A line that cannot be read stops everything: what it held is not known. `kept` is told what it rests on,
-    and `read` takes each file with the digest of the bytes that this side was made of.
+def read_side(
+    paths: Sequence[str],
+    grader: Grader,
+    *,
+    name: str,
+    kept: Looked | None = None,
+    read: list[Subject] | None = None,
+) -> Side:
+    """One side of a comparison, from its files. A line that cannot be read stops everything: what
+    it held is not known. `kept` is told what it rests on, and `read` takes each file with the
+    digest of the bytes that this side was made of.
     """
     documents, where = chain.from_iterable(_hashed(path, read) for path in paths), ", ".join(paths)
-    return side_of(documents, grader, name=name, where=where) if kept is None else kept.read(documents, grader, name=name, where=where)
+    return (
+        side_of(documents, grader, name=name, where=where)
+        if kept is None
+        else kept.read(documents, grader, name=name, where=where)
+    )
 
 
 def _hashed(path: str, read: list[Subject] | None) -> Iterator[Document | Unread]:
@@ -53,7 +65,9 @@ def read_baseline(
     kept: Looked | None = None,
     read: list[Subject] | None = None,
 ) -> Side:
-    """The baseline: files, or the name of a stored one, which may be too old. With `kept` one that is not in the folder may be in the ledger."""
+    """The baseline: files, or the name of a stored one, which may be too old. With `kept` one that
+    is not in the folder may be in the ledger.
+    """
     names = [path for path in paths if not is_path(path)]
     if names and len(paths) > 1:
         raise UsageError(
@@ -62,17 +76,35 @@ def read_baseline(
             fix=f"Give one name, or files only; a file of that name is ./{names[0]}.",
         )
     if names:
-        return read_named(paths[0], grader, folder=folder, kept=kept, read=read, check=lambda stored: check_age(stored, rules, now=now))
+        return read_named(
+            paths[0],
+            grader,
+            folder=folder,
+            kept=kept,
+            read=read,
+            check=lambda stored: check_age(stored, rules, now=now),
+        )
     return read_side(paths, grader, name="baseline", kept=kept, read=read)
 
 
 def read_named(
-    name: str, grader: Grader, *, folder: str, kept: Looked | None = None, check: Callable[[Stored], None] | None = None, read: list[Subject] | None = None
+    name: str,
+    grader: Grader,
+    *,
+    folder: str,
+    kept: Looked | None = None,
+    check: Callable[[Stored], None] | None = None,
+    read: list[Subject] | None = None,
 ) -> Side:
     """The side that a stored baseline is, by its name; `check` may refuse it before it is read."""
     stored, in_ledger = find_named(folder, name, None if kept is None else kept.store)
     if stored.kind != "runs":
-        raise InputError("REL-002", f"the baseline {stored.name} is a graded exam, and has no runs to pair.", where=stored.path, fix="Use `assay exam gate`.")
+        raise InputError(
+            "REL-002",
+            f"the baseline {stored.name} is a graded exam, and has no runs to pair.",
+            where=stored.path,
+            fix="Use `assay exam gate`.",
+        )
     if check is not None:
         check(stored)
     label = f"baseline {stored.name}"
@@ -82,7 +114,9 @@ def read_named(
         return kept.read_baseline(in_ledger, grader, name=label)
     own: list[Subject] = []
     side = read_side([stored.path], grader, name=label, kept=kept, read=own)
-    if own[0].sha256 != stored.record["evidence_digest"]:  # again, of the bytes that count: a file can be swapped after it was found
+    if (
+        own[0].sha256 != stored.record["evidence_digest"]
+    ):  # again, of the bytes that count: a file can be swapped after it was found
         raise changed(stored.path, "the evidence is not what was stored")
     if read is not None:
         read.append(Subject(stored.name, own[0].sha256))

@@ -12,7 +12,15 @@ from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.ledger import add_store, keep
 from assay.cli.stream import Choice, Piece, Stopped, Totals, Worker, encoders, grade_stream
-from assay.errors import ExitCode, Fault, InputError, NotEnoughEvidence, ShelfError, UsageError, printable
+from assay.errors import (
+    ExitCode,
+    Fault,
+    InputError,
+    NotEnoughEvidence,
+    ShelfError,
+    UsageError,
+    printable,
+)
 from assay.files import Unread, stream_documents
 from assay.records.reading import KINDS
 from assay.reports.documents import FORMATS, JsonDocument, format_of
@@ -37,22 +45,52 @@ def run(verb: str, argv: list[str]) -> int:
 def choice_of(options: argparse.Namespace) -> Choice:
     """The choice of profile, policy, rubric and library that the options make."""
     library = options.library or os.environ.get("ASSAY_LIBRARY")
-    return Choice(options.policy, options.profile, options.rubric, library, tuple(options.judge_card), opt.moment(options.now))
+    return Choice(
+        options.policy,
+        options.profile,
+        options.rubric,
+        library,
+        tuple(options.judge_card),
+        opt.moment(options.now),
+    )
 
 
 def _grade(argv: list[str]) -> int:
     made = opt.parser(
-        "grade", "Grade runs (assay.run/1) or scorecards (assay.scorecard/1). Exit 0 only if all of them passed.", "assay grade runs.jsonl -o grades.json"
+        "grade",
+        "Grade runs (assay.run/1) or scorecards (assay.scorecard/1). Exit 0 only if all of them"
+        " passed.",
+        "assay grade runs.jsonl -o grades.json",
     )
-    made.add_argument("files", nargs="+", metavar="FILE", help=".json, .jsonl, or - for standard input")
+    made.add_argument(
+        "files", nargs="+", metavar="FILE", help=".json, .jsonl, or - for standard input"
+    )
     opt.add_choices(made)
     opt.add_output(made, tuple(FORMATS))
-    made.add_argument("--charts", metavar="DIR", help="also write every chart of the report into a folder, as SVG and as PNG")
-    made.add_argument("--step-summary", action="store_true", help="also append the results as Markdown to the file that $GITHUB_STEP_SUMMARY names")
-    made.add_argument("--keep-going", action="store_true", help="grade the good lines although others are malformed; still exits 3")
+    made.add_argument(
+        "--charts",
+        metavar="DIR",
+        help="also write every chart of the report into a folder, as SVG and as PNG",
+    )
+    made.add_argument(
+        "--step-summary",
+        action="store_true",
+        help="also append the results as Markdown to the file that $GITHUB_STEP_SUMMARY names",
+    )
+    made.add_argument(
+        "--keep-going",
+        action="store_true",
+        help="grade the good lines although others are malformed; still exits 3",
+    )
     add_store(made)
     add_exporter(made)
-    made.add_argument("--jobs", type=int, metavar="N", default=os.cpu_count() or 1, help="worker processes for large .jsonl files (default: one per core)")
+    made.add_argument(
+        "--jobs",
+        type=int,
+        metavar="N",
+        default=os.cpu_count() or 1,
+        help="worker processes for large .jsonl files (default: one per core)",
+    )
     options = made.parse_args(argv)
     if options.jobs < 1:
         raise UsageError("CLI-001", "--jobs must be 1 or more.")
@@ -66,7 +104,8 @@ def grade_files(options: argparse.Namespace) -> int:
 
 
 class Grading:
-    """Everything that grading into outputs needs, made ready before it: a verb that first makes its evidence can grade each run as it comes.
+    """Everything that grading into outputs needs, made ready before it: a verb that first makes its
+    evidence can grade each run as it comes.
 
     `finish` takes pieces that were graded already, else it reads the files. Use it as a context.
     """
@@ -96,7 +135,9 @@ class Grading:
         return self
 
     def _charting(self, stack: ExitStack) -> Any:
-        """The report whose charts are asked for: the one that is written anyway, else one that is thrown away; None where none are."""
+        """The report whose charts are asked for: the one that is written anyway, else one that is
+        thrown away; None where none are.
+        """
         if not getattr(self._options, "charts", None):
             return None
         written = next((form for path, form in self._sinks if path.endswith(".html")), None)
@@ -104,14 +145,21 @@ class Grading:
             import tempfile
 
             written = format_of("charts.html")
-            self._sinks.append((os.path.join(stack.enter_context(tempfile.TemporaryDirectory()), "charts.html"), written))
+            self._sinks.append(
+                (
+                    os.path.join(stack.enter_context(tempfile.TemporaryDirectory()), "charts.html"),
+                    written,
+                )
+            )
         return written
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def worker(self, *more: Callable[[Graded], bytes]) -> Worker:
-        """Grades documents into pieces for `finish`; `more` are asked of each grade too, and their answers stand at the end of its outputs."""
+        """Grades documents into pieces for `finish`; `more` are asked of each grade too, and their
+        answers stand at the end of its outputs.
+        """
         formats = (self._spool_format, *(os.path.splitext(path)[1] for path, _ in self._sinks))
         return Worker(self._choice, (*encoders(formats), *more))
 
@@ -135,7 +183,10 @@ class Grading:
             totals, stopped = end.totals, True
         except ShelfError as error:
             totals = Totals(options.policy)
-            totals.add_faults(error.faults or [Fault(error.message, code=error.code, file=error.where, fix=error.fix)])
+            totals.add_faults(
+                error.faults
+                or [Fault(error.message, code=error.code, file=error.where, fix=error.fix)]
+            )
             if options.json:
                 _print_document(None, totals)
             if summary is not None:
@@ -161,19 +212,33 @@ class Grading:
         if totals.fault_count:
             raise _faults(totals, stopped=stopped)
         if not totals.graded:
-            raise NotEnoughEvidence("FIL-005", "there is nothing to grade.", where=", ".join(options.files), fix="An empty input never passes.")
+            raise NotEnoughEvidence(
+                "FIL-005",
+                "there is nothing to grade.",
+                where=", ".join(options.files),
+                fix="An empty input never passes.",
+            )
         return ExitCode.PASSED if totals.passed == totals.graded else ExitCode.FAILED
 
 
 def add_exporter(made: argparse.ArgumentParser) -> None:
     """The option that sends grades to whoever watches."""
     made.add_argument(
-        "--otlp-endpoint", metavar="URL", help="also send each grade as OpenTelemetry events, gen_ai.evaluation.result (default: $OTEL_EXPORTER_OTLP_ENDPOINT)"
+        "--otlp-endpoint",
+        metavar="URL",
+        help=(
+            "also send each grade as OpenTelemetry events, gen_ai.evaluation.result (default:"
+            " $OTEL_EXPORTER_OTLP_ENDPOINT)"
+        ),
     )
 
 
 def _outbox(options: argparse.Namespace, stack: ExitStack) -> Outbox | None:
-    if not (options.otlp_endpoint or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or os.environ.get("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT")):
+    if not (
+        options.otlp_endpoint
+        or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
+        or os.environ.get("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT")
+    ):
         return None
     from assay.reports.exporting import Outbox
 
@@ -193,16 +258,24 @@ class _Summary(NamedTuple):
         if not options.step_summary:
             return None
         if not target:
-            sys.stderr.write("assay: $GITHUB_STEP_SUMMARY is not set; no step summary was written.\n")
+            sys.stderr.write(
+                "assay: $GITHUB_STEP_SUMMARY is not set; no step summary was written.\n"
+            )
             return None
         import tempfile
 
-        return cls(target, os.path.join(stack.enter_context(tempfile.TemporaryDirectory()), "summary.md"))
+        return cls(
+            target, os.path.join(stack.enter_context(tempfile.TemporaryDirectory()), "summary.md")
+        )
 
     def append(self, totals: Totals, *, stopped: bool) -> None:
-        """Add to what other steps wrote; also when nothing was graded, so that nobody takes silence for a pass."""
+        """Add to what other steps wrote; also when nothing was graded, so that nobody takes silence
+        for a pass.
+        """
         if stopped:
-            page = format_of(self.path).foot([fault.as_dict() for fault in totals.faults], totals.counts(stopped=True))
+            page = format_of(self.path).foot(
+                [fault.as_dict() for fault in totals.faults], totals.counts(stopped=True)
+            )
         else:
             with open(self.path, "rb") as stream:
                 page = stream.read()
@@ -210,12 +283,20 @@ class _Summary(NamedTuple):
             with open(self.target, "ab") as target:
                 target.write(page + b"\n")
         except OSError as error:
-            raise UsageError("FIL-008", f"the step summary cannot be written: {error.strerror}.", where=self.target) from None
+            raise UsageError(
+                "FIL-008",
+                f"the step summary cannot be written: {error.strerror}.",
+                where=self.target,
+            ) from None
 
 
 def _spool(options: argparse.Namespace) -> Any:
-    """Where standard output waits until the whole stream was good: memory for a few lines, a file for a document of any size."""
-    if not options.json or (len(options.files) == 1 and options.files[0] != "-" and _size(options.files[0]) < SMALL):
+    """Where standard output waits until the whole stream was good: memory for a few lines, a file
+    for a document of any size.
+    """
+    if not options.json or (
+        len(options.files) == 1 and options.files[0] != "-" and _size(options.files[0]) < SMALL
+    ):
         return io.BytesIO()
     import tempfile
 
@@ -237,7 +318,11 @@ def _print_document(spool: Any, totals: Totals) -> None:
         spool.seek(0)
         while block := spool.read(1024 * 1024):
             out.write(block)
-    out.write(form.foot([fault.as_dict() for fault in totals.faults], totals.counts(stopped=spool is None)))
+    out.write(
+        form.foot(
+            [fault.as_dict() for fault in totals.faults], totals.counts(stopped=spool is None)
+        )
+    )
     out.flush()
 
 
@@ -254,12 +339,22 @@ def _print_totals(totals: Totals, options: argparse.Namespace) -> None:
     more = totals.graded - SHOWN
     if more > 0:
         sys.stdout.write(f"... and {more:,} more; -o grades.jsonl writes them all.\n")
-    letters = " · ".join(f"{letter} {count:,}" for letter, count in counts["grades"].items() if count)
-    sys.stdout.write(f"\n{totals.graded:,} graded: {totals.passed:,} passed, {totals.graded - totals.passed:,} failed  ({letters})\n")
-    sys.stdout.write(f"policy {totals.policy} · {counts['scoringSystem']} · {counts['gradingSystem']}\n")
+    letters = " · ".join(
+        f"{letter} {count:,}" for letter, count in counts["grades"].items() if count
+    )
+    sys.stdout.write(
+        f"\n{totals.graded:,} graded: {totals.passed:,} passed,"
+        f" {totals.graded - totals.passed:,} failed  ({letters})\n"
+    )
+    sys.stdout.write(
+        f"policy {totals.policy} · {counts['scoringSystem']} · {counts['gradingSystem']}\n"
+    )
     if totals.passed < totals.graded:
         quoted = printable(str(totals.first_failed))
-        sys.stdout.write(f"assay explain {options.files[0]} --run {quoted if ' ' not in quoted else repr(quoted)}  says why.\n")
+        sys.stdout.write(
+            f"assay explain {options.files[0]} --run"
+            f" {quoted if ' ' not in quoted else repr(quoted)}  says why.\n"
+        )
     for path in options.output:
         sys.stdout.write(f"wrote {path}\n")
 
@@ -272,7 +367,13 @@ def _faults(totals: Totals, *, stopped: bool) -> InputError:
     if len(files) > 1:
         for fault in shown:
             fault.path = f"{fault.file} {fault.path}".rstrip()
-    error = InputError(first.code, first.text(), where=files[0] if len(files) == 1 else f"{len(files)} files", fix=first.fix, faults=shown)
+    error = InputError(
+        first.code,
+        first.text(),
+        where=files[0] if len(files) == 1 else f"{len(files)} files",
+        fix=first.fix,
+        faults=shown,
+    )
     error.fault_count = totals.fault_count
     if stopped and totals.graded:
         error.advice = "Nothing was graded; --keep-going grades the rest and still exits 3."
@@ -281,11 +382,15 @@ def _faults(totals: Totals, *, stopped: bool) -> InputError:
     return error
 
 
-# --- explain ------------------------------------------------------------------------------------------------------------------------------
+# --- explain
 
 
 def _explain(argv: list[str]) -> int:
-    made = opt.parser("explain", "Say why each run got its grade, and the smallest change that would move it.", "assay explain runs.jsonl --run r-001")
+    made = opt.parser(
+        "explain",
+        "Say why each run got its grade, and the smallest change that would move it.",
+        "assay explain runs.jsonl --run r-001",
+    )
     made.add_argument("file", metavar="FILE", help=".json, .jsonl, or - for standard input")
     made.add_argument("--run", metavar="ID", help="explain this run only")
     opt.add_choices(made)
@@ -297,9 +402,16 @@ def _explain(argv: list[str]) -> int:
     for document in stream_documents(options.file):
         if isinstance(document, Unread):
             fault = document.fault
-            raise InputError(fault.code, fault.message, where=fault.file, fix=fault.fix, faults=[fault])
+            raise InputError(
+                fault.code, fault.message, where=fault.file, fix=fault.fix, faults=[fault]
+            )
         tree = document.tree
-        if options.run is not None and isinstance(tree, dict) and tree.get("schema") in KINDS and tree.get("run_id") != options.run:
+        if (
+            options.run is not None
+            and isinstance(tree, dict)
+            and tree.get("schema") in KINDS
+            and tree.get("run_id") != options.run
+        ):
             if len(others) < 10000:
                 others.append(str(tree.get("run_id")))
             continue
@@ -314,10 +426,21 @@ def _explain(argv: list[str]) -> int:
         if options.run is not None and others:
             from assay.registry import near_miss
 
-            raise UsageError("CLI-001", f"no run is named {options.run!r}.{near_miss(options.run, others)}", where=options.file)
+            raise UsageError(
+                "CLI-001",
+                f"no run is named {options.run!r}.{near_miss(options.run, others)}",
+                where=options.file,
+            )
         raise NotEnoughEvidence("FIL-005", "there is nothing to explain.", where=options.file)
     if options.json:
-        opt.print_json({"schema": "assay.grades/1", "results": results, "faults": [], "counts": {"graded": len(results)}})
+        opt.print_json(
+            {
+                "schema": "assay.grades/1",
+                "results": results,
+                "faults": [],
+                "counts": {"graded": len(results)},
+            }
+        )
     return ExitCode.PASSED if passed else ExitCode.FAILED
 
 
@@ -329,17 +452,35 @@ def _print_explanation(result: dict[str, Any], *, first: bool) -> None:
         out.flush()
     if terminal.show_explanation(result):
         return
-    head = f"{printable(result['run_id'])}: {result['grade']}, {result['weighted_score']:.2f}, {'passed' if result['passed'] else 'not passed'}"
+    head = (
+        f"{printable(result['run_id'])}: {result['grade']}, {result['weighted_score']:.2f},"
+        f" {'passed' if result['passed'] else 'not passed'}"
+    )
     out.write(opt.paint(head, "bold", "green" if result["passed"] else "red", on=on) + "\n")
     for sentence in result["explanation"]:
         out.write(f"  {printable(sentence)}\n")
     for name, status in result["hard_gates"].items():
         sign = {"pass": "ok  ", "fail": "FAIL", "undetermined": "??  "}[status["status"]]
-        out.write(opt.paint(printable(f"  [{sign}] {name}: {status['reason']}"), *(() if sign == "ok  " else ("red",)), on=on and sign != "ok  ") + "\n")
+        out.write(
+            opt.paint(
+                printable(f"  [{sign}] {name}: {status['reason']}"),
+                *(() if sign == "ok  " else ("red",)),
+                on=on and sign != "ok  ",
+            )
+            + "\n"
+        )
     for note in (*result["placement"]["notes"], *result["notes"]):
         out.write(f"  note: {printable(note)}\n")
     chosen = result["selection"]["profile"]
     used = f"profile {chosen.id} ({chosen.why}) · " if chosen is not None else ""
     rubric = result["selection"]["rubric"]
     used += f"rubric {rubric.id} ({rubric.why}) · " if rubric is not None else ""
-    out.write(opt.paint(f"  {used}policy {result['policy']} · {printable(result['scoringSystem'])} · {result['gradingSystem']}", "dim", on=on) + "\n")
+    out.write(
+        opt.paint(
+            f"  {used}policy {result['policy']} · {printable(result['scoringSystem'])} ·"
+            f" {result['gradingSystem']}",
+            "dim",
+            on=on,
+        )
+        + "\n"
+    )

@@ -25,22 +25,49 @@ def run(verb: str, argv: list[str]) -> int:
     """Run the verb."""
     made = opt.parser(
         "import",
-        "Turn what another tool wrote into evidence (assay.run/1) that `assay grade` grades. What is left out is counted and named.",
-        "assay import spans.jsonl -o runs.jsonl --workflow triage@3 --family tool-use --dataset tickets@1",
+        "Turn what another tool wrote into evidence (assay.run/1) that `assay grade` grades. What"
+        " is left out is counted and named.",
+        "assay import spans.jsonl -o runs.jsonl --workflow triage@3 --family tool-use --dataset"
+        " tickets@1",
     )
-    made.add_argument("files", nargs="+", metavar="FILE", help="the files of one kind, or - for standard input")
-    made.add_argument("--from", dest="kind", metavar="KIND", help=f"what wrote them: {', '.join(KNOWN)} (default: told from the content)")
-    made.add_argument("--workflow", metavar="ID@VERSION", help="the workflow that ran, where the files do not say it")
-    made.add_argument("--family", metavar="F", help="the family of the workflow, which chooses the profile")
-    made.add_argument("--dataset", metavar="ID@VERSION", help="the dataset it ran on, where the files do not say it")
+    made.add_argument(
+        "files", nargs="+", metavar="FILE", help="the files of one kind, or - for standard input"
+    )
+    made.add_argument(
+        "--from",
+        dest="kind",
+        metavar="KIND",
+        help=f"what wrote them: {', '.join(KNOWN)} (default: told from the content)",
+    )
+    made.add_argument(
+        "--workflow",
+        metavar="ID@VERSION",
+        help="the workflow that ran, where the files do not say it",
+    )
+    made.add_argument(
+        "--family", metavar="F", help="the family of the workflow, which chooses the profile"
+    )
+    made.add_argument(
+        "--dataset",
+        metavar="ID@VERSION",
+        help="the dataset it ran on, where the files do not say it",
+    )
     opt.add_output(made, FORMATS)
     options = made.parse_args(argv)
     paths = opt.outputs(options)
     if options.files.count("-") > 1 or ("-" in options.files and options.kind is None):
-        raise UsageError("CLI-001", "standard input can be read once, and its kind cannot be told.", fix="Give it once, with --from KIND.")
+        raise UsageError(
+            "CLI-001",
+            "standard input can be read once, and its kind cannot be told.",
+            fix="Give it once, with --from KIND.",
+        )
     imported = _importer(options).read(options.files, _wanted(options))
     if not imported.runs:
-        raise NotEnoughEvidence("FIL-005", f"there is no run in them ({_counted(imported.read)}).", where=", ".join(options.files))
+        raise NotEnoughEvidence(
+            "FIL-005",
+            f"there is no run in them ({_counted(imported.read)}).",
+            where=", ".join(options.files),
+        )
     _refuse_twins(imported.runs)
     for path in paths:
         _write(path, imported.runs)
@@ -58,11 +85,19 @@ def _importer(options: argparse.Namespace) -> Importer:
     if options.kind is not None:
         found = KNOWN.get(options.kind)
         if found is None:
-            raise UsageError("CLI-001", f"nothing is imported from '{options.kind}'.{near_miss(options.kind, KNOWN)}", fix=f"There is {', '.join(KNOWN)}.")
+            raise UsageError(
+                "CLI-001",
+                f"nothing is imported from '{options.kind}'.{near_miss(options.kind, KNOWN)}",
+                fix=f"There is {', '.join(KNOWN)}.",
+            )
         return found
     fits = {importer.name: importer for path in options.files for importer in _fitting(path)}
     if len(fits) > 1:
-        raise UsageError("CLI-001", f"the files may be of several kinds: {', '.join(fits)}.", fix="Say which with --from KIND, one kind at a time.")
+        raise UsageError(
+            "CLI-001",
+            f"the files may be of several kinds: {', '.join(fits)}.",
+            fix="Say which with --from KIND, one kind at a time.",
+        )
     return next(iter(fits.values()))
 
 
@@ -72,13 +107,19 @@ def _fitting(path: str) -> list[Importer]:
     fits = fitting(head)
     if not fits:
         what = "is empty." if not head.strip() else "is of no kind that is imported."
-        raise InputError("FIL-006", what, where=path, fix=f"There is {', '.join(KNOWN)}; --from KIND says which.")
+        raise InputError(
+            "FIL-006", what, where=path, fix=f"There is {', '.join(KNOWN)}; --from KIND says which."
+        )
     return fits
 
 
 def _wanted(options: argparse.Namespace) -> Wanted:
     workflow = None if options.workflow is None else named(options.workflow, "--workflow")
-    return Wanted(workflow, options.family, None if options.dataset is None else named(options.dataset, "--dataset"))
+    return Wanted(
+        workflow,
+        options.family,
+        None if options.dataset is None else named(options.dataset, "--dataset"),
+    )
 
 
 def _refuse_twins(runs: list[dict[str, Any]]) -> None:
@@ -86,7 +127,11 @@ def _refuse_twins(runs: list[dict[str, Any]]) -> None:
     seen: set[str] = set()
     for found in runs:
         if found["run_id"] in seen:
-            raise InputError("FIL-007", f"two runs have the id {found['run_id'][:80]!r}.", fix="Give each its own, or import the files one by one.")
+            raise InputError(
+                "FIL-007",
+                f"two runs have the id {found['run_id'][:80]!r}.",
+                fix="Give each its own, or import the files one by one.",
+            )
         seen.add(found["run_id"])
 
 
@@ -100,14 +145,26 @@ def _lines(runs: list[dict[str, Any]]) -> bytes:
 
 
 def _document(imported: Imported, paths: list[str]) -> dict[str, Any]:
-    counts = {"runs": len(imported.runs), "read": dict(imported.read), "dropped": dict(imported.dropped)}
-    return {"runs": [] if paths else imported.runs, "counts": counts, "notes": list(imported.notes), "written": paths}
+    counts = {
+        "runs": len(imported.runs),
+        "read": dict(imported.read),
+        "dropped": dict(imported.dropped),
+    }
+    return {
+        "runs": [] if paths else imported.runs,
+        "counts": counts,
+        "notes": list(imported.notes),
+        "written": paths,
+    }
 
 
 def _tell(imported: Imported, paths: list[str]) -> None:
     """What was read and what was left out, where it is in nobody's way."""
     out = sys.stdout if paths else sys.stderr
-    out.write(f"{len(imported.runs):,} run{'s' if len(imported.runs) != 1 else ''} from {_counted(imported.read)}\n")
+    out.write(
+        f"{len(imported.runs):,} run{'s' if len(imported.runs) != 1 else ''} from"
+        f" {_counted(imported.read)}\n"
+    )
     for reason, count in sorted(imported.dropped.items()):
         out.write(f"  left out: {count:,} {reason.replace('_', ' ')}\n")
     for note in imported.notes:

@@ -1,4 +1,6 @@
-"""`assay judge calibrate` and `assay judge drift`: a judge against people, and against its own past."""
+"""`assay judge calibrate` and `assay judge drift`: a judge against people, and against its own
+past.
+"""
 
 from __future__ import annotations
 
@@ -28,19 +30,53 @@ def calibrate(argv: list[str]) -> int:
     """Hold a judge's verdicts against human labels."""
     made = opt.parser(
         "judge calibrate",
-        "Hold a judge's verdicts against human labels: agreement, bias, and the true rate or mean from few labels and many verdicts.\n"
-        "The labelled rows must be drawn at random from all rows.",
-        "assay judge calibrate --labels labels.jsonl --judgements judgements.json --set support@3 -o calibration.json",
+        "Hold a judge's verdicts against human labels: agreement, bias, and the true rate or mean"
+        " from few labels and many verdicts.\nThe labelled rows must be drawn at random from all"
+        " rows.",
+        "assay judge calibrate --labels labels.jsonl --judgements judgements.json --set support@3"
+        " -o calibration.json",
     )
-    made.add_argument("--labels", metavar="FILE", required=True, help='.jsonl of {"id", "human", "judge"}; human null: unlabelled; judge null: unparsable')
     made.add_argument(
-        "--judgements", metavar="FILE", help="where the judge gave these verdicts (`judge rubric -o FILE.json`): says which judge it is; a card needs it"
+        "--labels",
+        metavar="FILE",
+        required=True,
+        help='.jsonl of {"id", "human", "judge"}; human null: unlabelled; judge null: unparsable',
     )
-    made.add_argument("--minimum", metavar="N", type=int, default=MINIMUM_LABELS, help=f"labelled verdicts that are needed (default: {MINIMUM_LABELS})")
-    made.add_argument("--level", metavar="X", type=float, default=0.95, help="of every interval (default: 0.95)")
-    made.add_argument("--set", metavar="ID@VERSION", help="what the calibration set is called; its digest is taken of ids and labels")
-    made.add_argument("--positive", metavar="VALUE", help="the value whose rate is wanted, where values are words, for example pass")
-    made.add_argument("--seed", metavar="N", type=int, default=0, help="written down with the result; nothing is drawn at random as yet (default: 0)")
+    made.add_argument(
+        "--judgements",
+        metavar="FILE",
+        help=(
+            "where the judge gave these verdicts (`judge rubric -o FILE.json`): says which judge it"
+            " is; a card needs it"
+        ),
+    )
+    made.add_argument(
+        "--minimum",
+        metavar="N",
+        type=int,
+        default=MINIMUM_LABELS,
+        help=f"labelled verdicts that are needed (default: {MINIMUM_LABELS})",
+    )
+    made.add_argument(
+        "--level", metavar="X", type=float, default=0.95, help="of every interval (default: 0.95)"
+    )
+    made.add_argument(
+        "--set",
+        metavar="ID@VERSION",
+        help="what the calibration set is called; its digest is taken of ids and labels",
+    )
+    made.add_argument(
+        "--positive",
+        metavar="VALUE",
+        help="the value whose rate is wanted, where values are words, for example pass",
+    )
+    made.add_argument(
+        "--seed",
+        metavar="N",
+        type=int,
+        default=0,
+        help="written down with the result; nothing is drawn at random as yet (default: 0)",
+    )
     opt.add_output(made, (".json",))
     add_store(made)
     options = made.parse_args(argv)
@@ -82,11 +118,20 @@ def _calibrate(options: argparse.Namespace, store: Store | None) -> int:
 
 
 def _judgements(path: str) -> dict[str, Any]:
-    """The judgements of one judge, of our own client or from files. A panel is several judges, and has no card."""
+    """The judgements of one judge, of our own client or from files. A panel is several judges, and
+    has no card.
+    """
     tree = read_json(path).tree
     shape = {"schema": str, "judge": dict, "scorer": dict, "items": list}
-    if not isinstance(tree, dict) or any(not isinstance(tree.get(name), kind) for name, kind in shape.items()):
-        raise InputError("JDG-009", "does not hold the judgements of one judge.", where=path, fix="`assay judge rubric -o judgements.json` writes one.")
+    if not isinstance(tree, dict) or any(
+        not isinstance(tree.get(name), kind) for name, kind in shape.items()
+    ):
+        raise InputError(
+            "JDG-009",
+            "does not hold the judgements of one judge.",
+            where=path,
+            fix="`assay judge rubric -o judgements.json` writes one.",
+        )
     return tree
 
 
@@ -95,7 +140,11 @@ def _set(text: str | None) -> tuple[str | None, str | None]:
         return None, None
     name, at, version = text.rpartition("@")
     if not (name and at and version):
-        raise UsageError("CLI-001", f"--set is {text!r}; it is a name and a version.", fix="For example --set support@3")
+        raise UsageError(
+            "CLI-001",
+            f"--set is {text!r}; it is a name and a version.",
+            fix="For example --set support@3",
+        )
     return name, version
 
 
@@ -105,10 +154,19 @@ def _table(document: dict[str, Any]) -> list[str]:
     n = document["n_labelled"]
     rows = [("accuracy", document["accuracy"], n)]
     rows += [(name, block[name], n) for name in STATISTICS]
-    rows += [(f"weighted_kappa {name}", value, n) for name, value in block["weighted_kappa"].items()]
-    rows.append(("bias", document["bias"]["mean_difference"], n - document["unparsable"]["labelled"]))
-    rows += [(name, value, document["n_judged"] if name == "naive" else n + document["n_unlabelled"]) for name, value in document["corrected"].items()]
-    return [f"{name:<24} {shown(value)}  n={count:,}" for name, value, count in rows] + [f"{'set':<24} {_named(document['set'])}"]
+    rows += [
+        (f"weighted_kappa {name}", value, n) for name, value in block["weighted_kappa"].items()
+    ]
+    rows.append(
+        ("bias", document["bias"]["mean_difference"], n - document["unparsable"]["labelled"])
+    )
+    rows += [
+        (name, value, document["n_judged"] if name == "naive" else n + document["n_unlabelled"])
+        for name, value in document["corrected"].items()
+    ]
+    return [f"{name:<24} {shown(value)}  n={count:,}" for name, value, count in rows] + [
+        f"{'set':<24} {_named(document['set'])}"
+    ]
 
 
 def _named(found: dict[str, Any]) -> str:
@@ -121,16 +179,37 @@ def drift(argv: list[str]) -> int:
     limits = DriftLimits()
     made = opt.parser(
         "judge drift",
-        "Hold a judge's latest card against its own past ones: verdicts that flipped on the same items, agreement, mean.\n"
-        "0: no change is shown; 1: alarm; 4: the cards cannot tell.",
+        "Hold a judge's latest card against its own past ones: verdicts that flipped on the same"
+        " items, agreement, mean.\n0: no change is shown; 1: alarm; 4: the cards cannot tell.",
         "assay judge drift cards/2026-10.json cards/2026-11.json",
     )
-    made.add_argument("files", nargs="+", metavar="CARD", help="cards of one judge, in any order; the newest is held against the others")
-    made.add_argument("--minimum", metavar="N", type=int, default=limits.minimum, help=f"items with verdicts on both cards (default: {limits.minimum})")
     made.add_argument(
-        "--max-flipped", metavar="X", type=float, default=limits.max_flipped, help=f"share of verdicts that may change (default: {limits.max_flipped})"
+        "files",
+        nargs="+",
+        metavar="CARD",
+        help="cards of one judge, in any order; the newest is held against the others",
     )
-    made.add_argument("--alpha", metavar="X", type=float, default=limits.alpha, help=f"chance of a false alarm over all tests (default: {limits.alpha})")
+    made.add_argument(
+        "--minimum",
+        metavar="N",
+        type=int,
+        default=limits.minimum,
+        help=f"items with verdicts on both cards (default: {limits.minimum})",
+    )
+    made.add_argument(
+        "--max-flipped",
+        metavar="X",
+        type=float,
+        default=limits.max_flipped,
+        help=f"share of verdicts that may change (default: {limits.max_flipped})",
+    )
+    made.add_argument(
+        "--alpha",
+        metavar="X",
+        type=float,
+        default=limits.alpha,
+        help=f"chance of a false alarm over all tests (default: {limits.alpha})",
+    )
     opt.add_output(made, (".json",))
     add_store(made)
     options = made.parse_args(argv)
@@ -140,9 +219,22 @@ def drift(argv: list[str]) -> int:
 
 def _drift(options: argparse.Namespace, limits: DriftLimits, result: Result | None) -> int:
     if options.minimum < 1 or not 0 <= options.max_flipped < 1 or not 0 < options.alpha < 1:
-        raise UsageError("CLI-001", "--minimum must be at least 1, --max-flipped from 0 to below 1, --alpha between 0 and 1.")
-    cards = sorted((check_card(read_json(path).tree, where=path) for path in options.files), key=lambda card: str(card["made_at"]))
-    document = compare_cards(cards[:-1], cards[-1], limits=limits._replace(minimum=options.minimum, max_flipped=options.max_flipped, alpha=options.alpha))
+        raise UsageError(
+            "CLI-001",
+            "--minimum must be at least 1, --max-flipped from 0 to below 1, --alpha between 0"
+            " and 1.",
+        )
+    cards = sorted(
+        (check_card(read_json(path).tree, where=path) for path in options.files),
+        key=lambda card: str(card["made_at"]),
+    )
+    document = compare_cards(
+        cards[:-1],
+        cards[-1],
+        limits=limits._replace(
+            minimum=options.minimum, max_flipped=options.max_flipped, alpha=options.alpha
+        ),
+    )
     if result is not None:
         opt.outputs(options)
         for card in cards:
@@ -152,9 +244,19 @@ def _drift(options: argparse.Namespace, limits: DriftLimits, result: Result | No
     head = {True: "ALARM", False: "no alarm", None: "cannot tell"}[alarm]
     lines = [printable(f"{document['model']}: {head}: {document['reason']}")]
     for found in document["comparisons"]:
-        lines.append(printable(f"since {found['with']}, {found['n']:,} items{'' if found['enough'] else ': ' + found['reason']}"))
-        lines += [f"  {test['id']:<12} p={test['p_holm']:.3g} after Holm  {test['sentence']}" for test in found["tests"]]
-    lines += [printable(f"left out: {one['made_at']}, {one['reason']}") for one in document["left_out"]]
+        lines.append(
+            printable(
+                f"since {found['with']},"
+                f" {found['n']:,} items{'' if found['enough'] else ': ' + found['reason']}"
+            )
+        )
+        lines += [
+            f"  {test['id']:<12} p={test['p_holm']:.3g} after Holm  {test['sentence']}"
+            for test in found["tests"]
+        ]
+    lines += [
+        printable(f"left out: {one['made_at']}, {one['reason']}") for one in document["left_out"]
+    ]
     _finish(options, document, lines)
     return ExitCode.NOT_ENOUGH if alarm is None else ExitCode.FAILED if alarm else ExitCode.PASSED
 

@@ -27,11 +27,16 @@ def claims(argv: list[str]) -> int:
     """Decide the claims of runs by what they retrieved."""
     made = opt.parser(
         "judge claims",
-        "Whether the retrieved context bears each claim out: a yes needs a quote from the context. Writes the runs with `supported` decided.",
+        "Whether the retrieved context bears each claim out: a yes needs a quote from the context."
+        " Writes the runs with `supported` decided.",
         "assay judge claims runs.jsonl --judge judge.yaml -o grounded.jsonl",
     )
-    made.add_argument("files", metavar="FILE", nargs="+", help="runs (assay.run/1) with claims and retrieval")
-    made.add_argument("--again", action="store_true", help="ask about claims that are already decided too")
+    made.add_argument(
+        "files", metavar="FILE", nargs="+", help="runs (assay.run/1) with claims and retrieval"
+    )
+    made.add_argument(
+        "--again", action="store_true", help="ask about claims that are already decided too"
+    )
     common.add_judge(made)
     opt.add_output(made, (".json", ".jsonl"))
     add_store(made)
@@ -45,7 +50,11 @@ def _claims(options: argparse.Namespace, store: Store | None) -> int:
     items = read_items(options.files)
     asked = claims_of(items, again=options.again)
     if not asked:
-        raise NotEnoughEvidence("JDG-010", "there is no undecided claim in these runs.", fix="--again asks about decided ones too.")
+        raise NotEnoughEvidence(
+            "JDG-010",
+            "there is no undecided claim in these runs.",
+            fix="--again asks about decided ones too.",
+        )
     if options.dry_run:
         return common.dry_run(options, specs, [(one.question, 0) for one in asked])
     with common.journal_of(options) as journal:
@@ -79,11 +88,20 @@ def _claims(options: argparse.Namespace, store: Store | None) -> int:
     }
     common.keep(store, document)
     trees = decided_runs(items, asked, answers, model=specs[0].model, version=specs[0].version)
-    common.write_outputs(options, {".jsonl": lambda: b"".join(encode(tree) + b"\n" for tree in trees)}, document)
+    common.write_outputs(
+        options, {".jsonl": lambda: b"".join(encode(tree) + b"\n" for tree in trees)}, document
+    )
     if options.json:
         opt.print_json(document)
     else:
         said = [row["supported"] for row in rows]
-        sys.stdout.write(f"{said.count(True)} of {len(said)} claims are borne out, {said.count(False)} are not, {said.count(None)} have no verdict\n")
+        sys.stdout.write(
+            f"{said.count(True)} of {len(said)} claims are borne out, {said.count(False)} are not,"
+            f" {said.count(None)} have no verdict\n"
+        )
     common.note_usage(usages, counts)
-    return ExitCode.PASSED if all(answer.verdict is not None for answer in answers) else ExitCode.NOT_ENOUGH
+    return (
+        ExitCode.PASSED
+        if all(answer.verdict is not None for answer in answers)
+        else ExitCode.NOT_ENOUGH
+    )

@@ -1,4 +1,6 @@
-"""`assay judge export`, `ask` and `consume`: judge work as files, for answers that come from elsewhere or later."""
+"""`assay judge export`, `ask` and `consume`: judge work as files, for answers that come from
+elsewhere or later.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,14 @@ from assay.judging.identity import rubric_name
 from assay.judging.items import read_items
 from assay.judging.pairwise_task import DEFINITION, Compared, compare
 from assay.judging.questions import PAIRWISE_PROMPT, RUBRIC_PROMPT
-from assay.judging.rubric_task import Judged, counts_of, judge_rubric, questions_of, scored_runs, spread
+from assay.judging.rubric_task import (
+    Judged,
+    counts_of,
+    judge_rubric,
+    questions_of,
+    scored_runs,
+    spread,
+)
 from assay.records.grade import ENGINE
 from assay.reports.documents import encode
 
@@ -35,15 +44,41 @@ if TYPE_CHECKING:
 
 
 def _add_work(made: argparse.ArgumentParser) -> None:
-    made.add_argument("--rubric", metavar="R", help="score by this rubric: name, name@version or YAML file")
+    made.add_argument(
+        "--rubric", metavar="R", help="score by this rubric: name, name@version or YAML file"
+    )
     made.add_argument("--pairs", action="store_true", help="compare pairs instead")
-    made.add_argument("--criterion", metavar="NAME", action="append", default=[], help="only this criterion of the rubric; may be repeated")
-    made.add_argument("--output-field", metavar="NAME", help="which of a run's outputs is judged (default: all of them)")
-    made.add_argument("--with-reference", action="store_true", help="show what was expected of each run")
-    made.add_argument("--definition", metavar="TEXT", default=DEFINITION, help="with --pairs: what counts as better")
-    made.add_argument("--samples", metavar="N", type=int, default=1, help="draws of each question (default: 1)")
+    made.add_argument(
+        "--criterion",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="only this criterion of the rubric; may be repeated",
+    )
+    made.add_argument(
+        "--output-field",
+        metavar="NAME",
+        help="which of a run's outputs is judged (default: all of them)",
+    )
+    made.add_argument(
+        "--with-reference", action="store_true", help="show what was expected of each run"
+    )
+    made.add_argument(
+        "--definition",
+        metavar="TEXT",
+        default=DEFINITION,
+        help="with --pairs: what counts as better",
+    )
+    made.add_argument(
+        "--samples", metavar="N", type=int, default=1, help="draws of each question (default: 1)"
+    )
     made.add_argument("--seed", metavar="N", type=int, default=0, help="draws orders (default: 0)")
-    made.add_argument("--model", metavar="M", default="external", help="who answers; goes into the results (default: external)")
+    made.add_argument(
+        "--model",
+        metavar="M",
+        default="external",
+        help="who answers; goes into the results (default: external)",
+    )
     opt.add_library(made)
 
 
@@ -59,7 +94,9 @@ class _Work:
         self.rubric: Rubric | None = None
         if options.rubric:
             self.rubric = opt.shelf_of(options).rubric(options.rubric)
-            self.items: list[Item] = read_items(files, output=options.output_field, with_reference=options.with_reference)
+            self.items: list[Item] = read_items(
+                files, output=options.output_field, with_reference=options.with_reference
+            )
             self.questions = questions_of(self.items, self.rubric, only=options.criterion)
         else:
             from assay.cli.judge_tasks import pairs_of
@@ -68,18 +105,29 @@ class _Work:
 
     def run(self, replay: Replay) -> tuple[list[Judged], list[Compared]]:
         if self.rubric is not None:
-            return asyncio.run(judge_rubric(replay, self.questions, samples=self.options.samples)), []
-        return [], asyncio.run(compare(replay, self.pairs, seed=self.options.seed, definition=self.options.definition))
+            return (
+                asyncio.run(judge_rubric(replay, self.questions, samples=self.options.samples)),
+                [],
+            )
+        return [], asyncio.run(
+            compare(replay, self.pairs, seed=self.options.seed, definition=self.options.definition)
+        )
 
 
 def export(argv: list[str]) -> int:
     """Write the questions of a job to a file."""
     made = opt.parser(
         "judge export",
-        "Write the questions of a job to a file, one on each line; whoever answers gets the fenced texts and the shape of the reply.",
+        "Write the questions of a job to a file, one on each line; whoever answers gets the fenced"
+        " texts and the shape of the reply.",
         "assay judge export runs.jsonl --rubric rag -o questions.jsonl",
     )
-    made.add_argument("files", metavar="FILE", nargs="+", help="runs, items or pairs, as for `rubric` and `pairwise`")
+    made.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="runs, items or pairs, as for `rubric` and `pairwise`",
+    )
     _add_work(made)
     made.add_argument("--batch", action="store_true", help="in OpenAI's batch format, for --model")
     opt.add_output(made, (".jsonl",))
@@ -91,11 +139,18 @@ def export(argv: list[str]) -> int:
         raise UsageError("CLI-001", "no file to write to.", fix="Give -o questions.jsonl")
     for path in opt.outputs(options):
         _write_pending(path, replay, batch=options.batch, model=options.model)
-    document = {"schema": "assay.judge-export/1", "questions": len(replay.pending), "files": list(options.output)}
+    document = {
+        "schema": "assay.judge-export/1",
+        "questions": len(replay.pending),
+        "files": list(options.output),
+    }
     if options.json:
         opt.print_json(document)
     else:
-        sys.stdout.write(f"{len(replay.pending):,} questions in {', '.join(options.output)}; consume their answers with `assay judge consume`\n")
+        sys.stdout.write(
+            f"{len(replay.pending):,} questions in {', '.join(options.output)}; consume their"
+            " answers with `assay judge consume`\n"
+        )
     return ExitCode.PASSED
 
 
@@ -110,14 +165,35 @@ def consume(argv: list[str]) -> int:
     """Turn a file of answers into judgements."""
     made = opt.parser(
         "judge consume",
-        "Turn answers that came from elsewhere into judgements. The same files and options as for the export; each answer is held against its question.",
-        "assay judge consume answers.jsonl --of runs.jsonl --rubric rag --model m-1 -o judged.jsonl",
+        "Turn answers that came from elsewhere into judgements. The same files and options as for"
+        " the export; each answer is held against its question.",
+        "assay judge consume answers.jsonl --of runs.jsonl --rubric rag --model m-1 -o"
+        " judged.jsonl",
     )
-    made.add_argument("files", metavar="ANSWERS", nargs="+", help='lines of {"id", "reply", "model"}, or the output of OpenAI\'s batches')
-    made.add_argument("--of", metavar="FILE", action="append", required=True, help="the runs, items or pairs that were exported; may be repeated")
+    made.add_argument(
+        "files",
+        metavar="ANSWERS",
+        nargs="+",
+        help='lines of {"id", "reply", "model"}, or the output of OpenAI\'s batches',
+    )
+    made.add_argument(
+        "--of",
+        metavar="FILE",
+        action="append",
+        required=True,
+        help="the runs, items or pairs that were exported; may be repeated",
+    )
     _add_work(made)
-    made.add_argument("--replace", action="store_true", help="put the judge's score in the place of one that a run already has")
-    made.add_argument("--pending", metavar="FILE", help="write the questions that still have no answer here (.jsonl)")
+    made.add_argument(
+        "--replace",
+        action="store_true",
+        help="put the judge's score in the place of one that a run already has",
+    )
+    made.add_argument(
+        "--pending",
+        metavar="FILE",
+        help="write the questions that still have no answer here (.jsonl)",
+    )
     opt.add_output(made, (".json", ".jsonl"))
     add_store(made)
     options = made.parse_args(argv)
@@ -130,7 +206,9 @@ def _consume(options: argparse.Namespace, store: Store | None) -> int:
     taken = {os.path.realpath(path) for path in (*options.of, *options.files)}
     for path in written:
         if os.path.realpath(path) in taken:
-            raise UsageError("CLI-001", f"'{path}' is read, or written twice.", fix="Write to another file.")
+            raise UsageError(
+                "CLI-001", f"'{path}' is read, or written twice.", fix="Write to another file."
+            )
         taken.add(os.path.realpath(path))
     answers = read_answers(options.files)
     job = _Work(options, options.of)
@@ -140,11 +218,17 @@ def _consume(options: argparse.Namespace, store: Store | None) -> int:
     models = sorted({said.model for said in answers.values() if said.model})
     if len(models) > 1:
         raise InputError(
-            "JDG-005", f"the answers come from several models: {', '.join(models)}.", fix="One judge, one file; a panel of them is `assay judge panel`."
+            "JDG-005",
+            f"the answers come from several models: {', '.join(models)}.",
+            fix="One judge, one file; a panel of them is `assay judge panel`.",
         )
     model = models[0] if models else options.model
     judge = {"judge": model, "model": model, "source": "files"}
-    scorer = {"kind": "llm", "name": model, "prompt_version": RUBRIC_PROMPT if job.rubric is not None else PAIRWISE_PROMPT}
+    scorer = {
+        "kind": "llm",
+        "name": model,
+        "prompt_version": RUBRIC_PROMPT if job.rubric is not None else PAIRWISE_PROMPT,
+    }
     if job.rubric is not None:
         scorer["rubric"] = rubric_name(job.rubric)
     if job.rubric is not None:
@@ -164,14 +248,27 @@ def _consume(options: argparse.Namespace, store: Store | None) -> int:
         rubric = job.rubric
 
         def lines() -> list[bytes]:
-            return [encode(tree) for tree in scored_runs(job.items, judged, rubric, scorer=scorer, replace=options.replace)]
+            return [
+                encode(tree)
+                for tree in scored_runs(
+                    job.items, judged, rubric, scorer=scorer, replace=options.replace
+                )
+            ]
 
         whole = all(one.raw is not None for one in judged)
     else:
         from assay.cli.judge_tasks import comparisons_document
 
         counts = counts_of(look.answer for one in compared for look in one.looks)
-        document = comparisons_document(compared, judge=judge, scorer=scorer, counts=counts, usage=None, limit=0.10, seed=options.seed)
+        document = comparisons_document(
+            compared,
+            judge=judge,
+            scorer=scorer,
+            counts=counts,
+            usage=None,
+            limit=0.10,
+            seed=options.seed,
+        )
         document["pending"] = len(replay.pending)
 
         def lines() -> list[bytes]:
@@ -179,15 +276,23 @@ def _consume(options: argparse.Namespace, store: Store | None) -> int:
 
         whole = document["without_verdict"] == 0
     common.keep(store, document)
-    common.write_outputs(options, {".jsonl": lambda: b"".join(line + b"\n" for line in lines())}, document)
+    common.write_outputs(
+        options, {".jsonl": lambda: b"".join(line + b"\n" for line in lines())}, document
+    )
     if options.pending:
         _write_pending(options.pending, replay, batch=False, model=options.model)
     if options.json:
         opt.print_json(document)
     else:
-        sys.stdout.write(", ".join(f"{number:,} {name}" for name, number in counts.items() if number) + "\n")
+        sys.stdout.write(
+            ", ".join(f"{number:,} {name}" for name, number in counts.items() if number) + "\n"
+        )
         if replay.pending:
-            where = f" They are in {options.pending}." if options.pending else " Write them to a file with --pending."
+            where = (
+                f" They are in {options.pending}."
+                if options.pending
+                else " Write them to a file with --pending."
+            )
             sys.stdout.write(f"{len(replay.pending):,} questions have no answer yet.{where}\n")
     return ExitCode.PASSED if whole else ExitCode.NOT_ENOUGH
 
@@ -196,10 +301,16 @@ def ask(argv: list[str]) -> int:
     """Answer a file of questions with a model."""
     made = opt.parser(
         "judge ask",
-        "Answer a file of questions with a model, whoever wrote them; the answers are read by `assay judge consume`.",
+        "Answer a file of questions with a model, whoever wrote them; the answers are read by"
+        " `assay judge consume`.",
         "assay judge ask questions.jsonl --judge judge.yaml -o answers.jsonl",
     )
-    made.add_argument("files", metavar="QUESTIONS", nargs="+", help='lines of {"id", "messages", "response_schema"}')
+    made.add_argument(
+        "files",
+        metavar="QUESTIONS",
+        nargs="+",
+        help='lines of {"id", "messages", "response_schema"}',
+    )
     common.add_judge(made)
     opt.add_output(made, (".jsonl",))
     options = made.parse_args(argv)
@@ -209,7 +320,9 @@ def ask(argv: list[str]) -> int:
     questions = _read_questions(options.files)
     if options.dry_run:
         if options.json:
-            opt.print_json({"schema": "assay.judge-plan/1", "dry_run": True, "questions": len(questions)})
+            opt.print_json(
+                {"schema": "assay.judge-plan/1", "dry_run": True, "questions": len(questions)}
+            )
         else:
             sys.stdout.write(f"{len(questions):,} questions; nothing was asked.\n")
         return ExitCode.PASSED
@@ -220,26 +333,49 @@ def ask(argv: list[str]) -> int:
 
             async def one(question: dict[str, Any]) -> dict[str, Any] | None:
                 # the id is part of it: two draws of one question have the same words
-                words = encode([question["id"], question["messages"], question.get("response_schema")])
+                words = encode(
+                    [question["id"], question["messages"], question.get("response_schema")]
+                )
                 key = "sha256:" + sha256(client.spec.digest.encode() + words).hexdigest()
                 try:
-                    said, _ = await client.said(key, "file", question["messages"], question.get("response_schema"), sample=question.get("sample", 0))
+                    said, _ = await client.said(
+                        key,
+                        "file",
+                        question["messages"],
+                        question.get("response_schema"),
+                        sample=question.get("sample", 0),
+                    )
                 except Errored as error:
                     sys.stderr.write(printable(f"{question['id']}: {error}") + "\n")
                     return None
-                answer = {"schema": ANSWER_SCHEMA, "id": question["id"], "reply": said.text, "model": said.model or client.spec.model, "finish": said.finish}
+                answer = {
+                    "schema": ANSWER_SCHEMA,
+                    "id": question["id"],
+                    "reply": said.text,
+                    "model": said.model or client.spec.model,
+                    "finish": said.finish,
+                }
                 return answer if said.refusal is None else {**answer, "refusal": said.refusal}
 
             return await spread(one, questions, width=client.width)
 
-        found, usages = common.work(specs, journal, all_of_them, seed=options.seed, total=len(questions))
+        found, usages = common.work(
+            specs, journal, all_of_them, seed=options.seed, total=len(questions)
+        )
     answers = [answer for answer in found if answer is not None]
     failed = len(found) - len(answers)
     for path in opt.outputs(options):
         with atomic_write(path) as stream:
             stream.writelines(encode(answer) + b"\n" for answer in answers)
     if options.json:
-        opt.print_json({"schema": "assay.judge-answers/1", "answers": answers, "failed": failed, "usage": usages[0]})
+        opt.print_json(
+            {
+                "schema": "assay.judge-answers/1",
+                "answers": answers,
+                "failed": failed,
+                "usage": usages[0],
+            }
+        )
     elif not options.output:
         sys.stdout.buffer.writelines(encode(answer) + b"\n" for answer in answers)
     common.note_usage(usages, {"answered": len(answers), "without an answer": failed})
@@ -252,13 +388,33 @@ def _read_questions(paths: list[str]) -> list[dict[str, Any]]:
     for path in paths:
         for document in stream_documents(path):
             if isinstance(document, Unread):
-                raise InputError(document.fault.code, document.fault.message, where=path, faults=[document.fault])
+                raise InputError(
+                    document.fault.code, document.fault.message, where=path, faults=[document.fault]
+                )
             tree = document.tree
-            if not isinstance(tree, dict) or not isinstance(tree.get("id"), str) or not _are_messages(tree.get("messages")):
-                raise InputError("JDG-005", f"line {document.line} is no question.", where=path, fix=f"A line has id and messages, as {QUESTION_SCHEMA} does.")
+            if (
+                not isinstance(tree, dict)
+                or not isinstance(tree.get("id"), str)
+                or not _are_messages(tree.get("messages"))
+            ):
+                raise InputError(
+                    "JDG-005",
+                    f"line {document.line} is no question.",
+                    where=path,
+                    fix=f"A line has id and messages, as {QUESTION_SCHEMA} does.",
+                )
             sample, form = tree.get("sample", 0), tree.get("response_schema", {})
-            if not isinstance(sample, int) or isinstance(sample, bool) or not isinstance(form, dict):
-                raise InputError("JDG-005", f"line {document.line}: `sample` is a whole number and `response_schema` an object.", where=path)
+            if (
+                not isinstance(sample, int)
+                or isinstance(sample, bool)
+                or not isinstance(form, dict)
+            ):
+                raise InputError(
+                    "JDG-005",
+                    f"line {document.line}: `sample` is a whole number and `response_schema` an"
+                    " object.",
+                    where=path,
+                )
             if tree["id"] in seen:
                 raise InputError("FIL-007", f"the id {tree['id']!r} stands twice.", where=path)
             seen.add(tree["id"])
@@ -272,5 +428,10 @@ def _are_messages(value: Any) -> bool:
     return (
         isinstance(value, list)
         and bool(value)
-        and all(isinstance(one, dict) and isinstance(one.get("role"), str) and isinstance(one.get("content"), str) for one in value)
+        and all(
+            isinstance(one, dict)
+            and isinstance(one.get("role"), str)
+            and isinstance(one.get("content"), str)
+            for one in value
+        )
     )

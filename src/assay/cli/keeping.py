@@ -1,7 +1,9 @@
 """`--store`: evidence and results, into a ledger.
 
-What a verb stores waits here until all of its work was good, and then goes into the ledger in bulk, what others rest on first. So a verb that fails as a
-whole stores nothing, and one that is killed while it stores leaves a ledger that verifies. A stream that is graded by workers hands its bodies over in a file.
+What a verb stores waits here until all of its work was good, and then goes into the ledger in bulk,
+what others rest on first. So a verb that fails as a whole stores nothing, and one that is killed
+while it stores leaves a ledger that verifies. A stream that is graded by workers hands its bodies
+over in a file.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ IN_MEMORY = 32 * 1024 * 1024
 
 
 class Store:
-    """A ledger to store into, and the groups of drafts that wait for it. A group is stored whole or not at all."""
+    """A ledger to store into, and the groups of drafts that wait for it. A group is stored whole or
+    not at all.
+    """
 
     def __init__(self, ledger: Ledger, project: str, waiting: IO[bytes]) -> None:
         self.ledger = ledger
@@ -69,11 +73,15 @@ class Store:
         self._waiting.write(data)
 
     def say(self, text: str) -> None:
-        """A sentence that is told once all is stored: a verb that fails says why, and nothing else."""
+        """A sentence that is told once all is stored: a verb that fails says why, and nothing
+        else.
+        """
         self._said.append(text)
 
     def put(self, *groups: list[Draft]) -> None:
-        """Store what waits and then these, and say how much of it was new. What this returns from is on the disk."""
+        """Store what waits and then these, and say how much of it was new. What this returns from
+        is on the disk.
+        """
         self.put_all(chain(self._waited(), groups))
 
     def put_all(self, groups: Iterable[list[Draft]]) -> None:
@@ -88,7 +96,10 @@ class Store:
         self.ledger.close()
         self.tell()
         head = f"The head is {self.project}:{seq}:{chain}."
-        sys.stderr.write(f"assay: {new:,} records stored in {printable(self.ledger.where)}, {known:,} were there before. {head}\n")
+        sys.stderr.write(
+            f"assay: {new:,} records stored in {printable(self.ledger.where)}, {known:,} were there"
+            f" before. {head}\n"
+        )
 
     def tell(self) -> None:
         """Say what was to be told."""
@@ -106,19 +117,33 @@ _unpack = msgspec.msgpack.Decoder(list[Draft]).decode
 
 
 def dated(choice: Choice) -> Choice:
-    """A choice with the moment from which the age of cards is counted: it is noted with the grades, so that they can be replayed."""
+    """A choice with the moment from which the age of cards is counted: it is noted with the grades,
+    so that they can be replayed.
+    """
     return choice._replace(now=choice.now or (datetime.now(UTC) if choice.cards else None))
 
 
 class Looked:
-    """The sides of a comparison, of which a baseline may be in the ledger. They are read once, and nothing of them is stored."""
+    """The sides of a comparison, of which a baseline may be in the ledger. They are read once, and
+    nothing of them is stored.
+    """
 
     def __init__(self, store: Store, *, made_of: Callable[[Any], None] | None = None) -> None:
         self.store = store
         self._made_of = made_of
 
-    def read(self, documents: Iterable[Document | Unread], grader: Grader, *, name: str, where: str, stored: Mapping[str, Body] | None = None) -> Side:
-        """One side, as `deciding.side_of` makes it; `made_of` is told of its evidence. `stored` has the bodies of what comes from a ledger, by its digest."""
+    def read(
+        self,
+        documents: Iterable[Document | Unread],
+        grader: Grader,
+        *,
+        name: str,
+        where: str,
+        stored: Mapping[str, Body] | None = None,
+    ) -> Side:
+        """One side, as `deciding.side_of` makes it; `made_of` is told of its evidence. `stored` has
+        the bodies of what comes from a ledger, by its digest.
+        """
 
         def seen(document: Document, graded: Graded) -> None:
             if self._made_of is not None and document.tree.get("schema") in EVIDENCE_SCHEMAS:
@@ -142,14 +167,36 @@ class Sides(Looked):
         self.kept: list[KeptSide] = []
         self._basis = basis_of(read_cards(choice.cards, now=choice.now), choice.now)
 
-    def read(self, documents: Iterable[Document | Unread], grader: Grader, *, name: str, where: str, stored: Mapping[str, Body] | None = None) -> Side:
-        """One side, as `deciding.side_of` makes it. `stored` has the bodies of evidence that comes from a ledger, by its digest."""
-        self.kept.append(keep_side(documents, grader, self.store.add, name=name, where=where, basis=self._basis, stored=stored))
+    def read(
+        self,
+        documents: Iterable[Document | Unread],
+        grader: Grader,
+        *,
+        name: str,
+        where: str,
+        stored: Mapping[str, Body] | None = None,
+    ) -> Side:
+        """One side, as `deciding.side_of` makes it. `stored` has the bodies of evidence that comes
+        from a ledger, by its digest.
+        """
+        self.kept.append(
+            keep_side(
+                documents,
+                grader,
+                self.store.add,
+                name=name,
+                where=where,
+                basis=self._basis,
+                stored=stored,
+            )
+        )
         return self.kept[-1].side
 
 
 def _documents(store: Store, baseline: KeptBaseline, bodies: dict[str, Body]) -> Iterator[Document]:
-    """The evidence of a baseline as documents. `bodies` holds that of the newest one: each is done with before the next one is asked for."""
+    """The evidence of a baseline as documents. `bodies` holds that of the newest one: each is done
+    with before the next one is asked for.
+    """
     for item in evidence_of_baseline(store.ledger, baseline, kinds=EVIDENCE, project=store.project):
         bodies.clear()
         bodies[item.digest] = Body(item.body or b"")
@@ -157,14 +204,16 @@ def _documents(store: Store, baseline: KeptBaseline, bodies: dict[str, Body]) ->
     store.ledger.close()  # as it was before
 
 
-# --- streams ------------------------------------------------------------------------------------------------------------------------------
+# --- streams
 
 
 class Keeping:
     """A stream that is graded into a ledger, and the file in which bodies wait."""
 
     def __init__(self, store: Store, choice: Choice, stack: ExitStack) -> None:
-        self.path = os.path.join(stack.enter_context(tempfile.TemporaryDirectory()), f"bodies{SPOOL}")
+        self.path = os.path.join(
+            stack.enter_context(tempfile.TemporaryDirectory()), f"bodies{SPOOL}"
+        )
         self.choice: Choice = KeepingChoice(*dated(choice))
         self._store = store
         self._basis = basis_of(read_cards(self.choice.cards, now=self.choice.now), self.choice.now)
@@ -202,7 +251,14 @@ class KeepingChoice(Choice):
     def grader(self) -> _Grader:
         """A grader for this choice."""
         shelf = Shelf(self.library) if self.library else Shelf()
-        return _Grader(shelf, policy=self.policy, profile=self.profile, rubric=self.rubric, cards=read_cards(self.cards, now=self.now), now=self.now)
+        return _Grader(
+            shelf,
+            policy=self.policy,
+            profile=self.profile,
+            rubric=self.rubric,
+            cards=read_cards(self.cards, now=self.now),
+            now=self.now,
+        )
 
 
 class _Line(msgspec.Struct):
@@ -217,10 +273,17 @@ class _Bodies(JsonLines):
     def piece(self, result: Payload) -> bytes:
         assert isinstance(result, _Evidenced)
         kept = result.kept
-        return b'{"evidence":%b,"scorecard":%b,"grade":%b}\n' % (body_of(kept.evidence), body_of(kept.grade.scorecard), body_of(result))
+        return b'{"evidence":%b,"scorecard":%b,"grade":%b}\n' % (
+            body_of(kept.evidence),
+            body_of(kept.grade.scorecard),
+            body_of(result),
+        )
 
 
-FORMATS[SPOOL] = _Bodies  # at import, so that a worker that starts anew has it too: it imports this module for its choice
+FORMATS[SPOOL] = (
+    # at import, so that a worker that starts anew has it too: it imports this module for its choice
+    _Bodies
+)
 _read_line = msgspec.json.Decoder(_Line).decode
 
 
@@ -229,4 +292,6 @@ def _groups(stream: Any, basis: Basis) -> Iterator[list[Draft]]:
         yield list(basis.drafts)
     for line in stream:
         found = _read_line(line)
-        yield graded_drafts(Body(found.evidence), Body(found.scorecard), Body(found.grade), links=basis.links)
+        yield graded_drafts(
+            Body(found.evidence), Body(found.scorecard), Body(found.grade), links=basis.links
+        )

@@ -1,6 +1,8 @@
-"""What a ledger keeps of the results that only commands make: gates on exams, judgements, audits and cards of judges, trees of tool schemas, measures.
+"""What a ledger keeps of the results that only commands make: gates on exams, judgements, audits
+and cards of judges, trees of tool schemas, measures.
 
-Each function gives drafts, what others rest on first; none stores them. What the API makes too is made in `server.keeping`, for both.
+Each function gives drafts, what others rest on first; none stores them. What the API makes too is
+made in `server.keeping`, for both.
 """
 
 from __future__ import annotations
@@ -28,16 +30,32 @@ EXAM_ROLES = {"capstone": "candidate_of", "regression": "candidate_of", "baselin
 """The graded exams that a gate may be given, and how each is linked to the decision."""
 
 
-def exam_gate_drafts(document: Mapping[str, Any], given: Mapping[str, Document | None]) -> list[Draft]:
-    """The decision of an exam gate, after the results it decides on. `given` has each of them by its role.
+def exam_gate_drafts(
+    document: Mapping[str, Any], given: Mapping[str, Document | None]
+) -> list[Draft]:
+    """The decision of an exam gate, after the results it decides on. `given` has each of them by
+    its role.
 
-    The decision names them by digest, so that a replay knows which was which, and that the same words about other results are another record. It names a file
-    only where a note of the gate does: elsewhere the same gate is the same record wherever its files lie.
+    The decision names them by digest, so that a replay knows which was which, and that the same
+    words about other results are another record. It names a file only where a note of the gate
+    does: elsewhere the same gate is the same record wherever its files lie.
     """
-    kept = {role: draft(exam_record(one.tree), kind="exam") for role, one in given.items() if one is not None}
-    evidence = {role: None if one is None else {"digest": kept[role].name, **_noted(document, one.file)} for role, one in given.items()}
+    kept = {
+        role: draft(exam_record(one.tree), kind="exam")
+        for role, one in given.items()
+        if one is not None
+    }
+    evidence = {
+        role: None if one is None else {"digest": kept[role].name, **_noted(document, one.file)}
+        for role, one in given.items()
+    }
     made = draft({**document, "evidence": evidence}, kind="decision")
-    return [*kept.values(), made._replace(links=tuple(Link(EXAM_ROLES[role], made.name, one.name) for role, one in kept.items()))]
+    return [
+        *kept.values(),
+        made._replace(
+            links=tuple(Link(EXAM_ROLES[role], made.name, one.name) for role, one in kept.items())
+        ),
+    ]
 
 
 def _noted(document: Mapping[str, Any], file: str) -> dict[str, str]:
@@ -45,19 +63,28 @@ def _noted(document: Mapping[str, Any], file: str) -> dict[str, str]:
 
 
 def exam_baseline_drafts(record: Mapping[str, Any], result: Mapping[str, Any]) -> list[Draft]:
-    """A graded exam as a baseline, in the form that a ledger has for baselines of runs: it names its evidence by digest."""
+    """A graded exam as a baseline, in the form that a ledger has for baselines of runs: it names
+    its evidence by digest.
+    """
     evidence = draft(exam_record(result), kind="exam")
-    shared = {name: record[name] for name in ("schema", "name", "made_at", "runs", "samples", "fingerprint", "summary")}
+    shared = {
+        name: record[name]
+        for name in ("schema", "name", "made_at", "runs", "samples", "fingerprint", "summary")
+    }
     made = draft({**shared, "kind": "exam", "evidence_digests": [evidence.name]}, kind="baseline")
     return [evidence, made._replace(links=(Link("baseline_of", made.name, evidence.name),))]
 
 
-# --- judges -------------------------------------------------------------------------------------------------------------------------------
+# --- judges
 
 
 def judgement_draft(document: Mapping[str, Any]) -> Draft:
-    """What a judge said. What it cost, and what came out of the journal, is left out: the same answers are the same judgement."""
-    return draft(_said({key: value for key, value in document.items() if key != "usage"}), kind="judgement")
+    """What a judge said. What it cost, and what came out of the journal, is left out: the same
+    answers are the same judgement.
+    """
+    return draft(
+        _said({key: value for key, value in document.items() if key != "usage"}), kind="judgement"
+    )
 
 
 def _said(value: Any) -> Any:
@@ -66,23 +93,39 @@ def _said(value: Any) -> Any:
     return [_said(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def card_drafts(card: Mapping[str, Any], *, audit: Mapping[str, Any] | None, calibration: Mapping[str, Any] | None) -> list[Draft]:
+def card_drafts(
+    card: Mapping[str, Any],
+    *,
+    audit: Mapping[str, Any] | None,
+    calibration: Mapping[str, Any] | None,
+) -> list[Draft]:
     """The card of a judge, after the audit and the calibration it was made of."""
     made = draft(card, kind="card")
-    given = [draft(document, kind=kind) for kind, document in (("audit", audit), ("calibration", calibration)) if document is not None]
-    return [*given, made._replace(links=tuple(Link("evidence_of", made.name, one.name) for one in given))]
+    given = [
+        draft(document, kind=kind)
+        for kind, document in (("audit", audit), ("calibration", calibration))
+        if document is not None
+    ]
+    return [
+        *given,
+        made._replace(links=tuple(Link("evidence_of", made.name, one.name) for one in given)),
+    ]
 
 
-# --- what only computes -------------------------------------------------------------------------------------------------------------------
+# --- what only computes
 
 
 def result_draft(document: Mapping[str, Any], verb: str, made_of: Iterable[str]) -> Draft:
-    """What a verb said, with its schema, and links to the records that it was made of; those must be in the ledger."""
+    """What a verb said, with its schema, and links to the records that it was made of; those must
+    be in the ledger.
+    """
     made = draft({"schema": schema_of(verb), **document}, kind="result")
-    return made._replace(links=tuple([Link("evidence_of", made.name, digest) for digest in made_of]))
+    return made._replace(
+        links=tuple([Link("evidence_of", made.name, digest) for digest in made_of])
+    )
 
 
-# --- tool schemas -------------------------------------------------------------------------------------------------------------------------
+# --- tool schemas
 
 
 def report_drafts(report: Mapping[str, Any], scores: Mapping[str, Any]) -> list[Draft]:
@@ -93,16 +136,27 @@ def report_drafts(report: Mapping[str, Any], scores: Mapping[str, Any]) -> list[
 
 
 def tree_drafts(tree: Tree, kind: str, name: str) -> list[Draft]:
-    """Every entry of a namespace or selection, and its index as it stands, linked to them. An entry that grades again says which one it supersedes."""
+    """Every entry of a namespace or selection, and its index as it stands, linked to them. An entry
+    that grades again says which one it supersedes.
+    """
     home = tree.home(kind, name)
     with tree.locked(kind, name):
         index = read_json(os.path.join(home, "index.json"), lone_surrogates=True).tree
         entries = [_entry(os.path.join(home, path)) for path in tree.entry_paths(kind, name)]
     drafts = [draft(entry, kind="entry") for entry in entries]
-    of_id = {(str(entry.get("area")), str(entry.get("gradingId"))): one.name for entry, one in zip(entries, drafts, strict=True)}
-    linked = [one._replace(links=_superseded(entry, one.name, of_id)) for entry, one in zip(entries, drafts, strict=True)]
+    of_id = {
+        (str(entry.get("area")), str(entry.get("gradingId"))): one.name
+        for entry, one in zip(entries, drafts, strict=True)
+    }
+    linked = [
+        one._replace(links=_superseded(entry, one.name, of_id))
+        for entry, one in zip(entries, drafts, strict=True)
+    ]
     made = draft(index, kind="index")
-    return [*linked, made._replace(links=tuple(Link("evidence_of", made.name, one.name) for one in drafts))]
+    return [
+        *linked,
+        made._replace(links=tuple(Link("evidence_of", made.name, one.name) for one in drafts)),
+    ]
 
 
 def _entry(path: str) -> dict[str, Any]:
@@ -116,26 +170,43 @@ def _entry(path: str) -> dict[str, Any]:
     return found
 
 
-def _superseded(entry: Mapping[str, Any], own: str, of_id: Mapping[tuple[str, str], str]) -> tuple[Link, ...]:
+def _superseded(
+    entry: Mapping[str, Any], own: str, of_id: Mapping[tuple[str, str], str]
+) -> tuple[Link, ...]:
     trigger = entry.get("regradingTrigger")
-    before = of_id.get((str(entry.get("area")), str(trigger.get("previousGradingId")))) if isinstance(trigger, dict) else None
+    before = (
+        of_id.get((str(entry.get("area")), str(trigger.get("previousGradingId"))))
+        if isinstance(trigger, dict)
+        else None
+    )
     return (Link("supersedes", before),) if before is not None and before != own else ()
 
 
-def schema_gate_drafts(document: Mapping[str, Any], asked: Sequence[str], held: Held, rules: SchemaRules) -> list[Draft]:
-    """The decision of the production gate, after all that it is decided on: the indexes, the sources of the schemas, the lists of the checks.
+def schema_gate_drafts(
+    document: Mapping[str, Any], asked: Sequence[str], held: Held, rules: SchemaRules
+) -> list[Draft]:
+    """The decision of the production gate, after all that it is decided on: the indexes, the
+    sources of the schemas, the lists of the checks.
 
     The decision names them by digest, as a gate on exams does.
     """
     indexes = {name: draft(index, kind="index") for name, index in held.indexes.items()}
-    sources = {name: draft(_source_record(one.file, one.data), kind="event") for name, one in held.sources.items() if one.data is not None}
+    sources = {
+        name: draft(_source_record(one.file, one.data), kind="event")
+        for name, one in held.sources.items()
+        if one.data is not None
+    }
     lists = draft(_lists_record(held), kind="event")
     evidence = {
         "asked": list(asked),
         "policy": rules.digest,
         "indexes": {name: one.name for name, one in indexes.items()},
         "sources": {
-            name: {"file": one.file, **({"digest": sources[name].name} if name in sources else {"unread": one.unread})} for name, one in held.sources.items()
+            name: {
+                "file": one.file,
+                **({"digest": sources[name].name} if name in sources else {"unread": one.unread}),
+            }
+            for name, one in held.sources.items()
         },
         "lists": lists.name,
     }
@@ -155,9 +226,17 @@ def _source_record(file: str, data: bytes) -> dict[str, str]:
 def _lists_record(held: Held) -> dict[str, Any]:
     bad, telemetry = held.modules
     modules = None if bad is None else {"bad": dict(bad), "telemetry": sorted(telemetry)}
-    return {"schema": SCHEMA_LISTS, "modules": modules, "aliases": {brand: sorted(domains) for brand, domains in held.aliases.items()}}
+    return {
+        "schema": SCHEMA_LISTS,
+        "modules": modules,
+        "aliases": {brand: sorted(domains) for brand, domains in held.aliases.items()},
+    }
 
 
 def source_data(record: Mapping[str, Any]) -> bytes:
     """The bytes of a source that was stored."""
-    return str(record["text"]).encode() if "text" in record else b64decode(record["base64"], validate=True)
+    return (
+        str(record["text"]).encode()
+        if "text" in record
+        else b64decode(record["base64"], validate=True)
+    )

@@ -31,7 +31,9 @@ def run(verb: str, argv: list[str]) -> int:
     return _verify(argv) if verb == "verify" else _replay(argv)
 
 
-def add_store(made: argparse.ArgumentParser, *, what: str = "also keep evidence and results in a ledger") -> None:
+def add_store(
+    made: argparse.ArgumentParser, *, what: str = "also keep evidence and results in a ledger"
+) -> None:
     """The options of a verb that can store its results, or that looks for what others stored."""
     url = f"sqlite:///FILE or postgresql://... (default: $ASSAY_DB, else {DEFAULT_URL})"
     made.add_argument("--store", metavar="URL", nargs="?", const="", help=f"{what}: {url}")
@@ -40,12 +42,25 @@ def add_store(made: argparse.ArgumentParser, *, what: str = "also keep evidence 
 
 def add_project(made: argparse.ArgumentParser) -> None:
     """The option that names a project of a ledger."""
-    made.add_argument("--project", metavar="NAME", default="default", help="the project of the ledger (default: default)")
+    made.add_argument(
+        "--project",
+        metavar="NAME",
+        default="default",
+        help="the project of the ledger (default: default)",
+    )
 
 
 def add_db(made: argparse.ArgumentParser) -> None:
     """The option that names the ledger of a verb that is about one."""
-    made.add_argument("--db", metavar="URL", default="", help=f"the ledger: sqlite:///FILE or postgresql://... (default: $ASSAY_DB, else {DEFAULT_URL})")
+    made.add_argument(
+        "--db",
+        metavar="URL",
+        default="",
+        help=(
+            "the ledger: sqlite:///FILE or postgresql://... (default: $ASSAY_DB, else"
+            f" {DEFAULT_URL})"
+        ),
+    )
 
 
 @contextmanager
@@ -54,7 +69,11 @@ def extra() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise UsageError("STO-001", f"a ledger needs {error.name}, which is not installed.", fix="pip install 'assay[store]'") from None
+        raise UsageError(
+            "STO-001",
+            f"a ledger needs {error.name}, which is not installed.",
+            fix="pip install 'assay[store]'",
+        ) from None
 
 
 def open_for(url: str, *, read_only: bool = False) -> Ledger:
@@ -80,7 +99,9 @@ def keep(options: argparse.Namespace, choice: Choice, stack: ExitStack) -> Keepi
 
 @contextmanager
 def storing(options: argparse.Namespace) -> Iterator[Store | None]:
-    """What `--store` asks for, around the work of a verb; None where it is not given. Nothing is stored before the verb says `put`."""
+    """What `--store` asks for, around the work of a verb; None where it is not given. Nothing is
+    stored before the verb says `put`.
+    """
     if options.store is None:
         yield None
         return
@@ -90,7 +111,9 @@ def storing(options: argparse.Namespace) -> Iterator[Store | None]:
 
 @contextmanager
 def storing_result(options: argparse.Namespace, verb: str) -> Iterator[Result | None]:
-    """What `--store` asks for, around the work of a verb that only computes; None where it is not given."""
+    """What `--store` asks for, around the work of a verb that only computes; None where it is not
+    given.
+    """
     with storing(options) as store:
         if store is None:
             yield None
@@ -102,7 +125,9 @@ def storing_result(options: argparse.Namespace, verb: str) -> Iterator[Result | 
 
 @contextmanager
 def looking(options: argparse.Namespace) -> Iterator[Store | None]:
-    """The ledger that `--store` names, for a verb that only looks into it; None where it is not given. Nothing in it is made or changed."""
+    """The ledger that `--store` names, for a verb that only looks into it; None where it is not
+    given. Nothing in it is made or changed.
+    """
     if options.store is None:
         yield None
         return
@@ -118,18 +143,21 @@ def _opened(options: argparse.Namespace, *, read_only: bool = False) -> Iterator
         from assay.store.ledger import known_project
     project = known_project(options.project)
     with open_for(options.store, read_only=read_only) as ledger:
-        ledger.close()  # it opens again by itself; a connection must not go into the worker processes, nor wait while a judge thinks
+        # it opens again by itself; a connection must not go into the worker processes, nor wait
+        # while a judge thinks
+        ledger.close()
         with Store.of(ledger, project) as store:
             yield store
 
 
-# --- verify -------------------------------------------------------------------------------------------------------------------------------
+# --- verify
 
 
 def _verify(argv: list[str]) -> int:
     made = opt.parser(
         "verify",
-        "Check a whole ledger: every digest, every link, the chain of every project. Exit 0 if all is as it was written, 1 if not, 4 if it holds nothing.",
+        "Check a whole ledger: every digest, every link, the chain of every project. Exit 0 if all"
+        " is as it was written, 1 if not, 4 if it holds nothing.",
         "assay verify --db sqlite:///.assay/ledger.db",
     )
     add_db(made)
@@ -138,7 +166,10 @@ def _verify(argv: list[str]) -> int:
         metavar="PROJECT:SEQ:CHAIN",
         action="append",
         default=[],
-        help="the head of a project as it was once printed: tells when the newest records were cut off; may be repeated",
+        help=(
+            "the head of a project as it was once printed: tells when the newest records were cut"
+            " off; may be repeated"
+        ),
     )
     options = made.parse_args(argv)
     expected = dict(map(_head, options.head))
@@ -146,7 +177,9 @@ def _verify(argv: list[str]) -> int:
         from assay.store.verify import verify
 
         total = 0
-        with suppress(AssayError):  # only how long it takes; what is wrong with the ledger is found below
+        with suppress(
+            AssayError
+        ):  # only how long it takes; what is wrong with the ledger is found below
             total = sum(ledger.count(project=project).n for project in ledger.projects())
         progress = Progress(total, "verify", unit="records")
         report = verify(ledger, progress.add, expected=expected)
@@ -156,14 +189,24 @@ def _verify(argv: list[str]) -> int:
         opt.print_json(_report(report, where))
     else:
         _say_report(report, where)
-    return ExitCode.FAILED if not report.clean else ExitCode.PASSED if report.records else ExitCode.NOT_ENOUGH
+    return (
+        ExitCode.FAILED
+        if not report.clean
+        else ExitCode.PASSED
+        if report.records
+        else ExitCode.NOT_ENOUGH
+    )
 
 
 def _head(text: str) -> tuple[str, tuple[int, str]]:
     project, _, rest = text.partition(":")
     seq, _, chain = rest.partition(":")
     if not project or not seq.isdigit() or not chain.startswith("sha256:"):
-        raise UsageError("CLI-001", f"--head is {text!r}.", fix="Write it as `assay verify` prints it: default:120:sha256:...")
+        raise UsageError(
+            "CLI-001",
+            f"--head is {text!r}.",
+            fix="Write it as `assay verify` prints it: default:120:sha256:...",
+        )
     return project, (int(seq), chain)
 
 
@@ -175,7 +218,10 @@ def _report(report: Report, where: str) -> dict[str, Any]:
         "records": report.records,
         "links": report.links,
         "forgotten": report.forgotten,
-        "projects": {name: {"records": seq, "head": f"{name}:{seq}:{chain}"} for name, (seq, chain) in report.heads.items()},
+        "projects": {
+            name: {"records": seq, "head": f"{name}:{seq}:{chain}"}
+            for name, (seq, chain) in report.heads.items()
+        },
         "faults": [flaw._asdict() for flaw in report.flaws],
         "fault_count": report.flaw_count,
     }
@@ -189,29 +235,60 @@ def _say_report(report: Report, where: str) -> None:
         if report.clean
         else f"{report.flaw_count:,} fault{'s' if report.flaw_count != 1 else ''}"
     )
-    out.write(opt.paint(f"{printable(where)}: {verdict}", "green" if report.clean and report.records else "red", "bold", on=on) + "\n")
+    out.write(
+        opt.paint(
+            f"{printable(where)}: {verdict}",
+            "green" if report.clean and report.records else "red",
+            "bold",
+            on=on,
+        )
+        + "\n"
+    )
     for flaw in report.flaws[:50]:
-        place = " ".join(str(part) for part in (flaw.project, flaw.seq, flaw.digest) if part not in (None, "")) or where
+        place = (
+            " ".join(
+                str(part)
+                for part in (flaw.project, flaw.seq, flaw.digest)
+                if part not in (None, "")
+            )
+            or where
+        )
         out.write(f"  {printable(f'{place}: {flaw.what} {flaw.fix}')}\n")
     if report.flaw_count > 50:
-        out.write(f"  ... and {report.flaw_count - 50:,} more; --json lists {len(report.flaws):,} of them.\n")
-    out.write(f"{report.records:,} records, {report.links:,} links, {report.forgotten:,} forgotten\n")
+        out.write(
+            f"  ... and {report.flaw_count - 50:,} more; --json lists {len(report.flaws):,} of"
+            " them.\n"
+        )
+    out.write(
+        f"{report.records:,} records, {report.links:,} links, {report.forgotten:,} forgotten\n"
+    )
     if report.clean and not report.records:
-        out.write("If it ever held anything, name its last head: --head PROJECT:SEQ:CHAIN, as `--store` and `assay verify` print it.\n")
+        out.write(
+            "If it ever held anything, name its last head: --head PROJECT:SEQ:CHAIN, as `--store`"
+            " and `assay verify` print it.\n"
+        )
     for name, (seq, chain) in report.heads.items():
         out.write(f"head {name}:{seq}:{chain}\n")
 
 
-# --- replay -------------------------------------------------------------------------------------------------------------------------------
+# --- replay
 
 
 def _replay(argv: list[str]) -> int:
     made = opt.parser(
         "replay",
-        "Make a stored grade or decision again from its stored evidence and the recorded versions, and compare the bytes. Exit 0 if they are the same.",
+        "Make a stored grade or decision again from its stored evidence and the recorded versions,"
+        " and compare the bytes. Exit 0 if they are the same.",
         "assay replay r-001 --db sqlite:///.assay/ledger.db",
     )
-    made.add_argument("id", metavar="ID", help="the digest of a grade or decision, the beginning of one (8 digits or more), or a run id: then its newest grade")
+    made.add_argument(
+        "id",
+        metavar="ID",
+        help=(
+            "the digest of a grade or decision, the beginning of one (8 digits or more), or a run"
+            " id: then its newest grade"
+        ),
+    )
     add_db(made)
     add_project(made)
     opt.add_library(made)
@@ -235,7 +312,9 @@ def _replay(argv: list[str]) -> int:
 
 
 def replayable(ledger: Ledger, wanted: str, *, project: str = "default") -> Item:
-    """The stored grade or decision that a person means: by digest, by the beginning of one, or a grade by its run."""
+    """The stored grade or decision that a person means: by digest, by the beginning of one, or a
+    grade by its run.
+    """
     digits = wanted.removeprefix("sha256:").lower()
     if 8 <= len(digits) <= 64 and all(sign in "0123456789abcdef" for sign in digits):
         found = ledger.starting_with(digits, project=project)
@@ -243,12 +322,22 @@ def replayable(ledger: Ledger, wanted: str, *, project: str = "default") -> Item
         if len(made) == 1:
             return made[0]
         if len(made) > 1:
-            raise UsageError("CLI-001", f"{len(made)} records or more begin with {wanted!r}.", where=ledger.where, fix="Give more digits.")
+            raise UsageError(
+                "CLI-001",
+                f"{len(made)} records or more begin with {wanted!r}.",
+                where=ledger.where,
+                fix="Give more digits.",
+            )
         if found:
             raise _not_replayable(found[0])
     page = ledger.find("grade", {"run_id": wanted}, project=project, limit=1, newest_first=True)
     if not page.items:
-        raise InputError("STO-012", f"no grade of {wanted!r} is in the project '{project}'.", where=ledger.where, fix="Give a digest or a run id.")
+        raise InputError(
+            "STO-012",
+            f"no grade of {wanted!r} is in the project '{project}'.",
+            where=ledger.where,
+            fix="Give a digest or a run id.",
+        )
     return page.items[0]
 
 
@@ -256,8 +345,19 @@ def _not_replayable(item: Item) -> InputError:
     from assay.store.results import verb_of
 
     verb = verb_of(item.schema) if item.kind == "result" else None
-    fix = f"`assay {verb}` makes it again from its input." if verb else "The verb that said it makes it again." if item.kind == "result" else ""
-    return InputError("STO-017", f"this record is of kind '{item.kind}'; only grades and decisions can be replayed.", where=item.digest, fix=fix)
+    fix = (
+        f"`assay {verb}` makes it again from its input."
+        if verb
+        else "The verb that said it makes it again."
+        if item.kind == "result"
+        else ""
+    )
+    return InputError(
+        "STO-017",
+        f"this record is of kind '{item.kind}'; only grades and decisions can be replayed.",
+        where=item.digest,
+        fix=fix,
+    )
 
 
 def _replayed(found: Replayed) -> dict[str, Any]:
@@ -265,10 +365,22 @@ def _replayed(found: Replayed) -> dict[str, Any]:
     return {
         "schema": "assay.replay/1",
         "digest": found.grade.digest,
-        **{name: stored[name] for name in (("run_id", "grade") if found.grade.kind == "grade" else ("outcome",) if "outcome" in stored else ("passed",))},
+        **{
+            name: stored[name]
+            for name in (
+                ("run_id", "grade")
+                if found.grade.kind == "grade"
+                else ("outcome",)
+                if "outcome" in stored
+                else ("passed",)
+            )
+        },
         "same": found.same,
         "difference": None if found.difference is None else found.difference._asdict(),
-        **{name: stored.get(name) for name in ("policy", "profile", "rubric", "scoringSystem", "gradingSystem")},
+        **{
+            name: stored.get(name)
+            for name in ("policy", "profile", "rubric", "scoringSystem", "gradingSystem")
+        },
     }
 
 
@@ -283,13 +395,23 @@ def _say_replayed(found: Replayed) -> None:
         name, said = stored["run_id"], f"{stored['grade']} {stored['weighted_score']}"
     else:
         name = _GATES.get(stored["schema"], "decision")
-        said = stored["outcome"] if "outcome" in stored else "passed" if stored["passed"] else "not passed"
+        said = (
+            stored["outcome"]
+            if "outcome" in stored
+            else "passed"
+            if stored["passed"]
+            else "not passed"
+        )
     head = f"{name}: {'the same' if found.same else 'DIFFERENT'}, {said} {found.grade.digest}"
     out.write(opt.paint(printable(head), "green" if found.same else "red", "bold", on=on) + "\n")
     if found.difference is not None:
         place, here, there = found.difference
         out.write(f"  {printable(f'{place}: stored {_short(here)}, made again {_short(there)}')}\n")
-    used = " · ".join(str(stored[name]) for name in ("profile", "rubric", "policy", "scoringSystem", "gradingSystem") if stored.get(name) is not None)
+    used = " · ".join(
+        str(stored[name])
+        for name in ("profile", "rubric", "policy", "scoringSystem", "gradingSystem")
+        if stored.get(name) is not None
+    )
     out.write(opt.paint(f"  {printable(used)}", "dim", on=on) + "\n")
 
 

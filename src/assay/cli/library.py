@@ -32,21 +32,39 @@ def run(verb: str, argv: list[str]) -> int:
 
 def _library(argv: list[str]) -> int:
     made = opt.parser(
-        "library", "The shelf of profiles, policies and rubrics, and the formulas, gates and measures they use.", "assay library show profiles rag"
+        "library",
+        "The shelf of profiles, policies and rubrics, and the formulas, gates and measures they"
+        " use.",
+        "assay library show profiles rag",
     )
-    made.add_argument("action", choices=("list", "show", "check", "publish"), help="list or show items, check files, or freeze what is new")
-    made.add_argument("what", nargs="*", metavar="WHAT", help="list [KIND]; show KIND NAME; check [FILE...]; publish takes nothing")
+    made.add_argument(
+        "action",
+        choices=("list", "show", "check", "publish"),
+        help="list or show items, check files, or freeze what is new",
+    )
+    made.add_argument(
+        "what",
+        nargs="*",
+        metavar="WHAT",
+        help="list [KIND]; show KIND NAME; check [FILE...]; publish takes nothing",
+    )
     opt.add_library(made)
     options = made.parse_args(argv)
     shelf = opt.shelf_of(options)
-    return {"list": _list, "show": _show, "check": _check, "publish": _publish}[options.action](options, shelf)
+    return {"list": _list, "show": _show, "check": _check, "publish": _publish}[options.action](
+        options, shelf
+    )
 
 
 def _kind(name: str) -> str:
     for kind in _LISTABLE:
         if name in (kind, kind[:-1], {"policies": "policy"}.get(kind, "")):
             return kind
-    raise UsageError("CLI-001", f"there is no kind '{name}'.{near_miss(name, _LISTABLE)}", fix=f"The kinds are {', '.join(_LISTABLE)}.")
+    raise UsageError(
+        "CLI-001",
+        f"there is no kind '{name}'.{near_miss(name, _LISTABLE)}",
+        fix=f"The kinds are {', '.join(_LISTABLE)}.",
+    )
 
 
 def _list(options: argparse.Namespace, shelf: Shelf) -> int:
@@ -55,7 +73,11 @@ def _list(options: argparse.Namespace, shelf: Shelf) -> int:
     for kind in kinds:
         if kind in KINDS:
             found[kind] = [
-                {"id": entry.id, "title": getattr(shelf.load(kind, entry.id), "title", None), "published": entry.key in published(entry.root)}
+                {
+                    "id": entry.id,
+                    "title": getattr(shelf.load(kind, entry.id), "title", None),
+                    "published": entry.key in published(entry.root),
+                }
                 for entry in shelf.entries(kind)
             ]
         else:
@@ -75,21 +97,31 @@ def _list(options: argparse.Namespace, shelf: Shelf) -> int:
 
 def _show(options: argparse.Namespace, shelf: Shelf) -> int:
     if len(options.what) != 2:
-        raise UsageError("CLI-001", "show takes a kind and a name.", fix="For example: assay library show gates answer_grounded")
+        raise UsageError(
+            "CLI-001",
+            "show takes a kind and a name.",
+            fix="For example: assay library show gates answer_grounded",
+        )
     kind, name = _kind(options.what[0]), options.what[1]
     if kind in KINDS:
         if not options.json:
             if kind == "profiles" and len(name) == 1:
                 name = shelf.profile(name).id
             shelf.load(kind, name)
-            with open_input(name if name.endswith((".yaml", ".yml")) else shelf.find(kind, name).path) as stream:
+            with open_input(
+                name if name.endswith((".yaml", ".yml")) else shelf.find(kind, name).path
+            ) as stream:
                 sys.stdout.write(stream.read().decode())
             return ExitCode.PASSED
         opt.print_json(shelf.profile(name) if kind == "profiles" else shelf.load(kind, name))
         return ExitCode.PASSED
     entry = _REGISTRIES[kind].get(name)
     if entry is None:
-        raise ShelfError("LIB-001", f"no {kind[:-1]} is named '{name}'.{_REGISTRIES[kind].near(name)}", fix=f"`assay library list {kind}` shows them.")
+        raise ShelfError(
+            "LIB-001",
+            f"no {kind[:-1]} is named '{name}'.{_REGISTRIES[kind].near(name)}",
+            fix=f"`assay library list {kind}` shows them.",
+        )
     if options.json:
         opt.print_json(entry.sheet())
     else:
@@ -102,11 +134,18 @@ def _guess_kind(tree: Any, path: str) -> str:
     for key, kind in (("profile", "profiles"), ("policy", "policies"), ("rubric_id", "rubrics")):
         if isinstance(tree, dict) and key in tree:
             return kind
-    raise ShelfError("LIB-002", "is neither a profile, a policy nor a rubric.", where=path, fix="It needs one of the keys 'profile', 'policy' or 'rubric_id'.")
+    raise ShelfError(
+        "LIB-002",
+        "is neither a profile, a policy nor a rubric.",
+        where=path,
+        fix="It needs one of the keys 'profile', 'policy' or 'rubric_id'.",
+    )
 
 
 def _check(options: argparse.Namespace, shelf: Shelf) -> int:
-    """Load and lint files, or the whole shelf. Malformed files are exit 3, anti-patterns and changed published files exit 1."""
+    """Load and lint files, or the whole shelf. Malformed files are exit 3, anti-patterns and
+    changed published files exit 1.
+    """
     files = list(options.what) or [entry.path for kind in KINDS for entry in shelf.entries(kind)]
     malformed: list[Fault] = []
     found: list[Fault] = []
@@ -119,16 +158,39 @@ def _check(options: argparse.Namespace, shelf: Shelf) -> int:
             record = load_file(kind, path)
             stem = os.path.splitext(os.path.basename(path))[0]
             if "@" in stem and stem != record.id:
-                malformed.append(Fault(f"the file is named '{stem}' but holds '{record.id}'.", code="LIB-002", file=path, fix="Rename one of them."))
+                malformed.append(
+                    Fault(
+                        f"the file is named '{stem}' but holds '{record.id}'.",
+                        code="LIB-002",
+                        file=path,
+                        fix="Rename one of them.",
+                    )
+                )
             shelf.load(kind, path)
         except InputError as error:
             into = found if error.code == "LIB-003" else malformed
-            into += error.faults or [Fault(error.message, code=error.code, file=error.where or path, fix=error.fix)]
+            into += error.faults or [
+                Fault(error.message, code=error.code, file=error.where or path, fix=error.fix)
+            ]
     if not options.what:
-        found += [Fault("published and changed since.", code="LIB-003", file=key, fix="Put the change into a new version.") for key in changed(shelf)]
+        found += [
+            Fault(
+                "published and changed since.",
+                code="LIB-003",
+                file=key,
+                fix="Put the change into a new version.",
+            )
+            for key in changed(shelf)
+        ]
         found += clashes(shelf)
     if options.json:
-        opt.print_json({"files": files, "faults": [fault.as_dict() for fault in malformed], "findings": [fault.as_dict() for fault in found]})
+        opt.print_json(
+            {
+                "files": files,
+                "faults": [fault.as_dict() for fault in malformed],
+                "findings": [fault.as_dict() for fault in found],
+            }
+        )
     else:
         for path in dict.fromkeys(fault.file for fault in (*malformed, *found)):
             faults = [fault for fault in (*malformed, *found) if fault.file == path]
@@ -136,7 +198,9 @@ def _check(options: argparse.Namespace, shelf: Shelf) -> int:
             for fault in faults:
                 sys.stdout.write(f"  {fault.text()}\n")
         if not malformed and not found:
-            sys.stdout.write(f"{len(files)} file{'s' if len(files) != 1 else ''} checked, nothing found.\n")
+            sys.stdout.write(
+                f"{len(files)} file{'s' if len(files) != 1 else ''} checked, nothing found.\n"
+            )
     return ExitCode.MALFORMED if malformed else ExitCode.FAILED if found else ExitCode.PASSED
 
 
@@ -149,7 +213,11 @@ def _publish(options: argparse.Namespace, shelf: Shelf) -> int:
     now = fingerprint.current() if built_in else []
     if built_in:
         fingerprint.record_tables(now)
-    added = publish(own, fingerprint.recordable(now) if built_in else {}, measures=fingerprint.recordable_measures() if built_in else {})
+    added = publish(
+        own,
+        fingerprint.recordable(now) if built_in else {},
+        measures=fingerprint.recordable_measures() if built_in else {},
+    )
     if options.json:
         opt.print_json({"published": added})
     else:
@@ -158,8 +226,19 @@ def _publish(options: argparse.Namespace, shelf: Shelf) -> int:
 
 
 def _versions(argv: list[str]) -> int:
-    made = opt.parser("versions", "The versions of the scoring and the grading system, and what is published.", "assay versions --check")
-    made.add_argument("--check", action="store_true", help="recompute both behaviour fingerprints; exit 1 if behaviour changed without a new version")
+    made = opt.parser(
+        "versions",
+        "The versions of the scoring and the grading system, and what is published.",
+        "assay versions --check",
+    )
+    made.add_argument(
+        "--check",
+        action="store_true",
+        help=(
+            "recompute both behaviour fingerprints; exit 1 if behaviour changed without a new"
+            " version"
+        ),
+    )
     options = made.parse_args(argv)
     now = fingerprint.current()
     wrong = fingerprint.check(now) if options.check or options.json else []
@@ -169,12 +248,19 @@ def _versions(argv: list[str]) -> int:
     else:
         sys.stdout.write(f"{document['scoringSystem']}\n{document['gradingSystem']}\n")
         for system in now:
-            shown = f"{system.fingerprint[:19]}..." if system.fingerprint.startswith("sha256:") else system.fingerprint
+            shown = (
+                f"{system.fingerprint[:19]}..."
+                if system.fingerprint.startswith("sha256:")
+                else system.fingerprint
+            )
             sys.stdout.write(f"{system.family} {system.name}: {shown}\n")
         for key in document["published"]:
             sys.stdout.write(f"published {key}\n")
         if options.check:
-            sys.stdout.write("".join(f"CHANGED {text}\n" for text in wrong) or "behaviour is what the versions say.\n")
+            sys.stdout.write(
+                "".join(f"CHANGED {text}\n" for text in wrong)
+                or "behaviour is what the versions say.\n"
+            )
     return ExitCode.FAILED if options.check and wrong else ExitCode.PASSED
 
 
@@ -189,16 +275,35 @@ def _schema_names() -> dict[str, Any]:
     from assay.scoring.profile import Profile
     from assay.scoring.rubric import Rubric
 
-    exams = {"exam": ExamFile, "exam-result": ExamDocument, "exam-policy": ExamPolicy, "exam-rubric": ExamRubric}
-    return {"run": Run, "scorecard": Scorecard, "profile": Profile, "policy": Policy, "rubric": Rubric, **exams}
+    exams = {
+        "exam": ExamFile,
+        "exam-result": ExamDocument,
+        "exam-policy": ExamPolicy,
+        "exam-rubric": ExamRubric,
+    }
+    return {
+        "run": Run,
+        "scorecard": Scorecard,
+        "profile": Profile,
+        "policy": Policy,
+        "rubric": Rubric,
+        **exams,
+    }
 
 
 def _schema_of(argv: list[str]) -> int:
-    made = opt.parser("schema-of", "Print the JSON Schema (2020-12) of a document.", "assay schema-of run > run.schema.json")
+    made = opt.parser(
+        "schema-of",
+        "Print the JSON Schema (2020-12) of a document.",
+        "assay schema-of run > run.schema.json",
+    )
     made.add_argument(
         "name",
         metavar="NAME",
-        help="what to print: run, scorecard, grades, event, profile, exam, prompts, index ...; a wrong name lists them all",
+        help=(
+            "what to print: run, scorecard, grades, event, profile, exam, prompts, index ...; a"
+            " wrong name lists them all"
+        ),
     )
     options = made.parse_args(argv)
     names = _schema_names()
@@ -212,6 +317,10 @@ def _schema_of(argv: list[str]) -> int:
     documents = {**SCHEMAS, **TOOL_SCHEMAS, "event": EVENT}
     if options.name not in documents:
         known = (*names, *documents)
-        raise UsageError("CLI-001", f"there is no schema '{options.name}'.{near_miss(options.name, known)}", fix=f"They are {', '.join(known)}.")
+        raise UsageError(
+            "CLI-001",
+            f"there is no schema '{options.name}'.{near_miss(options.name, known)}",
+            fix=f"They are {', '.join(known)}.",
+        )
     opt.print_json(documents[options.name])
     return ExitCode.PASSED

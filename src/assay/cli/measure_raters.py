@@ -1,6 +1,8 @@
-"""`assay measure agreement` and `assay measure pairwise`: what raters and judges said, without any model.
+"""`assay measure agreement` and `assay measure pairwise`: what raters and judges said, without any
+model.
 
-The numbers are those of `stats`; here stands which of them make sense for a file, and why one that does not is null.
+The numbers are those of `stats`; here stands which of them make sense for a file, and why one that
+does not is null.
 """
 
 from __future__ import annotations
@@ -32,23 +34,59 @@ def measure_agreement(argv: list[str]) -> int:
     """`assay measure agreement`."""
     made = make_parser(
         "agreement",
-        "Agreement of two or more raters, each number with its interval: kappas, alpha, correlations.",
+        "Agreement of two or more raters, each number with its interval: kappas, alpha,"
+        " correlations.",
         "assay measure agreement labels.jsonl --raters human,judge --level ordinal",
     )
-    made.add_argument("file", metavar="FILE", help=".jsonl or .csv with one column for each rater; null or an empty cell where there is no rating")
-    made.add_argument("--raters", metavar="A,B,...", required=True, help="the columns to compare; with two, the first is the reference of the classification")
-    made.add_argument("--level", choices=many.LEVELS, default="nominal", help="what the ratings are: categories, ranks or distances (default: nominal)")
     made.add_argument(
-        "--bootstrap", metavar="SEED", type=int, help="also give the percentile bootstrap interval of the mean rating, with this seed; needs numpy"
+        "file",
+        metavar="FILE",
+        help=(
+            ".jsonl or .csv with one column for each rater; null or an empty cell where there is no"
+            " rating"
+        ),
+    )
+    made.add_argument(
+        "--raters",
+        metavar="A,B,...",
+        required=True,
+        help="the columns to compare; with two, the first is the reference of the classification",
+    )
+    made.add_argument(
+        "--level",
+        choices=many.LEVELS,
+        default="nominal",
+        help="what the ratings are: categories, ranks or distances (default: nominal)",
+    )
+    made.add_argument(
+        "--bootstrap",
+        metavar="SEED",
+        type=int,
+        help=(
+            "also give the percentile bootstrap interval of the mean rating, with this seed; needs"
+            " numpy"
+        ),
     )
     options = parse(made, argv)
     raters = [name.strip() for name in options.raters.split(",")]
     if len(raters) < 2 or not all(raters):
-        raise UsageError("CLI-001", f"--raters {options.raters!r} names fewer than two columns.", fix="Write --raters human,judge.")
+        raise UsageError(
+            "CLI-001",
+            f"--raters {options.raters!r} names fewer than two columns.",
+            fix="Write --raters human,judge.",
+        )
     if len(set(raters)) < len(raters):
-        raise UsageError("CLI-001", f"--raters {options.raters!r} names a column twice.", fix="A rater agrees with itself always.")
+        raise UsageError(
+            "CLI-001",
+            f"--raters {options.raters!r} names a column twice.",
+            fix="A rater agrees with itself always.",
+        )
     with uncollected():
-        document = describe_ratings(read_ratings(options.file, raters, level=options.level), options.level, seed=options.bootstrap)
+        document = describe_ratings(
+            read_ratings(options.file, raters, level=options.level),
+            options.level,
+            seed=options.bootstrap,
+        )
     return finish(options, document, _agreement_lines(document))
 
 
@@ -56,11 +94,17 @@ def measure_pairwise(argv: list[str]) -> int:
     """`assay measure pairwise`."""
     made = make_parser(
         "pairwise",
-        "Verdicts on pairs judged in both orders: consistency, win rate, accuracy against labels, preference for a position.",
+        "Verdicts on pairs judged in both orders: consistency, win rate, accuracy against labels,"
+        " preference for a position.",
         "assay measure pairwise verdicts.jsonl",
     )
     made.add_argument(
-        "file", metavar="FILE", help='.jsonl of {"id", "order": "ab" or "ba", "winner": "a", "b", "tie" or null, "label": the same}; winner names the candidate'
+        "file",
+        metavar="FILE",
+        help=(
+            '.jsonl of {"id", "order": "ab" or "ba", "winner": "a", "b", "tie" or null, "label":'
+            " the same}; winner names the candidate"
+        ),
     )
     options = parse(made, argv)
     with uncollected():
@@ -68,15 +112,21 @@ def measure_pairwise(argv: list[str]) -> int:
     return finish(options, document, _pairwise_lines(document))
 
 
-# --- agreement ----------------------------------------------------------------------------------------------------------------------------
+# --- agreement
 
 
-def describe_ratings(ratings: Ratings, level: many.Level, *, seed: int | None = None) -> dict[str, Any]:
-    """The JSON form of `assay measure agreement`: every number that the ratings allow, and for each null the reason under `reasons`."""
+def describe_ratings(
+    ratings: Ratings, level: many.Level, *, seed: int | None = None
+) -> dict[str, Any]:
+    """The JSON form of `assay measure agreement`: every number that the ratings allow, and for each
+    null the reason under `reasons`.
+    """
     raters, columns = list(ratings.columns), list(ratings.columns.values())
     items = list(zip(*columns, strict=True))
     several = f"it compares two raters, and there are {len(raters)}" if len(raters) > 2 else ""
-    words = "" if ratings.numeric else "it needs numbers, and some ratings are texts or truth values"
+    words = (
+        "" if ratings.numeric else "it needs numbers, and some ratings are texts or truth values"
+    )
     reasons: dict[str, str] = {}
 
     def shown(name: str, why_not: str, find: Callable[[], Interval]) -> dict[str, Any] | None:
@@ -93,23 +143,40 @@ def describe_ratings(ratings: Ratings, level: many.Level, *, seed: int | None = 
     pairs = kappa.count_pairs(first, second) if not several else kappa.Pairs([], {}, 0)
     order = several or words
     weighted: dict[str, Any] = {
-        "linear": shown("weighted_kappa.linear", order, lambda: kappa.weighted_kappa(pairs, "linear")),
-        "quadratic": shown("weighted_kappa.quadratic", order, lambda: kappa.weighted_kappa(pairs, "quadratic")),
+        "linear": shown(
+            "weighted_kappa.linear", order, lambda: kappa.weighted_kappa(pairs, "linear")
+        ),
+        "quadratic": shown(
+            "weighted_kappa.quadratic", order, lambda: kappa.weighted_kappa(pairs, "quadratic")
+        ),
     }
     if level == "interval" and not order and _uneven(pairs.categories):
         weighted["by_value"] = {
-            "linear": shown("weighted_kappa.by_value.linear", "", lambda: kappa.weighted_kappa(pairs, "linear", by_value=True)),
-            "quadratic": shown("weighted_kappa.by_value.quadratic", "", lambda: kappa.weighted_kappa(pairs, "quadratic", by_value=True)),
+            "linear": shown(
+                "weighted_kappa.by_value.linear",
+                "",
+                lambda: kappa.weighted_kappa(pairs, "linear", by_value=True),
+            ),
+            "quadratic": shown(
+                "weighted_kappa.by_value.quadratic",
+                "",
+                lambda: kappa.weighted_kappa(pairs, "quadratic", by_value=True),
+            ),
         }
     document: dict[str, Any] = {
         "n": ratings.n,
         "n_paired": sum(sum(rating is not None for rating in item) > 1 for item in items),
         "n_complete": sum(None not in item for item in items),
-        "raters": {name: {"rated": sum(rating is not None for rating in column)} for name, column in ratings.columns.items()},
+        "raters": {
+            name: {"rated": sum(rating is not None for rating in column)}
+            for name, column in ratings.columns.items()
+        },
         "level": level,
         "cohen_kappa": shown("cohen_kappa", several, lambda: kappa.cohen_kappa(pairs)),
         "weighted_kappa": weighted,
-        "krippendorff_alpha": shown("krippendorff_alpha", "", lambda: many.krippendorff_alpha(items, level=level)),
+        "krippendorff_alpha": shown(
+            "krippendorff_alpha", "", lambda: many.krippendorff_alpha(items, level=level)
+        ),
         "fleiss_kappa": shown("fleiss_kappa", "", lambda: many.fleiss_kappa(items)),
         "spearman": shown("spearman", order, lambda: correlation.spearman(*numbers)),
         "kendall_tau_b": shown("kendall_tau_b", order, lambda: correlation.kendall_tau_b(*numbers)),
@@ -122,7 +189,9 @@ def describe_ratings(ratings: Ratings, level: many.Level, *, seed: int | None = 
     if several:
         reasons["confusion"] = reasons["classification"] = several
     if seed is not None:
-        document["item_mean_bootstrap"] = shown("item_mean_bootstrap", words, lambda: _item_bootstrap(items, seed))
+        document["item_mean_bootstrap"] = shown(
+            "item_mean_bootstrap", words, lambda: _item_bootstrap(items, seed)
+        )
     return {**document, "reasons": reasons, "notes": _notes(ratings, document)}
 
 
@@ -133,14 +202,24 @@ def _uneven(categories: Sequence[float]) -> bool:
 def _confusion(pairs: kappa.Pairs, raters: Sequence[str]) -> dict[str, Any]:
     """How often the first rater (rows) gave one category and the second (columns) another."""
     size = len(pairs.categories)
-    made: dict[str, Any] = {"rows": raters[0], "columns": raters[1], "labels": pairs.categories, "matrix": None}
+    made: dict[str, Any] = {
+        "rows": raters[0],
+        "columns": raters[1],
+        "labels": pairs.categories,
+        "matrix": None,
+    }
     if size <= MAX_TABLE:
         made["matrix"] = [[pairs.cells.get((i, j), 0) for j in range(size)] for i in range(size)]
         return made
     most = sorted(pairs.cells.items(), key=lambda cell: (-cell[1], cell[0]))[:MAX_CELLS]
     made["labels"] = None
-    made["cells"] = [{"row": pairs.categories[i], "column": pairs.categories[j], "count": times} for (i, j), times in most]
-    made["reason"] = f"{size:,} categories; the {len(most):,} commonest of {len(pairs.cells):,} cells are shown"
+    made["cells"] = [
+        {"row": pairs.categories[i], "column": pairs.categories[j], "count": times}
+        for (i, j), times in most
+    ]
+    made["reason"] = (
+        f"{size:,} categories; the {len(most):,} commonest of {len(pairs.cells):,} cells are shown"
+    )
     return made
 
 
@@ -161,18 +240,26 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _item_mean(items: Sequence[tuple[Any, ...]]) -> Interval:
-    """The mean over items of the mean rating of each: several ratings of one item are one sample."""
+    """The mean over items of the mean rating of each: several ratings of one item are one
+    sample.
+    """
     means = _means(items)
     n = len(means)
     largest = max(map(abs, means), default=0.0)
     scale = largest if largest > 1e100 else 1.0  # squares of such numbers have none
     reduced = [mean / scale for mean in means]
     middle = fsum(reduced) / n if n else None
-    spread = sqrt(fsum((mean - middle) ** 2 for mean in reduced) / (n - 1)) if middle is not None and n > 1 else 0.0
+    spread = (
+        sqrt(fsum((mean - middle) ** 2 for mean in reduced) / (n - 1))
+        if middle is not None and n > 1
+        else 0.0
+    )
     found = student(middle, spread, n)
     value, low, high = (None if end is None else end * scale for end in found[:3])
     if low is not None and high is not None and not (isfinite(low) and isfinite(high)):
-        return found._replace(value=value, low=None, high=None, reason="the ends are beyond the range of numbers")
+        return found._replace(
+            value=value, low=None, high=None, reason="the ends are beyond the range of numbers"
+        )
     return found._replace(value=value, low=low, high=high)
 
 
@@ -187,17 +274,26 @@ def _notes(ratings: Ratings, document: dict[str, Any]) -> list[str]:
     n, paired, complete = document["n"], document["n_paired"], document["n_complete"]
     if complete < n:
         notes.append(
-            f"items that lack a rating: {n - complete:,} of {n:,}; alpha is over the {paired:,} with two or more, kappas over the {complete:,} complete ones"
+            f"items that lack a rating: {n - complete:,} of {n:,}; alpha is over the"
+            f" {paired:,} with two or more, kappas over the {complete:,} complete ones"
         )
     if not ratings.numeric:
-        texts = {value for column in ratings.columns.values() for value in column if isinstance(value, str)}
+        texts = {
+            value
+            for column in ratings.columns.values()
+            for value in column
+            if isinstance(value, str)
+        }
         words = sorted(text for text in texts if text.strip().lower() in _MISSING_WORDS)
         if words:
-            notes.append(f"'{words[0]}' is a category here like any other; null, or an empty cell, is what was not rated")
+            notes.append(
+                f"'{words[0]}' is a category here like any other; null, or an empty cell, is what"
+                " was not rated"
+            )
     return notes
 
 
-# --- lines for people ---------------------------------------------------------------------------------------------------------------------
+# --- lines for people
 
 
 def _line(name: str, found: dict[str, Any] | None, reason: str = "") -> str:
@@ -205,29 +301,65 @@ def _line(name: str, found: dict[str, Any] | None, reason: str = "") -> str:
         return f"{name:<24} none     {reason or (found or {}).get('reason', '')}".rstrip()
     if found["low"] is None:
         return f"{name:<24} {found['value']:7.4f}  no interval: {found.get('reason', '')}"
-    return f"{name:<24} {found['value']:7.4f}  {found['level']:.0%} interval {found['low']:.4f} to {found['high']:.4f}"
+    return (
+        f"{name:<24} {found['value']:7.4f}  {found['level']:.0%} interval {found['low']:.4f} to"
+        f" {found['high']:.4f}"
+    )
 
 
 def _agreement_lines(document: dict[str, Any]) -> list[str]:
     reasons = document["reasons"]
-    lines = [f"{document['n']:,} items, {document['n_complete']:,} rated by all of {', '.join(document['raters'])}; level {document['level']}"]
-    for name in ("agreement", "cohen_kappa", "krippendorff_alpha", "fleiss_kappa", "spearman", "kendall_tau_b", "pearson", "item_mean"):
+    lines = [
+        (
+            f"{document['n']:,} items, {document['n_complete']:,} rated by all of"
+            f" {', '.join(document['raters'])}; level {document['level']}"
+        )
+    ]
+    for name in (
+        "agreement",
+        "cohen_kappa",
+        "krippendorff_alpha",
+        "fleiss_kappa",
+        "spearman",
+        "kendall_tau_b",
+        "pearson",
+        "item_mean",
+    ):
         lines.append(_line(name, document[name], reasons.get(name, "")))
     for name in ("linear", "quadratic"):
-        lines.insert(3 + (name == "quadratic"), _line(f"weighted_kappa {name}", document["weighted_kappa"][name], reasons.get(f"weighted_kappa.{name}", "")))
+        lines.insert(
+            3 + (name == "quadratic"),
+            _line(
+                f"weighted_kappa {name}",
+                document["weighted_kappa"][name],
+                reasons.get(f"weighted_kappa.{name}", ""),
+            ),
+        )
     return [*lines, *(f"note: {note}" for note in document["notes"])]
 
 
 def _pairwise_lines(document: dict[str, Any]) -> list[str]:
     bias = document["position_bias"]
     counts = f"{document['consistent']:,} consistent, {document['inconsistent']:,} inconsistent"
-    scores = f"{document['wins']:,} won, {document['losses']:,} lost, {document['ties']:,} tied, {document['unparsable']:,} unreadable"
+    scores = (
+        f"{document['wins']:,} won, {document['losses']:,} lost, {document['ties']:,} tied,"
+        f" {document['unparsable']:,} unreadable"
+    )
     lines = [
         f"{document['pairs']:,} pairs, {document['both_orders']:,} judged in both orders: {counts}",
         _line("inconsistency_rate", document["inconsistency_rate"]),
         f"{_line('win_rate', document['win_rate'])}  ({scores})",
     ]
     if document["accuracy"]["labelled"]:
-        lines += [_line(f"accuracy {name}", document["accuracy"][name]) for name in ("ab", "ba", "average", "both")]
-    lines += [_line("position_bias", bias), f"first place picked {bias['first_position_picks']:,} times, second {bias['second_position_picks']:,}"]
+        lines += [
+            _line(f"accuracy {name}", document["accuracy"][name])
+            for name in ("ab", "ba", "average", "both")
+        ]
+    lines += [
+        _line("position_bias", bias),
+        (
+            f"first place picked {bias['first_position_picks']:,} times, second"
+            f" {bias['second_position_picks']:,}"
+        ),
+    ]
     return [*lines, *(f"note: {note}" for note in document["notes"])]

@@ -1,4 +1,6 @@
-"""What the actions of `assay measure` share: their parser, the lines they read, and where the document goes."""
+"""What the actions of `assay measure` share: their parser, the lines they read, and where the
+document goes.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,18 @@ def make_parser(kind: str, what: str, example: str) -> argparse.ArgumentParser:
 
 
 def parse(made: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
-    """The options of a measure. An output that is also read, and a ledger that cannot be opened, are told of before any work is done."""
+    """The options of a measure. An output that is also read, and a ledger that cannot be opened,
+    are told of before any work is done.
+    """
     options = made.parse_args(argv)
-    check_outputs(options, *(value for name, value in vars(options).items() if isinstance(value, str) and name != "measured"))
+    check_outputs(
+        options,
+        *(
+            value
+            for name, value in vars(options).items()
+            if isinstance(value, str) and name != "measured"
+        ),
+    )
     with storing_result(options, options.measured):
         return options
 
@@ -38,10 +49,18 @@ def check_outputs(options: argparse.Namespace, *inputs: str | None) -> None:
     opt.outputs(argparse.Namespace(**{**vars(options), "files": [path for path in inputs if path]}))
 
 
-def finish(options: argparse.Namespace, document: dict[str, Any], lines: Iterable[str], *, stored: dict[str, Any] | None = None) -> int:
-    """Store the document where that is asked for, write it to every output, and print it or the lines.
+def finish(
+    options: argparse.Namespace,
+    document: dict[str, Any],
+    lines: Iterable[str],
+    *,
+    stored: dict[str, Any] | None = None,
+) -> int:
+    """Store the document where that is asked for, write it to every output, and print it or the
+    lines.
 
-    `stored` is the document without what another run of the same would not say again, such as how long it took: the same measurement twice is one record.
+    `stored` is the document without what another run of the same would not say again, such as how
+    long it took: the same measurement twice is one record.
     """
     opt.outputs(options)  # what cannot be written is said before any work
     document = {**document, **ENGINE}
@@ -66,12 +85,16 @@ def read_ks(text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise UsageError("CLI-001", f"--k {text!r} is no list of whole numbers.", fix="Write --k 1,5.") from None
+        raise UsageError(
+            "CLI-001", f"--k {text!r} is no list of whole numbers.", fix="Write --k 1,5."
+        ) from None
 
 
 def trees(path: str) -> Iterator[Any]:
     """The documents of a file; a line that is none ends it all."""
     for document in stream_documents(path):
         if isinstance(document, Unread):
-            raise InputError(document.fault.code, document.fault.message, where=path, faults=[document.fault])
+            raise InputError(
+                document.fault.code, document.fault.message, where=path, faults=[document.fault]
+            )
         yield document.tree

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """A block without the collector. Records hold no circles, and it would walk every one of them again and again; what has none is freed as always."""
+    """A block without the collector. Records hold no circles, and it would walk every one of them
+    again and again; what has none is freed as always.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:

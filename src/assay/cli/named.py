@@ -1,6 +1,8 @@
-"""A baseline by its name: the one in the folder of baselines, else the one in the ledger that `--store` names.
+"""A baseline by its name: the one in the folder of baselines, else the one in the ledger that
+`--store` names.
 
-The folder comes first, and what it has under the name is taken or refused: one that was changed or is too old never gives way to another of the same name.
+The folder comes first, and what it has under the name is taken or refused: one that was changed or
+is too old never gives way to another of the same name.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ class Found(NamedTuple):
 
 
 def find_named(folder: str, name: str, store: Store | None) -> Found:
-    """The baseline of a name. With a store, which one was taken is said once the work is done. One that is nowhere is not enough evidence."""
+    """The baseline of a name. With a store, which one was taken is said once the work is done. One
+    that is nowhere is not enough evidence.
+    """
     try:
         found = Found(find(folder, name), None)
     except NotEnoughEvidence:
@@ -48,14 +52,24 @@ def _in_ledger(folder: str, name: str, store: Store) -> Found:
     if kept is None:
         known = sorted({*names(folder), *baseline_names(ledger, project=project)})
         fix = "`assay baseline set NAME FILE... --store` stores one in both."
-        raise no_baseline(name, known, where=folder, fix=fix, neither_in=f"the folder {folder} nor in {place}")
+        raise no_baseline(
+            name, known, where=folder, fix=fix, neither_in=f"the folder {folder} nor in {place}"
+        )
     found = as_stored(kept, ledger.where)
     store.say(f"the baseline {found.name}, made {found.record['made_at']}, is the one in {place}.")
     return Found(found, kept)
 
 
 def as_stored(kept: KeptBaseline, where: str) -> Stored:
-    """A baseline of a ledger as one of a folder: its name is followed by the beginning of its digest, which tells it from others of that name."""
+    """A baseline of a ledger as one of a folder: its name is followed by the beginning of its
+    digest, which tells it from others of that name.
+    """
     record = kept.record
     made_at = moment_of(str(record.get("made_at")), kept.digest)
-    return Stored(f"{record.get('name')} ({kept.digest[:_SHORT]})", where, str(record.get("kind", "runs")), made_at, record)
+    return Stored(
+        f"{record.get('name')} ({kept.digest[:_SHORT]})",
+        where,
+        str(record.get("kind", "runs")),
+        made_at,
+        record,
+    )

@@ -1,4 +1,6 @@
-"""What the verbs share: their parsers, the options that choose profile and policy, and where output goes."""
+"""What the verbs share: their parsers, the options that choose profile and policy, and where output
+goes.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,22 @@ if TYPE_CHECKING:
 
 ENVIRONMENT = {
     "ASSAY_DB": "the ledger of `--store` and `--db`, where they name none",
-    "ASSAY_LIBRARY": "a folder of your own profiles, policies and rubrics, where `--library` names none; it never changes what a shipped name means",
+    "ASSAY_LIBRARY": (
+        "a folder of your own profiles, policies and rubrics, where `--library` names none; it"
+        " never changes what a shipped name means"
+    ),
     "CI": "turns off colour and live progress",
     "GITHUB_STEP_SUMMARY": "the file that `--step-summary` appends to",
     "NO_COLOR": "turns off colour",
-    "OTEL_EXPORTER_OTLP_*": "where `grade` and `serve` send evaluation events, with OpenTelemetry's own names and meanings",
+    "OTEL_EXPORTER_OTLP_*": (
+        "where `grade` and `serve` send evaluation events, with OpenTelemetry's own names and"
+        " meanings"
+    ),
     "TERM": "`dumb` turns off the rich terminal output",
 }
-"""Every variable of the environment that a command reads, and what it does. Names of keys and headers come from your own files."""
+"""Every variable of the environment that a command reads, and what it does. Names of keys and
+headers come from your own files.
+"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -43,18 +53,36 @@ def parser(verb: str, what: str, example: str) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    made.add_argument("--json", action="store_true", help="print one JSON document on standard output and nothing else there")
+    made.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON document on standard output and nothing else there",
+    )
     return made
 
 
-def choose(verb: str, argv: list[str], actions: Mapping[str, str], *, what: str, example: str, word: str = "ACTION") -> str | ExitCode:
-    """The action that a verb with several is asked for; or the exit code, once its help is printed."""
+def choose(
+    verb: str,
+    argv: list[str],
+    actions: Mapping[str, str],
+    *,
+    what: str,
+    example: str,
+    word: str = "ACTION",
+) -> str | ExitCode:
+    """The action that a verb with several is asked for; or the exit code, once its help is
+    printed.
+    """
     action = argv[0] if argv else ""
     if action in actions:
         return action
     if action and action not in ("-h", "--help", "help", "--json"):
         near = near_miss(action, actions)
-        raise UsageError("CLI-001", f"there is no {word.lower()} '{action}'.{near}", fix=f"`assay {verb} --help` lists them.")
+        raise UsageError(
+            "CLI-001",
+            f"there is no {word.lower()} '{action}'.{near}",
+            fix=f"`assay {verb} --help` lists them.",
+        )
     width = max(map(len, actions))
     listed = "\n".join(f"  {name:<{width}}  {text}" for name, text in actions.items())
     asked = action in ("-h", "--help", "help")
@@ -68,17 +96,43 @@ def choose(verb: str, argv: list[str], actions: Mapping[str, str], *, what: str,
 
 def add_choices(made: argparse.ArgumentParser) -> None:
     """The options that choose profile, policy and rubric."""
-    made.add_argument("--profile", metavar="P", help="profile by name, letter A-D, name@version or YAML file (default: the run's workflow.family)")
-    made.add_argument("--policy", metavar="Q", default="workflow", help="policy by name, name@version or YAML file (default: workflow)")
-    made.add_argument("--rubric", metavar="R", help="rubric that overrides the profile's criteria, by name, name@version or YAML file")
+    made.add_argument(
+        "--profile",
+        metavar="P",
+        help=(
+            "profile by name, letter A-D, name@version or YAML file (default: the run's"
+            " workflow.family)"
+        ),
+    )
+    made.add_argument(
+        "--policy",
+        metavar="Q",
+        default="workflow",
+        help="policy by name, name@version or YAML file (default: workflow)",
+    )
+    made.add_argument(
+        "--rubric",
+        metavar="R",
+        help="rubric that overrides the profile's criteria, by name, name@version or YAML file",
+    )
     add_cards(made)
     add_library(made)
 
 
 def add_cards(made: argparse.ArgumentParser) -> None:
     """The options that say what is known about judges."""
-    made.add_argument("--judge-card", metavar="FILE", action="append", default=[], help="the card of a judge (assay judge card); may be repeated")
-    made.add_argument("--now", metavar="TIME", help="the moment to count a card's age from, as 2026-11-15T10:00:00Z (default: now)")
+    made.add_argument(
+        "--judge-card",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="the card of a judge (assay judge card); may be repeated",
+    )
+    made.add_argument(
+        "--now",
+        metavar="TIME",
+        help="the moment to count a card's age from, as 2026-11-15T10:00:00Z (default: now)",
+    )
 
 
 def moment(text: str | None) -> datetime | None:
@@ -88,15 +142,27 @@ def moment(text: str | None) -> datetime | None:
     try:
         found = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
-        raise UsageError("CLI-001", f"--now is {text!r}; it is a moment as 2026-11-15T10:00:00Z.") from None
+        raise UsageError(
+            "CLI-001", f"--now is {text!r}; it is a moment as 2026-11-15T10:00:00Z."
+        ) from None
     if found.tzinfo is None:
-        raise UsageError("CLI-001", f"--now is {text!r}, without a time zone.", fix="Write it in UTC, with a Z at the end.")
+        raise UsageError(
+            "CLI-001",
+            f"--now is {text!r}, without a time zone.",
+            fix="Write it in UTC, with a Z at the end.",
+        )
     return found.astimezone(UTC)
 
 
 def add_library(made: argparse.ArgumentParser) -> None:
     """The option for a team's own shelf."""
-    made.add_argument("--library", metavar="DIR", help="a folder with profiles/, policies/ and rubrics/ of your own (default: $ASSAY_LIBRARY)")
+    made.add_argument(
+        "--library",
+        metavar="DIR",
+        help=(
+            "a folder with profiles/, policies/ and rubrics/ of your own (default: $ASSAY_LIBRARY)"
+        ),
+    )
 
 
 def shelf_of(options: argparse.Namespace) -> Shelf:
@@ -115,7 +181,10 @@ def add_output(made: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
         metavar="FILE",
         action="append",
         default=[],
-        help=f"write to a file; the extension picks the format ({' '.join(formats)}); may be repeated",
+        help=(
+            f"write to a file; the extension picks the format ({' '.join(formats)}); may be"
+            " repeated"
+        ),
     )
     made.set_defaults(formats=formats)
 
@@ -126,10 +195,18 @@ def outputs(options: argparse.Namespace) -> list[str]:
     inputs = {os.path.realpath(path) for path in getattr(options, "files", ()) if path != "-"}
     for path in options.output:
         if os.path.realpath(path) in inputs:
-            raise UsageError("CLI-001", f"'{path}' is read and would be overwritten.", fix="Write to another file.")
+            raise UsageError(
+                "CLI-001",
+                f"'{path}' is read and would be overwritten.",
+                fix="Write to another file.",
+            )
         extension = os.path.splitext(path)[1]
         if extension not in options.formats:
-            raise UsageError("CLI-001", f"the extension of '{path}' is none this verb writes.", fix=f"They are {', '.join(options.formats)}.")
+            raise UsageError(
+                "CLI-001",
+                f"the extension of '{path}' is none this verb writes.",
+                fix=f"They are {', '.join(options.formats)}.",
+            )
         if os.path.isdir(path):
             raise UsageError("FIL-008", "is a directory.", where=path)
         if os.path.abspath(path) in seen:
@@ -153,7 +230,9 @@ def paint(text: str, *names: str, on: bool) -> str:
 
 
 def give(options: argparse.Namespace, document: Any, show: Callable[[], object]) -> None:
-    """The document to every output file, and to standard output: as JSON, or in the words of `show`."""
+    """The document to every output file, and to standard output: as JSON, or in the words of
+    `show`.
+    """
     from assay.files import atomic_write
     from assay.reports.documents import pretty
 

@@ -1,9 +1,10 @@
 """The command as a process: its standard streams, and how a signal ends it.
 
-Streams never turn a failure into anything else: a gate that rejects exits 1 whatever became of its output. A pass that standard output did not take, because
-the disk is full or the reader went away, was not delivered and is not exit 0. A stream that was closed from the start was not asked to take anything.
-SIGTERM and Ctrl-C interrupt the work, which cleans up after itself. What has not ended a moment later, because a thread or native code keeps it, is ended with
-every process that it started.
+Streams never turn a failure into anything else: a gate that rejects exits 1 whatever became of its
+output. A pass that standard output did not take, because the disk is full or the reader went away,
+was not delivered and is not exit 0. A stream that was closed from the start was not asked to take
+anything. SIGTERM and Ctrl-C interrupt the work, which cleans up after itself. What has not ended a
+moment later, because a thread or native code keeps it, is ended with every process that it started.
 """
 
 from __future__ import annotations
@@ -64,13 +65,15 @@ class Streams:
     """Standard input, output and error, made safe to use."""
 
     def __init__(self) -> None:
-        for number in range(3):  # else the next file that is opened would be taken for a stream that is closed
+        for number in range(
+            3
+        ):  # else the next file that is opened would be taken for a stream that is closed
             try:
                 os.fstat(number)
             except OSError:
                 os.open(os.devnull, os.O_RDWR)
         if sys.stdin is None:
-            sys.stdin = open(0, closefd=False)  # noqa: SIM115  # for as long as the process lives
+            sys.stdin = open(0, closefd=False)  # for as long as the process lives  # noqa: SIM115
         self._out, self._err = _Stream(1), _Stream(2)
         sys.stdout = _text(self._out, like=sys.stdout, line_buffering=self._out.isatty())
         sys.stderr = _text(self._err, like=sys.stderr, line_buffering=True)
@@ -83,16 +86,21 @@ class Streams:
             return code
         if fault.errno == errno.EPIPE:
             return code or PIPE
-        sys.stderr.write(f"assay: standard output: cannot be written: {os.strerror(fault.errno or 0)}. Make room, or write to a file with -o. [FIL-008]\n")
+        sys.stderr.write(
+            f"assay: standard output: cannot be written: {os.strerror(fault.errno or 0)}. Make"
+            " room, or write to a file with -o. [FIL-008]\n"
+        )
         return code or ExitCode.MISUSE
 
 
 def _text(raw: _Stream, *, like: Any, line_buffering: bool) -> io.TextIOWrapper:
     encoding = getattr(like, "encoding", None) or "utf-8"
-    return io.TextIOWrapper(io.BufferedWriter(raw), encoding=encoding, errors="replace", line_buffering=line_buffering)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw), encoding=encoding, errors="replace", line_buffering=line_buffering
+    )
 
 
-# --- signals --------------------------------------------------------------------------------------------------------------------------------
+# --- signals
 
 
 def hear_signals() -> None:
@@ -101,7 +109,9 @@ def hear_signals() -> None:
         signal.signal(signal.SIGTERM, _interrupt)
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)  # written to at once, also while the main thread is in native code
+    signal.set_wakeup_fd(
+        writing, warn_on_full_buffer=False
+    )  # written to at once, also while the main thread is in native code
     threading.Thread(target=_watch, args=(reading,), daemon=True, name="assay-signals").start()
 
 
@@ -125,7 +135,9 @@ def _watch(reading: int) -> None:
 
 
 def _is_ours() -> bool:
-    """Whether a signal interrupts the work. A server has its own way to end, and finishes what it has accepted."""
+    """Whether a signal interrupts the work. A server has its own way to end, and finishes what it
+    has accepted.
+    """
     return signal.getsignal(signal.SIGTERM) is _interrupt
 
 
@@ -160,7 +172,9 @@ def _descendants(pid: int) -> list[int]:
     for name in names:
         try:
             with open(f"/proc/{name}/stat", "rb") as stream:
-                children.setdefault(int(stream.read().rsplit(b")", 1)[1].split()[1]), []).append(name)
+                children.setdefault(int(stream.read().rsplit(b")", 1)[1].split()[1]), []).append(
+                    name
+                )
         except (OSError, ValueError, IndexError):
             continue
     found, left = [], [pid]

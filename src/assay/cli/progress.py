@@ -31,7 +31,9 @@ class Progress:
         pace = f"{rate / 1e6:.1f} MB/s" if self.unit == "bytes" else f"{rate:.1f} {self.unit}/s"
         share = min(1.0, self.done / max(self.total, 1))
         bar = "#" * int(30 * share)
-        sys.stderr.write(f"\r{self.what[-30:]} [{bar:<30}] {100 * share:.0f}%  {pace}  {left:.0f} s left ")
+        sys.stderr.write(
+            f"\r{self.what[-30:]} [{bar:<30}] {100 * share:.0f}%  {pace}  {left:.0f} s left "
+        )
         sys.stderr.flush()
 
     def end(self) -> None:

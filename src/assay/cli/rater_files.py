@@ -1,8 +1,11 @@
-"""Reading what raters and judges said: ratings by column, from JSON lines or CSV, and verdicts on pairs.
+"""Reading what raters and judges said: ratings by column, from JSON lines or CSV, and verdicts on
+pairs.
 
-A rating is a number, a text or, at nominal level, true or false; null, an absent key and an empty CSV cell mean that the rater did not rate. CSV has no types:
-where every rating reads as a number, they are numbers, so that 1 and 1.0 are one category. JSON has them, and a category written in two ways (1 and "1") is
-refused, because it would count as a disagreement on every item. All faults of a file come at once, the first `MAX_FAULTS` with their lines.
+A rating is a number, a text or, at nominal level, true or false; null, an absent key and an empty
+CSV cell mean that the rater did not rate. CSV has no types: where every rating reads as a number,
+they are numbers, so that 1 and 1.0 are one category. JSON has them, and a category written in two
+ways (1 and "1") is refused, because it would count as a disagreement on every item. All faults of a
+file come at once, the first `MAX_FAULTS` with their lines.
 """
 
 from __future__ import annotations
@@ -51,13 +54,17 @@ class _Faults:
         if len(self.kept) < MAX_FAULTS:
             self.kept.append(fault)
 
-    def say(self, message: str, line: int | None, *, at: str = "", code: str = "SCO-036", fix: str = "") -> None:
+    def say(
+        self, message: str, line: int | None, *, at: str = "", code: str = "SCO-036", fix: str = ""
+    ) -> None:
         self.add(Fault(message, code=code, file=self.file, line=line, path=at, fix=fix))
 
     def raise_if_any(self) -> None:
         if self.kept:
             first = self.kept[0]
-            error = InputError(first.code, first.message, where=self.file, fix=first.fix, faults=self.kept)
+            error = InputError(
+                first.code, first.message, where=self.file, fix=first.fix, faults=self.kept
+            )
             error.fault_count = self.total
             raise error
 
@@ -70,7 +77,7 @@ class _Row(NamedTuple):
     at: str = ""
 
 
-# --- ratings ------------------------------------------------------------------------------------------------------------------------------
+# --- ratings
 
 
 def read_ratings(path: str, raters: Sequence[str], *, level: str) -> Ratings:
@@ -88,7 +95,12 @@ def read_ratings(path: str, raters: Sequence[str], *, level: str) -> Ratings:
             if value is not None:
                 value, wrong = read(value)
                 if wrong:
-                    faults.say(f"rater '{rater}': {wrong}", line, at=at, fix="Write null, or leave the cell empty, where there is no rating.")
+                    faults.say(
+                        f"rater '{rater}': {wrong}",
+                        line,
+                        at=at,
+                        fix="Write null, or leave the cell empty, where there is no rating.",
+                    )
             column.append(value)
     if not typed:
         _number(columns, all_or_none=level == "nominal")
@@ -109,7 +121,15 @@ def _need_columns(path: str, raters: Sequence[str], names: dict[str, None], hint
     if missing:
         shown = ", ".join(list(names)[:_SHOWN])
         fix = f"The columns are {shown}.{hint}"
-        faults = [Fault(f"no column is named '{name}'.{near_miss(name, names)}", code="SCO-036", file=path, fix=fix) for name in missing]
+        faults = [
+            Fault(
+                f"no column is named '{name}'.{near_miss(name, names)}",
+                code="SCO-036",
+                file=path,
+                fix=fix,
+            )
+            for name in missing
+        ]
         raise InputError("SCO-036", faults[0].message, where=path, fix=fix, faults=faults)
 
 
@@ -118,7 +138,9 @@ def _json_rows(path: str, faults: _Faults) -> Iterator[_Row]:
         if isinstance(document, Unread):
             faults.add(document.fault)
         elif not isinstance(document.tree, dict):
-            faults.say("must be an object with one key for each rater.", document.line, at=document.at)
+            faults.say(
+                "must be an object with one key for each rater.", document.line, at=document.at
+            )
         else:
             yield _Row(document.tree, document.line, document.at)
 
@@ -134,20 +156,44 @@ def _csv_rows(path: str, raters: Sequence[str], faults: _Faults) -> Iterator[_Ro
                 if header is None:
                     header = _header(path, [cell.strip() for cell in cells], raters)
                 elif len(cells) != len(header):
-                    faults.say(f"{len(cells)} cells, and the header has {len(header)}.", lines.line_num)
+                    faults.say(
+                        f"{len(cells)} cells, and the header has {len(header)}.", lines.line_num
+                    )
                 else:
-                    yield _Row({name: cell.strip() or None for name, cell in zip(header, cells, strict=True)}, lines.line_num)
+                    yield _Row(
+                        {
+                            name: cell.strip() or None
+                            for name, cell in zip(header, cells, strict=True)
+                        },
+                        lines.line_num,
+                    )
         except UnicodeDecodeError:
-            raise InputError("FIL-002", "is not UTF-8 text.", where=path, fix="CSV here is UTF-8.") from None
+            raise InputError(
+                "FIL-002", "is not UTF-8 text.", where=path, fix="CSV here is UTF-8."
+            ) from None
         except csv.Error as error:
-            faults.say(f"not CSV: {error}.", lines.line_num, code="FIL-002", fix="The rest of the file was not read.")
+            faults.say(
+                f"not CSV: {error}.",
+                lines.line_num,
+                code="FIL-002",
+                fix="The rest of the file was not read.",
+            )
 
 
 def _header(path: str, names: list[str], raters: Sequence[str]) -> list[str]:
     twice = next((name for name in names if name and names.count(name) > 1), None)
     if twice is not None:
-        raise InputError("FIL-003", f"line 1: the column '{twice}' stands twice.", where=path, fix="Which one holds? Keep one.")
-    hint = " Cells are separated by commas here." if len(names) == 1 and (";" in names[0] or "\t" in names[0]) else ""
+        raise InputError(
+            "FIL-003",
+            f"line 1: the column '{twice}' stands twice.",
+            where=path,
+            fix="Which one holds? Keep one.",
+        )
+    hint = (
+        " Cells are separated by commas here."
+        if len(names) == 1 and (";" in names[0] or "\t" in names[0])
+        else ""
+    )
     _need_columns(path, raters, dict.fromkeys(names), hint)
     return names
 
@@ -193,9 +239,13 @@ def _as_number(text: str) -> int | float:
 
 
 def _number(columns: dict[str, list[Rating]], *, all_or_none: bool) -> None:
-    """Make numbers of the texts of a CSV file; where one is no number, of none of them, or of those that are."""
+    """Make numbers of the texts of a CSV file; where one is no number, of none of them, or of those
+    that are.
+    """
     texts = {value for column in columns.values() for value in column if isinstance(value, str)}
-    numbers: dict[Rating, Rating] = {text: _as_number(text) for text in texts if _NUMBER.fullmatch(text)}
+    numbers: dict[Rating, Rating] = {
+        text: _as_number(text) for text in texts if _NUMBER.fullmatch(text)
+    }
     if all_or_none and len(numbers) < len(texts):
         return
     for column in columns.values():
@@ -203,7 +253,9 @@ def _number(columns: dict[str, list[Rating]], *, all_or_none: bool) -> None:
 
 
 def _finite(number: int | Decimal) -> int | float:
-    """A number as the arithmetic takes it: a whole number as it is, since ids may be long; anything else as a float."""
+    """A number as the arithmetic takes it: a whole number as it is, since ids may be long; anything
+    else as a float.
+    """
     try:
         found = float(number)
     except OverflowError:
@@ -213,19 +265,26 @@ def _finite(number: int | Decimal) -> int | float:
     return number if isinstance(number, int) else found
 
 
-def _name_texts(rows: Sequence[_Row], columns: dict[str, list[Rating]], level: str, faults: _Faults) -> None:
+def _name_texts(
+    rows: Sequence[_Row], columns: dict[str, list[Rating]], level: str, faults: _Faults
+) -> None:
     for at, row in enumerate(rows):
         for rater, column in columns.items():
             value = column[at]
             if isinstance(value, str | bool):
                 shown = f"'{value[:_SHOWN]}'" if isinstance(value, str) else str(value).lower()
                 faults.say(
-                    f"rater '{rater}': {shown} is no number, and the level is {level}.", row.line, at=row.at, fix="Texts are compared with --level nominal."
+                    f"rater '{rater}': {shown} is no number, and the level is {level}.",
+                    row.line,
+                    at=row.at,
+                    fix="Texts are compared with --level nominal.",
                 )
 
 
 def _settle(rows: Sequence[_Row], columns: dict[str, list[Rating]], faults: _Faults) -> None:
-    """Refuse a category that is written in two ways, and make texts of truth values: true equals 1 in Python, and is not 1 here."""
+    """Refuse a category that is written in two ways, and make texts of truth values: true equals 1
+    in Python, and is not 1 here.
+    """
     texts: dict[str, int] = {}
     numbers: set[float] = set()
     truths: set[str] = set()
@@ -240,21 +299,30 @@ def _settle(rows: Sequence[_Row], columns: dict[str, list[Rating]], faults: _Fau
     for text, at in texts.items():
         bare = text.strip().lower()
         if bare in truths or (_NUMBER.fullmatch(bare) and float(bare) in numbers):
-            message = f'the category {bare[:_SHOWN]} is written in two ways, as the text "{text[:_SHOWN]}" and without quotes.'
+            message = (
+                f"the category {bare[:_SHOWN]} is written in two ways, as the text"
+                f' "{text[:_SHOWN]}" and without quotes.'
+            )
             faults.say(message, rows[at].line, at=rows[at].at, fix="Write all of them one way.")
     if numbers and truths:
-        faults.say("some ratings are true or false and some are numbers.", None, fix="Write all of them one way: true is not 1 here.")
+        faults.say(
+            "some ratings are true or false and some are numbers.",
+            None,
+            fix="Write all of them one way: true is not 1 here.",
+        )
     for column in columns.values():
         column[:] = [str(value).lower() if isinstance(value, bool) else value for value in column]
 
 
-# --- verdicts -----------------------------------------------------------------------------------------------------------------------------
+# --- verdicts
 
 
 def read_pairs(path: str) -> list[Pair]:
-    """Pairs from lines `{"id", "order", "winner", "label"}`, one for each order; other keys are not looked at.
+    """Pairs from lines `{"id", "order", "winner", "label"}`, one for each order; other keys are not
+    looked at.
 
-    A second verdict on the same pair in the same order is a fault, and so are two labels that contradict each other.
+    A second verdict on the same pair in the same order is a fault, and so are two labels that
+    contradict each other.
     """
     faults = _Faults(path)
     pairs: dict[str, Pair] = {}
@@ -286,20 +354,44 @@ def _take(cells: dict[str, Any], pairs: dict[str, Pair]) -> None:
     if order not in ORDERS:
         _refuse("order", order, ORDERS, name, 'Write "ab" where a stood first.')
     if "winner" not in cells:
-        raise _Refused(f"pair '{name}': `winner` is missing.", "Write null where no verdict could be read.")
+        raise _Refused(
+            f"pair '{name}': `winner` is missing.", "Write null where no verdict could be read."
+        )
     for key, value in (("winner", winner), ("label", label)):
         if value is not None and value not in WINNERS:
             _refuse(key, value, WINNERS, name, "Write null where there is none.")
     pair = pairs.setdefault(name, Pair(name, {}, None))
     if order in pair.verdicts:
-        raise _Refused(f"pair '{name}' was judged in the order {order} before.", "Keep one verdict for each order.", "FIL-007")
+        raise _Refused(
+            f"pair '{name}' was judged in the order {order} before.",
+            "Keep one verdict for each order.",
+            "FIL-007",
+        )
     if None not in (pair.label, label) and pair.label != label:
-        raise _Refused(f"pair '{name}': its label was {pair.label} before, and is {label} here.", "Which one holds? Keep one.")
+        raise _Refused(
+            f"pair '{name}': its label was {pair.label} before, and is {label} here.",
+            "Which one holds? Keep one.",
+        )
     pair.verdicts[order] = winner
     pairs[name] = pair._replace(label=pair.label or label)
 
 
 def _refuse(key: str, value: Any, known: Sequence[str], name: str, fix: str) -> NoReturn:
-    shown = f"'{value[:_SHOWN]}'" if isinstance(value, str) else "missing" if value is None else str(value)[:_SHOWN]
-    near = near_miss(value, known) or (f" Did you mean '{value.strip().lower()}'?" if value.strip().lower() in known else "") if isinstance(value, str) else ""
-    raise _Refused(f"pair '{name}': `{key}` is {shown}; it must be {', '.join(known[:-1])} or {known[-1]}.{near}", fix)
+    shown = (
+        f"'{value[:_SHOWN]}'"
+        if isinstance(value, str)
+        else "missing"
+        if value is None
+        else str(value)[:_SHOWN]
+    )
+    near = (
+        near_miss(value, known)
+        or (f" Did you mean '{value.strip().lower()}'?" if value.strip().lower() in known else "")
+        if isinstance(value, str)
+        else ""
+    )
+    raise _Refused(
+        f"pair '{name}': `{key}` is {shown}; it must be {', '.join(known[:-1])} or"
+        f" {known[-1]}.{near}",
+        fix,
+    )

@@ -1,6 +1,8 @@
-"""Making a stored release decision again: its grades from their stored evidence and recorded versions, then the decision on them. Gates: `replaying_gates`.
+"""Making a stored release decision again: its grades from their stored evidence and recorded
+versions, then the decision on them. Gates: `replaying_gates`.
 
-A decision that rests on grades which came without evidence, or whose evidence was forgotten, cannot be made again; that is said, never guessed.
+A decision that rests on grades which came without evidence, or whose evidence was forgotten, cannot
+be made again; that is said, never guessed.
 """
 
 from __future__ import annotations
@@ -46,36 +48,69 @@ def replay_decision(ledger: Ledger, item: Item, shelf: Shelf, *, project: str) -
         again = {DECISION_SCHEMA: _again, **GATES}.get(str(stored.get("schema")))
         if again is None:
             known = ", ".join((DECISION_SCHEMA, *GATES))
-            raise InputError("STO-017", f"this decision is of the schema {stored.get('schema')!r}; those of {known} can be replayed.", where=item.digest)
+            raise InputError(
+                "STO-017",
+                f"this decision is of the schema {stored.get('schema')!r}; those of {known} can be"
+                " replayed.",
+                where=item.digest,
+            )
         made = parse_json(canonical(again(ledger, item, stored, shelf, project)))
     if canonical(made) == item.body:
         return Replayed(item, stored, True, None)
     return Replayed(item, stored, False, first_difference(stored, made))
 
 
-def _again(ledger: Ledger, item: Item, stored: Mapping[str, Any], shelf: Shelf, project: str) -> dict[str, Any]:
+def _again(
+    ledger: Ledger, item: Item, stored: Mapping[str, Any], shelf: Shelf, project: str
+) -> dict[str, Any]:
     links = ledger.links_of_many([item.digest], project=project)
     graded = _graded(ledger, item, links, shelf, project)
-    evidence = {name: [link.source for link in links if link.relation == f"{name}_of" and link.target == item.digest] for name in SIDES}
-    if not all(evidence[name] and all(digest in graded for digest in evidence[name]) for name in SIDES):
+    evidence = {
+        name: [
+            link.source
+            for link in links
+            if link.relation == f"{name}_of" and link.target == item.digest
+        ]
+        for name in SIDES
+    }
+    if not all(
+        evidence[name] and all(digest in graded for digest in evidence[name]) for name in SIDES
+    ):
         raise NotEnoughEvidence(
-            "STO-008", "this decision rests on grades that were stored without their evidence.", where=item.digest, fix="Decide again on the runs themselves."
+            "STO-008",
+            "this decision rests on grades that were stored without their evidence.",
+            where=item.digest,
+            fix="Decide again on the runs themselves.",
         )
     grader = _Known(shelf, next(iter(graded.values())).grade.policy, graded)
     # each document is known by its digest: what it holds was read, checked and graded above
     documents = {name: [Document({}, str(digest)) for digest in evidence[name]] for name in SIDES}
-    candidate, baseline = (side_of(documents[name], grader, name=str(stored[name]["name"])) for name in SIDES)
+    candidate, baseline = (
+        side_of(documents[name], grader, name=str(stored[name]["name"])) for name in SIDES
+    )
     rules = make_release_rules(shelf.release_policy(on_shelf(stored["policy"], of="decision")))
-    return decide(candidate, baseline, rules, grader, terms=_terms(ledger, stored, links, item, rules, project))
+    return decide(
+        candidate,
+        baseline,
+        rules,
+        grader,
+        terms=_terms(ledger, stored, links, item, rules, project),
+    )
 
 
-def _graded(ledger: Ledger, item: Item, links: Sequence[Link], shelf: Shelf, project: str) -> dict[str, Graded]:
+def _graded(
+    ledger: Ledger, item: Item, links: Sequence[Link], shelf: Shelf, project: str
+) -> dict[str, Graded]:
     """Every grade that was decided on, made again, by the digest of its evidence."""
-    wanted = [link.target for link in links if link.relation == "decides" and link.source == item.digest]
+    wanted = [
+        link.target for link in links if link.relation == "decides" and link.source == item.digest
+    ]
     grades = ledger.get_many(wanted, project=project)
     remaker = Remaker(shelf)
     found = {}
-    for traced in trace(ledger, [grades[digest] for digest in wanted if digest in grades], project=project):
+    for traced in trace(
+        ledger, [grades[digest] for digest in wanted if digest in grades], project=project
+    ):
         made = remaker.made(traced)
         if canonical(made.payload()) != traced.grade.body:
             raise InputError(
@@ -89,15 +124,45 @@ def _graded(ledger: Ledger, item: Item, links: Sequence[Link], shelf: Shelf, pro
     return found
 
 
-def _terms(ledger: Ledger, stored: Mapping[str, Any], links: Sequence[Link], item: Item, rules: Any, project: str) -> Terms:
+def _terms(
+    ledger: Ledger,
+    stored: Mapping[str, Any],
+    links: Sequence[Link],
+    item: Item,
+    rules: Any,
+    project: str,
+) -> Terms:
     """How the decision was asked for."""
     said = stored["plan"]
     plan = None
     if said["declared"]:
-        held = ledger.get_many([str(link.source) for link in links if link.relation == "evidence_of" and link.target == item.digest], project=project)
-        plan = next((check_plan(one.tree(), where=one.digest) for one in held.values() if one.kind == "event"), None)
+        held = ledger.get_many(
+            [
+                str(link.source)
+                for link in links
+                if link.relation == "evidence_of" and link.target == item.digest
+            ],
+            project=project,
+        )
+        plan = next(
+            (
+                check_plan(one.tree(), where=one.digest)
+                for one in held.values()
+                if one.kind == "event"
+            ),
+            None,
+        )
         if plan is None:
-            raise NotEnoughEvidence("STO-008", "the plan of this decision is not in the ledger.", where=item.digest)
+            raise NotEnoughEvidence(
+                "STO-008", "the plan of this decision is not in the ledger.", where=item.digest
+            )
     looks, slices = int(said["looks"]), [str(name) for name in said["slices"]]
     shown, samples = declared(plan, rules, looks=looks, slices=slices)
-    return Terms(not stored["paired"], tuple(stored["missing"]["quarantined"]), looks, tuple(slices), shown, samples)
+    return Terms(
+        not stored["paired"],
+        tuple(stored["missing"]["quarantined"]),
+        looks,
+        tuple(slices),
+        shown,
+        samples,
+    )

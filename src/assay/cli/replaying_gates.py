@@ -1,7 +1,9 @@
-"""Making a stored gate on exams or on tool schemas again, from the records that it names and the versions that are recorded in it.
+"""Making a stored gate on exams or on tool schemas again, from the records that it names and the
+versions that are recorded in it.
 
-A gate of an earlier version names none of them. One on exams is then made again from its links, as far as they tell which result was which; one on tool schemas
-lacks the sources of its schemas. What is missing is said: a gate that cannot be made again never counts as the same.
+A gate of an earlier version names none of them. One on exams is then made again from its links, as
+far as they tell which result was which; one on tool schemas lacks the sources of its schemas. What
+is missing is said: a gate that cannot be made again never counts as the same.
 """
 
 from __future__ import annotations
@@ -40,27 +42,50 @@ class _Evidence:
         self.where = item.digest
 
     def behind(self, digest: str, schema: str) -> list[Item]:
-        """What a record was made of, of that schema, also what was forgotten since; nothing where none of it was ever stored."""
+        """What a record was made of, of that schema, also what was forgotten since; nothing where
+        none of it was ever stored.
+        """
         links = self._ledger.links_of_many([digest], project=self._project)
-        found = self._ledger.get_many({str(link.source) for link in links if link.relation == "evidence_of" and link.target == digest}, project=self._project)
+        found = self._ledger.get_many(
+            {
+                str(link.source)
+                for link in links
+                if link.relation == "evidence_of" and link.target == digest
+            },
+            project=self._project,
+        )
         return [item for item in found.values() if item.schema == schema]
 
     def tree(self, digest: Any, what: str, kind: str, schema: str | None = None) -> Any:
-        """One of them. What is gone, is of another kind or was changed is an error, never left out."""
+        """One of them. What is gone, is of another kind or was changed is an error, never left
+        out.
+        """
         if not isinstance(digest, str):
             raise self.unclear(what)
         found = self._ledger.get(digest, project=self._project)
         if found is None or found.body is None:
             state = "is not in the ledger" if found is None else "was forgotten"
-            raise NotEnoughEvidence("STO-008", f"{what} of this gate {state}: {digest}.", where=self.where, fix="Without it nothing can be decided again.")
+            raise NotEnoughEvidence(
+                "STO-008",
+                f"{what} of this gate {state}: {digest}.",
+                where=self.where,
+                fix="Without it nothing can be decided again.",
+            )
         tree = found.tree()
         if found.kind != kind or (schema is not None and tree.get("schema") != schema):
-            raise InputError("REL-008", f"{what} of this gate is a record of the kind '{found.kind}' and the schema {tree.get('schema')!r}.", where=self.where)
+            raise InputError(
+                "REL-008",
+                f"{what} of this gate is a record of the kind '{found.kind}' and the schema"
+                f" {tree.get('schema')!r}.",
+                where=self.where,
+            )
         return tree
 
     def unclear(self, what: str) -> InputError:
         """The error of a record that does not say which evidence it means."""
-        return InputError("REL-008", f"the record does not say by its digest what {what} was.", where=self.where)
+        return InputError(
+            "REL-008", f"the record does not say by its digest what {what} was.", where=self.where
+        )
 
 
 def _part(tree: Any, name: str, evidence: _Evidence) -> dict[str, Any]:
@@ -70,14 +95,23 @@ def _part(tree: Any, name: str, evidence: _Evidence) -> dict[str, Any]:
     return found
 
 
-# --- exams ------------------------------------------------------------------------------------------------------------------------------------
+# --- exams
 
 
-def _exam_gate(ledger: Ledger, item: Item, stored: Mapping[str, Any], shelf: Shelf, project: str) -> dict[str, Any]:
+def _exam_gate(
+    ledger: Ledger, item: Item, stored: Mapping[str, Any], shelf: Shelf, project: str
+) -> dict[str, Any]:
     evidence = _Evidence(ledger, item, project)
     named = "evidence" in stored
     said = _part(stored, "evidence", evidence) if named else _linked(ledger, item, stored, project)
-    given = {role: None if said.get(role) is None else _outcome(evidence, _part(said, role, evidence), role, shelf) for role in EXAM_ROLES}
+    given = {
+        role: (
+            None
+            if said.get(role) is None
+            else _outcome(evidence, _part(said, role, evidence), role, shelf)
+        )
+        for role in EXAM_ROLES
+    }
     capstone = given["capstone"]
     if capstone is None:
         raise evidence.unclear("the capstone")
@@ -86,10 +120,14 @@ def _exam_gate(ledger: Ledger, item: Item, stored: Mapping[str, Any], shelf: She
     made = gate_document(verdict, rules, capstone)
     if named:
         return {**made, "evidence": said}
-    if made["notes"] != stored["notes"] and canonical({**made, "notes": stored["notes"]}) == item.body:
+    if (
+        made["notes"] != stored["notes"]
+        and canonical({**made, "notes": stored["notes"]}) == item.body
+    ):
         raise NotEnoughEvidence(
             "STO-008",
-            "this gate was stored without the names of the files that its notes speak of; all else of it is made again the same.",
+            "this gate was stored without the names of the files that its notes speak of; all else"
+            " of it is made again the same.",
             where=item.digest,
             fix="Run `assay exam gate --store` again: they are stored with it now.",
         )
@@ -97,52 +135,93 @@ def _exam_gate(ledger: Ledger, item: Item, stored: Mapping[str, Any], shelf: She
 
 
 def _outcome(evidence: _Evidence, said: Mapping[str, Any], role: str, shelf: Shelf) -> Outcome:
-    """A graded exam: marked again where its answers are in the ledger, and every number of it made again from its marks, by the rubric that it names."""
+    """A graded exam: marked again where its answers are in the ledger, and every number of it made
+    again from its marks, by the rubric that it names.
+    """
     digest = said.get("digest")
     document = Document(evidence.tree(digest, f"the {role}", "exam"), str(said.get("name", digest)))
     result = read_result(document)
     marking = Marking(shelf.exam_rubric(on_shelf(result.rubric, of="exam")))
     answered = evidence.behind(str(digest), EXAM_EVIDENCE_SCHEMA)
     there = [one.tree() for one in answered if one.body is not None]
-    if answered and not any(_follows(document.tree, one, marking, shelf, str(digest)) for one in there):
+    if answered and not any(
+        _follows(document.tree, one, marking, shelf, str(digest)) for one in there
+    ):
         if len(there) < len(answered):
-            raise NotEnoughEvidence("STO-008", f"the answers of the {role} of this gate were forgotten.", where=evidence.where)
-        raise InputError("EXM-011", f"the {role} of this gate is marked differently now, from its stored answers: {digest}.", where=evidence.where)
+            raise NotEnoughEvidence(
+                "STO-008",
+                f"the answers of the {role} of this gate were forgotten.",
+                where=evidence.where,
+            )
+        raise InputError(
+            "EXM-011",
+            f"the {role} of this gate is marked differently now, from its stored answers:"
+            f" {digest}.",
+            where=evidence.where,
+        )
     return check_result(result, marking, where=document.file)
 
 
-def _follows(stored: Mapping[str, Any], answered: Mapping[str, Any], marking: Marking, shelf: Shelf, where: str) -> bool:
-    """Whether marking the stored answers comes to the stored result. What was wrong with the file they came in is as it was told then."""
+def _follows(
+    stored: Mapping[str, Any],
+    answered: Mapping[str, Any],
+    marking: Marking,
+    shelf: Shelf,
+    where: str,
+) -> bool:
+    """Whether marking the stored answers comes to the stored result. What was wrong with the file
+    they came in is as it was told then.
+    """
     exam = make_exam([Document(file, where) for file in answered["exam"]])
     answers = {one["item"]: Answer(**one) for one in answered["answers"]}
     rules = ExamRules(shelf.exam_policy(on_shelf(stored.get("policy"), of="exam")))
-    made = exam_record(exam_document(grade_exam(exam, answers, marking), rules, unknown=tuple(stored["unknown"])))
+    made = exam_record(
+        exam_document(grade_exam(exam, answers, marking), rules, unknown=tuple(stored["unknown"]))
+    )
     return canonical({**made, "faults": stored["faults"]}) == canonical(stored)
 
 
 def _linked(ledger: Ledger, item: Item, stored: Mapping[str, Any], project: str) -> dict[str, Any]:
-    """The evidence of a gate that does not name it, by its links: the capstone came first. Where they could be of several gates, nobody knows which."""
-    links = [link for link in ledger.links_of_many([item.digest], project=project) if link.target == item.digest]
-    ours, theirs = ([str(link.source) for link in links if link.relation == relation] for relation in ("candidate_of", "baseline_of"))
-    has_regression = any(one["id"] == "schema_failures" and one["value"] is not None for one in stored["soft"])
+    """The evidence of a gate that does not name it, by its links: the capstone came first. Where
+    they could be of several gates, nobody knows which.
+    """
+    links = [
+        link
+        for link in ledger.links_of_many([item.digest], project=project)
+        if link.target == item.digest
+    ]
+    ours, theirs = (
+        [str(link.source) for link in links if link.relation == relation]
+        for relation in ("candidate_of", "baseline_of")
+    )
+    has_regression = any(
+        one["id"] == "schema_failures" and one["value"] is not None for one in stored["soft"]
+    )
     if has_regression and len(ours) == 1:
         ours *= 2  # one result was given as both
     if len(ours) != 1 + has_regression or len(theirs) != (stored["regression"] is not None):
         raise NotEnoughEvidence(
             "STO-008",
-            f"this gate was stored without the digests of its results, and {len(ours)} results and {len(theirs)} baselines are linked to it: "
-            "which of them it was decided on is not known.",
+            f"this gate was stored without the digests of its results, and {len(ours)} results and"
+            f" {len(theirs)} baselines are linked to it: which of them it was decided on is not"
+            " known.",
             where=item.digest,
             fix="Run `assay exam gate --store` again: they are stored with it now.",
         )
-    roles = ("capstone", *(("regression",) if has_regression else ()), *(("baseline",) if theirs else ()))
+    roles = (
+        "capstone",
+        *(("regression",) if has_regression else ()),
+        *(("baseline",) if theirs else ()),
+    )
     return {role: {"digest": digest} for role, digest in zip(roles, (*ours, *theirs), strict=True)}
 
 
-# --- tool schemas -----------------------------------------------------------------------------------------------------------------------------
+# --- tool schemas
 
 
-def _schema_gate(ledger: Ledger, item: Item, stored: Mapping[str, Any], shelf: Shelf, project: str) -> dict[str, Any]:
+def _schema_gate(
+    ledger: Ledger, item: Item, stored: Mapping[str, Any], shelf: Shelf, project: str
+) -> dict[str, Any]:
     from assay.flowmcp import gating
     from assay.flowmcp.policy import SchemaRules
 
@@ -150,7 +229,8 @@ def _schema_gate(ledger: Ledger, item: Item, stored: Mapping[str, Any], shelf: S
         names = ", ".join(str(one["subject"]) for one in stored["results"])
         raise NotEnoughEvidence(
             "STO-008",
-            f"this gate was stored without the sources of what it decides on ({names}), and without the lists that its checks held them against.",
+            f"this gate was stored without the sources of what it decides on ({names}), and without"
+            " the lists that its checks held them against.",
             where=item.digest,
             fix="Run `assay schema gate --store` again: they are stored with it now.",
         )
@@ -158,7 +238,9 @@ def _schema_gate(ledger: Ledger, item: Item, stored: Mapping[str, Any], shelf: S
     said = _part(stored, "evidence", evidence)
     held = _held(evidence, said)
     asked = said.get("asked")
-    if not isinstance(asked, list) or not all(isinstance(name, str) and name.partition(".")[0] in held.indexes for name in asked):
+    if not isinstance(asked, list) or not all(
+        isinstance(name, str) and name.partition(".")[0] in held.indexes for name in asked
+    ):
         raise evidence.unclear("what was asked for")
     rules = SchemaRules(shelf.schema_policy(on_shelf(stored.get("policy"), of="gate")))
     document = gating.gate_document(gating.decide(asked, held, rules), rules)
@@ -172,7 +254,10 @@ def _held(evidence: _Evidence, said: Mapping[str, Any]) -> Held:
     from assay.flowmcp.checks import ModuleLists, read_module_lists
     from assay.flowmcp.gating import Held, Source
 
-    indexes = {name: evidence.tree(digest, f"the index of {name}", "index") for name, digest in _part(said, "indexes", evidence).items()}
+    indexes = {
+        name: evidence.tree(digest, f"the index of {name}", "index")
+        for name, digest in _part(said, "indexes", evidence).items()
+    }
     sources = {}
     for name, one in _part(said, "sources", evidence).items():
         if not isinstance(one, dict) or not isinstance(one.get("file"), str):
@@ -183,12 +268,18 @@ def _held(evidence: _Evidence, said: Mapping[str, Any]) -> Held:
         record = evidence.tree(one["digest"], f"the source of {name}", "event", SCHEMA_SOURCE)
         sources[name] = Source(one["file"], source_data(record))
     lists = evidence.tree(said.get("lists"), "the lists of the checks", "event", SCHEMA_LISTS)
-    modules = ModuleLists() if lists.get("modules") is None else read_module_lists(lists["modules"], evidence.where)
+    modules = (
+        ModuleLists()
+        if lists.get("modules") is None
+        else read_module_lists(lists["modules"], evidence.where)
+    )
     return Held(indexes, sources, modules, _part(lists, "aliases", evidence))
 
 
 def _need_readers(held: Held) -> None:
-    """What reads schemas is installed. Without it a difference would say something about this machine, and nothing about the gate."""
+    """What reads schemas is installed. Without it a difference would say something about this
+    machine, and nothing about the gate.
+    """
     from assay.flowmcp.checks import registrable_domain
     from assay.flowmcp.reading.files import MODULES, schema_of
 

@@ -1,6 +1,8 @@
-"""`--store` of the verbs that only compute: their document as a record, tied to what of their input is in the ledger.
+"""`--store` of the verbs that only compute: their document as a record, tied to what of their input
+is in the ledger.
 
-The document is kept as `--json` prints it, with its schema. The input is never stored here: `assay grade --store` and `assay judge card --store` keep it.
+The document is kept as `--json` prints it, with its schema. The input is never stored here: `assay
+grade --store` and `assay judge card --store` keep it.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ class Result:
         self._made_of[sha256(body_of(record)).digest()] = None
 
     def put(self, document: Mapping[str, Any]) -> None:
-        """Store the result with links to those of its records that are there, and say how much of it was new."""
+        """Store the result with links to those of its records that are there, and say how much of
+        it was new.
+        """
         there = stored_of(self.store.ledger.database, self.store.project, self._made_of)
         self.store.put([result_draft(document, self._verb, there)])

@@ -1,7 +1,8 @@
 """`assay run`: a workflow on a dataset, its evidence, its grades.
 
-Everything of one run lies in its work folder: `run.json` (what was asked for), `journal.jsonl` (each finished sample, from which a killed run goes on),
-`runs.jsonl` (the evidence, once all of it is there) and, with --repeat, `repeats.json`.
+Everything of one run lies in its work folder: `run.json` (what was asked for), `journal.jsonl`
+(each finished sample, from which a killed run goes on), `runs.jsonl` (the evidence, once all of it
+is there) and, with --repeat, `repeats.json`.
 """
 
 from __future__ import annotations
@@ -61,20 +62,36 @@ def run(verb: str, argv: list[str]) -> int:
     folder = options.work or os.path.join(DEFAULT_FOLDER, settings.name)
     path = os.path.join(folder, "journal.jsonl")
     if not options.resume and os.path.exists(path):
-        raise UsageError("RUN-005", "a run was begun in this folder before.", where=folder, fix=f"`assay run --resume {folder}` goes on with it.")
+        raise UsageError(
+            "RUN-005",
+            "a run was begun in this folder before.",
+            where=folder,
+            fix=f"`assay run --resume {folder}` goes on with it.",
+        )
     if not options.resume:
         _folder(folder)
-        _remember(options, settings, folder)  # before the journal: whoever finds a journal finds how to go on
+        _remember(
+            options, settings, folder
+        )  # before the journal: whoever finds a journal finds how to go on
     evidence = os.path.join(folder, "runs.jsonl")
     options.files, options.output = [evidence], sinks
-    with Grading(options) as grading, Journal(path, Header.of(workflow, dataset, settings)) as journal:
-        _say(f"{workflow.id}@{workflow.version} on {dataset.id}@{dataset.version}: {len(work):,} runs, {workflow.profile_why}; work folder {folder}")
+    with (
+        Grading(options) as grading,
+        Journal(path, Header.of(workflow, dataset, settings)) as journal,
+    ):
+        _say(
+            f"{workflow.id}@{workflow.version} on {dataset.id}@{dataset.version}:"
+            f" {len(work):,} runs, {workflow.profile_why}; work folder {folder}"
+        )
         if len(journal):
             _say(f"{len(journal):,} of them are finished and not repeated")
         try:
             graded = _execute(options, workflow, dataset, settings, work, journal, grading)
         except KeyboardInterrupt:
-            _say(f"{len(journal):,} of {len(work):,} runs are finished and kept; `assay run --resume {folder}` goes on")
+            _say(
+                f"{len(journal):,} of {len(work):,} runs are finished and kept; `assay run --resume"
+                f" {folder}` goes on"
+            )
             raise
         with atomic_write(evidence) as stream:
             for one in work:
@@ -88,27 +105,77 @@ def run(verb: str, argv: list[str]) -> int:
 def _parser(verb: str) -> argparse.ArgumentParser:
     made = opt.parser(
         verb,
-        "Run a workflow on every sample of a dataset, write down what happened as evidence, and grade it. Exit 0 only if all runs passed.",
+        "Run a workflow on every sample of a dataset, write down what happened as evidence, and"
+        " grade it. Exit 0 only if all runs passed.",
         "assay run workflow.yaml --dataset samples.jsonl -o grades.json",
     )
-    made.add_argument("workflow", nargs="?", metavar="WORKFLOW", help=f"the workflow's YAML file (default: {DEFAULT_WORKFLOW})")
-    made.add_argument("--dataset", metavar="D", help="samples as .jsonl, .json, .csv or .parquet, or a .yaml file that describes them")
-    made.add_argument("--concurrency", type=int, metavar="N", default=8, help="runs at the same time (default: 8)")
-    made.add_argument("--timeout", type=float, metavar="S", help="seconds that a call may take (default: the workflow's limits.timeout_s)")
     made.add_argument(
-        "--retries", type=int, metavar="N", help="how often a failed call is made again; each is counted (default: the workflow's limits.retries)"
+        "workflow",
+        nargs="?",
+        metavar="WORKFLOW",
+        help=f"the workflow's YAML file (default: {DEFAULT_WORKFLOW})",
     )
-    made.add_argument("--repeat", type=int, metavar="K", default=1, help="run each sample K times: pass@k and flakiness (default: 1)")
+    made.add_argument(
+        "--dataset",
+        metavar="D",
+        help="samples as .jsonl, .json, .csv or .parquet, or a .yaml file that describes them",
+    )
+    made.add_argument(
+        "--concurrency", type=int, metavar="N", default=8, help="runs at the same time (default: 8)"
+    )
+    made.add_argument(
+        "--timeout",
+        type=float,
+        metavar="S",
+        help="seconds that a call may take (default: the workflow's limits.timeout_s)",
+    )
+    made.add_argument(
+        "--retries",
+        type=int,
+        metavar="N",
+        help=(
+            "how often a failed call is made again; each is counted (default: the workflow's"
+            " limits.retries)"
+        ),
+    )
+    made.add_argument(
+        "--repeat",
+        type=int,
+        metavar="K",
+        default=1,
+        help="run each sample K times: pass@k and flakiness (default: 1)",
+    )
     made.add_argument("--limit", type=int, metavar="N", help="only the first N samples")
-    made.add_argument("--name", metavar="NAME", help="the name of this run, the first part of every run id (default: the workflow and the time)")
-    made.add_argument("--work", metavar="DIR", help=f"the folder of this run (default: {DEFAULT_FOLDER}/NAME)")
-    made.add_argument("--resume", metavar="DIR", help="go on with a run that was interrupted; finished samples are not repeated")
-    made.add_argument("--events", metavar="FILE", help="write every event as it happens, one JSON object a line (`assay schema-of event`)")
+    made.add_argument(
+        "--name",
+        metavar="NAME",
+        help=(
+            "the name of this run, the first part of every run id (default: the workflow and the"
+            " time)"
+        ),
+    )
+    made.add_argument(
+        "--work", metavar="DIR", help=f"the folder of this run (default: {DEFAULT_FOLDER}/NAME)"
+    )
+    made.add_argument(
+        "--resume",
+        metavar="DIR",
+        help="go on with a run that was interrupted; finished samples are not repeated",
+    )
+    made.add_argument(
+        "--events",
+        metavar="FILE",
+        help="write every event as it happens, one JSON object a line (`assay schema-of event`)",
+    )
     opt.add_choices(made)
     opt.add_output(made, tuple(FORMATS))
     add_store(made)
     add_exporter(made)
-    made.add_argument("--step-summary", action="store_true", help="also append the results as Markdown to the file that $GITHUB_STEP_SUMMARY names")
+    made.add_argument(
+        "--step-summary",
+        action="store_true",
+        help="also append the results as Markdown to the file that $GITHUB_STEP_SUMMARY names",
+    )
     made.set_defaults(keep_going=False, jobs=1)
     return made
 
@@ -117,10 +184,23 @@ def _folder(path: str) -> None:
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
-        raise UsageError("FIL-008", f"the work folder cannot be made: {error.strerror}.", where=path) from None
+        raise UsageError(
+            "FIL-008", f"the work folder cannot be made: {error.strerror}.", where=path
+        ) from None
 
 
-_REMEMBERED = ("workflow", "dataset", "repeat", "limit", "timeout", "retries", "profile", "policy", "rubric", "library")
+_REMEMBERED = (
+    "workflow",
+    "dataset",
+    "repeat",
+    "limit",
+    "timeout",
+    "retries",
+    "profile",
+    "policy",
+    "rubric",
+    "library",
+)
 
 
 def _remember(options: argparse.Namespace, settings: Settings, folder: str) -> None:
@@ -128,25 +208,55 @@ def _remember(options: argparse.Namespace, settings: Settings, folder: str) -> N
     asked = {name: getattr(options, name) for name in _REMEMBERED}
     paths = {name: os.path.abspath(asked[name]) for name in ("workflow", "dataset")}
     with atomic_write(os.path.join(folder, "run.json")) as stream:
-        stream.write(pretty({"schema": "assay.run-settings/1", "name": settings.name, "now": settings.now, **asked, **paths}))
+        stream.write(
+            pretty(
+                {
+                    "schema": "assay.run-settings/1",
+                    "name": settings.name,
+                    "now": settings.now,
+                    **asked,
+                    **paths,
+                }
+            )
+        )
 
 
 def _asked_again(options: argparse.Namespace) -> None:
     """Fill in what the run that is gone on with was begun with, and what has a default."""
     if options.resume:
         if options.work or options.name:
-            raise UsageError("CLI-001", "--resume names the folder of the run; --work and --name are those of a new one.")
+            raise UsageError(
+                "CLI-001",
+                "--resume names the folder of the run; --work and --name are those of a new one.",
+            )
         tree = read_json(os.path.join(options.resume, "run.json")).tree
         if not isinstance(tree, dict) or tree.get("schema") != "assay.run-settings/1":
             raise UsageError("RUN-005", "is no work folder of a run.", where=options.resume)
-        options.work, options.name, options.now = options.resume, tree.get("name"), tree.get("now") or options.now
+        options.work, options.name, options.now = (
+            options.resume,
+            tree.get("name"),
+            tree.get("now") or options.now,
+        )
         for name in ("workflow", "dataset"):
             setattr(options, name, getattr(options, name) or tree.get(name))
-        for name in ("repeat", "limit", "timeout", "retries", "profile", "policy", "rubric", "library"):
+        for name in (
+            "repeat",
+            "limit",
+            "timeout",
+            "retries",
+            "profile",
+            "policy",
+            "rubric",
+            "library",
+        ):
             setattr(options, name, tree.get(name))
     options.workflow = options.workflow or DEFAULT_WORKFLOW
     if not options.dataset:
-        raise UsageError("CLI-001", "--dataset is missing.", fix="Give the samples, for example --dataset samples.jsonl.")
+        raise UsageError(
+            "CLI-001",
+            "--dataset is missing.",
+            fix="Give the samples, for example --dataset samples.jsonl.",
+        )
 
 
 def _settings(options: argparse.Namespace, workflow: Workflow) -> Settings:
@@ -155,16 +265,30 @@ def _settings(options: argparse.Namespace, workflow: Workflow) -> Settings:
     for name, least in (("concurrency", 1), ("repeat", 1), ("retries", 0), ("limit", 1)):
         value = getattr(options, name)
         if value is not None and (value < least or value > 100_000):
-            raise UsageError("CLI-001", f"--{name} is {value}; it is a whole number from {least} to 100,000.")
+            raise UsageError(
+                "CLI-001", f"--{name} is {value}; it is a whole number from {least} to 100,000."
+            )
     if options.timeout is not None and not 0 < float(options.timeout) < 1e7:
-        raise UsageError("CLI-001", f"--timeout is {options.timeout}; it is a number of seconds above 0.")
+        raise UsageError(
+            "CLI-001", f"--timeout is {options.timeout}; it is a number of seconds above 0."
+        )
     now = opt.moment(options.now)
     name = options.name or f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', workflow.id)[:60]}-{_stamp(now)}"
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}", name):
-        raise UsageError("CLI-001", f"--name is {name!r}; it has letters, digits, and . _ - between them, at most 80.")
+        raise UsageError(
+            "CLI-001",
+            f"--name is {name!r}; it has letters, digits, and . _ - between them, at most 80.",
+        )
     fixed = None if now is None else now.strftime("%Y-%m-%dT%H:%M:%SZ")
     timeout = None if options.timeout is None else float(options.timeout)
-    return Settings(name, concurrency=options.concurrency, repeat=options.repeat, timeout_s=timeout, retries=options.retries, now=fixed)
+    return Settings(
+        name,
+        concurrency=options.concurrency,
+        repeat=options.repeat,
+        timeout_s=timeout,
+        retries=options.retries,
+        now=fixed,
+    )
 
 
 def _stamp(now: datetime | None) -> str:
@@ -172,22 +296,36 @@ def _stamp(now: datetime | None) -> str:
 
 
 def choice_is_sound(options: argparse.Namespace, workflow: Workflow) -> None:
-    """Find profile, policy and rubric before anything runs: a slip in a name must not cost a night of calls."""
+    """Find profile, policy and rubric before anything runs: a slip in a name must not cost a night
+    of calls.
+    """
     from assay.cli.grade import choice_of
     from assay.records.evidence import Dataset, Run
     from assay.records.evidence import Workflow as Subject
 
     grader = choice_of(options).grader()
     empty = Run(
-        schema="assay.run/1", run_id="x", workflow=Subject(**workflow.subject()), dataset=Dataset(id="x", version="1", sample_id="x"), status="cancelled"
+        schema="assay.run/1",
+        run_id="x",
+        workflow=Subject(**workflow.subject()),
+        dataset=Dataset(id="x", version="1", sample_id="x"),
+        status="cancelled",
     )
     grader.scorecard(empty)
 
 
 def _execute(
-    options: argparse.Namespace, workflow: Workflow, dataset: Dataset, settings: Settings, work: list[Work], journal: Journal, grading: Grading
+    options: argparse.Namespace,
+    workflow: Workflow,
+    dataset: Dataset,
+    settings: Settings,
+    work: list[Work],
+    journal: Journal,
+    grading: Grading,
 ) -> Iterator[Piece | list[Fault]]:
-    """Run what is left, and give the grades of all in the order of the work. Each run is graded when it is over, while others still wait for their models."""
+    """Run what is left, and give the grades of all in the order of the work. Each run is graded
+    when it is over, while others still wait for their models.
+    """
     from assay.running.after import after_of
     from assay.running.runner import Runner
 
@@ -196,7 +334,14 @@ def _execute(
     kept = 0
     with _events(options) as file:
         worker = grading.worker() if file is None else grading.worker(file.judged)
-        runner = Runner(workflow, dataset, settings, keep=lambda made: keep(made), tell=None if file is None else file.tell, after=after_of(workflow))
+        runner = Runner(
+            workflow,
+            dataset,
+            settings,
+            keep=lambda made: keep(made),
+            tell=None if file is None else file.tell,
+            after=after_of(workflow),
+        )
         progress = Progress(len(left), workflow.id, unit="runs")
 
         def keep(made: dict[str, Any]) -> None:
@@ -221,7 +366,13 @@ def _execute(
     return _graded(work, journal, ready, grading.worker(), options.files[0])
 
 
-def _graded(work: list[Work], journal: Journal, ready: dict[str, Piece | list[Fault]], worker: Worker, evidence: str) -> Iterator[Piece | list[Fault]]:
+def _graded(
+    work: list[Work],
+    journal: Journal,
+    ready: dict[str, Piece | list[Fault]],
+    worker: Worker,
+    evidence: str,
+) -> Iterator[Piece | list[Fault]]:
     for number, one in enumerate(work, 1):
         piece = ready.pop(one.run_id, None)
         if piece is None:
@@ -243,7 +394,9 @@ def _events(options: argparse.Namespace) -> Iterator[EventFile | None]:
 
 @contextmanager
 def _stdout_is_ours() -> Iterator[None]:
-    """While workflows run, what they print goes to standard error: standard output is for results."""
+    """While workflows run, what they print goes to standard error: standard output is for
+    results.
+    """
     sys.stdout.flush()
     kept = os.dup(1)
     try:
@@ -265,15 +418,28 @@ def _repeats(options: argparse.Namespace, evidence: str, folder: str) -> None:
     passed: dict[str, list[bool]] = {}
     for document in stream_documents(evidence):
         if not isinstance(document, Unread):
-            passed.setdefault(document.tree["dataset"]["sample_id"], []).append(grader.grade(document).grade.passed)
+            passed.setdefault(document.tree["dataset"]["sample_id"], []).append(
+                grader.grade(document).grade.passed
+            )
     ks = sorted({1, options.repeat})
     found = report([Task(name, len(marks), sum(marks)) for name, marks in passed.items()], ks)
     flaky = sorted(name for name, marks in passed.items() if len(set(marks)) > 1)
-    document_ = {"schema": "assay.repeats/1", "repeat": options.repeat, **found, "flaky": flaky, "samples": len(passed)}
+    document_ = {
+        "schema": "assay.repeats/1",
+        "repeat": options.repeat,
+        **found,
+        "flaky": flaky,
+        "samples": len(passed),
+    }
     with atomic_write(os.path.join(folder, "repeats.json")) as stream:
         stream.write(pretty(document_))
-    words = " · ".join(f"{name} {value:.3f}" for name, value in found.items() if isinstance(value, float))
-    _say(f"{words} · {len(flaky)} of {len(passed)} samples sometimes pass{': ' + ', '.join(flaky[:5]) if flaky else ''}")
+    words = " · ".join(
+        f"{name} {value:.3f}" for name, value in found.items() if isinstance(value, float)
+    )
+    _say(
+        f"{words} · {len(flaky)} of {len(passed)} samples sometimes"
+        f" pass{': ' + ', '.join(flaky[:5]) if flaky else ''}"
+    )
 
 
 def _say(words: str) -> None:

@@ -32,10 +32,16 @@ def run(action: str, argv: list[str]) -> int:
 def _gate(argv: list[str]) -> int:
     made = opt.parser(
         "schema gate",
-        "The production gate: grade B or better, stable, no veto, a clean validation, no failing tool. What cannot be told does not pass (exit 4).",
+        "The production gate: grade B or better, stable, no veto, a clean validation, no failing"
+        " tool. What cannot be told does not pass (exit 4).",
         "assay schema gate openmeteo --bad-modules bad.json",
     )
-    made.add_argument("names", nargs="+", metavar="NAMESPACE[.SCHEMA]", help="a whole namespace, or one of its schemas")
+    made.add_argument(
+        "names",
+        nargs="+",
+        metavar="NAMESPACE[.SCHEMA]",
+        help="a whole namespace, or one of its schemas",
+    )
     inp.add_tree(made)
     inp.add_checks(made)
     inp.add_rules(made)
@@ -61,19 +67,30 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
     else:
         on = opt.colour()
         for result in results:
-            word = opt.paint("PASS", "green", on=on) if result.passed else opt.paint("UNDETERMINED" if result.undetermined else "FAIL", "red", on=on)
+            word = (
+                opt.paint("PASS", "green", on=on)
+                if result.passed
+                else opt.paint("UNDETERMINED" if result.undetermined else "FAIL", "red", on=on)
+            )
             sys.stdout.write(f"{word}  {result.subject}\n")
             for rule in result.rules:
                 mark = {True: "✓", False: "✗", None: "?"}[rule.holds]
                 sys.stdout.write(f"  {mark} {rule.id}: {rule.reason}\n")
-        sys.stdout.write(f"policy {tree.rules.id} · {tree.systems.scoring} · {tree.systems.grading}\n")
+        sys.stdout.write(
+            f"policy {tree.rules.id} · {tree.systems.scoring} · {tree.systems.grading}\n"
+        )
     if document["passed"]:
         return ExitCode.PASSED
-    return ExitCode.NOT_ENOUGH if all(result.passed or result.undetermined for result in results) else ExitCode.FAILED
+    return (
+        ExitCode.NOT_ENOUGH
+        if all(result.passed or result.undetermined for result in results)
+        else ExitCode.FAILED
+    )
 
 
 def _held(tree: Tree, asked: list[str], lists: inp.Lists, store: Store | None) -> Held:
-    """What the tree holds of all that is asked for, each thing read once. A replay reads it from a ledger, so keys come in the order that it has there.
+    """What the tree holds of all that is asked for, each thing read once. A replay reads it from a
+    ledger, so keys come in the order that it has there.
 
     A ledger also remembers: an entry that it knows and that the tree has lost closes the gate.
     """
@@ -85,9 +102,19 @@ def _held(tree: Tree, asked: list[str], lists: inp.Lists, store: Store | None) -
         namespace, _, _ = name.partition(".")
         if namespace not in indexes:
             if all(kind == "selections" for kind, _ in owners(tree, [namespace])):
-                raise InputError("IDX-006", f"'{namespace}' is a selection.", fix="The production gate is for namespaces and their schemas.")
+                raise InputError(
+                    "IDX-006",
+                    f"'{namespace}' is a selection.",
+                    fix="The production gate is for namespaces and their schemas.",
+                )
             tree.home("providers", namespace)
-            found = idx.namespace_index(tree.root, namespace, tree.rules, systems=tree.systems, also=_stored_indexes(store, namespace))
+            found = idx.namespace_index(
+                tree.root,
+                namespace,
+                tree.rules,
+                systems=tree.systems,
+                also=_stored_indexes(store, namespace),
+            )
             indexes[namespace] = parse_json(canonical(found))
         for schema in asked_of(name, indexes[namespace], where=tree.root):
             source = _source(tree, namespace, schema, indexes[namespace])
@@ -101,7 +128,11 @@ def _stored_indexes(store: Store | None, namespace: str) -> Iterator[dict[str, A
     after = None
     while store is not None:
         page = store.ledger.find("index", project=store.project, after=after, limit=1000)
-        yield from (index for item in page.items if item.body is not None and (index := item.tree()).get("namespace") == namespace)
+        yield from (
+            index
+            for item in page.items
+            if item.body is not None and (index := item.tree()).get("namespace") == namespace
+        )
         after = page.next_cursor
         if after is None:
             return
@@ -116,7 +147,10 @@ def _source(tree: Tree, namespace: str, schema: str, index: dict[str, Any]) -> S
     if snapshot is None:
         return None
     try:
-        return Source(snapshot["file"], source_of(os.path.join(tree.home("providers", namespace), schema, snapshot["file"])))
+        return Source(
+            snapshot["file"],
+            source_of(os.path.join(tree.home("providers", namespace), schema, snapshot["file"])),
+        )
     except InputError as error:
         return Source(snapshot["file"], None, unread_reason(snapshot["file"], error))
 
@@ -124,11 +158,18 @@ def _source(tree: Tree, namespace: str, schema: str, index: dict[str, Any]) -> S
 def _export(argv: list[str]) -> int:
     made = opt.parser(
         "schema export",
-        "Write a namespace or selection into a fresh folder in its strict published form: the index first, sources under their plain names, strict entries.",
+        "Write a namespace or selection into a fresh folder in its strict published form: the index"
+        " first, sources under their plain names, strict entries.",
         "assay schema export openmeteo -o out/openmeteo",
     )
     made.add_argument("name", metavar="NAME", help="a namespace or selection")
-    made.add_argument("-o", "--output", metavar="DIR", required=True, help="a folder that is not there yet, or empty")
+    made.add_argument(
+        "-o",
+        "--output",
+        metavar="DIR",
+        required=True,
+        help="a folder that is not there yet, or empty",
+    )
     inp.add_tree(made)
     inp.add_rules(made)
     options = made.parse_args(argv)
@@ -136,14 +177,21 @@ def _export(argv: list[str]) -> int:
     kind, name = owners(tree, [options.name])[0]
     target = os.path.abspath(options.output)
     if os.path.commonpath([target, tree.root]) == tree.root:
-        raise UsageError("CLI-001", "the export lies inside the tree.", fix="Export into a folder outside it.")
+        raise UsageError(
+            "CLI-001", "the export lies inside the tree.", fix="Export into a folder outside it."
+        )
     with tree.locked(kind, name):
         written = tree.export(kind, name, target)
-    extended = len(tree.entry_paths(kind, name)) - sum(path.endswith(".json") and "_gradings" in path for path in written)
+    extended = len(tree.entry_paths(kind, name)) - sum(
+        path.endswith(".json") and "_gradings" in path for path in written
+    )
     if options.json:
         opt.print_json({"written": written, "extendedEntriesLeftOut": extended})
     else:
         sys.stdout.writelines(f"{path}\n" for path in written)
         if extended:
-            sys.stdout.write(f"{extended} entries of the extended form were left out: the strict form cannot say what they say\n")
+            sys.stdout.write(
+                f"{extended} entries of the extended form were left out: the strict form cannot say"
+                " what they say\n"
+            )
     return ExitCode.PASSED

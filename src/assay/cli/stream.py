@@ -1,7 +1,9 @@
-"""Grading a stream: files in, results to every output, in the order of the input and in constant memory.
+"""Grading a stream: files in, results to every output, in the order of the input and in constant
+memory.
 
-Large .jsonl files are cut into blocks of lines that worker processes grade; the parent keeps the order, finds duplicate run ids by a 128-bit digest, and
-writes. Outputs go to temporary files and take their names only when the whole stream was good (or `--keep-going` was asked for).
+Large .jsonl files are cut into blocks of lines that worker processes grade; the parent keeps the
+order, finds duplicate run ids by a 128-bit digest, and writes. Outputs go to temporary files and
+take their names only when the whole stream was good (or `--keep-going` was asked for).
 """
 
 from __future__ import annotations
@@ -19,7 +21,16 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli.progress import Progress
 from assay.errors import AssayError, Fault, InputError, ShelfError, printable
-from assay.files import MAX_LINE, Document, Unread, atomic_write, open_input, parse_line, read_json, stream_documents
+from assay.files import (
+    MAX_LINE,
+    Document,
+    Unread,
+    atomic_write,
+    open_input,
+    parse_line,
+    read_json,
+    stream_documents,
+)
 from assay.library.shelf import Shelf
 from assay.pipeline import Graded, Grader
 from assay.records.grade import ENGINE, LETTERS
@@ -36,7 +47,9 @@ MAX_FAULTS = 200
 
 
 class Choice(NamedTuple):
-    """Which profile, policy, rubric and library to grade with; small, so that it can be sent to a worker."""
+    """Which profile, policy, rubric and library to grade with; small, so that it can be sent to a
+    worker.
+    """
 
     policy: str
     profile: str | None
@@ -49,7 +62,14 @@ class Choice(NamedTuple):
     def grader(self) -> Grader:
         """A grader for this choice."""
         shelf = Shelf(self.library) if self.library else Shelf()
-        return Grader(shelf, policy=self.policy, profile=self.profile, rubric=self.rubric, cards=read_cards(self.cards, now=self.now), now=self.now)
+        return Grader(
+            shelf,
+            policy=self.policy,
+            profile=self.profile,
+            rubric=self.rubric,
+            cards=read_cards(self.cards, now=self.now),
+            now=self.now,
+        )
 
 
 def read_cards(paths: Iterable[str], *, now: datetime | None = None) -> list[dict[str, Any]]:
@@ -58,7 +78,9 @@ def read_cards(paths: Iterable[str], *, now: datetime | None = None) -> list[dic
         return []
     from assay.judging.card import check_card
 
-    return [check_card(read_json(path).tree, where=path, now=now or datetime.now(UTC)) for path in paths]
+    return [
+        check_card(read_json(path).tree, where=path, now=now or datetime.now(UTC)) for path in paths
+    ]
 
 
 class Piece(NamedTuple):
@@ -106,13 +128,31 @@ class Worker:
         except InputError as error:
             if isinstance(error, ShelfError) and error.of_shelf:
                 raise
-            return list(error.faults) or [Fault(error.message, code=error.code, file=document.file, line=document.line, fix=error.fix)]
-        return Piece(run_id_digest(grade.run_id), grade.run_id, document.file, document.line, grade.grade, grade.passed, grade.scoring_system, outputs)
+            return list(error.faults) or [
+                Fault(
+                    error.message,
+                    code=error.code,
+                    file=document.file,
+                    line=document.line,
+                    fix=error.fix,
+                )
+            ]
+        return Piece(
+            run_id_digest(grade.run_id),
+            grade.run_id,
+            document.file,
+            document.line,
+            grade.grade,
+            grade.passed,
+            grade.scoring_system,
+            outputs,
+        )
 
     def block(self, block: Block) -> list[Piece | list[Fault]]:
         """A block of lines, graded."""
         found = []
-        gc.disable()  # records hold no circles, and the collector would walk every one of them again and again
+        # records hold no circles, and the collector would walk every one of them again and again
+        gc.disable()
         try:
             for number, line in enumerate(block.lines, block.first):
                 parsed = parse_line(line, block.file, number)
@@ -124,7 +164,9 @@ class Worker:
 
 
 def _serve(pipe: Any, choice: Choice, formats: tuple[str, ...]) -> None:
-    """A worker process: blocks in, results out, until the parent closes the pipe. An interrupt is the parent's to handle."""
+    """A worker process: blocks in, results out, until the parent closes the pipe. An interrupt is
+    the parent's to handle.
+    """
     import multiprocessing
     import threading
 
@@ -181,9 +223,14 @@ def text_line(graded: Graded) -> bytes:
     elif grade.floor_failures:
         why = f"  below floor: {', '.join(grade.floor_failures)}"
     elif not grade.passed:
-        why = "  no hard gate" if grade.reason == "no_hard_gates" else f"  below {grade.pass_threshold:g}"
-    return f"{grade.grade}  {grade.score_units / 100:6.2f}  {'passed' if grade.passed else 'FAILED'}  {printable(grade.run_id)}{why}\n".encode(
-        "utf-8", "replace"
+        why = (
+            "  no hard gate"
+            if grade.reason == "no_hard_gates"
+            else f"  below {grade.pass_threshold:g}"
+        )
+    return (
+        f"{grade.grade}  {grade.score_units / 100:6.2f}  {'passed' if grade.passed else 'FAILED'} "
+        f" {printable(grade.run_id)}{why}\n".encode("utf-8", "replace")
     )
 
 
@@ -214,7 +261,9 @@ class Totals:
         return sum(self.letters.values())
 
     def counts(self, *, stopped: bool = False) -> dict[str, Any]:
-        """The counts as they stand in `assay.grades/1`. A stream that failed as a whole has graded nothing."""
+        """The counts as they stand in `assay.grades/1`. A stream that failed as a whole has graded
+        nothing.
+        """
         graded, passed = (0, 0) if stopped else (self.graded, self.passed)
         return {
             "documents": self.documents,
@@ -241,7 +290,9 @@ def grade_stream(
     jobs: int,
     found: Iterable[Piece | list[Fault]] | None = None,
 ) -> Totals:
-    """Grade every document of the files, or take what was `found` already. Each sink is a path and its format; `spool` takes what standard output will show."""
+    """Grade every document of the files, or take what was `found` already. Each sink is a path and
+    its format; `spool` takes what standard output will show.
+    """
     from assay.reports.documents import FORMATS
 
     rules = choice.grader().rules
@@ -262,7 +313,13 @@ def grade_stream(
                 totals.add_faults(piece)
                 continue
             if piece.digest in seen:
-                fault = Fault(f"the run id {piece.run_id!r} appears more than once.", code="FIL-007", file=piece.file, line=piece.line, path="run_id")
+                fault = Fault(
+                    f"the run id {piece.run_id!r} appears more than once.",
+                    code="FIL-007",
+                    file=piece.file,
+                    line=piece.line,
+                    path="run_id",
+                )
                 totals.add_faults([fault])
                 continue
             seen.add(piece.digest)
@@ -290,7 +347,9 @@ def grade_stream(
     return totals
 
 
-class Stopped(Exception):  # not an error: the stream has failed as a whole, and no output may take its name
+class Stopped(
+    Exception
+):  # not an error: the stream has failed as a whole, and no output may take its name
     """The stream was read to its end and has faults, or nothing in it could be graded."""
 
     def __init__(self, totals: Totals) -> None:
@@ -298,20 +357,28 @@ class Stopped(Exception):  # not an error: the stream has failed as a whole, and
         self.totals = totals
 
 
-def _graded(files: list[str], choice: Choice, formats: tuple[str, ...], jobs: int) -> Iterator[Piece | list[Fault]]:
+def _graded(
+    files: list[str], choice: Choice, formats: tuple[str, ...], jobs: int
+) -> Iterator[Piece | list[Fault]]:
     worker = Worker(choice, encoders(formats))
     for file in files:
         try:
             size = os.path.getsize(file) if file != "-" else 0
             if size >= LARGE and file.endswith((".jsonl", ".ndjson")):
-                yield from _large(file, size, worker) if jobs == 1 else _parallel(file, size, choice, formats, jobs)
+                yield from (
+                    _large(file, size, worker)
+                    if jobs == 1
+                    else _parallel(file, size, choice, formats, jobs)
+                )
             else:
                 for document in stream_documents(file):
                     yield worker.document(document)
         except ShelfError:
             raise
         except InputError as error:
-            yield list(error.faults) or [Fault(error.message, code=error.code, file=error.where, fix=error.fix)]
+            yield list(error.faults) or [
+                Fault(error.message, code=error.code, file=error.where, fix=error.fix)
+            ]
         except OSError as error:
             yield list(_unreadable(file, error))
 
@@ -351,8 +418,12 @@ def _large(file: str, size: int, worker: Worker) -> Iterator[Piece | list[Fault]
     progress.end()
 
 
-def _parallel(file: str, size: int, choice: Choice, formats: tuple[str, ...], jobs: int) -> Iterator[Piece | list[Fault]]:
-    """Blocks of lines through worker processes. Each worker has one block at a time, so memory stays bounded and no pipe can fill up from both ends."""
+def _parallel(
+    file: str, size: int, choice: Choice, formats: tuple[str, ...], jobs: int
+) -> Iterator[Piece | list[Fault]]:
+    """Blocks of lines through worker processes. Each worker has one block at a time, so memory
+    stays bounded and no pipe can fill up from both ends.
+    """
     import multiprocessing
 
     context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
@@ -364,8 +435,12 @@ def _parallel(file: str, size: int, choice: Choice, formats: tuple[str, ...], jo
             blocks = _blocks(stream, file)
             for block in islice(blocks, jobs):
                 ours, theirs = context.Pipe()
-                process = context.Process(target=_serve, args=(theirs, choice, formats), daemon=True)
-                before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which the worker ignores, but not from its first moment
+                process = context.Process(
+                    target=_serve, args=(theirs, choice, formats), daemon=True
+                )
+                before = signal.pthread_sigmask(
+                    signal.SIG_BLOCK, {signal.SIGINT}
+                )  # which the worker ignores, but not from its first moment
                 try:
                     process.start()
                     workers.append((process, ours))
@@ -409,4 +484,9 @@ def _take(pipe: Any, file: str) -> list[Piece | list[Fault]]:
 
 
 def _dead(file: str) -> AssayError:
-    return AssayError("ERR-002", "a worker process died, perhaps for lack of memory; nothing was written.", where=file, fix="Try again with --jobs 1.")
+    return AssayError(
+        "ERR-002",
+        "a worker process died, perhaps for lack of memory; nothing was written.",
+        where=file,
+        fix="Try again with --jobs 1.",
+    )

@@ -1,7 +1,9 @@
-"""Results on a terminal as tables and bars, with rich. In a pipe, in CI or without the extra nothing here prints, and the verb writes its plain text.
+"""Results on a terminal as tables and bars, with rich. In a pipe, in CI or without the extra
+nothing here prints, and the verb writes its plain text.
 
-Every `show_` function says whether it printed. It tells what the plain text tells and invents nothing; colour is never the only sign. Text from a document is
-made printable and never read as rich's own markup, so that no run id can paint or move the cursor.
+Every `show_` function says whether it printed. It tells what the plain text tells and invents
+nothing; colour is never the only sign. Text from a document is made printable and never read as
+rich's own markup, so that no run id can paint or move the cursor.
 """
 
 from __future__ import annotations
@@ -24,22 +26,46 @@ if TYPE_CHECKING:
 
 BAR = 24
 LETTERS = {"A": "bold blue", "B": "cyan", "C": "white", "D": "yellow", "F": "bold red"}
-OUTCOMES = {"promote": ("PROMOTE", "bold green"), "hold": ("HOLD", "bold yellow"), "reject": ("REJECT", "bold red")}
-GATES = {"pass": ("ok", "green"), "fail": ("FAIL", "bold red"), "undetermined": ("??", "bold yellow")}
+OUTCOMES = {
+    "promote": ("PROMOTE", "bold green"),
+    "hold": ("HOLD", "bold yellow"),
+    "reject": ("REJECT", "bold red"),
+}
+GATES = {
+    "pass": ("ok", "green"),
+    "fail": ("FAIL", "bold red"),
+    "undetermined": ("??", "bold yellow"),
+}
 AXES = ("blue", "yellow", "cyan", "green")
 SIGNS = "█▓▒░"
 ITEMS = 60
-_LINE = re.compile(r"(?P<grade>\S+)  (?P<score> *[\d.]+)  (?P<verdict>passed|FAILED)  (?P<run>.*?)(?:  (?P<why>(?:gates|below floor): .*|below [\d.]+))?$")
+_LINE = re.compile(
+    r"(?P<grade>\S+)  (?P<score> *[\d.]+)  (?P<verdict>passed|FAILED)  (?P<run>.*?)(?: "
+    r" (?P<why>(?:gates|below floor): .*|below [\d.]+))?$"
+)
 
 
 def console() -> Console | None:
-    """Where to print, or None where plain text is due: no terminal, CI, a dumb terminal, or no rich."""
-    if not sys.stdout.isatty() or os.environ.get("CI") or os.environ.get("TERM") == "dumb" or find_spec("rich") is None:
+    """Where to print, or None where plain text is due: no terminal, CI, a dumb terminal, or no
+    rich.
+    """
+    if (
+        not sys.stdout.isatty()
+        or os.environ.get("CI")
+        or os.environ.get("TERM") == "dumb"
+        or find_spec("rich") is None
+    ):
         return None
     # Tables on a terminal are an optional extra: pip install 'assay[terminal]'
     from rich.console import Console
 
-    return Console(file=sys.stdout, markup=False, highlight=False, emoji=False, color_system=None if os.environ.get("NO_COLOR") else "auto")
+    return Console(
+        file=sys.stdout,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        color_system=None if os.environ.get("NO_COLOR") else "auto",
+    )
 
 
 def _text(value: object, style: str = "") -> Text:
@@ -54,7 +80,12 @@ def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:
 
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
     for name in columns:
-        made.add_column(name, justify="right" if name in right else "left", overflow="fold", no_wrap=name in right)
+        made.add_column(
+            name,
+            justify="right" if name in right else "left",
+            overflow="fold",
+            no_wrap=name in right,
+        )
     return made
 
 
@@ -73,7 +104,7 @@ def bar(value: object, whole: float = 100.0, *, width: int = BAR) -> str:
     return "█" * full + "·" * (width - full)
 
 
-# --- grades -------------------------------------------------------------------------------------------------------------------------------
+# --- grades
 
 
 def rows_of(lines: str) -> list[dict[str, Any]]:
@@ -86,15 +117,27 @@ def rows_of(lines: str) -> list[dict[str, Any]]:
     for line in lines.splitlines():
         read = _LINE.fullmatch(line)
         if read is None:
-            found.append({"grade": None, "weighted_score": None, "passed": False, "run_id": line, "why": ""})
+            found.append(
+                {"grade": None, "weighted_score": None, "passed": False, "run_id": line, "why": ""}
+            )
             continue
         score, good = float(read["score"]), read["verdict"] == "passed"
-        found.append({"grade": read["grade"], "weighted_score": score, "passed": good, "run_id": read["run"], "why": read["why"] or ""})
+        found.append(
+            {
+                "grade": read["grade"],
+                "weighted_score": score,
+                "passed": good,
+                "run_id": read["run"],
+                "why": read["why"] or "",
+            }
+        )
     return found
 
 
 def show_grades(results: Iterable[Mapping[str, Any]]) -> bool:
-    """A table of results, a row each. A row holds `run_id`, `grade`, `weighted_score`, `passed`, and `why` or `reason`."""
+    """A table of results, a row each. A row holds `run_id`, `grade`, `weighted_score`, `passed`,
+    and `why` or `reason`.
+    """
     out = console()
     if out is None:
         return False
@@ -114,21 +157,35 @@ def show_grades(results: Iterable[Mapping[str, Any]]) -> bool:
     return True
 
 
-# --- one run ------------------------------------------------------------------------------------------------------------------------------
+# --- one run
 
 
 def show_explanation(result: Mapping[str, Any]) -> bool:
-    """Why a run got its grade: the verdict, the points of each criterion as bars with floors, the gates, and what would move it."""
+    """Why a run got its grade: the verdict, the points of each criterion as bars with floors, the
+    gates, and what would move it.
+    """
     out = console()
     if out is None:
         return False
     good = result.get("passed") is True
     score = result.get("weighted_score")
-    head = f"{result.get('run_id')}: {result.get('grade')}, {float(score):.2f}, " if exact.is_number(score) else f"{result.get('run_id')}: no score, "  # type: ignore[arg-type]
-    out.print(_text(head + ("passed" if good else "not passed"), "bold green" if good else "bold red"))
+    head = (
+        f"{result.get('run_id')}: {result.get('grade')}, {float(score):.2f}, "  # type: ignore[arg-type]
+        if exact.is_number(score)
+        else f"{result.get('run_id')}: no score, "
+    )
+    out.print(
+        _text(head + ("passed" if good else "not passed"), "bold green" if good else "bold red")
+    )
     made = _table("criterion", "points", "", "of", "norm", "floor", right=("points", "of", "norm"))
     criteria = list(result.get("criteria") or ())
-    most = max([float(one["maximum"]) for one in criteria if exact.is_number(one.get("maximum"))], default=100.0) or 100.0
+    most = (
+        max(
+            [float(one["maximum"]) for one in criteria if exact.is_number(one.get("maximum"))],
+            default=100.0,
+        )
+        or 100.0
+    )
     for one in criteria:
         made.add_row(
             _text(one.get("label") or one.get("name")),
@@ -147,7 +204,10 @@ def show_explanation(result: Mapping[str, Any]) -> bool:
         out.print(gates)
     for sentence in result.get("explanation") or ():
         out.print(_text(f"  {sentence}"))
-    for note in (*((result.get("placement") or {}).get("notes") or ()), *(result.get("notes") or ())):
+    for note in (
+        *((result.get("placement") or {}).get("notes") or ()),
+        *(result.get("notes") or ()),
+    ):
         out.print(_text(f"  note: {note}", "dim"))
     out.print(_text(_used(result), "dim"))
     return True
@@ -167,14 +227,22 @@ def _contribution(one: Mapping[str, Any], most: float) -> Text:
     track = max(1, round(BAR * float(whole) / most))  # type: ignore[arg-type]
     full = bar(won, float(whole), width=track) if float(whole) > 0 else ""  # type: ignore[arg-type]
     lost = full.count("·")
-    return Text("").append("█" * (len(full) - lost), style="red" if one.get("floor_failed") else "blue").append("░" * lost, style="dim")
+    return (
+        Text("")
+        .append("█" * (len(full) - lost), style="red" if one.get("floor_failed") else "blue")
+        .append("░" * lost, style="dim")
+    )
 
 
 def _floor(one: Mapping[str, Any]) -> Text:
     floor = one.get("critical_floor")
     if not floor:
         return _text("none", "dim")
-    return _text(f"{floor.get('norm')} missed", "bold red") if one.get("floor_failed") else _text(f"{floor.get('norm')} kept", "green")
+    return (
+        _text(f"{floor.get('norm')} missed", "bold red")
+        if one.get("floor_failed")
+        else _text(f"{floor.get('norm')} kept", "green")
+    )
 
 
 def _used(result: Mapping[str, Any]) -> str:
@@ -183,16 +251,29 @@ def _used(result: Mapping[str, Any]) -> str:
     for kind in ("profile", "rubric"):
         chosen = (result.get("selection") or {}).get(kind)
         if chosen is not None:
-            name, why = (chosen.get("id"), chosen.get("why")) if isinstance(chosen, dict) else (chosen.id, chosen.why)
+            name, why = (
+                (chosen.get("id"), chosen.get("why"))
+                if isinstance(chosen, dict)
+                else (chosen.id, chosen.why)
+            )
             parts.append(f"{kind} {name} ({why})")
-    return "  " + " · ".join([*parts, f"policy {result.get('policy')}", str(result.get("scoringSystem")), str(result.get("gradingSystem"))])
+    return "  " + " · ".join(
+        [
+            *parts,
+            f"policy {result.get('policy')}",
+            str(result.get("scoringSystem")),
+            str(result.get("gradingSystem")),
+        ]
+    )
 
 
-# --- a decision ---------------------------------------------------------------------------------------------------------------------------
+# --- a decision
 
 
 def show_decision(document: Mapping[str, Any]) -> bool:
-    """The outcome, every rule with its reason, and both sides. What else a decision has, the plain text says below it."""
+    """The outcome, every rule with its reason, and both sides. What else a decision has, the plain
+    text says below it.
+    """
     out = console()
     if out is None:
         return False
@@ -202,15 +283,28 @@ def show_decision(document: Mapping[str, Any]) -> bool:
     for rule in document.get("rules") or ():
         holds, violated = rule.get("holds"), rule.get("violated")
         sign, colour = (
-            ("holds", "green") if holds else ("open", "yellow") if holds is None else ("VIOLATED", "bold red") if violated else ("not shown", "yellow")
+            ("holds", "green")
+            if holds
+            else (
+                ("open", "yellow")
+                if holds is None
+                else ("VIOLATED", "bold red")
+                if violated
+                else ("not shown", "yellow")
+            )
         )
         made.add_row(_text(rule.get("id")), _text(sign, colour), _text(rule.get("reason") or ""))
     out.print(made)
     sides = _table("side", "runs", "pass rate", "", "mean score", "grades", right=("runs",))
     for side in ("candidate", "baseline"):
         block = document.get(side) or {}
-        found, mean = block.get("pass_rate") or {}, (block.get("weighted_score") or {}).get("mean") or {}
-        letters = " ".join(f"{letter} {count}" for letter, count in (block.get("grades") or {}).items())
+        found, mean = (
+            block.get("pass_rate") or {},
+            (block.get("weighted_score") or {}).get("mean") or {},
+        )
+        letters = " ".join(
+            f"{letter} {count}" for letter, count in (block.get("grades") or {}).items()
+        )
         by = ", ".join(map(str, block.get("policies") or ()))
         sides.add_row(
             _text(side),
@@ -228,7 +322,11 @@ def _share(found: Mapping[str, Any]) -> str:
     value, low, high = (found.get(key) for key in ("value", "low", "high"))
     if not exact.is_number(value):
         return "not known"
-    ends = f" [{100 * float(low):.1f}, {100 * float(high):.1f}]" if exact.is_number(low) and exact.is_number(high) else ""  # type: ignore[arg-type]
+    ends = (
+        f" [{100 * float(low):.1f}, {100 * float(high):.1f}]"  # type: ignore[arg-type]
+        if exact.is_number(low) and exact.is_number(high)
+        else ""
+    )
     return f"{100 * float(value):.1f}%{ends}"  # type: ignore[arg-type]
 
 
@@ -236,15 +334,21 @@ def _mean(found: Mapping[str, Any]) -> str:
     value, low, high = (found.get(key) for key in ("value", "low", "high"))
     if not exact.is_number(value):
         return "not known"
-    ends = f" [{float(low):.2f}, {float(high):.2f}]" if exact.is_number(low) and exact.is_number(high) else ""  # type: ignore[arg-type]
+    ends = (
+        f" [{float(low):.2f}, {float(high):.2f}]"  # type: ignore[arg-type]
+        if exact.is_number(low) and exact.is_number(high)
+        else ""
+    )
     return f"{float(value):.2f}{ends}"  # type: ignore[arg-type]
 
 
-# --- an exam ------------------------------------------------------------------------------------------------------------------------------
+# --- an exam
 
 
 def show_exam(exam: Mapping[str, Any], *, raw: bool = False) -> bool:
-    """A stacked bar of the axes for each item that lost something, the diagnosis, the patterns, and what graded it."""
+    """A stacked bar of the axes for each item that lost something, the diagnosis, the patterns, and
+    what graded it.
+    """
     out = console()
     if out is None:
         return False
@@ -252,35 +356,70 @@ def show_exam(exam: Mapping[str, Any], *, raw: bool = False) -> bool:
 
     items = [item for item in exam.get("items") or () if item.get("breakdown")]
     axes = list(dict.fromkeys(axis for item in items for axis in item["breakdown"]))
-    lost = sorted((item for item in items if item.get("score") != 1), key=lambda item: item.get("score") or 0)
-    legend = Text("  ").join([Text("").append(f"{SIGNS[place % 4]} ", style=AXES[place % 4]).append(printable(axis)) for place, axis in enumerate(axes)])
+    lost = sorted(
+        (item for item in items if item.get("score") != 1), key=lambda item: item.get("score") or 0
+    )
+    legend = Text("  ").join(
+        [
+            Text("").append(f"{SIGNS[place % 4]} ", style=AXES[place % 4]).append(printable(axis))
+            for place, axis in enumerate(axes)
+        ]
+    )
     out.print(legend)
     made = _table("item", "score", "", "lost", "got", right=("score",))
     reasons = exam.get("missing_reasons") or {}
     for item in lost[:ITEMS]:
         gone = [axis for axis in axes if not item["breakdown"].get(axis)]
-        got = f"no answer: {reasons[item['item']]}" if item.get("item") in reasons else str(item.get("got") or "nothing")[:60]
-        made.add_row(_text(item.get("item")), _text(item.get("score")), _stack(item, axes, raw=raw), _text(", ".join(gone)), _text(got, "dim"))
+        got = (
+            f"no answer: {reasons[item['item']]}"
+            if item.get("item") in reasons
+            else str(item.get("got") or "nothing")[:60]
+        )
+        made.add_row(
+            _text(item.get("item")),
+            _text(item.get("score")),
+            _stack(item, axes, raw=raw),
+            _text(", ".join(gone)),
+            _text(got, "dim"),
+        )
     if lost:
         out.print(made)
     more = len(items) - len(lost[:ITEMS])
     if more:
         out.print(_text(f"{more:,} more items; {len(items) - len(lost):,} have every mark", "dim"))
     n = exam.get("n")
-    out.print(_text(f"score {exam.get('score')} over {n} item{'s' if n != 1 else ''}, {len(exam.get('missing') or ())} without an answer", "bold"))
+    out.print(
+        _text(
+            f"score {exam.get('score')} over {n} item{'s' if n != 1 else ''},"
+            f" {len(exam.get('missing') or ())} without an answer",
+            "bold",
+        )
+    )
     for sentence in exam.get("diagnosis") or ():
         out.print(_text(f"  {sentence}"))
     for pattern in exam.get("patterns") or ():
-        out.print(_text("") + _text(f"pattern {pattern.get('kind')}: ", "bold yellow") + _text(pattern.get("hint")))
+        out.print(
+            _text("")
+            + _text(f"pattern {pattern.get('kind')}: ", "bold yellow")
+            + _text(pattern.get("hint"))
+        )
     latency = exam.get("latency") or {}
     if latency.get("p50_ms") is not None:
         out.print(_text(f"median latency {latency['p50_ms']} ms over {latency.get('n')} answers"))
-    out.print(_text(f"rubric {exam.get('rubric')} · policy {exam.get('policy')} · {exam.get('scoringSystem')} · {exam.get('gradingSystem')}", "dim"))
+    out.print(
+        _text(
+            f"rubric {exam.get('rubric')} · policy {exam.get('policy')} ·"
+            f" {exam.get('scoringSystem')} · {exam.get('gradingSystem')}",
+            "dim",
+        )
+    )
     return True
 
 
 def _stack(item: Mapping[str, Any], axes: Sequence[str], *, raw: bool) -> Text:
-    """The bar of one item. Lengths are cut from the running total, so that rounding never adds up to more than the bar."""
+    """The bar of one item. Lengths are cut from the running total, so that rounding never adds up
+    to more than the bar.
+    """
     from rich.text import Text
 
     made, at, drawn = Text(""), 0.0, 0

@@ -27,7 +27,11 @@ ACTIONS = {
 def run(verb: str, argv: list[str]) -> int:
     """Run one of the actions."""
     action = opt.choose(
-        "token", argv, ACTIONS, what="The tokens that let clients into a server.", example="assay token create --project support --scope read --scope write"
+        "token",
+        argv,
+        ACTIONS,
+        what="The tokens that let clients into a server.",
+        example="assay token create --project support --scope read --scope write",
     )
     if isinstance(action, ExitCode):
         return action
@@ -50,12 +54,29 @@ def _shown(token: Token) -> dict[str, Any]:
 
 def _create(argv: list[str]) -> int:
     made = _parser(
-        "create", "Make a token. Its text is printed once; only its hash is kept.", "assay token create --project support --scope read --scope write"
+        "create",
+        "Make a token. Its text is printed once; only its hash is kept.",
+        "assay token create --project support --scope read --scope write",
     )
-    made.add_argument("--project", metavar="NAME", default="default", help="the one project it is for (default: default)")
-    made.add_argument("--scope", metavar="SCOPE", action="append", default=[], help="read, write, judge or admin; may be repeated (default: read)")
-    made.add_argument("--name", metavar="TEXT", default="", help="what it is for, to be found again in the list")
-    made.add_argument("--days", metavar="N", type=float, help="end it after so many days (default: never)")
+    made.add_argument(
+        "--project",
+        metavar="NAME",
+        default="default",
+        help="the one project it is for (default: default)",
+    )
+    made.add_argument(
+        "--scope",
+        metavar="SCOPE",
+        action="append",
+        default=[],
+        help="read, write, judge or admin; may be repeated (default: read)",
+    )
+    made.add_argument(
+        "--name", metavar="TEXT", default="", help="what it is for, to be found again in the list"
+    )
+    made.add_argument(
+        "--days", metavar="N", type=float, help="end it after so many days (default: never)"
+    )
     options = made.parse_args(argv)
     with extra():
         from assay.store.access import check_scopes, create_token
@@ -64,17 +85,30 @@ def _create(argv: list[str]) -> int:
     if len(options.name) > 200:
         raise UsageError("CLI-001", "--name has at most 200 signs.")
     if options.days is not None and not 0 < options.days < 36_500:
-        raise UsageError("CLI-001", f"--days {options.days:g} is no number of days up to a hundred years.")
-    ends = None if options.days is None else (datetime.now(UTC) + timedelta(days=options.days)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        raise UsageError(
+            "CLI-001", f"--days {options.days:g} is no number of days up to a hundred years."
+        )
+    ends = (
+        None
+        if options.days is None
+        else (datetime.now(UTC) + timedelta(days=options.days))
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )
     database = _database(options)
     try:
-        new = create_token(database, project=options.project, name=options.name, scopes=scopes, expires_at=ends)
+        new = create_token(
+            database, project=options.project, name=options.name, scopes=scopes, expires_at=ends
+        )
     finally:
         database.engine.dispose()
     if options.json:
         opt.print_json({**_shown(new.token), "token": new.text})
     else:
-        sys.stderr.write(f"assay: a token for project {new.token.project} with {', '.join(new.token.scopes)}. It is shown this once.\n")
+        sys.stderr.write(
+            f"assay: a token for project {new.token.project} with {', '.join(new.token.scopes)}. It"
+            " is shown this once.\n"
+        )
         sys.stdout.write(f"{new.text}\n")
     return ExitCode.PASSED
 
@@ -95,15 +129,28 @@ def _list(argv: list[str]) -> int:
         opt.print_json({"tokens": [_shown(token) for token in found]})
         return ExitCode.PASSED
     for token in found:
-        state = f"revoked {token.revoked_at}" if token.revoked_at else f"until {token.expires_at}" if token.expires_at else "in use"
-        sys.stdout.write(f"{token.id}  {token.project:<20}  {','.join(token.scopes):<24}  {state:<34}  {printable(token.name)}\n")
+        state = (
+            f"revoked {token.revoked_at}"
+            if token.revoked_at
+            else f"until {token.expires_at}"
+            if token.expires_at
+            else "in use"
+        )
+        sys.stdout.write(
+            f"{token.id}  {token.project:<20}  {','.join(token.scopes):<24}  {state:<34} "
+            f" {printable(token.name)}\n"
+        )
     if not found:
         sys.stdout.write("there are no tokens.\n")
     return ExitCode.PASSED
 
 
 def _revoke(argv: list[str]) -> int:
-    made = _parser("revoke", "End a token. Servers refuse it within seconds.", "assay token revoke 0123456789ab")
+    made = _parser(
+        "revoke",
+        "End a token. Servers refuse it within seconds.",
+        "assay token revoke 0123456789ab",
+    )
     made.add_argument("id", metavar="ID", help="as `assay token list` shows it")
     options = made.parse_args(argv)
     with extra():

@@ -1,8 +1,11 @@
-"""Asking a tutor: each prompt of an exam goes to a command or to an HTTP endpoint, and how long the answer took is measured.
+"""Asking a tutor: each prompt of an exam goes to a command or to an HTTP endpoint, and how long the
+answer took is measured.
 
-A tutor is hostile until proven otherwise: what it may send and how long it may take are limited, and a command's whole process group ends with its turn. A
-tutor that fails on an item leaves that item without an answer, with the reason; a tutor that cannot be started at all is a mistake in the command line.
-One prompt at a time: a tutor that shares its machine with other prompts would look slower than it is.
+A tutor is hostile until proven otherwise: what it may send and how long it may take are limited,
+and a command's whole process group ends with its turn. A tutor that fails on an item leaves that
+item without an answer, with the reason; a tutor that cannot be started at all is a mistake in the
+command line. One prompt at a time: a tutor that shares its machine with other prompts would look
+slower than it is.
 """
 
 from __future__ import annotations
@@ -50,7 +53,9 @@ class Tutor(Protocol):
 
 
 class CommandTutor:
-    """A tutor that is a command: the prompt on its standard input, the response on its standard output."""
+    """A tutor that is a command: the prompt on its standard input, the response on its standard
+    output.
+    """
 
     def __init__(self, command: str, *, timeout_s: float) -> None:
         try:
@@ -58,7 +63,11 @@ class CommandTutor:
         except ValueError as error:
             raise UsageError("CLI-001", f"--command {command!r} is no command: {error}.") from None
         if not self.argv:
-            raise UsageError("CLI-001", "--command is empty.", fix="Give a command that reads a prompt and writes a response.")
+            raise UsageError(
+                "CLI-001",
+                "--command is empty.",
+                fix="Give a command that reads a prompt and writes a response.",
+            )
         self.timeout_s = timeout_s
 
     def ask(self, prompt: str) -> str:
@@ -68,13 +77,20 @@ class CommandTutor:
             question.write(f"{prompt}\n".encode("utf-8", "replace"))
             question.seek(0)
             try:
-                process = subprocess.Popen(  # noqa: S603  # the user names the tutor; it gets the prompt as data, never as a command
-                    self.argv, stdin=question, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+                # the user names the tutor; it gets the prompt as data, never as a command
+                process = subprocess.Popen(  # noqa: S603
+                    self.argv,
+                    stdin=question,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,
                 )
             except FileNotFoundError:
                 raise UsageError("CLI-001", f"there is no command '{self.argv[0]}'.") from None
             except OSError as error:
-                raise UsageError("CLI-001", f"the command '{self.argv[0]}' does not start: {error.strerror}.") from None
+                raise UsageError(
+                    "CLI-001", f"the command '{self.argv[0]}' does not start: {error.strerror}."
+                ) from None
         with process:
             try:
                 said, complaint = self._listen(process, deadline)
@@ -84,14 +100,18 @@ class CommandTutor:
                 code = _end(process)
         if code:
             last = complaint.decode("utf-8", "replace").strip().splitlines()
-            raise NoAnswerError(f"the command ended with exit code {code}{': ' + last[-1][:200] if last else ''}")
+            raise NoAnswerError(
+                f"the command ended with exit code {code}{': ' + last[-1][:200] if last else ''}"
+            )
         return said.decode("utf-8", "replace")
 
     def _late(self) -> str:
         return f"no answer within {self.timeout_s:g} s"
 
     def _listen(self, process: subprocess.Popen[bytes], deadline: float) -> tuple[bytes, bytes]:
-        """What the command writes until it closes both streams; of its complaints only the end is kept."""
+        """What the command writes until it closes both streams; of its complaints only the end is
+        kept.
+        """
         said, complaint = bytearray(), b""
         with selectors.DefaultSelector() as ears:
             for stream in (process.stdout, process.stderr):
@@ -108,14 +128,18 @@ class CommandTutor:
                     elif key.fileobj is process.stdout:
                         said += data
                         if len(said) > MAX_REPLY:
-                            raise NoAnswerError(f"the answer is longer than {MAX_REPLY // 2**20} MiB")
+                            raise NoAnswerError(
+                                f"the answer is longer than {MAX_REPLY // 2**20} MiB"
+                            )
                     else:
                         complaint = (complaint + data)[-_TAIL:]
         return bytes(said), complaint
 
 
 def _wait(process: subprocess.Popen[bytes], deadline: float) -> bool:
-    """Whether the command ended in time. It is not collected yet: until then its process group cannot become another's."""
+    """Whether the command ended in time. It is not collected yet: until then its process group
+    cannot become another's.
+    """
     while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         if time.monotonic() > deadline:
             return False
@@ -126,20 +150,29 @@ def _wait(process: subprocess.Popen[bytes], deadline: float) -> bool:
 def _end(process: subprocess.Popen[bytes]) -> int:
     """End the command and whatever it started and left behind; its exit code."""
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)  # its session is its own, so its process group has its id
+        os.killpg(
+            process.pid, signal.SIGKILL
+        )  # its session is its own, so its process group has its id
     return process.wait()
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
+    def redirect_request(
+        self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> None:
         return None  # a prompt and its credentials go where the user sent them, and nowhere else
 
 
 class HttpTutor:
-    """A tutor behind an endpoint: POST `{"prompt": ...}`, JSON back; `{"response": ...}` is unwrapped, anything else is the response itself."""
+    """A tutor behind an endpoint: POST `{"prompt": ...}`, JSON back; `{"response": ...}` is
+    unwrapped, anything else is the response itself.
+    """
 
     def __init__(self, url: str, *, timeout_s: float, headers: dict[str, str]) -> None:
-        if urllib.parse.urlsplit(url).scheme not in ("http", "https") or not urllib.parse.urlsplit(url).netloc:
+        if (
+            urllib.parse.urlsplit(url).scheme not in ("http", "https")
+            or not urllib.parse.urlsplit(url).netloc
+        ):
             raise UsageError("CLI-001", f"--url {url!r} is no http or https address.")
         self.url = url
         self.timeout_s = timeout_s
@@ -149,7 +182,12 @@ class HttpTutor:
     def ask(self, prompt: str) -> Any:
         """Post one prompt."""
         deadline = time.monotonic() + self.timeout_s
-        request = urllib.request.Request(self.url, data=msgspec.json.encode({"prompt": prompt}), headers=self.headers, method="POST")  # noqa: S310  # http or https only
+        request = urllib.request.Request(  # noqa: S310
+            self.url,
+            data=msgspec.json.encode({"prompt": prompt}),
+            headers=self.headers,
+            method="POST",
+        )  # http or https only
         said = bytearray()
         try:
             with self._opener.open(request, timeout=self.timeout_s) as reply:
@@ -164,9 +202,16 @@ class HttpTutor:
             raise NoAnswerError(f"the endpoint answered with status {error.code}") from None
         except TimeoutError:
             raise NoAnswerError(f"no answer within {self.timeout_s:g} s") from None
-        except (OSError, ValueError) as error:  # a URLError is an OSError; a broken reply is one or the other
+        except (
+            OSError,
+            ValueError,
+        ) as error:  # a URLError is an OSError; a broken reply is one or the other
             late = isinstance(getattr(error, "reason", None), TimeoutError)
-            raise NoAnswerError(f"no answer within {self.timeout_s:g} s" if late else f"the endpoint cannot be asked: {error}") from None
+            raise NoAnswerError(
+                f"no answer within {self.timeout_s:g} s"
+                if late
+                else f"the endpoint cannot be asked: {error}"
+            ) from None
         try:
             tree = parse_json(bytes(said))
         except ValueError:
@@ -175,7 +220,9 @@ class HttpTutor:
 
 
 def read_headers(given: Iterable[str]) -> dict[str, str]:
-    """Headers from `NAME: VALUE`; `$NAME` in a value is taken from the environment, so that no secret stands in a command line."""
+    """Headers from `NAME: VALUE`; `$NAME` in a value is taken from the environment, so that no
+    secret stands in a command line.
+    """
     made = {}
     for text in given:
         name, colon, value = text.partition(":")
@@ -185,8 +232,12 @@ def read_headers(given: Iterable[str]) -> dict[str, str]:
     return made
 
 
-def ask_all(items: Iterable[ExamItem], tutor: Tutor, *, progress: Callable[[str], None] | None = None) -> dict[str, Answer]:
-    """Every item asked, one after another. A failure is an answer that is missing, with the reason."""
+def ask_all(
+    items: Iterable[ExamItem], tutor: Tutor, *, progress: Callable[[str], None] | None = None
+) -> dict[str, Answer]:
+    """Every item asked, one after another. A failure is an answer that is missing, with the
+    reason.
+    """
     found = {}
     for item in items:
         started = time.monotonic_ns()
@@ -195,7 +246,12 @@ def ask_all(items: Iterable[ExamItem], tutor: Tutor, *, progress: Callable[[str]
         except NoAnswerError as reason:
             response, error = None, str(reason)
         took = Decimal((time.monotonic_ns() - started) // 1000).scaleb(-3)
-        found[item.id] = Answer(item.id, response, took, error or ("the tutor answered null" if response is None else ""))
+        found[item.id] = Answer(
+            item.id,
+            response,
+            took,
+            error or ("the tutor answered null" if response is None else ""),
+        )
         if progress is not None:
             progress(item.id)
     return found
@@ -206,6 +262,10 @@ def answer_lines(answers: Iterable[Answer]) -> bytes:
     encode = msgspec.json.Encoder(decimal_format="number").encode
     lines = []
     for one in answers:
-        line: dict[str, Any] = {"item": one.item, "response": one.response, "latency_ms": one.latency_ms}
+        line: dict[str, Any] = {
+            "item": one.item,
+            "response": one.response,
+            "latency_ms": one.latency_ms,
+        }
         lines.append(encode({**line, "error": one.error} if one.error else line))
     return b"".join(line + b"\n" for line in lines)

@@ -1,4 +1,6 @@
-"""What the two systems for exams make of their golden inputs, for the behaviour fingerprints. Words are not behaviour and are left out."""
+"""What the two systems for exams make of their golden inputs, for the behaviour fingerprints. Words
+are not behaviour and are left out.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,13 @@ def scoring_behaviour(probes: Iterable[dict[str, Any]], marking: Marking) -> lis
     found = []
     for probe in probes:
         for match in ("substring", "word", "exact"):
-            item = ExamItem(id="golden", prompt="golden", expected_contains=probe["expected"], gloss_contains=probe["gloss"], match=match)
+            item = ExamItem(
+                id="golden",
+                prompt="golden",
+                expected_contains=probe["expected"],
+                gloss_contains=probe["gloss"],
+                match=match,
+            )
             for one in (marking, *(marking.without(step) for step in marking.normal.names)):
                 marked = mark_item(item, probe["response"], one, schema=probe.get("schema"))
                 found.append([marked.bits, marked.units, marked.got])
@@ -32,33 +40,76 @@ def _graded(items: list[list[Any]], marking: Marking) -> Graded:
     """An exam whose items have these verbs, marks and answers."""
     marked = []
     for index, (verb, bits, got) in enumerate(items):
-        item = ExamItem(id=f"i{index}", prompt="golden", expected_contains=["comió"], gloss_contains=["ate"], verb=verb)
+        item = ExamItem(
+            id=f"i{index}",
+            prompt="golden",
+            expected_contains=["comió"],
+            gloss_contains=["ate"],
+            verb=verb,
+        )
         marked.append(Marked(item, got, got, bits, marking.units[bits]))
     return Graded(Exam((), ()), marking, tuple(marked), {}, ())
 
 
-def grading_behaviour(probes: Iterable[dict[str, Any]], marking: Marking, rules: ExamRules) -> list[Any]:
+def grading_behaviour(
+    probes: Iterable[dict[str, Any]], marking: Marking, rules: ExamRules
+) -> list[Any]:
     """What the gates and the schedule make of every golden set of marks."""
     found: list[Any] = []
     for probe in probes:
         if probe["kind"] == "score":
             score = fraction(probe["score"])
-            found.append([gate.opens(score, rules), gate.reaches(score, rules), gate.soft_score(score, rules).warn])
+            found.append(
+                [
+                    gate.opens(score, rules),
+                    gate.reaches(score, rules),
+                    gate.soft_score(score, rules).warn,
+                ]
+            )
         elif probe["kind"] == "drop":
             before, after = fraction(probe["baseline"]), fraction(probe["candidate"])
-            found.append([gate.drop_holds(before, after, rules.max_drop), after - before > rules.verify_rise_above])
+            found.append(
+                [
+                    gate.drop_holds(before, after, rules.max_drop),
+                    after - before > rules.verify_rise_above,
+                ]
+            )
         elif probe["kind"] == "soft":
-            found.append([gate.soft_latency(probe["p50_ms"], rules).warn, gate.soft_schema(probe["schema_failures"], rules).warn])
+            found.append(
+                [
+                    gate.soft_latency(probe["p50_ms"], rules).warn,
+                    gate.soft_schema(probe["schema_failures"], rules).warn,
+                ]
+            )
         elif probe["kind"] == "mean":
-            total: Fraction = mean(sum(marking.units[bits] for bits in probe["bits"]), len(probe["bits"]))
+            total: Fraction = mean(
+                sum(marking.units[bits] for bits in probe["bits"]), len(probe["bits"])
+            )
             found.append([str(total), gate.opens(total, rules)])
         elif probe["kind"] == "patterns":
-            found.append([[one.kind, one.evidence] for one in find_patterns(_graded(probe["items"], marking), rules)])
+            found.append(
+                [
+                    [one.kind, one.evidence]
+                    for one in find_patterns(_graded(probe["items"], marking), rules)
+                ]
+            )
         else:
             card = None
             for bits in probe["reviews"]:
                 card = sm2.review(
-                    "golden", sm2.quality_of(bits, marking, rules.policy.sm2), rules.policy.sm2, on=card.due if card else date(2026, 1, 1), before=card
+                    "golden",
+                    sm2.quality_of(bits, marking, rules.policy.sm2),
+                    rules.policy.sm2,
+                    on=card.due if card else date(2026, 1, 1),
+                    before=card,
                 )
-                found.append([card.quality, card.repetitions, str(card.ease), card.interval_days, card.due.isoformat()])
+                found.append(
+                    [
+                        card.quality,
+                        card.repetitions,
+                        str(card.ease),
+                        card.interval_days,
+                        card.due.isoformat(),
+                    ]
+                )
     return found

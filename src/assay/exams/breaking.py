@@ -1,6 +1,8 @@
-"""What a missing step of normalisation costs: the same answers, marked again with one step left out, and every mark that falls with it.
+"""What a missing step of normalisation costs: the same answers, marked again with one step left
+out, and every mark that falls with it.
 
-A mark that falls although the answer did not change is a false negative. The cascade goes on from there: the mean of the axis, the exam's score, the gate.
+A mark that falls although the answer did not change is a false negative. The cascade goes on from
+there: the mean of the axis, the exam's score, the gate.
 """
 
 from __future__ import annotations
@@ -45,7 +47,10 @@ class Cascade(NamedTuple):
 
 def break_step(exam: Exam, answers: Mapping[str, Answer], marking: Marking, step: str) -> Cascade:
     """Mark the answers with all steps and with one left out."""
-    before, after = grade_exam(exam, answers, marking), grade_exam(exam, answers, marking.without(step))
+    before, after = (
+        grade_exam(exam, answers, marking),
+        grade_exam(exam, answers, marking.without(step)),
+    )
     fell: list[Flip] = []
     rose: list[Flip] = []
     for old, new in zip(before.marked, after.marked, strict=True):
@@ -64,12 +69,22 @@ def cascade_document(cascade: Cascade, rules: ExamRules) -> dict[str, Any]:
     return {
         "step": cascade.step,
         "title": STEPS[cascade.step].title,
-        "score": {"before": shown(before.score), "after": shown(after.score), "lost": shown(before.score - after.score)},
+        "score": {
+            "before": shown(before.score),
+            "after": shown(after.score),
+            "lost": shown(before.score - after.score),
+        },
         "items_hit": len({flip.item for flip in cascade.false_negatives}),
         "false_negatives": [_flip(flip) for flip in cascade.false_negatives],
         "false_positives": [_flip(flip) for flip in cascade.false_positives],
-        "axes": {axis: {"before": n - before.zero(axis), "after": n - after.zero(axis)} for axis in AXES},
-        "hard_gate": {"before": opens(before.score, rules), "after": opens(after.score, rules), "limit": rules.policy.hard_gate},
+        "axes": {
+            axis: {"before": n - before.zero(axis), "after": n - after.zero(axis)} for axis in AXES
+        },
+        "hard_gate": {
+            "before": opens(before.score, rules),
+            "after": opens(after.score, rules),
+            "limit": rules.policy.hard_gate,
+        },
         "patterns": [pattern.document() for pattern in find_patterns(after, rules)],
         "diagnosis": diagnose(after, rules),
         "rubric": before.marking.id,

@@ -1,4 +1,6 @@
-"""Why an exam scored what it did, in words: the axis that lost, on how many items, and what those items share."""
+"""Why an exam scored what it did, in words: the axis that lost, on how many items, and what those
+items share.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def diagnose(graded: Graded, rules: ExamRules) -> list[str]:
-    """One sentence for each axis that lost, the largest loss first; then what the gap is made of, and how many items have no answer.
+    """One sentence for each axis that lost, the largest loss first; then what the gap is made of,
+    and how many items have no answer.
 
     A sentence reads `spanish_gloss lost 0.25 on 12 of 40 items; all past-simple`.
     """
@@ -24,24 +27,37 @@ def diagnose(graded: Graded, rules: ExamRules) -> list[str]:
         return ["nothing was lost: every item has all four marks"]
     weights = graded.marking.weights
     lost = {axis: [one for one in graded.marked if not one.bits & BIT[axis]] for axis in AXES}
-    order = sorted((axis for axis in AXES if lost[axis] and weights[axis]), key=lambda axis: -weights[axis] * len(lost[axis]))
+    order = sorted(
+        (axis for axis in AXES if lost[axis] and weights[axis]),
+        key=lambda axis: -weights[axis] * len(lost[axis]),
+    )
     found = []
     for axis in order:
         shared = shared_by(lost[axis], rules)
-        found.append(f"{axis} lost {text(mean(weights[axis], 1))} on {len(lost[axis])} of {n} items{f'; {shared}' if shared else ''}")
+        found.append(
+            f"{axis} lost {text(mean(weights[axis], 1))} on {len(lost[axis])} of"
+            f" {n} items{f'; {shared}' if shared else ''}"
+        )
     gap = text(1 - graded.score)
     if len(order) == 1:
         found.append(f"the gap of {gap} to 1.0 is entirely {order[0]}")
     else:
-        parts = ", ".join(f"{axis} {text(mean(weights[axis] * len(lost[axis]), n))}" for axis in order)
+        parts = ", ".join(
+            f"{axis} {text(mean(weights[axis] * len(lost[axis]), n))}" for axis in order
+        )
         found.append(f"the gap of {gap} to 1.0 is made of {parts}")
     if graded.missing:
-        found.append(f"{len(graded.missing)} of {n} items have no answer; each has no marks: {_named(list(graded.missing))}")
+        found.append(
+            f"{len(graded.missing)} of {n} items have no answer; each has no marks:"
+            f" {_named(list(graded.missing))}"
+        )
     return found
 
 
 def shared_by(rows: list[Marked], rules: ExamRules) -> str:
-    """What items share: a tense or a verb that all or most of them have; empty where there is none."""
+    """What items share: a tense or a verb that all or most of them have; empty where there is
+    none.
+    """
     if not rows:
         return ""
     best = ""
@@ -67,8 +83,14 @@ def gap_of(one: Marked, marking: Marking) -> str:
     """
     if one.bits == FULL:
         return ""
-    return ", ".join(f"{text(mean(marking.weights[axis], 1))} {axis}" for axis in AXES if not one.bits & BIT[axis])
+    return ", ".join(
+        f"{text(mean(marking.weights[axis], 1))} {axis}"
+        for axis in AXES
+        if not one.bits & BIT[axis]
+    )
 
 
 def _named(names: list[str], limit: int = 10) -> str:
-    return ", ".join(names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")
+    return ", ".join(names[:limit]) + (
+        f" and {len(names) - limit} more" if len(names) > limit else ""
+    )

@@ -1,7 +1,9 @@
 """`assay.exam/1`: a graded exam as a document, and the way back.
 
-Going out, every item has the shape of the rubric chapter: `item, prompt, expected, got, score, breakdown, weighted`. Coming back, nothing is believed: the
-weighted parts must be the marks times the rubric's weights, the score their sum, the exam's score the mean. A document that does not add up is refused.
+Going out, every item has the shape of the rubric chapter: `item, prompt, expected, got, score,
+breakdown, weighted`. Coming back, nothing is believed: the weighted parts must be the marks times
+the rubric's weights, the score their sum, the exam's score the mean. A document that does not add
+up is refused.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ EXAM_SCHEMA = "assay.exam/1"
 MAX_FAULTS = 100
 
 
-# --- out ----------------------------------------------------------------------------------------------------------------------------------
+# --- out
 
 
 class _Shown(NamedTuple):
@@ -48,8 +50,17 @@ def _outcomes(marking: Marking) -> list[_Shown]:
     found = []
     for bits in range(FULL + 1):
         on = {axis: bool(bits & BIT[axis]) for axis in AXES}
-        weighted = {axis: exact.shown(marking.weights[axis] if on[axis] else 0, exact.NORM_DIGITS) for axis in AXES}
-        found.append(_Shown(exact.shown(marking.units[bits], exact.NORM_DIGITS), {axis: float(on[axis]) for axis in AXES}, weighted))
+        weighted = {
+            axis: exact.shown(marking.weights[axis] if on[axis] else 0, exact.NORM_DIGITS)
+            for axis in AXES
+        }
+        found.append(
+            _Shown(
+                exact.shown(marking.units[bits], exact.NORM_DIGITS),
+                {axis: float(on[axis]) for axis in AXES},
+                weighted,
+            )
+        )
     return found
 
 
@@ -74,7 +85,12 @@ def item_documents(marked: tuple[Marked, ...], marking: Marking) -> list[dict[st
 
 
 def exam_document(
-    graded: Graded, rules: ExamRules, *, unknown: tuple[str, ...] = (), faults: tuple[Fault, ...] = (), notes: tuple[str, ...] = ()
+    graded: Graded,
+    rules: ExamRules,
+    *,
+    unknown: tuple[str, ...] = (),
+    faults: tuple[Fault, ...] = (),
+    notes: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     """The whole result."""
     n = len(graded.marked)
@@ -87,10 +103,17 @@ def exam_document(
     axes = {}
     for axis in AXES:
         zero = sum(count for bits, count in counts.items() if not bits & BIT[axis])
-        axes[axis] = {"mean": shown(Fraction(n - zero, n)), "lost": shown(mean(marking.weights[axis] * zero, n)), "zero_items": zero}
+        axes[axis] = {
+            "mean": shown(Fraction(n - zero, n)),
+            "lost": shown(mean(marking.weights[axis] * zero, n)),
+            "zero_items": zero,
+        }
     return {
         "schema": EXAM_SCHEMA,
-        "exams": [{"exam": file.exam, "version": file.version, "items": len(file.items)} for file in graded.exam.files],
+        "exams": [
+            {"exam": file.exam, "version": file.version, "items": len(file.items)}
+            for file in graded.exam.files
+        ],
         "set": graded.exam.set,
         "rubric": marking.id,
         "policy": rules.id,
@@ -101,18 +124,26 @@ def exam_document(
         "unknown": list(unknown),
         "items": item_documents(graded.marked, marking),
         "axes": axes,
-        "distribution": [{"score": exact.shown(units, exact.NORM_DIGITS), "items": count} for units, count in sorted(spread.items(), reverse=True)],
+        "distribution": [
+            {"score": exact.shown(units, exact.NORM_DIGITS), "items": count}
+            for units, count in sorted(spread.items(), reverse=True)
+        ],
         "patterns": [pattern.document() for pattern in find_patterns(graded, rules)],
         "diagnosis": diagnose(graded, rules),
         "latency": {"p50_ms": graded.p50_ms(), "n": len(graded.latencies)},
         "faults": [fault.as_dict() for fault in faults],
         "notes": list(notes),
-        "digests": {"exam": exam_digest(graded.exam.set, asked), "rubric": marking.digest, "policy": rules.digest, "items": asked},
+        "digests": {
+            "exam": exam_digest(graded.exam.set, asked),
+            "rubric": marking.digest,
+            "policy": rules.digest,
+            "items": asked,
+        },
         **Systems(marking.scoring_system, rules.grading_system).document(),
     }
 
 
-# --- back ---------------------------------------------------------------------------------------------------------------------------------
+# --- back
 
 
 class ItemDocument(Struct, frozen=True, kw_only=True):
@@ -145,7 +176,9 @@ class Digests(Struct, frozen=True, kw_only=True):
 
 
 class ExamDocument(Struct, frozen=True, kw_only=True):
-    """A graded exam as it is read back. Keys that a later version adds are let through; nothing here is judged by them."""
+    """A graded exam as it is read back. Keys that a later version adds are let through; nothing
+    here is judged by them.
+    """
 
     schema: Literal["assay.exam/1"]
     rubric: str
@@ -189,7 +222,12 @@ class Outcome(NamedTuple):
     @property
     def unmeasured(self) -> int:
         """How many answers have no latency."""
-        return len(self.bits) - len(self.removed) - len(self.document.missing) - self.document.latency.n
+        return (
+            len(self.bits)
+            - len(self.removed)
+            - len(self.document.missing)
+            - self.document.latency.n
+        )
 
     @property
     def p50_ms(self) -> Decimal | int | float | None:
@@ -205,7 +243,11 @@ def read_result(document: Document) -> ExamDocument:
         said = tree.get("schema") if isinstance(tree, dict) else None
         raise InputError(
             "FIL-006",
-            f"is no graded exam; its schema is {str(said)[:60]!r}." if said else "is no graded exam.",
+            (
+                f"is no graded exam; its schema is {str(said)[:60]!r}."
+                if said
+                else "is no graded exam."
+            ),
             where=document.file,
             fix="`assay exam grade ... -o result.json` writes one.",
         )
@@ -213,14 +255,17 @@ def read_result(document: Document) -> ExamDocument:
 
 
 def check_result(result: ExamDocument, marking: Marking, *, where: str) -> Outcome:
-    """A result whose every number was made again from its marks, held against the items of its exam. What does not add up is refused, all of it at once.
+    """A result whose every number was made again from its marks, held against the items of its
+    exam. What does not add up is refused, all of it at once.
 
-    An item of the exam that is not in the result is a missing one: it has no marks, and the mean is over all items of the exam.
+    An item of the exam that is not in the result is a missing one: it has no marks, and the mean is
+    over all items of the exam.
     """
     if result.rubric != marking.id or result.digests.rubric != marking.digest:
         raise InputError(
             "EXM-012",
-            f"was graded with {result.rubric} ({result.digests.rubric[:19]}), not with {marking.id} ({marking.digest[:19]}).",
+            f"was graded with {result.rubric} ({result.digests.rubric[:19]}), not with"
+            f" {marking.id} ({marking.digest[:19]}).",
             where=where,
             fix="Name the rubric with --rubric, or grade the answers again.",
         )
@@ -229,33 +274,86 @@ def check_result(result: ExamDocument, marking: Marking, *, where: str) -> Outco
     outcomes = [_exactly(look) for look in _outcomes(marking)]
     for index, item in enumerate(result.items):
         if item.item in bits:
-            faults.append(Fault(f"the item '{item.item}' stands twice.", code="EXM-002", file=where, path=f"items[{index}].item"))
+            faults.append(
+                Fault(
+                    f"the item '{item.item}' stands twice.",
+                    code="EXM-002",
+                    file=where,
+                    path=f"items[{index}].item",
+                )
+            )
         if item.item not in result.digests.items:
-            faults.append(Fault(f"the exam has no item '{item.item}'.", code="EXM-008", file=where, path=f"items[{index}].item"))
+            faults.append(
+                Fault(
+                    f"the exam has no item '{item.item}'.",
+                    code="EXM-008",
+                    file=where,
+                    path=f"items[{index}].item",
+                )
+            )
         if not item.expected or not all(map(marking.normal.apply, item.expected)):
-            faults.append(Fault("nothing is expected, so every answer would be right.", code="EXM-003", file=where, path=f"items[{index}].expected"))
+            faults.append(
+                Fault(
+                    "nothing is expected, so every answer would be right.",
+                    code="EXM-003",
+                    file=where,
+                    path=f"items[{index}].expected",
+                )
+            )
         bits[item.item] = _bits(item, index, where, faults)
         if bits[item.item] & BIT["correctness"] and not marking.may_hold(item.got, item.expected):
-            message = f"correctness is 1, and {str(item.got)[:60]!r} does not hold {', '.join(item.expected)[:60]!r}."
-            faults.append(Fault(message, code="EXM-011", file=where, path=f"items[{index}].breakdown"))
+            message = (
+                f"correctness is 1, and {str(item.got)[:60]!r} does not hold"
+                f" {', '.join(item.expected)[:60]!r}."
+            )
+            faults.append(
+                Fault(message, code="EXM-011", file=where, path=f"items[{index}].breakdown")
+            )
         score, weighted = outcomes[bits[item.item]]
         if (item.score != score or item.weighted != weighted) and len(faults) < MAX_FAULTS:
             faults += _item_faults(item, bits[item.item], marking, f"items[{index}]", where)
     if not faults:
         outcome = Outcome(where, result, marking, bits)
         if exam_digest(result.set, result.digests.items) != result.digests.exam:
-            message = "is not the digest of this set and these items: an item or the set was changed."
+            message = (
+                "is not the digest of this set and these items: an item or the set was changed."
+            )
             faults.append(Fault(message, code="EXM-011", file=where, path="digests.exam"))
         if result.n != len(bits):
-            faults.append(Fault(f"n is {result.n}, and there are {len(bits)} items.", code="EXM-011", file=where, path="n"))
+            faults.append(
+                Fault(
+                    f"n is {result.n}, and there are {len(bits)} items.",
+                    code="EXM-011",
+                    file=where,
+                    path="n",
+                )
+            )
         if not _is(result.score, outcome.score):
-            faults.append(Fault(f"is {result.score}; the mean of the items is {shown(outcome.score)}.", code="EXM-011", file=where, path="score"))
+            faults.append(
+                Fault(
+                    f"is {result.score}; the mean of the items is {shown(outcome.score)}.",
+                    code="EXM-011",
+                    file=where,
+                    path="score",
+                )
+            )
         p50 = result.latency.p50_ms
         if p50 is not None and not exact.is_amount(p50):
-            faults.append(Fault("must be a number from 0 on.", code="EXM-010", file=where, path="latency.p50_ms"))
+            faults.append(
+                Fault(
+                    "must be a number from 0 on.", code="EXM-010", file=where, path="latency.p50_ms"
+                )
+            )
         lost = [name for name in result.missing if bits.get(name) != 0]
         if lost:
-            faults.append(Fault(f"{', '.join(lost[:5])}: missing, and yet with marks or not among the items.", code="EXM-011", file=where, path="missing"))
+            faults.append(
+                Fault(
+                    f"{', '.join(lost[:5])}: missing, and yet with marks or not among the items.",
+                    code="EXM-011",
+                    file=where,
+                    path="missing",
+                )
+            )
     if faults:
         raise InputError(faults[0].code, faults[0].message, where=where, faults=faults[:MAX_FAULTS])
     removed = tuple(name for name in result.digests.items if name not in bits)
@@ -263,44 +361,94 @@ def check_result(result: ExamDocument, marking: Marking, *, where: str) -> Outco
 
 
 def check_whole(outcome: Outcome) -> None:
-    """Refuse a result that lacks items of its exam where it is to be a measure for others: counted as missing they would lower the bar."""
+    """Refuse a result that lacks items of its exam where it is to be a measure for others: counted
+    as missing they would lower the bar.
+    """
     if outcome.removed:
         named = ", ".join(outcome.removed[:5])
-        raise InputError("EXM-011", f"{len(outcome.removed)} items of its exam are not in it: {named}.", where=outcome.where, fix="Grade its answers again.")
+        raise InputError(
+            "EXM-011",
+            f"{len(outcome.removed)} items of its exam are not in it: {named}.",
+            where=outcome.where,
+            fix="Grade its answers again.",
+        )
 
 
 def hold_against(outcome: Outcome, exam: Exam, marking: Marking) -> None:
-    """Refuse a result of another exam than this one: shortened, longer, with other questions, expectations or set, or graded with another rubric."""
+    """Refuse a result of another exam than this one: shortened, longer, with other questions,
+    expectations or set, or graded with another rubric.
+    """
     asked = exam.item_digests(outcome.marking.rubric.answer_schema)
     own = outcome.document.digests
     if exam_digest(exam.set, asked) == own.exam:
         shown_as = {item.id: (item.prompt, item.wanted) for item in exam.items}
-        wrong = [one.item for one in outcome.document.items if (one.prompt, one.expected) != shown_as[one.item]]
-        reason = f"it shows another prompt or another expectation for {', '.join(wrong[:5])}" if wrong else ""
+        wrong = [
+            one.item
+            for one in outcome.document.items
+            if (one.prompt, one.expected) != shown_as[one.item]
+        ]
+        reason = (
+            f"it shows another prompt or another expectation for {', '.join(wrong[:5])}"
+            if wrong
+            else ""
+        )
         if outcome.marking.digest != marking.digest:
-            reason = f"it was graded with {outcome.marking.id}, and the exam is graded with {marking.id}"
+            reason = (
+                f"it was graded with {outcome.marking.id}, and the exam is graded with {marking.id}"
+            )
     else:
-        lost, added = [name for name in asked if name not in own.items], [name for name in own.items if name not in asked]
+        lost, added = (
+            [name for name in asked if name not in own.items],
+            [name for name in own.items if name not in asked],
+        )
         other = [name for name in asked if name in own.items and own.items[name] != asked[name]]
-        parts = [f"{what} {', '.join(names[:5])}" for what, names in (("it lacks", lost), ("it adds", added), ("it changes", other)) if names]
-        reason = "; ".join(parts) or f"it is of the set '{outcome.document.set}', and the exam of the set '{exam.set}'"
+        parts = [
+            f"{what} {', '.join(names[:5])}"
+            for what, names in (("it lacks", lost), ("it adds", added), ("it changes", other))
+            if names
+        ]
+        reason = (
+            "; ".join(parts)
+            or f"it is of the set '{outcome.document.set}', and the exam of the set '{exam.set}'"
+        )
     if reason:
-        raise InputError("EXM-012", f"is a result of another exam: {reason}.", where=outcome.where, fix="Grade the answers again on this exam.")
+        raise InputError(
+            "EXM-012",
+            f"is a result of another exam: {reason}.",
+            where=outcome.where,
+            fix="Grade the answers again on this exam.",
+        )
 
 
 def _exactly(look: _Shown) -> tuple[Decimal, dict[str, Decimal]]:
-    return Decimal(repr(look.score)), {axis: Decimal(repr(part)) for axis, part in look.weighted.items()}
+    return Decimal(repr(look.score)), {
+        axis: Decimal(repr(part)) for axis, part in look.weighted.items()
+    }
 
 
 def _bits(item: ItemDocument, index: int, where: str, faults: list[Fault]) -> int:
     found = 0
     at = f"items[{index}]"
     if set(item.breakdown) != set(AXES):
-        faults.append(Fault(f"has the axes {', '.join(item.breakdown)}; they are {', '.join(AXES)}.", code="EXM-010", file=where, path=f"{at}.breakdown"))
+        faults.append(
+            Fault(
+                f"has the axes {', '.join(item.breakdown)}; they are {', '.join(AXES)}.",
+                code="EXM-010",
+                file=where,
+                path=f"{at}.breakdown",
+            )
+        )
         return 0
     for axis, mark in item.breakdown.items():
         if not is_mark(mark):
-            faults.append(Fault(f"{axis} is {str(mark)[:40]}; a mark is 0 or 1.", code="EXM-009", file=where, path=f"{at}.breakdown.{axis}"))
+            faults.append(
+                Fault(
+                    f"{axis} is {str(mark)[:40]}; a mark is 0 or 1.",
+                    code="EXM-009",
+                    file=where,
+                    path=f"{at}.breakdown.{axis}",
+                )
+            )
         elif mark == 1:
             found |= BIT[axis]
     return found
@@ -320,17 +468,30 @@ def _is(number: object, value: Fraction) -> bool:
     return exact.is_number(number) and fraction(number) == fraction(shown(value))
 
 
-def _item_faults(item: ItemDocument, bits: int, marking: Marking, at: str, where: str) -> list[Fault]:
+def _item_faults(
+    item: ItemDocument, bits: int, marking: Marking, at: str, where: str
+) -> list[Fault]:
     found = []
     if set(item.weighted) != set(AXES):
-        found.append(Fault(f"has the axes {', '.join(item.weighted)}; they are {', '.join(AXES)}.", code="EXM-010", file=where, path=f"{at}.weighted"))
+        found.append(
+            Fault(
+                f"has the axes {', '.join(item.weighted)}; they are {', '.join(AXES)}.",
+                code="EXM-010",
+                file=where,
+                path=f"{at}.weighted",
+            )
+        )
     for axis in AXES:
         part = Fraction(marking.weights[axis] if bits & BIT[axis] else 0, exact.NORM_ONE)
         if not _is(item.weighted.get(axis), part):
-            message = f"{axis} is {item.weighted.get(axis)}; its mark times its weight is {shown(part)}."
+            message = (
+                f"{axis} is {item.weighted.get(axis)}; its mark times its weight is {shown(part)}."
+            )
             found.append(Fault(message, code="EXM-011", file=where, path=f"{at}.weighted"))
     total = mean(marking.units[bits], 1)
     if not _is(item.score, total):
-        message = f"the score of '{item.item}' is {item.score}; its weighted parts sum to {shown(total)}."
+        message = (
+            f"the score of '{item.item}' is {item.score}; its weighted parts sum to {shown(total)}."
+        )
         found.append(Fault(message, code="EXM-011", file=where, path=f"{at}.score"))
     return found

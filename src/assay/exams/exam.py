@@ -1,7 +1,9 @@
-"""Exam files: YAML (or JSON) with items, each with a prompt and the forms that its answer must hold.
+"""Exam files: YAML (or JSON) with items, each with a prompt and the forms that its answer must
+hold.
 
-Several files make one exam: their items stand one after another, and the mean is over all of them. An item that expects nothing is refused, since every
-answer would meet it; so is an id that stands twice. What an answer is worth is not known here: see `marking`.
+Several files make one exam: their items stand one after another, and the mean is over all of them.
+An item that expects nothing is refused, since every answer would meet it; so is an id that stands
+twice. What an answer is worth is not known here: see `marking`.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ _encode = Encoder().encode
 
 
 class ExamItem(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One question. `expected` is another name for `expected_contains`. `verb` and `tense` let a diagnosis say what the lost items share."""
+    """One question. `expected` is another name for `expected_contains`. `verb` and `tense` let a
+    diagnosis say what the lost items share.
+    """
 
     id: str
     prompt: Text
@@ -49,14 +53,18 @@ class ExamItem(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class ExamFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One exam file. Without `rubric` the policy's own is taken, without `answer_schema` the rubric's."""
+    """One exam file. Without `rubric` the policy's own is taken, without `answer_schema` the
+    rubric's.
+    """
 
     exam: Text
     items: list[ExamItem]
     version: int | str = 1
     rubric: str | None = None
     set: Literal["capstone", "regression"] = "capstone"
-    answer_schema: Annotated[dict[str, Any] | None, Meta(description="JSON Schema (2020-12) of an answer")] = None
+    answer_schema: Annotated[
+        dict[str, Any] | None, Meta(description="JSON Schema (2020-12) of an answer")
+    ] = None
     title: str | None = None
     description: str | None = None
 
@@ -83,14 +91,22 @@ class Exam(NamedTuple):
         return self.files[0].rubric
 
     def item_digests(self, default_schema: dict[str, Any]) -> dict[str, str]:
-        """What each item asks and expects, by its id: a result carries them, so that an item that was taken out of it is missed."""
+        """What each item asks and expects, by its id: a result carries them, so that an item that
+        was taken out of it is missed.
+        """
         found = {}
         try:
             for file in self.files:
-                schema = sha256(canonical(file.answer_schema if file.answer_schema is not None else default_schema)).hexdigest()
+                schema = sha256(
+                    canonical(
+                        file.answer_schema if file.answer_schema is not None else default_schema
+                    )
+                ).hexdigest()
                 for item in file.items:
                     # Texts and null have one spelling in JSON: a row is canonical as it is encoded.
-                    row = _encode((item.id, item.prompt, item.wanted, item.gloss_contains, item.match, schema))
+                    row = _encode(
+                        (item.id, item.prompt, item.wanted, item.gloss_contains, item.match, schema)
+                    )
                     found[item.id] = sha256(row).hexdigest()[:32]
         except UnicodeEncodeError as error:
             raise InputError("API-001", f"what JSON cannot say has no digest: {error}.") from None
@@ -102,8 +118,8 @@ class Exam(NamedTuple):
 
 
 def exam_digest(which: str, items: Mapping[str, str]) -> str:
-    """The digest of an exam: which set it is, and the digests of its items, whatever the order of files and items. Two results with the same digest
-    answer the same questions.
+    """The digest of an exam: which set it is, and the digests of its items, whatever the order of
+    files and items. Two results with the same digest answer the same questions.
     """
     return f"sha256:{sha256(_encode([which, sorted(items.items())])).hexdigest()}"
 
@@ -139,10 +155,21 @@ def make_exam(documents: list[Document]) -> Exam:
         several = len({fault.file for fault in faults}) > 1
         for fault in faults:
             fault.path = f"{fault.file}  {fault.path}".rstrip() if several else fault.path
-        raise InputError(faults[0].code, faults[0].message, where="" if several else faults[0].file, fix=faults[0].fix, faults=faults)
+        raise InputError(
+            faults[0].code,
+            faults[0].message,
+            where="" if several else faults[0].file,
+            fix=faults[0].fix,
+            faults=faults,
+        )
     exam = Exam(tuple(files), tuple(document.file for document in documents))
     if not exam.items:
-        raise NotEnoughEvidence("EXM-004", "the exam has no items.", where=", ".join(exam.paths), fix="There is nothing to grade, and nothing is no pass.")
+        raise NotEnoughEvidence(
+            "EXM-004",
+            "the exam has no items.",
+            where=", ".join(exam.paths),
+            fix="There is nothing to grade, and nothing is no pass.",
+        )
     return exam
 
 
@@ -159,8 +186,12 @@ def located(faults: Iterable[Fault], document: Document) -> list[Fault]:
     return found
 
 
-def file_faults(file: ExamFile, document: Document, seen: dict[str, tuple[Document, Path]]) -> list[Fault]:
-    """What is wrong with a file of the right shape. `seen` holds the ids of the files before it and where they stand."""
+def file_faults(
+    file: ExamFile, document: Document, seen: dict[str, tuple[Document, Path]]
+) -> list[Fault]:
+    """What is wrong with a file of the right shape. `seen` holds the ids of the files before it and
+    where they stand.
+    """
     lines = document.lines or {}
     found: list[Fault] = []
 
@@ -168,7 +199,16 @@ def file_faults(file: ExamFile, document: Document, seen: dict[str, tuple[Docume
         at = path
         while at and at not in lines:
             at = at[:-1]
-        found.append(Fault(message, code=code, file=document.file, line=lines.get(at), path=show_path(path), fix=fix))
+        found.append(
+            Fault(
+                message,
+                code=code,
+                file=document.file,
+                line=lines.get(at),
+                path=show_path(path),
+                fix=fix,
+            )
+        )
 
     if file.answer_schema is not None:
         try:
@@ -185,24 +225,54 @@ def file_faults(file: ExamFile, document: Document, seen: dict[str, tuple[Docume
         if problem is not None:
             add((*at, "id"), f"the id {problem}.", "EXM-001")
         if item.id in seen:
-            add((*at, "id"), f"the id '{item.id}' stands twice; first at {_place(*seen[item.id])}.", "EXM-002", "Give each item an id of its own.")
+            add(
+                (*at, "id"),
+                f"the id '{item.id}' stands twice; first at {_place(*seen[item.id])}.",
+                "EXM-002",
+                "Give each item an id of its own.",
+            )
         else:
             seen[item.id] = (document, at)
         if item.expected_contains is not None and item.expected is not None:
-            add((*at, "expected"), "`expected` and `expected_contains` are two names of one list.", "EXM-001", "Keep one.")
-        for key, entries in (("expected_contains", item.wanted), ("gloss_contains", item.gloss_contains)):
+            add(
+                (*at, "expected"),
+                "`expected` and `expected_contains` are two names of one list.",
+                "EXM-001",
+                "Keep one.",
+            )
+        for key, entries in (
+            ("expected_contains", item.wanted),
+            ("gloss_contains", item.gloss_contains),
+        ):
             if not entries:
-                add((*at, key), "nothing is expected, so every answer would be right.", "EXM-003", "Name at least one form.")
+                add(
+                    (*at, key),
+                    "nothing is expected, so every answer would be right.",
+                    "EXM-003",
+                    "Name at least one form.",
+                )
             for place, entry in enumerate(entries):
                 if not _says_something(entry):
-                    add((*at, key, place), f"{entry!r} is found in every answer.", "EXM-003", "Write the form that is expected.")
+                    add(
+                        (*at, key, place),
+                        f"{entry!r} is found in every answer.",
+                        "EXM-003",
+                        "Write the form that is expected.",
+                    )
     return found
 
 
 def _is_fine(item: ExamItem, fine: set[str]) -> bool:
-    """Whether there is nothing to say of an item: the usual case, seen at a glance. `fine` gathers the forms that were looked at; they repeat."""
+    """Whether there is nothing to say of an item: the usual case, seen at a glance. `fine` gathers
+    the forms that were looked at; they repeat.
+    """
     wanted, gloss = item.expected_contains, item.gloss_contains
-    if not wanted or not gloss or item.expected is not None or identifier_fault(item.id) is not None:
+    if (
+        not wanted
+        or not gloss
+        or item.expected is not None
+        or identifier_fault(item.id) is not None
+    ):
         return False
     for entries in (wanted, gloss):
         for entry in entries:
@@ -214,7 +284,8 @@ def _is_fine(item: ExamItem, fine: set[str]) -> bool:
 
 
 def _says_something(entry: str) -> bool:
-    # what is only spaces and periods is empty after normalisation, and nothing is found in every text
+    # what is only spaces and periods is empty after normalisation, and nothing is found in every
+    # text
     return bool(entry.strip().strip(".").strip())
 
 
@@ -233,19 +304,28 @@ def disagreements(files: list[ExamFile], documents: list[Document]) -> list[Faul
                 message = f"'{key}' is {value!r} here and {values[0]!r} in {documents[0].file}."
                 found.append(
                     Fault(
-                        message, code="EXM-005", file=document.file, line=(document.lines or {}).get((key,)), fix="One exam has one rubric and is of one set."
+                        message,
+                        code="EXM-005",
+                        file=document.file,
+                        line=(document.lines or {}).get((key,)),
+                        fix="One exam has one rubric and is of one set.",
                     )
                 )
     return found
 
 
 def left_out(files: list[str]) -> list[str]:
-    """A second file of the exam that lies beside it and was not named: leaving it out may make the exam easier."""
+    """A second file of the exam that lies beside it and was not named: leaving it out may make the
+    exam easier.
+    """
     given = {os.path.realpath(path) for path in files}
     found = []
     for path in files:
         stem, ending = os.path.splitext(path)
         extra = f"{stem}-extra{ending}"
         if os.path.isfile(extra) and os.path.realpath(extra) not in given:
-            found.append(f"{extra} lies beside the exam and was not graded; name it too if it is part of the exam")
+            found.append(
+                f"{extra} lies beside the exam and was not graded; name it too if it is part of the"
+                " exam"
+            )
     return found

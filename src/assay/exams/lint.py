@@ -1,7 +1,8 @@
 """Faults and traps of exam files, each with its line, before any tutor is asked.
 
-An error makes the exam unusable: an id that stands twice, an item that expects nothing. A warning is a trap: an answer that is wrong and would be accepted,
-or one that no answer can meet. Lint looks at one exam: all its files together, as they are graded.
+An error makes the exam unusable: an id that stands twice, an item that expects nothing. A warning
+is a trap: an answer that is wrong and would be accepted, or one that no answer can meet. Lint looks
+at one exam: all its files together, as they are graded.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from assay.files import Document, Path
 
 MAX_FORMS = 2000
-"""Forms of one verb that items are held against. No verb has so many; a file that claims so is not searched without end."""
+"""Forms of one verb that items are held against. No verb has so many; a file that claims so is not
+searched without end.
+"""
 _ENDINGS = ("", "s", "es", "d", "ed", "ing")
 
 
@@ -41,7 +44,12 @@ class Finding(NamedTuple):
         return f"{where}{f'{self.path}: ' if self.path else ''}[{self.rule}] {self.message}"
 
 
-_RULES = {"EXM-001": "shape", "EXM-002": "duplicate-id", "EXM-003": "empty-expectation", "EXM-005": "files-disagree"}
+_RULES = {
+    "EXM-001": "shape",
+    "EXM-002": "duplicate-id",
+    "EXM-003": "empty-expectation",
+    "EXM-005": "files-disagree",
+}
 
 
 def lint_exam(paths: Iterable[str], marking: Marking) -> list[Finding]:
@@ -61,10 +69,20 @@ def lint_exam(paths: Iterable[str], marking: Marking) -> list[Finding]:
     if len(files) == len(documents):
         faults += disagreements([file for file, _ in files], documents)
     errors = [
-        Finding("error", _RULES.get(fault.code, "shape"), fault.file, fault.line, fault.path, f"{fault.message} {fault.fix}".rstrip()) for fault in faults
+        Finding(
+            "error",
+            _RULES.get(fault.code, "shape"),
+            fault.file,
+            fault.line,
+            fault.path,
+            f"{fault.message} {fault.fix}".rstrip(),
+        )
+        for fault in faults
     ]
     if not errors and not any(file.items for file, _ in files):
-        errors.append(Finding("error", "no-items", documents[0].file, None, "items", "the exam has no items."))
+        errors.append(
+            Finding("error", "no-items", documents[0].file, None, "items", "the exam has no items.")
+        )
     return errors + list(_warnings(files, marking))
 
 
@@ -83,13 +101,27 @@ class _Placed(NamedTuple):
         at: Path = (*self.path, key)
         while at and at not in lines:
             at = at[:-1]
-        return Finding("warning", rule, self.document.file, lines.get(at), show_path((*self.path, key)), message)
+        return Finding(
+            "warning",
+            rule,
+            self.document.file,
+            lines.get(at),
+            show_path((*self.path, key)),
+            message,
+        )
 
 
 def _warnings(files: list[tuple[ExamFile, Document]], marking: Marking) -> Iterator[Finding]:
     normal = marking.normal
     placed = [
-        _Placed(item, _all(normal, item.wanted), _all(normal, item.gloss_contains), item.match or marking.rubric.match, document, ("items", index))
+        _Placed(
+            item,
+            _all(normal, item.wanted),
+            _all(normal, item.gloss_contains),
+            item.match or marking.rubric.match,
+            document,
+            ("items", index),
+        )
         for file, document in files
         for index, item in enumerate(file.items)
     ]
@@ -113,35 +145,70 @@ def _all(normal: Normaliser, entries: Iterable[str]) -> tuple[str, ...]:
 def _own(one: _Placed, normal: Normaliser) -> Iterator[Finding]:
     for key, entries in (("expected_contains", one.expected), ("gloss_contains", one.gloss)):
         if one.match == "exact" and len(set(entries)) > 1:
-            yield one.finding("never-met", key, "no answer is equal to two different texts. Use `match: word`, or keep one.")
+            yield one.finding(
+                "never-met",
+                key,
+                "no answer is equal to two different texts. Use `match: word`, or keep one.",
+            )
         for entry in entries:
             others = [other for other in entries if other != entry]
             if any(MATCHES[one.match](other, entry) for other in others):
-                yield one.finding("redundant", key, f"'{entry}' is already held by another entry of the list.")
-    if one.expected and one.match != "exact" and holds_all(normal(one.item.prompt), one.expected, one.match):
-        yield one.finding("answer-in-prompt", "expected_contains", "a tutor that repeats the prompt is right. Ask so that the prompt does not hold the form.")
+                yield one.finding(
+                    "redundant", key, f"'{entry}' is already held by another entry of the list."
+                )
+    if (
+        one.expected
+        and one.match != "exact"
+        and holds_all(normal(one.item.prompt), one.expected, one.match)
+    ):
+        yield one.finding(
+            "answer-in-prompt",
+            "expected_contains",
+            "a tutor that repeats the prompt is right. Ask so that the prompt does not hold the"
+            " form.",
+        )
     for key in ("verb", "tense"):
         if getattr(one.item, key) is None:
-            yield one.finding("no-" + key, "id", f"'{one.item.id}' names no {key}, so that no diagnosis can say what lost items share.")
+            yield one.finding(
+                "no-" + key,
+                "id",
+                f"'{one.item.id}' names no {key}, so that no diagnosis can say what lost items"
+                " share.",
+            )
 
 
 def _wrong_forms(verb: str, rows: list[_Placed]) -> Iterator[Finding]:
-    """Items that would accept a form that belongs to another item of the verb, or a naive form of it."""
+    """Items that would accept a form that belongs to another item of the verb, or a naive form of
+    it.
+    """
     english = _forms((" ".join(one.expected), one) for one in rows)
     spanish = _forms((" ".join(one.gloss), one) for one in rows)
     naive = [verb + ending for ending in _ENDINGS]
     for one in rows:
-        for key, entries, forms in (("expected_contains", one.expected, english), ("gloss_contains", one.gloss, spanish)):
+        for key, entries, forms in (
+            ("expected_contains", one.expected, english),
+            ("gloss_contains", one.gloss, spanish),
+        ):
             if not entries:
                 continue
             own = " ".join(entries)
             wrong = [form for form in forms if form != own and holds_all(form, entries, one.match)]
             if key == "expected_contains":
-                wrong += [form for form in naive if form != own and form not in forms and holds_all(form, entries, one.match)]
+                wrong += [
+                    form
+                    for form in naive
+                    if form != own and form not in forms and holds_all(form, entries, one.match)
+                ]
             if wrong:
-                shown = ", ".join(f"'{form}'" + (f" (right for {forms[form]})" if form in forms else "") for form in wrong[:3])
+                shown = ", ".join(
+                    f"'{form}'" + (f" (right for {forms[form]})" if form in forms else "")
+                    for form in wrong[:3]
+                )
                 yield one.finding(
-                    "contained-form", key, f"'{own}' is contained in {shown}, which would be accepted. Use `match: word` or `exact`, or a longer form."
+                    "contained-form",
+                    key,
+                    f"'{own}' is contained in {shown}, which would be accepted. Use `match: word`"
+                    " or `exact`, or a longer form.",
                 )
 
 
@@ -156,4 +223,9 @@ def _forms(pairs: Iterable[tuple[str, _Placed]]) -> dict[str, str]:
 def lint_document(findings: list[Finding], paths: list[str]) -> dict[str, Any]:
     """What lint found, as JSON."""
     counts = {level: sum(one.level == level for one in findings) for level in ("error", "warning")}
-    return {"files": paths, "clean": not findings, "counts": counts, "findings": [one._asdict() for one in findings]}
+    return {
+        "files": paths,
+        "clean": not findings,
+        "counts": counts,
+        "findings": [one._asdict() for one in findings],
+    }

@@ -1,8 +1,10 @@
-"""Marking answers: the one evaluator. The gate, a portal and the Python interface call the same function and get the same numbers.
+"""Marking answers: the one evaluator. The gate, a portal and the Python interface call the same
+function and get the same numbers.
 
-Four axes, each 0 or 1. A response is an object, or a text that holds one; a text that holds none is matched as a whole, without the marks for schema and
-conciseness. An item without an answer has no marks. Scores are whole billionths, the exam's mean is their exact quotient, and no float is compared with
-anything. Nothing here decides whether an exam is passed: see `gate`.
+Four axes, each 0 or 1. A response is an object, or a text that holds one; a text that holds none is
+matched as a whole, without the marks for schema and conciseness. An item without an answer has no
+marks. Scores are whole billionths, the exam's mean is their exact quotient, and no float is
+compared with anything. Nothing here decides whether an exam is passed: see `gate`.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ _SUBSTRING = MATCHES["substring"]
 
 
 class Prepared(Struct, frozen=True, gc=False):
-    """An item, made ready to be marked against: its expected forms normalised, its way of matching and its schema found."""
+    """An item, made ready to be marked against: its expected forms normalised, its way of matching
+    and its schema found.
+    """
 
     item: ExamItem
     expected: tuple[str, ...]
@@ -44,7 +48,9 @@ class Prepared(Struct, frozen=True, gc=False):
 
 
 class Marked(Struct, frozen=True, gc=False):
-    """The marks of one item: the bits of `BIT`, the score in billionths, and what was answered in English and Spanish (None for nothing)."""
+    """The marks of one item: the bits of `BIT`, the score in billionths, and what was answered in
+    English and Spanish (None for nothing).
+    """
 
     item: ExamItem
     got: str | None
@@ -54,7 +60,11 @@ class Marked(Struct, frozen=True, gc=False):
 
     def on(self, axis: str) -> tuple[list[str], str | None]:
         """What a matched axis expects, and what was answered to it."""
-        return (self.item.wanted, self.got) if axis == "correctness" else (self.item.gloss_contains, self.gloss)
+        return (
+            (self.item.wanted, self.got)
+            if axis == "correctness"
+            else (self.item.gloss_contains, self.gloss)
+        )
 
 
 class _Forms(dict[str, str]):
@@ -69,17 +79,26 @@ class _Forms(dict[str, str]):
 
 
 class Marking:
-    """A rubric, made ready to mark. `without` leaves one step of normalisation out, to see what that costs."""
+    """A rubric, made ready to mark. `without` leaves one step of normalisation out, to see what
+    that costs.
+    """
 
     def __init__(self, rubric: ExamRubric, *, without: str | None = None) -> None:
         self.rubric = rubric
         self.id = rubric.id
         self.digest = rubric.digest
-        self.scoring_system = system_of(SCORING_SYSTEM, rubric.scoring_system, self.digest, published=is_published(self.digest))
+        self.scoring_system = system_of(
+            SCORING_SYSTEM, rubric.scoring_system, self.digest, published=is_published(self.digest)
+        )
         whole = Normaliser(rubric.normalisation)
         self.normal = whole.without(without) if without is not None else whole
-        self.weights = {axis: exact.norm_of(exact.ratio(part.weight)) for axis, part in rubric.axes.items()}
-        self.units = tuple(sum(weight for axis, weight in self.weights.items() if bits & BIT[axis]) for bits in range(FULL + 1))
+        self.weights = {
+            axis: exact.norm_of(exact.ratio(part.weight)) for axis, part in rubric.axes.items()
+        }
+        self.units = tuple(
+            sum(weight for axis, weight in self.weights.items() if bits & BIT[axis])
+            for bits in range(FULL + 1)
+        )
         self._validator = compile_schema(rubric.answer_schema)
         self._budget = rubric.word_budget
 
@@ -87,11 +106,15 @@ class Marking:
         """The same rubric with one step of normalisation left out."""
         return Marking(self.rubric, without=step)
 
-    def prepare(self, items: Iterable[ExamItem], schema: dict[str, Any] | None = None) -> list[Prepared]:
+    def prepare(
+        self, items: Iterable[ExamItem], schema: dict[str, Any] | None = None
+    ) -> list[Prepared]:
         """Items of one file, ready to be marked against."""
         return list(self.each(items, schema))
 
-    def each(self, items: Iterable[ExamItem], schema: dict[str, Any] | None = None) -> Iterator[Prepared]:
+    def each(
+        self, items: Iterable[ExamItem], schema: dict[str, Any] | None = None
+    ) -> Iterator[Prepared]:
         """The same, one after another: an exam of a hundred thousand items is not held twice."""
         validator = compile_schema(schema) if schema is not None else self._validator
         match, form = self.rubric.match, _Forms(self.normal.apply).__getitem__
@@ -99,47 +122,72 @@ class Marking:
             wanted = item.expected_contains
             if wanted is None:
                 wanted = item.wanted
-            yield Prepared(item, tuple(map(form, wanted)), tuple(map(form, item.gloss_contains)), MATCHES[item.match or match], validator)
+            yield Prepared(
+                item,
+                tuple(map(form, wanted)),
+                tuple(map(form, item.gloss_contains)),
+                MATCHES[item.match or match],
+                validator,
+            )
 
     def mark(self, ready: Prepared, response: Any) -> Marked:
         """The marks of one response. None is no answer and has none."""
         if response is None:
             return Marked(ready.item, None, None, 0, self.units[0])
-        item, expected, wanted, found, validator = ready.item, ready.expected, ready.gloss, ready.found, ready.validator
+        item, expected, wanted, found, validator = (
+            ready.item,
+            ready.expected,
+            ready.gloss,
+            ready.found,
+            ready.validator,
+        )
         tree = response if type(response) is dict else _parsed(response)
         normal = self.normal.apply
         if tree is None:
             text = response if isinstance(response, str) else canonical(response).decode()
             whole = normal(text)
-            bits = (_CORRECTNESS if _finds(whole, expected, found) else 0) | (_GLOSS if _finds(whole, wanted, found) else 0)
+            bits = (_CORRECTNESS if _finds(whole, expected, found) else 0) | (
+                _GLOSS if _finds(whole, wanted, found) else 0
+            )
             return Marked(item, text, text, bits, self.units[bits])
         got, gloss, explained = tree.get("correction"), tree.get("gloss"), tree.get("explanation")
-        got, gloss = got if isinstance(got, str) else None, gloss if isinstance(gloss, str) else None
+        got, gloss = (
+            got if isinstance(got, str) else None,
+            gloss if isinstance(gloss, str) else None,
+        )
         bits = _CORRECTNESS if got is not None and _finds(normal(got), expected, found) else 0
         if gloss is not None and _finds(normal(gloss), wanted, found):
             bits |= _GLOSS
         if _is_json(tree) and validator.check(tree).valid:  # what could not be checked was not kept
             bits |= _SCHEMA
-        if isinstance(explained, str) and 0 < len(explained.split()) <= self._budget:  # words are separated by whitespace; no explanation is not concise
+        if (
+            isinstance(explained, str) and 0 < len(explained.split()) <= self._budget
+        ):  # words are separated by whitespace; no explanation is not concise
             bits |= _CONCISENESS
         return Marked(item, got, gloss, bits, self.units[bits])
 
     def may_hold(self, text: str | None, entries: Iterable[str]) -> bool:
-        """Whether a text holds these forms by the most lenient way of matching: the others find nothing that this one does not."""
-        return text is not None and _finds(self.normal.apply(text), tuple(map(self.normal.apply, entries)), _SUBSTRING)
+        """Whether a text holds these forms by the most lenient way of matching: the others find
+        nothing that this one does not.
+        """
+        return text is not None and _finds(
+            self.normal.apply(text), tuple(map(self.normal.apply, entries)), _SUBSTRING
+        )
 
     def concise(self, words: int | None) -> bool:
-        """Whether that many words are within the budget, which is inclusive. No explanation is not concise."""
+        """Whether that many words are within the budget, which is inclusive. No explanation is not
+        concise.
+        """
         return words is not None and words <= self._budget
 
 
 def _finds(text: str, entries: tuple[str, ...], found: Callable[[str, str], bool]) -> bool:
     if found is _SUBSTRING:
-        for entry in entries:  # noqa: SIM110  # as below
+        for entry in entries:  # as below  # noqa: SIM110
             if entry not in text:
                 return False
         return True
-    for entry in entries:  # noqa: SIM110  # the innermost loop of all; a generator would cost as much as the search
+    for entry in entries:  # the innermost loop of all; a generator would cost as much as the search  # noqa: SIM110
         if not found(text, entry):
             return False
     return True
@@ -164,8 +212,12 @@ def _parsed(response: Any) -> dict[str, Any] | None:
     return tree if isinstance(tree, dict) else None
 
 
-def mark_item(item: ExamItem, response: Any, marking: Marking, *, schema: dict[str, Any] | None = None) -> Marked:
-    """The marks of one answer to one item, as a portal asks for them. The same marks as in an exam: it is the same call."""
+def mark_item(
+    item: ExamItem, response: Any, marking: Marking, *, schema: dict[str, Any] | None = None
+) -> Marked:
+    """The marks of one answer to one item, as a portal asks for them. The same marks as in an exam:
+    it is the same call.
+    """
     return marking.mark(marking.prepare([item], schema)[0], response)
 
 
@@ -213,11 +265,17 @@ def median(values: Iterable[Any]) -> Decimal | None:
     >>> median([3, Decimal("1.5"), 2.5, 10]), median([])
     (Decimal('2.75'), None)
     """
-    ordered = sorted(Decimal(repr(value)) if isinstance(value, float) else Decimal(value) for value in values)
+    ordered = sorted(
+        Decimal(repr(value)) if isinstance(value, float) else Decimal(value) for value in values
+    )
     if not ordered:
         return None
     half = len(ordered) // 2
-    return ordered[half] if len(ordered) % 2 else _HALVING.divide(_HALVING.add(ordered[half - 1], ordered[half]), Decimal(2))
+    return (
+        ordered[half]
+        if len(ordered) % 2
+        else _HALVING.divide(_HALVING.add(ordered[half - 1], ordered[half]), Decimal(2))
+    )
 
 
 def grade_exam(exam: Exam, answers: Mapping[str, Answer], marking: Marking) -> Graded:

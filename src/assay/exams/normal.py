@@ -1,8 +1,10 @@
-r"""Normalisation and matching: what two texts have in common when the form they were typed in does not count.
+r"""Normalisation and matching: what two texts have in common when the form they were typed in does
+not count.
 
-A step is a value with a name; a rubric lists the steps it takes, in order, and `without` takes one out, which is how `assay exam break` shows what a missing
-step costs. Both sides go through the same steps. Accents are never dropped: `comio` is not `comió`. Lowering is `str.lower`; for English and Spanish it gives
-what `str.casefold` gives.
+A step is a value with a name; a rubric lists the steps it takes, in order, and `without` takes one
+out, which is how `assay exam break` shows what a missing step costs. Both sides go through the same
+steps. Accents are never dropped: `comio` is not `comió`. Lowering is `str.lower`; for English and
+Spanish it gives what `str.casefold` gives.
 """
 
 from __future__ import annotations
@@ -43,7 +45,13 @@ STEPS: dict[str, Step] = {
         Step("trailing-period", "drop one trailing period", _drop_period),
     )
 }
-ALIASES = {"lower": "case-fold", "lowercase": "case-fold", "casefold": "case-fold", "period": "trailing-period", "drop-period": "trailing-period"}
+ALIASES = {
+    "lower": "case-fold",
+    "lowercase": "case-fold",
+    "casefold": "case-fold",
+    "period": "trailing-period",
+    "drop-period": "trailing-period",
+}
 
 
 def _usual(text: str) -> str:
@@ -64,7 +72,10 @@ def step_name(name: str) -> str | None:
 
 def unknown_step(name: str) -> str:
     """What to say of a name that no step has."""
-    return f"there is no step '{name}'.{near_miss(name, (*STEPS, *ALIASES))} The steps are {', '.join(STEPS)}."
+    return (
+        f"there is no step '{name}'.{near_miss(name, (*STEPS, *ALIASES))} The steps are"
+        f" {', '.join(STEPS)}."
+    )
 
 
 class Normaliser:
@@ -78,7 +89,9 @@ class Normaliser:
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(names)
         self._steps = tuple(STEPS[name].apply for name in self.names)
-        self.apply: Callable[[str], str] = _usual if self.names == tuple(STEPS) else self._one_by_one
+        self.apply: Callable[[str], str] = (
+            _usual if self.names == tuple(STEPS) else self._one_by_one
+        )
 
     def __call__(self, text: str) -> str:
         """The text after every step."""
@@ -111,21 +124,33 @@ def _word(text: str, entry: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _as_word(entry: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w){re.escape(entry)}(?!\w)")  # no repetition in it: it reads any text once
+    return re.compile(
+        rf"(?<!\w){re.escape(entry)}(?!\w)"
+    )  # no repetition in it: it reads any text once
 
 
 def _exact(text: str, entry: str) -> bool:
     return text == entry
 
 
-MATCHES: dict[str, Callable[[str, str], bool]] = {"substring": _substring, "word": _word, "exact": _exact}
-"""How an expected entry is looked for. `substring` is the letter of the rubric: 'ate' is then found in 'eaten', which `assay exam lint` points out."""
+MATCHES: dict[str, Callable[[str, str], bool]] = {
+    "substring": _substring,
+    "word": _word,
+    "exact": _exact,
+}
+"""How an expected entry is looked for. `substring` is the letter of the rubric: 'ate' is then found
+in 'eaten', which `assay exam lint` points out.
+"""
 
 
 def holds_all(text: str, entries: Iterable[str], match: str) -> bool:
     """Whether every entry is found in the text; both are normalised.
 
-    >>> holds_all("she eaten", ["has", "eaten"], "substring"), holds_all("eaten", ["ate"], "substring"), holds_all("eaten", ["ate"], "word")
+    >>> (
+    ...     holds_all("she eaten", ["has", "eaten"], "substring"),
+    ...     holds_all("eaten", ["ate"], "substring"),
+    ...     holds_all("eaten", ["ate"], "word"),
+    ... )
     (False, True, False)
     """
     found = MATCHES[match]

@@ -1,8 +1,11 @@
-"""Four patterns across the items of an exam, each with its evidence, as a person would see them in stacked bars.
+"""Four patterns across the items of an exam, each with its evidence, as a person would see them in
+stacked bars.
 
-An axis without marks across the items: something systematic, a broken formatter. A verb whose items are all wrong: it is mis-learned. Conciseness alone
-falling: the tutor has become verbose, or its prompt has changed. One item alone without its mark: look at the normalisation first. Items without an answer
-show no pattern of the tutor; they are left out here and listed elsewhere. A pattern explains and never decides.
+An axis without marks across the items: something systematic, a broken formatter. A verb whose items
+are all wrong: it is mis-learned. Conciseness alone falling: the tutor has become verbose, or its
+prompt has changed. One item alone without its mark: look at the normalisation first. Items without
+an answer show no pattern of the tutor; they are left out here and listed elsewhere. A pattern
+explains and never decides.
 """
 
 from __future__ import annotations
@@ -58,7 +61,11 @@ def _axis_zero(answered: list[Marked], rules: ExamRules) -> Iterator[Pattern]:
     for axis in AXES:
         zero = sum(not one.bits & BIT[axis] for one in answered)
         if zero and Fraction(zero, n) >= rules.zero_share:
-            yield Pattern("axis_zero", {"axis": axis, "zero_items": zero, "items": n, "share": shown(Fraction(zero, n))}, _SYSTEMATIC[axis])
+            yield Pattern(
+                "axis_zero",
+                {"axis": axis, "zero_items": zero, "items": n, "share": shown(Fraction(zero, n))},
+                _SYSTEMATIC[axis],
+            )
 
 
 def _verb_zero(answered: list[Marked], rules: ExamRules) -> Iterator[Pattern]:
@@ -67,9 +74,20 @@ def _verb_zero(answered: list[Marked], rules: ExamRules) -> Iterator[Pattern]:
         if one.item.verb is not None:
             verbs.setdefault(one.item.verb, []).append(one)
     for verb, rows in verbs.items():
-        if len(rows) >= max(1, rules.policy.patterns.verb_zero.min_items) and not any(one.bits & BIT["correctness"] for one in rows):
-            evidence = {"verb": verb, "axis": "correctness", "items": [one.item.id for one in rows], "got": [shortened(one.got) for one in rows]}
-            yield Pattern("verb_zero", evidence, f"every item of '{verb}' is wrong: look for the verb in the training corpus")
+        if len(rows) >= max(1, rules.policy.patterns.verb_zero.min_items) and not any(
+            one.bits & BIT["correctness"] for one in rows
+        ):
+            evidence = {
+                "verb": verb,
+                "axis": "correctness",
+                "items": [one.item.id for one in rows],
+                "got": [shortened(one.got) for one in rows],
+            }
+            yield Pattern(
+                "verb_zero",
+                evidence,
+                f"every item of '{verb}' is wrong: look for the verb in the training corpus",
+            )
 
 
 def _trend(answered: list[Marked], rules: ExamRules) -> Iterator[Pattern]:
@@ -81,7 +99,9 @@ def _trend(answered: list[Marked], rules: ExamRules) -> Iterator[Pattern]:
     first, second = answered[:half], answered[n - half :]
     drops = {axis: Fraction(_marks(first, axis) - _marks(second, axis), half) for axis in AXES}
     drop = drops["conciseness"]
-    alone = all(value <= rule.max_other_drop for axis, value in drops.items() if axis != "conciseness")
+    alone = all(
+        value <= rule.max_other_drop for axis, value in drops.items() if axis != "conciseness"
+    )
     if not alone or drop < rule.min_drop or drop <= 0:
         return
     chi = chi_square(_marks(first, "conciseness"), _marks(second, "conciseness"), half)
@@ -90,10 +110,16 @@ def _trend(answered: list[Marked], rules: ExamRules) -> Iterator[Pattern]:
             "axis": "conciseness",
             "first_half": shown(Fraction(_marks(first, "conciseness"), half)),
             "second_half": shown(Fraction(_marks(second, "conciseness"), half)),
-            "other_axes": {axis: shown(-value) for axis, value in drops.items() if axis != "conciseness"},
+            "other_axes": {
+                axis: shown(-value) for axis, value in drops.items() if axis != "conciseness"
+            },
             "chi_square": shown(chi),
         }
-        yield Pattern("conciseness_trend", evidence, "only the explanations grow: the prompt template may have changed")
+        yield Pattern(
+            "conciseness_trend",
+            evidence,
+            "only the explanations grow: the prompt template may have changed",
+        )
 
 
 def _marks(rows: list[Marked], axis: str) -> int:
@@ -110,7 +136,9 @@ def chi_square(first: int, second: int, n: int) -> Fraction:
     with_mark, without = first + second, 2 * n - first - second
     if not with_mark or not without:
         return Fraction(0)
-    return Fraction(2 * n * (first * (n - second) - second * (n - first)) ** 2, n * n * with_mark * without)
+    return Fraction(
+        2 * n * (first * (n - second) - second * (n - first)) ** 2, n * n * with_mark * without
+    )
 
 
 def _outlier(graded: Graded, answered: list[Marked], rules: ExamRules) -> Iterator[Pattern]:
@@ -122,10 +150,29 @@ def _outlier(graded: Graded, answered: list[Marked], rules: ExamRules) -> Iterat
             continue
         one = lost[0]
         expected, got = one.on(axis)
-        near = [] if got is None else near_matches(got, expected, one.item.match or graded.marking.rubric.match, graded.marking.normal)
-        evidence = {"item": one.item.id, "axis": axis, "expected": expected, "got": shortened(got), "items": len(answered), "would_match_without": near}
-        advice = f"it is right but for {', '.join(near)}: look at the normalisation" if near else "look at the normalisation first, then at the item"
-        yield Pattern("outlier_item", evidence, f"{one.item.id} alone has no mark for {axis}; {advice}")
+        near = (
+            []
+            if got is None
+            else near_matches(
+                got, expected, one.item.match or graded.marking.rubric.match, graded.marking.normal
+            )
+        )
+        evidence = {
+            "item": one.item.id,
+            "axis": axis,
+            "expected": expected,
+            "got": shortened(got),
+            "items": len(answered),
+            "would_match_without": near,
+        }
+        advice = (
+            f"it is right but for {', '.join(near)}: look at the normalisation"
+            if near
+            else "look at the normalisation first, then at the item"
+        )
+        yield Pattern(
+            "outlier_item", evidence, f"{one.item.id} alone has no mark for {axis}; {advice}"
+        )
 
 
 def _no_accents(text: str) -> str:
@@ -144,16 +191,25 @@ _LOOSER: dict[str, Callable[[str], str]] = {
 }
 
 
-def near_matches(got: str, expected: list[str], match: str, normal: Callable[[str], str]) -> list[str]:
-    """What, if it did not count, would make the answer right: a sign that the text was compared too strictly.
+def near_matches(
+    got: str, expected: list[str], match: str, normal: Callable[[str], str]
+) -> list[str]:
+    """What, if it did not count, would make the answer right: a sign that the text was compared too
+    strictly.
 
     >>> near_matches("she  ate", ["she ate"], "word", str.lower)
     ['spacing']
     """
     text = got[:10_000]
-    return [name for name, looser in _LOOSER.items() if holds_all(looser(normal(text)), [looser(normal(entry)) for entry in expected], match)]
+    return [
+        name
+        for name, looser in _LOOSER.items()
+        if holds_all(looser(normal(text)), [looser(normal(entry)) for entry in expected], match)
+    ]
 
 
 def shortened(text: str | None) -> str | None:
     """An answer, short enough to be shown as evidence."""
-    return text if text is None or len(text) <= 200 else f"{text[:200]}... ({len(text):,} characters)"
+    return (
+        text if text is None or len(text) <= 200 else f"{text[:200]}... ({len(text):,} characters)"
+    )

@@ -1,4 +1,6 @@
-"""The policy of exams: gates, the size of a regression, what counts as a pattern, spaced repetition. Every number is a field, none stands in code."""
+"""The policy of exams: gates, the size of a regression, what counts as a pattern, spaced
+repetition. Every number is a field, none stands in code.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ class VerbZero(_Part, frozen=True):
 
 
 class Trend(_Part, frozen=True):
-    """When an axis counts as falling from the first half of the items to the second, and the others as not falling."""
+    """When an axis counts as falling from the first half of the items to the second, and the others
+    as not falling.
+    """
 
     min_items: Count
     min_drop: Number
@@ -77,7 +81,9 @@ class Diagnosis(_Part, frozen=True):
 
 
 class Quality(_Part, frozen=True):
-    """A row of the mapping from a breakdown to a quality: the axis that must be 1, and the score from which the row applies."""
+    """A row of the mapping from a breakdown to a quality: the axis that must be 1, and the score
+    from which the row applies.
+    """
 
     quality: Annotated[int, Meta(ge=0, le=5)]
     axis: str | None = None
@@ -139,7 +145,9 @@ class ExamRules:
         self.policy = policy
         self.id = policy.id
         self.digest = digest(policy)
-        self.grading_system = system_of(GRADING_SYSTEM, policy.grading_system, self.digest, published=is_published(self.digest))
+        self.grading_system = system_of(
+            GRADING_SYSTEM, policy.grading_system, self.digest, published=is_published(self.digest)
+        )
         self.hard_gate = fraction(policy.hard_gate)
         self.production_target = fraction(policy.production_target)
         self.max_drop = fraction(policy.max_drop)
@@ -149,7 +157,12 @@ class ExamRules:
         self.zero_share = fraction(policy.patterns.axis_zero.min_share)
         self.group_share = fraction(policy.diagnosis.group_share)
         trend = policy.patterns.conciseness_trend
-        self.trend = TrendRule(trend.min_items, fraction(trend.min_drop), fraction(trend.max_other_drop), fraction(trend.min_chi_square))
+        self.trend = TrendRule(
+            trend.min_items,
+            fraction(trend.min_drop),
+            fraction(trend.max_other_drop),
+            fraction(trend.min_chi_square),
+        )
 
 
 def fraction(value: object) -> Fraction:
@@ -193,12 +206,26 @@ def load_exam_policy(document: Document) -> ExamPolicy:
     def within(path: tuple[str, ...], high: int | None = 1) -> None:
         found = number(*path)
         if found is not None and (found < 0 or (high is not None and found > high)):
-            faults.add(path, f"is {text(found)}; it lies from 0 to {high}." if high is not None else f"is {text(found)}, below zero.")
+            faults.add(
+                path,
+                (
+                    f"is {text(found)}; it lies from 0 to {high}."
+                    if high is not None
+                    else f"is {text(found)}, below zero."
+                ),
+            )
 
     unit: tuple[Path, ...] = (
-        ("hard_gate",), ("production_target",), ("max_drop",), ("verify_rise_above",), ("soft", "regression_score"), ("patterns", "axis_zero", "min_share"),
-        ("patterns", "conciseness_trend", "min_drop"), ("patterns", "conciseness_trend", "max_other_drop"), ("diagnosis", "group_share"),
-    )  # fmt: skip
+        ("hard_gate",),
+        ("production_target",),
+        ("max_drop",),
+        ("verify_rise_above",),
+        ("soft", "regression_score"),
+        ("patterns", "axis_zero", "min_share"),
+        ("patterns", "conciseness_trend", "min_drop"),
+        ("patterns", "conciseness_trend", "max_other_drop"),
+        ("diagnosis", "group_share"),
+    )
     for path in unit:
         within(path)  # type: ignore[arg-type]
     for path in (("soft", "p50_latency_ms"), ("patterns", "conciseness_trend", "min_chi_square")):
@@ -226,4 +253,6 @@ def _check_qualities(sm2: Sm2, faults: Faults) -> None:
         if row.score_from is not None and not exact.is_number(row.score_from):
             faults.add((*at, "score_from"), "must be a number.")
     if sm2.qualities[-1].axis is not None or sm2.qualities[-1].score_from is not None:
-        faults.add(("sm2", "qualities"), "the last row applies to every answer that no row before it took.")
+        faults.add(
+            ("sm2", "qualities"), "the last row applies to every answer that no row before it took."
+        )

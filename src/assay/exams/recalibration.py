@@ -1,7 +1,8 @@
 """Other weights on past exams: what a new rubric version would have said.
 
-Weights are a one-way door: a result under one rubric says nothing under another. But marks are marks: where two rubrics mark alike and only weigh
-differently, a past result can be weighed again, and from then on be compared. Where they mark differently the answers must be graded again.
+Weights are a one-way door: a result under one rubric says nothing under another. But marks are
+marks: where two rubrics mark alike and only weigh differently, a past result can be weighed again,
+and from then on be compared. Where they mark differently the answers must be graded again.
 """
 
 from __future__ import annotations
@@ -39,15 +40,25 @@ def reweigh(past: Outcome, marking: Marking) -> Reweighed:
     if past.marking.rubric.marks_digest != marking.rubric.marks_digest:
         raise InputError(
             "EXM-015",
-            f"{marking.id} marks otherwise than {past.marking.id}: its word budget, normalisation, match or answer schema differs.",
+            f"{marking.id} marks otherwise than {past.marking.id}: its word budget, normalisation,"
+            " match or answer schema differs.",
             where=past.where,
-            fix="Marks cannot be weighed into other marks: grade the answers again with `assay exam grade --rubric`.",
+            fix=(
+                "Marks cannot be weighed into other marks: grade the answers again with `assay exam"
+                " grade --rubric`."
+            ),
         )
-    return Reweighed(past, marking, mean(sum(marking.units[bits] for bits in past.bits.values()), len(past.bits)))
+    return Reweighed(
+        past, marking, mean(sum(marking.units[bits] for bits in past.bits.values()), len(past.bits))
+    )
 
 
-def recalibration_document(results: Iterable[Reweighed], marking: Marking, rules: ExamRules) -> dict[str, Any]:
-    """What the new weights would have done: each past exam, the gates that turn, and the pairs whose order turns."""
+def recalibration_document(
+    results: Iterable[Reweighed], marking: Marking, rules: ExamRules
+) -> dict[str, Any]:
+    """What the new weights would have done: each past exam, the gates that turn, and the pairs
+    whose order turns.
+    """
     listed = list(results)
     history: list[dict[str, Any]] = []
     for one in listed:
@@ -72,7 +83,9 @@ def recalibration_document(results: Iterable[Reweighed], marking: Marking, rules
         "history": history,
         "mean_change": shown(sum(changes, Fraction(0)) / len(changes)),
         "largest_change": shown(max(changes, key=abs)),
-        "gates_turned": sum(row["hard_gate"]["before"] != row["hard_gate"]["after"] for row in history),
+        "gates_turned": sum(
+            row["hard_gate"]["before"] != row["hard_gate"]["after"] for row in history
+        ),
         "orders_turned": _turned(listed),
         "policy": rules.id,
         **Systems(marking.scoring_system, rules.grading_system).document(),
@@ -94,16 +107,31 @@ def _turned(listed: list[Reweighed]) -> list[dict[str, str]]:
 
 
 def recalibrated(tree: dict[str, Any], one: Reweighed) -> dict[str, Any]:
-    """A past document under the new rubric: marks as they were, every number that the weights make anew, and where it came from."""
+    """A past document under the new rubric: marks as they were, every number that the weights make
+    anew, and where it came from.
+    """
     marking = one.marking
     items = []
     for item in tree["items"]:
         bits = one.past.bits[item["item"]]
-        weighted = {axis: exact.shown(marking.weights[axis] if bits & BIT[axis] else 0, exact.NORM_DIGITS) for axis in AXES}
-        items.append({**item, "score": exact.shown(marking.units[bits], exact.NORM_DIGITS), "weighted": weighted})
+        weighted = {
+            axis: exact.shown(marking.weights[axis] if bits & BIT[axis] else 0, exact.NORM_DIGITS)
+            for axis in AXES
+        }
+        items.append(
+            {
+                **item,
+                "score": exact.shown(marking.units[bits], exact.NORM_DIGITS),
+                "weighted": weighted,
+            }
+        )
     n = len(one.past.bits)
     axes = {
-        axis: {"mean": shown(one.past.axis_mean(axis)), "lost": shown(mean(marking.weights[axis] * one.past.zero(axis), n)), "zero_items": one.past.zero(axis)}
+        axis: {
+            "mean": shown(one.past.axis_mean(axis)),
+            "lost": shown(mean(marking.weights[axis] * one.past.zero(axis), n)),
+            "zero_items": one.past.zero(axis),
+        }
         for axis in AXES
     }
     made = {
@@ -118,7 +146,9 @@ def recalibrated(tree: dict[str, Any], one: Reweighed) -> dict[str, Any]:
     made["digests"] = {**tree["digests"], "rubric": marking.digest}
     made["distribution"] = _distribution(one)
     # words that name the old weights would be untrue under the new ones
-    made["diagnosis"] = [f"recalibrated from {one.past.marking.id} (score {shown(one.past.score)}) to {marking.id}"]
+    made["diagnosis"] = [
+        f"recalibrated from {one.past.marking.id} (score {shown(one.past.score)}) to {marking.id}"
+    ]
     return made
 
 
@@ -127,4 +157,7 @@ def _distribution(one: Reweighed) -> list[dict[str, Any]]:
     for bits in one.past.bits.values():
         units = one.marking.units[bits]
         counts[units] = counts.get(units, 0) + 1
-    return [{"score": exact.shown(units, exact.NORM_DIGITS), "items": count} for units, count in sorted(counts.items(), reverse=True)]
+    return [
+        {"score": exact.shown(units, exact.NORM_DIGITS), "items": count}
+        for units, count in sorted(counts.items(), reverse=True)
+    ]

@@ -1,7 +1,9 @@
-"""The exam rubric: four binary axes with their weights, the word budget, the steps of normalisation, and cases that test the rubric itself.
+"""The exam rubric: four binary axes with their weights, the word budget, the steps of
+normalisation, and cases that test the rubric itself.
 
-Every number that makes a mark stands here. Weights are billionths and sum to one exactly. A published rubric is pinned by the shelf: other weights are
-another version, and results under two versions are not compared (see `recalibration`).
+Every number that makes a mark stands here. Weights are billionths and sum to one exactly. A
+published rubric is pinned by the shelf: other weights are another version, and results under two
+versions are not compared (see `recalibration`).
 """
 
 from __future__ import annotations
@@ -79,12 +81,16 @@ class ExamRubric(_Part, frozen=True):
 
     @property
     def marks_digest(self) -> str:
-        """The digest of what makes the marks, weights left out: rubrics that share it mark every answer alike."""
+        """The digest of what makes the marks, weights left out: rubrics that share it mark every
+        answer alike.
+        """
         return digest([self.word_budget, self.normalisation, self.match, self.answer_schema])
 
 
 def compile_schema(schema: Any) -> Contract:
-    """The contract of a schema, which every answer is held against. Raises ValueError where this is not a usable JSON Schema."""
+    """The contract of a schema, which every answer is held against. Raises ValueError where this is
+    not a usable JSON Schema.
+    """
     contract = contract_of(encode(schema))
     if contract.problem:
         raise ValueError(contract.problem)
@@ -98,12 +104,18 @@ def load_exam_rubric(document: Document) -> ExamRubric:
     if rubric.family != FAMILY:
         faults.add(("family",), f"a rubric of this shape belongs to the family '{FAMILY}'.")
     if tuple(rubric.axes) != AXES:
-        faults.add(("axes",), f"the axes are {', '.join(AXES)}, in this order, not {', '.join(rubric.axes)}.")
+        faults.add(
+            ("axes",),
+            f"the axes are {', '.join(AXES)}, in this order, not {', '.join(rubric.axes)}.",
+        )
     _check_weights(rubric, faults)
     for index, name in enumerate(rubric.normalisation):
         if name not in STEPS:
             known = step_name(name)
-            faults.add(("normalisation", index), f"the step is named '{known}', not '{name}'." if known else unknown_step(name))
+            faults.add(
+                ("normalisation", index),
+                f"the step is named '{known}', not '{name}'." if known else unknown_step(name),
+            )
     if len(set(rubric.normalisation)) != len(rubric.normalisation):
         faults.add(("normalisation",), "a step stands twice.", "Keep one.")
     try:
@@ -112,11 +124,17 @@ def load_exam_rubric(document: Document) -> ExamRubric:
         faults.add(("answer_schema",), f"is not a usable JSON Schema: {error}.")
     for index, case in enumerate(rubric.self_test):
         if set(case.breakdown) != set(AXES) or not set(case.breakdown.values()) <= {0, 1}:
-            faults.add(("self_test", index, "breakdown"), f"has 0 or 1 for each of {', '.join(AXES)}.")
+            faults.add(
+                ("self_test", index, "breakdown"), f"has 0 or 1 for each of {', '.join(AXES)}."
+            )
     for axis in AXES:
         # a self-test that never expects a 0 would not notice a rubric that accepts everything
         if {case.breakdown.get(axis) for case in rubric.self_test} < {0, 1}:
-            faults.add(("self_test",), f"has no case with the mark 0, or none with the mark 1, for {axis}.", "Add one.")
+            faults.add(
+                ("self_test",),
+                f"has no case with the mark 0, or none with the mark 1, for {axis}.",
+                "Add one.",
+            )
     faults.raise_if_any()
     return rubric
 
@@ -131,7 +149,11 @@ def _check_weights(rubric: ExamRubric, faults: Faults) -> None:
             faults.add(at, f"the weight must be a number; {error}.")
             return
         if weight.num < 0 or (exact.NORM_ONE * weight.num) % weight.den:
-            faults.add(at, f"the weight is {axis.weight}; it has at most {exact.NORM_DIGITS} decimals and is not below zero.")
+            faults.add(
+                at,
+                f"the weight is {axis.weight}; it has at most {exact.NORM_DIGITS} decimals and is"
+                " not below zero.",
+            )
             return
         total += exact.norm_of(weight)
     if total != exact.NORM_ONE:

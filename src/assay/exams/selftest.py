@@ -1,7 +1,7 @@
 """The rubric's own test: answers whose marks are known, marked by the evaluator that marks exams.
 
-An unexpected rise is either a better tutor or a rubric that has begun to accept what it should not. These cases tell the two apart: half of them must be
-refused a mark.
+An unexpected rise is either a better tutor or a rubric that has begun to accept what it should not.
+These cases tell the two apart: half of them must be refused a mark.
 """
 
 from __future__ import annotations
@@ -37,14 +37,24 @@ class SelfTestResult(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """As it stands in the result of a gate."""
-        return {"passed": self.passed, "cases": self.cases, "failures": [failure._asdict() for failure in self.failures]}
+        return {
+            "passed": self.passed,
+            "cases": self.cases,
+            "failures": [failure._asdict() for failure in self.failures],
+        }
 
 
 def self_test(marking: Marking) -> SelfTestResult:
     """Mark every case of the rubric and compare."""
     failures = []
     for case in marking.rubric.self_test:
-        item = ExamItem(id="self-test", prompt=case.name, expected_contains=case.expected_contains, gloss_contains=case.gloss_contains, match=case.match)
+        item = ExamItem(
+            id="self-test",
+            prompt=case.name,
+            expected_contains=case.expected_contains,
+            gloss_contains=case.gloss_contains,
+            match=case.match,
+        )
         marked = mark_item(item, case.response, marking)
         actual = {axis: int(bool(marked.bits & BIT[axis])) for axis in AXES}
         if actual != case.breakdown:

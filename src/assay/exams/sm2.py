@@ -1,8 +1,10 @@
-"""Spaced repetition: the marks of an exam as reviews, scheduled by SM-2, so that a portal can replay the items.
+"""Spaced repetition: the marks of an exam as reviews, scheduled by SM-2, so that a portal can
+replay the items.
 
-The signal is the exam's own: an answer is right exactly if its mark for correctness is 1. How marks become a quality from 0 to 5 stands in the policy. The
-algorithm is the published one: intervals of one day, six days, then the last interval times the ease, rounded up; a failed review starts again and leaves
-the ease alone. The date is passed in. Arithmetic is exact.
+The signal is the exam's own: an answer is right exactly if its mark for correctness is 1. How marks
+become a quality from 0 to 5 stands in the policy. The algorithm is the published one: intervals of
+one day, six days, then the last interval times the ease, rounded up; a failed review starts again
+and leaves the ease alone. The date is passed in. Arithmetic is exact.
 """
 
 from __future__ import annotations
@@ -46,26 +48,40 @@ class Card(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """A row of the table."""
-        return {**self._asdict(), "ease": shown(self.ease), "reviewed_on": self.reviewed_on.isoformat(), "due": self.due.isoformat()}
+        return {
+            **self._asdict(),
+            "ease": shown(self.ease),
+            "reviewed_on": self.reviewed_on.isoformat(),
+            "due": self.due.isoformat(),
+        }
 
 
 def quality_of(bits: int, marking: Marking, sm2: Sm2) -> int:
     """The quality of a review, from 0 to 5: the first row of the policy's table that applies."""
     score = mean(marking.units[bits], 1)
     for row in sm2.qualities:
-        if (row.axis is None or bits & BIT[row.axis]) and (row.score_from is None or score >= fraction(row.score_from)):
+        if (row.axis is None or bits & BIT[row.axis]) and (
+            row.score_from is None or score >= fraction(row.score_from)
+        ):
             return row.quality
     raise ValueError("the last row applies to every answer")  # the policy's reader sees to it
 
 
 def review(item: str, quality: int, sm2: Sm2, *, on: date, before: Card | None = None) -> Card:
-    """The card of an item after one review; `before` is where it stood, None for an item that was never reviewed."""
+    """The card of an item after one review; `before` is where it stood, None for an item that was
+    never reviewed.
+    """
     ease = before.ease if before is not None else fraction(sm2.start_ease)
     if quality < sm2.passes_from:
         repetitions, interval = 0, sm2.first_interval_days
     else:
         short = 5 - quality
-        ease = max(fraction(sm2.least_ease), ease + fraction(sm2.ease_gain) - short * (fraction(sm2.ease_loss) + short * fraction(sm2.ease_loss_growth)))
+        ease = max(
+            fraction(sm2.least_ease),
+            ease
+            + fraction(sm2.ease_gain)
+            - short * (fraction(sm2.ease_loss) + short * fraction(sm2.ease_loss_growth)),
+        )
         repetitions = (before.repetitions if before is not None else 0) + 1
         if repetitions == 1:
             interval = sm2.first_interval_days
@@ -76,13 +92,21 @@ def review(item: str, quality: int, sm2: Sm2, *, on: date, before: Card | None =
     try:
         due = on + timedelta(days=interval)
     except OverflowError:
-        raise InputError("EXM-016", f"{on} is too close to the end of the calendar to schedule {interval} days on.") from None
+        raise InputError(
+            "EXM-016",
+            f"{on} is too close to the end of the calendar to schedule {interval} days on.",
+        ) from None
     return Card(item, quality, repetitions, ease, interval, on, due)
 
 
-def schedule(bits: Mapping[str, int], marking: Marking, sm2: Sm2, *, on: date, state: Mapping[str, Card]) -> list[Card]:
+def schedule(
+    bits: Mapping[str, int], marking: Marking, sm2: Sm2, *, on: date, state: Mapping[str, Card]
+) -> list[Card]:
     """Every item of an exam reviewed on a day, continuing from `state` where it has the item."""
-    return [review(item, quality_of(marks, marking, sm2), sm2, on=on, before=state.get(item)) for item, marks in bits.items()]
+    return [
+        review(item, quality_of(marks, marking, sm2), sm2, on=on, before=state.get(item))
+        for item, marks in bits.items()
+    ]
 
 
 def table(cards: list[Card], versions: Mapping[str, str]) -> bytes:
@@ -96,32 +120,55 @@ def table(cards: list[Card], versions: Mapping[str, str]) -> bytes:
 
 def sm2_document(cards: list[Card], marking: Marking, rules: ExamRules) -> dict[str, Any]:
     """The cards as JSON, with the table that made the qualities."""
-    mapping = [{"quality": row.quality, "axis": row.axis, "score_from": row.score_from} for row in rules.policy.sm2.qualities]
+    mapping = [
+        {"quality": row.quality, "axis": row.axis, "score_from": row.score_from}
+        for row in rules.policy.sm2.qualities
+    ]
     versions = Systems(marking.scoring_system, rules.grading_system).document()
-    return {"schema": SM2_SCHEMA, "rubric": marking.id, "policy": rules.id, **versions, "qualities": mapping, "cards": [card.document() for card in cards]}
+    return {
+        "schema": SM2_SCHEMA,
+        "rubric": marking.id,
+        "policy": rules.id,
+        **versions,
+        "qualities": mapping,
+        "cards": [card.document() for card in cards],
+    }
 
 
 def read_state(document: Document) -> dict[str, Card]:
     """Where an earlier export left each item."""
     tree = document.tree
-    cards = tree.get("cards") if isinstance(tree, dict) and tree.get("schema") == SM2_SCHEMA else None
+    cards = (
+        tree.get("cards") if isinstance(tree, dict) and tree.get("schema") == SM2_SCHEMA else None
+    )
     if not isinstance(cards, list):
-        raise InputError("EXM-016", "is no schedule.", where=document.file, fix="`assay exam export-sm2 ... -o schedule.json` writes one.")
+        raise InputError(
+            "EXM-016",
+            "is no schedule.",
+            where=document.file,
+            fix="`assay exam export-sm2 ... -o schedule.json` writes one.",
+        )
     found = {}
     for index, row in enumerate(cards):
         try:
             card = _card(row)
         except (ValueError, KeyError, TypeError) as error:
-            raise InputError("EXM-016", f"cards[{index}] is no card: {error}.", where=document.file) from None
+            raise InputError(
+                "EXM-016", f"cards[{index}] is no card: {error}.", where=document.file
+            ) from None
         if card.item in found:
-            raise InputError("EXM-016", f"the item '{card.item}' stands twice.", where=document.file)
+            raise InputError(
+                "EXM-016", f"the item '{card.item}' stands twice.", where=document.file
+            )
         found[card.item] = card
     return found
 
 
 def _card(row: dict[str, Any]) -> Card:
     counts = [row["quality"], row["repetitions"], row["interval_days"]]
-    if not isinstance(row["item"], str) or not all(type(count) is int and 0 <= count <= MAX_INTERVAL_DAYS for count in counts):
+    if not isinstance(row["item"], str) or not all(
+        type(count) is int and 0 <= count <= MAX_INTERVAL_DAYS for count in counts
+    ):
         raise ValueError("quality, repetitions and interval_days are whole numbers from 0 on")
     if not isinstance(row["ease"], int | Decimal) or not exact.is_amount(row["ease"]):
         raise ValueError("ease is a number from 0 on")

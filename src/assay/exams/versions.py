@@ -1,6 +1,8 @@
-"""The versions of the two systems for exams. They count apart from those of other families, and apart from each other.
+"""The versions of the two systems for exams. They count apart from those of other families, and
+apart from each other.
 
-`scoringSystem` moves when the marks of the same answer change; `gradingSystem` when the same marks open another gate.
+`scoringSystem` moves when the marks of the same answer change; `gradingSystem` when the same marks
+open another gate.
 """
 
 from __future__ import annotations

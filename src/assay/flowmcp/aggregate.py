@@ -1,4 +1,5 @@
-"""Scores to a letter, in a fixed order: veto, weighted mean, band, tier cap, and the rule that the best letter needs a group-bound contribution.
+"""Scores to a letter, in a fixed order: veto, weighted mean, band, tier cap, and the rule that the
+best letter needs a group-bound contribution.
 
 Each step that bites leaves a note. A warning never blocks. The mean is compared unrounded.
 """
@@ -25,7 +26,9 @@ NOTHING_SCORABLE = "no scorable answers"
 
 
 class Aggregate(NamedTuple):
-    """What the answers come to. `status` is the outcome of the aggregation, never the status of a node."""
+    """What the answers come to. `status` is the outcome of the aggregation, never the status of a
+    node.
+    """
 
     grade: str | None
     raw_grade: str | None
@@ -40,25 +43,44 @@ class Aggregate(NamedTuple):
 def check_tier(tier: object, rules: SchemaRules) -> str:
     """The best letter a tier can attain."""
     if not isinstance(tier, str) or tier not in rules.caps:
-        raise InputError("GRD-003", f"there is no tier {tier!r}.{near_miss(str(tier), TIERS)}", fix=f"The tiers are {', '.join(TIERS)}.")
+        raise InputError(
+            "GRD-003",
+            f"there is no tier {tier!r}.{near_miss(str(tier), TIERS)}",
+            fix=f"The tiers are {', '.join(TIERS)}.",
+        )
     return rules.caps[tier]
 
 
 def aggregate(
-    answers: Sequence[tuple[object, object]], tier: object, rules: SchemaRules, *, veto: object = None, group_bound: bool = True, cap: str | None = None
+    answers: Sequence[tuple[object, object]],
+    tier: object,
+    rules: SchemaRules,
+    *,
+    veto: object = None,
+    group_bound: bool = True,
+    cap: str | None = None,
 ) -> Aggregate:
     """The grade of (score, weight) pairs.
 
-    `group_bound` says whether any answer that counts is bound to a group; `cap` is a further limit, such as that of a small selection.
+    `group_bound` says whether any answer that counts is bound to a group; `cap` is a further limit,
+    such as that of a small selection.
     """
     best = check_tier(tier, rules)
     if veto is not None:
         trigger = veto.get("triggeredBy") if isinstance(veto, dict) else None
         if trigger not in TRIGGERS:
-            raise InputError("VET-001", f"{trigger!r} triggers no veto.{near_miss(str(trigger), TRIGGERS)}", fix=f"The triggers are {', '.join(TRIGGERS)}.")
+            raise InputError(
+                "VET-001",
+                f"{trigger!r} triggers no veto.{near_miss(str(trigger), TRIGGERS)}",
+                fix=f"The triggers are {', '.join(TRIGGERS)}.",
+            )
         return Aggregate(REJECTED, None, None, "rejected", best, (f"veto: {trigger}",))
     summed = weighted_mean(answers, rules)
-    warnings = [f"{summed.stale} stale answer{'s' if summed.stale != 1 else ''} left out of the mean"] if summed.stale else []
+    warnings = (
+        [f"{summed.stale} stale answer{'s' if summed.stale != 1 else ''} left out of the mean"]
+        if summed.stale
+        else []
+    )
     mean = summed.value
     if mean is None:
         return Aggregate(None, None, None, "pending", best, (NOTHING_SCORABLE,), tuple(warnings))
@@ -70,25 +92,53 @@ def aggregate(
     if tier == GROUP_BOUND and at_least(letter, needs) and not group_bound:
         below = rules.caps["autonomous"]
         letter = capped(letter, below)
-        notes.append(f"capped at {below}: {needs} needs at least one answer that is bound to the group")
+        notes.append(
+            f"capped at {below}: {needs} needs at least one answer that is bound to the group"
+        )
     if cap is not None and capped(letter, cap) != letter:
         letter = cap
         notes.append(f"capped at {cap}: the selection is too small for more")
     return Aggregate(letter, raw, mean, "graded", best, tuple(notes), tuple(warnings))
 
 
-def aggregate_answers(answers: Sequence[dict[str, Any]], tier: object, rules: SchemaRules, *, veto: object = None, cap: str | None = None) -> Aggregate:
+def aggregate_answers(
+    answers: Sequence[dict[str, Any]],
+    tier: object,
+    rules: SchemaRules,
+    *,
+    veto: object = None,
+    cap: str | None = None,
+) -> Aggregate:
     """The grade of an entry's answers: of each question the most recent answer counts."""
     current = latest_answers(answers)
-    found = aggregate([(item.get("score"), item.get("weight")) for item in current], tier, rules, veto=veto, group_bound=_group_bound(current), cap=cap)
-    judged = any(item.get("determinism") == NON_DETERMINISTIC and item.get("score") not in EXCLUDED for item in current)
-    if found.grade is not None and found.status == "graded" and at_least(found.grade, rules.policy.judged_from) and not judged:
-        return found._replace(warnings=(*found.warnings, f"{found.grade} without any judged answer"))
+    found = aggregate(
+        [(item.get("score"), item.get("weight")) for item in current],
+        tier,
+        rules,
+        veto=veto,
+        group_bound=_group_bound(current),
+        cap=cap,
+    )
+    judged = any(
+        item.get("determinism") == NON_DETERMINISTIC and item.get("score") not in EXCLUDED
+        for item in current
+    )
+    if (
+        found.grade is not None
+        and found.status == "graded"
+        and at_least(found.grade, rules.policy.judged_from)
+        and not judged
+    ):
+        return found._replace(
+            warnings=(*found.warnings, f"{found.grade} without any judged answer")
+        )
     return found
 
 
 def latest_answers(answers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of each question its most recent answer, in the order of first asking; graders are never averaged."""
+    """Of each question its most recent answer, in the order of first asking; graders are never
+    averaged.
+    """
     kept: dict[Any, dict[str, Any]] = {}
     for answer in answers:
         held = kept.get(answer.get("questionId"))
@@ -106,6 +156,8 @@ def _when(answer: dict[str, Any]) -> float:
 
 def _group_bound(answers: Sequence[dict[str, Any]]) -> bool:
     return any(
-        item.get("score") not in EXCLUDED and item.get("weight") != 0 and dimension_of(str(item.get("questionId"))) not in AUTONOMOUS_DIMENSIONS
+        item.get("score") not in EXCLUDED
+        and item.get("weight") != 0
+        and dimension_of(str(item.get("questionId"))) not in AUTONOMOUS_DIMENSIONS
         for item in answers
     )

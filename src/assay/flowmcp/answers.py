@@ -1,7 +1,9 @@
-"""Answers: one question, one grader, one score. What a score may be, what it is worth, and what counts.
+"""Answers: one question, one grader, one score. What a score may be, what it is worth, and what
+counts.
 
-A score is a number from 1 to 5, or one of four words. `pass` and `fail` are worth what the policy says; `n/a` and `stale` are worth nothing and
-count for nothing: they leave the numerator and the denominator. Nothing is ever substituted for an answer that is not there.
+A score is a number from 1 to 5, or one of four words. `pass` and `fail` are worth what the policy
+says; `n/a` and `stale` are worth nothing and count for nothing: they leave the numerator and the
+denominator. Nothing is ever substituted for an answer that is not there.
 """
 
 from __future__ import annotations
@@ -77,7 +79,8 @@ _FOLD = re.compile(r"[^a-z0-9]")
 
 
 def dimension_of(question_id: str) -> str | None:
-    """The dimension a question asks about, where its id says so: `Q-api-availability` and `Q-apiAvailability` are one. None otherwise.
+    """The dimension a question asks about, where its id says so: `Q-api-availability` and
+    `Q-apiAvailability` are one. None otherwise.
 
     >>> dimension_of("Q-api-availability"), dimension_of("Q-single-test-04")
     ('apiAvailability', None)
@@ -93,7 +96,11 @@ def check_dimension(name: str) -> str:
     if name not in DIMENSIONS and name not in LEGACY_DIMENSIONS:
         from assay.registry import near_miss  # only on the way to an error
 
-        raise InputError("SCO-020", f"there is no dimension '{name}'.{near_miss(name, DIMENSIONS)}", fix=f"They are {', '.join(DIMENSIONS)}.")
+        raise InputError(
+            "SCO-020",
+            f"there is no dimension '{name}'.{near_miss(name, DIMENSIONS)}",
+            fix=f"They are {', '.join(DIMENSIONS)}.",
+        )
     return name
 
 
@@ -102,16 +109,29 @@ def check_score(score: object) -> None:
     if isinstance(score, str):
         if score not in WORDS:
             raise InputError(
-                "SCO-003", f"{score!r} is no score.", fix="A score is a number from 1 to 5, or pass, fail, stale or n/a; a number stands without quotes."
+                "SCO-003",
+                f"{score!r} is no score.",
+                fix=(
+                    "A score is a number from 1 to 5, or pass, fail, stale or n/a; a number stands"
+                    " without quotes."
+                ),
             )
         return
     try:
         value = exact.ratio(score)
     except ValueError as error:
-        code = "SCO-001" if isinstance(score, float | Decimal | int) and not isinstance(score, bool) else "SCO-003"
-        raise InputError(code, f"{error}.", fix="A score is a number from 1 to 5, or pass, fail, stale or n/a.") from None
+        code = (
+            "SCO-001"
+            if isinstance(score, float | Decimal | int) and not isinstance(score, bool)
+            else "SCO-003"
+        )
+        raise InputError(
+            code, f"{error}.", fix="A score is a number from 1 to 5, or pass, fail, stale or n/a."
+        ) from None
     if not LOWEST * value.den <= value.num <= HIGHEST * value.den:
-        raise InputError("SCO-001", f"the score {score} is outside 1 to 5.", fix="It is refused, not clamped.")
+        raise InputError(
+            "SCO-001", f"the score {score} is outside 1 to 5.", fix="It is refused, not clamped."
+        )
 
 
 def check_weight(weight: object) -> exact.Ratio:
@@ -121,7 +141,9 @@ def check_weight(weight: object) -> exact.Ratio:
     except ValueError as error:
         raise InputError("SCO-004", f"the weight must be a number; {error}.") from None
     if value.num < 0:
-        raise InputError("SCO-004", f"the weight {weight} is negative.", fix="A weight is 0 or more.")
+        raise InputError(
+            "SCO-004", f"the weight {weight} is negative.", fix="A weight is 0 or more."
+        )
     return value
 
 
@@ -130,27 +152,47 @@ def check_na(score: object, reason: object) -> None:
     check_score(score)
     if score == "n/a" and reason not in NA_REASONS:
         said = "no reason" if reason is None else f"the reason {reason!r}"
-        raise InputError("NA-001", f"n/a stands with {said}.", fix=f"Give one of {', '.join(NA_REASONS)}.")
+        raise InputError(
+            "NA-001", f"n/a stands with {said}.", fix=f"Give one of {', '.join(NA_REASONS)}."
+        )
 
 
 def check_answer(answer: dict[str, Any]) -> None:
-    """What an answer must have by its score and its determinism, in the order in which the first fault is reported."""
+    """What an answer must have by its score and its determinism, in the order in which the first
+    fault is reported.
+    """
     check_na(answer.get("score"), answer.get("naReason"))
     determinism = answer.get("determinism")
     if determinism not in (DETERMINISTIC, NON_DETERMINISTIC):
-        raise InputError("GRD-011", f"{determinism!r} is neither '{DETERMINISTIC}' nor '{NON_DETERMINISTIC}'.")
+        raise InputError(
+            "GRD-011", f"{determinism!r} is neither '{DETERMINISTIC}' nor '{NON_DETERMINISTIC}'."
+        )
     if determinism == NON_DETERMINISTIC:
         context = answer.get("selectionContext")
         context = context if isinstance(context, dict) else {}
         personas = context.get("personaIds")
-        if not isinstance(personas, list) or not personas or not all(isinstance(name, str) and name for name in personas):
-            raise InputError("GRD-005", "a non-deterministic answer names no persona.", fix='Give selectionContext.personaIds; a neutral area has ["neutral"].')
+        if (
+            not isinstance(personas, list)
+            or not personas
+            or not all(isinstance(name, str) and name for name in personas)
+        ):
+            raise InputError(
+                "GRD-005",
+                "a non-deterministic answer names no persona.",
+                fix='Give selectionContext.personaIds; a neutral area has ["neutral"].',
+            )
         if all(name in TECHNICAL_PERSONAS for name in personas):
             raise InputError(
-                "GRD-005", f"{', '.join(personas)} reviews technique and stands for no user.", fix="Name a persona of the users; a neutral area has neutral."
+                "GRD-005",
+                f"{', '.join(personas)} reviews technique and stands for no user.",
+                fix="Name a persona of the users; a neutral area has neutral.",
             )
         if not isinstance(context.get("groupId"), str) or not context["groupId"]:
-            raise InputError("GRD-012", "a non-deterministic answer names no group.", fix="Give selectionContext.groupId; a neutral area has its own name.")
+            raise InputError(
+                "GRD-012",
+                "a non-deterministic answer names no group.",
+                fix="Give selectionContext.groupId; a neutral area has its own name.",
+            )
 
 
 class Mean(NamedTuple):
@@ -183,7 +225,11 @@ def weighted_mean(answers: Iterable[tuple[object, object]], rules: SchemaRules) 
         worth = rules.worth(score)
         needed = lcm(common, share.den * worth.den)
         if needed != common:
-            total, weights, common = total * (needed // common), weights * (needed // common), needed
+            total, weights, common = (
+                total * (needed // common),
+                weights * (needed // common),
+                needed,
+            )
         total += share.num * worth.num * (common // (share.den * worth.den))
         weights += share.num * (common // share.den)
         scored += 1
@@ -191,7 +237,8 @@ def weighted_mean(answers: Iterable[tuple[object, object]], rules: SchemaRules) 
 
 
 def shown(value: Fraction | None) -> Any:
-    """An exact quotient as a JSON number: every digit where a decimal has an end, the nearest double where it has none.
+    """An exact quotient as a JSON number: every digit where a decimal has an end, the nearest
+    double where it has none.
 
     >>> shown(Fraction(15, 4)), shown(Fraction(11, 3)), shown(Fraction(5))
     (Decimal('3.75'), 3.6666666666666665, 5)
@@ -204,7 +251,9 @@ def shown(value: Fraction | None) -> Any:
             rest //= prime
     if rest != 1 or value.denominator > 10**30:
         return float(value)
-    return _ALL_DIGITS.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(_ALL_DIGITS)
+    return _ALL_DIGITS.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(
+        _ALL_DIGITS
+    )
 
 
 _ALL_DIGITS = Context(prec=200)

@@ -1,4 +1,6 @@
-"""All that can be said about a schema without asking anybody: its validation and its legibility, gravest first."""
+"""All that can be said about a schema without asking anybody: its validation and its legibility,
+gravest first.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How documents of this family are written: indented, every decimal with all its digits, any text a JavaScript string can hold."""
+"""How documents of this family are written: indented, every decimal with all its digits, any text a
+JavaScript string can hold.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 def document_bytes(document: Any) -> bytes:
     """A document as its file holds it.
 
-    A score is written with the digits it came with: were it rounded to the nearest double, what is read back could have another grade.
+    A score is written with the digits it came with: were it rounded to the nearest double, what is
+    read back could have another grade.
     """
     try:
         text = _encode(document)

@@ -1,8 +1,10 @@
-r"""JSON as ECMAScript writes it: what `JSON.stringify` gives, and the canonical text that hashes cover.
+r"""JSON as ECMAScript writes it: what `JSON.stringify` gives, and the canonical text that hashes
+cover.
 
-Every number is a double, because it is one in a JavaScript engine: 4.0 is 4, and an integer beyond 2**53 is rounded. That is why this is not
-`assay.canon`, which keeps every digit. Strings count in UTF-16: a surrogate without its partner is written as an escape. What JSON cannot say
-raises ValueError; nothing is left out.
+Every number is a double, because it is one in a JavaScript engine: 4.0 is 4, and an integer beyond
+2**53 is rounded. That is why this is not `assay.canon`, which keeps every digit. Strings count in
+UTF-16: a surrogate without its partner is written as an escape. What JSON cannot say raises
+ValueError; nothing is left out.
 """
 
 from __future__ import annotations
@@ -29,16 +31,22 @@ Order = Callable[[dict[str, Any]], Iterable[str]]
 
 
 def stringify(value: Any) -> str:
-    r"""The text `JSON.stringify(value)` gives: keys that are list indexes first and ascending, the others in their order.
+    r"""The text `JSON.stringify(value)` gives: keys that are list indexes first and ascending, the
+    others in their order.
 
-    >>> print(stringify({"b": 4.0, "10": Decimal("1E+21"), "9": -0.0, "a": "é\u2028\ud800"}).replace("\u2028", "<2028>"))
+    >>> print(
+    ...     stringify({"b": 4.0, "10": Decimal("1E+21"), "9": -0.0, "a": "é\u2028\ud800"}).replace(
+    ...         "\u2028", "<2028>"
+    ...     )
+    ... )
     {"9":0,"10":1e+21,"b":4,"a":"é<2028>\ud800"}
     """
     return _text(value, _by_index)
 
 
 def canonical(value: Any) -> str:
-    """The canonical text: keys sorted by UTF-16 code units at every depth, no whitespace, numbers and strings as `JSON.stringify` writes them.
+    """The canonical text: keys sorted by UTF-16 code units at every depth, no whitespace, numbers
+    and strings as `JSON.stringify` writes them.
 
     >>> canonical({"b": [4.0, 1e-7], "10": None, "9": True})
     '{"10":null,"9":true,"b":[4,1e-7]}'
@@ -47,11 +55,13 @@ def canonical(value: Any) -> str:
 
 
 def parse(text: str) -> Any:
-    """Plain data from a JSON text: an integer below 2**53 is an int, any other number a Decimal of the digits that stand there.
+    """Plain data from a JSON text: an integer below 2**53 is an int, any other number a Decimal of
+    the digits that stand there.
 
-    A surrogate without its partner is accepted, as ECMAScript accepts it; a key that stands twice is not. Raises ValueError.
+    A surrogate without its partner is accepted, as ECMAScript accepts it; a key that stands twice
+    is not. Raises ValueError.
 
-    >>> parse('[7, 0.10, 1e2, 9007199254740993]')
+    >>> parse("[7, 0.10, 1e2, 9007199254740993]")
     [7, Decimal('0.10'), Decimal('1E+2'), Decimal('9007199254740993')]
     """
     try:
@@ -59,9 +69,12 @@ def parse(text: str) -> Any:
     except ValueError as error:
         if "surrogate" not in str(error) and "hex escape" not in str(error):
             raise
-        # The parser of the product refuses what ECMAScript allows; this one is slower and needs the same strictness spelled out.
+        # The parser of the product refuses what ECMAScript allows; this one is slower and needs the
+        # same strictness spelled out.
         try:
-            tree = json.loads(text, parse_float=Decimal, object_pairs_hook=_distinct, parse_constant=_no_constant)
+            tree = json.loads(
+                text, parse_float=Decimal, object_pairs_hook=_distinct, parse_constant=_no_constant
+            )
         except json.JSONDecodeError:
             raise error from None  # no surrogate was at fault
         except RecursionError:
@@ -146,15 +159,23 @@ def _escape(sign: re.Match[str]) -> str:
 
 
 def _joined(text: str) -> str:
-    """The same UTF-16 text with its surrogate pairs as one sign each: Python can hold the halves apart, ECMAScript cannot."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass") if _SURROGATE.search(text) else text
+    """The same UTF-16 text with its surrogate pairs as one sign each: Python can hold the halves
+    apart, ECMAScript cannot.
+    """
+    return (
+        text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        if _SURROGATE.search(text)
+        else text
+    )
 
 
 def _in_utf16(value: dict[Any, Any]) -> dict[str, Any]:
     for key in value:
         if not isinstance(key, str):
             raise ValueError(f"a key is text in JSON, not a {type(key).__name__}")
-    if any(_SURROGATE.search(key) for key in value) and len({_joined(key) for key in value}) != len(value):
+    if any(_SURROGATE.search(key) for key in value) and len({_joined(key) for key in value}) != len(
+        value
+    ):
         raise ValueError("two keys are one in UTF-16")
     return value
 

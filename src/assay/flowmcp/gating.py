@@ -1,6 +1,8 @@
-"""The production gate on what was asked for, from all that it is decided on: the indexes, the sources of the schemas and the lists of the checks.
+"""The production gate on what was asked for, from all that it is decided on: the indexes, the
+sources of the schemas and the lists of the checks.
 
-Nothing is opened here, so that a gate can be decided again from what a ledger keeps. Whoever gathers what it is decided on: `cli.schema_gate`, from a tree.
+Nothing is opened here, so that a gate can be decided again from what a ledger keeps. Whoever
+gathers what it is decided on: `cli.schema_gate`, from a tree.
 """
 
 from __future__ import annotations
@@ -45,12 +47,18 @@ def asked_of(name: str, index: Mapping[str, Any], *, where: str = "") -> list[st
     """The schemas that a name means: all of a namespace, or the one it names."""
     namespace, _, schema = name.partition(".")
     if schema and schema not in index["schemas"]:
-        raise InputError("IDX-006", f"'{namespace}' has no schema '{schema}'.{near_miss(schema, index['schemas'])}", where=where)
+        raise InputError(
+            "IDX-006",
+            f"'{namespace}' has no schema '{schema}'.{near_miss(schema, index['schemas'])}",
+            where=where,
+        )
     return [schema] if schema else list(index["schemas"])
 
 
 def decide(asked: Sequence[str], held: Held, rules: SchemaRules) -> list[gates.GateResult]:
-    """The gate of everything that was asked for: each schema, and a namespace that was asked for as a whole."""
+    """The gate of everything that was asked for: each schema, and a namespace that was asked for as
+    a whole.
+    """
     results = []
     for name in asked:
         namespace, _, schema = name.partition(".")
@@ -76,19 +84,37 @@ def unread_reason(file: str, error: InputError) -> str:
     return printable(f"{file}: {error.message} {error.fix}".rstrip())
 
 
-def _schema(namespace: str, name: str, index: dict[str, Any], held: Held, rules: SchemaRules) -> gates.GateResult:
+def _schema(
+    namespace: str, name: str, index: dict[str, Any], held: Held, rules: SchemaRules
+) -> gates.GateResult:
     subject, node = f"{namespace}.{name}", index["schemas"].get(name)
     source = held.sources.get(subject)
     if node is None or source is None:
         return gates.schema_gate(subject, node, rules, findings=None, checks=None)
     if source.data is None:
-        return gates.schema_gate(subject, node, rules, findings=None, checks=None, unread=source.unread)
+        return gates.schema_gate(
+            subject, node, rules, findings=None, checks=None, unread=source.unread
+        )
     try:
         schema = schema_of(f"providers/{namespace}/{name}/{source.file}", source.data)
     except InputError as error:
-        return gates.schema_gate(subject, node, rules, findings=None, checks=None, unread=unread_reason(source.file, error))
+        return gates.schema_gate(
+            subject,
+            node,
+            rules,
+            findings=None,
+            checks=None,
+            unread=unread_reason(source.file, error),
+        )
     if hash8(schema.main) != node["snapshot"]["hash"]:
-        return gates.schema_gate(subject, node, rules, findings=None, checks=None, unread=f"{source.file} was changed: its hash is {hash8(schema.main)}")
+        return gates.schema_gate(
+            subject,
+            node,
+            rules,
+            findings=None,
+            checks=None,
+            unread=f"{source.file} was changed: its hash is {hash8(schema.main)}",
+        )
     return gates.schema_gate(
         subject,
         node,

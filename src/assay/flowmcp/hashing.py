@@ -1,7 +1,8 @@
-"""Hashes of the grading specification: eight hexadecimal digits over canonical JSON, as ECMAScript writes it.
+"""Hashes of the grading specification: eight hexadecimal digits over canonical JSON, as ECMAScript
+writes it.
 
-They live in entries, file names and the index, never in a source schema. The other hash, `sha256:` over a file's bytes, belongs to grade reports: see
-`source.ToolSchema.file_sha256`.
+They live in entries, file names and the index, never in a source schema. The other hash, `sha256:`
+over a file's bytes, belongs to grade reports: see `source.ToolSchema.file_sha256`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ OWN_HASHES = ("schemaHash", "selectionHash")
 
 
 def canonical_text(value: Any) -> str:
-    """The canonical text that is hashed: top-level hash keys removed, keys in UTF-16 order, numbers as a JavaScript engine prints them."""
+    """The canonical text that is hashed: top-level hash keys removed, keys in UTF-16 order, numbers
+    as a JavaScript engine prints them.
+    """
     if isinstance(value, dict):
         value = {key: item for key, item in value.items() if key not in OWN_HASHES}
     try:

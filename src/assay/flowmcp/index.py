@@ -1,7 +1,9 @@
-"""index.json: what the entries of a namespace or a selection come to. Made from the tree alone, the same bytes for the same tree.
+"""index.json: what the entries of a namespace or a selection come to. Made from the tree alone, the
+same bytes for the same tree.
 
-It is the one file that is overwritten. Its times are those of the tree, never the time of the rebuild. The frozen `lockSnapshot` of a selection is carried
-over byte for byte, and so is what the index remembers of entries that are gone: see `memory`.
+It is the one file that is overwritten. Its times are those of the tree, never the time of the
+rebuild. The frozen `lockSnapshot` of a selection is carried over byte for byte, and so is what the
+index remembers of entries that are gone: see `memory`.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ FEW_TESTS = "fewer-than-three-tests"
 _LOCK_SLOT = "@lock@"
 
 
-# --- checking an index --------------------------------------------------------------------------------------------------------------------
+# --- checking an index
 
 
 def _nodes(index: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -74,20 +76,31 @@ def _nodes(index: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def index_fault(index: object) -> InputError | None:
-    """The first thing wrong with an index: its version, a status outside its list, something missing, then something of the wrong kind."""
+    """The first thing wrong with an index: its version, a status outside its list, something
+    missing, then something of the wrong kind.
+    """
     if not isinstance(index, dict):
         return InputError("IDX-002", "an index is an object.")
     version = index.get("indexVersion")
     if version != INDEX_VERSION or isinstance(version, bool):
         return InputError("IDX-003", f"indexVersion is {version!r}, not {INDEX_VERSION}.")
     if "status" in index and index["status"] not in ROLLUP_STATUSES:
-        return InputError("IDX-007", f"status is {index['status']!r}; a rollup is {', '.join(ROLLUP_STATUSES)}.")
+        return InputError(
+            "IDX-007", f"status is {index['status']!r}; a rollup is {', '.join(ROLLUP_STATUSES)}."
+        )
     for path, node in _nodes(index):
         if isinstance(node, dict) and "status" in node and node["status"] not in NODE_STATUSES:
-            return InputError("IDX-007", f"{path}.status is {node['status']!r}; a node is {', '.join(NODE_STATUSES)}.")
+            return InputError(
+                "IDX-007",
+                f"{path}.status is {node['status']!r}; a node is {', '.join(NODE_STATUSES)}.",
+            )
     if index.get("namespace") is None and index.get("selectionId") is None:
         return InputError("IDX-001", "neither namespace nor selectionId is there.")
-    needed = ["updatedAt", "status", *(["description", "skills"] if index.get("namespace") is not None else [])]
+    needed = [
+        "updatedAt",
+        "status",
+        *(["description", "skills"] if index.get("namespace") is not None else []),
+    ]
     for key in needed:
         if key not in index:
             return InputError("IDX-001", f"{key} is missing.")
@@ -105,7 +118,7 @@ def index_fault(index: object) -> InputError | None:
     return None
 
 
-# --- a namespace --------------------------------------------------------------------------------------------------------------------------
+# --- a namespace
 
 
 class _Collected(NamedTuple):
@@ -127,8 +140,12 @@ class _Collected(NamedTuple):
             self.moments.append(node.newest)
         self.versions.update(node.versions)
 
-    def remember(self, memory: Memory, rules: SchemaRules, systems: Systems | None) -> dict[str, Any]:
-        """What the index remembers; what is lost outside of its nodes blocks or rejects the whole."""
+    def remember(
+        self, memory: Memory, rules: SchemaRules, systems: Systems | None
+    ) -> dict[str, Any]:
+        """What the index remembers; what is lost outside of its nodes blocks or rejects the
+        whole.
+        """
         for place, lost in memory.rest(rules, systems):
             self.statuses.append(NODE_REJECTED if any(item.veto for item in lost) else BLOCKED)
             self.blockers.extend({"node": place, "reason": item.reason} for item in lost)
@@ -138,15 +155,32 @@ class _Collected(NamedTuple):
 def _visible(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as found:
-            return sorted(item.name for item in found if not item.name.startswith((".", "_")) and item.is_dir(follow_symlinks=False))
+            return sorted(
+                item.name
+                for item in found
+                if not item.name.startswith((".", "_")) and item.is_dir(follow_symlinks=False)
+            )
     except (FileNotFoundError, NotADirectoryError):
         return []
 
 
-def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: Systems | None = None, also: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """The index of a namespace, from its folder in the tree and what older indexes of it remember (`also`, from a ledger)."""
+def namespace_index(
+    root: str,
+    namespace: str,
+    rules: SchemaRules,
+    *,
+    systems: Systems | None = None,
+    also: Iterable[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """The index of a namespace, from its folder in the tree and what older indexes of it remember
+    (`also`, from a ledger).
+    """
     home = os.path.join(root, "providers", namespace)
-    gathered, memory, catalogue = _Collected([], [], [], [], set()), Memory(home, also=also), read_catalogue(root)
+    gathered, memory, catalogue = (
+        _Collected([], [], [], [], set()),
+        Memory(home, also=also),
+        read_catalogue(root),
+    )
     schemas: dict[str, Any] = {}
     skills: dict[str, Any] = {}
     abouts: list[tuple[Node, dict[str, Any]]] = []
@@ -155,11 +189,23 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
     tools_total = tools_stable = 0
 
     def node(
-        folder: str, area: str, live: str | None, tool: str | None = None, skill: str | None = None, questions: Mapping[str, Any] = catalogue
+        folder: str,
+        area: str,
+        live: str | None,
+        tool: str | None = None,
+        skill: str | None = None,
+        questions: Mapping[str, Any] = catalogue,
     ) -> tuple[Node, dict[str, Any]]:
         place = Home(folder, (area,), namespace, tool, skill=skill)
         stored = read_entries(place, rules, systems=systems)
-        found = judge(stored, live, rules, systems=systems, lost=memory.take(place, stored), catalogue=questions)
+        found = judge(
+            stored,
+            live,
+            rules,
+            systems=systems,
+            lost=memory.take(place, stored),
+            catalogue=questions,
+        )
         return found, node_document(found, home, live_hash=live)
 
     for name in _visible(home):
@@ -174,13 +220,20 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
             manifest = read_manifest(folder, snapshot) if snapshot else None
         except InputError as error:
             unread = error.message
-        questions = of_server(catalogue) if manifest and any(tool["tests"] is None for tool in manifest.tools.values()) else catalogue
+        questions = (
+            of_server(catalogue)
+            if manifest and any(tool["tests"] is None for tool in manifest.tools.values())
+            else catalogue
+        )
         whole, shown = node(folder, "tools-aggregate-schema", live, questions=questions)
         if unread is not None:
             whole, shown = Node(BLOCKED, reason=unread), {"status": BLOCKED, "reason": unread}
         gone = snapshot is None and _was_imported(folder)
         if gone:
-            whole = whole._replace(status=BLOCKED if whole.status != NODE_REJECTED else whole.status, reason="its snapshot is gone")
+            whole = whole._replace(
+                status=BLOCKED if whole.status != NODE_REJECTED else whole.status,
+                reason="its snapshot is gone",
+            )
             shown = node_document(whole, home, live_hash=None)
         tools: dict[str, Any] = {}
         statuses = []
@@ -188,7 +241,9 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
             inside = os.path.join(folder, "tools", tool)
             one, document = node(inside, "single-test", live, tool)
             if one.status != NODE_REJECTED and (gone or (manifest and lacks_tests(manifest, tool))):
-                one = one._replace(status=BLOCKED, reason="its snapshot is gone" if gone else FEW_TESTS)
+                one = one._replace(
+                    status=BLOCKED, reason="its snapshot is gone" if gone else FEW_TESTS
+                )
                 document = node_document(one, home, live_hash=live)
             gathered.take(f"schemas.{name}.tools.{tool}", one, document)
             tools[tool] = document
@@ -216,13 +271,17 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
         gathered.statuses[-1] = status  # the schema stands for its aggregate in the rollup
         schemas[name] = made
         for skill in _visible(os.path.join(folder, "skills")):
-            one, document = node(os.path.join(folder, "skills", skill), "namespace-skills", live, skill=skill)
+            one, document = node(
+                os.path.join(folder, "skills", skill), "namespace-skills", live, skill=skill
+            )
             gathered.take(f"skills.{name}.{skill}", one, document)
             skills[f"{name}.{skill}"] = document
         about_folder = os.path.join(folder, "resources", "about")
         page = snapshot_of(about_folder, "about")
         declared = manifest.about_hash if manifest else page.hash8 if page else None
-        if declared is not None or (manifest is None and os.path.isdir(os.path.join(about_folder, GRADINGS))):
+        if declared is not None or (
+            manifest is None and os.path.isdir(os.path.join(about_folder, GRADINGS))
+        ):
             about_hash = declared or about_hash
             abouts.append(node(about_folder, "about-namespace", live))
 
@@ -233,12 +292,17 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
         worst = (NODE_REJECTED, BLOCKED, PENDING, GRADED, STABLE)
         for one, document in abouts:
             gathered.take("about", one, document)
-        about, about_shown = min(abouts, key=lambda pair: (worst.index(pair[0].status), pair[1].get("ref", "")))
+        about, about_shown = min(
+            abouts, key=lambda pair: (worst.index(pair[0].status), pair[1].get("ref", ""))
+        )
     else:
         about = Node(BLOCKED, reason="no-about") if members else Node(PENDING)
         about_shown = node_document(about, home, live_hash=None)
         gathered.take("about", about, about_shown)
-    for path, one, document in (("description", description, description_shown), ("namespaceAggregate", whole, whole_shown)):
+    for path, one, document in (
+        ("description", description, description_shown),
+        ("namespaceAggregate", whole, whole_shown),
+    ):
         gathered.take(path, one, document)
     graded = sum(item["status"] in (GRADED, STABLE) for item in skills.values())
     summary = {
@@ -265,7 +329,9 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
 
 
 def lacks_tests(manifest: Manifest, tool: str) -> bool:
-    """Whether a tool has too few tests to be graded in full. The tools of a server have none to count."""
+    """Whether a tool has too few tests to be graded in full. The tools of a server have none to
+    count.
+    """
     tests = manifest.tools[tool]["tests"]
     return tests is not None and tests < MIN_TESTS
 
@@ -276,7 +342,9 @@ def status_in(index: dict[str, Any], area: str, names: Mapping[str, str]) -> str
     node = {
         "single-test": schema.get("tools", {}).get(names.get("tool")),
         "tools-aggregate-schema": schema.get("toolsAggregate"),
-        "namespace-skills": index.get("skills", {}).get(f"{names.get('schema')}.{names.get('skill')}"),
+        "namespace-skills": (
+            index.get("skills", {}).get(f"{names.get('schema')}.{names.get('skill')}")
+        ),
         "tools-aggregate-namespace": index.get("namespaceAggregate"),
         "namespace-description": index.get("description"),
         "about-namespace": index.get("about"),
@@ -287,17 +355,30 @@ def status_in(index: dict[str, Any], area: str, names: Mapping[str, str]) -> str
 
 
 def _was_imported(folder: str) -> bool:
-    """Whether a schema without a snapshot once had one: a grade that cannot be held against its source does not stand."""
+    """Whether a schema without a snapshot once had one: a grade that cannot be held against its
+    source does not stand.
+    """
     return any(name.startswith("_manifest--") for name in os.listdir(folder))
 
 
-def _finish(head: dict[str, Any], gathered: _Collected, summary: dict[str, Any], parts: dict[str, Any]) -> dict[str, Any]:
+def _finish(
+    head: dict[str, Any], gathered: _Collected, summary: dict[str, Any], parts: dict[str, Any]
+) -> dict[str, Any]:
     grade = rollup_grade(gathered.grades)
-    made: dict[str, Any] = {"indexVersion": INDEX_VERSION, **head, "updatedAt": stamp(max(gathered.moments)) if gathered.moments else "never"}
+    made: dict[str, Any] = {
+        "indexVersion": INDEX_VERSION,
+        **head,
+        "updatedAt": stamp(max(gathered.moments)) if gathered.moments else "never",
+    }
     made["status"] = rollup_status(gathered.statuses)
     if grade is not None:
         made["grade"] = grade
-    scoring, grading = (sorted({pair[place] for pair in gathered.versions}, key=lambda text: (version_key(text), text)) for place in (0, 1))
+    scoring, grading = (
+        sorted(
+            {pair[place] for pair in gathered.versions}, key=lambda text: (version_key(text), text)
+        )
+        for place in (0, 1)
+    )
     if gathered.versions:
         made["scoringSystem"], made["gradingSystem"] = scoring[-1], grading[-1]
         summary = {**summary, "scoringSystem": scoring[-1], "gradingSystem": grading[-1]}
@@ -307,20 +388,36 @@ def _finish(head: dict[str, Any], gathered: _Collected, summary: dict[str, Any],
 
 
 def next_ungraded(index: dict[str, Any]) -> str | None:
-    """The next node to grade: tools before what sums them up, members before their selection. None where nothing is pending."""
-    order = sorted(_nodes({key: value for key, value in index.items() if key != "lockSnapshot"}), key=lambda pair: -pair[0].count("."))
+    """The next node to grade: tools before what sums them up, members before their selection. None
+    where nothing is pending.
+    """
+    order = sorted(
+        _nodes({key: value for key, value in index.items() if key != "lockSnapshot"}),
+        key=lambda pair: -pair[0].count("."),
+    )
     return next((path for path, node in order if node["status"] == PENDING), None)
 
 
-# --- a selection --------------------------------------------------------------------------------------------------------------------------
+# --- a selection
 
 
 def selection_index(
-    root: str, selection_id: str, rules: SchemaRules, *, systems: Systems | None = None, namespaces: dict[str, dict[str, Any]] | None = None
+    root: str,
+    selection_id: str,
+    rules: SchemaRules,
+    *,
+    systems: Systems | None = None,
+    namespaces: dict[str, dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """The index of a selection: its members as they stand now in their own namespaces, its About page, its skills and the grading of the whole."""
+    """The index of a selection: its members as they stand now in their own namespaces, its About
+    page, its skills and the grading of the whole.
+    """
     home = os.path.join(root, "selections", selection_id)
-    gathered, memory, catalogue = _Collected([], [], [], [], set()), Memory(home), read_catalogue(root)
+    gathered, memory, catalogue = (
+        _Collected([], [], [], [], set()),
+        Memory(home),
+        read_catalogue(root),
+    )
     snapshot = snapshot_of(home, "selection")
     definition: dict[str, Any] = {}
     if snapshot is not None:
@@ -329,7 +426,9 @@ def selection_index(
             with open(os.path.join(home, snapshot.file), "rb") as stream:
                 definition = parse_json(stream.read())
         except (OSError, ValueError) as error:
-            gathered.blockers.append({"node": "selection", "reason": f"{snapshot.file} cannot be read: {error}"})
+            gathered.blockers.append(
+                {"node": "selection", "reason": f"{snapshot.file} cannot be read: {error}"}
+            )
             gathered.statuses.append(BLOCKED)
     live = snapshot.hash8 if snapshot else None
     known = {} if namespaces is None else namespaces
@@ -339,12 +438,26 @@ def selection_index(
         members[member] = _member(root, member, known, rules, systems)
         gathered.statuses.append(members[member]["status"])
         if members[member]["status"] in (BLOCKED, PENDING):
-            gathered.blockers.append({"node": f"members.{member}", "reason": members[member].get("reason", "not graded yet")})
+            gathered.blockers.append(
+                {
+                    "node": f"members.{member}",
+                    "reason": members[member].get("reason", "not graded yet"),
+                }
+            )
 
-    def node(folder: str, areas: tuple[str, ...], skill: str | None = None) -> tuple[Node, dict[str, Any]]:
+    def node(
+        folder: str, areas: tuple[str, ...], skill: str | None = None
+    ) -> tuple[Node, dict[str, Any]]:
         place = Home(folder, areas, selection=selection_id, skill=skill)
         stored = read_entries(place, rules, systems=systems)
-        found = judge(stored, live, rules, systems=systems, lost=memory.take(place, stored), catalogue=catalogue)
+        found = judge(
+            stored,
+            live,
+            rules,
+            systems=systems,
+            lost=memory.take(place, stored),
+            catalogue=catalogue,
+        )
         return found, node_document(found, home, live_hash=live)
 
     about, about_shown = node(os.path.join(home, "resources", "about"), ("about-selection",))
@@ -353,18 +466,36 @@ def selection_index(
     count, sizes = len(namespaces_of(listed)), rules.policy.selection
     reason = None
     if size == "n/a":
-        reason = f"{count} namespaces are fewer than {sizes.graded_from}: a selection of this size has no grade"
-    elif count < sizes.uncapped_from and "grade" in whole_shown and whole_shown["grade"] != REJECTED and better(whole_shown["grade"], sizes.capped_at):
-        reason = f"{count} namespaces are fewer than {sizes.uncapped_from}: a selection of this size cannot be {whole_shown['grade']}"
+        reason = (
+            f"{count} namespaces are fewer than {sizes.graded_from}: a selection of this size has"
+            " no grade"
+        )
+    elif (
+        count < sizes.uncapped_from
+        and "grade" in whole_shown
+        and whole_shown["grade"] != REJECTED
+        and better(whole_shown["grade"], sizes.capped_at)
+    ):
+        reason = (
+            f"{count} namespaces are fewer than {sizes.uncapped_from}: a selection of this size"
+            f" cannot be {whole_shown['grade']}"
+        )
     if reason is not None and whole.status != NODE_REJECTED:
         whole = whole._replace(status=BLOCKED, reason=reason)
         whole_shown = node_document(whole, home, live_hash=live)
     skills: dict[str, Any] = {}
     for skill in _visible(os.path.join(home, "skills")):
-        one, document = node(os.path.join(home, "skills", skill), ("selection-skills-L1", "selection-skills-L2", "selection-skills-L3"), skill)
+        one, document = node(
+            os.path.join(home, "skills", skill),
+            ("selection-skills-L1", "selection-skills-L2", "selection-skills-L3"),
+            skill,
+        )
         gathered.take(f"skills.{skill}", one, document)
         skills[skill] = document
-    for path, one, document in (("about", about, about_shown), ("selectionAggregate", whole, whole_shown)):
+    for path, one, document in (
+        ("about", about, about_shown),
+        ("selectionAggregate", whole, whole_shown),
+    ):
         gathered.take(path, one, document)
     gathered.grades[:] = [whole_shown["grade"]] if "grade" in whole_shown else []
     summary = {
@@ -378,23 +509,52 @@ def selection_index(
         **gathered.remember(memory, rules, systems),
     }
     made = _finish(
-        {"selectionId": selection_id}, gathered, summary, {"about": about_shown, "selectionAggregate": whole_shown, "skills": skills, "members": members}
+        {"selectionId": selection_id},
+        gathered,
+        summary,
+        {
+            "about": about_shown,
+            "selectionAggregate": whole_shown,
+            "skills": skills,
+            "members": members,
+        },
     )
     if size == "n/a" and "grade" not in made:
         made["grade"] = "n/a"
     return made
 
 
-def _member(root: str, member: str, known: dict[str, dict[str, Any]], rules: SchemaRules, systems: Systems | None) -> dict[str, Any]:
+def _member(
+    root: str,
+    member: str,
+    known: dict[str, dict[str, Any]],
+    rules: SchemaRules,
+    systems: Systems | None,
+) -> dict[str, Any]:
     if not is_member_id(member):
-        return {"status": BLOCKED, "resolvedArtifact": None, "reason": f"{member!r} is no <namespace>.<schema>"}
+        return {
+            "status": BLOCKED,
+            "resolvedArtifact": None,
+            "reason": f"{member!r} is no <namespace>.<schema>",
+        }
     namespace, _, schema = member.partition(".")
     if namespace not in known:
-        known[namespace] = namespace_index(root, namespace, rules, systems=systems) if os.path.isdir(os.path.join(root, "providers", namespace)) else {}
+        known[namespace] = (
+            namespace_index(root, namespace, rules, systems=systems)
+            if os.path.isdir(os.path.join(root, "providers", namespace))
+            else {}
+        )
     found = known[namespace].get("schemas", {}).get(schema)
     if found is None:
         return {"status": PENDING, "resolvedArtifact": None, "reason": "not imported"}
-    made = {"status": found["status"], "resolvedArtifact": f"providers/{namespace}/{schema}/{found['snapshot']['file']}" if "snapshot" in found else None}
+    made = {
+        "status": found["status"],
+        "resolvedArtifact": (
+            f"providers/{namespace}/{schema}/{found['snapshot']['file']}"
+            if "snapshot" in found
+            else None
+        ),
+    }
     for key in ("grade", "reason"):
         if key in found:
             made[key] = found[key]
@@ -403,7 +563,7 @@ def _member(root: str, member: str, known: dict[str, dict[str, Any]], rules: Sch
     return made
 
 
-# --- writing ------------------------------------------------------------------------------------------------------------------------------
+# --- writing
 
 
 def index_bytes(index: dict[str, Any], lock: bytes | None = None) -> bytes:
@@ -415,7 +575,9 @@ def index_bytes(index: dict[str, Any], lock: bytes | None = None) -> bytes:
 
 
 def frozen_lock(data: bytes) -> bytes | None:
-    """The bytes of `lockSnapshot` in an index file, as they stand there; None where there is none."""
+    """The bytes of `lockSnapshot` in an index file, as they stand there; None where there is
+    none.
+    """
     text = data.decode("utf-8")
     decoder = json.JSONDecoder()
     position = _skip(text, 0)
@@ -457,5 +619,9 @@ def write_index(path: str, index: dict[str, Any], lock: bytes | None = None) -> 
 
 
 def strict(index: dict[str, Any]) -> dict[str, Any]:
-    """An index that the published schema accepts: without the two version keys at the top, which it has no room for; they stay in `summary`."""
-    return {key: value for key, value in index.items() if key not in ("scoringSystem", "gradingSystem")}
+    """An index that the published schema accepts: without the two version keys at the top, which it
+    has no room for; they stay in `summary`.
+    """
+    return {
+        key: value for key, value in index.items() if key not in ("scoringSystem", "gradingSystem")
+    }

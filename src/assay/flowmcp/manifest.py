@@ -1,6 +1,8 @@
-"""What a snapshot holds, beside the snapshot: its tools, its About page, its bytes. So that an index need not run a module to know which tools there are.
+"""What a snapshot holds, beside the snapshot: its tools, its About page, its bytes. So that an
+index need not run a module to know which tools there are.
 
-The list of tools comes from the source, not from the folders: otherwise deleting the folder of a failing tool would mend the namespace.
+The list of tools comes from the source, not from the folders: otherwise deleting the folder of a
+failing tool would mend the namespace.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ class Snapshot(NamedTuple):
 def snapshot_of(folder: str, name: str) -> Snapshot | None:
     """The newest `<name>--<time>--<hash8>.<ext>` in a folder."""
     try:
-        newest = latest((file for file in os.listdir(folder) if file.rsplit("--", 2)[0] == name), name)  # `air--quality` is no version of `air`
+        newest = latest(
+            (file for file in os.listdir(folder) if file.rsplit("--", 2)[0] == name), name
+        )  # `air--quality` is no version of `air`
     except (FileNotFoundError, NotADirectoryError):
         return None
     if newest is None:
@@ -57,19 +61,38 @@ def tools_of(main: dict[str, Any]) -> dict[str, Any]:
 
 
 def about_text(main: dict[str, Any]) -> bytes | None:
-    """The About page that a schema or selection declares inline, as bytes; None where it declares none."""
+    """The About page that a schema or selection declares inline, as bytes; None where it declares
+    none.
+    """
     resources = main.get("resources")
     about = resources.get("about") if isinstance(resources, dict) else None
     if isinstance(about, dict):
-        about = next((about[key] for key in ("content", "markdown", "text") if isinstance(about.get(key), str)), None)
-    return about.encode("utf-8", "surrogatepass") if isinstance(about, str) and about.strip() else None
+        about = next(
+            (
+                about[key]
+                for key in ("content", "markdown", "text")
+                if isinstance(about.get(key), str)
+            ),
+            None,
+        )
+    return (
+        about.encode("utf-8", "surrogatepass") if isinstance(about, str) and about.strip() else None
+    )
 
 
 def flowmcp_version(main: dict[str, Any]) -> str:
-    """The schema's version on the axis of the FlowMCP specification; `unknown` where it states none of 4, which only the extended form can say."""
+    """The schema's version on the axis of the FlowMCP specification; `unknown` where it states none
+    of 4, which only the extended form can say.
+    """
     version = main.get("version")
     parts = version.split(".") if isinstance(version, str) else []
-    return f"flowmcp/{version}" if len(parts) == 3 and parts[0] == "4" and all(part.isascii() and part.isdigit() for part in parts) else "unknown"
+    return (
+        f"flowmcp/{version}"
+        if len(parts) == 3
+        and parts[0] == "4"
+        and all(part.isascii() and part.isdigit() for part in parts)
+        else "unknown"
+    )
 
 
 def manifest_document(schema: ToolSchema) -> dict[str, Any]:
@@ -77,7 +100,9 @@ def manifest_document(schema: ToolSchema) -> dict[str, Any]:
     tools = {}
     for name, tool in tools_of(schema.main).items():
         tests = tool.get("tests") if isinstance(tool, dict) else None
-        count = None if schema.kind == "mcp" else len(tests) if isinstance(tests, list) else 0  # a server's tools carry no tests
+        count = (
+            None if schema.kind == "mcp" else len(tests) if isinstance(tests, list) else 0
+        )  # a server's tools carry no tests
         tools[segment(name, "tool")] = {"hash": hash8(tool), "tests": count}
     about = about_text(schema.main)
     return {
@@ -109,4 +134,9 @@ def read_manifest(folder: str, snapshot: Snapshot) -> Manifest | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError("IDX-004", f"the manifest cannot be read: {error}.", where=path, fix="Restore it, or import the schema anew.") from None
+        raise InputError(
+            "IDX-004",
+            f"the manifest cannot be read: {error}.",
+            where=path,
+            fix="Restore it, or import the schema anew.",
+        ) from None

@@ -1,7 +1,10 @@
-"""What an index remembers of the entries it was made from: the id and the digest of each, and whether it is a veto.
+"""What an index remembers of the entries it was made from: the id and the digest of each, and
+whether it is a veto.
 
-An entry may never be deleted or changed. One that an index remembers and that is not there as it was closes its node, and a remembered veto keeps rejecting
-it. The memory is part of the index, so that it is made anew from a tree that is whole; where both the index and the entry are gone, only a ledger remembers.
+An entry may never be deleted or changed. One that an index remembers and that is not there as it
+was closes its node, and a remembered veto keeps rejecting it. The memory is part of the index, so
+that it is made anew from a tree that is whole; where both the index and the entry are gone, only a
+ledger remembers.
 """
 
 from __future__ import annotations
@@ -33,7 +36,9 @@ class _Group(NamedTuple):
 
 
 class Memory:
-    """The entries that a namespace or selection has had: those that its index remembers, and those that are found."""
+    """The entries that a namespace or selection has had: those that its index remembers, and those
+    that are found.
+    """
 
     def __init__(self, home: str, *, also: Iterable[Mapping[str, Any]] = ()) -> None:
         """`also` are older indexes of the same namespace or selection, as a ledger keeps them."""
@@ -53,24 +58,47 @@ class Memory:
                 folder, _, own = key.rpartition("/")
                 folder, _, area = folder.rpartition("/")
                 if isinstance(entry, dict) and area in AREAS:
-                    self._held.setdefault(_Group(folder, area), {}).setdefault(own, {name: str(value) for name, value in entry.items()})
+                    self._held.setdefault(_Group(folder, area), {}).setdefault(
+                        own, {name: str(value) for name, value in entry.items()}
+                    )
 
     def take(self, home: Home, stored: Sequence[Stored]) -> list[Lost]:
-        """Note the entries that were found in a node; those of it that are gone, or are not what they were."""
+        """Note the entries that were found in a node; those of it that are gone, or are not what
+        they were.
+        """
         lost = []
         for group in self._groups(home):
             found = self._found.setdefault(group, {})
             for item in stored:
-                if item.entry is not None and item.fault is None and item.entry["area"] == group.area:
-                    veto = item.entry["categoricalVeto"]["triggeredBy"] if item.entry.get("aggregateGrade") == REJECTED else None
-                    found[str(item.entry["gradingId"])] = {"digest": item.digest, **({"veto": veto} if veto else {})}
-            there = {str(item.entry["gradingId"]): item.digest for item in stored if item.entry is not None}
+                if (
+                    item.entry is not None
+                    and item.fault is None
+                    and item.entry["area"] == group.area
+                ):
+                    veto = (
+                        item.entry["categoricalVeto"]["triggeredBy"]
+                        if item.entry.get("aggregateGrade") == REJECTED
+                        else None
+                    )
+                    found[str(item.entry["gradingId"])] = {
+                        "digest": item.digest,
+                        **({"veto": veto} if veto else {}),
+                    }
+            there = {
+                str(item.entry["gradingId"]): item.digest
+                for item in stored
+                if item.entry is not None
+            }
             lost += [
                 Lost(own, f"{group.area} {own}", entry.get("veto"), changed=own in there)
                 for own, entry in self._held.get(group, {}).items()
                 if there.get(own) != entry.get("digest")
             ]
-            gone = [file for file in self._rejecting.get(group, ()) if not os.path.lexists(os.path.join(home.folder, GRADINGS, file))]
+            gone = [
+                file
+                for file in self._rejecting.get(group, ())
+                if not os.path.lexists(os.path.join(home.folder, GRADINGS, file))
+            ]
             if gone and not any(item.veto for item in lost):
                 lost += [Lost(file, file, "rejected", changed=False) for file in sorted(gone)]
         return lost
@@ -80,7 +108,9 @@ class Memory:
         return [_Group("." if folder == "." else folder, area) for area in home.areas]
 
     def rest(self, rules: SchemaRules, systems: Systems | None) -> Iterator[tuple[str, list[Lost]]]:
-        """What is lost outside of the nodes that were taken, by its folder: of a tool that was removed, or of a schema whose folder is gone."""
+        """What is lost outside of the nodes that were taken, by its folder: of a tool that was
+        removed, or of a schema whose folder is gone.
+        """
         for group in sorted({*self._held, *self._rejecting, *self._on_disk()} - {*self._found}):
             home = Home(os.path.join(self.home, group.folder), (group.area,))
             lost = self.take(home, read_entries(home, rules, systems=systems))
@@ -93,7 +123,11 @@ class Memory:
             folders[:] = [name for name in folders if not name.startswith(".")]
             if os.path.basename(folder) == GRADINGS:
                 place = os.path.relpath(os.path.dirname(folder), self.home).replace(os.sep, "/")
-                found |= {_Group(place, area) for file in files if (area := file.partition("--")[0]) in AREAS}
+                found |= {
+                    _Group(place, area)
+                    for file in files
+                    if (area := file.partition("--")[0]) in AREAS
+                }
         return found
 
     def document(self) -> dict[str, dict[str, str]]:
@@ -102,21 +136,29 @@ class Memory:
         return {
             f"{group.folder}/{group.area}/{own}": entry
             for group in groups
-            for own, entry in sorted({**self._found.get(group, {}), **self._held.get(group, {})}.items())
+            for own, entry in sorted(
+                {**self._found.get(group, {}), **self._held.get(group, {})}.items()
+            )
         }
 
 
 def _rejecting(node: Any) -> Iterator[str]:
-    """The entries that the rejected nodes of an index name, also in an index that another program made."""
+    """The entries that the rejected nodes of an index name, also in an index that another program
+    made.
+    """
     for key, value in node.items() if isinstance(node, dict) else ():
-        if isinstance(value, dict) and key != "members":  # they are nodes of other namespaces, which have indexes of their own
+        if (
+            isinstance(value, dict) and key != "members"
+        ):  # they are nodes of other namespaces, which have indexes of their own
             if value.get("status") == NODE_REJECTED and isinstance(value.get("ref"), str):
                 yield value["ref"]
             yield from _rejecting(value)
 
 
 def read_index(home: str) -> dict[str, Any]:
-    """The index of a namespace or selection as its file has it; empty where there is none. Raises InputError where it cannot be read."""
+    """The index of a namespace or selection as its file has it; empty where there is none. Raises
+    InputError where it cannot be read.
+    """
     path = os.path.join(home, "index.json")
     try:
         with open(path, "rb") as stream:
@@ -127,6 +169,14 @@ def read_index(home: str) -> dict[str, Any]:
         found = error
     if not isinstance(found, dict):
         why = found if isinstance(found, Exception) else "it is no object"
-        fix = "Restore it. Only where no entry was ever deleted, delete it and run `assay schema index`."
-        raise InputError("FIL-002", f"cannot be read, and with it the vetoes that it remembers: {why}.", where=path, fix=fix)
+        fix = (
+            "Restore it. Only where no entry was ever deleted, delete it and run `assay schema"
+            " index`."
+        )
+        raise InputError(
+            "FIL-002",
+            f"cannot be read, and with it the vetoes that it remembers: {why}.",
+            where=path,
+            fix=fix,
+        )
     return found

@@ -1,6 +1,7 @@
 """What things are called: areas, ids, times in file names, files and folders of a grading tree.
 
-Every name that becomes part of a path passes `segment`, so that no id can lead out of the tree. Nothing here reads or writes.
+Every name that becomes part of a path passes `segment`, so that no id can lead out of the tree.
+Nothing here reads or writes.
 """
 
 from __future__ import annotations
@@ -49,12 +50,24 @@ AREAS: dict[str, Area] = {
         Area("tools-aggregate-schema", AUTONOMOUS, f"{_NS}/{{schema}}"),
         Area("tools-aggregate-namespace", AUTONOMOUS, _NS),
         Area("namespace-description", AUTONOMOUS, _NS),
-        Area("namespace-skills", AUTONOMOUS, f"{_NS}/{{schema}}/skills/{{skill}}", persona=True, skill=True),
+        Area(
+            "namespace-skills",
+            AUTONOMOUS,
+            f"{_NS}/{{schema}}/skills/{{skill}}",
+            persona=True,
+            skill=True,
+        ),
         Area("about-namespace", AUTONOMOUS, f"{_NS}/{{schema}}/resources/about", persona=True),
         Area("about-selection", GROUP_BOUND, f"{_SEL}/resources/about", persona=True),
-        Area("selection-skills-L1", GROUP_BOUND, f"{_SEL}/skills/{{skill}}", persona=True, skill=True),
-        Area("selection-skills-L2", GROUP_BOUND, f"{_SEL}/skills/{{skill}}", persona=True, skill=True),
-        Area("selection-skills-L3", GROUP_BOUND, f"{_SEL}/skills/{{skill}}", persona=True, skill=True),
+        Area(
+            "selection-skills-L1", GROUP_BOUND, f"{_SEL}/skills/{{skill}}", persona=True, skill=True
+        ),
+        Area(
+            "selection-skills-L2", GROUP_BOUND, f"{_SEL}/skills/{{skill}}", persona=True, skill=True
+        ),
+        Area(
+            "selection-skills-L3", GROUP_BOUND, f"{_SEL}/skills/{{skill}}", persona=True, skill=True
+        ),
         Area("selection-aggregate", GROUP_BOUND, _SEL, persona=True),
     )
 }
@@ -64,11 +77,15 @@ SKEW = timedelta(minutes=5)
 """How far the clock of a grader may be ahead of ours."""
 GRADINGS = "_gradings"
 MAX_SEGMENT = 120
-"""The longest name that is part of a path; file systems stop at 255 bytes, and a snapshot's name adds time and hash."""
+"""The longest name that is part of a path; file systems stop at 255 bytes, and a snapshot's name
+adds time and hash.
+"""
 ROOTS = ("providers", "selections", "shared-lists")
 
 _STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2}Z")
-_READ_STAMP = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2})-([0-9]{2})(?:-([0-9]{2})(?:[-.]([0-9]{1,6}))?)?Z")
+_READ_STAMP = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2})-([0-9]{2})(?:-([0-9]{2})(?:[-.]([0-9]{1,6}))?)?Z"
+)
 _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _PERSONA = re.compile(r"[a-z][a-z0-9-]*")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -83,25 +100,43 @@ def area_of(name: object) -> Area:
     """
     found = AREAS.get(name) if isinstance(name, str) else None
     if found is None:
-        raise InputError("GRD-043", f"there is no area {name!r}.{near_miss(str(name), AREAS)}", fix=f"The areas are {', '.join(AREAS)}.")
+        raise InputError(
+            "GRD-043",
+            f"there is no area {name!r}.{near_miss(str(name), AREAS)}",
+            fix=f"The areas are {', '.join(AREAS)}.",
+        )
     return found
 
 
 def segment(value: object, what: str) -> str:
-    """A name that may be part of a path, or an error: never empty, never hidden, never `..`, never a slash."""
+    """A name that may be part of a path, or an error: never empty, never hidden, never `..`, never
+    a slash.
+    """
     if value is None:
         raise InputError("FMC-012", f"no {what} is named.", fix=f"Give the {what}.")
-    if not isinstance(value, str) or not _SEGMENT.fullmatch(value) or ".." in value or len(value) > MAX_SEGMENT:
-        said = repr(value) if len(repr(value)) < 80 else f"{repr(value)[:60]}... ({len(str(value))} signs)"
+    if (
+        not isinstance(value, str)
+        or not _SEGMENT.fullmatch(value)
+        or ".." in value
+        or len(value) > MAX_SEGMENT
+    ):
+        said = (
+            repr(value)
+            if len(repr(value)) < 80
+            else f"{repr(value)[:60]}... ({len(str(value))} signs)"
+        )
         raise InputError(
             "FMC-007",
             f"the {what} {said} cannot be part of a file name.",
-            fix=f"Use letters, digits, '.', '_' and '-', beginning with a letter or digit, at most {MAX_SEGMENT} characters.",
+            fix=(
+                "Use letters, digits, '.', '_' and '-', beginning with a letter or digit, at most"
+                f" {MAX_SEGMENT} characters."
+            ),
         )
     return value
 
 
-# --- times --------------------------------------------------------------------------------------------------------------------------------
+# --- times
 
 
 def stamp(moment: datetime) -> str:
@@ -119,12 +154,19 @@ def iso(moment: datetime) -> str:
 
 
 def is_stamp(text: object) -> bool:
-    """Whether a text is a moment in the grammar of file names, to the second, and a moment that exists."""
-    return isinstance(text, str) and _STAMP.fullmatch(text) is not None and parse_stamp(text) is not None
+    """Whether a text is a moment in the grammar of file names, to the second, and a moment that
+    exists.
+    """
+    return (
+        isinstance(text, str)
+        and _STAMP.fullmatch(text) is not None
+        and parse_stamp(text) is not None
+    )
 
 
 def parse_stamp(text: str) -> datetime | None:
-    """The moment of a file name; also without seconds and with fractions of one, as older programs wrote it. None if it is none.
+    """The moment of a file name; also without seconds and with fractions of one, as older programs
+    wrote it. None if it is none.
 
     >>> parse_stamp("2026-05-29T15-34Z").minute
     34
@@ -134,7 +176,16 @@ def parse_stamp(text: str) -> datetime | None:
         return None
     year, month, day, hour, minute = (int(part) for part in match.groups()[:5])
     try:
-        return datetime(year, month, day, hour, minute, int(match[6] or 0), int((match[7] or "0").ljust(6, "0")), tzinfo=UTC)
+        return datetime(
+            year,
+            month,
+            day,
+            hour,
+            minute,
+            int(match[6] or 0),
+            int((match[7] or "0").ljust(6, "0")),
+            tzinfo=UTC,
+        )
     except ValueError:
         return None
 
@@ -150,12 +201,17 @@ def parse_iso(text: object) -> datetime | None:
     return found if found.tzinfo is not None else None
 
 
-# --- ids ----------------------------------------------------------------------------------------------------------------------------------
+# --- ids
 
 
 def is_schema_id(text: object) -> bool:
     """Whether a text is `namespace/file-base`: exactly one slash, something on both sides."""
-    return isinstance(text, str) and text.count("/") == 1 and not text.startswith("/") and not text.endswith("/")
+    return (
+        isinstance(text, str)
+        and text.count("/") == 1
+        and not text.startswith("/")
+        and not text.endswith("/")
+    )
 
 
 def slug(schema_id: object) -> str:
@@ -165,15 +221,25 @@ def slug(schema_id: object) -> str:
     'mudab_marine-data'
     """
     if not isinstance(schema_id, str) or not schema_id:
-        raise InputError("FMC-007", f"{schema_id!r} is no schema id.", fix="It is <namespace>/<file-base>.")
+        raise InputError(
+            "FMC-007", f"{schema_id!r} is no schema id.", fix="It is <namespace>/<file-base>."
+        )
     return schema_id.replace("/", "_")
 
 
 def report_name(schema_id: object, date: object) -> str:
     """The file name of a grade report, before any suffix against a collision."""
     if not is_schema_id(schema_id):
-        raise InputError("FMC-007", f"{schema_id!r} is no schema id.", fix="It is <namespace>/<file-base>, with exactly one slash.")
-    if not isinstance(date, str) or not _DATE.fullmatch(date) or parse_stamp(f"{date}T00-00Z") is None:
+        raise InputError(
+            "FMC-007",
+            f"{schema_id!r} is no schema id.",
+            fix="It is <namespace>/<file-base>, with exactly one slash.",
+        )
+    if (
+        not isinstance(date, str)
+        or not _DATE.fullmatch(date)
+        or parse_stamp(f"{date}T00-00Z") is None
+    ):
         raise InputError("FMC-012", f"{date!r} is no date.", fix="Write YYYY-MM-DD.")
     return f"{slug(schema_id)}-{date}.json"
 
@@ -183,10 +249,12 @@ def is_hash8(text: object) -> bool:
     return isinstance(text, str) and _HASH8.fullmatch(text) is not None
 
 
-# --- files and folders --------------------------------------------------------------------------------------------------------------------
+# --- files and folders
 
 
-def grading_file(area: object, timestamp: object, *, base_persona: object = None, lens: object = None) -> str:
+def grading_file(
+    area: object, timestamp: object, *, base_persona: object = None, lens: object = None
+) -> str:
     """The file name of a grading: `<area>[--<basePersona>--<lens>]--<timestamp>.json`.
 
     >>> grading_file("single-test", "2026-05-30T10-15-00Z")
@@ -194,12 +262,20 @@ def grading_file(area: object, timestamp: object, *, base_persona: object = None
     """
     name = area_of(area).name
     if not is_stamp(timestamp):
-        raise InputError("GRD-041", f"{timestamp!r} is no timestamp.", fix="Write YYYY-MM-DDTHH-MM-SSZ, without colons.")
+        raise InputError(
+            "GRD-041",
+            f"{timestamp!r} is no timestamp.",
+            fix="Write YYYY-MM-DDTHH-MM-SSZ, without colons.",
+        )
     persona = ""
     if base_persona is not None or lens is not None:
         for value in (base_persona, lens):
             if not isinstance(value, str) or not _PERSONA.fullmatch(value) or "--" in value:
-                raise InputError("GRD-042", f"{value!r} is no persona or lens.", fix="Give both or none, each in lower-case letters, digits and single '-'.")
+                raise InputError(
+                    "GRD-042",
+                    f"{value!r} is no persona or lens.",
+                    fix="Give both or none, each in lower-case letters, digits and single '-'.",
+                )
         persona = f"{base_persona}--{lens}--"
     return f"{name}--{persona}{timestamp}.json"
 
@@ -229,7 +305,8 @@ def gradings_dir(area: object, names: Mapping[str, object]) -> str:
 
 
 def file_stamp(name: str) -> datetime | None:
-    """The moment in a file name: what stands last, or before the hash. Read from the end, because a name may hold `--` and even a moment of its own.
+    """The moment in a file name: what stands last, or before the hash. Read from the end, because a
+    name may hold `--` and even a moment of its own.
 
     >>> file_stamp("air--quality--2026-05-30T10-15-00Z--93baef35.mjs").day
     30
@@ -241,9 +318,14 @@ def file_stamp(name: str) -> datetime | None:
 
 
 def latest(files: Iterable[str], logical_name: str) -> str | None:
-    """The newest version among `<logicalName>--...` by its parsed time, then by its name; None where there is no version.
+    """The newest version among `<logicalName>--...` by its parsed time, then by its name; None
+    where there is no version.
 
     A plain sort of the names would be wrong: persona segments stand before the time.
     """
-    found = [(moment, name) for name in files if name.startswith(f"{logical_name}--") and (moment := file_stamp(name)) is not None]
+    found = [
+        (moment, name)
+        for name in files
+        if name.startswith(f"{logical_name}--") and (moment := file_stamp(name)) is not None
+    ]
     return max(found)[1] if found else None

@@ -1,8 +1,9 @@
 """One node of a grading tree: its entries in order, and what they say it is.
 
-Every entry of the node is read and checked. One that cannot be read, breaks its form or does not add up blocks the node, and so does one that the index
-remembers and that is gone: otherwise spoiling or deleting a veto would lift it. A rejected node is lifted only by a new full grading that names the rejecting
-entry as the one it supersedes.
+Every entry of the node is read and checked. One that cannot be read, breaks its form or does not
+add up blocks the node, and so does one that the index remembers and that is gone: otherwise
+spoiling or deleting a veto would lift it. A rejected node is lifted only by a new full grading that
+names the rejecting entry as the one it supersedes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ from assay.errors import InputError
 from assay.files import parse_json
 from assay.flowmcp.answers import shown
 from assay.flowmcp.catalogue import shortfall
-from assay.flowmcp.entry import EXTENDED_FORM, consistency_faults, recomputed, schema_valid, semantic_faults, upgrade
+from assay.flowmcp.entry import (
+    EXTENDED_FORM,
+    consistency_faults,
+    recomputed,
+    schema_valid,
+    semantic_faults,
+    upgrade,
+)
 from assay.flowmcp.names import FULL, GRADINGS, PARTIAL, REJECTED, file_stamp, parse_stamp
 from assay.flowmcp.status import BLOCKED, GRADED, NODE_REJECTED, PENDING, STABLE, letter_status
 from assay.flowmcp.versions import Systems
@@ -56,7 +64,10 @@ class Lost(NamedTuple):
     def reason(self) -> str:
         """What is wrong, and what to do."""
         kind = f"the veto {self.label} ({self.veto})" if self.veto else self.label
-        return f"{kind}, which {'was changed' if self.changed else 'is gone'}, stands in index.json: restore it"
+        return (
+            f"{kind}, which {'was changed' if self.changed else 'is gone'}, stands in index.json:"
+            " restore it"
+        )
 
 
 class Home(NamedTuple):
@@ -71,7 +82,9 @@ class Home(NamedTuple):
 
 
 def entry_files(folder: str, areas: Sequence[str]) -> list[tuple[datetime, str]]:
-    """The grading files of some areas in the `_gradings` of a folder, oldest first by the time in their names."""
+    """The grading files of some areas in the `_gradings` of a folder, oldest first by the time in
+    their names.
+    """
     found = []
     try:
         names = os.listdir(os.path.join(folder, GRADINGS))
@@ -86,16 +99,32 @@ def entry_files(folder: str, areas: Sequence[str]) -> list[tuple[datetime, str]]
 
 
 def read_entries(home: Home, rules: SchemaRules, *, systems: Systems | None = None) -> list[Stored]:
-    """The entries of a node, each checked, oldest first by the time in their own ids: renaming a file does not make it newer."""
+    """The entries of a node, each checked, oldest first by the time in their own ids: renaming a
+    file does not make it newer.
+    """
     inside = os.path.join(home.folder, GRADINGS)
     if os.path.islink(inside):
-        return [Stored(inside, datetime.min.replace(tzinfo=UTC), None, "is a link; a grading tree holds none")]
-    stored = [read_entry(os.path.join(inside, name), moment, home, rules, systems=systems) for moment, name in entry_files(home.folder, home.areas)]
+        return [
+            Stored(
+                inside,
+                datetime.min.replace(tzinfo=UTC),
+                None,
+                "is a link; a grading tree holds none",
+            )
+        ]
+    stored = [
+        read_entry(os.path.join(inside, name), moment, home, rules, systems=systems)
+        for moment, name in entry_files(home.folder, home.areas)
+    ]
     return sorted(stored, key=lambda item: (item.moment, item.path))
 
 
-def read_entry(path: str, moment: datetime, home: Home, rules: SchemaRules, *, systems: Systems | None = None) -> Stored:
-    """One entry: of the published form, of the extended one, or of the older form of the reference program."""
+def read_entry(
+    path: str, moment: datetime, home: Home, rules: SchemaRules, *, systems: Systems | None = None
+) -> Stored:
+    """One entry: of the published form, of the extended one, or of the older form of the reference
+    program.
+    """
     try:
         if os.path.islink(path):
             return Stored(path, moment, None, "is a link; a grading tree holds none")
@@ -108,7 +137,9 @@ def read_entry(path: str, moment: datetime, home: Home, rules: SchemaRules, *, s
     if not isinstance(tree, dict):
         return Stored(path, moment, None, "IDX-004 is no object")
     own = digest(tree)
-    if tree.get("blocked") is True and "form" not in tree:  # as newer versions of the specification write it
+    if (
+        tree.get("blocked") is True and "form" not in tree
+    ):  # as newer versions of the specification write it
         tree = {"notes": [], **tree, "form": EXTENDED_FORM}
     if not schema_valid(tree):
         tree, _ = upgrade(tree)
@@ -118,14 +149,20 @@ def read_entry(path: str, moment: datetime, home: Home, rules: SchemaRules, *, s
     again = None
     try:
         again = recomputed(tree, rules, systems)
-        wrong = _misplaced(tree, path, home) or semantic_faults(tree) or consistency_faults(tree, rules, again, systems)
+        wrong = (
+            _misplaced(tree, path, home)
+            or semantic_faults(tree)
+            or consistency_faults(tree, rules, again, systems)
+        )
     except InputError as error:
         wrong = [str(error)]
     return Stored(path, moment, tree, wrong[0] if wrong else None, again, own)
 
 
 def _misplaced(entry: dict[str, Any], path: str, home: Home) -> list[str]:
-    """Whether an entry lies where it does not belong: a good entry must not be worth anything in another node's folder."""
+    """Whether an entry lies where it does not belong: a good entry must not be worth anything in
+    another node's folder.
+    """
     if entry["area"] != os.path.basename(path).partition("--")[0]:
         return [f"grades the area {entry['area']}"]
     namespace, _, tail = str(entry["schemaId"]).partition(".")
@@ -166,7 +203,8 @@ def judge(
     lost: Sequence[Lost] = (),
     catalogue: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Node:
-    """The status of a node from its entries, oldest first, the hash of what it grades now (None where that is not known) and the entries it has lost.
+    """The status of a node from its entries, oldest first, the hash of what it grades now (None
+    where that is not known) and the entries it has lost.
 
     The catalogue says what an entry must answer for its grade to make the node stable.
     """
@@ -174,11 +212,24 @@ def judge(
     versions: frozenset[tuple[str, str]] = frozenset()
     spoiled = next((item for item in stored if item.fault is not None), None)
     if spoiled is not None:
-        return Node(BLOCKED, None, spoiled.path, f"{os.path.basename(spoiled.path)}: {spoiled.fault}", newest, versions)
+        return Node(
+            BLOCKED,
+            None,
+            spoiled.path,
+            f"{os.path.basename(spoiled.path)}: {spoiled.fault}",
+            newest,
+            versions,
+        )
     if lost:
         named = {_previous(item.entry) for item in stored if item.entry is not None}
-        rejecting = [item for item in lost if item.veto is not None and item.grading_id not in named]
-        return Node(NODE_REJECTED if rejecting else BLOCKED, reason=(rejecting or lost)[0].reason, newest=newest)
+        rejecting = [
+            item for item in lost if item.veto is not None and item.grading_id not in named
+        ]
+        return Node(
+            NODE_REJECTED if rejecting else BLOCKED,
+            reason=(rejecting or lost)[0].reason,
+            newest=newest,
+        )
     if not stored:
         return Node(PENDING)
     known: set[str] = set()
@@ -189,17 +240,41 @@ def judge(
         assert entry is not None
         previous = _previous(entry)
         if previous is not None and previous not in known:
-            return Node(BLOCKED, entry, item.path, f"{os.path.basename(item.path)}: supersedes {previous}, which is gone", newest)
+            return Node(
+                BLOCKED,
+                entry,
+                item.path,
+                f"{os.path.basename(item.path)}: supersedes {previous}, which is gone",
+                newest,
+            )
         own = str(entry["gradingId"])
         if own in known:
-            return Node(BLOCKED, entry, item.path, f"{os.path.basename(item.path)}: there is another entry with the id {own}", newest)
+            return Node(
+                BLOCKED,
+                entry,
+                item.path,
+                f"{os.path.basename(item.path)}: there is another entry with the id {own}",
+                newest,
+            )
         known.add(own)
         if entry["gradingMode"] == PARTIAL:
-            if current is None or current.entry is None or entry.get("aggregateGrade") != current.entry.get("aggregateGrade"):
-                code = "PRT-003 the first grading is partial" if current is None else "PRT-004 a partial grading changed the grade"
-                return Node(BLOCKED, entry, item.path, f"{os.path.basename(item.path)}: {code}", newest)
+            if (
+                current is None
+                or current.entry is None
+                or entry.get("aggregateGrade") != current.entry.get("aggregateGrade")
+            ):
+                code = (
+                    "PRT-003 the first grading is partial"
+                    if current is None
+                    else "PRT-004 a partial grading changed the grade"
+                )
+                return Node(
+                    BLOCKED, entry, item.path, f"{os.path.basename(item.path)}: {code}", newest
+                )
             continue
-        if previous in open_vetoes and _is_new(entry, open_vetoes[previous].entry):  # each veto is lifted by a grading that names it, and by nothing else
+        if previous in open_vetoes and _is_new(
+            entry, open_vetoes[previous].entry
+        ):  # each veto is lifted by a grading that names it, and by nothing else
             del open_vetoes[previous]
         if entry.get("aggregateGrade") == REJECTED:
             open_vetoes[own] = item
@@ -216,8 +291,18 @@ def judge(
     if found != NODE_REJECTED and live_hash is not None and entry["schemaHash"] != live_hash:
         return Node(PENDING, entry, current.path, CHANGED, newest, versions)
     made_by, own = str(entry["gradingSystem"]), (systems or rules.systems).grading
-    if found != NODE_REJECTED and made_by != own and "+" in made_by + own:  # the rules of an unpublished policy say nothing about the letters of another
-        return Node(PENDING, entry, current.path, f"graded under {made_by}, not under {own}; regrade it with the trigger grading-system-bump", newest, versions)
+    if (
+        found != NODE_REJECTED and made_by != own and "+" in made_by + own
+    ):  # the rules of an unpublished policy say nothing about the letters of another
+        return Node(
+            PENDING,
+            entry,
+            current.path,
+            f"graded under {made_by}, not under {own}; regrade it with the trigger"
+            " grading-system-bump",
+            newest,
+            versions,
+        )
     vetoes = tuple(item.entry for item in open_vetoes.values() if item.entry is not None)
     older = [item.entry for item in stored[: stored.index(current)] if item.entry is not None]
     short = shortfall(entry, older, catalogue or {}, rules) if found == STABLE else None
@@ -229,17 +314,32 @@ def judge(
 def _previous(entry: dict[str, Any]) -> str | None:
     """The entry that another says it supersedes."""
     trigger = entry.get("regradingTrigger")
-    return str(trigger["previousGradingId"]) if isinstance(trigger, dict) and trigger.get("previousGradingId") is not None else None
+    return (
+        str(trigger["previousGradingId"])
+        if isinstance(trigger, dict) and trigger.get("previousGradingId") is not None
+        else None
+    )
 
 
 def _is_new(entry: dict[str, Any], vetoed: dict[str, Any] | None) -> bool:
-    """Whether an entry is an evaluation after a veto: it has a grade, and more than the answers that the rejecting entry gave already."""
-    return entry.get("aggregateGrade") is not None and not all(answer in (vetoed or {}).get("gradings", ()) for answer in entry["gradings"])
+    """Whether an entry is an evaluation after a veto: it has a grade, and more than the answers
+    that the rejecting entry gave already.
+    """
+    return entry.get("aggregateGrade") is not None and not all(
+        answer in (vetoed or {}).get("gradings", ()) for answer in entry["gradings"]
+    )
 
 
 def last_full(stored: Sequence[Stored]) -> dict[str, Any] | None:
     """The last full grading among entries, oldest first."""
-    return next((item.entry for item in reversed(stored) if item.entry and item.entry.get("gradingMode") == FULL), None)
+    return next(
+        (
+            item.entry
+            for item in reversed(stored)
+            if item.entry and item.entry.get("gradingMode") == FULL
+        ),
+        None,
+    )
 
 
 def node_document(node: Node, root: str, *, live_hash: str | None) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""The policy of tool-schema grading: worth of words, bands, tier caps, selection sizes. Every number is a field, none stands in code."""
+"""The policy of tool-schema grading: worth of words, bands, tier caps, selection sizes. Every
+number is a field, none stands in code.
+"""
 
 from __future__ import annotations
 
@@ -85,11 +87,21 @@ class SchemaRules:
         self.policy = policy
         self.id = policy.id
         self.digest = digest(policy)
-        self.systems = CURRENT._replace(grading=system_of(GRADING_SYSTEM, policy.grading_system, self.digest, published=is_published(self.digest)))
+        self.systems = CURRENT._replace(
+            grading=system_of(
+                GRADING_SYSTEM,
+                policy.grading_system,
+                self.digest,
+                published=is_published(self.digest),
+            )
+        )
         self.bands = tuple((band.grade, _fraction(band.min)) for band in policy.bands)
         self.caps = dict(policy.tier_caps)
         self.reproducible_within = _fraction(policy.reproducible_within)
-        self._words = {"pass": exact.ratio(policy.worth.passed), "fail": exact.ratio(policy.worth.failed)}
+        self._words = {
+            "pass": exact.ratio(policy.worth.passed),
+            "fail": exact.ratio(policy.worth.failed),
+        }
 
     def worth(self, score: object) -> exact.Ratio:
         """What a score that counts is worth."""
@@ -129,14 +141,27 @@ def load_schema_policy(document: Document) -> SchemaPolicy:
     faults: list[Fault] = []
 
     def add(path: Path, message: str) -> None:
-        faults.append(Fault(message, code="LIB-002", file=document.file, line=lines.get(path, lines.get(path[:1])), path=show_path(path)))
+        faults.append(
+            Fault(
+                message,
+                code="LIB-002",
+                file=document.file,
+                line=lines.get(path, lines.get(path[:1])),
+                path=show_path(path),
+            )
+        )
 
     try:
         policy = read_record(document, SchemaPolicy, "LIB-002")
     except EvidenceError as error:
         for fault in error.faults:
-            fault.line = fault.line or next((line for path, line in lines.items() if show_path(path) == fault.path), lines.get(()))
-        raise ShelfError("LIB-002", error.message, where=document.file, faults=error.faults) from None
+            fault.line = fault.line or next(
+                (line for path, line in lines.items() if show_path(path) == fault.path),
+                lines.get(()),
+            )
+        raise ShelfError(
+            "LIB-002", error.message, where=document.file, faults=error.faults
+        ) from None
 
     def number(path: Path, value: Any) -> Fraction | None:
         try:
@@ -152,13 +177,20 @@ def load_schema_policy(document: Document) -> SchemaPolicy:
     edges = [number(("bands", index, "min"), band.min) for index, band in enumerate(policy.bands)]
     letters = [band.grade for band in policy.bands]
     if letters != list(LETTERS):
-        add(("bands",), f"the bands are those of {', '.join(LETTERS)}, in this order, not {', '.join(letters)}.")
+        add(
+            ("bands",),
+            f"the bands are those of {', '.join(LETTERS)}, in this order, not"
+            f" {', '.join(letters)}.",
+        )
     for index in range(1, len(edges)):
         upper, lower = edges[index - 1], edges[index]
         if upper is not None and lower is not None and lower >= upper:
             add(("bands", index, "min"), "each band begins below the one before it.")
     if edges[-1] is not None and edges[-1] > 1:
-        add(("bands", len(edges) - 1, "min"), "the last band begins at 1 or below, so that every mean has a letter.")
+        add(
+            ("bands", len(edges) - 1, "min"),
+            "the last band begins at 1 or below, so that every mean has a letter.",
+        )
     if set(policy.tier_caps) != set(TIERS):
         add(("tier_caps",), f"there is one cap for each of {', '.join(TIERS)}.")
     for name in ("group_bound_from", "judged_from", "stable_from", "production_from"):
@@ -167,8 +199,15 @@ def load_schema_policy(document: Document) -> SchemaPolicy:
     for tier, cap in policy.tier_caps.items():
         if cap not in LETTERS:
             add(("tier_caps", tier), f"'{cap}' is none of the letters {', '.join(LETTERS)}.")
-    if policy.selection.capped_at not in LETTERS or not 0 < policy.selection.graded_from <= policy.selection.uncapped_from:
-        add(("selection",), "a selection is graded from some number of namespaces on, and uncapped from the same or a higher one.")
+    if (
+        policy.selection.capped_at not in LETTERS
+        or not 0 < policy.selection.graded_from <= policy.selection.uncapped_from
+    ):
+        add(
+            ("selection",),
+            "a selection is graded from some number of namespaces on, and uncapped from the same or"
+            " a higher one.",
+        )
     number(("reproducible_within",), policy.reproducible_within)
     if policy.family != FAMILY:
         add(("family",), f"a policy of this shape belongs to the family '{FAMILY}'.")

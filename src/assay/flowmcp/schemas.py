@@ -1,6 +1,8 @@
-"""JSON Schemas (2020-12) of the files of the scoring protocol, which its specification promises and never published.
+"""JSON Schemas (2020-12) of the files of the scoring protocol, which its specification promises and
+never published.
 
-They say no more than a schema can: that a slug belongs to its id, that scores belong to this schema, is checked by `protocol`.
+They say no more than a schema can: that a slug belongs to its id, that scores belong to this
+schema, is checked by `protocol`.
 """
 
 from __future__ import annotations
@@ -23,24 +25,51 @@ _WHO = {"type": "object", "minProperties": 1}
 _GRADE = {"enum": ["A", "B", "C", "D", "F", "REJECTED"]}
 
 
-def _object(properties: dict[str, Any], *, optional: tuple[str, ...] = (), closed: bool = False) -> dict[str, Any]:
-    made = {"type": "object", "properties": properties, "required": [name for name in properties if name not in optional]}
+def _object(
+    properties: dict[str, Any], *, optional: tuple[str, ...] = (), closed: bool = False
+) -> dict[str, Any]:
+    made = {
+        "type": "object",
+        "properties": properties,
+        "required": [name for name in properties if name not in optional],
+    }
     return {**made, "additionalProperties": False} if closed else made
 
 
 def _one_of_each(items: dict[str, Any], *, moot: str | None = None) -> dict[str, Any]:
-    """A list with exactly one item for each dimension, in any order; the moot one may be left out."""
+    """A list with exactly one item for each dimension, in any order; the moot one may be left
+    out.
+    """
     each = [
-        {"contains": {"properties": {"dimension": {"const": name}}, "required": ["dimension"]}, "minContains": int(name != moot), "maxContains": 1}
+        {
+            "contains": {"properties": {"dimension": {"const": name}}, "required": ["dimension"]},
+            "minContains": int(name != moot),
+            "maxContains": 1,
+        }
         for name in TRANSPORT_DIMENSIONS
     ]
-    return {"type": "array", "items": items, "minItems": len(each) - (moot is not None), "maxItems": len(each), "allOf": each}
+    return {
+        "type": "array",
+        "items": items,
+        "minItems": len(each) - (moot is not None),
+        "maxItems": len(each),
+        "allOf": each,
+    }
 
 
 _NUMBER = {"type": "number", "minimum": LOWEST, "maximum": HIGHEST}
 _REASONED = {"score": _NUMBER, "reasoning": {"type": "string"}}
-_SCORE = _object({"dimension": {"enum": list(TRANSPORT_DIMENSIONS)}, **_REASONED}, optional=("reasoning",))
-_MOOT = _object({"dimension": {"const": MOOT}, "score": {"const": "n/a"}, "naReason": {"const": NA_REASONS[0]}, "reasoning": {"type": "string"}})
+_SCORE = _object(
+    {"dimension": {"enum": list(TRANSPORT_DIMENSIONS)}, **_REASONED}, optional=("reasoning",)
+)
+_MOOT = _object(
+    {
+        "dimension": {"const": MOOT},
+        "score": {"const": "n/a"},
+        "naReason": {"const": NA_REASONS[0]},
+        "reasoning": {"type": "string"},
+    }
+)
 _UNNAMED = {**_object(_REASONED, optional=("reasoning",)), "not": {"required": ["dimension"]}}
 _SCORES = {
     "anyOf": [
@@ -52,11 +81,18 @@ _SCORES = {
 
 
 def _asked(dimensions: tuple[str, ...]) -> dict[str, Any]:
-    each = [_object({"dimension": {"const": name}, "prompt": _TEXT}, closed=True) for name in dimensions]
+    each = [
+        _object({"dimension": {"const": name}, "prompt": _TEXT}, closed=True) for name in dimensions
+    ]
     return {"type": "array", "prefixItems": each, "items": False, "minItems": len(each)}
 
 
-_PROMPTS = {"anyOf": [_asked(TRANSPORT_DIMENSIONS), _asked(tuple(name for name in TRANSPORT_DIMENSIONS if name != MOOT))]}
+_PROMPTS = {
+    "anyOf": [
+        _asked(TRANSPORT_DIMENSIONS),
+        _asked(tuple(name for name in TRANSPORT_DIMENSIONS if name != MOOT)),
+    ]
+}
 """One for each dimension; a server without instructions is not asked when to use it."""
 _FINDING = _object(
     {
@@ -118,7 +154,14 @@ def _all() -> dict[str, dict[str, Any]]:
             "scoringProtocol": _PROTOCOL,
             "creator": _WHO,
             "harness": _WHO,
-            "timestamps": _object({"startedAt": {"anyOf": [_TIME, {"type": "null"}]}, "scoredAt": _TIME, "gradedAt": _TIME, "reportedAt": _TIME}),
+            "timestamps": _object(
+                {
+                    "startedAt": {"anyOf": [_TIME, {"type": "null"}]},
+                    "scoredAt": _TIME,
+                    "gradedAt": _TIME,
+                    "reportedAt": _TIME,
+                }
+            ),
             "dimensions": _one_of_each({"anyOf": [_SCORE, _MOOT]}),
             "validationPassed": {"type": "boolean"},
             "validationErrors": {"type": "array", "items": {"type": "string"}},

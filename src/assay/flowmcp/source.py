@@ -1,4 +1,6 @@
-"""A tool schema as it was read, and what a check found in it. How it is read: `reading`. What is right or wrong with it: `validation`."""
+"""A tool schema as it was read, and what a check found in it. How it is read: `reading`. What is
+right or wrong with it: `validation`.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,18 @@ class Module(NamedTuple):
     version: str | None
     """As the schema states it; None where it states none."""
     source: str
-    """How it is asked for: `import`, `export from`, `dynamic import`, `require` or `requiredLibraries`."""
+    """How it is asked for: `import`, `export from`, `dynamic import`, `require` or
+    `requiredLibraries`.
+    """
     line: int | None
     external: bool
     """False for a file of the schema's own folder tree (`./`, `../`)."""
 
 
 class NotData(NamedTuple):
-    """A place in the exported object that holds no data: a function, a symbol, an endless number. JSON cannot say it, so no hash covers it."""
+    """A place in the exported object that holds no data: a function, a symbol, an endless number.
+    JSON cannot say it, so no hash covers it.
+    """
 
     path: str
     kind: str
@@ -37,7 +43,9 @@ class ToolSchema(NamedTuple):
     base: str
     """The file's name without its extension; for a server, its name."""
     main: dict[str, Any]
-    """The exported object as plain data, keys in their order. Of an MCP server: namespace, name, version, description (its instructions) and tools."""
+    """The exported object as plain data, keys in their order. Of an MCP server: namespace, name,
+    version, description (its instructions) and tools.
+    """
     tools_text: str
     """What `JSON.stringify(main.tools)` gives in a JavaScript engine; `{}` where there are none."""
     source: bytes

@@ -1,4 +1,6 @@
-"""Status of nodes and of rollups: two lists of words that are never mixed, and the order in which gradings may follow each other."""
+"""Status of nodes and of rollups: two lists of words that are never mixed, and the order in which
+gradings may follow each other.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,13 @@ from assay.flowmcp.policy import at_least
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-PENDING, BLOCKED, GRADED, STABLE, NODE_REJECTED = NODE_STATUSES = ("pending", "blocked", "graded", "stable", "rejected")
+PENDING, BLOCKED, GRADED, STABLE, NODE_REJECTED = NODE_STATUSES = (
+    "pending",
+    "blocked",
+    "graded",
+    "stable",
+    "rejected",
+)
 OPERATIONAL = "operational"
 ROLLUP_STATUSES = (OPERATIONAL, "partial", BLOCKED, PENDING, NODE_REJECTED)
 STABLE_FROM = "B"
@@ -25,14 +33,20 @@ def letter_status(grade: object, *, stable_from: str = STABLE_FROM) -> str:
     if grade == REJECTED:
         return NODE_REJECTED
     if grade not in LETTERS:
-        raise InputError("IDX-007", f"{grade!r} is no grade.", fix=f"A grade is one of {', '.join(LETTERS)} or {REJECTED}.")
+        raise InputError(
+            "IDX-007",
+            f"{grade!r} is no grade.",
+            fix=f"A grade is one of {', '.join(LETTERS)} or {REJECTED}.",
+        )
     return STABLE if at_least(str(grade), stable_from) else GRADED
 
 
 def node_status(entries: Sequence[dict[str, Any]], *, stable_from: str = STABLE_FROM) -> str:
-    """The status of a node from its gradings, oldest first: the last full one decides, partial ones never do.
+    """The status of a node from its gradings, oldest first: the last full one decides, partial ones
+    never do.
 
-    A rejected node stays rejected whatever changes; any other is pending once what was graded has changed.
+    A rejected node stays rejected whatever changes; any other is pending once what was graded has
+    changed.
     """
     full = [entry for entry in entries if entry.get("gradingMode") == FULL]
     if not full:
@@ -50,11 +64,25 @@ def sequence_fault(entries: Sequence[dict[str, Any]]) -> InputError | None:
     for index, entry in enumerate(entries):
         mode = entry.get("gradingMode") if isinstance(entry, dict) else None
         if mode not in (FULL, PARTIAL):
-            return InputError("PRT-002", f"entry {index}: {mode!r} is no grading mode.", fix="It is full or partial.")
+            return InputError(
+                "PRT-002",
+                f"entry {index}: {mode!r} is no grading mode.",
+                fix="It is full or partial.",
+            )
         if before is None and mode != FULL:
-            return InputError("PRT-003", "the first grading is partial.", fix="Begin with a full one.")
-        if before is not None and mode == PARTIAL and entry.get("aggregateGrade") != before.get("aggregateGrade"):
-            return InputError("PRT-004", f"entry {index}: a partial grading changed the aggregate grade.", fix="Keep the grade of the grading before it.")
+            return InputError(
+                "PRT-003", "the first grading is partial.", fix="Begin with a full one."
+            )
+        if (
+            before is not None
+            and mode == PARTIAL
+            and entry.get("aggregateGrade") != before.get("aggregateGrade")
+        ):
+            return InputError(
+                "PRT-004",
+                f"entry {index}: a partial grading changed the aggregate grade.",
+                fix="Keep the grade of the grading before it.",
+            )
         before = entry
     return None
 
@@ -67,10 +95,14 @@ class Eligibility(NamedTuple):
     status: str
 
 
-def stable_eligibility(entries: Sequence[dict[str, Any]], threshold: object = STABLE_FROM) -> Eligibility:
+def stable_eligibility(
+    entries: Sequence[dict[str, Any]], threshold: object = STABLE_FROM
+) -> Eligibility:
     """Whether the gradings, oldest first, make a node stable."""
     if threshold not in LETTERS:
-        raise InputError("FMC-012", f"{threshold!r} is no threshold.", fix=f"Give one of {', '.join(LETTERS)}.")
+        raise InputError(
+            "FMC-012", f"{threshold!r} is no threshold.", fix=f"Give one of {', '.join(LETTERS)}."
+        )
     if not entries:
         return Eligibility(False, "no-gradings", PENDING)
     if sequence_fault(entries) is not None:
@@ -79,13 +111,21 @@ def stable_eligibility(entries: Sequence[dict[str, Any]], threshold: object = ST
     held = letter_status(last_full.get("aggregateGrade"), stable_from=str(threshold))
     if entries[-1]["gradingMode"] != FULL:
         return Eligibility(False, "last-not-full", held)
-    return Eligibility(True, "ok", STABLE) if held == STABLE else Eligibility(False, "below-threshold", held)
+    return (
+        Eligibility(True, "ok", STABLE)
+        if held == STABLE
+        else Eligibility(False, "below-threshold", held)
+    )
 
 
 def check_node_status(status: object) -> str:
     """A node status, or the error that it is none."""
     if status not in NODE_STATUSES:
-        raise InputError("IDX-007", f"{status!r} is no node status.", fix=f"A node is {', '.join(NODE_STATUSES)}.")
+        raise InputError(
+            "IDX-007",
+            f"{status!r} is no node status.",
+            fix=f"A node is {', '.join(NODE_STATUSES)}.",
+        )
     return str(status)
 
 
@@ -115,23 +155,37 @@ def schema_status(tools: Sequence[object], aggregate: object) -> str:
 
 
 def rollup_grade(grades: Iterable[object]) -> str | None:
-    """The grade of a whole: REJECTED if any is, else the worst letter; None where nothing is graded."""
+    """The grade of a whole: REJECTED if any is, else the worst letter; None where nothing is
+    graded.
+    """
     found = list(grades)
     for grade in found:
         if grade != REJECTED and grade not in LETTERS:
-            raise InputError("IDX-007", f"{grade!r} is no grade.", fix=f"A grade is one of {', '.join(LETTERS)} or {REJECTED}.")
+            raise InputError(
+                "IDX-007",
+                f"{grade!r} is no grade.",
+                fix=f"A grade is one of {', '.join(LETTERS)} or {REJECTED}.",
+            )
     if REJECTED in found:
         return REJECTED
     return max(map(str, found), key=LETTERS.index) if found else None
 
 
 def precondition(members: object) -> InputError | None:
-    """Why what sums up its members may not be graded yet; None if it may. No members is no reason to go on."""
+    """Why what sums up its members may not be graded yet; None if it may. No members is no reason
+    to go on.
+    """
     if not isinstance(members, list) or not members:
-        return InputError("PRE-004", "there are no members.", fix="Freeze a lock with at least one member first.")
+        return InputError(
+            "PRE-004", "there are no members.", fix="Freeze a lock with at least one member first."
+        )
     open_ = [f"{index}: {status}" for index, status in enumerate(members) if status != STABLE]
     if open_:
-        return InputError("PRE-004", f"{len(open_)} of {len(members)} members are not stable ({', '.join(open_[:20])}).", fix="Grade them first.")
+        return InputError(
+            "PRE-004",
+            f"{len(open_)} of {len(members)} members are not stable ({', '.join(open_[:20])}).",
+            fix="Grade them first.",
+        )
     return None
 
 
@@ -139,5 +193,9 @@ def meets(level: object, required: object) -> bool:
     """Whether a readiness is as far as another."""
     for value in (level, required):
         if value not in READINESS:
-            raise InputError("FMC-012", f"{value!r} is no readiness.", fix=f"The ladder is {', '.join(READINESS)}.")
+            raise InputError(
+                "FMC-012",
+                f"{value!r} is no readiness.",
+                fix=f"The ladder is {', '.join(READINESS)}.",
+            )
     return READINESS.index(str(level)) >= READINESS.index(str(required))

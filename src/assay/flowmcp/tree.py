@@ -1,7 +1,10 @@
-"""A grading tree on disk: snapshots of schemas, entries beside what they grade, an index for each namespace and selection.
+"""A grading tree on disk: snapshots of schemas, entries beside what they grade, an index for each
+namespace and selection.
 
-Nothing is ever overwritten or deleted but index.json, which can be made anew. Each namespace and selection has a lock, so that two processes that write at
-once both see what the other wrote. A kill at any moment leaves whole files and, at worst, a hidden part file that nothing reads. The tree holds no links.
+Nothing is ever overwritten or deleted but index.json, which can be made anew. Each namespace and
+selection has a lock, so that two processes that write at once both see what the other wrote. A kill
+at any moment leaves whole files and, at worst, a hidden part file that nothing reads. The tree
+holds no links.
 """
 
 from __future__ import annotations
@@ -19,9 +22,28 @@ from assay.flowmcp.catalogue import QUESTIONS, read_catalogue
 from assay.flowmcp.documents import document_bytes
 from assay.flowmcp.entry import Subject, blocked_entry, is_extended, schema_faults, semantic_faults
 from assay.flowmcp.hashing import about_hash, hash8, namespace_hash
-from assay.flowmcp.manifest import Manifest, about_text, manifest_document, manifest_name, read_manifest, snapshot_of, tools_of
+from assay.flowmcp.manifest import (
+    Manifest,
+    about_text,
+    manifest_document,
+    manifest_name,
+    read_manifest,
+    snapshot_of,
+    tools_of,
+)
 from assay.flowmcp.memory import Memory
-from assay.flowmcp.names import GRADINGS, area_of, file_stamp, grading_file, gradings_dir, iso, latest, primitive_file, segment, stamp
+from assay.flowmcp.names import (
+    GRADINGS,
+    area_of,
+    file_stamp,
+    grading_file,
+    gradings_dir,
+    iso,
+    latest,
+    primitive_file,
+    segment,
+    stamp,
+)
 from assay.flowmcp.node import MAX_ENTRY, Home, Node, Stored, entry_files, judge, read_entries
 from assay.flowmcp.selection import Member, check_selection, make_lock, member_ids
 from assay.flowmcp.versions import Systems
@@ -37,7 +59,9 @@ if TYPE_CHECKING:
 OWN_HARNESS = "assay"
 MAX_SAME_MOMENT = 60
 _ENTRY_NAME = re.compile(r"[a-zA-Z0-9_-]+")
-"""What the id in an entry can name: it has a dot between namespace and name, so neither may hold one."""
+"""What the id in an entry can name: it has a dot between namespace and name, so neither may hold
+one.
+"""
 
 
 class Written(NamedTuple):
@@ -58,30 +82,49 @@ class Tree:
         self.rules = rules
         self.systems = systems or rules.systems
 
-    # --- places ---------------------------------------------------------------------------------------------------------------------------
+    # --- places
 
     def home(self, kind: str, name: str) -> str:
         """The folder of a namespace (`providers`) or a selection (`selections`)."""
-        path = os.path.join(self.root, kind, segment(name, {"providers": "namespace", "selections": "selection"}[kind]))
+        path = os.path.join(
+            self.root,
+            kind,
+            segment(name, {"providers": "namespace", "selections": "selection"}[kind]),
+        )
         self._inside(path)
         return path
 
     def _inside(self, path: str) -> None:
-        """Refuse a path that a link leads elsewhere: what is written there would not be in the tree."""
+        """Refuse a path that a link leads elsewhere: what is written there would not be in the
+        tree.
+        """
         relative = os.path.relpath(path, self.root)
-        if relative.startswith("..") or os.path.realpath(path) != os.path.join(os.path.realpath(self.root), relative):
-            raise InputError("FMC-009", "leads out of the tree.", where=path, fix="A grading tree holds no links.")
+        if relative.startswith("..") or os.path.realpath(path) != os.path.join(
+            os.path.realpath(self.root), relative
+        ):
+            raise InputError(
+                "FMC-009",
+                "leads out of the tree.",
+                where=path,
+                fix="A grading tree holds no links.",
+            )
 
     def names(self, kind: str) -> list[str]:
         """The namespaces or selections of the tree."""
         folder = os.path.join(self.root, kind)
         if not os.path.isdir(folder):
             return []
-        return sorted(name for name in os.listdir(folder) if not name.startswith(".") and os.path.isdir(os.path.join(folder, name)))
+        return sorted(
+            name
+            for name in os.listdir(folder)
+            if not name.startswith(".") and os.path.isdir(os.path.join(folder, name))
+        )
 
     @contextmanager
     def locked(self, kind: str, name: str) -> Iterator[None]:
-        """Hold the lock of a namespace or selection; it is let go when the process ends, however it ends."""
+        """Hold the lock of a namespace or selection; it is let go when the process ends, however it
+        ends.
+        """
         import fcntl  # not on every system; only where a tree is written
 
         home = self.home(kind, name)
@@ -89,23 +132,34 @@ class Tree:
             os.makedirs(home, exist_ok=True)
             handle = os.open(os.path.join(home, ".lock"), os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
-            raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=home) from None
+            raise UsageError(
+                "FIL-008", f"cannot be written: {error.strerror}.", where=home
+            ) from None
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
         finally:
             os.close(handle)
 
-    # --- entries --------------------------------------------------------------------------------------------------------------------------
+    # --- entries
 
     def node_home(self, area: str, names: dict[str, str]) -> Home:
         """Where a node lies."""
         known = area_of(area)
         folder = os.path.join(self.root, *gradings_dir(area, names).split("/")[:-1])
         if "{selection}" in known.folder:
-            return Home(folder, (known.name,), selection=names["selection"], skill=names["skill"] if known.skill else None)
+            return Home(
+                folder,
+                (known.name,),
+                selection=names["selection"],
+                skill=names["skill"] if known.skill else None,
+            )
         return Home(
-            folder, (known.name,), names["namespace"], names["tool"] if "{tool}" in known.folder else None, skill=names["skill"] if known.skill else None
+            folder,
+            (known.name,),
+            names["namespace"],
+            names["tool"] if "{tool}" in known.folder else None,
+            skill=names["skill"] if known.skill else None,
         )
 
     def stored(self, area: str, names: dict[str, str]) -> list[Stored]:
@@ -115,8 +169,9 @@ class Tree:
     def write_entry(self, entry: dict[str, Any], names: dict[str, str], *, now: datetime) -> str:
         """Add an entry to its node and make the index anew. The caller holds the lock.
 
-        Two entries of one node and one second would have one name: the later one gets the next free second in its id. A clock that stands before the newest
-        entry is refused, because the new entry would not be the newest.
+        Two entries of one node and one second would have one name: the later one gets the next free
+        second in its id. A clock that stands before the newest entry is refused, because the new
+        entry would not be the newest.
         """
         home = self.node_home(entry["area"], names)
         folder = os.path.join(home.folder, GRADINGS)
@@ -131,20 +186,43 @@ class Tree:
         for shift in range(MAX_SAME_MOMENT + 1):
             moment = first + timedelta(seconds=shift)
             made = {**entry, "gradingId": f"{entry['schemaHash']}--{stamp(moment)}"}
-            path = os.path.join(folder, grading_file(entry["area"], stamp(moment), base_persona=persona.get("basePersonaId"), lens=persona.get("lensId")))
+            path = os.path.join(
+                folder,
+                grading_file(
+                    entry["area"],
+                    stamp(moment),
+                    base_persona=persona.get("basePersonaId"),
+                    lens=persona.get("lensId"),
+                ),
+            )
             faults = schema_faults(made) or semantic_faults(made)
             if faults:
-                raise InputError("GRD-020", faults[0], where=path, faults=[Fault(text, code="GRD-020", file=path) for text in faults])
+                raise InputError(
+                    "GRD-020",
+                    faults[0],
+                    where=path,
+                    faults=[Fault(text, code="GRD-020", file=path) for text in faults],
+                )
             data = document_bytes(made)
             if len(data) > MAX_ENTRY:
-                raise InputError("FMC-004", f"the entry is larger than {MAX_ENTRY // 2**20} MiB.", where=path, fix="Shorten its evidence; name a file instead.")
+                raise InputError(
+                    "FMC-004",
+                    f"the entry is larger than {MAX_ENTRY // 2**20} MiB.",
+                    where=path,
+                    fix="Shorten its evidence; name a file instead.",
+                )
             try:
                 with atomic_create(path) as stream:
                     stream.write(data)
             except FileExistsError:
                 continue
             return path
-        raise InputError("FMC-014", "there is an entry for each of these seconds.", where=folder, fix="Try again in a minute.")
+        raise InputError(
+            "FMC-014",
+            "there is an entry for each of these seconds.",
+            where=folder,
+            fix="Try again in a minute.",
+        )
 
     def _after(self, newest: datetime | None, now: datetime, where: str) -> datetime:
         """Now, or the second after the newest thing there; a clock far before it is refused."""
@@ -152,7 +230,10 @@ class Tree:
             return now
         if newest > now + timedelta(seconds=MAX_SAME_MOMENT):
             raise InputError(
-                "FMC-013", f"the newest one is from {iso(newest)}, after now ({iso(now)}).", where=where, fix="Set the clock right, or pass --now."
+                "FMC-013",
+                f"the newest one is from {iso(newest)}, after now ({iso(now)}).",
+                where=where,
+                fix="Set the clock right, or pass --now.",
             )
         return newest + timedelta(seconds=1)
 
@@ -160,14 +241,33 @@ class Tree:
         """What a node is, bound to what the tree holds now."""
         home, stored = self.node_home(area, names), self.stored(area, names)
         kind = "selections" if home.selection is not None else "providers"
-        memory = Memory(self.home(kind, names["selection" if kind == "selections" else "namespace"]))
-        return judge(stored, self.live_hash(area, names), self.rules, systems=self.systems, lost=memory.take(home, stored), catalogue=self.catalogue())
+        memory = Memory(
+            self.home(kind, names["selection" if kind == "selections" else "namespace"])
+        )
+        return judge(
+            stored,
+            self.live_hash(area, names),
+            self.rules,
+            systems=self.systems,
+            lost=memory.take(home, stored),
+            catalogue=self.catalogue(),
+        )
 
     def shown_status(self, area: str, names: dict[str, str]) -> str:
         """The status of a node as the index shows it."""
         if "selection" in names and area_of(area).folder.startswith("selections"):
-            return idx.status_in(idx.selection_index(self.root, names["selection"], self.rules, systems=self.systems), area, names)
-        return idx.status_in(idx.namespace_index(self.root, names["namespace"], self.rules, systems=self.systems), area, names)
+            return idx.status_in(
+                idx.selection_index(
+                    self.root, names["selection"], self.rules, systems=self.systems
+                ),
+                area,
+                names,
+            )
+        return idx.status_in(
+            idx.namespace_index(self.root, names["namespace"], self.rules, systems=self.systems),
+            area,
+            names,
+        )
 
     def check_place(self, area: str, names: dict[str, str]) -> None:
         """Refuse a node that the tree does not hold, with the near miss; nothing is created."""
@@ -178,7 +278,10 @@ class Tree:
         if owner not in self.names(kind):
             what = "selection" if kind == "selections" else "namespace"
             raise InputError(
-                "IDX-006", f"the tree holds no {what} '{owner}'.{near_miss(owner, self.names(kind))}", where=self.root, fix="Import it: `assay schema import`."
+                "IDX-006",
+                f"the tree holds no {what} '{owner}'.{near_miss(owner, self.names(kind))}",
+                where=self.root,
+                fix="Import it: `assay schema import`.",
             )
         self.home(kind, owner)
         if "{schema}" not in where:
@@ -186,14 +289,25 @@ class Tree:
         manifests = self.manifests(owner)
         if names["schema"] not in manifests:
             raise InputError(
-                "IDX-006", f"'{owner}' has no schema '{names['schema']}'.{near_miss(names['schema'], manifests)}", where=self.root, fix="Import it first."
+                "IDX-006",
+                f"'{owner}' has no schema"
+                f" '{names['schema']}'.{near_miss(names['schema'], manifests)}",
+                where=self.root,
+                fix="Import it first.",
             )
         found = manifests[names["schema"]]
         if "{tool}" in where and found is not None and names["tool"] not in found.tools:
-            raise InputError("IDX-006", f"'{owner}.{names['schema']}' has no tool '{names['tool']}'.{near_miss(names['tool'], found.tools)}", where=self.root)
+            raise InputError(
+                "IDX-006",
+                f"'{owner}.{names['schema']}' has no tool"
+                f" '{names['tool']}'.{near_miss(names['tool'], found.tools)}",
+                where=self.root,
+            )
 
     def manifests(self, namespace: str) -> dict[str, Manifest | None]:
-        """The schemas of a namespace that have a snapshot, each with what it holds; None where another program made it."""
+        """The schemas of a namespace that have a snapshot, each with what it holds; None where
+        another program made it.
+        """
         home = self.home("providers", namespace)
         found: dict[str, Manifest | None] = {}
         for name in sorted(os.listdir(home)) if os.path.isdir(home) else ():
@@ -210,7 +324,9 @@ class Tree:
             return found.hash8 if found else None
         home = self.home("providers", names["namespace"])
         if "{schema}" in where:
-            found = snapshot_of(os.path.join(home, segment(names["schema"], "schema")), names["schema"])
+            found = snapshot_of(
+                os.path.join(home, segment(names["schema"], "schema")), names["schema"]
+            )
             return found.hash8 if found else None
         members, about = {}, None
         for name in sorted(os.listdir(home)) if os.path.isdir(home) else ():
@@ -227,14 +343,18 @@ class Tree:
         return read_catalogue(self.root)
 
     def keep_catalogue(self, found: dict[str, dict[str, Any]]) -> None:
-        """Keep the catalogue that gradings were held against, so that later ones are held against it too."""
+        """Keep the catalogue that gradings were held against, so that later ones are held against
+        it too.
+        """
         if found != self.catalogue():
             with atomic_write(os.path.join(self.root, QUESTIONS)) as stream:
                 stream.write(document_bytes(dict(sorted(found.items()))))
 
-    # --- the index ------------------------------------------------------------------------------------------------------------------------
+    # --- the index
 
-    def rebuild(self, kind: str, name: str, *, known: dict[str, dict[str, Any]] | None = None) -> dict[str, Any]:
+    def rebuild(
+        self, kind: str, name: str, *, known: dict[str, dict[str, Any]] | None = None
+    ) -> dict[str, Any]:
         """Make the index of a namespace or selection anew, and write it if it changed."""
         home = self.home(kind, name)
         path = os.path.join(home, idx.INDEX)
@@ -242,12 +362,16 @@ class Tree:
             found = idx.namespace_index(self.root, name, self.rules, systems=self.systems)
             idx.write_index(path, found)
             return found
-        found = idx.selection_index(self.root, name, self.rules, systems=self.systems, namespaces=known)
+        found = idx.selection_index(
+            self.root, name, self.rules, systems=self.systems, namespaces=known
+        )
         idx.write_index(path, found, self.frozen(name))
         return found
 
     def frozen(self, selection: str) -> bytes | None:
-        """The frozen lock of a selection as the bytes that an index carries over: those in the index, else those of the newest lock file."""
+        """The frozen lock of a selection as the bytes that an index carries over: those in the
+        index, else those of the newest lock file.
+        """
         home = self.home("selections", selection)
         path = os.path.join(home, idx.INDEX)
         if os.path.exists(path):
@@ -276,29 +400,58 @@ class Tree:
             return stream.read()
 
     def lock_of(self, selection: str) -> dict[str, Any] | None:
-        """The lock of a selection to rely on. Its own file is the truth; an index that says something else was changed."""
+        """The lock of a selection to rely on. Its own file is the truth; an index that says
+        something else was changed.
+        """
         home = self.home("selections", selection)
         held, own = self.frozen(selection), self._lock_file(selection)
         try:
-            found = parse_json(own) if own is not None else parse_json(held) if held is not None else None
+            found = (
+                parse_json(own)
+                if own is not None
+                else parse_json(held)
+                if held is not None
+                else None
+            )
             if own is not None and held is not None and parse_json(held) != found:
                 raise InputError(
-                    "LCK-006", "the lock in index.json is not the one that was taken.", where=home, fix="Take a lock anew: `assay schema index --lock`."
+                    "LCK-006",
+                    "the lock in index.json is not the one that was taken.",
+                    where=home,
+                    fix="Take a lock anew: `assay schema index --lock`.",
                 )
         except ValueError as error:
-            raise InputError("LCK-006", f"the lock cannot be read: {error}.", where=home, fix="Take a lock anew: `assay schema index --lock`.") from None
+            raise InputError(
+                "LCK-006",
+                f"the lock cannot be read: {error}.",
+                where=home,
+                fix="Take a lock anew: `assay schema index --lock`.",
+            ) from None
         if found is not None and not isinstance(found, dict):
-            raise InputError("LCK-006", "the lock is no object.", where=home, fix="Take a lock anew: `assay schema index --lock`.")
+            raise InputError(
+                "LCK-006",
+                "the lock is no object.",
+                where=home,
+                fix="Take a lock anew: `assay schema index --lock`.",
+            )
         return found
 
     def take_lock(self, selection: str, *, now: datetime) -> dict[str, Any]:
-        """Freeze the members of a selection as they stand. An older lock stays beside it in its own file. The caller holds the lock of the selection."""
+        """Freeze the members of a selection as they stand. An older lock stays beside it in its own
+        file. The caller holds the lock of the selection.
+        """
         home = self.home("selections", selection)
         snapshot = snapshot_of(home, "selection")
         if snapshot is None:
-            raise InputError("IDX-006", f"there is no selection '{selection}' in the tree.", fix="Import it first: `assay schema import`.")
+            raise InputError(
+                "IDX-006",
+                f"there is no selection '{selection}' in the tree.",
+                fix="Import it first: `assay schema import`.",
+            )
         with open(os.path.join(home, snapshot.file), "rb") as stream:
-            definition = check_selection(parse_json(stream.read()), os.path.join(home, snapshot.file))
+            definition = check_selection(
+                parse_json(stream.read()), os.path.join(home, snapshot.file)
+            )
         live = idx.selection_index(self.root, selection, self.rules, systems=self.systems)
         members = []
         for listed, member in zip(definition["members"], member_ids(definition), strict=True):
@@ -306,20 +459,35 @@ class Tree:
             file = os.path.basename(found["resolvedArtifact"] or "")
             moment, own = file_stamp(file), file.rsplit(".", 1)[0].rsplit("--", 1)[-1]
             override = listed.get("override") if isinstance(listed, dict) else None
-            members.append(Member(member, stamp(moment) if moment else None, own or None, found["status"], override))
-        lock = make_lock(selection, members, version=stamp(snapshot.moment), selection=definition, now=now)
+            members.append(
+                Member(
+                    member,
+                    stamp(moment) if moment else None,
+                    own or None,
+                    found["status"],
+                    override,
+                )
+            )
+        lock = make_lock(
+            selection, members, version=stamp(snapshot.moment), selection=definition, now=now
+        )
         before = latest(os.listdir(home), "lock")
-        path = os.path.join(home, f"lock--{stamp(self._after(file_stamp(before) if before else None, now, home))}.json")
+        path = os.path.join(
+            home,
+            f"lock--{stamp(self._after(file_stamp(before) if before else None, now, home))}.json",
+        )
         data = document_bytes(lock)
         try:
             with atomic_create(path) as stream:
                 stream.write(data)
         except FileExistsError:
-            raise InputError("FMC-014", "there is a lock of this second.", where=path, fix="Try again.") from None
+            raise InputError(
+                "FMC-014", "there is a lock of this second.", where=path, fix="Try again."
+            ) from None
         idx.write_index(os.path.join(home, idx.INDEX), live, data.rstrip(b"\n"))
         return lock
 
-    # --- import and export ----------------------------------------------------------------------------------------------------------------
+    # --- import and export
 
     def check_import(self, schema: ToolSchema) -> None:
         """Refuse a schema whose names the tree cannot hold, before anything is created."""
@@ -328,14 +496,25 @@ class Tree:
         for what, name in (("namespace", schema.namespace), ("schema", schema.base)):
             if not _ENTRY_NAME.fullmatch(name):
                 raise InputError(
-                    "FMC-007", f"the {what} '{name}' cannot stand in the id of an entry.", where=schema.path, fix="Rename it: letters, digits, '_' and '-'."
+                    "FMC-007",
+                    f"the {what} '{name}' cannot stand in the id of an entry.",
+                    where=schema.path,
+                    fix="Rename it: letters, digits, '_' and '-'.",
                 )
         manifest_document(schema)
 
-    def import_schema(self, schema: ToolSchema, findings: Sequence[SchemaFinding], *, now: datetime) -> Written:
-        """Put a schema into the tree: created, a new version beside the old, or unchanged. One that fails its validation is kept and blocked."""
+    def import_schema(
+        self, schema: ToolSchema, findings: Sequence[SchemaFinding], *, now: datetime
+    ) -> Written:
+        """Put a schema into the tree: created, a new version beside the old, or unchanged. One that
+        fails its validation is kept and blocked.
+        """
         self.check_import(schema)
-        extension = "json" if schema.kind == "mcp" else os.path.splitext(schema.path)[1].lstrip(".") or "json"
+        extension = (
+            "json"
+            if schema.kind == "mcp"
+            else os.path.splitext(schema.path)[1].lstrip(".") or "json"
+        )
         base, name = schema.base, f"{schema.namespace}.{schema.base}"
         home = os.path.join(self.home("providers", schema.namespace), base)
         self._inside(home)
@@ -344,9 +523,13 @@ class Tree:
         errors = [finding for finding in findings if finding.level == "error"]
         if held is not None and held.hash8 == own:
             manifest = read_manifest(home, held)
-            if manifest is None or manifest.file_sha256 == schema.file_sha256:  # the same bytes, or nothing to compare them with
+            if (
+                manifest is None or manifest.file_sha256 == schema.file_sha256
+            ):  # the same bytes, or nothing to compare them with
                 action = "blocked" if errors else "unchanged"
-                return Written(name, action, os.path.join(home, held.file), errors[0].text() if errors else "")
+                return Written(
+                    name, action, os.path.join(home, held.file), errors[0].text() if errors else ""
+                )
         when = stamp(self._after(held.moment if held else None, now, home))
         path = os.path.join(home, primitive_file(base, when, own, extension))
         for tool, definition in tools_of(schema.main).items():
@@ -354,11 +537,23 @@ class Tree:
         about = about_text(schema.main)
         if about is not None:
             self._snapshot_about(os.path.join(home, "resources", "about"), about, when)
-        self._create(os.path.join(home, manifest_name(os.path.basename(path))), document_bytes(manifest_document(schema)))
+        self._create(
+            os.path.join(home, manifest_name(os.path.basename(path))),
+            document_bytes(manifest_document(schema)),
+        )
         self._create(path, schema.source)  # last: until it is there, the schema is not imported
         if errors:
-            subject = Subject(name, "tools-aggregate-schema", own, manifest_document(schema)["version"])
-            entry = blocked_entry(subject, "validation-failed", now=now, harness=OWN_HARNESS, systems=self.systems, note=errors[0].text())
+            subject = Subject(
+                name, "tools-aggregate-schema", own, manifest_document(schema)["version"]
+            )
+            entry = blocked_entry(
+                subject,
+                "validation-failed",
+                now=now,
+                harness=OWN_HARNESS,
+                systems=self.systems,
+                note=errors[0].text(),
+            )
             self.write_entry(entry, {"namespace": schema.namespace, "schema": base}, now=now)
             return Written(name, "blocked", path, errors[0].text())
         return Written(name, "new version" if held else "created", path)
@@ -384,7 +579,9 @@ class Tree:
         own = hash8(value)
         held = snapshot_of(folder, name)
         if held is None or held.hash8 != own:
-            self._create(os.path.join(folder, primitive_file(name, when, own, "json")), document_bytes(value))
+            self._create(
+                os.path.join(folder, primitive_file(name, when, own, "json")), document_bytes(value)
+            )
 
     def _snapshot_about(self, folder: str, page: bytes, when: str) -> None:
         digest = about_hash(page)
@@ -400,15 +597,27 @@ class Tree:
         except FileExistsError:
             with open(path, "rb") as stream:
                 if stream.read() != data:
-                    raise InputError("FMC-014", "is there already and says something else.", where=path, fix="Try again in a second.") from None
+                    raise InputError(
+                        "FMC-014",
+                        "is there already and says something else.",
+                        where=path,
+                        fix="Try again in a second.",
+                    ) from None
 
     def export(self, kind: str, name: str, target: str) -> list[str]:
-        """Write a namespace or selection into a fresh folder: its index first, then the newest version of each source under its plain name."""
+        """Write a namespace or selection into a fresh folder: its index first, then the newest
+        version of each source under its plain name.
+        """
         home = self.home(kind, name)
         if not os.path.isdir(home):
             raise InputError("IDX-006", f"there is no '{name}' in the tree.", where=home)
         if os.path.exists(target) and (not os.path.isdir(target) or os.listdir(target)):
-            raise UsageError("FIL-008", "is there and not empty.", where=target, fix="Export into a fresh folder.")
+            raise UsageError(
+                "FIL-008",
+                "is there and not empty.",
+                where=target,
+                fix="Export into a fresh folder.",
+            )
         found = idx.strict(self.rebuild(kind, name))
         written = []
 
@@ -419,7 +628,11 @@ class Tree:
             written.append(path)
 
         put(idx.INDEX, idx.index_bytes(found, self.frozen(name) if kind == "selections" else None))
-        sources = [(schema, schema) for schema in found.get("schemas", {})] if kind == "providers" else [("", "selection")]
+        sources = (
+            [(schema, schema) for schema in found.get("schemas", {})]
+            if kind == "providers"
+            else [("", "selection")]
+        )
         for folder, logical in sources:
             snapshot = snapshot_of(os.path.join(home, folder), logical)
             if snapshot is not None:
@@ -443,5 +656,9 @@ class Tree:
         for folder, folders, files in os.walk(home):
             folders[:] = sorted(item for item in folders if not item.startswith("."))
             if os.path.basename(folder) == GRADINGS:
-                found += [os.path.relpath(os.path.join(folder, file), home) for file in sorted(files) if file.endswith(".json") and not file.startswith(".")]
+                found += [
+                    os.path.relpath(os.path.join(folder, file), home)
+                    for file in sorted(files)
+                    if file.endswith(".json") and not file.startswith(".")
+                ]
         return found

@@ -1,7 +1,9 @@
-"""Deterministic validation of a FlowMCP 4 schema: what must hold before anybody is asked for an opinion.
+"""Deterministic validation of a FlowMCP 4 schema: what must hold before anybody is asked for an
+opinion.
 
-A schema passes when no finding is an error; warnings do not fail it. The same bytes give the same findings: nothing here asks a network, a clock
-or a model. What holds for the tools of any server, FlowMCP or not, is in `legibility`. Nothing here grades: see `aggregate`.
+A schema passes when no finding is an error; warnings do not fail it. The same bytes give the same
+findings: nothing here asks a network, a clock or a model. What holds for the tools of any server,
+FlowMCP or not, is in `legibility`. Nothing here grades: see `aggregate`.
 """
 
 from __future__ import annotations
@@ -17,13 +19,24 @@ if TYPE_CHECKING:
 
     from assay.flowmcp.source import SchemaFinding, ToolSchema
 
-__all__ = ["LEVELS", "MAX_TOOLS", "MIN_TESTS", "RULES", "Rule", "passes", "tests_per_tool", "validate"]
+__all__ = [
+    "LEVELS",
+    "MAX_TOOLS",
+    "MIN_TESTS",
+    "RULES",
+    "Rule",
+    "passes",
+    "tests_per_tool",
+    "validate",
+]
 
 
 def validate(schema: ToolSchema) -> list[SchemaFinding]:
-    """What breaks the rules of FlowMCP, the gravest first. The tools of an MCP server have no such rules: the list is empty.
+    """What breaks the rules of FlowMCP, the gravest first. The tools of an MCP server have no such
+    rules: the list is empty.
 
-    Every fault is found at once. A tool that cannot be read is left out of the further checks, never out of the findings.
+    Every fault is found at once. A tool that cannot be read is left out of the further checks,
+    never out of the findings.
     """
     if schema.kind != "flowmcp":
         return []
@@ -56,6 +69,14 @@ def passes(findings: Iterable[SchemaFinding]) -> bool:
 
 
 def tests_per_tool(schema: ToolSchema) -> dict[str, int]:
-    """How many tests each tool has, in the order of the tools. Fewer than `MIN_TESTS` blocks full grading; an MCP server has none to give."""
-    group = schema.main.get("tools") if schema.main.get("tools") is not None else schema.main.get("routes")
-    return {name: cases.count(tool) for name, tool in group.items()} if isinstance(group, dict) else {}
+    """How many tests each tool has, in the order of the tools. Fewer than `MIN_TESTS` blocks full
+    grading; an MCP server has none to give.
+    """
+    group = (
+        schema.main.get("tools")
+        if schema.main.get("tools") is not None
+        else schema.main.get("routes")
+    )
+    return (
+        {name: cases.count(tool) for name, tool in group.items()} if isinstance(group, dict) else {}
+    )

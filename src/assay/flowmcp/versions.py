@@ -1,6 +1,8 @@
-"""The versions of the two systems for tool schemas. They count apart from those of other families, and apart from each other.
+"""The versions of the two systems for tool schemas. They count apart from those of other families,
+and apart from each other.
 
-`scoringSystem` moves when the score for the same input changes; `gradingSystem` when the grade for the same scores changes.
+`scoringSystem` moves when the score for the same input changes; `gradingSystem` when the grade for
+the same scores changes.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ SCORING_PROTOCOL = "v1"
 _VERSION = re.compile(r"(scoringSystem|gradingSystem)/[0-9]+\.[0-9]+\.[0-9]+")
 
 KNOWN_GRADING = ("gradingSystem/1.0.0",)
-"""Every grading system that was published; an entry of any other cannot be checked, so it does not count."""
+"""Every grading system that was published; an entry of any other cannot be checked, so it does not
+count.
+"""
 
 
 class Systems(NamedTuple):
@@ -37,7 +41,14 @@ CURRENT = Systems()
 def is_version(text: object, system: str) -> bool:
     """Whether a text is a version of that system.
 
-    >>> is_version("scoringSystem/1.0.0", "scoringSystem"), is_version("scoringSystem/1.0", "scoringSystem")
+    >>> (
+    ...     is_version("scoringSystem/1.0.0", "scoringSystem"),
+    ...     is_version("scoringSystem/1.0", "scoringSystem"),
+    ... )
     (True, False)
     """
-    return isinstance(text, str) and _VERSION.fullmatch(text) is not None and text.startswith(f"{system}/")
+    return (
+        isinstance(text, str)
+        and _VERSION.fullmatch(text) is not None
+        and text.startswith(f"{system}/")
+    )

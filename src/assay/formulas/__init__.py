@@ -1,7 +1,8 @@
 """Normalisation: the registry of formulas, and the two questions asked of it.
 
-Part of the scoring system's fingerprint; used by scoring and by grading. `normalise` answers "what norm has this raw score", `floor_norm` answers
-"what norm does this floor mean". Nothing here weighs or grades.
+Part of the scoring system's fingerprint; used by scoring and by grading. `normalise` answers "what
+norm has this raw score", `floor_norm` answers "what norm does this floor mean". Nothing here weighs
+or grades.
 """
 
 from __future__ import annotations
@@ -21,15 +22,26 @@ FORMULAS: Registry[Formula] = Registry("formula")
 for _formula in BUILTIN:
     FORMULAS.add(_formula.id, _formula)
 
-SCALES: dict[tuple[int, int], str] = {(1, 5): "likert_1_5", (-2, 2): "likert_neg2_2", (0, 5): "likert_0_5", (0, 1): "zero_one"}
-"""Which formula reads a rubric's declared scale. A scale that is not here is refused: a formula is never guessed."""
+SCALES: dict[tuple[int, int], str] = {
+    (1, 5): "likert_1_5",
+    (-2, 2): "likert_neg2_2",
+    (0, 5): "likert_0_5",
+    (0, 1): "zero_one",
+}
+"""Which formula reads a rubric's declared scale. A scale that is not here is refused: a formula is
+never guessed.
+"""
 
 
 def formula(formula_id: str) -> Formula:
     """The formula of that id, or an error with the near miss."""
     found = FORMULAS.get(formula_id)
     if found is None:
-        raise FormulaError("SCO-002", f"no formula is named {formula_id!r}.{FORMULAS.near(formula_id)}", fix="`assay library list formulas` shows them.")
+        raise FormulaError(
+            "SCO-002",
+            f"no formula is named {formula_id!r}.{FORMULAS.near(formula_id)}",
+            fix="`assay library list formulas` shows them.",
+        )
     return found
 
 
@@ -49,12 +61,13 @@ def normalise(raw: Any, formula_id: str, params: Mapping[str, Any] | None = None
     Traceback (most recent call last):
         ...
     assay.errors.FormulaError: likert_1_5: the raw score is 6, outside 1..5. Scores are never clamped on this scale.
-    """
+    """  # noqa: E501
     return formula(formula_id).apply(raw, params or {})
 
 
 def scale_norm(value: object, low: object, high: object) -> int:
-    """A number on a declared scale as a norm: (x - low) / (high - low). Outside the scale is an error, never a clamp.
+    """A number on a declared scale as a norm: (x - low) / (high - low). Outside the scale is an
+    error, never a clamp.
 
     >>> scale_norm(3, 1, 5)
     500000000
@@ -62,7 +75,9 @@ def scale_norm(value: object, low: object, high: object) -> int:
     try:
         x, lo, hi = exact.ratio(value), exact.ratio(low), exact.ratio(high)
     except ValueError as error:
-        raise FormulaError("GRD-104", f"a floor and the ends of its scale must be numbers; {error}.") from None
+        raise FormulaError(
+            "GRD-104", f"a floor and the ends of its scale must be numbers; {error}."
+        ) from None
     top = x.num * lo.den - lo.num * x.den  # over x.den * lo.den
     span = hi.num * lo.den - lo.num * hi.den  # over hi.den * lo.den
     if span <= 0:
@@ -75,7 +90,8 @@ def scale_norm(value: object, low: object, high: object) -> int:
 def floor_norm(floor: object, formula_id: str, params: Mapping[str, Any]) -> int:
     """The norm a critical floor stands for, in billionths.
 
-    `{"raw": x}` goes through the criterion's formula, `{"norm": x}` is taken as it is. A bare number that could be either is refused.
+    `{"raw": x}` goes through the criterion's formula, `{"norm": x}` is taken as it is. A bare
+    number that could be either is refused.
 
     >>> floor_norm({"raw": 3}, "likert_1_5", {}), floor_norm(0.7, "likert_1_5", {})
     (500000000, 700000000)
@@ -85,7 +101,11 @@ def floor_norm(floor: object, formula_id: str, params: Mapping[str, Any]) -> int
             return _raw_floor(floor["raw"], formula_id, params)
         if floor.keys() == {"norm"}:
             return _norm_floor(floor["norm"])
-        raise FormulaError("GRD-104", f"a floor has one key, 'raw' or 'norm', not {sorted(map(str, floor))}.", fix='Write {"raw": 3} or {"norm": 0.7}.')
+        raise FormulaError(
+            "GRD-104",
+            f"a floor has one key, 'raw' or 'norm', not {sorted(map(str, floor))}.",
+            fix='Write {"raw": 3} or {"norm": 0.7}.',
+        )
     as_raw = as_norm = None
     try:
         as_raw = _raw_floor(floor, formula_id, params)
@@ -95,12 +115,16 @@ def floor_norm(floor: object, formula_id: str, params: Mapping[str, Any]) -> int
         as_norm = _norm_floor(floor)
     except FormulaError:
         if as_raw is None:
-            raise FormulaError("GRD-104", f"the floor {floor!r} is neither a raw score of {formula_id} nor a norm: {problem.message}") from None
+            raise FormulaError(
+                "GRD-104",
+                f"the floor {floor!r} is neither a raw score of {formula_id} nor a norm:"
+                f" {problem.message}",
+            ) from None
     if as_raw is not None and as_norm is not None and as_raw != as_norm:
         raise FormulaError(
             "GRD-104",
-            f"the floor {floor} can be read in two ways: as a raw score of {formula_id} it is the norm {exact.norm_text(as_raw)}, as a norm it is"
-            f" {exact.norm_text(as_norm)}.",
+            f"the floor {floor} can be read in two ways: as a raw score of {formula_id} it is the"
+            f" norm {exact.norm_text(as_raw)}, as a norm it is {exact.norm_text(as_norm)}.",
             fix=f'Write {{"raw": {floor}}} or {{"norm": {floor}}}.',
         )
     found = as_raw if as_raw is not None else as_norm
@@ -119,7 +143,9 @@ def _norm_floor(value: object) -> int:
 
 
 def _raw_floor(value: object, formula_id: str, params: Mapping[str, Any]) -> int:
-    """A floor on the raw scale. Also a formula that clamps refuses one outside its range: such a floor would always or never hold."""
+    """A floor on the raw scale. Also a formula that clamps refuses one outside its range: such a
+    floor would always or never hold.
+    """
     found = formula(formula_id)
     if found.id == "lower_is_better":
         norm = found.apply(value, params)
@@ -127,13 +153,16 @@ def _raw_floor(value: object, formula_id: str, params: Mapping[str, Any]) -> int
         scale_norm(value, good, bad)
         return norm
     if found.low is None or found.high is None:
-        raise FormulaError("GRD-104", f"a floor of {found.id} cannot be a raw number.", fix='Write {"norm": x}.')
+        raise FormulaError(
+            "GRD-104", f"a floor of {found.id} cannot be a raw number.", fix='Write {"norm": x}.'
+        )
     norm = scale_norm(value, found.low.num, found.high.num)
     return found.apply(value, params) if found.id == "binary" else norm
 
 
 def raw_of(norm: int, formula_id: str, raw: Any, params: Mapping[str, Any]) -> Any:
-    """A raw score whose norm is at least the given one, or None where the scale has no single answer.
+    """A raw score whose norm is at least the given one, or None where the scale has no single
+    answer.
 
     >>> raw_of(700000000, "likert_1_5", 4, {})
     Decimal('3.8')

@@ -1,4 +1,6 @@
-"""The eight formulas of the workflow scoring guide, section 4.1, and the 0..5 scale that its Layer 2 allows."""
+"""The eight formulas of the workflow scoring guide, section 4.1, and the 0..5 scale that its Layer
+2 allows.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ def _plain(value: Ratio) -> int | Decimal:
     return int(found) if found == int(found) else found
 
 
-# More digits than any measured scale has; beyond them the cut goes down, which for `lower_is_better` still reaches the norm.
+# More digits than any measured scale has; beyond them the cut goes down, which for
+# `lower_is_better` still reaches the norm.
 _DIVIDING = Context(prec=60, rounding=ROUND_FLOOR)
 
 
@@ -39,7 +42,12 @@ def _binary(raw: Any, params: Mapping[str, Any]) -> int:
     if type(raw) is int and (raw == 0 or raw == 1):  # the usual case
         return raw * NORM_ONE
     if raw is True or raw is False:
-        raise FormulaError("SCO-003", f"binary: the raw score must be the number 0 or 1; {str(raw).lower()} is true or false.", fix="Write 1 or 0.")
+        raise FormulaError(
+            "SCO-003",
+            f"binary: the raw score must be the number 0 or 1; {str(raw).lower()} is true or"
+            " false.",
+            fix="Write 1 or 0.",
+        )
     value = number(raw, "binary")
     if value == (0, 1):
         return 0
@@ -52,7 +60,9 @@ def _binary_raw(norm: int, _raw: Any, _params: Mapping[str, Any]) -> Any:
     return 1 if norm > 0 else 0
 
 
-def _likert(formula: str, low: int, high: int) -> tuple[Callable[[Any, Mapping[str, Any]], int], Callable[[int, Any, Mapping[str, Any]], Any]]:
+def _likert(
+    formula: str, low: int, high: int
+) -> tuple[Callable[[Any, Mapping[str, Any]], int], Callable[[int, Any, Mapping[str, Any]], Any]]:
     span = high - low
     table = {point: exact.norm_of(Ratio(point - low, span)) for point in range(low, high + 1)}
 
@@ -65,7 +75,11 @@ def _likert(formula: str, low: int, high: int) -> tuple[Callable[[Any, Mapping[s
                 return found
         value = number(raw, formula)
         if not low * value.den <= value.num <= high * value.den:
-            raise FormulaError("SCO-001", f"{formula}: the raw score is {raw}, outside {low}..{high}.", fix="Scores are never clamped on this scale.")
+            raise FormulaError(
+                "SCO-001",
+                f"{formula}: the raw score is {raw}, outside {low}..{high}.",
+                fix="Scores are never clamped on this scale.",
+            )
         return exact.norm_of(Ratio(value.num - low * value.den, span * value.den))
 
     def invert(norm: int, _raw: Any, _params: Mapping[str, Any]) -> Any:
@@ -80,7 +94,9 @@ def _zero_one(raw: Any, params: Mapping[str, Any]) -> int:
     try:
         return exact.clamped_norm(raw)
     except ValueError as error:
-        raise FormulaError("SCO-003", f"zero_one: the raw score must be a number; {error}.") from None
+        raise FormulaError(
+            "SCO-003", f"zero_one: the raw score must be a number; {error}."
+        ) from None
 
 
 def _zero_one_raw(norm: int, _raw: Any, _params: Mapping[str, Any]) -> Any:
@@ -93,7 +109,9 @@ _COUNTED: int = 10**15
 def _counts(raw: Any, formula: str, keys: tuple[str, ...]) -> list[int]:
     expected = "{" + ", ".join(f'"{key}"' for key in keys) + "}"
     if not isinstance(raw, dict):
-        raise FormulaError("SCO-003", f"{formula}: the raw score must be an object {expected}, not {_kind(raw)}.")
+        raise FormulaError(
+            "SCO-003", f"{formula}: the raw score must be an object {expected}, not {_kind(raw)}."
+        )
     if raw.keys() != set(keys):
         missing = [key for key in keys if key not in raw]
         extra = [str(key) for key in raw if key not in keys]
@@ -112,17 +130,30 @@ def _counts(raw: Any, formula: str, keys: tuple[str, ...]) -> list[int]:
             continue
         value = number(given, formula, f"count {key!r}")
         if value.den != 1:
-            raise FormulaError("SCO-003", f"{formula}: the count {key!r} is {raw[key]}, not a whole number.")
+            raise FormulaError(
+                "SCO-003", f"{formula}: the count {key!r} is {raw[key]}, not a whole number."
+            )
         if value.num < 0:
-            raise FormulaError("SCO-007", f"{formula}: the count {key!r} is {raw[key]}, below zero.")
+            raise FormulaError(
+                "SCO-007", f"{formula}: the count {key!r} is {raw[key]}, below zero."
+            )
         if value.num >= 10**30:
-            raise FormulaError("SCO-001", f"{formula}: the count {key!r} is {raw[key]}; nobody has counted that far.")
+            raise FormulaError(
+                "SCO-001",
+                f"{formula}: the count {key!r} is {raw[key]}; nobody has counted that far.",
+            )
         counts.append(value.num)
     return counts
 
 
 def _kind(raw: Any) -> str:
-    return "null" if raw is None else {"str": "a string", "list": "a list", "bool": "true or false"}.get(type(raw).__name__, "a number")
+    return (
+        "null"
+        if raw is None
+        else {"str": "a string", "list": "a list", "bool": "true or false"}.get(
+            type(raw).__name__, "a number"
+        )
+    )
 
 
 def _pairwise(raw: Any, params: Mapping[str, Any]) -> int:
@@ -131,7 +162,9 @@ def _pairwise(raw: Any, params: Mapping[str, Any]) -> int:
     wins, losses, ties = _counts(raw, "pairwise", ("wins", "losses", "ties"))
     total = wins + losses + ties
     if total == 0:
-        raise FormulaError("SCO-006", "pairwise: there are no comparisons (wins, losses and ties are all 0).")
+        raise FormulaError(
+            "SCO-006", "pairwise: there are no comparisons (wins, losses and ties are all 0)."
+        )
     return exact.norm_of(Ratio(2 * wins + ties, 2 * total))
 
 
@@ -143,7 +176,9 @@ def _pairwise_raw(norm: int, raw: Any, _params: Mapping[str, Any]) -> Any:
 
 def _count_for(norm: int, total: int) -> int:
     """The smallest count of `total` whose quotient, rounded, is at least the norm."""
-    count = max(0, -((-norm * total) // NORM_ONE) - 1)  # the quotient is rounded, so the count below may do as well
+    count = max(
+        0, -((-norm * total) // NORM_ONE) - 1
+    )  # the quotient is rounded, so the count below may do as well
     while exact.norm_of(Ratio(count, total)) < norm:
         count += 1
     return count
@@ -160,7 +195,9 @@ def _ratio(raw: Any, params: Mapping[str, Any]) -> int:
     if total == 0:
         raise FormulaError("SCO-006", "ratio: the total is 0; a share of nothing is not a score.")
     if passed > total:
-        raise FormulaError("SCO-007", f"ratio: {passed} passed of {total}; more passed than there are.")
+        raise FormulaError(
+            "SCO-007", f"ratio: {passed} passed of {total}; more passed than there are."
+        )
     return exact.norm_of(Ratio(passed, total))
 
 
@@ -182,11 +219,17 @@ def _slo(params: Mapping[str, Any]) -> _Slo:
         good, bad = params["slo_good"], params["slo_bad"]
         if type(good) in _PLAIN and type(bad) in _PLAIN:
             return _slo_of(good, bad)
-        return _slo_of.__wrapped__(good, bad)  # what is no number cannot be a key of the cache; it is refused here
+        return _slo_of.__wrapped__(
+            good, bad
+        )  # what is no number cannot be a key of the cache; it is refused here
     refuse_params(params, "lower_is_better", ("slo_good", "slo_bad"))
     for name in ("slo_good", "slo_bad"):
         if name not in params:
-            raise FormulaError("SCO-005", f"lower_is_better: the parameter {name!r} is missing.", fix='Give params {"slo_good": g, "slo_bad": b}.')
+            raise FormulaError(
+                "SCO-005",
+                f"lower_is_better: the parameter {name!r} is missing.",
+                fix='Give params {"slo_good": g, "slo_bad": b}.',
+            )
     raise AssertionError("unreachable: both parameters are there and no others")
 
 
@@ -195,9 +238,15 @@ def _slo_of(slo_good: Any, slo_bad: Any) -> _Slo:
     try:
         good, bad = exact.ratio(slo_good), exact.ratio(slo_bad)
     except ValueError as error:
-        raise FormulaError("SCO-005", f"lower_is_better: slo_good and slo_bad must be numbers; {error}.") from None
+        raise FormulaError(
+            "SCO-005", f"lower_is_better: slo_good and slo_bad must be numbers; {error}."
+        ) from None
     if bad.num * good.den <= good.num * bad.den:
-        raise FormulaError("SCO-005", f"lower_is_better: slo_bad ({slo_bad}) must be greater, that is worse, than slo_good ({slo_good}).")
+        raise FormulaError(
+            "SCO-005",
+            f"lower_is_better: slo_bad ({slo_bad}) must be greater, that is worse, than slo_good"
+            f" ({slo_good}).",
+        )
     return _Slo(good, bad)
 
 
@@ -217,7 +266,9 @@ def _lower_is_better(raw: Any, params: Mapping[str, Any]) -> int:
 
 def _lower_is_better_raw(norm: int, _raw: Any, params: Mapping[str, Any]) -> Any:
     slo = _slo(params)
-    top = slo.bad.num * slo.good.den * NORM_ONE - norm * (slo.bad.num * slo.good.den - slo.good.num * slo.bad.den)
+    top = slo.bad.num * slo.good.den * NORM_ONE - norm * (
+        slo.bad.num * slo.good.den - slo.good.num * slo.bad.den
+    )
     return _plain(Ratio(top, slo.bad.den * slo.good.den * NORM_ONE))
 
 
@@ -259,7 +310,9 @@ BUILTIN: tuple[Formula, ...] = (
     ),
     _likert_formula("likert_1_5", 1, 5, "norm = (raw - 1) / 4", _SOURCE),
     _likert_formula("likert_neg2_2", -2, 2, "norm = (raw + 2) / 4", _SOURCE),
-    _likert_formula("likert_0_5", 0, 5, "norm = raw / 5", "the same guide, section 3, Layer 2 (anchors 0-5)"),
+    _likert_formula(
+        "likert_0_5", 0, 5, "norm = raw / 5", "the same guide, section 3, Layer 2 (anchors 0-5)"
+    ),
     Formula(
         id="zero_one",
         version="1",

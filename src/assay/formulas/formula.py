@@ -1,6 +1,7 @@
 """What a formula is: data with a sheet, and one function from a raw score to a norm.
 
-A formula refuses what it does not accept; only `zero_one` and `lower_is_better` clamp. It never sees a weight, a floor or a letter.
+A formula refuses what it does not accept; only `zero_one` and `lower_is_better` clamp. It never
+sees a weight, a floor or a letter.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ class Formula(NamedTuple):
     apply: Callable[[Any, Mapping[str, Any]], int]
     """Raw score and parameters to a norm in billionths; raises `FormulaError`."""
     invert: Callable[[int, Any, Mapping[str, Any]], Any]
-    """The nearest raw score whose norm is at least the given one (for `lower_is_better`: the largest); None when there is no single one."""
+    """The nearest raw score whose norm is at least the given one (for `lower_is_better`: the
+    largest); None when there is no single one.
+    """
     check_params: Callable[[Mapping[str, Any]], object] = dict
     """Raises `FormulaError` for parameters this formula cannot work with."""
     steps: bool = False
@@ -48,7 +51,11 @@ class Formula(NamedTuple):
             "version": self.version,
             "title": self.title,
             "raw": self.raw,
-            "range": None if self.low is None or self.high is None else [_plain(self.low), _plain(self.high)],
+            "range": (
+                None
+                if self.low is None or self.high is None
+                else [_plain(self.low), _plain(self.high)]
+            ),
             "norm_range": [0, 1],
             "direction": self.direction,
             "clamps": self.clamps,

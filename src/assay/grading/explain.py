@@ -1,6 +1,8 @@
-"""Why this grade: sentences a release manager understands, and the placement notes of the scoring guide, section 5.2.
+"""Why this grade: sentences a release manager understands, and the placement notes of the scoring
+guide, section 5.2.
 
-Everything said here is read off the Grade; nothing is decided. The notes explain and never change the letter.
+Everything said here is read off the Grade; nothing is decided. The notes explain and never change
+the letter.
 """
 
 from __future__ import annotations
@@ -36,7 +38,11 @@ def explain(grade: Grade) -> Explanation:
     letters = [band.grade for band in grade.bands]
     own = letters.index(grade.provisional_grade)
     margin = exact.shown(grade.bands[own - 1].edge - grade.score_units, 2) if own > 0 else None
-    losing = exact.shown(grade.score_units - grade.bands[own].edge + 1, 2) if own < len(letters) - 1 else None
+    losing = (
+        exact.shown(grade.score_units - grade.bands[own].edge + 1, 2)
+        if own < len(letters) - 1
+        else None
+    )
     sentences = (
         _verdict(grade),
         *_gates(grade),
@@ -55,7 +61,11 @@ def _points(units: int) -> str:
 
 def _threshold(grade: Grade) -> str:
     written = grade.pass_threshold
-    return f"{written:.2f}" if exact.scaled(written, 2) == grade.threshold_units and written == round(written, 2) else f"{written!r}"
+    return (
+        f"{written:.2f}"
+        if exact.scaled(written, 2) == grade.threshold_units and written == round(written, 2)
+        else f"{written!r}"
+    )
 
 
 def _article(letter: str) -> str:
@@ -66,16 +76,31 @@ def _verdict(grade: Grade) -> str:
     outcome = "passed" if grade.passed else "not passed"
     if grade.reason == "hard_gate_failure":
         count = len(grade.hard_gate_failures)
-        return f"Grade {grade.grade}, {outcome}: {count} hard gate{'s do' if count > 1 else ' does'} not pass, and no score can open a gate."
+        return (
+            f"Grade {grade.grade}, {outcome}: {count} hard"
+            f" gate{'s do' if count > 1 else ' does'} not pass, and no score can open a gate."
+        )
     if grade.reason == "critical_floor_failure":
-        return f"Grade {grade.grade}, {outcome}: {', '.join(grade.floor_failures)} missed the critical floor."
+        return (
+            f"Grade {grade.grade}, {outcome}: {', '.join(grade.floor_failures)} missed the critical"
+            " floor."
+        )
     if grade.reason == "below_pass_threshold":
-        return f"Grade {grade.grade}, {outcome}: the score {_points(grade.score_units)} is below the threshold {_threshold(grade)}."
+        return (
+            f"Grade {grade.grade}, {outcome}: the score {_points(grade.score_units)} is below the"
+            f" threshold {_threshold(grade)}."
+        )
     reached = f"the score {_points(grade.score_units)} reaches the threshold {_threshold(grade)}"
     if grade.reason == "below_passing_grade":
-        return f"Grade {grade.grade}, {outcome}: {reached}, but {grade.policy} passes no {grade.grade}."
+        return (
+            f"Grade {grade.grade}, {outcome}: {reached}, but {grade.policy} passes no"
+            f" {grade.grade}."
+        )
     if grade.reason == "no_hard_gates":
-        return f"Grade {grade.grade}, {outcome}: {reached}, but the scorecard has no hard gate, and {grade.policy} passes none without."
+        return (
+            f"Grade {grade.grade}, {outcome}: {reached}, but the scorecard has no hard gate, and"
+            f" {grade.policy} passes none without."
+        )
     return f"Grade {grade.grade}, {outcome}: every gate and floor holds, and {reached}."
 
 
@@ -88,8 +113,15 @@ def _gates(grade: Grade) -> list[str]:
         return ["The one hard gate passes." if count == 1 else f"All {count} hard gates pass."]
     said = []
     for name in grade.hard_gate_failures:
-        reason = card.gate_reasons.get(name, "the scorecard gives no reason" if card.hard_gates[name] is False else "no evidence")
-        verb = "failed" if card.hard_gates[name] is False else "is undetermined, which counts as failed"
+        reason = card.gate_reasons.get(
+            name,
+            "the scorecard gives no reason" if card.hard_gates[name] is False else "no evidence",
+        )
+        verb = (
+            "failed"
+            if card.hard_gates[name] is False
+            else "is undetermined, which counts as failed"
+        )
         said.append(f"Gate {name} {verb}: {reason}.")
     return said
 
@@ -101,7 +133,8 @@ def _score(grade: Grade) -> str:
     high = grade.bands[at - 1].edge - 1 if at else exact.SCORE_MAX
     alone = "" if grade.grade == grade.provisional_grade else " on its own"
     return (
-        f"The weighted score is {_points(grade.score_units)} of 100, which is {_article(grade.provisional_grade)}{alone} ({_points(low)} to {_points(high)})."
+        f"The weighted score is {_points(grade.score_units)} of 100, which is"
+        f" {_article(grade.provisional_grade)}{alone} ({_points(low)} to {_points(high)})."
     )
 
 
@@ -111,16 +144,27 @@ def _floors(grade: Grade, standing: str) -> list[str]:
         if item.floor_units is None:
             continue
         if item.floor_failed:
-            effect = f"; a missed floor caps the grade at {grade.floor_cap}" if grade.provisional_grade != standing else ""
+            effect = (
+                f"; a missed floor caps the grade at {grade.floor_cap}"
+                if grade.provisional_grade != standing
+                else ""
+            )
             if item.judge_fault is not None and item.norm_units >= item.floor_units:
-                said.append(f"{item.name} reaches its floor of {norm_text(item.floor_units)} only by an uncalibrated judge: {item.judge_fault}{effect}.")
+                said.append(
+                    f"{item.name} reaches its floor of {norm_text(item.floor_units)} only by an"
+                    f" uncalibrated judge: {item.judge_fault}{effect}."
+                )
                 continue
             said.append(
-                f"{item.name} is {norm_text(item.norm_units)}, {norm_text(item.floor_units - item.norm_units)} below its floor of"
+                f"{item.name} is {norm_text(item.norm_units)},"
+                f" {norm_text(item.floor_units - item.norm_units)} below its floor of"
                 f" {norm_text(item.floor_units)} ({_floor_origin(item)}){effect}."
             )
         elif item.floor_from == "override":
-            said.append(f"{item.name} keeps its floor of {norm_text(item.floor_units)} ({_floor_origin(item)}).")
+            said.append(
+                f"{item.name} keeps its floor of"
+                f" {norm_text(item.floor_units)} ({_floor_origin(item)})."
+            )
     return said
 
 
@@ -140,7 +184,10 @@ def _contributions(grade: Grade) -> list[str]:
         criterion, norm = item.criterion, item.norm_units
         got = exact.quantise(100 * weight * norm, total * exact.NORM_ONE, 2)
         name = criterion.name
-        sentence = f"{name} brings {got / 100:.2f} of {best} points ({_raw(criterion.raw_score)} is {norm_text(norm)} by {criterion.formula_id})."
+        sentence = (
+            f"{name} brings {got / 100:.2f} of {best} points ({_raw(criterion.raw_score)} is"
+            f" {norm_text(norm)} by {criterion.formula_id})."
+        )
         said.append((weight * (norm - exact.NORM_ONE), name, sentence))
     said.sort()
     return [sentence for _, _, sentence in said]
@@ -160,7 +207,11 @@ def _raw(raw: Any) -> str:
         if raw.keys() == {"passed", "total"}:
             return f"{raw['passed']} of {raw['total']}"
         # in one order, whatever order the evidence was written in: a replay reads it back sorted
-        return ", ".join(f"{raw[key]} {key}" for key in sorted(raw, key=lambda key: (_ORDER.get(key, 9), key)) if raw[key])
+        return ", ".join(
+            f"{raw[key]} {key}"
+            for key in sorted(raw, key=lambda key: (_ORDER.get(key, 9), key))
+            if raw[key]
+        )
     return f"raw {_spelled(raw)}"
 
 
@@ -168,12 +219,18 @@ _ORDER = {"wins": 0, "losses": 1, "ties": 2}
 
 
 def _spelled(raw: Any) -> str:
-    """A number in its one spelling, so that 1.0 and 1, which are the same evidence, are told the same."""
+    """A number in its one spelling, so that 1.0 and 1, which are the same evidence, are told the
+    same.
+    """
     return number_text(raw) if exact.is_number(raw) else str(raw)
 
 
 def _missing(grade: Grade) -> list[str]:
-    return [f"{item.name} has no score, so it counts as 0: {item.criterion.missing}." for item in grade.criteria if item.criterion.raw_score is None]
+    return [
+        f"{item.name} has no score, so it counts as 0: {item.criterion.missing}."
+        for item in grade.criteria
+        if item.criterion.raw_score is None
+    ]
 
 
 def _moves(grade: Grade, now: str, gain: Move | None, lose: Move | None) -> list[str]:
@@ -181,20 +238,28 @@ def _moves(grade: Grade, now: str, gain: Move | None, lose: Move | None) -> list
     if grade.hard_gate_failures:
         gates = ", ".join(grade.hard_gate_failures)
         if now == grade.bands[-1].grade:
-            said.append(f"To get any better grade, make {gates} pass, and raise the score: with the gates open this run would still be {_article(now)}.")
+            said.append(
+                f"To get any better grade, make {gates} pass, and raise the score: with the gates"
+                f" open this run would still be {_article(now)}."
+            )
         else:
-            said.append(f"To get any better grade, make {gates} pass; with the gates open this run would be {_article(now)}.")
+            said.append(
+                f"To get any better grade, make {gates} pass; with the gates open this run would be"
+                f" {_article(now)}."
+            )
         return said
     if gain is not None:
         said.append(
-            f"A better grade needs one change at the least: {gain.criterion} from {norm_text(gain.before)} to {norm_text(gain.after)}{_raw_target(gain)}."
-            f" That gives {_article(gain.grade)}."
+            f"A better grade needs one change at the least: {gain.criterion} from"
+            f" {norm_text(gain.before)} to {norm_text(gain.after)}{_raw_target(gain)}. That gives"
+            f" {_article(gain.grade)}."
         )
     elif now != grade.bands[0].grade:
         said.append("No single criterion can reach the next letter alone.")
     if lose is not None:
         said.append(
-            f"The {now} is lost if {lose.criterion} falls from {norm_text(lose.before)} to {norm_text(lose.after)}"
+            f"The {now} is lost if {lose.criterion} falls from {norm_text(lose.before)} to"
+            f" {norm_text(lose.after)}"
             f"{', or if any gate fails' if grade.scorecard.hard_gates else ''}."
         )
     return said
@@ -219,7 +284,8 @@ def _notes(grade: Grade) -> list[str]:
     thin = [
         f"{item.name} keeps its floor by {norm_text(item.norm_units - (item.floor_units or 0))}"
         for item in floored
-        if not item.floor_failed and item.norm_units - (item.floor_units or 0) < grade.comfortable_margin
+        if not item.floor_failed
+        and item.norm_units - (item.floor_units or 0) < grade.comfortable_margin
     ]
     if grade.hard_gate_failures:
         notes.append("F: a hard gate does not pass, which blocks a release whatever the score.")
@@ -227,52 +293,82 @@ def _notes(grade: Grade) -> list[str]:
         notes.append(
             "A: all gates pass"
             + (
-                f", but {'; '.join(thin)}, less than the margin of {norm_text(grade.comfortable_margin)} that an A should have."
+                f", but {'; '.join(thin)}, less than the margin of"
+                f" {norm_text(grade.comfortable_margin)} that an A should have."
                 if thin
-                else " and every floor is kept with margin."
-                if floored
-                else "; no criterion has a floor."
+                else (
+                    " and every floor is kept with margin."
+                    if floored
+                    else "; no criterion has a floor."
+                )
             )
         )
         notes += _severe(grade)
     elif letter == "B":
-        notes.append("B: gates and floors hold, with limited defects" + (f"; {'; '.join(thin)}, near the boundary." if thin else "."))
+        notes.append(
+            "B: gates and floors hold, with limited defects"
+            + (f"; {'; '.join(thin)}, near the boundary." if thin else ".")
+        )
     elif letter == "C":
-        notes.append("C: an acceptable baseline with clear things to improve" + (f"; {'; '.join(thin)}, near the boundary." if thin else "."))
+        notes.append(
+            "C: an acceptable baseline with clear things to improve"
+            + (f"; {'; '.join(thin)}, near the boundary." if thin else ".")
+        )
     elif letter == grade.floor_cap and grade.floor_failures and grade.provisional_grade != letter:
-        notes.append(f"{letter}: capped, because a critical floor was missed; the score alone would be {_article(grade.provisional_grade)}.")
+        notes.append(
+            f"{letter}: capped, because a critical floor was missed; the score alone would be"
+            f" {_article(grade.provisional_grade)}."
+        )
     elif letter == "D":
         notes.append("D: several material gaps; the score itself lies in this band.")
     elif letter == "F":
         notes.append("F: the score itself is below every passing band.")
     notes += [
-        f"{item.name}: raw {_spelled(item.criterion.raw_score)} lies outside 0..1 and was clamped. Is it a percentage?"
+        f"{item.name}: raw {_spelled(item.criterion.raw_score)} lies outside 0..1 and was clamped."
+        " Is it a percentage?"
         for item in grade.criteria
-        if item.criterion.formula_id == "zero_one" and item.norm_units in (0, exact.NORM_ONE) and _is_outside(item.criterion.raw_score)
+        if item.criterion.formula_id == "zero_one"
+        and item.norm_units in (0, exact.NORM_ONE)
+        and _is_outside(item.criterion.raw_score)
     ]
     roles = {item.criterion.role for item in grade.criteria}
-    notes += [f"No criterion has the role {role}: its floor is not applicable here." for role in grade.floor_roles if role not in roles]
+    notes += [
+        f"No criterion has the role {role}: its floor is not applicable here."
+        for role in grade.floor_roles
+        if role not in roles
+    ]
     return notes + _disagreements(grade)
 
 
 def _severe(grade: Grade) -> list[str]:
-    """The severe defects that an A should not have: what lies below the policy's floor for its role and passes by an override, or came from no known source."""
+    """The severe defects that an A should not have: what lies below the policy's floor for its role
+    and passes by an override, or came from no known source.
+    """
     found = [
-        f"{item.name} is {norm_text(item.norm_units)}, below the floor of {norm_text(item.role_floor_units)} for the role {item.criterion.role}"
+        f"{item.name} is {norm_text(item.norm_units)}, below the floor of"
+        f" {norm_text(item.role_floor_units)} for the role {item.criterion.role}"
         for item in grade.criteria
         if item.role_floor_units is not None and item.norm_units < item.role_floor_units
     ]
-    found += [f"{item.name} was scored by a judge that may not gate" for item in grade.criteria if item.judge_fault is not None]
+    found += [
+        f"{item.name} was scored by a judge that may not gate"
+        for item in grade.criteria
+        if item.judge_fault is not None
+    ]
     return [f"An A should have no severe defect: {'; '.join(found)}."] if found else []
 
 
 def _disagreements(grade: Grade) -> list[str]:
-    """How far judges disagreed, against the limit from which the policy warns; said of every judged criterion, also where nobody measured it."""
+    """How far judges disagreed, against the limit from which the policy warns; said of every judged
+    criterion, also where nobody measured it.
+    """
     judged = [
         item
         for item in grade.criteria
         if not item.was_measured
-        and (item.criterion.layer == 2 or item.criterion.disagreement is not None or _by_model(item))
+        and (
+            item.criterion.layer == 2 or item.criterion.disagreement is not None or _by_model(item)
+        )
         and item.criterion.raw_score is not None
     ]
     silent = [item.name for item in judged if item.disagreement_units is None]
@@ -282,11 +378,21 @@ def _disagreements(grade: Grade) -> list[str]:
         units, said = item.disagreement_units, item.criterion.disagreement
         if units is None or said is None:
             continue
-        whom = {"judges": f"{said.n} judges", "samples": f"{said.n} answers of one judge", "orders": f"the two orders of {said.n} pairs"}[said.between]
+        whom = {
+            "judges": f"{said.n} judges",
+            "samples": f"{said.n} answers of one judge",
+            "orders": f"the two orders of {said.n} pairs",
+        }[said.between]
         far = f"above the {limit} that an A should have" if grade.grade == "A" else f"above {limit}"
-        notes.append(f"{item.name}: {whom} disagree by {norm_text(units)}, {far if units > grade.disagreement_limit else f'which is low (at most {limit})'}.")
+        notes.append(
+            f"{item.name}: {whom} disagree by {norm_text(units)},"
+            f" {far if units > grade.disagreement_limit else f'which is low (at most {limit})'}."
+        )
     if silent:
-        notes.append(f"Judge disagreement was not measured for {', '.join(silent) if len(silent) < len(judged) else 'this run'}.")
+        notes.append(
+            "Judge disagreement was not measured for"
+            f" {', '.join(silent) if len(silent) < len(judged) else 'this run'}."
+        )
     return notes
 
 

@@ -1,7 +1,8 @@
 """Grade a scorecard by a policy: the deterministic algorithm of the scoring guide, section 5.1.
 
-Everything is computed even when a gate fails, so that the score is there for diagnosis; then gates, floors and threshold decide, in that order.
-Nothing here measures: see `scoring`. Nothing here releases: see `release`.
+Everything is computed even when a gate fails, so that the score is there for diagnosis; then gates,
+floors and threshold decide, in that order. Nothing here measures: see `scoring`. Nothing here
+releases: see `release`.
 """
 
 from __future__ import annotations
@@ -49,18 +50,28 @@ def grade(
 ) -> Grade:
     """The grade of a scorecard. Raises `EvidenceError` with every fault of the card.
 
-    `judges` says of each judge, by its whole identity, why it may not gate, or None where it may. `measured` names the criteria that our own code read off
-    the evidence; the card itself cannot say that. `calibrated` and `both_orders` are what the profile asks of judges, whatever the policy.
+    `judges` says of each judge, by its whole identity, why it may not gate, or None where it may.
+    `measured` names the criteria that our own code read off the evidence; the card itself cannot
+    say that. `calibrated` and `both_orders` are what the profile asks of judges, whatever the
+    policy.
     """
     criteria = scorecard.criteria
     bands = rules.bands
     try:
         weights = _whole(*[criterion.weight for criterion in criteria])
         total = sum(weights)
-        asked = rules.threshold if scorecard.pass_threshold is None else exact.reach(scorecard.pass_threshold, exact.SCORE_DIGITS)
+        asked = (
+            rules.threshold
+            if scorecard.pass_threshold is None
+            else exact.reach(scorecard.pass_threshold, exact.SCORE_DIGITS)
+        )
     except (ValueError, TypeError):
         raise _refused(scorecard) from None
-    if total <= 0 or not _is_threshold(scorecard.pass_threshold) or len({criterion.name for criterion in criteria}) != len(criteria):
+    if (
+        total <= 0
+        or not _is_threshold(scorecard.pass_threshold)
+        or len({criterion.name for criterion in criteria}) != len(criteria)
+    ):
         raise _refused(scorecard)
     # a card may raise the bar it is held to, never lower it by its own word
     lowered = asked < rules.threshold and not rules.cards.lower_threshold
@@ -79,7 +90,9 @@ def grade(
                 if criterion.missing is None:
                     raise _refused(scorecard)
                 check_params(criterion.formula_id, criterion.params)
-                norm = adjusted = 0  # not shrunk: a score that nobody took must not drift up towards the prior
+                norm = adjusted = (
+                    0  # not shrunk: a score that nobody took must not drift up towards the prior
+                )
                 missing = True
             else:
                 found = FORMULAS.get(criterion.formula_id)
@@ -90,10 +103,21 @@ def grade(
             failed = False
             judge_fault = None
             if asks and criterion.name not in measured:
-                judge_fault = rule.judge_fault(criterion, judges or {}, rules, calibrated=calibrated, both_orders=both_orders)
+                judge_fault = rule.judge_fault(
+                    criterion, judges or {}, rules, calibrated=calibrated, both_orders=both_orders
+                )
             uncalibrated = uncalibrated or judge_fault is not None
-            if criterion.critical_floor is not None or criterion.role is not None or criterion.floor_override is not None:
-                if criterion.role is not None and criterion.role not in rules.role_floors and criterion.role not in ROLES and near_miss(criterion.role, ROLES):
+            if (
+                criterion.critical_floor is not None
+                or criterion.role is not None
+                or criterion.floor_override is not None
+            ):
+                if (
+                    criterion.role is not None
+                    and criterion.role not in rules.role_floors
+                    and criterion.role not in ROLES
+                    and near_miss(criterion.role, ROLES)
+                ):
                     raise _refused(scorecard)
                 floor, origin = rule.effective_floor(criterion, rules, overrides=overrides)
                 if floor is not None and (norm < floor or judge_fault is not None):
@@ -112,8 +136,14 @@ def grade(
                     floor_from=origin,
                     floor_failed=failed,
                     judge_fault=judge_fault,
-                    role_floor_units=rules.role_floors.get(criterion.role) if criterion.role is not None else None,
-                    disagreement_units=None if criterion.disagreement is None else rule.disagreement(criterion),
+                    role_floor_units=(
+                        rules.role_floors.get(criterion.role)
+                        if criterion.role is not None
+                        else None
+                    ),
+                    disagreement_units=(
+                        None if criterion.disagreement is None else rule.disagreement(criterion)
+                    ),
                     was_measured=criterion.name in measured,
                 )
             )
@@ -127,19 +157,31 @@ def grade(
     listed = tuple(graded)
     findings = rule.gate_findings(scorecard, gate_failures, rules)
     findings += rule.score_findings(listed) if missing else (rule.SCORES_THERE,)
-    findings += rule.floor_findings(listed) if floor_failures or overridden else (rule.FLOORS_CLEAR,)
+    findings += (
+        rule.floor_findings(listed) if floor_failures or overridden else (rule.FLOORS_CLEAR,)
+    )
     if asks:
         findings += rule.judge_findings(listed) if uncalibrated else (rule.JUDGES_ADMITTED,)
     letter = provisional
     if floor_failures:
         letter = rule.worse(provisional, rules.cap, bands)
-        findings.append(Finding("floor_cap", letter != provisional, "", f"a missed floor caps the grade at {rules.cap}"))
+        findings.append(
+            Finding(
+                "floor_cap",
+                letter != provisional,
+                "",
+                f"a missed floor caps the grade at {rules.cap}",
+            )
+        )
     above = score >= threshold
     findings.append(_ABOVE if above else _BELOW)
     if gate_failures:
         letter = bands[-1].grade
     ungated = not scorecard.hard_gates and not rules.cards.without_gates
-    reaches = letter != bands[-1].grade and (threshold >= rules.threshold or rule.worse(letter, rules.lowest_passing, bands) == rules.lowest_passing)
+    reaches = letter != bands[-1].grade and (
+        threshold >= rules.threshold
+        or rule.worse(letter, rules.lowest_passing, bands) == rules.lowest_passing
+    )
     passed = above and reaches and not ungated and not gate_failures and not floor_failures
     if passed:
         reason = "passed"
@@ -155,7 +197,10 @@ def grade(
         said, own = number_text(scorecard.pass_threshold), number_text(rules.pass_threshold)
         text = f"the scorecard sets the threshold to {said}; the policy's is {own}"
         if lowered:
-            text = f"the scorecard asks for a threshold of {said}; the policy's {own} holds, because a card may only raise it"
+            text = (
+                f"the scorecard asks for a threshold of {said}; the policy's {own} holds, because a"
+                " card may only raise it"
+            )
         findings.append(Finding("pass_threshold", True, "", text))
     return Grade(
         run_id=scorecard.run_id,
@@ -165,7 +210,11 @@ def grade(
         score_units=score,
         adjusted_score_units=adjusted_score,
         threshold_units=threshold,
-        threshold=rules.pass_threshold if scorecard.pass_threshold is None or lowered else scorecard.pass_threshold,
+        threshold=(
+            rules.pass_threshold
+            if scorecard.pass_threshold is None or lowered
+            else scorecard.pass_threshold
+        ),
         reason=reason,
         hard_gate_failures=gate_failures,
         floor_failures=tuple(floor_failures),
@@ -175,7 +224,9 @@ def grade(
         floor_cap=rules.cap,
         comfortable_margin=rules.comfortable_margin,
         floor_roles=tuple(rules.role_floors),
-        disagreement_limit=exact.quantise(rules.inconsistency_warning.num, rules.inconsistency_warning.den, exact.NORM_DIGITS),
+        disagreement_limit=exact.quantise(
+            rules.inconsistency_warning.num, rules.inconsistency_warning.den, exact.NORM_DIGITS
+        ),
         scorecard=scorecard,
         policy=rules.policy,
         policy_digest=rules.digest,
@@ -200,7 +251,13 @@ def _refused(scorecard: Scorecard) -> EvidenceError:
     """Every fault of a scorecard that cannot be graded."""
     faults: list[Fault] = []
     if not scorecard.criteria:
-        faults.append(Fault("there are no criteria, so there is nothing to grade.", code="GRD-106", path="criteria"))
+        faults.append(
+            Fault(
+                "there are no criteria, so there is nothing to grade.",
+                code="GRD-106",
+                path="criteria",
+            )
+        )
     seen: set[str] = set()
     positive = False
     for index, criterion in enumerate(scorecard.criteria):
@@ -210,38 +267,76 @@ def _refused(scorecard: Scorecard) -> EvidenceError:
         if problem is not None:
             faults.append(Fault(f"the name {problem}.", code="SCO-013", path=f"{at}.name"))
         if name in seen:
-            faults.append(Fault(f"a second criterion is named '{name}'.", code="GRD-102", path=f"{at}.name"))
+            faults.append(
+                Fault(f"a second criterion is named '{name}'.", code="GRD-102", path=f"{at}.name")
+            )
         seen.add(name)
         try:
             weight = exact.ratio(criterion.weight)
             positive = positive or weight.num > 0
             if weight.num < 0:
-                faults.append(Fault(f"the weight is {criterion.weight}, below zero.", code="SCO-004", path=f"{at}.weight"))
+                faults.append(
+                    Fault(
+                        f"the weight is {criterion.weight}, below zero.",
+                        code="SCO-004",
+                        path=f"{at}.weight",
+                    )
+                )
         except ValueError as error:
             positive = True
-            faults.append(Fault(f"the weight must be a number; {error}.", code="SCO-004", path=f"{at}.weight"))
+            faults.append(
+                Fault(f"the weight must be a number; {error}.", code="SCO-004", path=f"{at}.weight")
+            )
         faults += _criterion_faults(criterion, at)
     if scorecard.criteria and not positive:
-        faults.append(Fault("all weights are zero, so there is nothing to weigh.", code="SCO-004", path="criteria"))
+        faults.append(
+            Fault(
+                "all weights are zero, so there is nothing to weigh.",
+                code="SCO-004",
+                path="criteria",
+            )
+        )
     if scorecard.pass_threshold is not None:
         try:
             exact.ratio(scorecard.pass_threshold)
             if not _is_threshold(scorecard.pass_threshold):
-                faults.append(Fault(f"is {scorecard.pass_threshold}, outside 0..100.", code="GRD-105", path="pass_threshold"))
+                faults.append(
+                    Fault(
+                        f"is {scorecard.pass_threshold}, outside 0..100.",
+                        code="GRD-105",
+                        path="pass_threshold",
+                    )
+                )
         except ValueError as error:
-            faults.append(Fault(f"must be a number; {error}.", code="GRD-105", path="pass_threshold"))
+            faults.append(
+                Fault(f"must be a number; {error}.", code="GRD-105", path="pass_threshold")
+            )
     if not faults:
         faults.append(Fault("it cannot be graded.", code="GRD-101"))
-    return EvidenceError(faults[0].code, faults[0].message, where=scorecard.run_id, fix=faults[0].fix, faults=faults)
+    return EvidenceError(
+        faults[0].code, faults[0].message, where=scorecard.run_id, fix=faults[0].fix, faults=faults
+    )
 
 
 def _criterion_faults(criterion: Criterion, at: str) -> list[Fault]:
     faults = []
-    if criterion.role is not None and criterion.role not in ROLES and near_miss(criterion.role, ROLES):
-        faults.append(Fault(f"there is no role '{criterion.role}'.{near_miss(criterion.role, ROLES)}", code="GRD-108", path=f"{at}.role"))
+    if (
+        criterion.role is not None
+        and criterion.role not in ROLES
+        and near_miss(criterion.role, ROLES)
+    ):
+        faults.append(
+            Fault(
+                f"there is no role '{criterion.role}'.{near_miss(criterion.role, ROLES)}",
+                code="GRD-108",
+                path=f"{at}.role",
+            )
+        )
     if criterion.raw_score is None and criterion.missing is None:
         fix = "A scorecard states every score, or why there is none in `missing`."
-        faults.append(Fault("the raw score is missing.", code="GRD-103", path=f"{at}.raw_score", fix=fix))
+        faults.append(
+            Fault("the raw score is missing.", code="GRD-103", path=f"{at}.raw_score", fix=fix)
+        )
     try:
         if criterion.raw_score is None:
             check_params(criterion.formula_id, criterion.params)
@@ -253,11 +348,18 @@ def _criterion_faults(criterion: Criterion, at: str) -> list[Fault]:
         try:
             rule.disagreement(criterion)
         except FormulaError as error:
-            faults.append(Fault(error.message, code=error.code, path=f"{at}.disagreement", fix=error.fix))
-    for key, floor in (("critical_floor", criterion.critical_floor), ("floor_override", criterion.floor_override and criterion.floor_override.value)):
+            faults.append(
+                Fault(error.message, code=error.code, path=f"{at}.disagreement", fix=error.fix)
+            )
+    for key, floor in (
+        ("critical_floor", criterion.critical_floor),
+        ("floor_override", criterion.floor_override and criterion.floor_override.value),
+    ):
         if floor is not None and criterion.formula_id in FORMULAS:
             try:
                 floor_norm(floor, criterion.formula_id, criterion.params)
             except FormulaError as error:
-                faults.append(Fault(error.message, code=error.code, path=f"{at}.{key}", fix=error.fix))
+                faults.append(
+                    Fault(error.message, code=error.code, path=f"{at}.{key}", fix=error.fix)
+                )
     return faults

@@ -1,6 +1,8 @@
-"""The smallest single-criterion change that would gain the next letter, and the smallest that would lose this one. Exact, in billionths.
+"""The smallest single-criterion change that would gain the next letter, and the smallest that would
+lose this one. Exact, in billionths.
 
-A gate is not a criterion: while one fails, no change of a score moves the letter, and the moves are those the letter would have with the gates open.
+A gate is not a criterion: while one fails, no change of a score moves the letter, and the moves are
+those the letter would have with the gates open.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 
 
 class Move(NamedTuple):
-    """One criterion moved from a norm to another, and the letter that this gives. `raw` is the raw score that reaches it, where there is a single one."""
+    """One criterion moved from a norm to another, and the letter that this gives. `raw` is the raw
+    score that reaches it, where there is a single one.
+    """
 
     criterion: str
     grade: str
@@ -43,7 +47,9 @@ class Move(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """What would gain the next letter and what would lose this one; None where nothing single does."""
+    """What would gain the next letter and what would lose this one; None where nothing single
+    does.
+    """
 
     standing: str
     """The letter with the gates left aside: the band, capped by missed floors."""
@@ -69,11 +75,20 @@ def moves(grade: Grade) -> Moves:
     """The smallest changes that would move a grade."""
     standing = grade.grade
     if grade.hard_gate_failures:
-        standing = worse(grade.provisional_grade, grade.floor_cap, grade.bands) if grade.floor_failures else grade.provisional_grade
+        standing = (
+            worse(grade.provisional_grade, grade.floor_cap, grade.bands)
+            if grade.floor_failures
+            else grade.provisional_grade
+        )
     letters = [band.grade for band in grade.bands]
     ground = _Ground(
         grade,
-        sum([weight * item.norm_units for weight, item in zip(grade.weights, grade.criteria, strict=True)]),
+        sum(
+            [
+                weight * item.norm_units
+                for weight, item in zip(grade.weights, grade.criteria, strict=True)
+            ]
+        ),
         _needed(grade.bands, sum(grade.weights)),
         letters.index(standing),
         letters.index(grade.floor_cap),
@@ -105,7 +120,12 @@ def _gain(ground: _Ground) -> Move | None:
             if weight == 0:
                 continue
             needed += -(-missing // weight)
-        if above_cap and item.floor_failed and item.floor_units is not None and item.floor_units > needed:
+        if (
+            above_cap
+            and item.floor_failed
+            and item.floor_units is not None
+            and item.floor_units > needed
+        ):
             needed = item.floor_units
         if needed > NORM_ONE or needed == item.norm_units:
             continue
@@ -117,9 +137,17 @@ def _gain(ground: _Ground) -> Move | None:
     if chosen is None:
         return None
     item, weight, reached = chosen
-    raw, after = reached if formula(item.criterion.formula_id).steps else _reach_up(item, reached.norm)
-    missed = item.floor_units is not None and (after < item.floor_units or item.judge_fault is not None)
-    letter = _letter(ground, ground.have + weight * (after - item.norm_units), capped=missed or len(grade.floor_failures) > item.floor_failed)
+    raw, after = (
+        reached if formula(item.criterion.formula_id).steps else _reach_up(item, reached.norm)
+    )
+    missed = item.floor_units is not None and (
+        after < item.floor_units or item.judge_fault is not None
+    )
+    letter = _letter(
+        ground,
+        ground.have + weight * (after - item.norm_units),
+        capped=missed or len(grade.floor_failures) > item.floor_failed,
+    )
     return Move(item.name, letter, item.norm_units, after, raw)
 
 
@@ -132,7 +160,12 @@ def _lose(ground: _Ground) -> Move | None:
     chosen: tuple[GradedCriterion, int, _Reached] | None = None
     for weight, item in zip(grade.weights, grade.criteria, strict=True):
         limit = item.norm_units - (spare // weight + 1) if weight > 0 else -1
-        if item.floor_units is not None and not item.floor_failed and item.floor_units > limit and ground.at < ground.cap:
+        if (
+            item.floor_units is not None
+            and not item.floor_failed
+            and item.floor_units > limit
+            and ground.at < ground.cap
+        ):
             limit = max(limit, item.floor_units - 1)
         if limit < 0:
             continue
@@ -144,9 +177,15 @@ def _lose(ground: _Ground) -> Move | None:
     if chosen is None:
         return None
     item, weight, reached = chosen
-    raw, after = reached if formula(item.criterion.formula_id).steps else _reach_down(item, reached.norm)
+    raw, after = (
+        reached if formula(item.criterion.formula_id).steps else _reach_down(item, reached.norm)
+    )
     missed = item.floor_units is not None and after < item.floor_units
-    letter = _letter(ground, ground.have - weight * (item.norm_units - after), capped=missed or bool(grade.floor_failures))
+    letter = _letter(
+        ground,
+        ground.have - weight * (item.norm_units - after),
+        capped=missed or bool(grade.floor_failures),
+    )
     return Move(item.name, letter, item.norm_units, after, raw)
 
 
@@ -163,7 +202,9 @@ def _letter(ground: _Ground, have: int, *, capped: bool) -> str:
 
 
 def _reach_up(item: GradedCriterion, needed: int) -> _Reached:
-    """The raw score that reaches at least a norm, and the norm it then has: a yes-or-no score cannot stop at 0.65."""
+    """The raw score that reaches at least a norm, and the norm it then has: a yes-or-no score
+    cannot stop at 0.65.
+    """
     criterion = item.criterion
     raw = raw_of(needed, criterion.formula_id, criterion.raw_score, criterion.params)
     if raw is not None and formula(criterion.formula_id).steps:
@@ -176,7 +217,9 @@ def _reach_down(item: GradedCriterion, limit: int) -> _Reached:
     criterion = item.criterion
     found = formula(criterion.formula_id)
     if criterion.raw_score is None or not found.steps:
-        return _Reached(raw_of(limit, criterion.formula_id, criterion.raw_score, criterion.params), limit)
+        return _Reached(
+            raw_of(limit, criterion.formula_id, criterion.raw_score, criterion.params), limit
+        )
     above = found.invert(limit + 1, criterion.raw_score, criterion.params)
     if found.id == "binary":
         raw: Any = 0

@@ -1,4 +1,5 @@
-"""Policies: how scores become letters. Every number of the grading algorithm is a field here, none stands in code.
+"""Policies: how scores become letters. Every number of the grading algorithm is a field here, none
+stands in code.
 
 `Rules` is a policy with its numbers brought onto the integers that grading compares.
 """
@@ -57,7 +58,9 @@ class Ranking(_Part, frozen=True):
 
 
 class JudgeTerms(_Part, frozen=True):
-    """What a judge needs in order to gate: a fresh card with enough labels, enough agreement, and biases within limits."""
+    """What a judge needs in order to gate: a fresh card with enough labels, enough agreement, and
+    biases within limits.
+    """
 
     max_age_days: Number
     min_labels: Number
@@ -74,14 +77,18 @@ class JudgeTerms(_Part, frozen=True):
 
 
 class JudgeLimits(_Part, frozen=True, omit_defaults=True):
-    """When a judge's rate of inconsistent pairs is worth a warning; and what a judge needs to gate, where the policy asks for it."""
+    """When a judge's rate of inconsistent pairs is worth a warning; and what a judge needs to gate,
+    where the policy asks for it.
+    """
 
     inconsistency_warning: Number
     gate: JudgeTerms | None = None
 
 
 class CardTerms(_Part, frozen=True):
-    """What a scorecard without a profile may decide for itself. By default nothing: the judged side does not set its own bar."""
+    """What a scorecard without a profile may decide for itself. By default nothing: the judged side
+    does not set its own bar.
+    """
 
     without_gates: bool = False
     """Whether a card without any hard gate may pass."""
@@ -150,13 +157,22 @@ def make_rules(policy: Policy) -> Rules:
     return Rules(
         policy=policy.id,
         digest=own,
-        grading_system=system_of(GRADING_SYSTEM, policy.grading_system, own, published=is_published(own)),
+        grading_system=system_of(
+            GRADING_SYSTEM, policy.grading_system, own, published=is_published(own)
+        ),
         pass_threshold=policy.pass_threshold,
         threshold=exact.reach(policy.pass_threshold, exact.SCORE_DIGITS),
-        bands=tuple(Band(band.grade, exact.reach(band.min, exact.SCORE_DIGITS)) for band in policy.bands),
-        role_floors={role: exact.scaled(floor, exact.NORM_DIGITS) for role, floor in policy.role_floors.items()},
+        bands=tuple(
+            Band(band.grade, exact.reach(band.min, exact.SCORE_DIGITS)) for band in policy.bands
+        ),
+        role_floors={
+            role: exact.scaled(floor, exact.NORM_DIGITS)
+            for role, floor in policy.role_floors.items()
+        },
         cap=policy.floor_cap,
-        shrinkage=exact.shrinkage(exact.ratio(policy.shrinkage.prior), exact.ratio(policy.shrinkage.k)),
+        shrinkage=exact.shrinkage(
+            exact.ratio(policy.shrinkage.prior), exact.ratio(policy.shrinkage.k)
+        ),
         comfortable_margin=exact.scaled(policy.placement.comfortable_margin, exact.NORM_DIGITS),
         tie_window=exact.reach(policy.ranking.tie_window, exact.SCORE_DIGITS),
         inconsistency_warning=exact.ratio(policy.judge.inconsistency_warning),
@@ -171,14 +187,27 @@ def load_policy(document: Document) -> Policy:
     faults: list[Fault] = []
 
     def add(path: Path, message: str) -> None:
-        faults.append(Fault(message, code="LIB-002", file=document.file, line=lines.get(path, lines.get(path[:1])), path=show_path(path)))
+        faults.append(
+            Fault(
+                message,
+                code="LIB-002",
+                file=document.file,
+                line=lines.get(path, lines.get(path[:1])),
+                path=show_path(path),
+            )
+        )
 
     try:
         policy = read_record(document, Policy, "LIB-002")
     except EvidenceError as error:
         for fault in error.faults:
-            fault.line = fault.line or next((line for path, line in lines.items() if show_path(path) == fault.path), lines.get(()))
-        raise ShelfError("LIB-002", error.message, where=document.file, faults=error.faults) from None
+            fault.line = fault.line or next(
+                (line for path, line in lines.items() if show_path(path) == fault.path),
+                lines.get(()),
+            )
+        raise ShelfError(
+            "LIB-002", error.message, where=document.file, faults=error.faults
+        ) from None
 
     def number(path: Path, value: Any, low: int, high: int | None) -> exact.Ratio | None:
         try:
@@ -201,21 +230,39 @@ def load_policy(document: Document) -> Policy:
     number(("judge", "inconsistency_warning"), policy.judge.inconsistency_warning, 0, 1)
     if policy.judge.gate is not None:
         for name in policy.judge.gate.__struct_fields__:
-            number(("judge", "gate", name), getattr(policy.judge.gate, name), 0, None if name in ("max_age_days", "min_labels", "min_items") else 1)
+            number(
+                ("judge", "gate", name),
+                getattr(policy.judge.gate, name),
+                0,
+                None if name in ("max_age_days", "min_labels", "min_items") else 1,
+            )
     for role, floor in policy.role_floors.items():
         if role not in ROLES and near_miss(role, ROLES):
             add(("role_floors", role), f"there is no role '{role}'.{near_miss(role, ROLES)}")
         number(("role_floors", role), floor, 0, 1)
-    edges = [number(("bands", index, "min"), band.min, 0, 100) for index, band in enumerate(policy.bands)]
+    edges = [
+        number(("bands", index, "min"), band.min, 0, 100) for index, band in enumerate(policy.bands)
+    ]
     letters = [band.grade for band in policy.bands]
     if letters != [letter for letter in LETTERS if letter in letters] or letters[-1] != LETTERS[-1]:
-        add(("bands",), f"the bands go from the best letter of {', '.join(LETTERS)} down to F, not {', '.join(letters)}.")
+        add(
+            ("bands",),
+            f"the bands go from the best letter of {', '.join(LETTERS)} down to F, not"
+            f" {', '.join(letters)}.",
+        )
     for index in range(1, len(edges)):
         upper, lower = edges[index - 1], edges[index]
-        if upper is not None and lower is not None and lower.num * upper.den >= upper.num * lower.den:
+        if (
+            upper is not None
+            and lower is not None
+            and lower.num * upper.den >= upper.num * lower.den
+        ):
             add(("bands", index, "min"), "each band begins below the one before it.")
     if edges[-1] is not None and edges[-1].num != 0:
-        add(("bands", len(edges) - 1, "min"), "the last band begins at 0, so that every score has a letter.")
+        add(
+            ("bands", len(edges) - 1, "min"),
+            "the last band begins at 0, so that every score has a letter.",
+        )
     if policy.floor_cap not in letters:
         add(("floor_cap",), f"'{policy.floor_cap}' is none of the letters {', '.join(letters)}.")
     if faults:

@@ -1,4 +1,6 @@
-"""The rules, one pure function per kind. Each leaves a Finding, also when it does not bite, so that a report shows what was checked."""
+"""The rules, one pure function per kind. Each leaves a Finding, also when it does not bite, so that
+a report shows what was checked.
+"""
 
 from __future__ import annotations
 
@@ -17,37 +19,64 @@ if TYPE_CHECKING:
     from assay.records.scorecard import Criterion, Scorecard
 
 _GATES_CLEAR = Finding("hard_gates", False, "", "every hard gate passes")
-_NO_GATES = Finding("hard_gates", True, "", "the scorecard has no hard gate, so nothing in it could fail the run")
-_GATES_WAIVED = Finding("hard_gates", False, "", "the scorecard has no hard gate, and the policy allows that")
+_NO_GATES = Finding(
+    "hard_gates", True, "", "the scorecard has no hard gate, so nothing in it could fail the run"
+)
+_GATES_WAIVED = Finding(
+    "hard_gates", False, "", "the scorecard has no hard gate, and the policy allows that"
+)
 FLOORS_CLEAR = Finding("critical_floors", False, "", "every critical floor is kept")
-JUDGES_ADMITTED = Finding("uncalibrated_judge", False, "", "no score comes from a judge that may not gate")
+JUDGES_ADMITTED = Finding(
+    "uncalibrated_judge", False, "", "no score comes from a judge that may not gate"
+)
 SCORES_THERE = Finding("missing_score", False, "", "every criterion has a score")
 
 
 def failed_gates(scorecard: Scorecard) -> tuple[str, ...]:
-    """The gates that do not pass, in the scorecard's order. Null, which is undetermined, does not pass."""
+    """The gates that do not pass, in the scorecard's order. Null, which is undetermined, does not
+    pass.
+    """
     return tuple([name for name, passed in scorecard.hard_gates.items() if passed is not True])
 
 
 def gate_findings(scorecard: Scorecard, failures: tuple[str, ...], rules: Rules) -> list[Finding]:
     """What the gates say."""
     if not failures:
-        return [_GATES_CLEAR if scorecard.hard_gates else _GATES_WAIVED if rules.cards.without_gates else _NO_GATES]
+        return [
+            (
+                _GATES_CLEAR
+                if scorecard.hard_gates
+                else _GATES_WAIVED
+                if rules.cards.without_gates
+                else _NO_GATES
+            )
+        ]
     return [_gate_finding(name, scorecard.hard_gates[name]) for name in failures]
 
 
 @lru_cache(maxsize=1024)  # a stream fails the same few gates again and again
 def _gate_finding(name: str, passed: bool | None) -> Finding:
-    return Finding("hard_gates", True, name, f"{name} {'failed' if passed is False else 'is undetermined, which counts as failed'}")
+    return Finding(
+        "hard_gates",
+        True,
+        name,
+        f"{name} {'failed' if passed is False else 'is undetermined, which counts as failed'}",
+    )
 
 
-def effective_floor(criterion: Criterion, rules: Rules, *, overrides: bool) -> tuple[int | None, str | None]:
-    """The floor that holds, in billionths, and where it comes from: the stricter of the criterion's own and its role's, or an override with a reason.
+def effective_floor(
+    criterion: Criterion, rules: Rules, *, overrides: bool
+) -> tuple[int | None, str | None]:
+    """The floor that holds, in billionths, and where it comes from: the stricter of the criterion's
+    own and its role's, or an override with a reason.
 
-    `overrides` says whether an override counts: one that a profile or rubric makes does, a card's own only where the policy says so.
+    `overrides` says whether an override counts: one that a profile or rubric makes does, a card's
+    own only where the policy says so.
     """
     if criterion.floor_override is not None:
-        lowered = floor_norm(criterion.floor_override.value, criterion.formula_id, criterion.params)  # refused where it is malformed, whether it counts or not
+        lowered = floor_norm(
+            criterion.floor_override.value, criterion.formula_id, criterion.params
+        )  # refused where it is malformed, whether it counts or not
         if overrides:
             return lowered, "override"
     by_role = rules.role_floors.get(criterion.role) if criterion.role is not None else None
@@ -57,16 +86,28 @@ def effective_floor(criterion: Criterion, rules: Rules, *, overrides: bool) -> t
     return (by_role, "role") if by_role is not None and by_role > own else (own, "criterion")
 
 
-def judge_fault(criterion: Criterion, judges: Mapping[str, str | None], rules: Rules, *, calibrated: bool = False, both_orders: bool = False) -> str | None:
+def judge_fault(
+    criterion: Criterion,
+    judges: Mapping[str, str | None],
+    rules: Rules,
+    *,
+    calibrated: bool = False,
+    both_orders: bool = False,
+) -> str | None:
     """Why a score that we did not measure may not gate; None where the judge that gave it may.
 
-    The layer and the kind of the source are what the evidence says of itself. They do not count: otherwise renaming a judge to a person would help.
+    The layer and the kind of the source are what the evidence says of itself. They do not count:
+    otherwise renaming a judge to a person would help.
     """
     source = criterion.source
     if criterion.raw_score is None:
         return None  # a missing score is no judge's
     orders = criterion.disagreement
-    if both_orders and criterion.formula_id == "pairwise" and (orders is None or orders.between != "orders" or orders.inconsistent is None):
+    if (
+        both_orders
+        and criterion.formula_id == "pairwise"
+        and (orders is None or orders.between != "orders" or orders.inconsistent is None)
+    ):
         return "nothing says how often the two orders of a pair disagreed"
     if rules.judge_terms is None and not calibrated:
         return None
@@ -78,12 +119,17 @@ def judge_fault(criterion: Criterion, judges: Mapping[str, str | None], rules: R
         return f"{rules.policy} has no terms for judges, so no card can admit it"
     found = judges.get(source.judge, "it has no card")
     if found == "it has no card" and any(name.startswith(f"{source.name} (") for name in judges):
-        return "its cards are for another version, prompt, rubric or settings, or another model answered"
+        return (
+            "its cards are for another version, prompt, rubric or settings, or another model"
+            " answered"
+        )
     return found
 
 
 def disagreement(criterion: Criterion) -> int | None:
-    """How far apart those who judged a criterion were, in billionths of its scale; None where the evidence does not say. Raises `FormulaError`."""
+    """How far apart those who judged a criterion were, in billionths of its scale; None where the
+    evidence does not say. Raises `FormulaError`.
+    """
     found = criterion.disagreement
     if found is None:
         return None
@@ -91,11 +137,18 @@ def disagreement(criterion: Criterion) -> int | None:
         if found.inconsistent is None:
             return None
         if found.inconsistent > found.n:
-            raise FormulaError("SCO-007", f"{found.inconsistent} of {found.n} pairs came out differently; there are not so many.")
+            raise FormulaError(
+                "SCO-007",
+                f"{found.inconsistent} of {found.n} pairs came out differently; there are not so"
+                " many.",
+            )
         return exact.quantise(found.inconsistent, found.n, exact.NORM_DIGITS)
     if found.low is None or found.high is None:
         return None
-    ends = [formula(criterion.formula_id).apply(end, criterion.params) for end in (found.low, found.high)]
+    ends = [
+        formula(criterion.formula_id).apply(end, criterion.params)
+        for end in (found.low, found.high)
+    ]
     return abs(ends[1] - ends[0])
 
 
@@ -106,8 +159,15 @@ def judge_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
         if item.judge_fault is not None:
             source = item.criterion.source
             who = f"by {source.name}, " if source is not None else "by "
-            effect = "; it cannot pass its floor" if item.floor_units is not None else "; it is shown, and has no floor to pass"
-            text = f"{item.criterion.name} is scored {who}an uncalibrated judge: {item.judge_fault}{effect}"
+            effect = (
+                "; it cannot pass its floor"
+                if item.floor_units is not None
+                else "; it is shown, and has no floor to pass"
+            )
+            text = (
+                f"{item.criterion.name} is scored {who}an uncalibrated judge:"
+                f" {item.judge_fault}{effect}"
+            )
             found.append(Finding("uncalibrated_judge", True, item.criterion.name, text))
     return found
 
@@ -115,7 +175,12 @@ def judge_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
 def score_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
     """Which criteria have no score and count as 0."""
     found = [
-        Finding("missing_score", True, item.criterion.name, f"{item.criterion.name} has no score and counts as 0: {item.criterion.missing}")
+        Finding(
+            "missing_score",
+            True,
+            item.criterion.name,
+            f"{item.criterion.name} has no score and counts as 0: {item.criterion.missing}",
+        )
         for item in criteria
         if item.criterion.raw_score is None
     ]
@@ -126,16 +191,31 @@ def floor_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
     """Which floors are missed and by how much, and which were lowered by an override."""
     found = []
     for item in criteria:
-        if item.floor_failed and item.floor_units is not None and item.norm_units >= item.floor_units:
-            found.append(Finding("critical_floors", True, item.criterion.name, f"{item.criterion.name} reaches its floor only by an uncalibrated judge"))
-        elif item.floor_failed and item.floor_units is not None:
-            short, floor = exact.norm_text(item.floor_units - item.norm_units), exact.norm_text(item.floor_units)
+        if (
+            item.floor_failed
+            and item.floor_units is not None
+            and item.norm_units >= item.floor_units
+        ):
             found.append(
                 Finding(
                     "critical_floors",
                     True,
                     item.criterion.name,
-                    f"{item.criterion.name} is {exact.norm_text(item.norm_units)}, {short} below its floor of {floor}",
+                    f"{item.criterion.name} reaches its floor only by an uncalibrated judge",
+                )
+            )
+        elif item.floor_failed and item.floor_units is not None:
+            short, floor = (
+                exact.norm_text(item.floor_units - item.norm_units),
+                exact.norm_text(item.floor_units),
+            )
+            found.append(
+                Finding(
+                    "critical_floors",
+                    True,
+                    item.criterion.name,
+                    f"{item.criterion.name} is {exact.norm_text(item.norm_units)}, {short} below"
+                    f" its floor of {floor}",
                 )
             )
         override = item.criterion.floor_override
@@ -143,7 +223,10 @@ def floor_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
             text = f"the floor of {item.criterion.name} is set by an override: {override.reason}"
             found.append(Finding("floor_override", True, item.criterion.name, text))
         elif override is not None:
-            text = f"the scorecard's own override of the floor of {item.criterion.name} does not count: only a profile, rubric or policy may lower a floor"
+            text = (
+                f"the scorecard's own override of the floor of {item.criterion.name} does not"
+                " count: only a profile, rubric or policy may lower a floor"
+            )
             found.append(Finding("floor_override", False, item.criterion.name, text))
     if not any(finding.rule == "critical_floors" for finding in found):
         found.append(FLOORS_CLEAR)

@@ -1,4 +1,6 @@
-"""What went into a run and what came out, where its spans carry it, and the tokens that messages of LangChain's report of themselves."""
+"""What went into a run and what came out, where its spans carry it, and the tokens that messages of
+LangChain's report of themselves.
+"""
 
 from __future__ import annotations
 
@@ -11,29 +13,51 @@ if TYPE_CHECKING:
 
     from assay.importers.spans import Span
 
-_GIVEN = ("assay.inputs", "gen_ai.input.messages", "input.value", "gen_ai.task.input", "traceloop.entity.input")
-_MADE = ("assay.outputs", "gen_ai.output.messages", "output.value", "gen_ai.task.output", "traceloop.entity.output")
+_GIVEN = (
+    "assay.inputs",
+    "gen_ai.input.messages",
+    "input.value",
+    "gen_ai.task.input",
+    "traceloop.entity.input",
+)
+_MADE = (
+    "assay.outputs",
+    "gen_ai.output.messages",
+    "output.value",
+    "gen_ai.task.output",
+    "traceloop.entity.output",
+)
 _ASKING = ("user", "human")
 _ANSWERING = ("assistant", "ai")
 _MAX_MESSAGES = 100_000
 
 
 def inputs_of(span: Span) -> dict[str, Any] | None:
-    """What a span was given: the keys of an object as they are; `input` is the last thing a user said. None where it is not recorded."""
+    """What a span was given: the keys of an object as they are; `input` is the last thing a user
+    said. None where it is not recorded.
+    """
     return _side(span, _GIVEN, "input", _ASKING, "inputs")
 
 
 def outputs_of(span: Span) -> dict[str, Any] | None:
-    """What a span made: the keys of an object as they are; `answer` is the last text of a model. None where it is not recorded."""
+    """What a span made: the keys of an object as they are; `answer` is the last text of a model.
+    None where it is not recorded.
+    """
     return _side(span, _MADE, "answer", _ANSWERING, "outputs")
 
 
-def _side(span: Span, keys: tuple[str, ...], name: str, roles: tuple[str, ...], wrapping: str) -> dict[str, Any] | None:
+def _side(
+    span: Span, keys: tuple[str, ...], name: str, roles: tuple[str, ...], wrapping: str
+) -> dict[str, Any] | None:
     key = next((key for key in keys if span.attributes.get(key) is not None), None)
     if key is None:
         return None
     found = tree(span.attributes[key])
-    if key.startswith(("traceloop.", "gen_ai.task.")) and isinstance(found, dict) and wrapping in found:
+    if (
+        key.startswith(("traceloop.", "gen_ai.task."))
+        and isinstance(found, dict)
+        and wrapping in found
+    ):
         found = found[wrapping]
     if isinstance(found, list) and key.endswith(".messages"):
         found = {"messages": found}
@@ -57,7 +81,9 @@ def _last(messages: Any, roles: tuple[str, ...]) -> str | None:
 def _fields(message: Any) -> Mapping[str, Any]:
     if not isinstance(message, dict):
         return {}
-    inner = next((message[key] for key in ("data", "kwargs") if isinstance(message.get(key), dict)), None)
+    inner = next(
+        (message[key] for key in ("data", "kwargs") if isinstance(message.get(key), dict)), None
+    )
     return inner if inner is not None else message
 
 
@@ -68,12 +94,17 @@ def _text(fields: Mapping[str, Any]) -> str | None:
     parts = fields.get("parts", content)
     if not isinstance(parts, list):
         return None
-    said = [text(part.get("content")) or text(part.get("text")) for part in parts if isinstance(part, dict) and part.get("type") == "text"]
+    said = [
+        text(part.get("content")) or text(part.get("text"))
+        for part in parts
+        if isinstance(part, dict) and part.get("type") == "text"
+    ]
     return "".join(part for part in said if part is not None) or None
 
 
 def reported_tokens(span: Span) -> int | None:
-    """The tokens of the answers that a node's output holds and its input did not, by their own account; None where there are none.
+    """The tokens of the answers that a node's output holds and its input did not, by their own
+    account; None where there are none.
 
     A node that hands on what an earlier one said counts it not again.
     """
@@ -84,7 +115,9 @@ def reported_tokens(span: Span) -> int | None:
 
 
 def _tree(span: Span, keys: tuple[str, ...]) -> Any:
-    return next((tree(span.attributes[key]) for key in keys if span.attributes.get(key) is not None), None)
+    return next(
+        (tree(span.attributes[key]) for key in keys if span.attributes.get(key) is not None), None
+    )
 
 
 def _usages(value: Any) -> Iterator[tuple[str | None, int]]:

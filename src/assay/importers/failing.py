@@ -1,4 +1,6 @@
-"""How something failed: in the words that are used of an exception everywhere here, and as the status of a step or a run."""
+"""How something failed: in the words that are used of an exception everywhere here, and as the
+status of a step or a run.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,33 @@ _PRINTED = re.compile(r"""([A-Za-z_][\w.]*)\(((['"]).*\3)\)""", re.DOTALL)
 """An exception as Python prints it: its type, and its words as a literal."""
 
 
-def error_of(failed: bool, message: Any, events: Sequence[tuple[str, Mapping[str, Any]]], attributes: Mapping[str, Any]) -> str | None:
-    """What went wrong, where the status says that something did: the type of the error and its words."""
+def error_of(
+    failed: bool,
+    message: Any,
+    events: Sequence[tuple[str, Mapping[str, Any]]],
+    attributes: Mapping[str, Any],
+) -> str | None:
+    """What went wrong, where the status says that something did: the type of the error and its
+    words.
+    """
     if not failed:
         return None
-    thrown: Mapping[str, Any] = next((more for name, more in reversed(events) if name == "exception"), {})
-    kind = next((text for text in (thrown.get("exception.type"), attributes.get("error.type")) if isinstance(text, str) and text.strip()), "")
+    thrown: Mapping[str, Any] = next(
+        (more for name, more in reversed(events) if name == "exception"), {}
+    )
+    kind = next(
+        (
+            text
+            for text in (thrown.get("exception.type"), attributes.get("error.type"))
+            if isinstance(text, str) and text.strip()
+        ),
+        "",
+    )
     words, short = thrown.get("exception.message"), kind.rpartition(".")[2]
     if kind and isinstance(words, str) and words.strip():
-        return (short if words in (short, f"{short}()") else f"{short}: {' '.join(words.split())}")[:MAX_ERROR]
+        return (short if words in (short, f"{short}()") else f"{short}: {' '.join(words.split())}")[
+            :MAX_ERROR
+        ]
     said = _unquoted(message) if isinstance(message, str) else ""
     if not said or not kind or short in said:
         return (said or short or "the span's status is ERROR")[:MAX_ERROR]
@@ -32,9 +52,13 @@ def error_of(failed: bool, message: Any, events: Sequence[tuple[str, Mapping[str
 
 
 def _unquoted(message: str) -> str:
-    """A message without the traceback after it; an exception that Python printed becomes its type and its words.
+    """A message without the traceback after it; an exception that Python printed becomes its type
+    and its words.
 
-    >>> _unquoted("TimeoutError('no answer')Traceback (most recent call last): ..."), _unquoted("it broke")
+    >>> (
+    ...     _unquoted("TimeoutError('no answer')Traceback (most recent call last): ..."),
+    ...     _unquoted("it broke"),
+    ... )
     ('TimeoutError: no answer', 'it broke')
     """
     said = message.partition("Traceback (most recent call last)")[0].strip() or message.strip()
@@ -45,13 +69,26 @@ def _unquoted(message: str) -> str:
         words = ast.literal_eval(found[2])
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return said
-    return f"{found[1].rpartition('.')[2]}: {' '.join(words.split())}" if isinstance(words, str) else said
+    return (
+        f"{found[1].rpartition('.')[2]}: {' '.join(words.split())}"
+        if isinstance(words, str)
+        else said
+    )
 
 
 def failure(error: str) -> str:
-    """How something that failed ended: `cancelled`, `failed` by its own word, else `error`. A timeout is the runner's to call, and spans have none.
+    """How something that failed ended: `cancelled`, `failed` by its own word, else `error`. A
+    timeout is the runner's to call, and spans have none.
 
-    >>> [failure(x) for x in ("TimeoutError: 30 s", "CancelledError", "the task ended with status 'failure'", "boom")]
+    >>> [
+    ...     failure(x)
+    ...     for x in (
+    ...         "TimeoutError: 30 s",
+    ...         "CancelledError",
+    ...         "the task ended with status 'failure'",
+    ...         "boom",
+    ...     )
+    ... ]
     ['error', 'cancelled', 'failed', 'error']
     """
     said = error.lower()

@@ -1,7 +1,8 @@
 """What an importer is: a name, a look at the first bytes of a file, and a way from files to runs.
 
-Each foreign tool has one file here that ends in an `IMPORTER`; `known` lists them. An importer counts what it leaves out and says why; what a run must have and
-its files do not tell comes from `Wanted`, or is an error that names the option. No value is made up.
+Each foreign tool has one file here that ends in an `IMPORTER`; `known` lists them. An importer
+counts what it leaves out and says why; what a run must have and its files do not tell comes from
+`Wanted`, or is an error that names the option. No value is made up.
 """
 
 from __future__ import annotations
@@ -58,7 +59,11 @@ def named(text: str, option: str) -> Named:
     """
     name, at, version = text.rpartition("@")
     if not at or not name.strip() or not version.strip():
-        raise UsageError("CLI-001", f"{option} is {text!r}; it is an id and a version.", fix=f"Write it as {option} NAME@1.")
+        raise UsageError(
+            "CLI-001",
+            f"{option} is {text!r}; it is an id and a version.",
+            fix=f"Write it as {option} NAME@1.",
+        )
     return Named(name, version)
 
 

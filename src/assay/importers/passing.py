@@ -1,8 +1,9 @@
 """Handoffs: which agent passed the work to which, where the spans say so.
 
-Said by links (Agent Framework), by handoff spans, by a node's parent in the graph (OpenInference), or by LangGraph's supersteps where only one node can have
-been the one before. Steps that are no agents are seen through. Where it cannot be told for one agent, it is not told for the run: a list that leaves an edge
-out would keep rules that were broken.
+Said by links (Agent Framework), by handoff spans, by a node's parent in the graph (OpenInference),
+or by LangGraph's supersteps where only one node can have been the one before. Steps that are no
+agents are seen through. Where it cannot be told for one agent, it is not told for the run: a list
+that leaves an edge out would keep rules that were broken.
 """
 
 from __future__ import annotations
@@ -36,14 +37,19 @@ def handoffs(trace: Trace, steps: list[Piece]) -> list[dict[str, Any]] | None:
     try:
         for step in steps:
             if step.agent is not None:
-                before = agents_before(graph.sources(step), lambda one: one if isinstance(one, str) else one.agent, graph.sources)
+                before = agents_before(
+                    graph.sources(step),
+                    lambda one: one if isinstance(one, str) else one.agent,
+                    graph.sources,
+                )
                 found += [(source, step.agent) for source in sorted(before) if source != step.agent]
     except _Unclear:
         return None
     if any(trace.means[step.key].superstep == 0 for step in steps):
         return None  # an entrypoint of LangGraph's functional API: there are no edges to hand on by
     agents = {step.agent for step in steps} - {None}
-    # where no model was heard at all, nobody can tell a workflow without agents from one whose models are not instrumented
+    # where no model was heard at all, nobody can tell a workflow without agents from one whose
+    # models are not instrumented
     if len(steps) != 1 and (not agents or (len(agents) > 1 and not any(map(graph.tells, steps)))):
         return None
     return [{"from": source, "to": to} for source, to in found]
@@ -52,14 +58,19 @@ def handoffs(trace: Trace, steps: list[Piece]) -> list[dict[str, Any]] | None:
 def _explicit(trace: Trace) -> list[Edge]:
     edges = []
     for span in trace.spans.values():
-        source, to = name(span.attributes.get("gen_ai.handoff.from_agent")), name(span.attributes.get("gen_ai.handoff.to_agent"))
+        source, to = (
+            name(span.attributes.get("gen_ai.handoff.from_agent")),
+            name(span.attributes.get("gen_ai.handoff.to_agent")),
+        )
         if source is not None and to is not None:
             edges.append((source, to))
     return edges
 
 
 class _Graph:
-    """Which steps a step had its work from. One that is only named, and is not there, is taken for an agent."""
+    """Which steps a step had its work from. One that is only named, and is not there, is taken for
+    an agent.
+    """
 
     def __init__(self, trace: Trace, steps: list[Piece]) -> None:
         self._trace = trace
@@ -68,7 +79,9 @@ class _Graph:
         self._at: dict[tuple[Any, ...], list[Piece]] = {}
         """The nodes of each superstep, by where they run."""
         for step in steps:
-            self._named.setdefault(name(trace.spans[step.key].attributes.get("graph.node.id")) or step.name, []).append(step)
+            self._named.setdefault(
+                name(trace.spans[step.key].attributes.get("graph.node.id")) or step.name, []
+            ).append(step)
             number = trace.means[step.key].superstep
             if number is not None:
                 self._at.setdefault((trace.graph_of[step.key], number), []).append(step)
@@ -76,9 +89,15 @@ class _Graph:
         self._looks = 0
 
     def tells(self, step: Piece) -> bool:
-        """Whether the spans of a step say where its work came from, or that it came from nowhere."""
+        """Whether the spans of a step say where its work came from, or that it came from
+        nowhere.
+        """
         span = self._trace.spans[step.key]
-        told = span.links or "executor.id" in span.attributes or name(span.attributes.get("graph.node.parent_id"))
+        told = (
+            span.links
+            or "executor.id" in span.attributes
+            or name(span.attributes.get("graph.node.parent_id"))
+        )
         return bool(told) or self._trace.means[step.key].superstep is not None
 
     def sources(self, step: Piece | str) -> list[Piece | str]:
@@ -90,7 +109,11 @@ class _Graph:
     def _look(self, edges: int) -> None:
         self._looks += 1 + edges
         if self._looks > MAX_LOOKS:
-            raise InputError("FIL-004", f"the steps of a trace hand on in more than {MAX_LOOKS:,} ways.", fix="Grade smaller parts of it.")
+            raise InputError(
+                "FIL-004",
+                f"the steps of a trace hand on in more than {MAX_LOOKS:,} ways.",
+                fix="Grade smaller parts of it.",
+            )
 
     def _sources(self, step: Piece) -> list[Piece | str]:
         trace = self._trace
@@ -101,12 +124,22 @@ class _Graph:
         parent = name(span.attributes.get("graph.node.parent_id"))
         if parent is not None:
             self._look(len(self._named.get(parent, [])))
-            known = [one for one in self._named.get(parent, []) if one is not step and one.beginning <= step.beginning]
+            known = [
+                one
+                for one in self._named.get(parent, [])
+                if one is not step and one.beginning <= step.beginning
+            ]
             return [known[-1]] if known else [parent]
-        return [] if meant.superstep is None else list(self._before(step, meant.superstep, meant.sources))
+        return (
+            []
+            if meant.superstep is None
+            else list(self._before(step, meant.superstep, meant.sources))
+        )
 
     def _before(self, step: Piece, superstep: int, joined: tuple[str, ...] | None) -> list[Piece]:
-        """The node before, where it can only be one, is named by a join, or is the one that a declared edge comes from."""
+        """The node before, where it can only be one, is named by a join, or is the one that a
+        declared edge comes from.
+        """
         graph = self._trace.graph_of[step.key]
         before = self._at.get((graph, superstep - 1), [])
         self._look(len(before))
@@ -128,7 +161,9 @@ class _Graph:
             listed = tree(self._trace.spans[graph].attributes.get("gen_ai.workflow.edges"))
             if isinstance(listed, list | tuple):
                 parts = [edge.split(" -> ") for edge in listed if isinstance(edge, str)]
-                self._edges[graph] = frozenset((part[0], part[1]) for part in parts if len(part) == 2)
+                self._edges[graph] = frozenset(
+                    (part[0], part[1]) for part in parts if len(part) == 2
+                )
             else:
                 graph = self._trace.graph_of[graph]
         self._edges.update(dict.fromkeys(path, self._edges[graph]))

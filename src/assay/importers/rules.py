@@ -1,15 +1,21 @@
-"""The rules by which what a framework tells becomes evidence, whether it is heard as it happens or read from spans later (W-083).
+"""The rules by which what a framework tells becomes evidence, whether it is heard as it happens or
+read from spans later (W-083).
 
-- A step is an outermost unit of a workflow (a node, an executor, an agent that runs alone); what runs inside it belongs to it.
-- An agent is a step that asks a model. Its name is that of the agent or graph inside it, else the step's.
+- A step is an outermost unit of a workflow (a node, an executor, an agent that runs alone); what
+  runs inside it belongs to it.
+- An agent is a step that asks a model. Its name is that of the agent or graph inside it, else the
+  step's.
 - A retry is a unit that failed and was begun again: the same step, or a model or agent inside it.
-- A handoff is work that comes to one agent from another, straight or through steps that are no agents.
-- A call is valid if it was not refused and its arguments, as the model wrote them, keep the schema that the model was shown. A call that nobody carried out
-  is a call.
-- Calls stand in the order in which they were made. A model makes its calls when it answers, in the order of its answer; a call that no model asked for is
-  made when it begins. How and when a call ends changes nothing: one that was refused, denied, failed, or never carried out keeps its place.
+- A handoff is work that comes to one agent from another, straight or through steps that are no
+  agents.
+- A call is valid if it was not refused and its arguments, as the model wrote them, keep the schema
+  that the model was shown. A call that nobody carried out is a call.
+- Calls stand in the order in which they were made. A model makes its calls when it answers, in the
+  order of its answer; a call that no model asked for is made when it begins. How and when a call
+  ends changes nothing: one that was refused, denied, failed, or never carried out keeps its place.
 
-Adapters (`running.adapters.trail`) and importers both come here for them. What is written twice drifts apart, and then a grade depends on who ran the workflow.
+Adapters (`running.adapters.trail`) and importers both come here for them. What is written twice
+drifts apart, and then a grade depends on who ran the workflow.
 """
 
 from __future__ import annotations
@@ -30,14 +36,19 @@ UNKNOWN = "no tool of this name was offered"
 NOT_RUN = "the tool was not run"
 
 
-# --- handoffs and retries -----------------------------------------------------------------------------------------------------------------
+# --- handoffs and retries
 
 
-def agents_before(sources: Iterable[T], agent: Callable[[T], str | None], before: Callable[[T], Iterable[T]]) -> list[str]:
-    """The agents that work came from, each once, the nearest first: steps that are no agents are seen through.
+def agents_before(
+    sources: Iterable[T], agent: Callable[[T], str | None], before: Callable[[T], Iterable[T]]
+) -> list[str]:
+    """The agents that work came from, each once, the nearest first: steps that are no agents are
+    seen through.
 
     >>> came = {"join": ["left", "right"], "left": [], "right": []}
-    >>> agents_before(["join"], lambda step: None if step == "join" else step, lambda step: came[step])
+    >>> agents_before(
+    ...     ["join"], lambda step: None if step == "join" else step, lambda step: came[step]
+    ... )
     ['left', 'right']
     """
     seen: set[int] = set()
@@ -83,13 +94,15 @@ class Tries:
         self._broken.clear()
 
 
-# --- calls --------------------------------------------------------------------------------------------------------------------------------
+# --- calls
 
 
 def made_at(answered: int, began: Sequence[int | None]) -> list[tuple[int, int]]:
-    """The place of each call of one answer: when it was made, and where in the answer it stands. `began` says when each was begun, None for never.
+    """The place of each call of one answer: when it was made, and where in the answer it stands.
+    `began` says when each was begun, None for never.
 
-    An answer may be written down only after its calls began, as that of an agent around its tools: then a call was made before it, or one after it, began.
+    An answer may be written down only after its calls began, as that of an agent around its tools:
+    then a call was made before it, or one after it, began.
 
     >>> made_at(5, [None, None]), made_at(9, [None, 4, 3, None])
     ([(5, 0), (5, 1)], [(3, 0), (3, 1), (3, 2), (9, 3)])
@@ -112,7 +125,11 @@ def keeps(schema: Any, arguments: Any, *, otherwise: bool | None) -> bool | None
     """Whether arguments keep a schema; `otherwise` where there is no schema that can be read.
 
     >>> number = {"type": "object", "properties": {"a": {"type": "integer"}}}
-    >>> keeps(number, {"a": 2}, otherwise=None), keeps(number, {"a": "2"}, otherwise=None), keeps(None, {"a": 2}, otherwise=None)
+    >>> (
+    ...     keeps(number, {"a": 2}, otherwise=None),
+    ...     keeps(number, {"a": "2"}, otherwise=None),
+    ...     keeps(None, {"a": 2}, otherwise=None),
+    ... )
     (True, False, None)
     """
     if not isinstance(schema, dict | bool):
@@ -122,17 +139,29 @@ def keeps(schema: Any, arguments: Any, *, otherwise: bool | None) -> bool | None
 
 
 def not_carried_out(call: Call, offered: Mapping[str, Any] | None) -> Judged:
-    """A call that was asked for and never made: of a tool that there is not, with arguments that were refused, or cut off by an end before it."""
+    """A call that was asked for and never made: of a tool that there is not, with arguments that
+    were refused, or cut off by an end before it.
+    """
     unknown = offered is not None and call.name not in offered
     schema = None if unknown or offered is None else offered[call.name]
-    valid = False if unknown or isinstance(call.arguments, str) else keeps(schema, call.arguments, otherwise=None)
+    valid = (
+        False
+        if unknown or isinstance(call.arguments, str)
+        else keeps(schema, call.arguments, otherwise=None)
+    )
     return Judged(valid, UNKNOWN if unknown else BROKEN if valid is False else NOT_RUN)
 
 
 def offered_tools(tools: Any) -> dict[str, Any] | None:
-    """The tools that a model was shown, with the JSON Schema of each, in the form of OpenAI, of Anthropic or of the conventions; None where nobody says.
+    """The tools that a model was shown, with the JSON Schema of each, in the form of OpenAI, of
+    Anthropic or of the conventions; None where nobody says.
 
-    >>> offered_tools([{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}, {"name": "now"}])
+    >>> offered_tools(
+    ...     [
+    ...         {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}},
+    ...         {"name": "now"},
+    ...     ]
+    ... )
     {'add': {'type': 'object'}, 'now': None}
     """
     if not isinstance(tools, list | tuple):
@@ -145,7 +174,7 @@ def offered_tools(tools: Any) -> dict[str, Any] | None:
     return found if found or not tools else None
 
 
-# --- passages -----------------------------------------------------------------------------------------------------------------------------
+# --- passages
 
 
 class Passage(NamedTuple):
@@ -157,7 +186,9 @@ class Passage(NamedTuple):
 
 
 class Passages(NamedTuple):
-    """What the searches of a run found, each passage once, and how many were left out because they were there or have neither id nor text."""
+    """What the searches of a run found, each passage once, and how many were left out because they
+    were there or have neither id nor text.
+    """
 
     found: list[Passage]
     repeated: int
@@ -165,7 +196,8 @@ class Passages(NamedTuple):
 
 
 def passages(searches: Iterable[Sequence[tuple[str | None, str | None]]]) -> Passages:
-    """Searches that each found ids and texts, the best first. The same search done again, by a retry, found nothing more.
+    """Searches that each found ids and texts, the best first. The same search done again, by a
+    retry, found nothing more.
 
     >>> passages([[("d1", "So."), (None, "No id.")], [("d1", "So."), (None, "No id.")]]).found[0]
     Passage(id='d1', text='So.', rank=1)
@@ -185,14 +217,31 @@ def passages(searches: Iterable[Sequence[tuple[str | None, str | None]]]) -> Pas
         else:
             made[name] = text
     ranked = len(distinct) == 1 and not nameless
-    return Passages([Passage(name, text, place if ranked else None) for place, (name, text) in enumerate(made.items(), start=1)], repeated, nameless)
+    return Passages(
+        [
+            Passage(name, text, place if ranked else None)
+            for place, (name, text) in enumerate(made.items(), start=1)
+        ],
+        repeated,
+        nameless,
+    )
 
 
-def _named(searches: Iterable[Sequence[tuple[str | None, str | None]]]) -> Iterator[tuple[str | None, str | None]]:
+def _named(
+    searches: Iterable[Sequence[tuple[str | None, str | None]]],
+) -> Iterator[tuple[str | None, str | None]]:
     """Each passage with its name: its id, or a mark of its text."""
     for search in searches:
         for given, text in search:
-            yield given or (None if text is None else f"text:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"), text
+            yield (
+                given
+                or (
+                    None
+                    if text is None
+                    else f"text:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+                ),
+                text,
+            )
 
 
 def passage_id(given: Any, metadata: Any) -> str | None:

@@ -1,7 +1,9 @@
-"""A span as anyone may write it, what it says in our words, and reading single attributes without believing them.
+"""A span as anyone may write it, what it says in our words, and reading single attributes without
+believing them.
 
-An attribute is what a stranger put there. A number that is text, NaN or beyond measure is not said: it becomes None and is named in `unreadable`, so that
-missing evidence is seen as missing. Nothing here knows a dialect; see `dialects`.
+An attribute is what a stranger put there. A number that is text, NaN or beyond measure is not said:
+it becomes None and is named in `unreadable`, so that missing evidence is seen as missing. Nothing
+here knows a dialect; see `dialects`.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ class Span(NamedTuple):
     links: Sequence[str] = ()
     """Ids of the spans that caused this one without holding it: who handed the work on."""
     remote_parent: bool = False
-    """Whether the parent is known to be in another program: then it may be absent, and this is where our part begins."""
+    """Whether the parent is known to be in another program: then it may be absent, and this is
+    where our part begins.
+    """
 
 
 class Document(NamedTuple):
@@ -51,7 +55,9 @@ class Document(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A tool call that a model asked for. `arguments` is the text itself where it cannot be read as an object, None where nobody recorded any."""
+    """A tool call that a model asked for. `arguments` is the text itself where it cannot be read as
+    an object, None where nobody recorded any.
+    """
 
     name: str
     arguments: Any
@@ -79,7 +85,9 @@ class Meaning(NamedTuple):
     asks_for_tools: bool | None = None
     """Whether a model's answer ended in order to call tools, by its finish reason."""
     offered: Mapping[str, Any] | None = None
-    """The tools that a model or agent was shown, with the JSON Schema of each; None where nobody says."""
+    """The tools that a model or agent was shown, with the JSON Schema of each; None where nobody
+    says.
+    """
     valid: bool | None = None
     refused: bool = False
     """Whether a tool was never reached because its schema refused the arguments."""
@@ -124,7 +132,9 @@ def count(value: Any) -> int | None:
     """
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
-    if value != value or not 0 <= value <= MAX_COUNT or value != int(value):  # NaN is the one that differs from itself
+    if (
+        value != value or not 0 <= value <= MAX_COUNT or value != int(value)
+    ):  # NaN is the one that differs from itself
         return None
     return int(value)
 
@@ -135,13 +145,18 @@ def amount(value: Any) -> int | Decimal | None:
     >>> [amount(x) for x in (0, 0.25, "0.25", float("inf"), -1)]
     [0, Decimal('0.25'), None, None, None]
     """
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not is_amount(value):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float | Decimal)
+        or not is_amount(value)
+    ):
         return None
     return Decimal(repr(value)) if isinstance(value, float) else value
 
 
 def tree(value: Any) -> Any:
-    """An attribute that holds JSON as text, or is structured already; text that is no JSON stays text.
+    """An attribute that holds JSON as text, or is structured already; text that is no JSON stays
+    text.
 
     >>> tree('{"a": 2}'), tree("plain"), tree({"a": 2})
     ({'a': 2}, 'plain', {'a': 2})

@@ -1,4 +1,6 @@
-"""The steps of a run: attempts after a failure counted as retries, each with its agent, and with what its models used, counted once."""
+"""The steps of a run: attempts after a failure counted as retries, each with its agent, and with
+what its models used, counted once.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 
 
 class Used(NamedTuple):
-    """How much of something was used. Without `known` somebody used some and did not say how much; an amount of None is nobody's."""
+    """How much of something was used. Without `known` somebody used some and did not say how much;
+    an amount of None is nobody's.
+    """
 
     amount: Any
     known: bool = True
@@ -27,7 +31,13 @@ class Used(NamedTuple):
         """Both together."""
         if not (self.known and other.known):
             return Used(None, False)
-        return self if other.amount is None else other if self.amount is None else Used(self.amount + other.amount)
+        return (
+            self
+            if other.amount is None
+            else other
+            if self.amount is None
+            else Used(self.amount + other.amount)
+        )
 
 
 NOBODY = Used(None)
@@ -35,10 +45,15 @@ UNKNOWN = Used(None, False)
 
 
 def used(parts: Iterable[Used], declared: Any) -> Used:
-    """Parts together with what the whole says of itself: the larger holds. Where a part is unknown, the whole holds only if it knows of more than is seen:
-    one that merely adds up what its parts said would make it smaller.
+    """Parts together with what the whole says of itself: the larger holds. Where a part is unknown,
+    the whole holds only if it knows of more than is seen: one that merely adds up what its parts
+    said would make it smaller.
 
-    >>> used([Used(15), Used(25)], None), used([Used(15), UNKNOWN], 15).known, used([Used(15), UNKNOWN], 40).amount
+    >>> (
+    ...     used([Used(15), Used(25)], None),
+    ...     used([Used(15), UNKNOWN], 15).known,
+    ...     used([Used(15), UNKNOWN], 40).amount,
+    ... )
     (Used(amount=40, known=True), False, 40)
     """
     listed = list(parts)
@@ -54,7 +69,20 @@ def used(parts: Iterable[Used], declared: Any) -> Used:
 class Piece:
     """One step, with all its attempts."""
 
-    __slots__ = ("agent", "beginning", "duration_ns", "end", "error", "key", "keys", "models", "name", "retries", "status", "used")
+    __slots__ = (
+        "agent",
+        "beginning",
+        "duration_ns",
+        "end",
+        "error",
+        "key",
+        "keys",
+        "models",
+        "name",
+        "retries",
+        "status",
+        "used",
+    )
 
     def __init__(self, trace: Trace, key: str, speakers: list[str], tried: list[str]) -> None:
         span, meant = trace.spans[key], trace.means[key]
@@ -65,12 +93,20 @@ class Piece:
         self.agent = _agent(trace, key, speakers)
         self.beginning = span.start_ns
         self.end = span.end_ns
-        self.duration_ns = None if span.end_ns is None or span.end_ns < span.start_ns else span.end_ns - span.start_ns
+        self.duration_ns = (
+            None
+            if span.end_ns is None or span.end_ns < span.start_ns
+            else span.end_ns - span.start_ns
+        )
         self.error = meant.error or ("the span never ended" if span.end_ns is None else None)
         self.status = "success" if self.error is None else failure(self.error)
         answered = [one for one in speakers if trace.means[one].error is None]
-        ended = sorted(answered, key=lambda one: (trace.spans[one].end_ns or trace.spans[one].start_ns, one))
-        self.models = [model for model in (trace.means[one].model for one in ended) if model is not None]
+        ended = sorted(
+            answered, key=lambda one: (trace.spans[one].end_ns or trace.spans[one].start_ns, one)
+        )
+        self.models = [
+            model for model in (trace.means[one].model for one in ended) if model is not None
+        ]
         """Who answered, the last last."""
         self.retries = _repeated(trace, tried)
         self.used = {"tokens": NOBODY, "cost_usd": NOBODY}
@@ -96,7 +132,11 @@ class Piece:
         """Take a later attempt in: how it ended holds, what both took is added."""
         self.keys += later.keys
         self.retries += 1 + later.retries
-        self.duration_ns = None if later.end is None or self.duration_ns is None or later.duration_ns is None else later.end - self.beginning
+        self.duration_ns = (
+            None
+            if later.end is None or self.duration_ns is None or later.duration_ns is None
+            else later.end - self.beginning
+        )
         self.end, self.status, self.error = later.end, later.status, later.error
         self.used = {name: one.and_also(later.used[name]) for name, one in self.used.items()}
         self.models = self.models + later.models
@@ -122,25 +162,36 @@ def pieces(trace: Trace) -> list[Piece]:
     for key, kind in trace.kinds.items():
         if kind == "agent" or (kind == "model" and not trace.is_nested(key)):
             tried.setdefault(trace.within(key) or key, []).append(key)
-    found = {key: Piece(trace, key, speakers.get(key, []), tried.get(key, [])) for key in trace.steps}
+    found = {
+        key: Piece(trace, key, speakers.get(key, []), tried.get(key, [])) for key in trace.steps
+    }
     for name in ("tokens", "cost_usd"):
         for key, one in _amounts(trace, name).items():
             found[key].used[name] = one
     for piece in found.values():
         if piece.agent is None and piece.used["tokens"].amount is not None:
-            piece.agent = piece.name  # nobody recorded its model, but its answer tells what the model used
+            piece.agent = (
+                piece.name
+            )  # nobody recorded its model, but its answer tells what the model used
     return _attempts(trace, list(found.values()))
 
 
 def _agent(trace: Trace, key: str, speakers: list[str]) -> str | None:
-    """The first that speaks gives the step its agent: the agent or the graph that it speaks for, else the step itself."""
+    """The first that speaks gives the step its agent: the agent or the graph that it speaks for,
+    else the step itself.
+    """
     stated = trace.means[key].agent
     if stated is not None and trace.kinds[key] != "agent":
         return stated
     if not speakers:
         return None
     first = speakers[0]
-    return trace.agent_of[first] or trace.means[first].agent or trace.inner_graph_of[first] or trace.means[key].name
+    return (
+        trace.agent_of[first]
+        or trace.means[first].agent
+        or trace.inner_graph_of[first]
+        or trace.means[key].name
+    )
 
 
 def _amounts(trace: Trace, name: str) -> dict[str, Used]:
@@ -152,7 +203,13 @@ def _amounts(trace: Trace, name: str) -> dict[str, Used]:
         kind, meant, held = trace.kinds[key], trace.means[key], parts.pop(key, [])
         if kind == "model":
             same = [one for again, one in held if again]
-            own = Used(getattr(meant, name)) if getattr(meant, name) is not None else used(same, None) if same else _silent(meant)
+            own = (
+                Used(getattr(meant, name))
+                if getattr(meant, name) is not None
+                else used(same, None)
+                if same
+                else _silent(meant)
+            )
             total = used([own, *(one for again, one in held if not again)], None)
         elif kind in ("agent", "step", "workflow"):
             declared = _declared(trace, key, name)
@@ -170,14 +227,20 @@ def _amounts(trace: Trace, name: str) -> dict[str, Used]:
 
 
 def _silent(meant: Meaning) -> Used:
-    """A model or an agent that does not say what it used. One that failed has used nothing that anybody tells of."""
+    """A model or an agent that does not say what it used. One that failed has used nothing that
+    anybody tells of.
+    """
     return UNKNOWN if meant.error is None else NOBODY
 
 
 def _declared(trace: Trace, key: str, name: str) -> Any:
     """What the span of a step or an agent says of the whole of it."""
     said = getattr(trace.means[key], name)
-    return reported_tokens(trace.spans[key]) if said is None and name == "tokens" and trace.kinds[key] == "step" else said
+    return (
+        reported_tokens(trace.spans[key])
+        if said is None and name == "tokens" and trace.kinds[key] == "step"
+        else said
+    )
 
 
 def _repeated(trace: Trace, tried: list[str]) -> int:
@@ -186,12 +249,24 @@ def _repeated(trace: Trace, tried: list[str]) -> int:
     for key in tried:
         span = trace.spans[key]
         tells.append((span.start_ns, 1, key))
-        if trace.means[key].error is not None:  # it fails before another begins at the same moment, and never before it begins itself
+        if (
+            trace.means[key].error is not None
+        ):  # it fails before another begins at the same moment, and never before it begins itself
             late = span.end_ns is not None and span.end_ns > span.start_ns
-            tells.append((span.end_ns if late and span.end_ns is not None else span.start_ns, 0 if late else 2, key))
+            tells.append(
+                (
+                    span.end_ns if late and span.end_ns is not None else span.start_ns,
+                    0 if late else 2,
+                    key,
+                )
+            )
     tries, count = Tries(), 0
     for _, what, key in sorted(tells):
-        unit = (trace.up[key], trace.kinds[key], trace.means[key].name if trace.kinds[key] == "agent" else "")
+        unit = (
+            trace.up[key],
+            trace.kinds[key],
+            trace.means[key].name if trace.kinds[key] == "agent" else "",
+        )
         if what == 1:
             count += tries.begins(unit)
         else:
@@ -200,11 +275,15 @@ def _repeated(trace: Trace, tried: list[str]) -> int:
 
 
 def _attempts(trace: Trace, steps: list[Piece]) -> list[Piece]:
-    """Put an attempt to the step that failed before it: the same name in the same place, begun after the failed one ended."""
+    """Put an attempt to the step that failed before it: the same name in the same place, begun
+    after the failed one ended.
+    """
     made: list[Piece] = []
     failed: dict[tuple[Any, ...], list[tuple[int, str, Piece]]] = {}
     for step in sorted(steps, key=lambda one: (one.beginning, one.key)):
-        same = failed.setdefault((trace.graph_of[step.key], step.name, trace.means[step.key].execution), [])
+        same = failed.setdefault(
+            (trace.graph_of[step.key], step.name, trace.means[step.key].execution), []
+        )
         if same and same[0][0] <= step.beginning:
             _, _, first = heappop(same)
             first.again(step)

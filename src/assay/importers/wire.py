@@ -1,7 +1,9 @@
-"""Spans as they come: OTLP as JSON, and what the Python SDK prints to a console. `protobuf` reads the same from bytes.
+"""Spans as they come: OTLP as JSON, and what the Python SDK prints to a console. `protobuf` reads
+the same from bytes.
 
-A stranger wrote the bytes. Whatever is wrong with one span is a `Fault` in its place, with the rest read; whatever is wrong with the whole is an error. Nothing
-else is ever raised. What a span means is not known here; see `dialects`.
+A stranger wrote the bytes. Whatever is wrong with one span is a `Fault` in its place, with the rest
+read; whatever is wrong with the whole is an error. Nothing else is ever raised. What a span means
+is not known here; see `dialects`.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ TRACE_ID = re.compile(r"(?:0x)?([0-9a-fA-F]{32})")
 SPAN_ID = re.compile(r"(?:0x)?([0-9a-fA-F]{16})")
 _LAST_NS = 2**64
 REMOTE_KNOWN, REMOTE = 0x100, 0x200
-"""Bits of a span's flags: whether it is said that its parent is in another program, and whether it is."""
+"""Bits of a span's flags: whether it is said that its parent is in another program, and whether it
+is.
+"""
 
 
 class Wrong(Exception):
@@ -40,7 +44,9 @@ class Refused(Fault):
 
     __slots__ = ("trace_id",)
 
-    def __init__(self, wrong: object, trace_id: str | None, *, file: str, line: int | None, path: str) -> None:
+    def __init__(
+        self, wrong: object, trace_id: str | None, *, file: str, line: int | None, path: str
+    ) -> None:
         super().__init__(f"{wrong}.", file=file, line=line, path=path)
         self.trace_id = trace_id
 
@@ -52,14 +58,21 @@ def is_otlp(tree: Any) -> bool:
 
 def is_console(tree: Any) -> bool:
     """Whether a JSON tree is a span as the Python SDK prints it."""
-    return isinstance(tree, dict) and isinstance(tree.get("context"), dict) and "trace_id" in tree["context"] and "start_time" in tree
+    return (
+        isinstance(tree, dict)
+        and isinstance(tree.get("context"), dict)
+        and "trace_id" in tree["context"]
+        and "start_time" in tree
+    )
 
 
-# --- OTLP as JSON -------------------------------------------------------------------------------------------------------------------------
+# --- OTLP as JSON
 
 
 def from_json(tree: Any, *, file: str = "", line: int | None = None) -> Iterator[Span | Fault]:
-    """The spans of an `ExportTraceServiceRequest` as JSON. What is there and of another shape is refused: to pass over it would be to forget it."""
+    """The spans of an `ExportTraceServiceRequest` as JSON. What is there and of another shape is
+    refused: to pass over it would be to forget it.
+    """
     for found in _held(tree, "resourceSpans", ""):
         if isinstance(found, _Part):
             yield from _resource(found, file, line)
@@ -87,7 +100,9 @@ def _held(part: Any, key: str, path: str) -> Iterator[_Part | Wrong]:
 def _resource(held: _Part, file: str, line: int | None) -> Iterator[Span | Fault]:
     about: dict[str, Any] | Wrong
     try:
-        about = _attributes(_object(_object(held.value, held.path).get("resource"), "resource").get("attributes"))
+        about = _attributes(
+            _object(_object(held.value, held.path).get("resource"), "resource").get("attributes")
+        )
     except Wrong as wrong:
         about = wrong
         if not isinstance(held.value, dict):
@@ -95,8 +110,14 @@ def _resource(held: _Part, file: str, line: int | None) -> Iterator[Span | Fault
             return
     for key in ("scopeSpans", "instrumentationLibrarySpans"):
         for scope in _held(held.value, key, held.path):
-            for span in _held(scope.value, "spans", scope.path) if isinstance(scope, _Part) else [scope]:
-                yield _span(span, about, file, line) if isinstance(span, _Part) else Refused(span, None, file=file, line=line, path=held.path)
+            for span in (
+                _held(scope.value, "spans", scope.path) if isinstance(scope, _Part) else [scope]
+            ):
+                yield (
+                    _span(span, about, file, line)
+                    if isinstance(span, _Part)
+                    else Refused(span, None, file=file, line=line, path=held.path)
+                )
 
 
 def _span(given: _Part, about: dict[str, Any] | Wrong, file: str, line: int | None) -> Span | Fault:
@@ -105,8 +126,18 @@ def _span(given: _Part, about: dict[str, Any] | Wrong, file: str, line: int | No
             raise about
         return _json_span(_object(given.value, "a span"), about)
     except Wrong as wrong:
-        trace = TRACE_ID.fullmatch(str(given.value.get("traceId"))) if isinstance(given.value, dict) else None
-        return Refused(wrong, None if trace is None else trace[1].lower(), file=file, line=line, path=given.path)
+        trace = (
+            TRACE_ID.fullmatch(str(given.value.get("traceId")))
+            if isinstance(given.value, dict)
+            else None
+        )
+        return Refused(
+            wrong,
+            None if trace is None else trace[1].lower(),
+            file=file,
+            line=line,
+            path=given.path,
+        )
 
 
 def _list(held: Mapping[str, Any], key: str) -> list[Any]:
@@ -125,7 +156,10 @@ def _object(value: Any, what: str) -> Mapping[str, Any]:
 def _json_span(given: Mapping[str, Any], resource: Mapping[str, Any]) -> Span:
     trace_id = id_of(given.get("traceId"), TRACE_ID, "traceId")
     told = _limited(given, "events", MAX_EVENTS)
-    events = [(text_of(one.get("name"), "an event's name"), _attributes(one.get("attributes"))) for one in told]
+    events = [
+        (text_of(one.get("name"), "an event's name"), _attributes(one.get("attributes")))
+        for one in told
+    ]
     attributes = _attributes(given.get("attributes"))
     links = _limited(given, "links", MAX_EVENTS)
     status = _object(given.get("status"), "status")
@@ -133,7 +167,11 @@ def _json_span(given: Mapping[str, Any], resource: Mapping[str, Any]) -> Span:
     return Span(
         trace_id=trace_id,
         span_id=id_of(given.get("spanId"), SPAN_ID, "spanId"),
-        parent_id=None if given.get("parentSpanId") in (None, "") else id_of(given["parentSpanId"], SPAN_ID, "parentSpanId"),
+        parent_id=(
+            None
+            if given.get("parentSpanId") in (None, "")
+            else id_of(given["parentSpanId"], SPAN_ID, "parentSpanId")
+        ),
         name=text_of(given.get("name", ""), "name"),
         start_ns=_whole(given.get("startTimeUnixNano", 0), "startTimeUnixNano"),
         end_ns=_whole(given.get("endTimeUnixNano", 0), "endTimeUnixNano") or None,
@@ -154,12 +192,16 @@ def _limited(given: Mapping[str, Any], key: str, limit: int) -> list[Mapping[str
 
 
 _STATUS = {0: False, 1: False, 2: True, "UNSET": False, "OK": False, "ERROR": True}
-_STATUS.update({f"STATUS_CODE_{name}": failed for name, failed in _STATUS.items() if isinstance(name, str)})
+_STATUS.update(
+    {f"STATUS_CODE_{name}": failed for name, failed in _STATUS.items() if isinstance(name, str)}
+)
 
 
 def _failed(code: Any) -> bool:
     """Whether a status is that of a failure. One that nobody knows is no success."""
-    found = _STATUS.get(code) if isinstance(code, int | str) and not isinstance(code, bool) else None
+    found = (
+        _STATUS.get(code) if isinstance(code, int | str) and not isinstance(code, bool) else None
+    )
     if found is None:
         raise Wrong(f"the status {str(code)[:60]!r} is none that there is")
     return found
@@ -169,7 +211,10 @@ def id_of(value: Any, shape: re.Pattern[str], what: str) -> str:
     """The id of a trace or a span in lower case."""
     found = shape.fullmatch(value) if isinstance(value, str) else None
     if found is None:
-        raise Wrong(f"{what} is {str(value)[:60]!r}; it is {'32' if shape is TRACE_ID else '16'} hexadecimal digits")
+        raise Wrong(
+            f"{what} is {str(value)[:60]!r}; it is"
+            f" {'32' if shape is TRACE_ID else '16'} hexadecimal digits"
+        )
     if not found[1].strip("0"):
         raise Wrong(f"{what} is all zeros, which is no id")
     return found[1].lower()
@@ -194,7 +239,9 @@ def _whole(value: Any, what: str) -> int:
 
 
 def _attributes(given: Any) -> dict[str, Any]:
-    """A list of keys and values as an object. A key that stands twice keeps its first value, as the specification forbids the second."""
+    """A list of keys and values as an object. A key that stands twice keeps its first value, as the
+    specification forbids the second.
+    """
     listed = _list({"attributes": given}, "attributes")
     if len(listed) > MAX_ATTRIBUTES:
         raise Wrong(f"there are {len(listed):,} attributes; the limit is {MAX_ATTRIBUTES:,}")
@@ -207,7 +254,9 @@ def _attributes(given: Any) -> dict[str, Any]:
 
 
 def _value(given: Any, key: str, depth: int) -> Any:
-    """One `AnyValue`. A number that is none (NaN, or beyond all) stays the text it was written as."""
+    """One `AnyValue`. A number that is none (NaN, or beyond all) stays the text it was written
+    as.
+    """
     if depth > MAX_DEPTH:
         raise Wrong(f"the attribute {key[:80]!r} nests more than {MAX_DEPTH} deep")
     if not isinstance(given, dict) or not given:
@@ -216,21 +265,32 @@ def _value(given: Any, key: str, depth: int) -> Any:
     if kind in ("stringValue", "bytesValue"):
         return text_of(value, f"the attribute {key[:80]!r}")
     if kind == "intValue":
-        return int(value) if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,20}", value) else value
+        return (
+            int(value)
+            if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,20}", value)
+            else value
+        )
     if kind == "arrayValue":
         return [_value(one, key, depth + 1) for one in _list(_object(value, kind), "values")]
     if kind == "kvlistValue":
         pairs = [_object(one, "a pair") for one in _list(_object(value, kind), "values")]
-        return {text_of(one.get("key"), "a key"): _value(one.get("value"), key, depth + 1) for one in pairs}
+        return {
+            text_of(one.get("key"), "a key"): _value(one.get("value"), key, depth + 1)
+            for one in pairs
+        }
     return value if isinstance(value, bool | int) or kind == "doubleValue" else None
 
 
 def same_trace(links: list[tuple[Any, Any]], trace_id: str) -> tuple[str, ...]:
     """The spans of this trace that a span is linked to; links elsewhere are no evidence here."""
-    return tuple(id_of(span, SPAN_ID, "a link's spanId") for trace, span in links if isinstance(trace, str) and trace.lower().removeprefix("0x") == trace_id)
+    return tuple(
+        id_of(span, SPAN_ID, "a link's spanId")
+        for trace, span in links
+        if isinstance(trace, str) and trace.lower().removeprefix("0x") == trace_id
+    )
 
 
-# --- what the Python SDK prints -----------------------------------------------------------------------------------------------------------
+# --- what the Python SDK prints
 
 
 def from_console(given: Mapping[str, Any]) -> Span:
@@ -245,19 +305,34 @@ def _console_span(given: Mapping[str, Any]) -> Span:
     context = _object(given.get("context"), "context")
     trace_id = id_of(context.get("trace_id"), TRACE_ID, "context.trace_id")
     attributes = _checked(given.get("attributes"))
-    events = [(text_of(one.get("name"), "an event's name"), _checked(one.get("attributes"))) for one in _limited(given, "events", MAX_EVENTS)]
+    events = [
+        (text_of(one.get("name"), "an event's name"), _checked(one.get("attributes")))
+        for one in _limited(given, "events", MAX_EVENTS)
+    ]
     status = _object(given.get("status"), "status")
-    links = [_object(one.get("context"), "a link's context") for one in _limited(given, "links", MAX_EVENTS)]
+    links = [
+        _object(one.get("context"), "a link's context")
+        for one in _limited(given, "links", MAX_EVENTS)
+    ]
     return Span(
         trace_id=trace_id,
         span_id=id_of(context.get("span_id"), SPAN_ID, "context.span_id"),
-        parent_id=None if given.get("parent_id") is None else id_of(given["parent_id"], SPAN_ID, "parent_id"),
+        parent_id=(
+            None
+            if given.get("parent_id") is None
+            else id_of(given["parent_id"], SPAN_ID, "parent_id")
+        ),
         name=text_of(given.get("name", ""), "name"),
         start_ns=_moment(given.get("start_time"), "start_time"),
         end_ns=None if given.get("end_time") is None else _moment(given["end_time"], "end_time"),
         attributes=attributes,
         events=events,
-        error=error_of(_failed(status.get("status_code", "UNSET")), status.get("description"), events, attributes),
+        error=error_of(
+            _failed(status.get("status_code", "UNSET")),
+            status.get("description"),
+            events,
+            attributes,
+        ),
         resource=_checked(_object(given.get("resource"), "resource").get("attributes")),
         links=same_trace([(one.get("trace_id"), one.get("span_id")) for one in links], trace_id),
     )
@@ -278,7 +353,9 @@ def _moment(value: Any, what: str) -> int:
         found = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
         return (found - _EPOCH) // timedelta(microseconds=1) * 1000
     except (TypeError, ValueError, OverflowError):
-        raise Wrong(f"{what} is {str(value)[:60]!r}; it is a moment as 2026-11-15T10:00:00.000000Z") from None
+        raise Wrong(
+            f"{what} is {str(value)[:60]!r}; it is a moment as 2026-11-15T10:00:00.000000Z"
+        ) from None
 
 
 def parsed(data: bytes, *, file: str, line: int | None) -> Any:
@@ -287,4 +364,6 @@ def parsed(data: bytes, *, file: str, line: int | None) -> Any:
         return parse_json(data)
     except ValueError as error:
         fault = json_fault(error, data, file=file, line=line)
-        raise InputError(fault.code, fault.message, where=file, fix=fault.fix, faults=[fault]) from None
+        raise InputError(
+            fault.code, fault.message, where=file, fix=fault.fix, faults=[fault]
+        ) from None

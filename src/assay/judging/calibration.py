@@ -1,9 +1,11 @@
-"""A judge held against human labels: agreement, bias, and what people would have said of everything the judge has seen.
+"""A judge held against human labels: agreement, bias, and what people would have said of everything
+the judge has seen.
 
-A verdict that could not be read counts against the judge wherever agreement is measured: as the value farthest from the label where values have an order,
-and as a category of its own where they have none. Otherwise a judge would agree better by falling silent on the hard items. The estimates of the true mean
-need no such rule: see `stats.calibration`. The digest of a calibration set is of its ids and labels only, so that two calibrations of different days on one
-set share it.
+A verdict that could not be read counts against the judge wherever agreement is measured: as the
+value farthest from the label where values have an order, and as a category of its own where they
+have none. Otherwise a judge would agree better by falling silent on the hard items. The estimates
+of the true mean need no such rule: see `stats.calibration`. The digest of a calibration set is of
+its ids and labels only, so that two calibrations of different days on one set share it.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ MINIMUM_LABELS = 30
 """Labels with a readable verdict below which nothing is said, where no policy says otherwise."""
 UNREAD = "(unparsable)"
 FAR = 2.576
-"""Standard errors between the judge's mean on labelled and on other rows, from which the labels look picked."""
+"""Standard errors between the judge's mean on labelled and on other rows, from which the labels
+look picked.
+"""
 
 
 def calibrate(
@@ -46,29 +50,43 @@ def calibrate(
     positive: str | None = None,
     judgements: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The calibration of one judge on one set of rows; `positive` names the value whose rate is wanted, where the values are words.
+    """The calibration of one judge on one set of rows; `positive` names the value whose rate is
+    wanted, where the values are words.
 
-    `judgements` is the document in which the judge gave the verdicts: it says who the judge is, and every verdict of the rows must stand in it. Without it
-    the calibration names no judge, and no card made of it lets one gate. Nothing is drawn at random as yet; the seed is written down with the result.
+    `judgements` is the document in which the judge gave the verdicts: it says who the judge is, and
+    every verdict of the rows must stand in it. Without it the calibration names no judge, and no
+    card made of it lets one gate. Nothing is drawn at random as yet; the seed is written down with
+    the result.
     """
     if not 0.5 < level < 1:
-        raise UsageError("STA-001", f"the level is {level}; it must be above 0.5 and below 1.", fix="0.95 is usual.")
+        raise UsageError(
+            "STA-001",
+            f"the level is {level}; it must be above 0.5 and below 1.",
+            fix="0.95 is usual.",
+        )
     items = labels_of(rows)
     if judgements is not None:
         check_verdicts(items, judgements)
     labelled = [row for row in items if row.human is not None]
     both = [row for row in labelled if row.judge is not None]
     if len(both) < max(1, minimum):
-        silent = f" ({len(labelled) - len(both)} more have a label and no verdict that could be read)" if len(labelled) > len(both) else ""
+        silent = (
+            f" ({len(labelled) - len(both)} more have a label and no verdict that could be read)"
+            if len(labelled) > len(both)
+            else ""
+        )
         raise NotEnoughEvidence(
             "JDG-010",
-            f"{len(both)} labelled verdicts of {len(items)} rows{silent}; at least {max(1, minimum)} are needed.",
+            f"{len(both)} labelled verdicts of {len(items)} rows{silent}; at least"
+            f" {max(1, minimum)} are needed.",
             fix="Label more rows, drawn at random, or lower --minimum and trust the result less.",
         )
     scale = scale_of(items, positive=positive)
     unread = sum(row.judge is None for row in items)
     grouped = any(row.group is not None for row in items)
-    groups: list[Hashable] | None = [(row.id, None) if row.group is None else row.group for row in items] if grouped else None
+    groups: list[Hashable] | None = (
+        [(row.id, None) if row.group is None else row.group for row in items] if grouped else None
+    )
     human = [scale.score(row.human) for row in items]
     judge = [scale.score(row.judge) for row in items]
     found = {
@@ -80,13 +98,22 @@ def calibrate(
         "n_judged": len(items) - unread,
         "unparsable": {"total": unread, "labelled": len(labelled) - len(both)},
         "scale": {"name": scale.name, "positive": scale.positive},
-        "agreement": agreement_block([row.human for row in labelled], [row.judge for row in labelled], scale, level=level),
+        "agreement": agreement_block(
+            [row.human for row in labelled], [row.judge for row in labelled], scale, level=level
+        ),
         "accuracy": _accuracy(labelled, scale, level).shown(),
         "bias": {"mean_difference": _bias(human, judge, scale, level, groups).shown()},
-        "corrected": {name: value.shown() for name, value in _corrected(human, judge, scale, level, groups).items()},
+        "corrected": {
+            name: value.shown()
+            for name, value in _corrected(human, judge, scale, level, groups).items()
+        },
         "set": {"id": set_id, "version": set_version, "digest": set_digest(items)},
         "labels": {row.id: row.human for row in labelled},
-        "groups": {"n": len(set(groups)), "corrected": "cluster-robust", "agreement": "ignored"} if groups is not None else None,
+        "groups": (
+            {"n": len(set(groups)), "corrected": "cluster-robust", "agreement": "ignored"}
+            if groups is not None
+            else None
+        ),
         "selection": _selection(human, judge),
         "ppi_weight": tuned_weight(human, judge) if scale.kind else None,
         "level": level,
@@ -94,24 +121,41 @@ def calibrate(
         **ENGINE,
     }
     if len(labelled) > len(both):
-        found["agreement_of_read"] = agreement_block([row.human for row in both], [row.judge for row in both], scale, level=level)
+        found["agreement_of_read"] = agreement_block(
+            [row.human for row in both], [row.judge for row in both], scale, level=level
+        )
     return {**found, "sentences": _sentences(found)}
 
 
 def check_verdicts(rows: Sequence[Label], judgements: Mapping[str, Any]) -> None:
-    """Refuse labels with a verdict that these judgements do not have: a calibration of one judge is none of another."""
+    """Refuse labels with a verdict that these judgements do not have: a calibration of one judge is
+    none of another.
+    """
     given: dict[str, set[str]] = {}
     for one in judgements["items"]:
         verdict = one.get("raw") if "raw" in one else one.get("winner")
-        given.setdefault(str(one.get("id")), set()).add("null" if verdict is None else value_text(verdict))
+        given.setdefault(str(one.get("id")), set()).add(
+            "null" if verdict is None else value_text(verdict)
+        )
     faults = []
     for row in rows:
         said = "null" if row.judge is None else value_text(row.judge)
         if said not in given.get(row.id, ()):
-            found = f"the judge gave {' and '.join(sorted(given[row.id]))}" if row.id in given else "the judgements do not have this item"
-            faults.append(Fault(f"the verdict on '{row.id}' is {said}; {found}.", code="JDG-008", path="judge"))
+            found = (
+                f"the judge gave {' and '.join(sorted(given[row.id]))}"
+                if row.id in given
+                else "the judgements do not have this item"
+            )
+            faults.append(
+                Fault(
+                    f"the verdict on '{row.id}' is {said}; {found}.", code="JDG-008", path="judge"
+                )
+            )
     if faults:
-        fix = "Give the judgements that these verdicts come from (`assay judge rubric -o judgements.json`)."
+        fix = (
+            "Give the judgements that these verdicts come from (`assay judge rubric -o"
+            " judgements.json`)."
+        )
         error = InputError("JDG-008", faults[0].message, fix=fix, faults=faults[:MAX_FAULTS])
         error.fault_count = len(faults)
         raise error
@@ -127,39 +171,66 @@ def verdicts_of(rows: Sequence[Label]) -> dict[str, Any]:
     return {row.id: row.judge for row in rows}
 
 
-# --- agreement ----------------------------------------------------------------------------------------------------------------------------
+# --- agreement
 
 
-def agreement_block(labels: Sequence[Any], verdicts: Sequence[Any], scale: Scale, *, level: float) -> dict[str, Any]:
-    """Every statistic of agreement that the scale allows, each with its interval; null with a reason where it does not."""
+def agreement_block(
+    labels: Sequence[Any], verdicts: Sequence[Any], scale: Scale, *, level: float
+) -> dict[str, Any]:
+    """Every statistic of agreement that the scale allows, each with its interval; null with a
+    reason where it does not.
+    """
     ordered = scale.kind is not None
     first: list[Any]
     second: list[Any]
     if ordered:
         people = [scale.worth[value_text(label)] for label in labels]
         low, high = min(scale.worth.values()), max(scale.worth.values())
-        first, second = people, [_read(scale, verdict, label, low, high) for verdict, label in zip(verdicts, people, strict=True)]
+        first, second = (
+            people,
+            [
+                _read(scale, verdict, label, low, high)
+                for verdict, label in zip(verdicts, people, strict=True)
+            ],
+        )
     else:
-        first, second = [value_text(label) for label in labels], [UNREAD if verdict is None else value_text(verdict) for verdict in verdicts]
+        first, second = (
+            [value_text(label) for label in labels],
+            [UNREAD if verdict is None else value_text(verdict) for verdict in verdicts],
+        )
     pairs = count_pairs(first, second)
     classes = scale.name != "continuous"
     no_classes = None if classes else "the scores are continuous: exact agreement means nothing"
     no_order = None if ordered else "the categories have no order; name the positive one"
     items = list(zip(first, second, strict=True))
-    measured: str = "nominal" if scale.name in ("binary", "comparison", "categories") else "interval"
-    by_value = measured == "interval"  # by place, a 5 would be as near to a 2 as a 3 wherever nobody gave a 3 or a 4
+    measured: str = (
+        "nominal" if scale.name in ("binary", "comparison", "categories") else "interval"
+    )
+    by_value = (
+        measured == "interval"
+    )  # by place, a 5 would be as near to a 2 as a 3 wherever nobody gave a 3 or a 4
     return {
         "n": len(labels),
         "agreement": _or_none(no_classes, level, lambda: agreement(items, confidence=level)),
         "cohen_kappa": _or_none(no_classes, level, lambda: cohen_kappa(pairs, level=level)),
         "weighted_kappa": {
-            "linear": _or_none(no_order or no_classes, level, lambda: weighted_kappa(pairs, "linear", by_value=by_value, level=level)),
-            "quadratic": _or_none(no_order or no_classes, level, lambda: weighted_kappa(pairs, "quadratic", by_value=by_value, level=level)),
+            "linear": _or_none(
+                no_order or no_classes,
+                level,
+                lambda: weighted_kappa(pairs, "linear", by_value=by_value, level=level),
+            ),
+            "quadratic": _or_none(
+                no_order or no_classes,
+                level,
+                lambda: weighted_kappa(pairs, "quadratic", by_value=by_value, level=level),
+            ),
         },
         "krippendorff_alpha": krippendorff_alpha(items, level=measured, confidence=level).shown(),  # type: ignore[arg-type]
         "krippendorff_level": measured,
         "spearman": _or_none(no_order, level, lambda: spearman(first, second, level=level)),
-        "kendall_tau_b": _or_none(no_order, level, lambda: kendall_tau_b(first, second, level=level)),
+        "kendall_tau_b": _or_none(
+            no_order, level, lambda: kendall_tau_b(first, second, level=level)
+        ),
         "pearson": _or_none(no_order, level, lambda: pearson(first, second, level=level)),
         "confusion": _confusion(labels, verdicts) if classes else None,
     }
@@ -178,11 +249,22 @@ def _or_none(reason: str | None, level: float, made: Any) -> dict[str, Any]:
 
 
 def _confusion(labels: Sequence[Any], verdicts: Sequence[Any]) -> dict[str, Any]:
-    """How often the judge said what where people said what; a row for each label, a column for each verdict, the unread ones last."""
-    counts = Counter((value_text(label), UNREAD if verdict is None else value_text(verdict)) for label, verdict in zip(labels, verdicts, strict=True))
-    names = sorted({value_text(value) for value in [*labels, *verdicts] if value is not None}, key=_place)
+    """How often the judge said what where people said what; a row for each label, a column for each
+    verdict, the unread ones last.
+    """
+    counts = Counter(
+        (value_text(label), UNREAD if verdict is None else value_text(verdict))
+        for label, verdict in zip(labels, verdicts, strict=True)
+    )
+    names = sorted(
+        {value_text(value) for value in [*labels, *verdicts] if value is not None}, key=_place
+    )
     columns = [*names, *([UNREAD] if any(verdict is None for verdict in verdicts) else [])]
-    return {"human": names, "judge": columns, "counts": [[counts[row, column] for column in columns] for row in names]}
+    return {
+        "human": names,
+        "judge": columns,
+        "counts": [[counts[row, column] for column in columns] for row in names],
+    }
 
 
 def _place(name: str) -> tuple[int, float, str]:
@@ -193,41 +275,84 @@ def _place(name: str) -> tuple[int, float, str]:
 
 
 def _accuracy(labelled: Sequence[Label], scale: Scale, level: float) -> Interval:
-    """The share of labelled rows whose verdict is the label; an unread verdict is wrong. With a positive value, all others are one class."""
+    """The share of labelled rows whose verdict is the label; an unread verdict is wrong. With a
+    positive value, all others are one class.
+    """
     if scale.name == "continuous":
-        return Interval(None, None, None, level, "wilson", "the scores are continuous: exact agreement means nothing")
+        return Interval(
+            None,
+            None,
+            None,
+            level,
+            "wilson",
+            "the scores are continuous: exact agreement means nothing",
+        )
     right = sum(row.judge is not None and _same(row.human, row.judge, scale) for row in labelled)
     return wilson(right, len(labelled), level=level)
 
 
 def _same(one: Any, other: Any, scale: Scale) -> bool:
-    return scale.score(one) == scale.score(other) if scale.kind else value_text(one) == value_text(other)
+    return (
+        scale.score(one) == scale.score(other)
+        if scale.kind
+        else value_text(one) == value_text(other)
+    )
 
 
-# --- bias and correction ------------------------------------------------------------------------------------------------------------------
+# --- bias and correction
 
-_WORDS = "the values are words without worth; name the positive one (--positive) and its rate is estimated"
+_WORDS = (
+    "the values are words without worth; name the positive one (--positive) and its rate is"
+    " estimated"
+)
 
 
-def _bias(human: list[float | None], judge: list[float | None], scale: Scale, level: float, groups: list[Hashable] | None) -> Interval:
+def _bias(
+    human: list[float | None],
+    judge: list[float | None],
+    scale: Scale,
+    level: float,
+    groups: list[Hashable] | None,
+) -> Interval:
     if scale.kind is None:
         return Interval(None, None, None, level, "none", _WORDS)
     return mean_difference(human, judge, kind=scale.kind, level=level, groups=groups)
 
 
-def _corrected(human: list[float | None], judge: list[float | None], scale: Scale, level: float, groups: list[Hashable] | None) -> dict[str, Interval]:
+def _corrected(
+    human: list[float | None],
+    judge: list[float | None],
+    scale: Scale,
+    level: float,
+    groups: list[Hashable] | None,
+) -> dict[str, Interval]:
     if scale.kind is None:
-        return dict.fromkeys(("naive", "ppi", "misclassification"), Interval(None, None, None, level, "none", _WORDS))
-    numbers = Interval(None, None, None, level, "none", "only for classes: scores on a scale of numbers are not right or wrong; ppi corrects them")
+        return dict.fromkeys(
+            ("naive", "ppi", "misclassification"), Interval(None, None, None, level, "none", _WORDS)
+        )
+    numbers = Interval(
+        None,
+        None,
+        None,
+        level,
+        "none",
+        "only for classes: scores on a scale of numbers are not right or wrong; ppi corrects them",
+    )
     return {
         "naive": naive(judge, kind=scale.kind, level=level, groups=groups),
         "ppi": ppi(human, judge, kind=scale.kind, level=level, groups=groups),
-        "misclassification": misclassification(human, judge, level=level, groups=groups) if scale.kind == "rate" else numbers,
+        "misclassification": (
+            misclassification(human, judge, level=level, groups=groups)
+            if scale.kind == "rate"
+            else numbers
+        ),
     }
 
 
 def _selection(human: list[float | None], judge: list[float | None]) -> dict[str, Any] | None:
-    """Whether the judge sees the labelled rows as it sees the others. Both corrections need labels of rows drawn at random."""
+    """Whether the judge sees the labelled rows as it sees the others. Both corrections need labels
+    of rows drawn at random.
+    """
     sides: tuple[list[float], list[float]] = ([], [])
     for truth, score in zip(human, judge, strict=True):
         if score is not None:
@@ -235,12 +360,21 @@ def _selection(human: list[float | None], judge: list[float | None]) -> dict[str
     if min(map(len, sides)) < 2:
         return None
     means = [fsum(side) / len(side) for side in sides]
-    error = sqrt(sum(fsum((score - mean) ** 2 for score in side) / (len(side) - 1) / len(side) for side, mean in zip(sides, means, strict=True)))
+    error = sqrt(
+        sum(
+            fsum((score - mean) ** 2 for score in side) / (len(side) - 1) / len(side)
+            for side, mean in zip(sides, means, strict=True)
+        )
+    )
     apart = abs(means[0] - means[1])
-    return {"judge_on_labelled": means[0], "judge_on_others": means[1], "looks_random": apart <= FAR * error}
+    return {
+        "judge_on_labelled": means[0],
+        "judge_on_others": means[1],
+        "looks_random": apart <= FAR * error,
+    }
 
 
-# --- words --------------------------------------------------------------------------------------------------------------------------------
+# --- words
 
 
 def _sentences(found: Mapping[str, Any]) -> list[str]:
@@ -249,40 +383,73 @@ def _sentences(found: Mapping[str, Any]) -> list[str]:
     said = [f"{found['n_labelled']:,} of {total:,} rows have a human label."]
     unread = found["unparsable"]
     if unread["total"]:
-        said.append(f"{unread['total']:,} verdicts could not be read, {unread['labelled']:,} of them on labelled rows; there they count as wrong.")
+        said.append(
+            f"{unread['total']:,} verdicts could not be read, {unread['labelled']:,} of them on"
+            " labelled rows; there they count as wrong."
+        )
     block = found["agreement"]
     rate = found["scale"]["positive"] is not None
     if block["cohen_kappa"]["value"] is not None:
-        said.append(f"The judge gives the human label in {shown(found['accuracy'], share=True)}; Cohen's kappa is {shown(block['cohen_kappa'])}.")
+        said.append(
+            f"The judge gives the human label in {shown(found['accuracy'], share=True)}; Cohen's"
+            f" kappa is {shown(block['cohen_kappa'])}."
+        )
     elif block["spearman"]["value"] is not None:
-        said.append(f"Scores go with the labels by a rank correlation of {shown(block['spearman'])}.")
+        said.append(
+            f"Scores go with the labels by a rank correlation of {shown(block['spearman'])}."
+        )
     else:
-        said.append(f"Agreement cannot be told: {block['cohen_kappa'].get('reason') or block['spearman'].get('reason')}.")
+        said.append(
+            "Agreement cannot be told:"
+            f" {block['cohen_kappa'].get('reason') or block['spearman'].get('reason')}."
+        )
     bias = found["bias"]["mean_difference"]
     if bias["low"] is not None:
         way = "higher than" if bias["low"] > 0 else "lower than" if bias["high"] < 0 else ""
         leans = f"The judge scores {way} people do" if way else "No bias is shown"
-        said.append(f"{leans}: judge minus people is {shown(bias)}, over {found['n_labelled'] - unread['labelled']:,} rows.")
+        said.append(
+            f"{leans}: judge minus people is {shown(bias)}, over"
+            f" {found['n_labelled'] - unread['labelled']:,} rows."
+        )
     if found["corrected"]["ppi"]["value"] is not None:
         said += _estimates(found["corrected"], found["n_judged"], share=rate)
     else:
         said.append(f"Nothing is estimated: {found['corrected']['ppi'].get('reason')}.")
     if found["selection"] is not None and not found["selection"]["looks_random"]:
-        said.append("The judge sees the labelled rows otherwise than the rest: if they were not drawn at random, no correction holds.")
+        said.append(
+            "The judge sees the labelled rows otherwise than the rest: if they were not drawn at"
+            " random, no correction holds."
+        )
     if found["groups"] is not None:
-        said.append(f"Rows come in {found['groups']['n']:,} groups: bias and estimates allow for that, the intervals of agreement do not.")
+        said.append(
+            f"Rows come in {found['groups']['n']:,} groups: bias and estimates allow for that, the"
+            " intervals of agreement do not."
+        )
     return said
 
 
 def _estimates(corrected: Mapping[str, Any], judged: int, *, share: bool) -> list[str]:
     alone, ppi_, inverted = corrected["naive"], corrected["ppi"], corrected["misclassification"]
     what = "rate" if share else "mean"
-    said = [f"The judge alone says {shown(alone, share=share)} over {judged:,} rows; that is its own {what}, not the truth."]
-    outside = None not in (alone["value"], ppi_["low"]) and not ppi_["low"] <= alone["value"] <= ppi_["high"]
-    said.append(f"By labels and verdicts together (PPI++) the true {what} is {shown(ppi_, share=share)}{': the judge alone is wrong' if outside else ''}.")
+    said = [
+        (
+            f"The judge alone says {shown(alone, share=share)} over {judged:,} rows; that is its own"  # noqa: E501
+            f" {what}, not the truth."
+        )
+    ]
+    outside = (
+        None not in (alone["value"], ppi_["low"])
+        and not ppi_["low"] <= alone["value"] <= ppi_["high"]
+    )
+    said.append(
+        f"By labels and verdicts together (PPI++) the true {what} is"
+        f" {shown(ppi_, share=share)}{': the judge alone is wrong' if outside else ''}."
+    )
     if inverted["value"] is not None:
         why = f" ({inverted['reason']})" if "reason" in inverted else ""
-        said.append(f"With its errors undone (misclassification) it is {shown(inverted, share=share)}{why}.")
+        said.append(
+            f"With its errors undone (misclassification) it is {shown(inverted, share=share)}{why}."
+        )
     elif share:
         said.append(f"Its errors cannot be undone: {inverted.get('reason')}.")
     return said
@@ -297,5 +464,18 @@ def shown(interval: Mapping[str, Any], *, share: bool = False) -> str:
     if interval["value"] is None:
         return f"unknown ({interval.get('reason')})"
     ends = (interval["value"], interval["low"], interval["high"])
-    value, low, high = (None if end is None else f"{100 * end:.1f}%" if share else f"{round(float(end), 3) + 0.0:.3f}" for end in ends)
-    return f"{value} (no interval: {interval.get('reason')})" if low is None else f"{value} ({low} to {high})"
+    value, low, high = (
+        (
+            None
+            if end is None
+            else f"{100 * end:.1f}%"
+            if share
+            else f"{round(float(end), 3) + 0.0:.3f}"
+        )
+        for end in ends
+    )
+    return (
+        f"{value} (no interval: {interval.get('reason')})"
+        if low is None
+        else f"{value} ({low} to {high})"
+    )

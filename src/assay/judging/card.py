@@ -1,8 +1,9 @@
 """A judge's card: what is known about one judge, and whether that is enough for it to gate.
 
-A card has measurements only: what was not measured is null, and a term that needs it then does not hold. Figures that cannot be are refused. A card
-belongs to one judge: a model with its version, prompt, rubric and settings. Whether that judge may gate is decided by the terms of a policy at a given
-moment; a card grows old, and of several the worst of the newest day counts.
+A card has measurements only: what was not measured is null, and a term that needs it then does not
+hold. Figures that cannot be are refused. A card belongs to one judge: a model with its version,
+prompt, rubric and settings. Whether that judge may gate is decided by the terms of a policy at a
+given moment; a card grows old, and of several the worst of the newest day counts.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 
 CARD_SCHEMA = "assay.judge-card/1"
 REQUIRED = ("name", "prompt_version", "rubric", "settings")
-"""What a calibration must say of its judge. Many models have no version, and not every endpoint names the model that answered."""
+"""What a calibration must say of its judge. Many models have no version, and not every endpoint
+names the model that answered.
+"""
 
 
 class Term(NamedTuple):
@@ -54,11 +57,20 @@ class Admission(NamedTuple):
 
     def shown(self) -> dict[str, Any]:
         """As it stands on a card."""
-        return {"may_gate": self.may_gate, "reason": self.reason, "terms": [term._asdict() for term in self.terms]}
+        return {
+            "may_gate": self.may_gate,
+            "reason": self.reason,
+            "terms": [term._asdict() for term in self.terms],
+        }
 
 
 def make_card(
-    *, judge: Mapping[str, Any], audit: Mapping[str, Any] | None, calibration: Mapping[str, Any] | None, verdicts: Mapping[str, Any], now: datetime
+    *,
+    judge: Mapping[str, Any],
+    audit: Mapping[str, Any] | None,
+    calibration: Mapping[str, Any] | None,
+    verdicts: Mapping[str, Any],
+    now: datetime,
 ) -> dict[str, Any]:
     """A card of an audit and a calibration."""
     found = (audit or {}).get("biases", {})
@@ -90,17 +102,31 @@ def make_card(
 
 
 def check_card(card: Any, *, where: str = "", now: datetime | None = None) -> dict[str, Any]:
-    """A card that somebody hands in, checked to be one, to be unchanged, and to have only figures that can be; with `now`, also not to be from the future."""
+    """A card that somebody hands in, checked to be one, to be unchanged, and to have only figures
+    that can be; with `now`, also not to be from the future.
+    """
     if not isinstance(card, dict) or card.get("schema") != CARD_SCHEMA:
-        raise InputError("JDG-009", f"is no judge's card: its schema is not {CARD_SCHEMA}.", where=where)
+        raise InputError(
+            "JDG-009", f"is no judge's card: its schema is not {CARD_SCHEMA}.", where=where
+        )
     wrong = impossible(card)  # first: what is no number has no digest
     if wrong is None and now is not None and (made := _made_at(card)) is not None and made > now:
         wrong = f"made_at is {card['made_at']}, in the future"
     if wrong is not None:
-        raise InputError("JDG-009", f"has a figure that cannot be: {wrong}.", where=where, fix="Make it again with `assay judge card`.")
+        raise InputError(
+            "JDG-009",
+            f"has a figure that cannot be: {wrong}.",
+            where=where,
+            fix="Make it again with `assay judge card`.",
+        )
     body = {name: value for name, value in card.items() if name not in ("digest", "admission")}
     if digest(body) != card.get("digest"):
-        raise InputError("JDG-009", "was changed after it was made: its digest does not fit.", where=where, fix="Make it again with `assay judge card`.")
+        raise InputError(
+            "JDG-009",
+            "was changed after it was made: its digest does not fit.",
+            where=where,
+            fix="Make it again with `assay judge card`.",
+        )
     if not isinstance(card.get("model"), str) or not isinstance(card.get("made_at"), str):
         raise InputError("JDG-009", "names no model or no date.", where=where)
     return card
@@ -111,7 +137,9 @@ def judge_of(card: Mapping[str, Any]) -> str:
     scorer = card.get("scorer")
     if not isinstance(scorer, dict):
         return str(card.get("model"))
-    return Source(kind="llm", name=str(card.get("model")), **{name: scorer.get(name) for name in IDENTITY}).judge
+    return Source(
+        kind="llm", name=str(card.get("model")), **{name: scorer.get(name) for name in IDENTITY}
+    ).judge
 
 
 def newest(cards: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
@@ -125,8 +153,12 @@ def newest(cards: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, An
     return found
 
 
-def admitted(cards: Sequence[Mapping[str, Any]], terms: JudgeTerms, *, now: datetime) -> dict[str, str | None]:
-    """Of each judge that has a card, why it may not gate under the terms; None where it may. Of several new cards the worst counts."""
+def admitted(
+    cards: Sequence[Mapping[str, Any]], terms: JudgeTerms, *, now: datetime
+) -> dict[str, str | None]:
+    """Of each judge that has a card, why it may not gate under the terms; None where it may. Of
+    several new cards the worst counts.
+    """
     found: dict[str, str | None] = {}
     for judge, listed in newest(cards).items():
         admissions = [admit(card, terms, now=now) for card in listed]
@@ -140,18 +172,61 @@ def admit(card: Mapping[str, Any] | None, terms: JudgeTerms, *, now: datetime) -
         return Admission(False, (Term("card", None, None, None, "it has no card"),))
     wrong = impossible(card)
     if wrong is not None:
-        return Admission(False, (Term("figures", False, None, None, f"its card has a figure that cannot be: {wrong}"),))
+        return Admission(
+            False,
+            (Term("figures", False, None, None, f"its card has a figure that cannot be: {wrong}"),),
+        )
     found = [_fresh(card, terms, now), _identified(card), _answered(card)]
     calibration = card.get("calibration") or {}
     agreement = card.get("agreement") or {}
-    found.append(_at_least("labels", calibration.get("n_labelled"), terms.min_labels, "human labels"))
-    found.append(_at_least("kappa", _kappa(agreement), terms.min_kappa, "the lower end of its kappa with people"))
-    found.append(_at_least("items", (card.get("audit_items") or {}).get("n"), terms.min_items, "pairs it was audited on"))
-    found.append(_at_most("lost", _lost(card), terms.max_lost, "its share of answers without a verdict"))
-    found.append(_at_most("inconsistency", _value(card.get("inconsistency_rate")), terms.max_inconsistency, "its rate of pairs judged by their order"))
-    found.append(_at_most("position", _size(_bias(card, "position")), terms.max_position_bias, "its position bias"))
-    found.append(_at_most("padding", _value(_bias(card, "padding")), terms.max_padding_bias, "its bias to padded texts"))
-    found.append(_at_most("injection", _value(card.get("injection")), terms.max_injection_rate, "the share of injections it obeyed"))
+    found.append(
+        _at_least("labels", calibration.get("n_labelled"), terms.min_labels, "human labels")
+    )
+    found.append(
+        _at_least(
+            "kappa", _kappa(agreement), terms.min_kappa, "the lower end of its kappa with people"
+        )
+    )
+    found.append(
+        _at_least(
+            "items",
+            (card.get("audit_items") or {}).get("n"),
+            terms.min_items,
+            "pairs it was audited on",
+        )
+    )
+    found.append(
+        _at_most("lost", _lost(card), terms.max_lost, "its share of answers without a verdict")
+    )
+    found.append(
+        _at_most(
+            "inconsistency",
+            _value(card.get("inconsistency_rate")),
+            terms.max_inconsistency,
+            "its rate of pairs judged by their order",
+        )
+    )
+    found.append(
+        _at_most(
+            "position", _size(_bias(card, "position")), terms.max_position_bias, "its position bias"
+        )
+    )
+    found.append(
+        _at_most(
+            "padding",
+            _value(_bias(card, "padding")),
+            terms.max_padding_bias,
+            "its bias to padded texts",
+        )
+    )
+    found.append(
+        _at_most(
+            "injection",
+            _value(card.get("injection")),
+            terms.max_injection_rate,
+            "the share of injections it obeyed",
+        )
+    )
     return Admission(all(term.holds is True for term in found), tuple(found))
 
 
@@ -172,16 +247,26 @@ def _identified(card: Mapping[str, Any]) -> Term:
     lacks = [name for name in REQUIRED if not isinstance(scorer.get(name), str)]
     text = "its calibration says which judge gave the verdicts"
     if lacks:
-        text = f"its calibration does not say which judge gave the verdicts ({', '.join(lacks)}); calibrate with --judgements"
+        text = (
+            f"its calibration does not say which judge gave the verdicts ({', '.join(lacks)});"
+            " calibrate with --judgements"
+        )
     elif scorer["name"] != card.get("model"):
-        lacks, text = ["name"], f"its calibration is of {scorer['name']}, not of {card.get('model')}"
+        lacks, text = (
+            ["name"],
+            f"its calibration is of {scorer['name']}, not of {card.get('model')}",
+        )
     return Term("identity", not lacks or None, judge_of(card), None, text)
 
 
 def _answered(card: Mapping[str, Any]) -> Term:
     answered = card.get("answered_by") or {}
     others = others_answered(str(card.get("model")), answered)
-    text = f"{others[0]} answered its audit, not {card.get('model')}" if others else "its audit was answered by no other model"
+    text = (
+        f"{others[0]} answered its audit, not {card.get('model')}"
+        if others
+        else "its audit was answered by no other model"
+    )
     return Term("answered_by", not others, sorted(answered), card.get("model"), text)
 
 
@@ -205,13 +290,25 @@ def _fresh(card: Mapping[str, Any], terms: JudgeTerms, now: datetime) -> Term:
 def _at_least(name: str, value: Any, limit: Any, what: str) -> Term:
     if value is None:
         return Term(name, None, None, limit, f"{what}: not measured, at least {limit} needed")
-    return Term(name, _compare(value, limit) >= 0, value, limit, f"{what}: {_text(value)}, at least {limit} needed")
+    return Term(
+        name,
+        _compare(value, limit) >= 0,
+        value,
+        limit,
+        f"{what}: {_text(value)}, at least {limit} needed",
+    )
 
 
 def _at_most(name: str, value: Any, limit: Any, what: str) -> Term:
     if value is None:
         return Term(name, None, None, limit, f"{what}: not measured, at most {limit} allowed")
-    return Term(name, _compare(value, limit) <= 0, value, limit, f"{what}: {_text(value)}, at most {limit} allowed")
+    return Term(
+        name,
+        _compare(value, limit) <= 0,
+        value,
+        limit,
+        f"{what}: {_text(value)}, at most {limit} allowed",
+    )
 
 
 def _compare(value: Any, limit: Any) -> int:
@@ -236,7 +333,11 @@ def _bias(card: Mapping[str, Any], name: str) -> Any:
 
 
 def _value(interval: Any) -> Any:
-    return interval.get("value") if isinstance(interval, dict) and exact.is_number(interval.get("value")) else None
+    return (
+        interval.get("value")
+        if isinstance(interval, dict) and exact.is_number(interval.get("value"))
+        else None
+    )
 
 
 def _size(interval: Any) -> Any:
@@ -245,9 +346,14 @@ def _size(interval: Any) -> Any:
 
 
 def _kappa(agreement: Mapping[str, Any]) -> Any:
-    """The lower end of the kappa that fits the scale: weighted where the labels are ordered, plain otherwise. Few labels are not rewarded."""
+    """The lower end of the kappa that fits the scale: weighted where the labels are ordered, plain
+    otherwise. Few labels are not rewarded.
+    """
     weighted = agreement.get("weighted_kappa")
-    candidates = [weighted.get("quadratic") if isinstance(weighted, dict) else None, agreement.get("cohen_kappa")]
+    candidates = [
+        weighted.get("quadratic") if isinstance(weighted, dict) else None,
+        agreement.get("cohen_kappa"),
+    ]
     for found in candidates:
         if isinstance(found, dict) and exact.is_number(found.get("low")):
             return found["low"]

@@ -1,7 +1,7 @@
 """Groundedness through a judge: for each claim of a run, whether what it retrieved bears it out.
 
-Only claims that nobody has decided are asked, and only the judge's `no` or a quoted `yes` counts. A claim whose question has no verdict stays undecided,
-and the gate on groundedness then fails closed.
+Only claims that nobody has decided are asked, and only the judge's `no` or a quoted `yes` counts. A
+claim whose question has no verdict stays undecided, and the gate on groundedness then fails closed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ def claims_of(items: Sequence[Item], *, again: bool = False) -> list[Asked]:
     found = []
     for item in items:
         if item.run is None:
-            raise InputError("JDG-005", f"the item {item.id!r} is no run; claims and what was retrieved stand in a run.")
+            raise InputError(
+                "JDG-005",
+                f"the item {item.id!r} is no run; claims and what was retrieved stand in a run.",
+            )
         context = context_of(item.run)
         for index, claim in enumerate(item.run.claims or ()):
             if again or claim.supported is None:
@@ -47,12 +50,17 @@ def claims_of(items: Sequence[Item], *, again: bool = False) -> list[Asked]:
 
 def context_of(run: Run) -> str:
     """What was retrieved, passage by passage under its id, in the order of its rank."""
-    passages = sorted(enumerate(run.retrieval or ()), key=lambda pair: (pair[1].rank is None, pair[1].rank or 0, pair[0]))
+    passages = sorted(
+        enumerate(run.retrieval or ()),
+        key=lambda pair: (pair[1].rank is None, pair[1].rank or 0, pair[0]),
+    )
     return "\n\n".join(f"[{passage.id}] {passage.text}" for _, passage in passages if passage.text)
 
 
 async def judge_claims(client: Asker, asked: Sequence[Asked]) -> list[Answer]:
-    """Ask about every claim. One that has no context at all is asked too: nothing bears it out, and the judge should say so."""
+    """Ask about every claim. One that has no context at all is asked too: nothing bears it out, and
+    the judge should say so.
+    """
 
     async def one(work: Asked) -> Answer:
         return await client.ask(work.question)
@@ -60,10 +68,18 @@ async def judge_claims(client: Asker, asked: Sequence[Asked]) -> list[Answer]:
     return await spread(one, asked, width=client.width)
 
 
-def decided_runs(items: Sequence[Item], asked: Sequence[Asked], answers: Sequence[Answer], *, model: str, version: str | None) -> list[dict[str, Any]]:
+def decided_runs(
+    items: Sequence[Item],
+    asked: Sequence[Asked],
+    answers: Sequence[Answer],
+    *,
+    model: str,
+    version: str | None,
+) -> list[dict[str, Any]]:
     """The runs with the judge's verdicts on their claims."""
     verdicts: dict[tuple[str, int], bool | None] = {
-        (one.run, one.place): None if answer.verdict is None else bool(answer.verdict.score) for one, answer in zip(asked, answers, strict=True)
+        (one.run, one.place): None if answer.verdict is None else bool(answer.verdict.score)
+        for one, answer in zip(asked, answers, strict=True)
     }
     made = []
     for item in items:
@@ -74,6 +90,10 @@ def decided_runs(items: Sequence[Item], asked: Sequence[Asked], answers: Sequenc
                 claim["supported"] = verdicts[item.id, index]
                 touched = True
         if touched:
-            tree["judge"] = {"model": model, "prompt_version": CLAIM_PROMPT, **({} if version is None else {"version": version})}
+            tree["judge"] = {
+                "model": model,
+                "prompt_version": CLAIM_PROMPT,
+                **({} if version is None else {"version": version}),
+            }
         made.append(tree)
     return made

@@ -1,8 +1,9 @@
 """Asks judges: bounded, paced, retried within a budget, paid once.
 
-Every question has a key, the digest of all that decides its answer. What the journal holds under that key is never asked again; the same question twice
-at the same moment is asked once. A reply that cannot be used is asked to be mended once. What then is no verdict stays what it is: `unparsable`,
-`refused` or `errored`, with the reason, counted; never a low score.
+Every question has a key, the digest of all that decides its answer. What the journal holds under
+that key is never asked again; the same question twice at the same moment is asked once. A reply
+that cannot be used is asked to be mended once. What then is no verdict stays what it is:
+`unparsable`, `refused` or `errored`, with the reason, counted; never a low score.
 """
 
 from __future__ import annotations
@@ -34,9 +35,13 @@ if TYPE_CHECKING:
 INSTALL = "pip install 'assay[judge]'"
 MAX_REPLY = 1024 * 1024
 GIVE_UP_AFTER = 25
-"""Questions in a row that all end in an error, with no answer between: then the endpoint is not there, and nothing more is asked."""
+"""Questions in a row that all end in an error, with no answer between: then the endpoint is not
+there, and nothing more is asked.
+"""
 SHORTEST_KEY = 8
-"""A key below this is a stand-in of a local server ("none", "EMPTY"): masking it would tear replies apart."""
+"""A key below this is a stand-in of a local server ("none", "EMPTY"): masking it would tear replies
+apart.
+"""
 _BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _HOPELESS = frozenset({401, 403, 404, 405, 407})
 
@@ -102,7 +107,7 @@ class Client:
         self._clock = clock
         self._key: str | None = None
         self._dialect = DIALECTS.get(spec.api)
-        self._random = random.Random(seed)  # noqa: S311  # jitter, no secret
+        self._random = random.Random(seed)  # jitter, no secret  # noqa: S311
         self._identity = spec.identity()
         self._judge = spec.digest
         self._flying: dict[str, asyncio.Future[Said]] = {}
@@ -120,12 +125,16 @@ class Client:
         return self
 
     def _open_session(self) -> aiohttp.ClientSession:
-        """The session, made when the first request is sent: what the journal answers needs no network, no aiohttp and no time to load it."""
+        """The session, made when the first request is sent: what the journal answers needs no
+        network, no aiohttp and no time to load it.
+        """
         if self._session is None:
             try:
                 import aiohttp
             except ImportError:
-                raise UsageError("JDG-003", "asking a model needs the package aiohttp.", fix=f"Run: {INSTALL}") from None
+                raise UsageError(
+                    "JDG-003", "asking a model needs the package aiohttp.", fix=f"Run: {INSTALL}"
+                ) from None
             assert self._dialect is not None
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=self.spec.limits.concurrency),
@@ -137,13 +146,20 @@ class Client:
             )
         return self._session
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._session is not None:
             await self._session.close()
 
     @property
     def width(self) -> int:
-        """How many items to work on at once, so that there is always a question waiting for a place."""
+        """How many items to work on at once, so that there is always a question waiting for a
+        place.
+        """
         return 2 * self.spec.limits.concurrency
 
     @property
@@ -174,11 +190,17 @@ class Client:
         key = self.key(asked, sample=sample)
         longest = max(map(len, question.texts), default=0)
         if longest > self.spec.limits.max_candidate_chars:
-            why = f"a text of {longest:,} signs is longer than the {self.spec.limits.max_candidate_chars:,} this judge is given; it is not judged in part"
+            why = (
+                f"a text of {longest:,} signs is longer than the"
+                f" {self.spec.limits.max_candidate_chars:,} this judge is given; it is not judged"
+                " in part"
+            )
             return Answer("errored", None, why, key, False, False, None)
         messages = asked.messages
         try:
-            said, cached = await self.said(key, question.prompt_version, messages, asked.schema, sample=sample)
+            said, cached = await self.said(
+                key, question.prompt_version, messages, asked.schema, sample=sample
+            )
             found = read_verdict(said, question, asked.schema)
             repaired = False
             if found.fault is not None and found.mendable:
@@ -186,15 +208,27 @@ class Client:
                 repaired = True
                 mended = digest({"mends": key, "reply": said.text or "", "fault": found.fault})
                 again = repair(messages, said.text or "", found.fault)
-                said, also_cached = await self.said(mended, question.prompt_version, again, asked.schema, sample=sample)
+                said, also_cached = await self.said(
+                    mended, question.prompt_version, again, asked.schema, sample=sample
+                )
                 cached = cached and also_cached
                 found = read_verdict(said, question, asked.schema)
         except Errored as error:
             return Answer("errored", None, str(error), key, False, False, None)
-        return Answer(found.outcome, found.verdict, found.fault or found.reason, key, cached, repaired, said.model)
+        return Answer(
+            found.outcome,
+            found.verdict,
+            found.fault or found.reason,
+            key,
+            cached,
+            repaired,
+            said.model,
+        )
 
     def key(self, asked: Asked, *, sample: int = 0) -> str:
-        """The digest of everything that decides the answer to a question: the judge, the words, the shape of the reply, the draw."""
+        """The digest of everything that decides the answer to a question: the judge, the words, the
+        shape of the reply, the draw.
+        """
         return "sha256:" + sha256(f"{self._judge} {asked.digest} {sample}".encode()).hexdigest()
 
     def _fail(self, error: Errored) -> None:
@@ -202,19 +236,40 @@ class Client:
         if self._errors_in_a_row >= GIVE_UP_AFTER:
             raise NotEnoughEvidence(
                 "JDG-003",
-                f"{self._errors_in_a_row} questions in a row got no answer from {self.spec.base_url or self.spec.model}.",
+                f"{self._errors_in_a_row} questions in a row got no answer from"
+                f" {self.spec.base_url or self.spec.model}.",
                 where=self.spec.judge,
-                fix="Look at the endpoint, then run again: what was answered is in the journal and is not asked again.",
+                fix=(
+                    "Look at the endpoint, then run again: what was answered is in the journal and"
+                    " is not asked again."
+                ),
             )
 
-    async def said(self, key: str, prompt_version: str, messages: list[dict[str, str]], schema: dict[str, Any] | None, *, sample: int = 0) -> tuple[Said, bool]:
-        """The reply to one request, from the journal, from the same request on its way, or from the endpoint."""
+    async def said(
+        self,
+        key: str,
+        prompt_version: str,
+        messages: list[dict[str, str]],
+        schema: dict[str, Any] | None,
+        *,
+        sample: int = 0,
+    ) -> tuple[Said, bool]:
+        """The reply to one request, from the journal, from the same request on its way, or from the
+        endpoint.
+        """
         said, cached = await self._said(key, prompt_version, messages, schema, sample)
         if said.model is not None:
             self.answered[said.model] += 1
         return said, cached
 
-    async def _said(self, key: str, prompt_version: str, messages: list[dict[str, str]], schema: dict[str, Any] | None, sample: int) -> tuple[Said, bool]:
+    async def _said(
+        self,
+        key: str,
+        prompt_version: str,
+        messages: list[dict[str, str]],
+        schema: dict[str, Any] | None,
+        sample: int,
+    ) -> tuple[Said, bool]:
         stored = self.journal.get(key)
         if stored is not None:
             self._cached += 1
@@ -234,7 +289,12 @@ class Client:
             self.journal.put(
                 Entry(
                     key,
-                    {"judge": self._identity, "prompt_version": prompt_version, "sample": sample, "body": body},
+                    {
+                        "judge": self._identity,
+                        "prompt_version": prompt_version,
+                        "sample": sample,
+                        "body": body,
+                    },
                     {**said._asdict(), "latency_ms": round(took * 1000, 3)},
                 )
             )
@@ -247,7 +307,9 @@ class Client:
         finally:
             del self._flying[key]
 
-    async def _send(self, messages: list[dict[str, str]], schema: dict[str, Any] | None, sample: int) -> tuple[Said, dict[str, Any], float]:
+    async def _send(
+        self, messages: list[dict[str, str]], schema: dict[str, Any] | None, sample: int
+    ) -> tuple[Said, dict[str, Any], float]:
         limits = self.spec.limits
         price = self._purse.most(messages)
         attempt, why = 0, ""
@@ -257,20 +319,35 @@ class Client:
             wait: float | None = None
             if not self._purse.set_aside(price):
                 self.limiter.release()
-                raise Unaffordable(f"the budget of {limits.max_usd} US dollars would be overdrawn; it was not asked")
+                raise Unaffordable(
+                    f"the budget of {limits.max_usd} US dollars would be overdrawn; it was not"
+                    " asked"
+                )
             try:
                 started = self._clock()
                 began = started if began is None else began
                 left = began + limits.budget_s - started
                 if left <= 0:
                     raise Errored(_late(limits.budget_s, why))
-                without = self._without  # as this request is sent; others may learn more while it is on its way
+                without = (
+                    self._without
+                )  # as this request is sent; others may learn more while it is on its way
                 try:
-                    body, status, headers, data = await self._post(messages, schema, sample, without=without, timeout_s=min(limits.timeout_s, left))
+                    body, status, headers, data = await self._post(
+                        messages,
+                        schema,
+                        sample,
+                        without=without,
+                        timeout_s=min(limits.timeout_s, left),
+                    )
                 except (OSError, TimeoutError, ValueError, _transport_error()) as error:
-                    why = self._masked(f"{self.spec.base_url}: {_words(error, min(limits.timeout_s, left))}")
+                    why = self._masked(
+                        f"{self.spec.base_url}: {_words(error, min(limits.timeout_s, left))}"
+                    )
                     if isinstance(error, TimeoutError):
-                        self._purse.assume(price)  # what we did not wait for may be paid all the same
+                        self._purse.assume(
+                            price
+                        )  # what we did not wait for may be paid all the same
                     self.limiter.refused(started=started, retry_after_s=None)
                 else:
                     if status == 200:
@@ -281,9 +358,16 @@ class Client:
                     elif status in _BUSY:
                         wait = retry_after(headers)
                         why = f"the endpoint answered with status {status}{_excerpt(data)}"
-                        self.limiter.refused(started=started, retry_after_s=None if wait is None else min(wait, limits.budget_s))
+                        self.limiter.refused(
+                            started=started,
+                            retry_after_s=None if wait is None else min(wait, limits.budget_s),
+                        )
                     else:
-                        dropped = refused_parameter(data.decode("utf-8", "replace"), body) if status in (400, 422) else None
+                        dropped = (
+                            refused_parameter(data.decode("utf-8", "replace"), body)
+                            if status in (400, 422)
+                            else None
+                        )
                         if dropped is not None and dropped not in without:
                             self._without |= {dropped}
                             continue
@@ -294,19 +378,35 @@ class Client:
             attempt += 1
             if attempt > limits.retries:
                 raise Errored(f"no usable answer in {attempt} attempts; the last: {why}")
-            pause = wait if wait is not None else self._random.uniform(0, min(30.0, 0.25 * 2**attempt))
+            pause = (
+                wait if wait is not None else self._random.uniform(0, min(30.0, 0.25 * 2**attempt))
+            )
             if self._clock() + pause - began > limits.budget_s:
                 raise Errored(_late(limits.budget_s, why))
             self._retries += 1
             await asyncio.sleep(pause)
 
     async def _post(
-        self, messages: list[dict[str, str]], schema: dict[str, Any] | None, sample: int, *, without: frozenset[str], timeout_s: float
+        self,
+        messages: list[dict[str, str]],
+        schema: dict[str, Any] | None,
+        sample: int,
+        *,
+        without: frozenset[str],
+        timeout_s: float,
     ) -> tuple[dict[str, Any], int, Any, bytes]:
         if self._dialect is None:
             from assay.judging.litellm import post
 
-            sent, status, headers, reply = await post(self.spec, messages, schema, key=self._key, without=without, sample=sample, timeout_s=timeout_s)
+            sent, status, headers, reply = await post(
+                self.spec,
+                messages,
+                schema,
+                key=self._key,
+                without=without,
+                sample=sample,
+                timeout_s=timeout_s,
+            )
             return sent, status, headers, self._masked_bytes(reply)
         session = self._open_session()
         from aiohttp import ClientTimeout
@@ -315,9 +415,15 @@ class Client:
         url = self.spec.base_url.rstrip("/") + self._dialect.path
         # A redirect is not followed: it would carry the key, and the texts, to whoever it names.
         sent_bytes = as_bytes(body)
-        async with session.post(url, data=sent_bytes, allow_redirects=False, timeout=ClientTimeout(total=timeout_s)) as response:
+        async with session.post(
+            url, data=sent_bytes, allow_redirects=False, timeout=ClientTimeout(total=timeout_s)
+        ) as response:
             self._calls += 1
-            data = await response.content.read(MAX_REPLY + 1) if response.content_length is None else await _whole(response)
+            data = (
+                await response.content.read(MAX_REPLY + 1)
+                if response.content_length is None
+                else await _whole(response)
+            )
             while len(data) <= MAX_REPLY and not response.content.at_eof():
                 more = await response.content.read(MAX_REPLY + 1 - len(data))
                 data += more
@@ -333,9 +439,21 @@ class Client:
             said = (self._dialect or DIALECTS["openai"]).read(parse_wide_json(data))
         except (ValueError, RecursionError, InputError) as error:
             self._purse.assume(price)
-            return None, error.message if isinstance(error, InputError) else f"the reply is no JSON ({error}){_excerpt(data)}"
+            return None, (
+                error.message
+                if isinstance(error, InputError)
+                else f"the reply is no JSON ({error}){_excerpt(data)}"
+            )
         self._purse.pay(said.input_tokens, said.output_tokens, at_most=price)
-        return said._replace(text=_writable(said.text), refusal=_writable(said.refusal), finish=_writable(said.finish), model=_writable(said.model)), ""
+        return (
+            said._replace(
+                text=_writable(said.text),
+                refusal=_writable(said.refusal),
+                finish=_writable(said.finish),
+                model=_writable(said.model),
+            ),
+            "",
+        )
 
     def _refused(self, status: int, data: bytes) -> None:
         """An answer that asking again cannot mend."""
@@ -345,12 +463,17 @@ class Client:
                 401: f"Is the key in {self.spec.key_env or 'key_env'} right?",
                 403: "May this key use this model?",
                 404: f"Is there a model '{self.spec.model}' at {self.spec.base_url}?",
-            }.get(status, "Redirects are not followed: name the right address." if status < 400 else "")
+            }.get(
+                status,
+                "Redirects are not followed: name the right address." if status < 400 else "",
+            )
             raise NotEnoughEvidence("JDG-003", f"{text}.", where=self.spec.judge, fix=fix)
         raise Errored(text)
 
     def _masked(self, text: str) -> str:
-        """A text without the key: an endpoint may say it back. What is shorter than a secret can be is left, as it stands in any text."""
+        """A text without the key: an endpoint may say it back. What is shorter than a secret can be
+        is left, as it stands in any text.
+        """
         if self._key is None or len(self._key) < SHORTEST_KEY:
             return text
         return text.replace(self._key, "[key]").replace(self._key.replace("/", "\\/"), "[key]")
@@ -399,6 +522,9 @@ def _words(error: BaseException, timeout_s: float) -> str:
 
 def _stored(entry: Entry) -> Said:
     said = Said(*(entry.reply.get(name) for name in Said._fields))
-    if not all(part is None or isinstance(part, str) for part in (said.text, said.refusal, said.finish, said.model)):
+    if not all(
+        part is None or isinstance(part, str)
+        for part in (said.text, said.refusal, said.finish, said.model)
+    ):
         raise InputError("JDG-004", f"the journal holds no reply under {entry.key}.")
     return said

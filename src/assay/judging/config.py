@@ -1,6 +1,8 @@
-"""A judge described: which model answers where, at what price, within which limits. The key is never here, only the name of its variable.
+"""A judge described: which model answers where, at what price, within which limits. The key is
+never here, only the name of its variable.
 
-A description is a small YAML file, or the options of the command line. Anything that could carry a secret into a log or a report is refused.
+A description is a small YAML file, or the options of the command line. Anything that could carry a
+secret into a log or a report is refused.
 """
 
 from __future__ import annotations
@@ -102,8 +104,13 @@ def load_judge(document: Document) -> JudgeSpec:
     except EvidenceError as error:
         for fault in error.faults:
             fault.line = fault.line or lines.get(fault.path)
-        raise ShelfError("JDG-001", error.message, where=document.file, faults=error.faults) from None
-    faults = [Fault(message, code="JDG-001", file=document.file, line=lines.get(path), path=path, fix=fix) for path, message, fix in spec_faults(spec)]
+        raise ShelfError(
+            "JDG-001", error.message, where=document.file, faults=error.faults
+        ) from None
+    faults = [
+        Fault(message, code="JDG-001", file=document.file, line=lines.get(path), path=path, fix=fix)
+        for path, message, fix in spec_faults(spec)
+    ]
     if faults:
         raise ShelfError("JDG-001", faults[0].message, where=document.file, faults=faults)
     return spec
@@ -116,16 +123,38 @@ def spec_faults(spec: JudgeSpec) -> list[tuple[str, str, str]]:
         found += [("base_url", message, fix) for message, fix in _url_faults(spec)]
     if spec.key_env is not None and not _NAME.fullmatch(spec.key_env):
         # never print it: it may well be the key itself
-        found.append(("key_env", "is no name of an environment variable.", "Put the key into the environment and its name here."))
+        found.append(
+            (
+                "key_env",
+                "is no name of an environment variable.",
+                "Put the key into the environment and its name here.",
+            )
+        )
     if spec.price is not None:
         for name in ("input_per_million", "output_per_million"):
             value = getattr(spec.price, name)
             if not exact.is_number(value) or value < 0:
-                found.append((f"price.{name}", f"is {value!r}; a price is a number of at least 0.", ""))
-    if spec.limits.max_usd is not None and (not exact.is_number(spec.limits.max_usd) or spec.limits.max_usd < 0):
-        found.append(("limits.max_usd", f"is {spec.limits.max_usd!r}; it must be a number of at least 0.", ""))
+                found.append(
+                    (f"price.{name}", f"is {value!r}; a price is a number of at least 0.", "")
+                )
+    if spec.limits.max_usd is not None and (
+        not exact.is_number(spec.limits.max_usd) or spec.limits.max_usd < 0
+    ):
+        found.append(
+            (
+                "limits.max_usd",
+                f"is {spec.limits.max_usd!r}; it must be a number of at least 0.",
+                "",
+            )
+        )
     if spec.limits.max_usd is not None and spec.price is None:
-        found.append(("limits.max_usd", "cannot be kept without a price.", "Add `price` with input_per_million and output_per_million."))
+        found.append(
+            (
+                "limits.max_usd",
+                "cannot be kept without a price.",
+                "Add `price` with input_per_million and output_per_million.",
+            )
+        )
     return found
 
 
@@ -136,13 +165,33 @@ def _url_faults(spec: JudgeSpec) -> list[tuple[str, str]]:
     except ValueError:
         return [("is no URL.", "Write it as http://host:port/v1 or https://host/v1.")]
     if parts.username or parts.password or "@" in parts.netloc:
-        return [("holds a user or a password.", "Put the key into the environment and name it with `key_env`.")]
+        return [
+            (
+                "holds a user or a password.",
+                "Put the key into the environment and name it with `key_env`.",
+            )
+        ]
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        return [(f"{spec.base_url[:200]!r} is no http or https URL.", "Write it as http://host:port/v1 or https://host/v1.")]
+        return [
+            (
+                f"{spec.base_url[:200]!r} is no http or https URL.",
+                "Write it as http://host:port/v1 or https://host/v1.",
+            )
+        ]
     if parts.query or parts.fragment:
         return [("has a query or a fragment, where keys tend to hide.", "Give the path only.")]
-    if parts.scheme == "http" and spec.key_env and parts.hostname not in _LOOPBACK and not spec.allow_plain_http:
-        return [("would send the key in clear text.", "Use https, or say `allow_plain_http: true` where the network is yours.")]
+    if (
+        parts.scheme == "http"
+        and spec.key_env
+        and parts.hostname not in _LOOPBACK
+        and not spec.allow_plain_http
+    ):
+        return [
+            (
+                "would send the key in clear text.",
+                "Use https, or say `allow_plain_http: true` where the network is yours.",
+            )
+        ]
     return []
 
 
@@ -153,8 +202,15 @@ def key_of(spec: JudgeSpec) -> str | None:
     key = os.environ.get(spec.key_env, "").strip()
     if not key:
         raise UsageError(
-            "JDG-002", f"the environment variable {spec.key_env} is not set or empty.", where=spec.judge, fix=f"export {spec.key_env}=... and run again."
+            "JDG-002",
+            f"the environment variable {spec.key_env} is not set or empty.",
+            where=spec.judge,
+            fix=f"export {spec.key_env}=... and run again.",
         )
     if not key.isascii() or not key.isprintable():
-        raise UsageError("JDG-002", f"the value of {spec.key_env} holds signs that no header can carry.", where=spec.judge)
+        raise UsageError(
+            "JDG-002",
+            f"the value of {spec.key_env} holds signs that no header can carry.",
+            where=spec.judge,
+        )
     return key

@@ -1,11 +1,15 @@
-"""Drift: a judge's latest card against its own past. The same name may answer otherwise tomorrow; only the same items can show it.
+"""Drift: a judge's latest card against its own past. The same name may answer otherwise tomorrow;
+only the same items can show it.
 
-A card, as far as it is read here, is a dict with `model`, `prompt_version`, `made_at`, `calibration` (what `calibrate` gives: its `set.digest`, `labels` and
-`scale` are used) and `verdicts` (id to the judge's value, null where it could not be read). Two cards are comparable when model, prompt version and calibration
-set are the same; anything else is another instrument, or another thing measured. Any change is drift, also one for the better: a card describes the judge it
+A card, as far as it is read here, is a dict with `model`, `prompt_version`, `made_at`,
+`calibration` (what `calibrate` gives: its `set.digest`, `labels` and `scale` are used) and
+`verdicts` (id to the judge's value, null where it could not be read). Two cards are comparable when
+model, prompt version and calibration set are the same; anything else is another instrument, or
+another thing measured. Any change is drift, also one for the better: a card describes the judge it
 was made of.
 
-The latest card is held against the newest comparable one, and against the oldest, because a judge that moves a little each month never differs from last month.
+The latest card is held against the newest comparable one, and against the oldest, because a judge
+that moves a little each month never differs from last month.
 """
 
 from __future__ import annotations
@@ -34,7 +38,9 @@ class DriftLimits(NamedTuple):
     minimum: int = 30
     """Items with verdicts on both cards below which nothing is said."""
     max_flipped: float = 0.1
-    """The share of items whose verdict may change; a judge that is asked twice does not say everything twice."""
+    """The share of items whose verdict may change; a judge that is asked twice does not say
+    everything twice.
+    """
     alpha: float = 0.05
     """The chance of a false alarm over all tests together."""
     level: float = 0.95
@@ -50,7 +56,12 @@ class _Pair(NamedTuple):
     scale: Scale
 
 
-def compare_cards(past: Sequence[Mapping[str, Any]], latest: Mapping[str, Any], *, limits: DriftLimits | None = None) -> dict[str, Any]:
+def compare_cards(
+    past: Sequence[Mapping[str, Any]],
+    latest: Mapping[str, Any],
+    *,
+    limits: DriftLimits | None = None,
+) -> dict[str, Any]:
     """Whether a judge has drifted: `alarm` true, false, or null where that cannot be told."""
     chosen = limits or DriftLimits()
     for card in (*past, latest):
@@ -66,7 +77,13 @@ def compare_cards(past: Sequence[Mapping[str, Any]], latest: Mapping[str, Any], 
     ends = [comparable[-1], comparable[0]] if len(comparable) > 1 else comparable
     comparisons = [_compare(card, latest, chosen) for card in ends]
     told = [found for found in comparisons if found["enough"]]
-    adjusted = holm({f"{place}.{test['id']}": test["p"] for place, found in enumerate(told) for test in found["tests"]})
+    adjusted = holm(
+        {
+            f"{place}.{test['id']}": test["p"]
+            for place, found in enumerate(told)
+            for test in found["tests"]
+        }
+    )
     for place, found in enumerate(told):
         for test in found["tests"]:
             test["p_holm"] = adjusted[f"{place}.{test['id']}"]
@@ -89,15 +106,28 @@ def compare_cards(past: Sequence[Mapping[str, Any]], latest: Mapping[str, Any], 
 
 
 def _check(card: Mapping[str, Any]) -> None:
-    missing = [key for key in ("model", "prompt_version", "made_at", "calibration", "verdicts") if key not in card]
+    missing = [
+        key
+        for key in ("model", "prompt_version", "made_at", "calibration", "verdicts")
+        if key not in card
+    ]
     calibration = card.get("calibration")
-    if not missing and not (isinstance(calibration, dict) and isinstance(calibration.get("set"), dict) and isinstance(calibration.get("labels"), dict)):
+    if not missing and not (
+        isinstance(calibration, dict)
+        and isinstance(calibration.get("set"), dict)
+        and isinstance(calibration.get("labels"), dict)
+    ):
         missing = ["a calibration with its set and labels"]
     if not missing and not isinstance(card["verdicts"], dict):
         missing = ["verdicts by item"]
     if missing:
         where = f"the card of {card.get('made_at')}" if card.get("made_at") else ""
-        raise InputError("JDG-009", f"a card lacks {', '.join(missing)}.", where=where, fix="Make it with `assay judge card` from a calibration.")
+        raise InputError(
+            "JDG-009",
+            f"a card lacks {', '.join(missing)}.",
+            where=where,
+            fix="Make it with `assay judge card` from a calibration.",
+        )
 
 
 def _unlike(card: Mapping[str, Any], latest: Mapping[str, Any]) -> str:
@@ -113,24 +143,38 @@ def _unlike(card: Mapping[str, Any], latest: Mapping[str, Any]) -> str:
     return ""
 
 
-def _compare(card: Mapping[str, Any], latest: Mapping[str, Any], limits: DriftLimits) -> dict[str, Any]:
+def _compare(
+    card: Mapping[str, Any], latest: Mapping[str, Any], limits: DriftLimits
+) -> dict[str, Any]:
     pair = _pair(card, latest)
     n = len(pair.ids)
-    found: dict[str, Any] = {"with": card["made_at"], "n": n, "enough": n >= limits.minimum, "tests": []}
+    found: dict[str, Any] = {
+        "with": card["made_at"],
+        "n": n,
+        "enough": n >= limits.minimum,
+        "tests": [],
+    }
     if n < limits.minimum:
-        found["reason"] = f"{n} items have verdicts on both cards; at least {limits.minimum} are needed"
+        found["reason"] = (
+            f"{n} items have verdicts on both cards; at least {limits.minimum} are needed"
+        )
         return found
     before, now = [_text(value) for value in pair.before], [_text(value) for value in pair.now]
     flipped = sum(one != other for one, other in zip(before, now, strict=True))
     found["flipped"] = wilson(flipped, n, level=limits.level).shown()
-    found["flipped_items"] = [name for name, one, other in zip(pair.ids, before, now, strict=True) if one != other][:20]
+    found["flipped_items"] = [
+        name for name, one, other in zip(pair.ids, before, now, strict=True) if one != other
+    ][:20]
     found["unparsable"] = {"before": before.count(UNREAD), "now": now.count(UNREAD)}
     tests: dict[str, float] = {}
     said: dict[str, str] = {}
-    if pair.scale.name != "continuous":  # there a verdict changes in some digit whenever it is asked for
+    if (
+        pair.scale.name != "continuous"
+    ):  # there a verdict changes in some digit whenever it is asked for
         tests["flipped"] = more_than(flipped, n, limits.max_flipped)
         said["flipped"] = (
-            f"{flipped} of {n} verdicts on the same items changed, {shown(found['flipped'], share=True)}; up to {limits.max_flipped:.0%} is allowed"
+            f"{flipped} of {n} verdicts on the same items changed,"
+            f" {shown(found['flipped'], share=True)}; up to {limits.max_flipped:.0%} is allowed"
         )
     _unparsable(found, tests, said, before, now)
     if pair.scale.kind is not None:
@@ -144,10 +188,18 @@ def _compare(card: Mapping[str, Any], latest: Mapping[str, Any], limits: DriftLi
 def _pair(card: Mapping[str, Any], latest: Mapping[str, Any]) -> _Pair:
     labels = latest["calibration"]["labels"]
     ids = sorted(set(card["verdicts"]) & set(latest["verdicts"]))
-    before, now = [card["verdicts"][name] for name in ids], [latest["verdicts"][name] for name in ids]
-    rows = [Label(name, labels.get(name), value) for name, value in [*zip(ids, before, strict=True), *zip(ids, now, strict=True)]]
+    before, now = (
+        [card["verdicts"][name] for name in ids],
+        [latest["verdicts"][name] for name in ids],
+    )
+    rows = [
+        Label(name, labels.get(name), value)
+        for name, value in [*zip(ids, before, strict=True), *zip(ids, now, strict=True)]
+    ]
     positive = (latest["calibration"].get("scale") or {}).get("positive")
-    known = {value_text(value) for row in rows for value in (row.human, row.judge) if value is not None}
+    known = {
+        value_text(value) for row in rows for value in (row.human, row.judge) if value is not None
+    }
     scale = scale_of(rows)
     if scale.name == "categories" and positive in known:
         scale = scale_of(rows, positive=positive)
@@ -158,28 +210,58 @@ def _text(value: Any) -> str:
     return UNREAD if value is None else value_text(value)
 
 
-def _unparsable(found: dict[str, Any], tests: dict[str, float], said: dict[str, str], before: list[str], now: list[str]) -> None:
+def _unparsable(
+    found: dict[str, Any],
+    tests: dict[str, float],
+    said: dict[str, str],
+    before: list[str],
+    now: list[str],
+) -> None:
     lost = sum(one != UNREAD and other == UNREAD for one, other in zip(before, now, strict=True))
     gained = sum(one == UNREAD and other != UNREAD for one, other in zip(before, now, strict=True))
     if lost + gained:
         tests["unparsable"] = sign_test(lost, gained)
-        said["unparsable"] = f"{found['unparsable']['now']} verdicts cannot be read now, {found['unparsable']['before']} could not then"
+        said["unparsable"] = (
+            f"{found['unparsable']['now']} verdicts cannot be read now,"
+            f" {found['unparsable']['before']} could not then"
+        )
 
 
-def _direction(found: dict[str, Any], tests: dict[str, float], said: dict[str, str], pair: _Pair, limits: DriftLimits) -> None:
+def _direction(
+    found: dict[str, Any],
+    tests: dict[str, float],
+    said: dict[str, str],
+    pair: _Pair,
+    limits: DriftLimits,
+) -> None:
     """Whether verdicts moved one way."""
-    before, now = [pair.scale.score(value) for value in pair.before], [pair.scale.score(value) for value in pair.now]
-    both = [(one, other) for one, other in zip(before, now, strict=True) if one is not None and other is not None]
+    before, now = (
+        [pair.scale.score(value) for value in pair.before],
+        [pair.scale.score(value) for value in pair.now],
+    )
+    both = [
+        (one, other)
+        for one, other in zip(before, now, strict=True)
+        if one is not None and other is not None
+    ]
     up, down = sum(other > one for one, other in both), sum(other < one for one, other in both)
     assert pair.scale.kind is not None
     change = mean_difference(before, now, kind=pair.scale.kind, level=limits.level)
     found["mean_change"] = change.shown()
     tests["direction"] = sign_test(up, down)
-    said["direction"] = f"{up} verdicts went up and {down} down; the mean changed by {shown(found['mean_change'])}"
+    said["direction"] = (
+        f"{up} verdicts went up and {down} down; the mean changed by {shown(found['mean_change'])}"
+    )
 
 
 def _correctness(
-    found: dict[str, Any], tests: dict[str, float], said: dict[str, str], pair: _Pair, before: list[str], now: list[str], limits: DriftLimits
+    found: dict[str, Any],
+    tests: dict[str, float],
+    said: dict[str, str],
+    pair: _Pair,
+    before: list[str],
+    now: list[str],
+    limits: DriftLimits,
 ) -> None:
     """Whether it agrees with people more or less than it did."""
     places = [place for place, name in enumerate(pair.ids) if pair.labels.get(name) is not None]
@@ -194,8 +276,8 @@ def _correctness(
     found["kappa_change"] = kappa_change(truth, then, later, level=limits.level).shown()
     tests["agreement"] = sign_test(better, worse)
     said["agreement"] = (
-        f"{worse} items went from right to wrong and {better} from wrong to right; accuracy changed by {shown(found['accuracy_change'])}, "
-        f"kappa by {shown(found['kappa_change'])}"
+        f"{worse} items went from right to wrong and {better} from wrong to right; accuracy changed"
+        f" by {shown(found['accuracy_change'])}, kappa by {shown(found['kappa_change'])}"
     )
 
 
@@ -207,12 +289,21 @@ def _reason(
     past: Sequence[Mapping[str, Any]],
 ) -> str:
     if alarms:
-        return "; ".join(f"since {found['with']}: {test['sentence']} (p {test['p_holm']:.2g} after Holm)" for found, test in alarms)
+        return "; ".join(
+            f"since {found['with']}: {test['sentence']} (p {test['p_holm']:.2g} after Holm)"
+            for found, test in alarms
+        )
     if told:
         flips = told[0]["flipped"]
-        return f"no change is shown on {told[0]['n']} items since {told[0]['with']}: {shown(flips, share=True)} of verdicts changed"
+        return (
+            f"no change is shown on {told[0]['n']} items since {told[0]['with']}:"
+            f" {shown(flips, share=True)} of verdicts changed"
+        )
     if comparisons:
         return f"not enough evidence: {comparisons[0]['reason']}"
     if past:
-        return f"not enough evidence: no past card is of this judge on this set ({left_out[-1]['reason']})"
+        return (
+            "not enough evidence: no past card is of this judge on this set"
+            f" ({left_out[-1]['reason']})"
+        )
     return "not enough evidence: there is no past card"

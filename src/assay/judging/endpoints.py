@@ -1,4 +1,5 @@
-"""The dialects of model endpoints: how a request is written and how a reply is read. A new dialect is one more class here.
+"""The dialects of model endpoints: how a request is written and how a reply is read. A new dialect
+is one more class here.
 
 A reply is hostile. Nothing is assumed of it but that it may be JSON; what it does not say is None.
 """
@@ -14,7 +15,9 @@ from assay.errors import InputError
 from assay.judging.config import JudgeSpec
 
 DROPPABLE = ("temperature", "response_format", "seed", "max_tokens")
-"""Parts of a request that some models refuse; they are left out when a refusal names them, and the result says so."""
+"""Parts of a request that some models refuse; they are left out when a refusal names them, and the
+result says so.
+"""
 
 
 class Said(NamedTuple):
@@ -36,7 +39,15 @@ class Dialect(Protocol):
     def headers(self, key: str | None) -> dict[str, str]:
         """The headers, with the key where there is one."""
 
-    def body(self, spec: JudgeSpec, messages: list[dict[str, str]], schema: dict[str, Any] | None, *, without: frozenset[str], sample: int) -> dict[str, Any]:
+    def body(
+        self,
+        spec: JudgeSpec,
+        messages: list[dict[str, str]],
+        schema: dict[str, Any] | None,
+        *,
+        without: frozenset[str],
+        sample: int,
+    ) -> dict[str, Any]:
         """The request."""
 
     def read(self, tree: Any) -> Said:
@@ -52,7 +63,15 @@ class OpenAI:
         """A bearer token."""
         return {"Authorization": f"Bearer {key}"} if key else {}
 
-    def body(self, spec: JudgeSpec, messages: list[dict[str, str]], schema: dict[str, Any] | None, *, without: frozenset[str], sample: int) -> dict[str, Any]:
+    def body(
+        self,
+        spec: JudgeSpec,
+        messages: list[dict[str, str]],
+        schema: dict[str, Any] | None,
+        *,
+        without: frozenset[str],
+        sample: int,
+    ) -> dict[str, Any]:
         """Model, messages, and a JSON Schema that the reply must meet."""
         made: dict[str, Any] = {"model": spec.model, "messages": messages}
         made["max_completion_tokens" if "max_tokens" in without else "max_tokens"] = spec.max_tokens
@@ -62,7 +81,10 @@ class OpenAI:
             made["seed"] = spec.seed + sample
         if schema is not None and "response_format" not in without and spec.structured != "none":
             made["response_format"] = (
-                {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
+                {
+                    "type": "json_schema",
+                    "json_schema": {"name": "verdict", "strict": True, "schema": schema},
+                }
                 if spec.structured == "json_schema"
                 else {"type": "json_object"}
             )
@@ -79,7 +101,11 @@ class OpenAI:
         usage = tree.get("usage") if isinstance(tree.get("usage"), dict) else {}
         content = message.get("content")
         if isinstance(content, list):  # parts
-            content = "".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
+            content = "".join(
+                part["text"]
+                for part in content
+                if isinstance(part, dict) and isinstance(part.get("text"), str)
+            )
         return Said(
             content if isinstance(content, str) else None,
             _text(message.get("refusal")),
@@ -99,18 +125,34 @@ class Anthropic:
         """A key header and the version of the interface."""
         return {"anthropic-version": "2023-06-01", **({"x-api-key": key} if key else {})}
 
-    def body(self, spec: JudgeSpec, messages: list[dict[str, str]], schema: dict[str, Any] | None, *, without: frozenset[str], sample: int) -> dict[str, Any]:
+    def body(
+        self,
+        spec: JudgeSpec,
+        messages: list[dict[str, str]],
+        schema: dict[str, Any] | None,
+        *,
+        without: frozenset[str],
+        sample: int,
+    ) -> dict[str, Any]:
         """System text apart, and one tool whose input is the verdict."""
         made: dict[str, Any] = {
             "model": spec.model,
             "max_tokens": spec.max_tokens,
-            "system": "\n".join(message["content"] for message in messages if message["role"] == "system"),
+            "system": "\n".join(
+                message["content"] for message in messages if message["role"] == "system"
+            ),
             "messages": [message for message in messages if message["role"] != "system"],
         }
         if spec.temperature is not None and "temperature" not in without:
             made["temperature"] = spec.temperature
-        if schema is not None and spec.structured == "json_schema" and "response_format" not in without:
-            made["tools"] = [{"name": "verdict", "description": "Give the verdict.", "input_schema": schema}]
+        if (
+            schema is not None
+            and spec.structured == "json_schema"
+            and "response_format" not in without
+        ):
+            made["tools"] = [
+                {"name": "verdict", "description": "Give the verdict.", "input_schema": schema}
+            ]
             made["tool_choice"] = {"type": "tool", "name": "verdict"}
         return made
 
@@ -120,8 +162,16 @@ class Anthropic:
         if not isinstance(content, list):
             raise _foreign("message", tree)
         usage = tree.get("usage") if isinstance(tree.get("usage"), dict) else {}
-        tools = [part["input"] for part in content if isinstance(part, dict) and part.get("type") == "tool_use" and "input" in part]
-        texts = [part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)]
+        tools = [
+            part["input"]
+            for part in content
+            if isinstance(part, dict) and part.get("type") == "tool_use" and "input" in part
+        ]
+        texts = [
+            part["text"]
+            for part in content
+            if isinstance(part, dict) and isinstance(part.get("text"), str)
+        ]
         text = encode(tools[0]) if len(tools) == 1 else "".join(texts) if texts else None
         finish = _text(tree.get("stop_reason"))
         return Said(
@@ -136,11 +186,15 @@ class Anthropic:
 
 def encode(tree: Any) -> str:
     """A tree as JSON text."""
-    return json.dumps(tree, ensure_ascii=False, default=float)  # a number read exactly is a Decimal, which json does not know
+    return json.dumps(
+        tree, ensure_ascii=False, default=float
+    )  # a number read exactly is a Decimal, which json does not know
 
 
 def as_bytes(body: dict[str, Any]) -> bytes:
-    """A request as bytes; half of a surrogate pair, which no JSON text can hold, becomes a question mark."""
+    """A request as bytes; half of a surrogate pair, which no JSON text can hold, becomes a question
+    mark.
+    """
     try:
         return msgspec.json.encode(body)
     except UnicodeEncodeError:
@@ -158,7 +212,10 @@ def refused_parameter(message: str, sent: dict[str, Any]) -> str | None:
     """
     lowered = message.lower()
     for name in DROPPABLE:
-        words = {"response_format": ("response_format", "json_schema", "tool_choice"), "max_tokens": ("max_tokens",)}.get(name, (name,))
+        words = {
+            "response_format": ("response_format", "json_schema", "tool_choice"),
+            "max_tokens": ("max_tokens",),
+        }.get(name, (name,))
         carried = name in sent or (name == "response_format" and "tools" in sent)
         if carried and any(word in lowered for word in words):
             return name

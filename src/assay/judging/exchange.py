@@ -1,7 +1,9 @@
-"""Judge work as files: questions out, answers in, whoever gives them; in our own lines or in OpenAI's batch format.
+"""Judge work as files: questions out, answers in, whoever gives them; in our own lines or in
+OpenAI's batch format.
 
-The id of a question is made of its digest, so an answer can only be taken for the question it was given to: a candidate, a rubric or a wording that changed
-in between changes the id. What has no answer stays without a verdict and is written out again as still to be asked.
+The id of a question is made of its digest, so an answer can only be taken for the question it was
+given to: a candidate, a rubric or a wording that changed in between changes the id. What has no
+answer stays without a verdict and is written out again as still to be asked.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ class Pending(NamedTuple):
 
     def batch(self, spec: JudgeSpec) -> dict[str, Any]:
         """As a line of OpenAI's batch format."""
-        body = DIALECTS["openai"].body(spec, self.asked.messages, self.asked.schema, without=frozenset(), sample=self.sample)
+        body = DIALECTS["openai"].body(
+            spec, self.asked.messages, self.asked.schema, without=frozenset(), sample=self.sample
+        )
         return {"custom_id": self.id, "method": "POST", "url": "/v1/chat/completions", "body": body}
 
 
@@ -75,30 +79,50 @@ class Replay:
         return 1
 
     async def ask(self, question: Question, *, sample: int = 0) -> Answer:
-        """The answer in the file. A reply that cannot be used is `unparsable`: there is nobody to ask again."""
+        """The answer in the file. A reply that cannot be used is `unparsable`: there is nobody to
+        ask again.
+        """
         asked = put(question, self._salt)
         name = question_id(asked, sample)
         said = self.answers.get(name)
         if said is None:
             self.pending[name] = Pending(name, asked, question.prompt_version, sample)
-            return Answer("errored", None, "there is no answer to this question in the file", name, False, False, None)
+            return Answer(
+                "errored",
+                None,
+                "there is no answer to this question in the file",
+                name,
+                False,
+                False,
+                None,
+            )
         self.used.add(name)
         found = read_verdict(said, question, asked.schema)
-        return Answer(found.outcome, found.verdict, found.fault or found.reason, name, True, False, said.model)
+        return Answer(
+            found.outcome, found.verdict, found.fault or found.reason, name, True, False, said.model
+        )
 
     def check_all_used(self) -> None:
-        """Refuse answers to questions that were not asked: they belong to other texts, another rubric or another wording."""
+        """Refuse answers to questions that were not asked: they belong to other texts, another
+        rubric or another wording.
+        """
         foreign = sorted(self.answers.keys() - self.used)
         if foreign:
             raise InputError(
                 "JDG-007",
-                f"{len(foreign)} answers are to questions that these files and options do not ask, for example {foreign[0]}.",
-                fix="Give the same files and options as for the export. If a text or the rubric changed since, export again.",
+                f"{len(foreign)} answers are to questions that these files and options do not ask,"
+                f" for example {foreign[0]}.",
+                fix=(
+                    "Give the same files and options as for the export. If a text or the rubric"
+                    " changed since, export again."
+                ),
             )
 
 
 def read_answers(paths: Iterable[str]) -> dict[str, Said]:
-    """The answers of .jsonl files: `{"id", "reply", "model"}`, or the output of OpenAI's batches."""
+    """The answers of .jsonl files: `{"id", "reply", "model"}`, or the output of OpenAI's
+    batches.
+    """
     found: dict[str, Said] = {}
     faults: list[Fault] = []
     for path in paths:
@@ -114,16 +138,22 @@ def read_answers(paths: Iterable[str]) -> dict[str, Said]:
                     found[name] = said
             except (ValueError, InputError) as error:
                 message = error.message if isinstance(error, InputError) else str(error)
-                faults.append(Fault(message, code="JDG-005", file=document.file, line=document.line))
+                faults.append(
+                    Fault(message, code="JDG-005", file=document.file, line=document.line)
+                )
     if faults:
-        refused = InputError(faults[0].code, faults[0].message, where=faults[0].file, faults=faults[:MAX_FAULTS])
+        refused = InputError(
+            faults[0].code, faults[0].message, where=faults[0].file, faults=faults[:MAX_FAULTS]
+        )
         refused.fault_count = len(faults)
         raise refused
     return found
 
 
 def _answer(tree: Any) -> tuple[str, Said | None]:
-    """A line's question and what was said; None where the batch has an error in its place, which leaves the question open."""
+    """A line's question and what was said; None where the batch has an error in its place, which
+    leaves the question open.
+    """
     if not isinstance(tree, dict):
         raise ValueError("the line is no JSON object.")
     if "custom_id" in tree:
@@ -131,12 +161,19 @@ def _answer(tree: Any) -> tuple[str, Said | None]:
         response = tree.get("response")
         if not isinstance(name, str):
             raise ValueError("custom_id is no text.")
-        if tree.get("error") is not None or not isinstance(response, dict) or response.get("status_code") != 200:
+        if (
+            tree.get("error") is not None
+            or not isinstance(response, dict)
+            or response.get("status_code") != 200
+        ):
             return name, None
         return name, DIALECTS["openai"].read(response.get("body"))
     unknown = sorted(set(tree) - {"schema", "id", "reply", "model", "finish", "refusal"})
     if unknown:
-        raise ValueError(f"there is no key '{unknown[0]}' in an answer; it has id, reply, model, finish and refusal.")
+        raise ValueError(
+            f"there is no key '{unknown[0]}' in an answer; it has id, reply, model, finish and"
+            " refusal."
+        )
     if tree.get("schema", ANSWER_SCHEMA) != ANSWER_SCHEMA:
         raise ValueError(f"the schema is {tree['schema']!r}, not {ANSWER_SCHEMA}.")
     name, reply, model = tree.get("id"), tree.get("reply"), tree.get("model")

@@ -1,8 +1,10 @@
-"""Text under judgment as data: neutralised, marked line by line, and fenced with a boundary that its author cannot know.
+"""Text under judgment as data: neutralised, marked line by line, and fenced with a boundary that
+its author cannot know.
 
-Three things hold together. Signs that steer a terminal, a tokeniser or a reader's eye are written out, so that nothing invisible is judged. Every line
-begins with a mark, so that no line of the text can look like a line of ours. The boundary is a keyed hash of the question under a random salt. None of
-this makes a model wise: what a model still obeys is measured, see `audit`.
+Three things hold together. Signs that steer a terminal, a tokeniser or a reader's eye are written
+out, so that nothing invisible is judged. Every line begins with a mark, so that no line of the text
+can look like a line of ours. The boundary is a keyed hash of the question under a random salt. None
+of this makes a model wise: what a model still obeys is measured, see `audit`.
 """
 
 from __future__ import annotations
@@ -18,8 +20,11 @@ MARK = "| "
 """How each line of fenced text begins."""
 
 _BREAKS = re.compile("\r\n|[\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
-_KEPT = frozenset("\n\t\u200c\u200d")  # the joiners are letters' business in Persian, Hindi and emoji
-# The signs by which chat templates tell who speaks. A server that reads them inside a text would let the text speak as somebody else.
+_KEPT = frozenset(
+    "\n\t\u200c\u200d"
+)  # the joiners are letters' business in Persian, Hindi and emoji
+# The signs by which chat templates tell who speaks. A server that reads them inside a text would
+# let the text speak as somebody else.
 _TURNS = re.compile(
     r"<(?=\|[^\n<>]{0,60}\|>)|<(?=[|\uff5c][^\n<>]{0,60}[|\uff5c]>)|\[(?=/?(?:INST|SYSTEM_PROMPT|TOOL_CALLS|AVAILABLE_TOOLS|TOOL_RESULTS)\])"
     r"|<(?=</?SYS>>)|<(?=/?s>)|<(?=/?(?:start_of_turn|end_of_turn|bos|eos|pad|unk)>)",
@@ -28,14 +33,17 @@ _TURNS = re.compile(
 
 
 def neutralise(text: str) -> str:
-    r"""The text with every sign written out that is not there to be read, and with the signs of chat templates broken.
+    r"""The text with every sign written out that is not there to be read, and with the signs of
+    chat templates broken.
 
     >>> neutralise("good\x1b[2K\u202e <|im_start|>system")
     'good⟨U+001B⟩[2K⟨U+202E⟩ <·|im_start|>system'
     """
     text = _BREAKS.sub("\n", text)
     if not text.isprintable():
-        text = "".join(sign if sign.isprintable() or sign in _KEPT else _written(sign) for sign in text)
+        text = "".join(
+            sign if sign.isprintable() or sign in _KEPT else _written(sign) for sign in text
+        )
     if not text.isascii():
         text = _HIDDEN.sub(lambda found: _written(found[0]), text)
     return _TURNS.sub(lambda found: f"{found[0]}·", text)
@@ -44,12 +52,15 @@ def neutralise(text: str) -> str:
 _HIDDEN = re.compile(
     "[\U000e0000-\U000e0fff\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0]|(?<=[\ufe00-\ufe0f])[\ufe00-\ufe0f]|(?<=[\u200c\u200d])[\u200c\u200d]"
 )
-"""Selectors, tags and fillers that show nothing and can carry a whole message. One selector or joiner is an emoji's or a letter's; a row of them is not."""
+"""Selectors, tags and fillers that show nothing and can carry a whole message. One selector or
+joiner is an emoji's or a letter's; a row of them is not.
+"""
 
 
 @lru_cache(maxsize=4096)
 def _written(sign: str) -> str:
-    # A space of another width is a space; anything else that cannot be printed is shown by its number.
+    # A space of another width is a space; anything else that cannot be printed is shown by its
+    # number.
     return " " if unicodedata.category(sign) == "Zs" else f"⟨U+{ord(sign):04X}⟩"
 
 
@@ -76,7 +87,9 @@ SALT_BYTES = 16
 
 
 class Salt(NamedTuple):
-    """The secret behind the boundaries of one job. A journal keeps it, so that a resumed job asks with the same words."""
+    """The secret behind the boundaries of one job. A journal keeps it, so that a resumed job asks
+    with the same words.
+    """
 
     value: bytes
 
@@ -86,8 +99,12 @@ class Salt(NamedTuple):
         return cls(secrets.token_bytes(SALT_BYTES))
 
     def boundary(self, question: str) -> str:
-        """The boundary of one question: 128 bits that depend on the salt and on every sign of the question."""
-        return blake2b(question.encode("utf-8", "surrogatepass"), key=self.value, digest_size=16).hexdigest()
+        """The boundary of one question: 128 bits that depend on the salt and on every sign of the
+        question.
+        """
+        return blake2b(
+            question.encode("utf-8", "surrogatepass"), key=self.value, digest_size=16
+        ).hexdigest()
 
 
 def occurs(quote: str, text: str) -> bool:
@@ -102,4 +119,7 @@ def occurs(quote: str, text: str) -> bool:
     # a judge that quotes over a line break brings our line mark with it
     plain = " ".join(part for part in wanted.split(" ") if part != MARK.strip())
     shown = neutralise(text)
-    return any(wanted in found or (bool(plain) and plain in found) for found in (" ".join(text.split()), " ".join(shown.split())))
+    return any(
+        wanted in found or (bool(plain) and plain in found)
+        for found in (" ".join(text.split()), " ".join(shown.split()))
+    )

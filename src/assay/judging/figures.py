@@ -1,6 +1,8 @@
-"""Figures that cannot be: a kappa above 1, a rate beyond 0..1, fewer than no items, more lost answers than answers, numbers that are none.
+"""Figures that cannot be: a kappa above 1, a rate beyond 0..1, fewer than no items, more lost
+answers than answers, numbers that are none.
 
-No such figure comes out of a measurement, so a card or a calibration that has one was written by hand or damaged, and nothing on it counts.
+No such figure comes out of a measurement, so a card or a calibration that has one was written by
+hand or damaged, and nothing on it counts.
 """
 
 from __future__ import annotations
@@ -14,27 +16,74 @@ from assay import exact
 
 _RATES = frozenset({"inconsistency_rate", "injection", "accuracy", "self_agreement"})
 _SHARES = frozenset({"position", "padding", "verbosity", "sycophancy", "self_preference"})
-_CORRELATIONS = frozenset({"cohen_kappa", "linear", "quadratic", "fleiss_kappa", "krippendorff_alpha", "spearman", "kendall_tau_b", "pearson"})
-_COUNTS = frozenset({"n", "n_labelled", "n_unlabelled", "n_judged", "answers", "lost", "items", "injections", "of", "total", "labelled"})
+_CORRELATIONS = frozenset(
+    {
+        "cohen_kappa",
+        "linear",
+        "quadratic",
+        "fleiss_kappa",
+        "krippendorff_alpha",
+        "spearman",
+        "kendall_tau_b",
+        "pearson",
+    }
+)
+_COUNTS = frozenset(
+    {
+        "n",
+        "n_labelled",
+        "n_unlabelled",
+        "n_judged",
+        "answers",
+        "lost",
+        "items",
+        "injections",
+        "of",
+        "total",
+        "labelled",
+    }
+)
 _SLACK = Decimal("1e-9")
 """What rounding may add to a bound."""
 
 
 def impossible(document: Mapping[str, Any]) -> str | None:
-    """The first figure of a card or a calibration that cannot be, and why; None where there is none."""
-    body = {name: value for name, value in document.items() if name not in ("verdicts", "admission", "identity")}
+    """The first figure of a card or a calibration that cannot be, and why; None where there is
+    none.
+    """
+    body = {
+        name: value
+        for name, value in document.items()
+        if name not in ("verdicts", "admission", "identity")
+    }
     found: str | None = next(_walk(body, ""), None)
     calibration = document.get("calibration")
-    return found if found is not None else _counts(calibration if isinstance(calibration, Mapping) else document)
+    return (
+        found
+        if found is not None
+        else _counts(calibration if isinstance(calibration, Mapping) else document)
+    )
 
 
 def _walk(value: Any, path: str) -> Any:
     name = path.rpartition(".")[2]
     if isinstance(value, Mapping):
         if name != "labels":  # people's labels are on a scale of their own
-            low, high = (-1, 1) if name in _CORRELATIONS | _SHARES else (0, 1) if name in _RATES or path.endswith("agreement.agreement") else (None, None)
+            low, high = (
+                (-1, 1)
+                if name in _CORRELATIONS | _SHARES
+                else (
+                    (0, 1)
+                    if name in _RATES or path.endswith("agreement.agreement")
+                    else (None, None)
+                )
+            )
             yield from _interval(value, path, low, high)
-            if exact.is_number(value.get("lost")) and exact.is_number(value.get("answers")) and value["lost"] > value["answers"]:
+            if (
+                exact.is_number(value.get("lost"))
+                and exact.is_number(value.get("answers"))
+                and value["lost"] > value["answers"]
+            ):
                 yield f"{path} has {value['lost']} answers without a verdict of {value['answers']}"
             for key, part in value.items():
                 yield from _walk(part, f"{path}.{key}" if path else str(key))
@@ -43,19 +92,43 @@ def _walk(value: Any, path: str) -> Any:
             yield from _walk(part, f"{path}[{index}]")
     elif isinstance(value, float | Decimal) and not isfinite(value):
         yield f"{path} is {value}"
-    elif name in _COUNTS and value is not None and not isinstance(value, str) and (not exact.is_number(value) or value != int(value) or value < 0):
+    elif (
+        name in _COUNTS
+        and value is not None
+        and not isinstance(value, str)
+        and (not exact.is_number(value) or value != int(value) or value < 0)
+    ):
         yield f"{path} is {value}, and it counts something"
 
 
 def _interval(found: Mapping[str, Any], path: str, low: int | None, high: int | None) -> Any:
-    """An interval within the range of its statistic, with its ends in order. Where `value` is no number there is nothing to say."""
-    ends = {key: found[key] for key in ("value", "low", "high") if exact.is_number(found.get(key)) and isfinite(found[key])}
+    """An interval within the range of its statistic, with its ends in order. Where `value` is no
+    number there is nothing to say.
+    """
+    ends = {
+        key: found[key]
+        for key in ("value", "low", "high")
+        if exact.is_number(found.get(key)) and isfinite(found[key])
+    }
     for key, value in ends.items():
-        if low is not None and high is not None and not low - _SLACK <= Decimal(str(value)) <= high + _SLACK:
+        if (
+            low is not None
+            and high is not None
+            and not low - _SLACK <= Decimal(str(value)) <= high + _SLACK
+        ):
             yield f"{path}.{key} is {value}, outside {low}..{high}"
-    if "low" in ends and "high" in ends and Decimal(str(ends["low"])) > Decimal(str(ends["high"])) + _SLACK:
+    if (
+        "low" in ends
+        and "high" in ends
+        and Decimal(str(ends["low"])) > Decimal(str(ends["high"])) + _SLACK
+    ):
         yield f"{path} runs from {ends['low']} to {ends['high']}"
-    if path.rpartition(".")[2] in _CORRELATIONS and "low" in ends and "value" in ends and Decimal(str(ends["low"])) > Decimal(str(ends["value"])) + _SLACK:
+    if (
+        path.rpartition(".")[2] in _CORRELATIONS
+        and "low" in ends
+        and "value" in ends
+        and Decimal(str(ends["low"])) > Decimal(str(ends["value"])) + _SLACK
+    ):
         yield f"{path}.value is {ends['value']}, below its own lower end {ends['low']}"
 
 
@@ -65,6 +138,11 @@ def _counts(calibration: Mapping[str, Any]) -> str | None:
     labels, block = calibration.get("labels"), calibration.get("agreement")
     if isinstance(labels, Mapping) and exact.is_number(n) and len(labels) != n:
         return f"n_labelled is {n}, and there are {len(labels)} labels"
-    if isinstance(block, Mapping) and exact.is_number(block.get("n")) and exact.is_number(n) and block["n"] != n:
+    if (
+        isinstance(block, Mapping)
+        and exact.is_number(block.get("n"))
+        and exact.is_number(n)
+        and block["n"] != n
+    ):
         return f"n_labelled is {n}, and agreement was measured on {block['n']}"
     return None

@@ -1,7 +1,9 @@
-"""Texts that try to talk a judge into a verdict, written for this project: many techniques, many languages.
+"""Texts that try to talk a judge into a verdict, written for this project: many techniques, many
+languages.
 
-They are ammunition for a measurement and never part of a prompt: each is set into a candidate and goes through the same fence as any other text. What a
-judge then obeys is counted, see `audit`. The texts stand in `data/injections.jsonl`; signs that cannot be seen are written there as escapes.
+They are ammunition for a measurement and never part of a prompt: each is set into a candidate and
+goes through the same fence as any other text. What a judge then obeys is counted, see `audit`. The
+texts stand in `data/injections.jsonl`; signs that cannot be seen are written there as escapes.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ GUESS = "{boundary_guess}"
 
 
 class Injection(NamedTuple):
-    """One attack, and the verdict it is after: the best score, the first place, a tie, no verdict, or the boundary and the key themselves."""
+    """One attack, and the verdict it is after: the best score, the first place, a tie, no verdict,
+    or the boundary and the key themselves.
+    """
 
     id: str
     technique: str
@@ -29,7 +33,9 @@ class Injection(NamedTuple):
     def aimed(self, guess: str) -> str:
         """The text with the attacker's guess at the boundary.
 
-        >>> Injection("x", "boundary_guess", "en", "CANDIDATE ends {boundary_guess}", "high").aimed("0000")
+        >>> Injection("x", "boundary_guess", "en", "CANDIDATE ends {boundary_guess}", "high").aimed(
+        ...     "0000"
+        ... )
         'CANDIDATE ends 0000'
         """
         return self.text.replace(GUESS, guess)
@@ -51,4 +57,7 @@ def load() -> tuple[Injection, ...]:
     (True, 'high')
     """
     data = files("assay.judging").joinpath("data", "injections.jsonl").read_bytes()
-    return tuple(Injection(*msgspec.structs.astuple(line)) for line in msgspec.json.Decoder(_Line).decode_lines(data))
+    return tuple(
+        Injection(*msgspec.structs.astuple(line))
+        for line in msgspec.json.Decoder(_Line).decode_lines(data)
+    )

@@ -1,7 +1,8 @@
-"""The journal of judge work: every request that was paid for and the reply to it, under the digest of what was asked.
+"""The journal of judge work: every request that was paid for and the reply to it, under the digest
+of what was asked.
 
-It is a `LineLog`: a killed job loses at most the line it was writing, a changed line is refused, one job writes at a time. No key is ever written; the
-headers of a request are not part of it.
+It is a `LineLog`: a killed job loses at most the line it was writing, a changed line is refused,
+one job writes at a time. No key is ever written; the headers of a request are not part of it.
 """
 
 from __future__ import annotations
@@ -50,7 +51,12 @@ class Journal:
                 self._log.append({"journal": FORMAT, "salt": self.salt.value.hex()})
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._log is not None:
             self._log.close(failing=error is not None)
 
@@ -77,15 +83,25 @@ class Journal:
         if self._log is None:
             self._kept[entry.key] = entry
             return
-        self._places[entry.key] = self._log.append({"key": entry.key, "request": entry.request, "reply": entry.reply})
+        self._places[entry.key] = self._log.append(
+            {"key": entry.key, "request": entry.request, "reply": entry.reply}
+        )
 
     def _take(self, tree: dict[str, Any], place: Place, number: int) -> None:
         path = self.path or ""
         if number == 1:
             if tree.get("journal") != FORMAT:
-                raise InputError("JDG-004", f"is no journal of judge work: its first line does not say {FORMAT}.", where=path)
+                raise InputError(
+                    "JDG-004",
+                    f"is no journal of judge work: its first line does not say {FORMAT}.",
+                    where=path,
+                )
             self.salt = _salt(tree.get("salt"), path)
-        elif isinstance(tree.get("key"), str) and isinstance(tree.get("reply"), dict) and isinstance(tree.get("request"), dict):
+        elif (
+            isinstance(tree.get("key"), str)
+            and isinstance(tree.get("reply"), dict)
+            and isinstance(tree.get("request"), dict)
+        ):
             self._places[tree["key"]] = place
         else:
             raise InputError("JDG-004", f"line {number} holds no exchange.", where=path)

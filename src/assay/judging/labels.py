@@ -1,8 +1,10 @@
 """Rows of human labels and a judge's verdicts, and the scale they are on.
 
-A row is `{"id", "human", "judge"}` and perhaps `group`. A human null says that nobody looked; a judge null that the verdict could not be read: it is
-counted, and never left out of a denominator. One file is on one scale: truth values, numbers, or words. Words have no order and no worth until somebody says
-which one is the positive one; only `a`, `b` and `tie` do, as the verdicts of a comparison.
+A row is `{"id", "human", "judge"}` and perhaps `group`. A human null says that nobody looked; a
+judge null that the verdict could not be read: it is counted, and never left out of a denominator.
+One file is on one scale: truth values, numbers, or words. Words have no order and no worth until
+somebody says which one is the positive one; only `a`, `b` and `tie` do, as the verdicts of a
+comparison.
 """
 
 from __future__ import annotations
@@ -22,14 +24,18 @@ if TYPE_CHECKING:
 
 MAX_FAULTS = 100
 MOST_CLASSES = 20
-"""Numbers with more distinct values than this are a continuous scale: exact agreement means nothing there."""
+"""Numbers with more distinct values than this are a continuous scale: exact agreement means nothing
+there.
+"""
 LARGEST = 1e50
 """A score beyond this is none: the powers that statistics take of it would not fit."""
 COMPARISON = {"a": 1.0, "tie": 0.5, "b": 0.0}
 
 
 class Label(NamedTuple):
-    """One item: what people said of it, if anybody looked, and what the judge said, if that could be read."""
+    """One item: what people said of it, if anybody looked, and what the judge said, if that could
+    be read.
+    """
 
     id: str
     human: Any
@@ -61,7 +67,9 @@ def read_labels(path: str) -> list[Label]:
 def labels_of(rows: Sequence[Mapping[str, Any] | Label]) -> list[Label]:
     """Rows from Python, held to the same rules as those of a file."""
     trees = [row._asdict() if isinstance(row, Label) else row for row in rows]
-    return _labels((Document(tree, "", at=f"rows[{place}]") for place, tree in enumerate(trees)), where="rows")
+    return _labels(
+        (Document(tree, "", at=f"rows[{place}]") for place, tree in enumerate(trees)), where="rows"
+    )
 
 
 def _labels(documents: Iterable[Document | Unread], *, where: str) -> list[Label]:
@@ -82,8 +90,19 @@ def _labels(documents: Iterable[Document | Unread], *, where: str) -> list[Label
                 this = kind_of(value)
                 kind = kind or this
                 if this and this != kind:
-                    hint = " A number in quotation marks is a text." if {this, kind} == {"number", "text"} else ""
-                    found.append(Fault(f"`{key}` is a {this} where the file began with a {kind}: one file is on one scale.{hint}", code="JDG-008", path=key))
+                    hint = (
+                        " A number in quotation marks is a text."
+                        if {this, kind} == {"number", "text"}
+                        else ""
+                    )
+                    found.append(
+                        Fault(
+                            f"`{key}` is a {this} where the file began with a {kind}: one file is"
+                            f" on one scale.{hint}",
+                            code="JDG-008",
+                            path=key,
+                        )
+                    )
             rows.append(row)
         for fault in found:
             fault.file, fault.line = document.file, document.line
@@ -92,7 +111,13 @@ def _labels(documents: Iterable[Document | Unread], *, where: str) -> list[Label
     if not faults:
         faults = _slips(rows, where)
     if faults:
-        error = InputError(faults[0].code, faults[0].message, where=where or faults[0].file, fix=faults[0].fix, faults=faults[:MAX_FAULTS])
+        error = InputError(
+            faults[0].code,
+            faults[0].message,
+            where=where or faults[0].file,
+            fix=faults[0].fix,
+            faults=faults[:MAX_FAULTS],
+        )
         error.fault_count = len(faults)
         raise error
     return rows
@@ -108,23 +133,47 @@ def _problems(tree: Any, seen: Mapping[str, int | None]) -> list[Fault]:
     elif str(name) in seen:
         first = seen[str(name)]
         found.append(
-            Fault(f"the id '{name}' stands twice{f', first in line {first}' if first else ''}.", code="FIL-007", path="id", fix="One row for each item.")
+            Fault(
+                f"the id '{name}' stands twice{f', first in line {first}' if first else ''}.",
+                code="FIL-007",
+                path="id",
+                fix="One row for each item.",
+            )
         )
     for key in ("human", "judge"):
         if key not in tree:
-            near = near_miss(key, [other for other in tree if other not in ("id", "human", "judge", "group")])
+            near = near_miss(
+                key, [other for other in tree if other not in ("id", "human", "judge", "group")]
+            )
             absent = "an unlabelled item" if key == "human" else "a verdict that could not be read"
-            found.append(Fault(f"`{key}` is missing.{near}", code="JDG-008", path=key, fix=f"Write null for {absent}."))
+            found.append(
+                Fault(
+                    f"`{key}` is missing.{near}",
+                    code="JDG-008",
+                    path=key,
+                    fix=f"Write null for {absent}.",
+                )
+            )
         elif not kind_of(tree[key]) and tree[key] is not None:
-            found.append(Fault(f"`{key}` must be a number of sensible size, a text, true, false or null.", code="JDG-008", path=key))
+            found.append(
+                Fault(
+                    f"`{key}` must be a number of sensible size, a text, true, false or null.",
+                    code="JDG-008",
+                    path=key,
+                )
+            )
     group = tree.get("group")
     if group is not None and not isinstance(group, str) and type(group) is not int:
-        found.append(Fault("`group` must be a text or a whole number.", code="JDG-008", path="group"))
+        found.append(
+            Fault("`group` must be a text or a whole number.", code="JDG-008", path="group")
+        )
     return found
 
 
 def _slips(rows: Sequence[Label], where: str) -> list[Fault]:
-    """Verdicts that differ from a label only in case or in blanks: they would count as disagreement."""
+    """Verdicts that differ from a label only in case or in blanks: they would count as
+    disagreement.
+    """
     people = {row.human for row in rows if isinstance(row.human, str)}
     folded = {value.strip().casefold(): value for value in people}
     odd = {row.judge for row in rows if isinstance(row.judge, str)} - people
@@ -163,10 +212,19 @@ def value_text(value: Any) -> str:
 
 def scale_of(rows: Iterable[Label], *, positive: str | None = None) -> Scale:
     """The scale of some rows; with `positive`, that value against all others."""
-    values = {value_text(value): value for row in rows for value in (row.human, row.judge) if value is not None}
+    values = {
+        value_text(value): value
+        for row in rows
+        for value in (row.human, row.judge)
+        if value is not None
+    }
     if positive is not None:
         if positive not in values:
-            raise InputError("JDG-008", f"no label and no verdict is '{positive}'.{near_miss(positive, values)}", fix=f"There are {_listed(values)}.")
+            raise InputError(
+                "JDG-008",
+                f"no label and no verdict is '{positive}'.{near_miss(positive, values)}",
+                fix=f"There are {_listed(values)}.",
+            )
         return Scale("binary", "rate", positive, {text: float(text == positive) for text in values})
     if all(isinstance(value, bool) for value in values.values()):
         return Scale("binary", "rate", "true", {"true": 1.0, "false": 0.0})
@@ -176,10 +234,19 @@ def scale_of(rows: Iterable[Label], *, positive: str | None = None) -> Scale:
         return Scale("categories", None, None, {})
     if set(values) <= {"0", "1"}:
         return Scale("binary", "rate", "1", {"1": 1.0, "0": 0.0})
-    whole = all(float(value) == int(value) for value in values.values()) and len(values) <= MOST_CLASSES
-    return Scale("ordinal" if whole else "continuous", "number", None, {text: float(value) for text, value in values.items()})
+    whole = (
+        all(float(value) == int(value) for value in values.values()) and len(values) <= MOST_CLASSES
+    )
+    return Scale(
+        "ordinal" if whole else "continuous",
+        "number",
+        None,
+        {text: float(value) for text, value in values.items()},
+    )
 
 
 def _listed(values: Iterable[str]) -> str:
     known = sorted(values)
-    return ", ".join(repr(value) for value in known[:10]) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
+    return ", ".join(repr(value) for value in known[:10]) + (
+        f" and {len(known) - 10} more" if len(known) > 10 else ""
+    )

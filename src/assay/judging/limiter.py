@@ -1,6 +1,8 @@
-"""How many requests may be on their way at once: one more after each full round of successes, half as many when the endpoint says it is too much.
+"""How many requests may be on their way at once: one more after each full round of successes, half
+as many when the endpoint says it is too much.
 
-Waiting is measured by a clock that cannot be set back. A pause that the endpoint asks for holds for every request, not just for the one that was told.
+Waiting is measured by a clock that cannot be set back. A pause that the endpoint asks for holds for
+every request, not just for the one that was told.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
 
 
 class Limiter:
-    """Additive increase, multiplicative decrease, between 1 and a ceiling. It begins at the ceiling, which the user chose."""
+    """Additive increase, multiplicative decrease, between 1 and a ceiling. It begins at the
+    ceiling, which the user chose.
+    """
 
     def __init__(self, ceiling: int, *, clock: Callable[[], float]) -> None:
         self.ceiling = ceiling
@@ -34,7 +38,9 @@ class Limiter:
         while True:
             now = self._clock()
             if self._resume_at > now:
-                self._resume_at = min(self._resume_at, now + self._pause_s)  # a clock that was set back makes no pause longer than was asked for
+                self._resume_at = min(
+                    self._resume_at, now + self._pause_s
+                )  # a clock that was set back makes no pause longer than was asked for
                 await asyncio.sleep(self._resume_at - now)
                 continue
             if self.in_flight < max(1, int(self.limit)):
@@ -61,7 +67,9 @@ class Limiter:
             self._wake()
 
     def refused(self, *, started: float, retry_after_s: float | None) -> None:
-        """The endpoint said it is too much. Requests that were already on their way when we slowed down do not slow us down again."""
+        """The endpoint said it is too much. Requests that were already on their way when we slowed
+        down do not slow us down again.
+        """
         now = self._clock()
         if started >= self._slowed_at:
             self.limit = max(1.0, self.limit / 2)
@@ -83,11 +91,17 @@ class Limiter:
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """How long the endpoint asks us to wait, in seconds.
 
-    A date is read against the endpoint's own clock, its Date header: ours may be wrong. Without that header a date says nothing.
+    A date is read against the endpoint's own clock, its Date header: ours may be wrong. Without
+    that header a date says nothing.
 
     >>> retry_after({"Retry-After": "2.5"})
     2.5
-    >>> retry_after({"Retry-After": "Sun, 15 Nov 2026 10:00:07 GMT", "Date": "Sun, 15 Nov 2026 10:00:00 GMT"})
+    >>> retry_after(
+    ...     {
+    ...         "Retry-After": "Sun, 15 Nov 2026 10:00:07 GMT",
+    ...         "Date": "Sun, 15 Nov 2026 10:00:00 GMT",
+    ...     }
+    ... )
     7.0
     """
     text = headers.get("Retry-After", "").strip()
@@ -97,7 +111,9 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         seconds = float(text)
     except ValueError:
         try:
-            seconds = (parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("Date", ""))).total_seconds()
+            seconds = (
+                parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("Date", ""))
+            ).total_seconds()
         except (ValueError, TypeError, OverflowError):
             return None
     return seconds if 0 <= seconds < 1e9 else None

@@ -1,4 +1,6 @@
-"""Models behind litellm, for endpoints that no dialect here speaks. An extra: litellm is large and slow to load."""
+"""Models behind litellm, for endpoints that no dialect here speaks. An extra: litellm is large and
+slow to load.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,32 @@ if TYPE_CHECKING:
 
 
 async def post(
-    spec: JudgeSpec, messages: list[dict[str, str]], schema: dict[str, Any] | None, *, key: str | None, without: frozenset[str], sample: int, timeout_s: float
+    spec: JudgeSpec,
+    messages: list[dict[str, str]],
+    schema: dict[str, Any] | None,
+    *,
+    key: str | None,
+    without: frozenset[str],
+    sample: int,
+    timeout_s: float,
 ) -> tuple[dict[str, Any], int, Any, bytes]:
     """One completion, in the shape of an HTTP exchange: request, status, headers, reply."""
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it fetches a price list from the network on import
+    os.environ.setdefault(
+        "LITELLM_LOCAL_MODEL_COST_MAP", "True"
+    )  # else it fetches a price list from the network on import
     try:
         import litellm
     except ImportError:
-        raise UsageError("JDG-003", "this judge needs the package litellm.", where=spec.judge, fix="Run: pip install 'assay[litellm]'") from None
+        raise UsageError(
+            "JDG-003",
+            "this judge needs the package litellm.",
+            where=spec.judge,
+            fix="Run: pip install 'assay[litellm]'",
+        ) from None
     litellm.telemetry = False
-    litellm.suppress_debug_info = True  # it would print on standard output, where only our document belongs
+    litellm.suppress_debug_info = (
+        True  # it would print on standard output, where only our document belongs
+    )
     body = OpenAI().body(spec, messages, schema, without=without, sample=sample)
     extra: dict[str, Any] = {"api_base": spec.base_url} if spec.base_url else {}
     if key is not None:
@@ -36,5 +54,10 @@ async def post(
         if not isinstance(status, int):
             raise
         response = getattr(error, "response", None)
-        return body, status, getattr(response, "headers", {}) or {}, str(error).encode("utf-8", "replace")
+        return (
+            body,
+            status,
+            getattr(response, "headers", {}) or {},
+            str(error).encode("utf-8", "replace"),
+        )
     return body, 200, {}, encode(reply.model_dump()).encode("utf-8", "replace")

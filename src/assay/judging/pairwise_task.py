@@ -1,7 +1,9 @@
-"""Pairwise comparison: every pair in both orders; orders that disagree are asked once more; if they still disagree it is a tie.
+"""Pairwise comparison: every pair in both orders; orders that disagree are asked once more; if they
+still disagree it is a tie.
 
-Which order is asked first is drawn by the seed. The rate of inconsistent pairs is that of the first pass. A pair with an answer that is no verdict has no
-winner: it is counted as what it is, never as a tie.
+Which order is asked first is drawn by the seed. The rate of inconsistent pairs is that of the first
+pass. A pair with an answer that is no verdict has no winner: it is counted as what it is, never as
+a tie.
 """
 
 from __future__ import annotations
@@ -20,7 +22,10 @@ if TYPE_CHECKING:
     from assay.judging.items import Pair
     from assay.judging.rubric_task import Asker
 
-DEFINITION = "The better answer does what the task asks: it is correct, complete, and says nothing that is not so."
+DEFINITION = (
+    "The better answer does what the task asks: it is correct, complete, and says nothing that is"
+    " not so."
+)
 Winner = Literal["a", "b", "tie"]
 
 
@@ -44,7 +49,9 @@ class Compared(NamedTuple):
     looks: tuple[Look, ...]
     winner: Winner | None
     decided: str
-    """How: consistent, consistent on the second pass, inconsistent, or what kept a verdict from being there."""
+    """How: consistent, consistent on the second pass, inconsistent, or what kept a verdict from
+    being there.
+    """
 
     @property
     def consistent(self) -> bool | None:
@@ -78,7 +85,16 @@ class Compared(NamedTuple):
 
     def verdicts(self) -> list[dict[str, Any]]:
         """The first pass, one line for each order, as `assay measure pairwise` reads them."""
-        return [{"id": self.pair.id, "order": look.order, "winner": look.winner, "label": self.pair.label} for look in self.looks if look.round == 0]
+        return [
+            {
+                "id": self.pair.id,
+                "order": look.order,
+                "winner": look.winner,
+                "label": self.pair.label,
+            }
+            for look in self.looks
+            if look.round == 0
+        ]
 
 
 def first_order(pair_id: str, seed: int) -> Order:
@@ -90,34 +106,60 @@ def first_order(pair_id: str, seed: int) -> Order:
     return "ab" if random.Random(f"{seed}:{pair_id}").random() < 0.5 else "ba"  # noqa: S311
 
 
-async def compare(client: Asker, pairs: Sequence[Pair], *, seed: int = 0, definition: str = DEFINITION, first_sample: int = 0) -> list[Compared]:
+async def compare(
+    client: Asker,
+    pairs: Sequence[Pair],
+    *,
+    seed: int = 0,
+    definition: str = DEFINITION,
+    first_sample: int = 0,
+) -> list[Compared]:
     """Compare every pair."""
 
     async def one(pair: Pair) -> Compared:
-        return await compare_pair(client, pair, seed=seed, definition=definition, first_sample=first_sample)
+        return await compare_pair(
+            client, pair, seed=seed, definition=definition, first_sample=first_sample
+        )
 
     return await spread(one, pairs, width=client.width)
 
 
-async def compare_pair(client: Asker, pair: Pair, *, seed: int, definition: str, first_sample: int = 0) -> Compared:
+async def compare_pair(
+    client: Asker, pair: Pair, *, seed: int, definition: str, first_sample: int = 0
+) -> Compared:
     """One pair: both orders, and both again where they disagree."""
     order = first_order(pair.id, seed)
     orders: tuple[Order, Order] = (order, "ba" if order == "ab" else "ab")
     looks: list[Look] = []
     for round_ in (0, 1):
-        questions = [PairQuestion(definition, pair.task, pair.a, pair.b, each, pair.reference) for each in orders]
-        answers = await asyncio.gather(*(client.ask(question, sample=2 * first_sample + round_) for question in questions))
+        questions = [
+            PairQuestion(definition, pair.task, pair.a, pair.b, each, pair.reference)
+            for each in orders
+        ]
+        answers = await asyncio.gather(
+            *(client.ask(question, sample=2 * first_sample + round_) for question in questions)
+        )
         now = [Look(each, round_, answer) for each, answer in zip(orders, answers, strict=True)]
         looks += now
         lost = next((look.answer for look in now if look.winner is None), None)
         if lost is not None:
             return Compared(pair, tuple(looks), None, f"{lost.outcome}: {lost.reason}")
         if now[0].winner == now[1].winner:
-            return Compared(pair, tuple(looks), now[0].winner, "consistent" if round_ == 0 else "consistent on the second pass")
+            return Compared(
+                pair,
+                tuple(looks),
+                now[0].winner,
+                "consistent" if round_ == 0 else "consistent on the second pass",
+            )
     return Compared(pair, tuple(looks), "tie", "inconsistent in both passes, so a tie")
 
 
 def tally(compared: Sequence[Compared]) -> dict[str, int]:
     """Wins, losses and ties of candidate a after re-runs, and the pairs without a verdict."""
     winners = [one.winner for one in compared]
-    return {"wins": winners.count("a"), "losses": winners.count("b"), "ties": winners.count("tie"), "without_verdict": winners.count(None)}
+    return {
+        "wins": winners.count("a"),
+        "losses": winners.count("b"),
+        "ties": winners.count("tie"),
+        "without_verdict": winners.count(None),
+    }

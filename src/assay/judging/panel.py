@@ -1,6 +1,8 @@
-"""Panels: several judges on the same question, by mean or by majority, with their disagreement beside the result.
+"""Panels: several judges on the same question, by mean or by majority, with their disagreement
+beside the result.
 
-A member without a verdict is not left out. The mean needs every member; a majority is more than half of all members, present or not.
+A member without a verdict is not left out. The mean needs every member; a majority is more than
+half of all members, present or not.
 """
 
 from __future__ import annotations
@@ -68,7 +70,13 @@ def vote(item: str, criterion: str, seats: Sequence[Seat], *, by: Vote) -> Voted
 def _mean(seats: Sequence[Seat], present: list[Any]) -> tuple[Any, str | None]:
     if len(present) < len(seats):
         absent = next(seat for seat in seats if seat.raw is None)
-        return None, f"{len(seats) - len(present)} of {len(seats)} judges gave no score; {absent.judge}: {absent.why}"
+        return (
+            None,
+            (
+                f"{len(seats) - len(present)} of {len(seats)} judges gave no score; {absent.judge}:"
+                f" {absent.why}"
+            ),
+        )
     return exact_mean(present), None
 
 
@@ -84,6 +92,11 @@ def convene(members: dict[str, Sequence[Judged]], *, by: Vote) -> list[Voted]:
     """The votes on everything that the members judged; they were all asked the same."""
     names = list(members)
     return [
-        vote(rows[0].item, rows[0].criterion, [Seat(name, row.raw, row.why) for name, row in zip(names, rows, strict=True)], by=by)
+        vote(
+            rows[0].item,
+            rows[0].criterion,
+            [Seat(name, row.raw, row.why) for name, row in zip(names, rows, strict=True)],
+            by=by,
+        )
         for rows in zip(*members.values(), strict=True)
     ]

@@ -1,8 +1,11 @@
-"""What a judge is audited with: pairs whose better answer is beyond dispute, padding that says nothing, and one plain rubric.
+"""What a judge is audited with: pairs whose better answer is beyond dispute, padding that says
+nothing, and one plain rubric.
 
-All of it is original text that lies in `data/`. In half of the labelled pairs the better answer is the shorter one, and each place holds the better answer
-equally often, so that a judge which goes by length or by place is right half of the time. Whoever changes a pair keeps these balances and gives the set a
-new digest on purpose: cards that name different digests were not measured with the same instrument. Nothing here asks a judge: see `audit`.
+All of it is original text that lies in `data/`. In half of the labelled pairs the better answer is
+the shorter one, and each place holds the better answer equally often, so that a judge which goes by
+length or by place is right half of the time. Whoever changes a pair keeps these balances and gives
+the set a new digest on purpose: cards that name different digests were not measured with the same
+instrument. Nothing here asks a judge: see `audit`.
 """
 
 from __future__ import annotations
@@ -32,7 +35,17 @@ def audit_pairs() -> tuple[Pair, ...]:
     >>> sorted(Counter(pair.label for pair in audit_pairs()).items())
     [('a', 16), ('b', 16), ('tie', 8)]
     """
-    return tuple(Pair(tree["id"], tree["input"], tree["a"], tree["b"], label=tree["label"], group=tree["group"]) for tree in _lines(PAIRS))
+    return tuple(
+        Pair(
+            tree["id"],
+            tree["input"],
+            tree["a"],
+            tree["b"],
+            label=tree["label"],
+            group=tree["group"],
+        )
+        for tree in _lines(PAIRS)
+    )
 
 
 @cache
@@ -56,9 +69,13 @@ def audit_rubric() -> Rubric:
 
 
 def digest_of(pairs: Iterable[Pair]) -> str:
-    """What identifies a set of pairs: their words and labels, whatever their order. A field at its default counts as absent.
+    """What identifies a set of pairs: their words and labels, whatever their order. A field at its
+    default counts as absent.
 
-    >>> first, second = Pair("1", "Add 2 and 2.", "4", "5", label="a"), Pair("2", "Say hello.", "Hello.", "Hi.", label="tie")
+    >>> first, second = (
+    ...     Pair("1", "Add 2 and 2.", "4", "5", label="a"),
+    ...     Pair("2", "Say hello.", "Hello.", "Hi.", label="tie"),
+    ... )
     >>> digest_of([first, second]) == digest_of([second, first])
     True
     >>> digest_of([first]) == digest_of([first._replace(label="b")])
@@ -69,7 +86,11 @@ def digest_of(pairs: Iterable[Pair]) -> str:
 
 def _said(pair: Pair) -> dict[str, Any]:
     defaults = Pair._field_defaults
-    return {name: value for name, value in pair._asdict().items() if name not in defaults or value != defaults[name]}
+    return {
+        name: value
+        for name, value in pair._asdict().items()
+        if name not in defaults or value != defaults[name]
+    }
 
 
 def _bytes(name: str) -> bytes:

@@ -1,7 +1,7 @@
 """What a job has spent, and what is set aside for requests on their way. Money is exact.
 
-A reply that does not say its tokens costs what it may have cost at most. Were it counted as nothing, an endpoint that says nothing would never reach the
-limit.
+A reply that does not say its tokens costs what it may have cost at most. Were it counted as
+nothing, an endpoint that says nothing would never reach the limit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ def tokens_of(messages: Iterable[Mapping[str, str]]) -> Decimal:
     >>> tokens_of([{"content": "six of"}, {"content": "字"}])
     Decimal('3')
     """
-    return Decimal(sum(len(message["content"].encode("utf-8", "replace")) for message in messages)) / BYTES_PER_TOKEN
+    return (
+        Decimal(sum(len(message["content"].encode("utf-8", "replace")) for message in messages))
+        / BYTES_PER_TOKEN
+    )
 
 
 class Purse:
@@ -38,17 +41,25 @@ class Purse:
 
     def cost(self) -> Decimal | None:
         """What the replies that said their tokens cost; None without a price."""
-        return None if self._spec.price is None else self._price(self.input_tokens, self.output_tokens)
+        return (
+            None if self._spec.price is None else self._price(self.input_tokens, self.output_tokens)
+        )
 
     def most(self, messages: Iterable[Mapping[str, str]]) -> Decimal:
-        """What a request may cost, with as long a reply as is allowed; 0 where there is no limit to keep."""
+        """What a request may cost, with as long a reply as is allowed; 0 where there is no limit to
+        keep.
+        """
         limited = self._spec.price is not None and self._spec.limits.max_usd is not None
         return self._price(tokens_of(messages), self._spec.max_tokens) if limited else Decimal(0)
 
     def set_aside(self, amount: Decimal) -> bool:
-        """Whether there is enough for one more request; if so, its price is set aside until `settle`."""
+        """Whether there is enough for one more request; if so, its price is set aside until
+        `settle`.
+        """
         limit = self._spec.limits.max_usd
-        if limit is not None and (self.cost() or Decimal(0)) + self._assumed + self._aside + amount > Decimal(str(limit)):
+        if limit is not None and (
+            self.cost() or Decimal(0)
+        ) + self._assumed + self._aside + amount > Decimal(str(limit)):
             return False
         self._aside += amount
         return True
@@ -72,4 +83,7 @@ class Purse:
     def _price(self, input_tokens: Decimal | int, output_tokens: Decimal | int) -> Decimal:
         price = self._spec.price
         assert price is not None
-        return (input_tokens * Decimal(str(price.input_per_million)) + output_tokens * Decimal(str(price.output_per_million))) / 1_000_000
+        return (
+            input_tokens * Decimal(str(price.input_per_million))
+            + output_tokens * Decimal(str(price.output_per_million))
+        ) / 1_000_000

@@ -1,4 +1,6 @@
-"""From what an endpoint said to a verdict, strictly: the asked shape, on the scale, with quotes that stand in the text; else no verdict, and why."""
+"""From what an endpoint said to a verdict, strictly: the asked shape, on the scale, with quotes
+that stand in the text; else no verdict, and why.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class Verdict(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What a reply amounts to. Without a verdict, `fault` says why, and `mendable` whether asking to mend it makes sense."""
+    """What a reply amounts to. Without a verdict, `fault` says why, and `mendable` whether asking
+    to mend it makes sense.
+    """
 
     outcome: Literal["scored", "tie", "unparsable", "refused"]
     verdict: Verdict | None
@@ -43,7 +47,9 @@ class Read(NamedTuple):
 def read_verdict(said: Said, question: Question, schema: dict[str, Any]) -> Read:
     """The verdict in a reply."""
     if said.refusal is not None or said.finish in ("content_filter", "refusal"):
-        return Read("refused", None, "", f"the judge refused: {(said.refusal or said.finish or '')[:300]}")
+        return Read(
+            "refused", None, "", f"the judge refused: {(said.refusal or said.finish or '')[:300]}"
+        )
     if said.text is None or not said.text.strip():
         return Read("unparsable", None, "", "the reply is empty.", mendable=True)
     fenced = _FENCED.match(said.text)
@@ -51,14 +57,23 @@ def read_verdict(said: Said, question: Question, schema: dict[str, Any]) -> Read
     try:
         tree = parse_json(text.strip().encode("utf-8", "replace"))
     except ValueError as error:
-        cut = " It was cut off at its longest length." if said.finish in ("length", "max_tokens") else ""
+        cut = (
+            " It was cut off at its longest length."
+            if said.finish in ("length", "max_tokens")
+            else ""
+        )
         return Read("unparsable", None, "", f"it is no JSON ({error}).{cut}", mendable=True)
     fault = _shape_fault(tree, schema)
     if fault is not None:
         return Read("unparsable", None, "", fault, mendable=True)
     if isinstance(question, PairQuestion):
         place = tree["winner"]
-        return Read("tie" if place == "tie" else "scored", Verdict(None, (), question.winner(place), place), tree["reason"], None)
+        return Read(
+            "tie" if place == "tie" else "scored",
+            Verdict(None, (), question.winner(place), place),
+            tree["reason"],
+            None,
+        )
     if isinstance(question, ClaimQuestion):
         return _supported(tree, question)
     return _scored(tree, question)
@@ -68,9 +83,21 @@ def _supported(tree: dict[str, Any], question: ClaimQuestion) -> Read:
     quotes = tuple(tree["quotes"])
     for quote in quotes:
         if not occurs(quote, question.context):
-            return Read("unparsable", None, "", f"the quote {quote[:80]!r} does not stand in the context.", mendable=True)
+            return Read(
+                "unparsable",
+                None,
+                "",
+                f"the quote {quote[:80]!r} does not stand in the context.",
+                mendable=True,
+            )
     if tree["supported"] and not quotes:
-        return Read("unparsable", None, "", "a claim that is supported needs a quote from the context that bears it out.", mendable=True)
+        return Read(
+            "unparsable",
+            None,
+            "",
+            "a claim that is supported needs a quote from the context that bears it out.",
+            mendable=True,
+        )
     return Read("scored", Verdict(int(tree["supported"]), quotes, None, None), tree["reason"], None)
 
 
@@ -78,7 +105,13 @@ def _scored(tree: dict[str, Any], question: RubricQuestion) -> Read:
     quotes = tuple(tree["quotes"])
     for quote in quotes:
         if not occurs(quote, question.candidate):
-            return Read("unparsable", None, "", f"the quote {quote[:80]!r} does not stand in the candidate.", mendable=True)
+            return Read(
+                "unparsable",
+                None,
+                "",
+                f"the quote {quote[:80]!r} does not stand in the candidate.",
+                mendable=True,
+            )
     return Read("scored", Verdict(int(tree["score"]), quotes, None, None), tree["reason"], None)
 
 
@@ -90,7 +123,9 @@ def _shape_fault(tree: Any, schema: dict[str, Any]) -> str | None:
         error = next(iter(validator.iter_errors(tree)))
     except ValueError as problem:  # what no validator takes: a number beyond all measure
         return f"it holds what cannot be checked ({problem})."
-    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path).lstrip(".")
+    where = "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path
+    ).lstrip(".")
     return f"{where or 'the reply'}: {error.message[:300]}."
 
 

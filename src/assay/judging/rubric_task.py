@@ -1,6 +1,8 @@
-"""Rubric scoring: each item, each criterion, each sample is one question; an item's raw score is the exact mean of its samples.
+"""Rubric scoring: each item, each criterion, each sample is one question; an item's raw score is
+the exact mean of its samples.
 
-A criterion has a raw score only when every sample of it was scored. Were the others left out, a judge that refuses bad answers would raise their mean.
+A criterion has a raw score only when every sample of it was scored. Were the others left out, a
+judge that refuses bad answers would raise their mean.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ class Judged(NamedTuple):
     answers: tuple[Answer, ...]
     group: str | None = None
     disagreement: dict[str, Any] | None = None
-    """How far several samples or judges were apart, as it stands in a score; None where only one was asked."""
+    """How far several samples or judges were apart, as it stands in a score; None where only one
+    was asked.
+    """
 
     def shown(self) -> dict[str, Any]:
         """As it stands in `assay.judgements/1`."""
@@ -70,7 +74,15 @@ class Judged(NamedTuple):
             }
             for answer in self.answers
         ]
-        found = {"id": self.item, "criterion": self.criterion, "raw": self.raw, "n": len(samples), "why": self.why, "group": self.group, "samples": samples}
+        found = {
+            "id": self.item,
+            "criterion": self.criterion,
+            "raw": self.raw,
+            "n": len(samples),
+            "why": self.why,
+            "group": self.group,
+            "samples": samples,
+        }
         return found if self.disagreement is None else {**found, "disagreement": self.disagreement}
 
 
@@ -94,22 +106,41 @@ async def spread(work: Callable[[T], Awaitable[R]], items: Iterable[T], *, width
 
 
 def questions_of(
-    items: Sequence[Item], rubric: Rubric, *, only: Sequence[str] = (), examples: Mapping[str, tuple[Example, ...]] | None = None
+    items: Sequence[Item],
+    rubric: Rubric,
+    *,
+    only: Sequence[str] = (),
+    examples: Mapping[str, tuple[Example, ...]] | None = None,
 ) -> list[tuple[Item, RubricCriterion, RubricQuestion]]:
     """Every question that a rubric asks about every item."""
     criteria = [criterion for criterion in rubric.criteria if not only or criterion.name in only]
     if only and len(criteria) != len(set(only)):
         lost = sorted(set(only) - {criterion.name for criterion in criteria})
-        raise InputError("JDG-011", f"the rubric {rubric.id} has no criterion '{lost[0]}'.", fix=f"It has {', '.join(item.name for item in rubric.criteria)}.")
+        raise InputError(
+            "JDG-011",
+            f"the rubric {rubric.id} has no criterion '{lost[0]}'.",
+            fix=f"It has {', '.join(item.name for item in rubric.criteria)}.",
+        )
     shots = examples or {}
     return [
-        (item, criterion, RubricQuestion(criterion, item.task, item.candidate, item.reference, shots.get(criterion.name, ())))
+        (
+            item,
+            criterion,
+            RubricQuestion(
+                criterion, item.task, item.candidate, item.reference, shots.get(criterion.name, ())
+            ),
+        )
         for item in items
         for criterion in criteria
     ]
 
 
-async def judge_rubric(client: Asker, questions: Sequence[tuple[Item, RubricCriterion, RubricQuestion]], *, samples: int = 1) -> list[Judged]:
+async def judge_rubric(
+    client: Asker,
+    questions: Sequence[tuple[Item, RubricCriterion, RubricQuestion]],
+    *,
+    samples: int = 1,
+) -> list[Judged]:
     """Ask every question `samples` times."""
 
     async def one(work: tuple[Item, RubricCriterion, RubricQuestion]) -> Judged:
@@ -119,22 +150,36 @@ async def judge_rubric(client: Asker, questions: Sequence[tuple[Item, RubricCrit
         answers = tuple([await client.ask(question, sample=sample) for sample in range(samples)])
         raw, why = mean_of(answers)
         scores = [answer.verdict.score for answer in answers if answer.verdict is not None]
-        return Judged(item.id, criterion.name, raw, why, answers, item.group, apart("samples", scores))
+        return Judged(
+            item.id, criterion.name, raw, why, answers, item.group, apart("samples", scores)
+        )
 
     return await spread(one, questions, width=client.width)
 
 
 def apart(between: str, scores: Sequence[Any]) -> dict[str, Any] | None:
     """How far scores of the same thing are apart; None where fewer than two were given."""
-    return {"between": between, "n": len(scores), "low": min(scores), "high": max(scores)} if len(scores) > 1 else None
+    return (
+        {"between": between, "n": len(scores), "low": min(scores), "high": max(scores)}
+        if len(scores) > 1
+        else None
+    )
 
 
 def mean_of(answers: Sequence[Answer]) -> tuple[Any, str | None]:
     """The mean score of answers, or why there is none."""
-    scores = [answer.verdict.score for answer in answers if answer.verdict is not None and answer.verdict.score is not None]
+    scores = [
+        answer.verdict.score
+        for answer in answers
+        if answer.verdict is not None and answer.verdict.score is not None
+    ]
     if len(scores) != len(answers):
         first = next(answer for answer in answers if answer.verdict is None)
-        rest = f"{len(answers) - len(scores)} of {len(answers)} samples have no verdict; the first is" if len(answers) > 1 else "the judge's answer is"
+        rest = (
+            f"{len(answers) - len(scores)} of {len(answers)} samples have no verdict; the first is"
+            if len(answers) > 1
+            else "the judge's answer is"
+        )
         return None, f"{rest} {first.outcome}: {first.reason}"
     return exact_mean(scores), None
 
@@ -148,7 +193,11 @@ def exact_mean(scores: Sequence[Any]) -> Any:
     mean = sum(map(Fraction, scores), Fraction(0)) / len(scores)
     if mean.denominator == 1:
         return int(mean)
-    return Decimal(exact.quantise(mean.numerator, mean.denominator, RAW_DIGITS)).scaleb(-RAW_DIGITS).normalize()
+    return (
+        Decimal(exact.quantise(mean.numerator, mean.denominator, RAW_DIGITS))
+        .scaleb(-RAW_DIGITS)
+        .normalize()
+    )
 
 
 def counts_of(answers: Iterable[Answer]) -> dict[str, int]:
@@ -157,25 +206,45 @@ def counts_of(answers: Iterable[Answer]) -> dict[str, int]:
     return {name: found[name] for name in OUTCOMES}  # type: ignore[index]
 
 
-def scored_runs(items: Sequence[Item], judged: Sequence[Judged], rubric: Rubric, *, scorer: Mapping[str, Any], replace: bool) -> list[dict[str, Any]]:
-    """The runs with the judge's scores in them, ready to be graded. `scorer` is the judge, as it goes into the source of each score.
+def scored_runs(
+    items: Sequence[Item],
+    judged: Sequence[Judged],
+    rubric: Rubric,
+    *,
+    scorer: Mapping[str, Any],
+    replace: bool,
+) -> list[dict[str, Any]]:
+    """The runs with the judge's scores in them, ready to be graded. `scorer` is the judge, as it
+    goes into the source of each score.
 
-    The rubric's name goes into the run, so that the scores are read on the rubric's scale wherever the run is graded. A run that names another rubric
-    and a score that is already there are refused: a criterion has one source.
+    The rubric's name goes into the run, so that the scores are read on the rubric's scale wherever
+    the run is graded. A run that names another rubric and a score that is already there are
+    refused: a criterion has one source.
     """
     source: dict[str, Any] = {key: value for key, value in scorer.items() if value is not None}
-    judge: dict[str, Any] = {"model": source["name"], **{key: source[key] for key in ("version", "prompt_version") if key in source}}
+    judge: dict[str, Any] = {
+        "model": source["name"],
+        **{key: source[key] for key in ("version", "prompt_version") if key in source},
+    }
     by_item: dict[str, list[Judged]] = {}
     for one in judged:
         by_item.setdefault(one.item, []).append(one)
     made = []
     for item in items:
         if item.run is None:
-            raise InputError("JDG-005", f"the item {item.id!r} is no run, so there is no run to write.", fix="Write the judgements with -o FILE.json instead.")
+            raise InputError(
+                "JDG-005",
+                f"the item {item.id!r} is no run, so there is no run to write.",
+                fix="Write the judgements with -o FILE.json instead.",
+            )
         tree: dict[str, Any] = msgspec.to_builtins(item.run, builtin_types=(Decimal,))
         named = tree["workflow"].get("rubric")
         if named not in (None, rubric.id, rubric.rubric_id):
-            raise InputError("JDG-005", f"the run {item.id!r} is to be graded by the rubric {named}, and was judged by {rubric.id}.")
+            raise InputError(
+                "JDG-005",
+                f"the run {item.id!r} is to be graded by the rubric {named}, and was judged by"
+                f" {rubric.id}.",
+            )
         tree["workflow"]["rubric"] = rubric.id
         scores = tree.setdefault("scores", {})
         for one in by_item.get(item.id, ()):
@@ -183,9 +252,16 @@ def scored_runs(items: Sequence[Item], judged: Sequence[Judged], rubric: Rubric,
                 raise InputError(
                     "JDG-005",
                     f"the run {item.id!r} already has a score '{one.criterion}'.",
-                    fix="Say --replace to put the judge's in its place, or judge others with --criterion.",
+                    fix=(
+                        "Say --replace to put the judge's in its place, or judge others with"
+                        " --criterion."
+                    ),
                 )
-            scores[one.criterion] = {"raw": one.raw, "n": len(one.answers) if one.raw is not None else 0, "source": source}
+            scores[one.criterion] = {
+                "raw": one.raw,
+                "n": len(one.answers) if one.raw is not None else 0,
+                "source": source,
+            }
             if one.disagreement is not None and one.raw is not None:
                 scores[one.criterion]["disagreement"] = one.disagreement
         tree["judge"] = judge

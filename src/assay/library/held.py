@@ -1,4 +1,6 @@
-"""What the files of a library were at one moment, for whoever must go on by one text whatever is done to the files meanwhile: a server and its processes."""
+"""What the files of a library were at one moment, for whoever must go on by one text whatever is
+done to the files meanwhile: a server and its processes.
+"""
 
 from __future__ import annotations
 
@@ -15,22 +17,33 @@ class Held(NamedTuple):
 
     roots: tuple[str, ...]
     files: dict[str, bytes | None]
-    """Their bytes by path; None for one that could not be read. It keeps its place, so that an older version is never taken for it."""
+    """Their bytes by path; None for one that could not be read. It keeps its place, so that an
+    older version is never taken for it.
+    """
 
     def names(self, folder: str) -> list[str]:
         """The files of a folder."""
-        return sorted(os.path.basename(path) for path in self.files if os.path.dirname(path) == folder)
+        return sorted(
+            os.path.basename(path) for path in self.files if os.path.dirname(path) == folder
+        )
 
     def read(self, path: str) -> bytes:
         """The bytes of a file."""
         found = self.files.get(path)
         if found is None:
-            raise InputError("FIL-001", "could not be read when the server started.", where=path, fix="Mend it, and start the server again.")
+            raise InputError(
+                "FIL-001",
+                "could not be read when the server started.",
+                where=path,
+                fix="Mend it, and start the server again.",
+            )
         return found
 
 
 def read_now(roots: tuple[str, ...], paths: Iterable[str]) -> Held:
-    """These files as they are now. Nothing is parsed: what a file says wrongly is told to whoever asks for it."""
+    """These files as they are now. Nothing is parsed: what a file says wrongly is told to whoever
+    asks for it.
+    """
     found: dict[str, bytes | None] = {}
     for path in paths:
         found[path] = None

@@ -1,6 +1,7 @@
 """The anti-patterns of the scoring guide, section 14, found in profiles, policies and rubrics.
 
-A lint looks at the file as it is written, so that it can also speak about one that does not load. Each names the pattern, the place, and what to do.
+A lint looks at the file as it is written, so that it can also speak about one that does not load.
+Each names the pattern, the place, and what to do.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
     from assay.files import Document, Path
     from assay.library.shelf import Shelf
 
-_OVERLAP = re.compile(r"(?<![a-z])(bleu|rouge|meteor|chrf|ter|bertscore)(?![a-z])|(text|token|word|n-?gram)[ _-]?(overlap|similarity)", re.IGNORECASE)
+_OVERLAP = re.compile(
+    r"(?<![a-z])(bleu|rouge|meteor|chrf|ter|bertscore)(?![a-z])|(text|token|word|n-?gram)["
+    r" _-]?(overlap|similarity)",
+    re.IGNORECASE,
+)
 _ANY = {"*", "any", "all", "default", "generic", "general", "universal", "everything"}
 
 
@@ -39,7 +44,13 @@ def lint(kind: str, document: Document, shelf: Shelf) -> list[Fault]:
     tree = document.tree
     if not isinstance(tree, dict):
         return []
-    found = list(_profile(tree, shelf)) if kind == "profiles" else list(_rubric(tree)) if kind == "rubrics" else list(_policy(tree))
+    found = (
+        list(_profile(tree, shelf))
+        if kind == "profiles"
+        else list(_rubric(tree))
+        if kind == "rubrics"
+        else list(_policy(tree))
+    )
     lines = document.lines or {}
     faults = []
     for item in found:
@@ -47,15 +58,28 @@ def lint(kind: str, document: Document, shelf: Shelf) -> list[Fault]:
         while at and at not in lines:
             at = at[:-1]
         faults.append(
-            Fault(f"[{item.pattern}] {item.message}", code="LIB-004", file=document.file, line=lines.get(at), path=show_path(item.path), fix=item.fix)
+            Fault(
+                f"[{item.pattern}] {item.message}",
+                code="LIB-004",
+                file=document.file,
+                line=lines.get(at),
+                path=show_path(item.path),
+                fix=item.fix,
+            )
         )
     return faults
 
 
 def _dicts(value: Any) -> list[tuple[int, dict[str, Any]]]:
-    """The objects of a list that are named by a text or not at all; the others are malformed, and the loader says so."""
+    """The objects of a list that are named by a text or not at all; the others are malformed, and
+    the loader says so.
+    """
     listed = value if isinstance(value, list) else []
-    return [(index, item) for index, item in enumerate(listed) if isinstance(item, dict) and isinstance(item.get("id", ""), str)]
+    return [
+        (index, item)
+        for index, item in enumerate(listed)
+        if isinstance(item, dict) and isinstance(item.get("id", ""), str)
+    ]
 
 
 def _profile(tree: dict[str, Any], shelf: Shelf) -> Iterator[Lint]:
@@ -64,17 +88,31 @@ def _profile(tree: dict[str, Any], shelf: Shelf) -> Iterator[Lint]:
     yield from _one_score(tree, criteria)
     for index, gate in gates:
         if "weight" in gate:
-            yield Lint("score-over-gate", ("gates", index, "weight"), "a gate with a weight can be outweighed.", "Remove the weight; a gate is passed or not.")
+            yield Lint(
+                "score-over-gate",
+                ("gates", index, "weight"),
+                "a gate with a weight can be outweighed.",
+                "Remove the weight; a gate is passed or not.",
+            )
         if gate.get("id") in REQUIRED and gate.get("verdict"):
             yield Lint(
-                "no-compatibility-guard" if gate["id"] == "dataset_workflow_compatible" else "score-over-gate",
+                (
+                    "no-compatibility-guard"
+                    if gate["id"] == "dataset_workflow_compatible"
+                    else "score-over-gate"
+                ),
                 ("gates", index, "verdict"),
                 f"'{gate['id']}' is left to the run's own word.",
                 "Remove the entry: every profile computes this gate from the evidence.",
             )
     for index, item in criteria:
         if item.get("id") in GATES:
-            yield Lint("score-over-gate", ("criteria", index, "id"), f"'{item['id']}' is a gate that is weighed like a score.", "Name it under `gates`.")
+            yield Lint(
+                "score-over-gate",
+                ("criteria", index, "id"),
+                f"'{item['id']}' is a gate that is weighed like a score.",
+                "Name it under `gates`.",
+            )
     quality = [item for _, item in criteria if item.get("layer") != 3]
     if quality and all(_is_overlap(item) for item in quality):
         yield Lint(
@@ -85,19 +123,27 @@ def _profile(tree: dict[str, Any], shelf: Shelf) -> Iterator[Lint]:
         )
     judge = tree.get("judge") if isinstance(tree.get("judge"), dict) else {}
     assert isinstance(judge, dict)
-    if any(item.get("layer") == 2 for _, item in criteria) and judge.get("calibration") not in ("required", "by_policy"):
+    if any(item.get("layer") == 2 for _, item in criteria) and judge.get("calibration") not in (
+        "required",
+        "by_policy",
+    ):
         yield Lint(
             "uncalibrated-judge",
             ("criteria",),
             "a judge scores here, and nothing says whether it needs to agree with people.",
-            "Add `judge: {calibration: required}`, and no score passes a floor without a card of its judge; `by_policy` leaves that to the policy's terms.",
+            "Add `judge: {calibration: required}`, and no score passes a floor without a card of"
+            " its judge; `by_policy` leaves that to the policy's terms.",
         )
-    if any(item.get("formula") == "pairwise" for _, item in criteria) and judge.get("order") != "both":
+    if (
+        any(item.get("formula") == "pairwise" for _, item in criteria)
+        and judge.get("order") != "both"
+    ):
         yield Lint(
             "order-bias",
             ("criteria",),
             "pairs are judged here, and nothing asks for both orders.",
-            "Add `judge: {order: both}`, and no such score passes a floor unless it says how often the two orders disagreed.",
+            "Add `judge: {order: both}`, and no such score passes a floor unless it says how often"
+            " the two orders disagreed.",
         )
     yield from _weights(criteria)
     yield from _rubric_agrees(tree, criteria, shelf)
@@ -105,22 +151,41 @@ def _profile(tree: dict[str, Any], shelf: Shelf) -> Iterator[Lint]:
 
 def _one_score(tree: dict[str, Any], criteria: list[tuple[int, dict[str, Any]]]) -> Iterator[Lint]:
     if str(tree.get("family", "")).lower() in _ANY:
-        yield Lint("one-score-for-all", ("family",), f"the family '{tree['family']}' stands for every kind of workflow.", "Write one profile for each family.")
+        yield Lint(
+            "one-score-for-all",
+            ("family",),
+            f"the family '{tree['family']}' stands for every kind of workflow.",
+            "Write one profile for each family.",
+        )
     if len(criteria) == 1:
-        yield Lint("one-score-for-all", ("criteria",), "a single criterion is the whole score.", "Split it into what can be measured apart.")
+        yield Lint(
+            "one-score-for-all",
+            ("criteria",),
+            "a single criterion is the whole score.",
+            "Split it into what can be measured apart.",
+        )
 
 
 def _is_overlap(item: dict[str, Any]) -> bool:
-    return any(_OVERLAP.search(str(item.get(key, ""))) for key in ("id", "name", "label", "measure"))
+    return any(
+        _OVERLAP.search(str(item.get(key, ""))) for key in ("id", "name", "label", "measure")
+    )
 
 
 def _weights(criteria: list[tuple[int, dict[str, Any]]]) -> Iterator[Lint]:
     for index, item in criteria:
         if exact.is_number(item.get("weight")) and exact.ratio(item["weight"]).num == 0:
-            yield Lint("no-weight", ("criteria", index, "weight"), "a weight of 0 counts for nothing.", "Give it a weight, or make it a gate.")
+            yield Lint(
+                "no-weight",
+                ("criteria", index, "weight"),
+                "a weight of 0 counts for nothing.",
+                "Give it a weight, or make it a gate.",
+            )
 
 
-def _rubric_agrees(tree: dict[str, Any], criteria: list[tuple[int, dict[str, Any]]], shelf: Shelf) -> Iterator[Lint]:
+def _rubric_agrees(
+    tree: dict[str, Any], criteria: list[tuple[int, dict[str, Any]]], shelf: Shelf
+) -> Iterator[Lint]:
     if tree.get("rubric") is None:
         return
     try:
@@ -132,42 +197,92 @@ def _rubric_agrees(tree: dict[str, Any], criteria: list[tuple[int, dict[str, Any
     for criterion in rubric.criteria:
         index, item = own.get(criterion.name, (None, None))
         if item is None or index is None:
-            yield Lint("rubric-disagrees", ("rubric",), f"{rubric.id} has the criterion '{criterion.name}', this profile has not.", "Mend one of them.")
+            yield Lint(
+                "rubric-disagrees",
+                ("rubric",),
+                f"{rubric.id} has the criterion '{criterion.name}', this profile has not.",
+                "Mend one of them.",
+            )
         elif item.get("formula") != criterion.formula_id:
-            yield Lint("rubric-disagrees", ("criteria", index, "formula"), f"{rubric.id} scores it by {criterion.formula_id}.", "Mend one of them.")
-        elif not exact.is_number(item.get("weight")) or exact.ratio(item["weight"]) != exact.ratio(criterion.weight):
-            yield Lint("rubric-disagrees", ("criteria", index, "weight"), f"{rubric.id} gives it the weight {criterion.weight}.", "Mend one of them.")
+            yield Lint(
+                "rubric-disagrees",
+                ("criteria", index, "formula"),
+                f"{rubric.id} scores it by {criterion.formula_id}.",
+                "Mend one of them.",
+            )
+        elif not exact.is_number(item.get("weight")) or exact.ratio(item["weight"]) != exact.ratio(
+            criterion.weight
+        ):
+            yield Lint(
+                "rubric-disagrees",
+                ("criteria", index, "weight"),
+                f"{rubric.id} gives it the weight {criterion.weight}.",
+                "Mend one of them.",
+            )
 
 
 def _rubric(tree: dict[str, Any]) -> Iterator[Lint]:
     criteria = _dicts(tree.get("criteria"))
     if criteria and all(_is_overlap(item) for _, item in criteria):
         yield Lint(
-            "overlap-only", ("criteria",), "word overlap with a reference is the only signal of quality.", "Add a criterion that judges the answer itself."
+            "overlap-only",
+            ("criteria",),
+            "word overlap with a reference is the only signal of quality.",
+            "Add a criterion that judges the answer itself.",
         )
     yield from _weights(criteria)
 
 
 def _policy(tree: dict[str, Any]) -> Iterator[Lint]:
     if exact.is_number(tree.get("pass_threshold")) and exact.ratio(tree["pass_threshold"]).num == 0:
-        yield Lint("score-over-gate", ("pass_threshold",), "a threshold of 0 lets every score pass.", "Say from which score a run may pass.")
+        yield Lint(
+            "score-over-gate",
+            ("pass_threshold",),
+            "a threshold of 0 lets every score pass.",
+            "Say from which score a run may pass.",
+        )
     judge = tree.get("judge")
     gate = judge.get("gate") if isinstance(judge, dict) else None
     if isinstance(gate, dict):
-        for pattern, names, idle in (("uncalibrated-judge", ("min_labels", "min_kappa"), 0), ("order-bias", ("max_inconsistency", "max_position_bias"), 1)):
+        for pattern, names, idle in (
+            ("uncalibrated-judge", ("min_labels", "min_kappa"), 0),
+            ("order-bias", ("max_inconsistency", "max_position_bias"), 1),
+        ):
             for name in names:
                 if exact.is_number(gate.get(name)) and exact.ratio(gate[name]) == exact.ratio(idle):
-                    yield Lint(pattern, ("judge", "gate", name), f"a limit of {idle} lets every judge gate.", "Say what a judge must reach.")
+                    yield Lint(
+                        pattern,
+                        ("judge", "gate", name),
+                        f"a limit of {idle} lets every judge gate.",
+                        "Say what a judge must reach.",
+                    )
     roles = tree.get("role_floors")
     if isinstance(roles, dict) and "correctness" not in roles:
-        yield Lint("no-floor", ("role_floors",), "no floor guards correctness, so other criteria can make up for a wrong answer.", "Add `correctness`.")
+        yield Lint(
+            "no-floor",
+            ("role_floors",),
+            "no floor guards correctness, so other criteria can make up for a wrong answer.",
+            "Add `correctness`.",
+        )
 
 
-_NOT_RULES = ("policy", "profile", "rubric_id", "version", "title", "description", "alias", "grading_system", "scoring_system")
+_NOT_RULES = (
+    "policy",
+    "profile",
+    "rubric_id",
+    "version",
+    "title",
+    "description",
+    "alias",
+    "grading_system",
+    "scoring_system",
+)
 
 
 def clashes(shelf: Shelf) -> list[Fault]:
-    """Published items of one family that state one version of their system and have different rules: their results could not be told apart."""
+    """Published items of one family that state one version of their system and have different
+    rules: their results could not be told apart.
+    """
     seen: dict[tuple[str, str, str], tuple[str, str]] = {}
     found = []
     for key in sorted(shelf.published(BUILTIN)):
@@ -177,9 +292,25 @@ def clashes(shelf: Shelf) -> list[Fault]:
         version = getattr(record, system, None)
         if version is None:
             continue
-        rules = digest({field: getattr(record, field) for field in record.__struct_fields__ if field not in _NOT_RULES})
+        rules = digest(
+            {
+                field: getattr(record, field)
+                for field in record.__struct_fields__
+                if field not in _NOT_RULES
+            }
+        )
         other, same = seen.setdefault((kind, record.family, version), (key, rules))
         if same != rules:
-            message = f"states {system} {version}, as {other} does, and has other rules: results under the two could not be told apart."
-            found.append(Fault(message, code="LIB-003", file=key, fix="State a version that no other published file of the family has."))
+            message = (
+                f"states {system} {version}, as {other} does, and has other rules: results under"
+                " the two could not be told apart."
+            )
+            found.append(
+                Fault(
+                    message,
+                    code="LIB-003",
+                    file=key,
+                    fix="State a version that no other published file of the family has.",
+                )
+            )
     return found

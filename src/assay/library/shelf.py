@@ -1,11 +1,14 @@
 """The shelf: finds, loads, checks and pins profiles, policies and rubrics.
 
-Built-in items lie beside this file; a team's own folder with the same three sub-folders may be added (`--library`, ASSAY_LIBRARY). A file is named
-`name@version.yaml`. What is published stands in `published.lock` with its digest, and a published file that has changed is refused, never graded with. A folder
-adds names; a bare name, an alias letter or a family that is shipped means the shipped item, and a folder's `rag@2` is taken only where it is written out.
+Built-in items lie beside this file; a team's own folder with the same three sub-folders may be
+added (`--library`, ASSAY_LIBRARY). A file is named `name@version.yaml`. What is published stands in
+`published.lock` with its digest, and a published file that has changed is refused, never graded
+with. A folder adds names; a bare name, an alias letter or a family that is shipped means the
+shipped item, and a folder's `rag@2` is taken only where it is written out.
 
-A command reads a file when it needs it. A server reads all of them once, when it starts (`hold`), and each of its processes grades by those bytes: a file that
-is edited meanwhile must not give one name two texts.
+A command reads a file when it needs it. A server reads all of them once, when it starts (`hold`),
+and each of its processes grades by those bytes: a file that is edited meanwhile must not give one
+name two texts.
 """
 
 from __future__ import annotations
@@ -46,7 +49,9 @@ def _load_any_policy(document: Document) -> Any:
     """A policy of whichever family it says it is of."""
     family = document.tree.get("family") if isinstance(document.tree, dict) else None
     if family == FLOWMCP:
-        from assay.flowmcp.policy import load_schema_policy  # another family's rules, off the path of grading runs
+        from assay.flowmcp.policy import (
+            load_schema_policy,
+        )  # another family's rules, off the path of grading runs
 
         return load_schema_policy(document)
     if family == EXAM:
@@ -69,7 +74,11 @@ def _load_any_rubric(document: Document) -> Any:
     return load_rubric(document)
 
 
-_LOADERS: dict[str, Callable[..., Any]] = {"profiles": load_profile, "policies": _load_any_policy, "rubrics": _load_any_rubric}
+_LOADERS: dict[str, Callable[..., Any]] = {
+    "profiles": load_profile,
+    "policies": _load_any_policy,
+    "rubrics": _load_any_rubric,
+}
 KINDS = tuple(_LOADERS)
 
 
@@ -94,21 +103,40 @@ class Entry(NamedTuple):
 
 
 def hold(*folders: str, file: str | None = None) -> Held:
-    """Read whatever a shelf of these folders could be asked for, and `file`, which is named by its path."""
+    """Read whatever a shelf of these folders could be asked for, and `file`, which is named by its
+    path.
+    """
     shelf = Shelf(*folders)
     files = () if file is None else (file,)
-    locks = [os.path.join(root, LOCK) for root in (*shelf.roots, *(root for one in files for root in _roots_of(one)))]
-    return read_now(shelf.roots, (*filter(os.path.lexists, locks), *(entry.path for kind in KINDS for entry in shelf.entries(kind)), *files))
+    locks = [
+        os.path.join(root, LOCK)
+        for root in (*shelf.roots, *(root for one in files for root in _roots_of(one)))
+    ]
+    return read_now(
+        shelf.roots,
+        (
+            *filter(os.path.lexists, locks),
+            *(entry.path for kind in KINDS for entry in shelf.entries(kind)),
+            *files,
+        ),
+    )
 
 
 class Shelf:
-    """Where profiles, policies and rubrics are found. Earlier roots are looked at first. With `held` nothing is read from the disk any more."""
+    """Where profiles, policies and rubrics are found. Earlier roots are looked at first. With
+    `held` nothing is read from the disk any more.
+    """
 
     def __init__(self, *folders: str, held: Held | None = None) -> None:
         self.roots = (*folders, BUILTIN) if held is None else held.roots
         for folder in folders:
             if not os.path.isdir(folder):
-                raise ShelfError("LIB-001", "there is no such folder.", where=folder, fix="A library is a folder with profiles/, policies/ or rubrics/.")
+                raise ShelfError(
+                    "LIB-001",
+                    "there is no such folder.",
+                    where=folder,
+                    fix="A library is a folder with profiles/, policies/ or rubrics/.",
+                )
         self._held = held
         self._locks: dict[str, dict[str, Any]] = {}
         self._loaded: dict[str, Any] = {}
@@ -135,7 +163,9 @@ class Shelf:
             return _lock(root)
         if root not in self._locks:
             path = os.path.join(root, LOCK)
-            self._locks[root] = _parsed_lock(self._held.read(path), path) if path in self._held.files else _NO_LOCK
+            self._locks[root] = (
+                _parsed_lock(self._held.read(path), path) if path in self._held.files else _NO_LOCK
+            )
         return self._locks[root]
 
     def entries(self, kind: str) -> Iterator[Entry]:
@@ -155,17 +185,31 @@ class Shelf:
                     yield Entry(kind, name, version, os.path.join(folder, base), root)
 
     def find(self, kind: str, name: str) -> Entry:
-        """The file for `name` (its newest version, the shipped one where the name is shipped) or `name@version`."""
+        """The file for `name` (its newest version, the shipped one where the name is shipped) or
+        `name@version`.
+        """
         wanted, _, version = name.partition("@")
-        found = [entry for entry in self.entries(kind) if entry.name == wanted and (not version or entry.version == version)]
+        found = [
+            entry
+            for entry in self.entries(kind)
+            if entry.name == wanted and (not version or entry.version == version)
+        ]
         if found:
             return max(found, key=self._rank)
-        names = [entry.name for entry in self.entries(kind)] + [entry.id for entry in self.entries(kind)]
-        raise ShelfError("LIB-001", f"no {_singular(kind)} is named '{name}'.{near_miss(name, names)}", fix=f"`assay library list {kind}` shows them.")
+        names = [entry.name for entry in self.entries(kind)] + [
+            entry.id for entry in self.entries(kind)
+        ]
+        raise ShelfError(
+            "LIB-001",
+            f"no {_singular(kind)} is named '{name}'.{near_miss(name, names)}",
+            fix=f"`assay library list {kind}` shows them.",
+        )
 
     def _rank(self, entry: Entry) -> tuple[Any, ...]:
         # A folder may repeat a shipped id; other bytes under it are refused when it is loaded.
-        return entry.root == BUILTIN or entry.key in self.published(BUILTIN), _version_key(entry.version)
+        return entry.root == BUILTIN or entry.key in self.published(BUILTIN), _version_key(
+            entry.version
+        )
 
     def load(self, kind: str, name: str) -> Any:
         """The record of that name, or of a YAML file given by path."""
@@ -181,13 +225,27 @@ class Shelf:
                 data = self.read(entry.path)
                 _refuse_other_meaning(entry.key, entry.path, data, self.published(BUILTIN))
                 lock = self._lock(entry.root)
-                # what was frozen is believed of the package alone: a folder's lock could say something else than its file
+                # what was frozen is believed of the package alone: a folder's lock could say
+                # something else than its file
                 frozen = self._lock(BUILTIN).get("content", {}).get(entry.key)
-                cached = load_data(kind, entry.path, data, published=lock["published"].get(entry.key), frozen=frozen)
+                cached = load_data(
+                    kind,
+                    entry.path,
+                    data,
+                    published=lock["published"].get(entry.key),
+                    frozen=frozen,
+                )
                 own = str(cached.id)
                 if own != entry.id:
-                    raise ShelfError("LIB-002", f"the file is named '{entry.id}' but holds '{own}'.", where=entry.path, fix="Rename one of them.")
-            if f"{kind}/{cached.id}" in self.published(BUILTIN):  # and its bytes are those: anything else was refused above
+                    raise ShelfError(
+                        "LIB-002",
+                        f"the file is named '{entry.id}' but holds '{own}'.",
+                        where=entry.path,
+                        fix="Rename one of them.",
+                    )
+            if f"{kind}/{cached.id}" in self.published(
+                BUILTIN
+            ):  # and its bytes are those: anything else was refused above
                 vouch(digest(cached))
             self._loaded[f"{kind}/{name}"] = cached
         return cached
@@ -195,14 +253,20 @@ class Shelf:
     def profile(self, name: str) -> Profile:
         """A profile by name, alias letter, `name@version` or path."""
         if len(name) == 1:
-            aliased = [entry for entry in self.entries("profiles") if self.load("profiles", entry.id).alias == name]
+            aliased = [
+                entry
+                for entry in self.entries("profiles")
+                if self.load("profiles", entry.id).alias == name
+            ]
             if aliased:
                 name = max(aliased, key=self._rank).id
         loaded: Profile = self.load("profiles", name)
         return loaded
 
     def profile_for_family(self, family: str) -> Profile:
-        """The profile that serves a family: a shipped one before a folder's, the one with its name before another, the newest version. There is no default."""
+        """The profile that serves a family: a shipped one before a folder's, the one with its name
+        before another, the newest version. There is no default.
+        """
         found: list[tuple[Any, Profile]] = []
         families = []
         for entry in self.entries("profiles"):
@@ -216,7 +280,10 @@ class Shelf:
             raise ShelfError(
                 "SCO-010",
                 f"no profile serves the family '{family}'.{near_miss(family, families)}",
-                fix="Give one with --profile, or mend workflow.family; `assay library list profiles` shows them.",
+                fix=(
+                    "Give one with --profile, or mend workflow.family; `assay library list"
+                    " profiles` shows them."
+                ),
             )
         return max(found, key=lambda pair: pair[0])[1]
 
@@ -253,7 +320,8 @@ class Shelf:
         if own != family:
             raise ShelfError(
                 "LIB-005",
-                f"the {_singular(kind)} '{loaded.id}' is for {_MEANT_FOR[own]}, not for {_MEANT_FOR[family]}.",
+                f"the {_singular(kind)} '{loaded.id}' is for {_MEANT_FOR[own]}, not for"
+                f" {_MEANT_FOR[family]}.",
                 fix=f"`assay library list {kind}` shows them.",
             )
         return loaded
@@ -265,12 +333,19 @@ class Shelf:
 
 
 _OTHERS = (FLOWMCP, EXAM, RELEASE)
-_MEANT_FOR = {None: "runs and scorecards", FLOWMCP: "tool schemas", EXAM: "exams", RELEASE: "releases"}
+_MEANT_FOR = {
+    None: "runs and scorecards",
+    FLOWMCP: "tool schemas",
+    EXAM: "exams",
+    RELEASE: "releases",
+}
 _singular = {"profiles": "profile", "policies": "policy", "rubrics": "rubric"}.__getitem__
 
 
 def _version_key(version: str) -> tuple[tuple[int, int, str], ...]:
-    return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in version.split("."))
+    return tuple(
+        (0, int(part), "") if part.isdigit() else (1, 0, part) for part in version.split(".")
+    )
 
 
 def _roots_of(file: str) -> tuple[str, ...]:
@@ -279,7 +354,9 @@ def _roots_of(file: str) -> tuple[str, ...]:
 
 
 def _refuse_other_meaning(key: str, path: str, data: bytes, published: Mapping[str, str]) -> None:
-    """A published id means one thing everywhere: a file of its own may repeat it, never change it."""
+    """A published id means one thing everywhere: a file of its own may repeat it, never change
+    it.
+    """
     own = published.get(key)
     if own is not None and sha256(data).hexdigest() != own:
         name = key.partition("/")[2]
@@ -297,8 +374,12 @@ def load_file(kind: str, path: str) -> Any:
         return load_data(kind, path, stream.read())
 
 
-def load_data(kind: str, path: str, data: bytes, *, published: str | None = None, frozen: Any = None) -> Any:
-    """The bytes of a shelf file as its record; `published` is the digest they must have, `frozen` what they were parsed to when they were published."""
+def load_data(
+    kind: str, path: str, data: bytes, *, published: str | None = None, frozen: Any = None
+) -> Any:
+    """The bytes of a shelf file as its record; `published` is the digest they must have, `frozen`
+    what they were parsed to when they were published.
+    """
     if published is not None and sha256(data).hexdigest() != published:
         raise ShelfError(
             "LIB-003",
@@ -307,11 +388,13 @@ def load_data(kind: str, path: str, data: bytes, *, published: str | None = None
             fix="Restore it, and put the change into a file with a new version.",
         )
     if published is not None and frozen is not None:
-        return _LOADERS[kind](Document(frozen, path))  # the same bytes parse to the same tree; reading YAML is a fifth of the time to start
+        return _LOADERS[kind](
+            Document(frozen, path)
+        )  # the same bytes parse to the same tree; reading YAML is a fifth of the time to start
     return _LOADERS[kind](parse_yaml(data, path))
 
 
-# --- the lock -----------------------------------------------------------------------------------------------------------------------------
+# --- the lock
 
 
 _NO_LOCK: dict[str, Any] = {"published": {}, "systems": {}, "content": {}, "measures": {}}
@@ -330,10 +413,24 @@ def _parsed_lock(data: bytes, path: str) -> dict[str, Any]:
     try:
         found = parse_json(data)
     except ValueError as error:
-        raise ShelfError("LIB-002", f"the lock cannot be read: {error}.", where=path, fix="Restore it: what is published cannot be told without it.") from None
-    parts = [found.get(key, {}) for key in ("published", "systems", "content", "measures")] if isinstance(found, dict) else [None]
+        raise ShelfError(
+            "LIB-002",
+            f"the lock cannot be read: {error}.",
+            where=path,
+            fix="Restore it: what is published cannot be told without it.",
+        ) from None
+    parts = (
+        [found.get(key, {}) for key in ("published", "systems", "content", "measures")]
+        if isinstance(found, dict)
+        else [None]
+    )
     if not all(isinstance(part, dict) for part in parts) or "published" not in found:
-        raise ShelfError("LIB-002", "is no lock of a library.", where=path, fix="Restore it: what is published cannot be told without it.")
+        raise ShelfError(
+            "LIB-002",
+            "is no lock of a library.",
+            where=path,
+            fix="Restore it: what is published cannot be told without it.",
+        )
     return {"published": parts[0], "systems": parts[1], "content": parts[2], "measures": parts[3]}
 
 
@@ -353,16 +450,23 @@ def measures(root: str = BUILTIN) -> dict[str, str]:
 
 
 def changed(shelf: Shelf) -> list[str]:
-    """Published items whose file has changed or is gone, or whose frozen content is not what the file says."""
+    """Published items whose file has changed or is gone, or whose frozen content is not what the
+    file says.
+    """
     found = []
     for root in shelf.roots:
         for key, own in sorted(published(root).items()):
             stem = os.path.join(root, *key.split("/"))
-            path = next((stem + ending for ending in (".yaml", ".yml") if os.path.exists(stem + ending)), stem + ".yaml")
+            path = next(
+                (stem + ending for ending in (".yaml", ".yml") if os.path.exists(stem + ending)),
+                stem + ".yaml",
+            )
             try:
                 with open(path, "rb") as stream:
                     data = stream.read()
-                same = sha256(data).hexdigest() == own and canonical(parse_yaml(data, path).tree) == canonical(_lock(root)["content"].get(key))
+                same = sha256(data).hexdigest() == own and canonical(
+                    parse_yaml(data, path).tree
+                ) == canonical(_lock(root)["content"].get(key))
             except (OSError, ShelfError, KeyError):
                 same = False
             if not same:
@@ -370,15 +474,24 @@ def changed(shelf: Shelf) -> list[str]:
     return found
 
 
-def publish(root: str, systems: dict[str, Any], *, measures: dict[str, str] | None = None) -> list[str]:
-    """Freeze what is new in a library: add its digests to the lock. What was published before must be unchanged."""
+def publish(
+    root: str, systems: dict[str, Any], *, measures: dict[str, str] | None = None
+) -> list[str]:
+    """Freeze what is new in a library: add its digests to the lock. What was published before must
+    be unchanged.
+    """
     lock = published(root)
     content = dict(_lock(root).get("content", {}))
     added = []
     shelf = Shelf(root) if root != BUILTIN else Shelf()
     wrong = [key for key in changed(shelf) if key in lock]
     if wrong:
-        raise ShelfError("LIB-003", f"published and changed since: {', '.join(wrong)}.", where=root, fix="Restore the files; put changes into new versions.")
+        raise ShelfError(
+            "LIB-003",
+            f"published and changed since: {', '.join(wrong)}.",
+            where=root,
+            fix="Restore the files; put changes into new versions.",
+        )
     for kind in KINDS:
         for entry in shelf.entries(kind):
             if entry.root != root or entry.key in lock:
@@ -396,6 +509,11 @@ def publish(root: str, systems: dict[str, Any], *, measures: dict[str, str] | No
             "measures": dict(sorted((measures or {}).items())),
             "content": dict(sorted(content.items())),
         }
-        stream.write(msgspec.json.format(msgspec.json.Encoder(decimal_format="number").encode(document), indent=2) + b"\n")
+        stream.write(
+            msgspec.json.format(
+                msgspec.json.Encoder(decimal_format="number").encode(document), indent=2
+            )
+            + b"\n"
+        )
     _lock.cache_clear()
     return added

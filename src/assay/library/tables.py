@@ -1,8 +1,11 @@
-"""Every table, list, pattern and constant that can move a verdict, found by walking the modules of each system.
+"""Every table, list, pattern and constant that can move a verdict, found by walking the modules of
+each system.
 
-Nothing is listed by hand, so nothing can be forgotten: a name that a module assigns, a default of a function, a field of a record counts unless it is excluded
-below with its reason. A changed value needs a new version. Code has a digest for each module, without comments, docstrings and sentences: a changed rule is
-noticed even where no golden input (`fingerprint`) reaches it, and whoever changed it says whether it moves a verdict.
+Nothing is listed by hand, so nothing can be forgotten: a name that a module assigns, a default of a
+function, a field of a record counts unless it is excluded below with its reason. A changed value
+needs a new version. Code has a digest for each module, without comments, docstrings and sentences:
+a changed rule is noticed even where no golden input (`fingerprint`) reaches it, and whoever changed
+it says whether it moves a verdict.
 """
 
 from __future__ import annotations
@@ -33,19 +36,40 @@ SYSTEMS: dict[tuple[str, str], tuple[str, ...]] = {
     ("flowmcp", "scoring"): ("assay.flowmcp",),
     ("flowmcp", "grading"): tuple(
         f"assay.flowmcp.{name}"
-        for name in ("aggregate", "policy", "status", "gate", "gating", "index", "node", "entry", "names", "selection", "veto", "regrade")
+        for name in (
+            "aggregate",
+            "policy",
+            "status",
+            "gate",
+            "gating",
+            "index",
+            "node",
+            "entry",
+            "names",
+            "selection",
+            "veto",
+            "regrade",
+        )
     ),
     ("exam", "scoring"): ("assay.exams",),
-    ("exam", "grading"): tuple(f"assay.exams.{name}" for name in ("gate", "policy", "patterns", "diagnosis", "sm2", "recalibration")),
+    ("exam", "grading"): tuple(
+        f"assay.exams.{name}"
+        for name in ("gate", "policy", "patterns", "diagnosis", "sm2", "recalibration")
+    ),
     ("release", "grading"): ("assay.release", "assay.stats"),
 }
 """The modules of each system; a module belongs to the longest prefix that fits it."""
 
 EXCLUDED = {
-    "assay.scoring.metrics:MEASURES": "filled when a measure is asked for; each measure is a table of its own module and has a fingerprint",
+    "assay.scoring.metrics:MEASURES": (
+        "filled when a measure is asked for; each measure is a table of its own module and has a"
+        " fingerprint"
+    ),
     "assay.records.contract:_processes": "the processes that run now, not a rule",
     "assay.records.contract:_started": "whether they run, not a rule",
-    "assay.flowmcp.checks:_LISTS": "the list of public suffixes, read by its library when it is first needed",
+    "assay.flowmcp.checks:_LISTS": (
+        "the list of public suffixes, read by its library when it is first needed"
+    ),
     "assay.records.reading:_known_names": "what was read so far, not a rule",
     "assay.records.typed:_known": "what was compiled so far, not a rule",
     "assay.records.systems:_vouched": "what the shelf has read so far, not a rule",
@@ -62,7 +86,23 @@ EXCLUDED = {
     "assay.exams.versions:Systems": "its defaults are the versions themselves",
 }
 _WORDS = frozenset(
-    ["title", "description", "holds", "fix", "why", "text", "says", "range", "absent", "example", "examples", "source", "evidence", "reads", "doc"]
+    [
+        "title",
+        "description",
+        "holds",
+        "fix",
+        "why",
+        "text",
+        "says",
+        "range",
+        "absent",
+        "example",
+        "examples",
+        "source",
+        "evidence",
+        "reads",
+        "doc",
+    ]
 )
 """Fields of a rule's record that explain it to people and decide nothing."""
 _PLAIN = (str, int, float, Decimal, Fraction, timedelta, date)
@@ -96,30 +136,43 @@ def modules() -> dict[str, tuple[str, str]]:
     found = {}
     for prefix in owners:
         for name in (prefix, *_inside(prefix)):
-            found[name] = owners[max((one for one in owners if name == one or name.startswith(f"{one}.")), key=len)]
+            found[name] = owners[
+                max((one for one in owners if name == one or name.startswith(f"{one}.")), key=len)
+            ]
     return found
 
 
 def _inside(package: str) -> list[str]:
     path = getattr(import_module(package), "__path__", None)
-    return [] if path is None else [info.name for info in pkgutil.walk_packages(path, f"{package}.")]
+    return (
+        [] if path is None else [info.name for info in pkgutil.walk_packages(path, f"{package}.")]
+    )
 
 
 @cache
 def _assigned(name: str) -> tuple[str, ...]:
-    """The names that a module itself gives a value, a class or a function; those that it imports belong to others."""
+    """The names that a module itself gives a value, a class or a function; those that it imports
+    belong to others.
+    """
     found: dict[str, None] = {}
     for node in ast.walk(_outermost(ast.parse(_source(name)))):
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            found |= dict.fromkeys(part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store))
+            found |= dict.fromkeys(
+                part.id
+                for target in targets
+                for part in ast.walk(target)
+                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+            )
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found[node.name] = None
     return tuple(found)
 
 
 def _outermost(tree: ast.Module) -> ast.Module:
-    """The module without the bodies of its functions and classes: what is assigned there is not the module's."""
+    """The module without the bodies of its functions and classes: what is assigned there is not the
+    module's.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             node.body, node.decorator_list = [], []
@@ -134,7 +187,11 @@ def tables(module: str) -> Iterator[Table]:
             continue
         value = getattr(held, name)
         if isinstance(value, type):
-            yield from (Table(module, f"{name}.{part}", inner) for part, inner in _class_values(value) if f"{module}:{name}.{part}" not in EXCLUDED)
+            yield from (
+                Table(module, f"{name}.{part}", inner)
+                for part, inner in _class_values(value)
+                if f"{module}:{name}.{part}" not in EXCLUDED
+            )
         elif isinstance(value, FunctionType) or hasattr(value, "__wrapped__"):
             defaults = _defaults(value)
             if defaults:
@@ -144,12 +201,17 @@ def tables(module: str) -> Iterator[Table]:
 
 
 def _class_values(kind: type) -> Iterator[tuple[str, Any]]:
-    """The data of a class: members, defaults of fields, what a record may hold, defaults of methods."""
+    """The data of a class: members, defaults of fields, what a record may hold, defaults of
+    methods.
+    """
     if issubclass(kind, Enum):
         yield "members", {member.name: member.value for member in kind}
         return
     if issubclass(kind, Struct) and kind.__annotations__:
-        yield "fields", {**kind.__annotations__, "": [plain(default) for default in kind.__struct_defaults__]}
+        yield (
+            "fields",
+            {**kind.__annotations__, "": [plain(default) for default in kind.__struct_defaults__]},
+        )
     elif getattr(kind, "_field_defaults", None):
         yield "fields", dict(kind._field_defaults)  # type: ignore[attr-defined]
     for name, value in vars(kind).items():
@@ -157,30 +219,60 @@ def _class_values(kind: type) -> Iterator[tuple[str, Any]]:
             defaults = _defaults(getattr(value, "__func__", value))
             if (defaults and not name.startswith("__")) or (defaults and name == "__init__"):
                 yield f"{name}()", defaults
-        elif not name.startswith("_") and not isinstance(value, type) and not callable(value) and type(value).__name__ in _LITERAL:
+        elif (
+            not name.startswith("_")
+            and not isinstance(value, type)
+            and not callable(value)
+            and type(value).__name__ in _LITERAL
+        ):
             yield name, value
 
 
-_LITERAL = ("int", "str", "float", "bool", "tuple", "list", "dict", "set", "frozenset", "Decimal", "Fraction", "Pattern")
+_LITERAL = (
+    "int",
+    "str",
+    "float",
+    "bool",
+    "tuple",
+    "list",
+    "dict",
+    "set",
+    "frozenset",
+    "Decimal",
+    "Fraction",
+    "Pattern",
+)
 
 
 def _defaults(function: Any) -> list[Any]:
     function = inspect.unwrap(function)
-    given = [*(getattr(function, "__defaults__", None) or ()), *(getattr(function, "__kwdefaults__", None) or {}).items()]
-    return [plain(value) for value in given if value is not None and not (isinstance(value, tuple) and len(value) == 2 and value[1] is None)]
+    given = [
+        *(getattr(function, "__defaults__", None) or ()),
+        *(getattr(function, "__kwdefaults__", None) or {}).items(),
+    ]
+    return [
+        plain(value)
+        for value in given
+        if value is not None
+        and not (isinstance(value, tuple) and len(value) == 2 and value[1] is None)
+    ]
 
 
 _OPAQUE = ["opaque"]
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """A value as JSON can say it; functions, encoders and the like are opaque: they are seen by what they do."""
+    """A value as JSON can say it; functions, encoders and the like are opaque: they are seen by
+    what they do.
+    """
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, Enum):
         return [value.name, plain(value.value, depth + 1)]
     if isinstance(value, _PLAIN):
-        return f"{type(value).__name__}:{value}".replace(_PACKAGE, "assay")  # where it is installed is no rule
+        return f"{type(value).__name__}:{value}".replace(
+            _PACKAGE, "assay"
+        )  # where it is installed is no rule
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, type):
@@ -188,7 +280,10 @@ def plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, Context):
         return [value.prec, value.rounding]
     if isinstance(value, re.Pattern):
-        return [value.pattern if isinstance(value.pattern, str) else value.pattern.hex(), value.flags]
+        return [
+            value.pattern if isinstance(value.pattern, str) else value.pattern.hex(),
+            value.flags,
+        ]
     if depth > 12:
         return _OPAQUE
     if isinstance(value, Mapping):
@@ -196,17 +291,27 @@ def plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, set | frozenset):
         return sorted((plain(inner, depth + 1) for inner in value), key=_digest)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return [plain(inner, depth + 1) for name, inner in zip(value._fields, value, strict=True) if name not in _WORDS]
+        return [
+            plain(inner, depth + 1)
+            for name, inner in zip(value._fields, value, strict=True)
+            if name not in _WORDS
+        ]
     if isinstance(value, list | tuple):
         return [plain(inner, depth + 1) for inner in value]
     if isinstance(value, partial):
         return [plain(value.args, depth + 1), plain(value.keywords, depth + 1)]
-    if getattr(type(value), "__module__", "") == "typing" or type(value).__name__ in ("UnionType", "GenericAlias"):
+    if getattr(type(value), "__module__", "") == "typing" or type(value).__name__ in (
+        "UnionType",
+        "GenericAlias",
+    ):
         return repr(value)
     if not callable(value) or type(value).__module__.startswith("assay."):
         fields = _fields(value)
         if fields:
-            return [type(value).__name__, *([name, plain(inner, depth + 1)] for name, inner in fields if name not in _WORDS)]
+            return [
+                type(value).__name__,
+                *([name, plain(inner, depth + 1)] for name, inner in fields if name not in _WORDS),
+            ]
     return _OPAQUE
 
 
@@ -215,7 +320,9 @@ def _fields(value: Any) -> list[tuple[str, Any]]:
         return []
     if isinstance(value, Struct):
         return [(name, getattr(value, name)) for name in value.__struct_fields__]
-    names: Iterable[str] = vars(value) if hasattr(value, "__dict__") else getattr(type(value), "__slots__", ())
+    names: Iterable[str] = (
+        vars(value) if hasattr(value, "__dict__") else getattr(type(value), "__slots__", ())
+    )
     return [(name, getattr(value, name)) for name in names if hasattr(value, name)]
 
 
@@ -226,16 +333,30 @@ def _digest(tree: Any) -> str:
 def of_module(module: str) -> dict[str, str]:
     """The digest of each value that a module holds now, by `module:NAME`, and that of its code."""
     found = {table.key: _digest(plain(table.value)) for table in tables(module)}
-    return found | {f"{module}{CODE}": code_digest(_source(module))} if sys.version_info[:2] == RECORDED_WITH else found
+    return (
+        found | {f"{module}{CODE}": code_digest(_source(module))}
+        if sys.version_info[:2] == RECORDED_WITH
+        else found
+    )
 
 
 def code_digest(source: str) -> str:
-    """What a module does, as far as its text can say: its syntax tree without comments, docstrings, and sentences that people read."""
+    """What a module does, as far as its text can say: its syntax tree without comments, docstrings,
+    and sentences that people read.
+    """
     tree = ast.parse(source)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):  # a text that stands alone is a docstring
-            body[:] = [part for part in body if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant) and isinstance(part.value.value, str))]
+            body[:] = [
+                part
+                for part in body
+                if not (
+                    isinstance(part, ast.Expr)
+                    and isinstance(part.value, ast.Constant)
+                    and isinstance(part.value.value, str)
+                )
+            ]
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
             node.value = " "
     return sha256(ast.dump(tree).encode()).hexdigest()[:16]

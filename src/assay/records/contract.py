@@ -1,9 +1,12 @@
-"""Whether a value keeps a JSON Schema that came with it: outputs the one that a run carries, arguments the one of their tool, answers the one of their exam.
+"""Whether a value keeps a JSON Schema that came with it: outputs the one that a run carries,
+arguments the one of their tool, answers the one of their exam.
 
-The schema is hostile, and every evaluation ends. It is compiled without any access to files or network. Where its weight (`schema_weight`) times the size of
-the value is small, it is evaluated here, with patterns in linear time; all else goes to a process that the system ends when its seconds of computing are used
-up (`schema_worker`). What is over budget, and what is no schema, is undetermined: never kept. So is the value hostile: what is no JSON (NaN, nesting beyond
-the limit) is refused before the validator sees it.
+The schema is hostile, and every evaluation ends. It is compiled without any access to files or
+network. Where its weight (`schema_weight`) times the size of the value is small, it is evaluated
+here, with patterns in linear time; all else goes to a process that the system ends when its seconds
+of computing are used up (`schema_worker`). What is over budget, and what is no schema, is
+undetermined: never kept. So is the value hostile: what is no JSON (NaN, nesting beyond the limit)
+is refused before the validator sees it.
 """
 
 from __future__ import annotations
@@ -21,7 +24,17 @@ import msgspec
 from assay.files import parse_json
 from assay.records.plain import beyond_json
 from assay.records.schema_weight import weight_of
-from assay.records.schema_worker import CPU_S, MEMORY, Checked, Question, compiled, decode_answer, encode_question, evaluated, linear
+from assay.records.schema_worker import (
+    CPU_S,
+    MEMORY,
+    Checked,
+    Question,
+    compiled,
+    decode_answer,
+    encode_question,
+    evaluated,
+    linear,
+)
 from assay.worker_process import Died, Worker
 
 if TYPE_CHECKING:
@@ -29,13 +42,20 @@ if TYPE_CHECKING:
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 MAX_WORK = 20_000_000
-"""Weight of a schema times bytes of a value that are evaluated in this process: less than half a second at the worst."""
+"""Weight of a schema times bytes of a value that are evaluated in this process: less than half a
+second at the worst.
+"""
 MAX_ANSWERS = 10_000
 """Answers of one process before a fresh one takes over, so that nothing that leaks adds up."""
 _PACKAGES = ("jsonschema_rs", "msgspec", "jiter", "yaml")
-OVER_BUDGET = f"evaluation takes more than the budget of {CPU_S} seconds of computing and {MEMORY // 2**20:,} MiB of memory"
+OVER_BUDGET = (
+    f"evaluation takes more than the budget of {CPU_S} seconds of computing and"
+    f" {MEMORY // 2**20:,} MiB of memory"
+)
 
-_OWN_DOING = tuple(-number for number in (signal.SIGXCPU, signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS))
+_OWN_DOING = tuple(
+    -number for number in (signal.SIGXCPU, signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS)
+)
 """How a schema ends its process: the clock, memory, the stack."""
 
 encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -53,7 +73,9 @@ class NotPlain(Exception):
 
 
 class Ending(Exception):
-    """The process that asks ends: the matter is neither decided nor undetermined, and whoever comes next takes it up."""
+    """The process that asks ends: the matter is neither decided nor undetermined, and whoever comes
+    next takes it up.
+    """
 
 
 _KEPT = Verdict(True, "the outputs keep their schema")
@@ -62,7 +84,9 @@ _CHEAP_ONLY: ContextVar[bool] = ContextVar("cheap_only", default=False)
 
 @contextmanager
 def cheap_only() -> Iterator[None]:
-    """Raise NotPlain instead of waiting for a process: for an event loop, which must answer others meanwhile."""
+    """Raise NotPlain instead of waiting for a process: for an event loop, which must answer others
+    meanwhile.
+    """
     token = _CHEAP_ONLY.set(True)
     try:
         yield
@@ -83,7 +107,9 @@ class Contract:
             try:
                 self._validator = compiled(schema, linear())
             except ValueError:
-                self._weight = None  # no schema, or a pattern with look-around: the process knows which
+                self._weight = (
+                    None  # no schema, or a pattern with look-around: the process knows which
+                )
 
     @property
     def problem(self) -> str:
@@ -96,11 +122,17 @@ class Contract:
         try:
             text = encode(value)
             size = len(text)
-        except (ValueError, TypeError, RecursionError) as error:  # a number of thousands of digits, half of a surrogate pair
+        except (
+            ValueError,
+            TypeError,
+            RecursionError,
+        ) as error:  # a number of thousands of digits, half of a surrogate pair
             problem = str(error)[:160]
             size = _size(value)
         if self._weight is not None:
-            weight = self._weight + size if self._unique else self._weight  # items are compared with each other
+            weight = (
+                self._weight + size if self._unique else self._weight
+            )  # items are compared with each other
             if weight * size <= MAX_WORK:
                 return evaluated(self._validator, value)
         return Checked(None, problem=problem) if problem else _asked(Question(self._text, text))
@@ -131,12 +163,18 @@ def _problem(text: bytes) -> str:
 def check(schema: dict[str, Any] | bool, value: Any) -> Verdict:
     """Whether a value keeps a schema, and the first places where it does not, in words for outputs.
 
-    >>> check({"type": "object", "required": ["a"]}, {"a": 1}).passed, check({"type": "object"}, []).passed, check({"type": 3}, {}).passed
+    >>> (
+    ...     check({"type": "object", "required": ["a"]}, {"a": 1}).passed,
+    ...     check({"type": "object"}, []).passed,
+    ...     check({"type": 3}, {}).passed,
+    ... )
     (True, False, None)
     """
     declared = schema.get("$schema", _DRAFT) if isinstance(schema, dict) else _DRAFT
     if str(declared).rstrip("#") != _DRAFT:
-        return Verdict(None, f"the `output_schema` is of the draft {declared!r}; only 2020-12 is read")
+        return Verdict(
+            None, f"the `output_schema` is of the draft {declared!r}; only 2020-12 is read"
+        )
     try:
         text = encode(schema)
         # the encoder writes NaN as null: a schema that holds one would ask for something else
@@ -145,7 +183,9 @@ def check(schema: dict[str, Any] | bool, value: Any) -> Verdict:
     except (ValueError, TypeError, RecursionError):
         problem = beyond_json(schema) or "are no JSON"
     if problem:
-        return Verdict(None, f"the `output_schema` is not a usable JSON Schema: its parts {problem}")
+        return Verdict(
+            None, f"the `output_schema` is not a usable JSON Schema: its parts {problem}"
+        )
     if contract.problem:
         return Verdict(None, f"the `output_schema` is not a usable JSON Schema: {contract.problem}")
     problem = beyond_json(value)
@@ -156,11 +196,18 @@ def check(schema: dict[str, Any] | bool, value: Any) -> Verdict:
         return _KEPT
     if checked.valid is None:
         return Verdict(None, f"the outputs could not be checked: {checked.problem}")
-    shown = "; ".join(f"{'.'.join(map(str, path)) or 'outputs'}: {message[:120]}" for path, message in checked.broken[:3])
-    return Verdict(False, f"the outputs break their schema: {shown or 'no place named'}{'; and more' if len(checked.broken) > 3 else ''}")
+    shown = "; ".join(
+        f"{'.'.join(map(str, path)) or 'outputs'}: {message[:120]}"
+        for path, message in checked.broken[:3]
+    )
+    return Verdict(
+        False,
+        "the outputs break their schema:"
+        f" {shown or 'no place named'}{'; and more' if len(checked.broken) > 3 else ''}",
+    )
 
 
-# --- the process ----------------------------------------------------------------------------------------------------------------------------
+# --- the process
 
 
 class _Processes(threading.local):
@@ -169,7 +216,9 @@ class _Processes(threading.local):
     worker: Worker | None = None
 
     def ask(self, question: Question) -> Checked:
-        """The answer, or why there is none. A process that something else ended is asked for once more; the second time it is the schema's doing."""
+        """The answer, or why there is none. A process that something else ended is asked for once
+        more; the second time it is the schema's doing.
+        """
         data = encode_question(question)
         try:
             return self._once(data)
@@ -197,7 +246,9 @@ class _Processes(threading.local):
         try:
             return decode_answer(worker.ask(data))
         except BaseException:
-            self.drop()  # also on an interrupt: an answer that comes later would be taken for that of the next question
+            # also on an interrupt: an answer that comes later would be taken for that of the next
+            # question
+            self.drop()
             raise
 
     def drop(self) -> None:
@@ -213,7 +264,14 @@ class _Processes(threading.local):
 
 def _ended(death: Died) -> Checked:
     # one reason for both: which of the two runs out first may depend on the machine
-    return Checked(None, problem=OVER_BUDGET if death.code in _OWN_DOING else f"evaluation ended with its process ({death.cause})")
+    return Checked(
+        None,
+        problem=(
+            OVER_BUDGET
+            if death.code in _OWN_DOING
+            else f"evaluation ended with its process ({death.cause})"
+        ),
+    )
 
 
 _processes = _Processes()

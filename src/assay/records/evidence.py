@@ -1,7 +1,8 @@
 """The evidence of one run: `assay.run/1`, as the contract writes it.
 
-Frozen, and closed: an unknown key is an error, because a misspelt key is evidence that silently does not count. `metadata` is free. An absent
-list and an empty one differ: absent says "nobody looked", empty says "there were none". Nothing here judges; see `scoring`.
+Frozen, and closed: an unknown key is an error, because a misspelt key is evidence that silently
+does not count. `metadata` is free. An absent list and an empty one differ: absent says "nobody
+looked", empty says "there were none". Nothing here judges; see `scoring`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ RUN_SCHEMA = "assay.run/1"
 
 Count = Annotated[int, Meta(ge=0)]
 Number = Annotated[Any, Meta(extra_json_schema={"type": "number"})]
-"""A number kept as it was written; `records.reading` checks it. msgspec's own number types would pass it through a float."""
+"""A number kept as it was written; `records.reading` checks it. msgspec's own number types would
+pass it through a float.
+"""
 OptionalNumber = Annotated[Any, Meta(extra_json_schema={"type": ["number", "null"]})]
 Status = Literal["success", "failed", "error", "cancelled", "timeout"]
 StepStatus = Literal["success", "failed", "error", "cancelled", "timeout", "skipped"]
@@ -26,7 +29,9 @@ class _Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omi
 
 
 class Workflow(_Record, frozen=True):
-    """Which workflow ran. `family` selects the profile; `profile` and `rubric` name others on the shelf, never a path."""
+    """Which workflow ran. `family` selects the profile; `profile` and `rubric` name others on the
+    shelf, never a path.
+    """
 
     id: str
     version: str
@@ -44,7 +49,9 @@ class Dataset(_Record, frozen=True):
 
 
 class Source(_Record, frozen=True):
-    """Who gave a score. A judge is a model with its version, its prompt, the rubric and the settings it was asked with; another of these is another judge."""
+    """Who gave a score. A judge is a model with its version, its prompt, the rubric and the
+    settings it was asked with; another of these is another judge.
+    """
 
     kind: Literal["llm", "human", "script"]
     name: str
@@ -71,7 +78,9 @@ IDENTITY = ("version", "prompt_version", "rubric", "settings", "answered_by")
 
 
 class Disagreement(_Record, frozen=True):
-    """How far those who judged the same thing disagreed: the lowest and highest raw score, or for pairs in two orders how many came out differently."""
+    """How far those who judged the same thing disagreed: the lowest and highest raw score, or for
+    pairs in two orders how many came out differently.
+    """
 
     between: Literal["judges", "samples", "orders"]
     n: Annotated[int, Meta(ge=1)]
@@ -82,7 +91,9 @@ class Disagreement(_Record, frozen=True):
 
 
 class Score(_Record, frozen=True):
-    """A raw score and the number of samples behind it. `raw` null means that nobody could score it."""
+    """A raw score and the number of samples behind it. `raw` null means that nobody could score
+    it.
+    """
 
     raw: Any
     n: Count = 1

@@ -1,7 +1,9 @@
-"""The grade of one scorecard: every number that decided it, as exact integers, and the findings of the rules.
+"""The grade of one scorecard: every number that decided it, as exact integers, and the findings of
+the rules.
 
-Norms are counts of billionths and scores are counts of hundredths (see `exact`); the properties show them as numbers. A Grade carries its band
-edges and its scorecard, so that whoever explains or draws it needs no rule.
+Norms are counts of billionths and scores are counts of hundredths (see `exact`); the properties
+show them as numbers. A Grade carries its band edges and its scorecard, so that whoever explains or
+draws it needs no rule.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from assay.records.scorecard import SCORING_SYSTEM, Criterion, Scorecard
 GRADES_SCHEMA = "assay.grades/1"
 GRADING_SYSTEM = "gradingSystem/1.0.0"
 ENGINE = {"scoringSystem": SCORING_SYSTEM, "gradingSystem": GRADING_SYSTEM}
-"""What this code implements, for results that no profile and no policy made; any other result names the systems that these state."""
+"""What this code implements, for results that no profile and no policy made; any other result names
+the systems that these state.
+"""
 
 LETTERS = ("A", "B", "C", "D", "F")
 
@@ -113,7 +117,9 @@ class Grade(Struct, frozen=True, kw_only=True):
 
     @property
     def weighted_score(self) -> float:
-        """The weighted score on 0..100, rounded half-up to 2 decimals; the letter was read off this value."""
+        """The weighted score on 0..100, rounded half-up to 2 decimals; the letter was read off this
+        value.
+        """
         return exact.shown(self.score_units, exact.SCORE_DIGITS)
 
     @property

@@ -11,7 +11,8 @@ MAX_DEPTH = 200
 
 
 def beyond_json(value: Any) -> str:
-    """What a JSON Schema validator must not see, or nothing: it takes NaN for null, and nesting without end ends the process.
+    """What a JSON Schema validator must not see, or nothing: it takes NaN for null, and nesting
+    without end ends the process.
 
     >>> beyond_json({"a": [1.5, None]}), beyond_json([float("nan")])
     ('', 'hold NaN or an infinity, which is no JSON')
@@ -26,7 +27,9 @@ def beyond_json(value: Any) -> str:
                 below += one.values()
             elif isinstance(one, list | tuple):
                 below += one
-            elif (isinstance(one, float) and not isfinite(one)) or (isinstance(one, Decimal) and not one.is_finite()):
+            elif (isinstance(one, float) and not isfinite(one)) or (
+                isinstance(one, Decimal) and not one.is_finite()
+            ):
                 return "hold NaN or an infinity, which is no JSON"
         if not below:
             return ""

@@ -1,6 +1,7 @@
 """From a parsed tree to a record, or every fault of the tree at once.
 
-The quick way is msgspec's. Only when it refuses is the published JSON Schema asked, which knows all the faults and not just the first.
+The quick way is msgspec's. Only when it refuses is the published JSON Schema asked, which knows all
+the faults and not just the first.
 """
 
 from __future__ import annotations
@@ -28,8 +29,16 @@ _OPERATIONS = ("latency_ms", "cost_usd")
 def read_run(document: Document) -> Run:
     """A run, checked: shape, names, numbers and counts."""
     run = read_record(document, Run, "SCO-011")
-    # The usual run has nothing to report here, and a million of them pass through: no list is built until something is wrong.
-    if run.latency_ms is not None or run.cost_usd is not None or run.steps or run.scores or run.gates or run.tests is not None:
+    # The usual run has nothing to report here, and a million of them pass through: no list is built
+    # until something is wrong.
+    if (
+        run.latency_ms is not None
+        or run.cost_usd is not None
+        or run.steps
+        or run.scores
+        or run.gates
+        or run.tests is not None
+    ):
         faults = list(_run_faults(run))
         if faults:
             raise _refused(document, faults)
@@ -37,7 +46,9 @@ def read_run(document: Document) -> Run:
 
 
 def read_scorecard(document: Document) -> Scorecard:
-    """A scorecard, checked for shape and names; its scores and floors are checked where they are used, in `grading`."""
+    """A scorecard, checked for shape and names; its scores and floors are checked where they are
+    used, in `grading`.
+    """
     scorecard = read_record(document, Scorecard, "GRD-101")
     faults = [
         Fault(f"the gate name {problem}.", code="SCO-013", path="hard_gates")
@@ -46,7 +57,9 @@ def read_scorecard(document: Document) -> Scorecard:
     ]
     faults += [
         Fault(f"the name {problem}.", code="SCO-013", path=f"criteria[{index}].name")
-        for index, problem in enumerate(_identifier_faults(criterion.name) for criterion in scorecard.criteria)
+        for index, problem in enumerate(
+            _identifier_faults(criterion.name) for criterion in scorecard.criteria
+        )
         if problem is not None
     ]
     faults += _number_faults("", scorecard, _OPERATIONS)
@@ -71,11 +84,15 @@ def _refused(document: Document, faults: list[Fault]) -> EvidenceError:
     for fault in faults:
         fault.file = document.file
         fault.line = document.line if fault.line is None else fault.line
-    return EvidenceError(faults[0].code, faults[0].message, where=document.file, fix=faults[0].fix, faults=faults)
+    return EvidenceError(
+        faults[0].code, faults[0].message, where=document.file, fix=faults[0].fix, faults=faults
+    )
 
 
 def _shape_faults(document: Document, kind: type[Any], code: str) -> Iterable[Fault]:
-    from assay.records.schemas import schema_faults  # only on the way to an error: the validator costs as much as all the rest
+    from assay.records.schemas import (
+        schema_faults,
+    )  # only on the way to an error: the validator costs as much as all the rest
 
     for path, message in schema_faults(kind, document.tree):
         line = (document.lines or {}).get(path, document.line)
@@ -96,7 +113,11 @@ def _run_faults(run: Run) -> Iterable[Fault]:
         for name in ("fail_to_pass", "pass_to_pass"):
             tally = getattr(run.tests, name)
             if tally is not None and tally.passed > tally.total:
-                yield Fault(f"{tally.passed} passed of {tally.total}; more passed than there are.", code="SCO-007", path=f"tests.{name}")
+                yield Fault(
+                    f"{tally.passed} passed of {tally.total}; more passed than there are.",
+                    code="SCO-007",
+                    path=f"tests.{name}",
+                )
 
 
 def _fine(value: Any) -> bool:
@@ -110,7 +131,9 @@ def _identifier_faults(name: str) -> str | None:
     found = _known_names.get(name, "?")
     if found == "?":
         found = identifier_fault(name)
-        if found is None and len(_known_names) < 4096:  # names repeat over a stream; the limit keeps a hostile one from filling memory
+        if (
+            found is None and len(_known_names) < 4096
+        ):  # names repeat over a stream; the limit keeps a hostile one from filling memory
             _known_names[name] = None
     return found
 
@@ -131,5 +154,8 @@ def _number_faults(prefix: str, record: Any, names: Iterable[str]) -> list[Fault
     return faults
 
 
-KINDS: dict[str, Callable[[Document], Any]] = {"assay.run/1": read_run, "assay.scorecard/1": read_scorecard}
+KINDS: dict[str, Callable[[Document], Any]] = {
+    "assay.run/1": read_run,
+    "assay.scorecard/1": read_scorecard,
+}
 """What a `schema` key says, and who reads it."""

@@ -1,8 +1,10 @@
-"""How much work a JSON Schema can make of one byte of a value: a bound that is cheap to find, or none.
+"""How much work a JSON Schema can make of one byte of a value: a bound that is cheap to find, or
+none.
 
-The weight is the size of the schema with every `$ref` written out. Each part of that tree looks at each place of a value once at most, so weight times size
-bounds the work. There is no bound for recursion, for keywords that evaluate their neighbours again (`unevaluated...`), for dynamic references and for
-identifiers that change what a reference means.
+The weight is the size of the schema with every `$ref` written out. Each part of that tree looks at
+each place of a value once at most, so weight times size bounds the work. There is no bound for
+recursion, for keywords that evaluate their neighbours again (`unevaluated...`), for dynamic
+references and for identifiers that change what a reference means.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ _ELSEWHERE = {"$id", "$schema"}
 _NOTES = {"description", "title", "$comment"}
 _COUNTED = re.compile(r"(.)\{(\d+)(?:,(\d*))?\}")
 _STATES = 8
-"""States of an automaton for one character of a pattern: `.` and a negated class need several in UTF-8."""
+"""States of an automaton for one character of a pattern: `.` and a negated class need several in
+UTF-8.
+"""
 _CLASS = 2_000
 """The same for a class of Unicode."""
 
@@ -57,7 +61,9 @@ class _Weighing:
         if isinstance(node, list | tuple):
             parts = [self.node(part, depth + 1) for part in node]
         elif isinstance(node, dict):
-            parts = [self._member(name, value, depth + 1, root=root) for name, value in node.items()]
+            parts = [
+                self._member(name, value, depth + 1, root=root) for name, value in node.items()
+            ]
         else:
             return 8, 0
         weight = 2 + sum(part[0] for part in parts)
@@ -107,9 +113,12 @@ class _Weighing:
 
 
 def pattern_weight(pattern: str) -> int:
-    """The weight of a pattern: its length with counted repetitions written out, a repeated group as often as it can be nested.
+    """The weight of a pattern: its length with counted repetitions written out, a repeated group as
+    often as it can be nested.
 
-    >>> pattern_weight("^a{3}$") < pattern_weight("^(a{30}){30}$") < pattern_weight("^(a{300}){300}$")
+    >>> pattern_weight("^a{3}$") < pattern_weight("^(a{30}){30}$") < pattern_weight(
+    ...     "^(a{300}){300}$"
+    ... )
     True
     """
     length, times = len(pattern), 1
@@ -121,5 +130,10 @@ def pattern_weight(pattern: str) -> int:
             length += count
         if times > MAX_WEIGHT:
             break
-    length += _CLASS * (pattern.count("\\p") + pattern.count("\\P") + len(pattern.encode("utf-8", "replace")) - len(pattern))
+    length += _CLASS * (
+        pattern.count("\\p")
+        + pattern.count("\\P")
+        + len(pattern.encode("utf-8", "replace"))
+        - len(pattern)
+    )
     return length * times * _STATES

@@ -1,4 +1,6 @@
-"""Compiling and evaluating a JSON Schema: in this process, or as the process that `contract` asks when the work has no cheap bound."""
+"""Compiling and evaluating a JSON Schema: in this process, or as the process that `contract` asks
+when the work has no cheap bound.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from assay.files import parse_json
 from assay.worker_process import serve
 
 CPU_S = 3
-"""Seconds of computing for one value. An honest schema takes milliseconds, also for a large output; time that other programs take does not count."""
+"""Seconds of computing for one value. An honest schema takes milliseconds, also for a large output;
+time that other programs take does not count.
+"""
 MEMORY = 1024 * 1024 * 1024
 """Bytes of address space."""
 MAX_FAULTS = 4
@@ -33,7 +37,9 @@ class Broken(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """Whether a value keeps a schema, and where it does not; None is undetermined, for the reason in `problem`."""
+    """Whether a value keeps a schema, and where it does not; None is undetermined, for the reason
+    in `problem`.
+    """
 
     valid: bool | None
     broken: tuple[Broken, ...] = ()
@@ -58,25 +64,37 @@ def linear() -> jsonschema_rs.RegexOptions:
 
 
 def compiled(schema: Any, options: Any) -> jsonschema_rs.Draft202012Validator:
-    """A validator that reaches no file and no network. Raises ValueError where this is not a usable JSON Schema."""
+    """A validator that reaches no file and no network. Raises ValueError where this is not a usable
+    JSON Schema.
+    """
     try:
         return jsonschema_rs.Draft202012Validator(schema, offline=True, pattern_options=options)
     except jsonschema_rs.ValidationError as error:
         where = ".".join(map(str, error.instance_path))
         raise ValueError(f"{where + ': ' if where else ''}{_first_line(error.message)}") from None
-    except (jsonschema_rs.ReferencingError, ValueError, TypeError, RecursionError, OverflowError) as error:
+    except (
+        jsonschema_rs.ReferencingError,
+        ValueError,
+        TypeError,
+        RecursionError,
+        OverflowError,
+    ) as error:
         raise ValueError(_first_line(str(error)) or "unknown") from None
 
 
 def evaluated(validator: jsonschema_rs.Draft202012Validator, value: Any) -> Checked:
-    """Whether a value keeps the schema. Evaluation that gives up inside is undetermined, wherever in the schema it happens."""
+    """Whether a value keeps the schema. Evaluation that gives up inside is undetermined, wherever
+    in the schema it happens.
+    """
     try:
         if validator.is_valid(value):
             return Checked(True)
         broken = []
         for error in validator.iter_errors(value):
             if type(error.kind).__name__ == "BacktrackLimitExceeded":
-                return Checked(None, problem=f"a pattern takes more than {_BACKTRACKS:,} steps of backtracking")
+                return Checked(
+                    None, problem=f"a pattern takes more than {_BACKTRACKS:,} steps of backtracking"
+                )
             broken.append(Broken(tuple(error.instance_path), error.message[:_WORDS]))
             if len(broken) == MAX_FAULTS:
                 break
@@ -90,12 +108,14 @@ def _first_line(text: str) -> str:
     return lines[0][:_WORDS] if lines else ""
 
 
-# --- the process ----------------------------------------------------------------------------------------------------------------------------
+# --- the process
 
 
 @lru_cache(maxsize=64)
 def _validator(schema: bytes) -> jsonschema_rs.Draft202012Validator:
-    return compiled(parse_json(schema), jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS))
+    return compiled(
+        parse_json(schema), jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS)
+    )
 
 
 def answer(data: bytes) -> bytes:
@@ -103,7 +123,11 @@ def answer(data: bytes) -> bytes:
     question = _question(data)
     try:
         validator = _validator(question.schema)
-        found = Checked(True) if question.value is None else evaluated(validator, parse_json(question.value))
+        found = (
+            Checked(True)
+            if question.value is None
+            else evaluated(validator, parse_json(question.value))
+        )
     except ValueError as error:
         found = Checked(None, problem=str(error))
     return encode_question(found)
@@ -114,7 +138,9 @@ def _greeting() -> bytes:
 
 
 def main() -> None:
-    """Answer questions until standard input ends, or the thread that asks does: native code keeps the interpreter from looking for its parent."""
+    """Answer questions until standard input ends, or the thread that asks does: native code keeps
+    the interpreter from looking for its parent.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     serve(answer, greeting=_greeting, cpu_s=CPU_S, memory=MEMORY)

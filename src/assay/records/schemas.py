@@ -1,4 +1,6 @@
-"""JSON Schemas of the records, made from the records themselves, and their faults in words a person can act on."""
+"""JSON Schemas of the records, made from the records themselves, and their faults in words a person
+can act on.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,11 @@ def json_schema(kind: type) -> dict[str, Any]:
     """The JSON Schema (2020-12) of a record."""
     schema = msgspec.json.schema(kind)
     definition = schema.get("$defs", {}).pop(kind.__name__, {})
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **{k: v for k, v in schema.items() if k != "$ref"}, **definition}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **{k: v for k, v in schema.items() if k != "$ref"},
+        **definition,
+    }
 
 
 @cache
@@ -34,7 +40,9 @@ def schema_faults(kind: type, tree: Any) -> Iterator[tuple[Path, str]]:
     yield from _worded(kind, tree, _validator(kind).iter_errors(tree))
 
 
-def _worded(kind: type, tree: Any, errors: Iterable[jsonschema_rs.ValidationError]) -> Iterator[tuple[Path, str]]:
+def _worded(
+    kind: type, tree: Any, errors: Iterable[jsonschema_rs.ValidationError]
+) -> Iterator[tuple[Path, str]]:
     for error in errors:
         path = tuple(error.instance_path)
         about: Any = error.kind  # its stubs leave out what each kind carries
@@ -43,27 +51,57 @@ def _worded(kind: type, tree: Any, errors: Iterable[jsonschema_rs.ValidationErro
             known = _known_keys(kind, path, tree)
             for name in about.unexpected:
                 if name == "weight" and path and path[0] in ("gates", "hard_gates"):
-                    yield (*path, name), "a gate carries no weight: no score can buy it off. Remove the key."
+                    yield (
+                        (*path, name),
+                        "a gate carries no weight: no score can buy it off. Remove the key.",
+                    )
                 else:
                     yield (*path, name), f"unknown key '{name}'.{near_miss(name, known)}"
         elif keyword == "required":
             yield path, f"the key '{about.property}' is missing."
         elif keyword == "anyOf" and path and path[0] == "hard_gates":
-            yield path, f"a gate is true, false or null, not {_short(error.instance)}; it carries no weight and no score."
+            yield (
+                path,
+                (
+                    f"a gate is true, false or null, not {_short(error.instance)}; it carries no"
+                    " weight and no score."
+                ),
+            )
         elif keyword == "anyOf":
-            # "a list, or null": the fault is inside the list, and the branch for null has nothing to say about it.
-            inside = [branch for branch in about.context if not any(e.kind.name == "type" and tuple(e.instance_path) == path for e in branch)]
-            kinds = [branch[0].kind.types for branch in about.context if len(branch) == 1 and branch[0].kind.name == "type"]
+            # "a list, or null": the fault is inside the list, and the branch for null has nothing
+            # to say about it.
+            inside = [
+                branch
+                for branch in about.context
+                if not any(e.kind.name == "type" and tuple(e.instance_path) == path for e in branch)
+            ]
+            kinds = [
+                branch[0].kind.types
+                for branch in about.context
+                if len(branch) == 1 and branch[0].kind.name == "type"
+            ]
             if len(inside) == 1:
                 yield from _worded(kind, tree, inside[0])
             elif len(kinds) == len(about.context):
-                expected = " or ".join(dict.fromkeys(str(name) for types in kinds for name in (types if isinstance(types, list) else [types])))
+                expected = " or ".join(
+                    dict.fromkeys(
+                        str(name)
+                        for types in kinds
+                        for name in (types if isinstance(types, list) else [types])
+                    )
+                )
                 yield path, f"must be {expected}, not {_short(error.instance)}."
             else:
                 yield path, f"{_short(error.instance)} is not of the shape this takes."
         elif keyword == "enum":
             options = [str(option) for option in about.options]
-            yield path, f"{_short(error.instance)} is not one of {', '.join(options)}.{near_miss(str(error.instance), options)}"
+            yield (
+                path,
+                (
+                    f"{_short(error.instance)} is not one of"
+                    f" {', '.join(options)}.{near_miss(str(error.instance), options)}"
+                ),
+            )
         elif keyword == "pattern" and about.pattern == r"\S":
             yield path, "says nothing."
         elif keyword == "type":
@@ -88,7 +126,9 @@ def _resolve(schema: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         if "$ref" in schema:
             schema = definitions.get(str(schema["$ref"]).rsplit("/", 1)[-1], {})
         elif "anyOf" in schema:
-            schema = next((option for option in schema["anyOf"] if option.get("type") != "null"), {})
+            schema = next(
+                (option for option in schema["anyOf"] if option.get("type") != "null"), {}
+            )
         else:
             return schema
     return {}
@@ -105,5 +145,7 @@ def _step(schema: Any, part: str | int, definitions: dict[str, Any]) -> Any:
 
 
 def _short(value: Any) -> str:
-    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
+    text = (
+        "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
+    )
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1,6 +1,8 @@
-"""The scorecard: `assay.scorecard/1`, what scoring hands to grading and what a team may write by hand.
+"""The scorecard: `assay.scorecard/1`, what scoring hands to grading and what a team may write by
+hand.
 
-Raw scores, formulas, weights, floors and gate verdicts; no norm, no letter. The version of the scoring system stands in it.
+Raw scores, formulas, weights, floors and gate verdicts; no norm, no letter. The version of the
+scoring system stands in it.
 """
 
 from __future__ import annotations
@@ -9,23 +11,48 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
-from assay.records.evidence import Count, Dataset, Disagreement, Judge, Number, OptionalNumber, Source, StepStatus, Workflow
+from assay.records.evidence import (
+    Count,
+    Dataset,
+    Disagreement,
+    Judge,
+    Number,
+    OptionalNumber,
+    Source,
+    StepStatus,
+    Workflow,
+)
 from assay.records.systems import SCORING_PATTERN
 
 ROLES = ("correctness", "safety")
-"""The roles that have a meaning; a criterion may have another, but none that is a slip of these: it would lose their floor."""
+"""The roles that have a meaning; a criterion may have another, but none that is a slip of these: it
+would lose their floor.
+"""
 SCORECARD_SCHEMA: Literal["assay.scorecard/1"] = "assay.scorecard/1"
 SCORING_SYSTEM = "scoringSystem/1.0.0"
 
 Floor = Annotated[
     Any,
     Meta(
-        description='{"raw": x} on the formula\'s own scale, {"norm": x} on 0..1, or a bare number that can only be read one way',
+        description=(
+            '{"raw": x} on the formula\'s own scale, {"norm": x} on 0..1, or a bare number that can'
+            " only be read one way"
+        ),
         extra_json_schema={
             "anyOf": [
                 {"type": ["number", "null"]},
-                {"type": "object", "properties": {"raw": {"type": "number"}}, "required": ["raw"], "additionalProperties": False},
-                {"type": "object", "properties": {"norm": {"type": "number"}}, "required": ["norm"], "additionalProperties": False},
+                {
+                    "type": "object",
+                    "properties": {"raw": {"type": "number"}},
+                    "required": ["raw"],
+                    "additionalProperties": False,
+                },
+                {
+                    "type": "object",
+                    "properties": {"norm": {"type": "number"}},
+                    "required": ["norm"],
+                    "additionalProperties": False,
+                },
             ]
         },
     ),
@@ -37,7 +64,9 @@ class _Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omi
 
 
 class FloorOverride(_Record, frozen=True):
-    """A floor below the one a role demands, with the reason that the report shows. On a card without a profile it counts only where the policy says so."""
+    """A floor below the one a role demands, with the reason that the report shows. On a card
+    without a profile it counts only where the policy says so.
+    """
 
     value: Floor
     reason: Annotated[str, Meta(pattern=r"\S")]
@@ -79,7 +108,9 @@ class StepScore(_Record, frozen=True):
 
 
 class AgentScore(_Record, frozen=True):
-    """What one agent did over all its steps. A sum is null when a step did not report its part, and `unreported` says how many."""
+    """What one agent did over all its steps. A sum is null when a step did not report its part, and
+    `unreported` says how many.
+    """
 
     agent: str
     steps: int
@@ -127,5 +158,7 @@ class Scorecard(_Record, frozen=True):
     retries: int | None = None
     step_scores: list[StepScore] = []
     agent_scores: list[AgentScore] = []
-    scoring_system: Annotated[str, Meta(pattern=SCORING_PATTERN)] = field(name="scoringSystem", default=SCORING_SYSTEM)
+    scoring_system: Annotated[str, Meta(pattern=SCORING_PATTERN)] = field(
+        name="scoringSystem", default=SCORING_SYSTEM
+    )
     digests: dict[str, Annotated[str, Meta(pattern="^sha256:[0-9a-f]{64}$")]] = {}

@@ -1,8 +1,10 @@
 """The strings under which results are made: `scoringSystem/1.0.0`, `gradingSystem/1.0.0`.
 
-A policy states the version of its grading system, a profile that of its scoring system. One that is not published carries the first twelve digits of its
-digest behind the version, so that two results under different rules never share a string. Whether a record is published is for the shelf to say, which reads
-the lock; it says so here, by digest, because those who make the strings do not know the shelf. A record that nobody vouched for counts as unpublished.
+A policy states the version of its grading system, a profile that of its scoring system. One that is
+not published carries the first twelve digits of its digest behind the version, so that two results
+under different rules never share a string. Whether a record is published is for the shelf to say,
+which reads the lock; it says so here, by digest, because those who make the strings do not know the
+shelf. A record that nobody vouched for counts as unpublished.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ from typing import Annotated
 from msgspec import Meta
 
 FIRST = "1.0.0"
-Version = Annotated[str, Meta(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$", description="a version such as 1.0.0")]
+Version = Annotated[
+    str, Meta(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$", description="a version such as 1.0.0")
+]
 SCORING_PATTERN = r"^scoringSystem/[0-9]+\.[0-9]+\.[0-9]+(\+[0-9a-f]{12}){0,2}$"
 GRADING_PATTERN = r"^gradingSystem/[0-9]+\.[0-9]+\.[0-9]+(\+[0-9a-f]{12}){0,2}$"
 """Two digests stand in a decision whose grading policy and release policy are both unpublished."""
@@ -21,7 +25,9 @@ _vouched: set[str] = set()
 
 
 def vouch(digest: str) -> None:
-    """Say that the record with this digest is published. Only the shelf does, once it has held the file against the lock."""
+    """Say that the record with this digest is published. Only the shelf does, once it has held the
+    file against the lock.
+    """
     _vouched.add(digest)
 
 
@@ -40,9 +46,11 @@ def marked(system: str, digest: str) -> str:
 
 
 def system_of(engine: str, stated: str, digest: str, *, published: bool) -> str:
-    """The string of a policy or profile that states this version; `engine` is the string of the code that follows it.
+    """The string of a policy or profile that states this version; `engine` is the string of the
+    code that follows it.
 
-    Code that is newer than what the record was written for gives it another meaning, so the record is then a system of its own too.
+    Code that is newer than what the record was written for gives it another meaning, so the record
+    is then a system of its own too.
     """
     name, _, own = engine.partition("/")
     if version_key(stated) < version_key(own):
@@ -51,9 +59,13 @@ def system_of(engine: str, stated: str, digest: str, *, published: bool) -> str:
 
 
 def scored_under(card: str, plan: str) -> str:
-    """The string of a scorecard that is held to a plan: of the newer version, with the plan's digest where it has one.
+    """The string of a scorecard that is held to a plan: of the newer version, with the plan's
+    digest where it has one.
 
-    >>> scored_under("scoringSystem/1.0.0", "scoringSystem/1.1.0+0123456789ab"), scored_under("scoringSystem/2.0.0", "scoringSystem/1.0.0")
+    >>> (
+    ...     scored_under("scoringSystem/1.0.0", "scoringSystem/1.1.0+0123456789ab"),
+    ...     scored_under("scoringSystem/2.0.0", "scoringSystem/1.0.0"),
+    ... )
     ('scoringSystem/1.1.0+0123456789ab', 'scoringSystem/2.0.0')
     """
     base, plus, mark = plan.partition("+")

@@ -1,7 +1,9 @@
 """A tree as a value of a type, from any thread.
 
-msgspec works out how a Struct is read when it is first read. It hangs that on the class before it has worked out the Structs within, so a second thread that
-reads the same type at that moment follows pointers that are not there yet, and the process dies. Here the first reading of every type waits for the others.
+msgspec works out how a Struct is read when it is first read. It hangs that on the class before it
+has worked out the Structs within, so a second thread that reads the same type at that moment
+follows pointers that are not there yet, and the process dies. Here the first reading of every type
+waits for the others.
 """
 
 from __future__ import annotations

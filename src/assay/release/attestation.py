@@ -1,8 +1,11 @@
-"""A decision or a set of grades as an in-toto statement that others can check: what was judged, by which policies, with which result.
+"""A decision or a set of grades as an in-toto statement that others can check: what was judged, by
+which policies, with which result.
 
-The statement is a verification summary; its envelope is DSSE, signed with a local Ed25519 key or not at all (see `signing`). The subject is the candidate
-and nothing else: the baseline is named apart, as what the candidate was compared with. Making one believes nothing: the result is read off the parts of the
-document, and a document whose parts disagree is refused. Checking one believes even less: only a key chosen by the checker vouches for it.
+The statement is a verification summary; its envelope is DSSE, signed with a local Ed25519 key or
+not at all (see `signing`). The subject is the candidate and nothing else: the baseline is named
+apart, as what the candidate was compared with. Making one believes nothing: the result is read off
+the parts of the document, and a document whose parts disagree is refused. Checking one believes
+even less: only a key chosen by the checker vouches for it.
 """
 
 from __future__ import annotations
@@ -30,7 +33,14 @@ PREDICATE_TYPE = "https://slsa.dev/verification_summary/v1"
 DECISION_SCHEMA = "assay.decision/1"
 VERIFIER = "pkg:generic/assay"
 PASSED, FAILED = "PASSED", "FAILED"
-OUTCOMES = {"promote": PASSED, "hold": FAILED, "reject": FAILED, "not_enough_evidence": FAILED, "passed": PASSED, "failed": FAILED}
+OUTCOMES = {
+    "promote": PASSED,
+    "hold": FAILED,
+    "reject": FAILED,
+    "not_enough_evidence": FAILED,
+    "passed": PASSED,
+    "failed": FAILED,
+}
 """What each outcome comes to. Only these two open a gate."""
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
@@ -38,7 +48,9 @@ _CODE = "REL-007"
 
 
 class Subject(NamedTuple):
-    """A file that was judged, or a baseline: its name, and the SHA-256 of the bytes that were read."""
+    """A file that was judged, or a baseline: its name, and the SHA-256 of the bytes that were
+    read.
+    """
 
     name: str
     sha256: str
@@ -56,31 +68,56 @@ def file_digest(path: str) -> str:
     return found.hexdigest()
 
 
-# --- making -------------------------------------------------------------------------------------------------------------------------------
+# --- making
 
 
-def statement(document: Mapping[str, Any], *, subjects: Sequence[Subject], now: datetime, baseline: Sequence[Subject] = ()) -> dict[str, Any]:
+def statement(
+    document: Mapping[str, Any],
+    *,
+    subjects: Sequence[Subject],
+    now: datetime,
+    baseline: Sequence[Subject] = (),
+) -> dict[str, Any]:
     """The in-toto statement of a decision (`assay.decision/1`) or of grades (`assay.grades/1`).
 
-    `subjects` are the files that were judged, `baseline` what they were compared with, `now` is when. The result is PASSED only where every part of the
-    document says so; a document that contradicts itself, or names no policy with its digest, is refused.
+    `subjects` are the files that were judged, `baseline` what they were compared with, `now` is
+    when. The result is PASSED only where every part of the document says so; a document that
+    contradicts itself, or names no policy with its digest, is refused.
 
     >>> from datetime import datetime, UTC
-    >>> made = statement({"schema": "assay.decision/1", "outcome": "hold", "rules": [{"id": "score_non_inferiority", "holds": None}],
-    ...                   "policy": "release@1", "digests": {"policy": "sha256:" + 64 * "0"},
-    ...                   "scoringSystem": "scoringSystem/1.0.0", "gradingSystem": "gradingSystem/1.0.0"},
-    ...                  subjects=[Subject("runs.jsonl", 64 * "a")], now=datetime(2026, 1, 2, tzinfo=UTC))
+    >>> made = statement(
+    ...     {
+    ...         "schema": "assay.decision/1",
+    ...         "outcome": "hold",
+    ...         "rules": [{"id": "score_non_inferiority", "holds": None}],
+    ...         "policy": "release@1",
+    ...         "digests": {"policy": "sha256:" + 64 * "0"},
+    ...         "scoringSystem": "scoringSystem/1.0.0",
+    ...         "gradingSystem": "gradingSystem/1.0.0",
+    ...     },
+    ...     subjects=[Subject("runs.jsonl", 64 * "a")],
+    ...     now=datetime(2026, 1, 2, tzinfo=UTC),
+    ... )
     >>> made["predicate"]["verificationResult"], made["predicate"]["timeVerified"]
     ('FAILED', '2026-01-02T00:00:00Z')
     """
     if not subjects:
-        raise InputError(_CODE, "an attestation names the files that were judged, and there is none.")
+        raise InputError(
+            _CODE, "an attestation names the files that were judged, and there is none."
+        )
     if now.tzinfo is None:
-        raise InputError(_CODE, "a time without its zone says nothing.", fix="Pass an aware datetime.")
+        raise InputError(
+            _CODE, "a time without its zone says nothing.", fix="Pass an aware datetime."
+        )
     if len({one.name for one in subjects}) != len(subjects):
         raise InputError(_CODE, "two of the files that were judged have one name.")
     if empty := next((one.name for one in subjects if one.sha256 == EMPTY), None):
-        raise InputError(_CODE, "is empty, so there is nothing in it to attest.", where=empty, fix="Leave it out, or find out what it should hold.")
+        raise InputError(
+            _CODE,
+            "is empty, so there is nothing in it to attest.",
+            where=empty,
+            fix="Leave it out, or find out what it should hold.",
+        )
     facts = _facts(document)
     result = OUTCOMES[facts.outcome]
     return {
@@ -88,10 +125,18 @@ def statement(document: Mapping[str, Any], *, subjects: Sequence[Subject], now: 
         "subject": list(map(_resource, subjects)),
         "predicateType": PREDICATE_TYPE,
         "predicate": {
-            "verifier": {"id": VERIFIER, "version": {"scoringSystem": facts.scoring, "gradingSystem": facts.grading}},
-            "timeVerified": now.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            "verifier": {
+                "id": VERIFIER,
+                "version": {"scoringSystem": facts.scoring, "gradingSystem": facts.grading},
+            },
+            "timeVerified": (
+                now.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+            ),
             "resourceUri": quote(subjects[0].name, safe="/:@._-~"),
-            "policy": {"uri": f"assay:policy/{quote(facts.policy, safe='@._-')}", "digest": {"sha256": facts.digests["policy"]}},
+            "policy": {
+                "uri": f"assay:policy/{quote(facts.policy, safe='@._-')}",
+                "digest": {"sha256": facts.digests["policy"]},
+            },
             "inputAttestations": [
                 {"uri": f"assay:digest/{quote(name, safe='._-')}", "digest": {"sha256": found}}
                 for name, found in sorted(facts.digests.items())
@@ -104,7 +149,10 @@ def statement(document: Mapping[str, Any], *, subjects: Sequence[Subject], now: 
             "assay:baseline": list(map(_resource, baseline)),
             "assay:gradedBy": facts.graded_by,
             "assay:terms": facts.terms,
-            "assay:result": {"schema": facts.schema, "digest": {"sha256": digest(document).removeprefix("sha256:")}},
+            "assay:result": {
+                "schema": facts.schema,
+                "digest": {"sha256": digest(document).removeprefix("sha256:")},
+            },
         },
     }
 
@@ -127,30 +175,55 @@ class _Facts(NamedTuple):
 def _facts(document: Mapping[str, Any]) -> _Facts:
     schema = document.get("schema")
     if schema == DECISION_SCHEMA:
-        outcome, source, digests = _decided(document), document, dict(_digests(document.get("digests")))
+        outcome, source, digests = (
+            _decided(document),
+            document,
+            dict(_digests(document.get("digests"))),
+        )
     elif schema == GRADES_SCHEMA:
         results = document.get("results") or []
         source = document.get("counts") or {}
         clean = not document.get("faults") and not source.get("faults")
-        outcome = "passed" if results and clean and all(one.get("passed") is True for one in results) else "failed"
+        outcome = (
+            "passed"
+            if results and clean and all(one.get("passed") is True for one in results)
+            else "failed"
+        )
         policies = {(one.get("digests") or {}).get("policy") for one in results}
         if len(policies) > 1:
-            raise InputError("REL-008", "the grades were made under several policies.", fix="Attest each set on its own.")
+            raise InputError(
+                "REL-008",
+                "the grades were made under several policies.",
+                fix="Attest each set on its own.",
+            )
         digests = dict(_digests({"policy": next(iter(policies), None)}))
     else:
-        raise InputError("REL-008", f"only decisions and grades can be attested, not {str(schema)[:60]!r}.")
+        raise InputError(
+            "REL-008", f"only decisions and grades can be attested, not {str(schema)[:60]!r}."
+        )
     texts = [source.get(name) for name in ("policy", "scoringSystem", "gradingSystem")]
     if not all(isinstance(text, str) and text for text in texts) or "policy" not in digests:
-        raise InputError("REL-008", "the document does not say under which policy and systems it was made, with the policy's digest.")
+        raise InputError(
+            "REL-008",
+            "the document does not say under which policy and systems it was made, with the"
+            " policy's digest.",
+        )
     policy, scoring, grading = map(str, texts)
     graded_by = dict((document.get("fingerprint") or {}).get("fields") or {})
-    return _Facts(str(schema), outcome, policy, digests, scoring, grading, graded_by, _terms(document))
+    return _Facts(
+        str(schema), outcome, policy, digests, scoring, grading, graded_by, _terms(document)
+    )
 
 
 def _terms(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What was agreed to, or seen, that makes a decision easier: whoever relies on it must see that without opening the decision."""
+    """What was agreed to, or seen, that makes a decision easier: whoever relies on it must see that
+    without opening the decision.
+    """
     found = {
-        "same_evidence": next((note for note in document.get("notes") or [] if str(note).startswith(SAME_EVIDENCE)), None),
+        "same_evidence": next(
+            (note for note in document.get("notes") or [] if str(note).startswith(SAME_EVIDENCE)),
+            None,
+        ),
         "unpaired": document.get("paired") is False,
         "quarantined": (document.get("missing") or {}).get("quarantined") or [],
         "plan_changed": (document.get("plan") or {}).get("changed") or [],
@@ -163,30 +236,44 @@ def _decided(document: Mapping[str, Any]) -> str:
     if outcome not in OUTCOMES or outcome in ("passed", "failed"):
         raise InputError("REL-008", f"the outcome {str(outcome)[:60]!r} is none that exists.")
     if outcome == "promote" and (not rules or not all(rule.get("holds") is True for rule in rules)):
-        raise InputError("REL-008", "the decision promotes although a rule does not hold, or there is none.")
+        raise InputError(
+            "REL-008", "the decision promotes although a rule does not hold, or there is none."
+        )
     return str(outcome)
 
 
 def _digests(tree: Any, name: str = "") -> list[tuple[str, str]]:
     """Every digest of a document, by its dotted name."""
     if isinstance(tree, Mapping):
-        return [pair for key, value in tree.items() for pair in _digests(value, f"{name}.{key}" if name else str(key))]
+        return [
+            pair
+            for key, value in tree.items()
+            for pair in _digests(value, f"{name}.{key}" if name else str(key))
+        ]
     found = _DIGEST.fullmatch(tree) if isinstance(tree, str) else None
     return [(name, found[1])] if found else []
 
 
 def envelope(statement: Mapping[str, Any], *, key: str | None) -> dict[str, Any]:
-    """The DSSE envelope of a statement, signed with the Ed25519 private key in the PEM file `key`; None leaves it unsigned."""
+    """The DSSE envelope of a statement, signed with the Ed25519 private key in the PEM file `key`;
+    None leaves it unsigned.
+    """
     payload = canonical(dict(statement))
     signatures = [] if key is None else [sign(payload, key)]
-    return {"payload": b64encode(payload).decode(), "payloadType": PAYLOAD_TYPE, "signatures": signatures}
+    return {
+        "payload": b64encode(payload).decode(),
+        "payloadType": PAYLOAD_TYPE,
+        "signatures": signatures,
+    }
 
 
-# --- checking -----------------------------------------------------------------------------------------------------------------------------
+# --- checking
 
 
 class Envelope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A DSSE envelope. No other key is let through: a second payload under a similar name could be read by another program."""
+    """A DSSE envelope. No other key is let through: a second payload under a similar name could be
+    read by another program.
+    """
 
     payload: str
     payload_type: Literal["application/vnd.in-toto+json"] = field(name="payloadType")
@@ -212,7 +299,9 @@ class Predicate(Struct, frozen=True, kw_only=True):
     """A verification summary, with our outcome."""
 
     verifier: dict[str, Any]
-    time_verified: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")] = field(name="timeVerified")
+    time_verified: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")] = (
+        field(name="timeVerified")
+    )
     resource_uri: str = field(name="resourceUri")
     policy: _Resource
     verification_result: Literal["PASSED", "FAILED"] = field(name="verificationResult")
@@ -230,12 +319,16 @@ class Statement(Struct, frozen=True, kw_only=True):
 
     type: Literal["https://in-toto.io/Statement/v1"] = field(name="_type")
     subject: Annotated[list[_Resource], Meta(min_length=1)]
-    predicate_type: Literal["https://slsa.dev/verification_summary/v1"] = field(name="predicateType")
+    predicate_type: Literal["https://slsa.dev/verification_summary/v1"] = field(
+        name="predicateType"
+    )
     predicate: Predicate
 
 
 class Check(NamedTuple):
-    """One thing that was looked at. `holds` is None where it was not asked for, or could not be looked at."""
+    """One thing that was looked at. `holds` is None where it was not asked for, or could not be
+    looked at.
+    """
 
     id: str
     holds: bool | None
@@ -254,11 +347,15 @@ class Verified(NamedTuple):
         return all(check.holds is not False for check in self.checks)
 
 
-def verify(path: str, *, key: str | None = None, evidence: Sequence[str] = (), document: str | None = None) -> Verified:
-    """Check an attestation file: its form, its signature if a public key is given, and that it agrees with itself. `evidence` must be the candidate's files,
-    all of them and no others; `document` the decision or the grades that were attested.
+def verify(
+    path: str, *, key: str | None = None, evidence: Sequence[str] = (), document: str | None = None
+) -> Verified:
+    """Check an attestation file: its form, its signature if a public key is given, and that it
+    agrees with itself. `evidence` must be the candidate's files, all of them and no others;
+    `document` the decision or the grades that were attested.
 
-    A file that is no attestation raises `InputError`; everything else is a check that holds or does not.
+    A file that is no attestation raises `InputError`; everything else is a check that holds or does
+    not.
     """
     wrapped = read_record(read_json(path), Envelope, _CODE)
     payload = decoded(wrapped.payload, "payload", path)
@@ -268,7 +365,10 @@ def verify(path: str, *, key: str | None = None, evidence: Sequence[str] = (), d
     except ValueError as error:
         fault = json_fault(error, payload, file=path, line=None)
         raise InputError(
-            _CODE, f"the payload is no JSON: {fault.message}", where=path, faults=[Fault(f"the payload: {fault.message}", code=_CODE, file=path)]
+            _CODE,
+            f"the payload is no JSON: {fault.message}",
+            where=path,
+            faults=[Fault(f"the payload: {fault.message}", code=_CODE, file=path)],
         ) from None
     found = read_record(Document(tree, path), Statement, _CODE)
     names = [one.name for one in found.subject]
@@ -279,45 +379,93 @@ def verify(path: str, *, key: str | None = None, evidence: Sequence[str] = (), d
     if document is not None:
         checks.append(_result_check(document, found))
     result = found.predicate.verification_result
-    checks.append(Check("result", result == PASSED, f"the verification result is {result}, the outcome {found.predicate.outcome}"))
+    checks.append(
+        Check(
+            "result",
+            result == PASSED,
+            f"the verification result is {result}, the outcome {found.predicate.outcome}",
+        )
+    )
     return Verified(found, tuple(checks))
 
 
 def _agreement_check(predicate: Predicate) -> Check:
     expected = OUTCOMES.get(predicate.outcome)
     if expected is None:
-        return Check("agreement", False, f"the outcome {predicate.outcome[:60]!r} is none that exists")
-    agrees = expected == predicate.verification_result and (FAILED in predicate.verified_levels) == (expected == FAILED)
+        return Check(
+            "agreement", False, f"the outcome {predicate.outcome[:60]!r} is none that exists"
+        )
+    agrees = expected == predicate.verification_result and (
+        FAILED in predicate.verified_levels
+    ) == (expected == FAILED)
     said = "agree" if agrees else "do not agree"
-    return Check("agreement", agrees, f"the result {predicate.verification_result} and the outcome {predicate.outcome} {said}")
+    return Check(
+        "agreement",
+        agrees,
+        f"the result {predicate.verification_result} and the outcome {predicate.outcome} {said}",
+    )
 
 
 def _evidence_checks(paths: Sequence[str], found: Statement) -> list[Check]:
-    """Whether these files are the candidate, by their bytes: each of its files, once, and no other."""
+    """Whether these files are the candidate, by their bytes: each of its files, once, and no
+    other.
+    """
     due = [(one.digest.sha256, one.name) for one in found.subject]
     compared = {one.digest.sha256: one.name for one in found.predicate.baseline}
-    checks = [] if paths else [Check("evidence", None, "no evidence was checked: name the candidate's files with --evidence")]
+    checks = (
+        []
+        if paths
+        else [
+            Check(
+                "evidence",
+                None,
+                "no evidence was checked: name the candidate's files with --evidence",
+            )
+        ]
+    )
     for path in paths:
         own = file_digest(path)
         match = next((one for one in due if one[0] == own and own != EMPTY), None)
         if match is not None:
             due.remove(match)
-            checks.append(Check(f"evidence {path}", True, f"{path} is the candidate's file {match[1]}"))
+            checks.append(
+                Check(f"evidence {path}", True, f"{path} is the candidate's file {match[1]}")
+            )
             continue
-        why = f"{path} has the SHA-256 {own}, which the attestation does not name as the candidate's"
+        why = (
+            f"{path} has the SHA-256 {own}, which the attestation does not name as the candidate's"
+        )
         if own == EMPTY:
             why = f"{path} is empty"
         elif own in compared:
-            why = f"{path} is the baseline {compared[own]}, with which the candidate was compared; it is not the candidate"
+            why = (
+                f"{path} is the baseline {compared[own]}, with which the candidate was compared; it"
+                " is not the candidate"
+            )
         elif any(one.digest.sha256 == own for one in found.subject):
             why = f"{path} was given before"
         checks.append(Check(f"evidence {path}", False, why))
     if paths and due:
-        checks.append(Check("evidence", False, f"the candidate also consists of {', '.join(name for _, name in due)}, which --evidence does not name"))
+        checks.append(
+            Check(
+                "evidence",
+                False,
+                f"the candidate also consists of {', '.join(name for _, name in due)}, which"
+                " --evidence does not name",
+            )
+        )
     return checks
 
 
 def _result_check(path: str, found: Statement) -> Check:
-    """Whether a document is the decision, or the grades, that was attested: by its canonical JSON."""
-    same = digest(read_json(path).tree).removeprefix("sha256:") == found.predicate.result.digest.sha256
-    return Check(f"document {path}", same, f"{path} is {'' if same else 'not '}the document that was attested")
+    """Whether a document is the decision, or the grades, that was attested: by its canonical
+    JSON.
+    """
+    same = (
+        digest(read_json(path).tree).removeprefix("sha256:") == found.predicate.result.digest.sha256
+    )
+    return Check(
+        f"document {path}",
+        same,
+        f"{path} is {'' if same else 'not '}the document that was attested",
+    )

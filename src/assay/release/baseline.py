@@ -1,7 +1,10 @@
-"""Stored baselines: the evidence of one side, with what it came to, when, and the digests that hold it.
+"""Stored baselines: the evidence of one side, with what it came to, when, and the digests that hold
+it.
 
-A baseline is never overwritten. `NAME@1.json` and its evidence `NAME@1.jsonl` stay as they are; storing the name again makes `NAME@2`, and `NAME.json` is a
-copy of the newest record. Both digests are checked whenever one is used: a baseline that was changed is refused, because nobody knows what it was before.
+A baseline is never overwritten. `NAME@1.json` and its evidence `NAME@1.jsonl` stay as they are;
+storing the name again makes `NAME@2`, and `NAME.json` is a copy of the newest record. Both digests
+are checked whenever one is used: a baseline that was changed is refused, because nobody knows what
+it was before.
 """
 
 from __future__ import annotations
@@ -44,21 +47,41 @@ class Stored(NamedTuple):
 
 
 def check_name(name: str) -> None:
-    """A name is plain: letters, digits, `.`, `_`, `-`; so it is a file name everywhere, and never looks like a path: it ends in no extension.
+    """A name is plain: letters, digits, `.`, `_`, `-`; so it is a file name everywhere, and never
+    looks like a path: it ends in no extension.
 
     >>> check_name("production-2.1")
     >>> check_name("../secrets")
     Traceback (most recent call last):
     assay.errors.UsageError: A baseline can't be named '../secrets'. Use up to 100 letters, digits, '.', '_' and '-', and no extension such as '.json'.
-    """
-    if not _NAME.fullmatch(name) or _RESERVED.fullmatch(name) or name.endswith(".") or is_path(name):
+    """  # noqa: E501
+    if (
+        not _NAME.fullmatch(name)
+        or _RESERVED.fullmatch(name)
+        or name.endswith(".")
+        or is_path(name)
+    ):
         raise UsageError(
-            "CLI-001", f"A baseline can't be named {name!r}.", fix="Use up to 100 letters, digits, '.', '_' and '-', and no extension such as '.json'."
+            "CLI-001",
+            f"A baseline can't be named {name!r}.",
+            fix=(
+                "Use up to 100 letters, digits, '.', '_' and '-', and no extension such as '.json'."
+            ),
         )
 
 
-def store(folder: str, name: str, *, kind: str, facts: Mapping[str, Any], write: Callable[[Any], None], now: datetime) -> Stored:
-    """Store a baseline as the next version of its name. `write` puts the evidence into the stream it is given."""
+def store(
+    folder: str,
+    name: str,
+    *,
+    kind: str,
+    facts: Mapping[str, Any],
+    write: Callable[[Any], None],
+    now: datetime,
+) -> Stored:
+    """Store a baseline as the next version of its name. `write` puts the evidence into the stream
+    it is given.
+    """
     check_name(name)
     version = max([found for other, found in _versions(folder) if other == name], default=0) + 1
     while True:
@@ -68,7 +91,11 @@ def store(folder: str, name: str, *, kind: str, facts: Mapping[str, Any], write:
             with atomic_create(os.path.join(folder, evidence)) as stream:
                 write(stream)
             break
-        except FileExistsError:  # somebody stored the same name at the same time, or broke off before its record was written
+        except (
+            FileExistsError
+            # somebody stored the same name at the same time, or broke off before its record was
+            # written
+        ):
             version += 1
     made: dict[str, Any] = {
         "schema": BASELINE_SCHEMA,
@@ -88,35 +115,67 @@ def store(folder: str, name: str, *, kind: str, facts: Mapping[str, Any], write:
 
 
 def find(folder: str, name: str) -> Stored:
-    """A stored baseline by its name, or by `NAME@N` for an older one. A missing one is not enough evidence; a changed one is malformed."""
+    """A stored baseline by its name, or by `NAME@N` for an older one. A missing one is not enough
+    evidence; a changed one is malformed.
+    """
     matched = _STORED.fullmatch(name)
     if matched is None or not os.path.isfile(os.path.join(folder, f"{name}.json")):
-        raise no_baseline(name, names(folder), where=folder, fix="`assay baseline set NAME FILE...` stores one, `assay baseline list` shows them.")
+        raise no_baseline(
+            name,
+            names(folder),
+            where=folder,
+            fix="`assay baseline set NAME FILE...` stores one, `assay baseline list` shows them.",
+        )
     path = os.path.join(folder, f"{name}.json")
     record = _record(path)
-    if record["name"] != matched[1] or (matched[2] is not None and record["version"] != int(matched[2])):
+    if record["name"] != matched[1] or (
+        matched[2] is not None and record["version"] != int(matched[2])
+    ):
         raise changed(path, f"it is the record of {record['name']}@{record['version']}")
     evidence = os.path.join(folder, record["evidence"])
     if not os.path.isfile(evidence):
         raise changed(path, f"its evidence {record['evidence']} is not there")
     if file_digest(evidence) != record["evidence_digest"]:
         raise changed(evidence, "the evidence is not what was stored")
-    return Stored(f"{record['name']}@{record['version']}", evidence, record["kind"], moment_of(record["made_at"], path), record)
+    return Stored(
+        f"{record['name']}@{record['version']}",
+        evidence,
+        record["kind"],
+        moment_of(record["made_at"], path),
+        record,
+    )
 
 
-def no_baseline(name: str, known: Sequence[str], *, where: str, fix: str, neither_in: str = "") -> NotEnoughEvidence:
+def no_baseline(
+    name: str, known: Sequence[str], *, where: str, fix: str, neither_in: str = ""
+) -> NotEnoughEvidence:
     """What is said of a name that nothing is stored under: the near miss, else some that there are.
 
     >>> no_baseline("prodution", ["production"], where="here", fix="Store one.").message
     "there is no baseline 'prodution'. Did you mean 'production'?"
     """
-    said = near_miss(name, known) or (f" There are: {', '.join(known[:5])}." if known else " There are none.")
+    said = near_miss(name, known) or (
+        f" There are: {', '.join(known[:5])}." if known else " There are none."
+    )
     if os.path.lexists(name):
         fix = f"To read the file of that name, write ./{name}. {fix}"
-    return NotEnoughEvidence("REL-005", f"there is no baseline '{name}'{neither_in and f', neither in {neither_in}'}.{said}", where=where, fix=fix)
+    return NotEnoughEvidence(
+        "REL-005",
+        f"there is no baseline '{name}'{neither_in and f', neither in {neither_in}'}.{said}",
+        where=where,
+        fix=fix,
+    )
 
 
-_SHAPE: dict[str, type] = {"name": str, "version": int, "kind": str, "made_at": str, "evidence": str, "evidence_digest": str, "digest": str}
+_SHAPE: dict[str, type] = {
+    "name": str,
+    "version": int,
+    "kind": str,
+    "made_at": str,
+    "evidence": str,
+    "evidence_digest": str,
+    "digest": str,
+}
 
 
 def _record(path: str) -> dict[str, Any]:
@@ -128,15 +187,25 @@ def _record(path: str) -> dict[str, Any]:
         raise InputError("REL-005", f"the baseline lacks {', '.join(wrong)}.", where=path)
     if digest({key: value for key, value in tree.items() if key != "digest"}) != tree["digest"]:
         raise changed(path, "the record does not have the digest it carries")
-    # the digest is no signature: whoever writes a record can give it one, so its file name is held to what `store` writes
-    if tree["kind"] not in ("runs", "exam") or tree["evidence"] != f"{tree['name']}@{tree['version']}.{'jsonl' if tree['kind'] == 'runs' else 'exam.json'}":
+    # the digest is no signature: whoever writes a record can give it one, so its file name is held
+    # to what `store` writes
+    if (
+        tree["kind"] not in ("runs", "exam")
+        or tree["evidence"]
+        != f"{tree['name']}@{tree['version']}.{'jsonl' if tree['kind'] == 'runs' else 'exam.json'}"
+    ):
         raise changed(path, "it names evidence that is not its own")
     return tree
 
 
 def changed(path: str, why: str) -> InputError:
     """The refusal of a baseline that is not what was stored."""
-    return InputError("REL-005", f"the baseline has changed: {why}.", where=path, fix="Take an older one, or store it again from its evidence.")
+    return InputError(
+        "REL-005",
+        f"the baseline has changed: {why}.",
+        where=path,
+        fix="Take an older one, or store it again from its evidence.",
+    )
 
 
 def moment_of(text: str, path: str) -> datetime:
@@ -146,20 +215,29 @@ def moment_of(text: str, path: str) -> datetime:
     except ValueError:
         found = None
     if found is None or found.tzinfo is None:
-        raise InputError("REL-005", f"the baseline was made at {text!r}, which is no moment.", where=path)
+        raise InputError(
+            "REL-005", f"the baseline was made at {text!r}, which is no moment.", where=path
+        )
     return found.astimezone(UTC)
 
 
 def check_age(stored: Stored, rules: ReleaseRules, *, now: datetime | None) -> None:
-    """A baseline is not older than the policy allows, and not from the future: else there is nothing to compare with."""
+    """A baseline is not older than the policy allows, and not from the future: else there is
+    nothing to compare with.
+    """
     moment = now if now is not None else datetime.now(UTC)
     days = (moment - stored.made_at).total_seconds() / 86400
     if days < 0:
-        raise NotEnoughEvidence("REL-005", f"the baseline {stored.name} is from the future: {stored.record['made_at']}.", where=stored.path)
+        raise NotEnoughEvidence(
+            "REL-005",
+            f"the baseline {stored.name} is from the future: {stored.record['made_at']}.",
+            where=stored.path,
+        )
     if days > float(rules.max_age_days):
         raise NotEnoughEvidence(
             "REL-005",
-            f"the baseline {stored.name} is {days:.1f} days old; {rules.policy} allows {float(rules.max_age_days):g}.",
+            f"the baseline {stored.name} is {days:.1f} days old; {rules.policy} allows"
+            f" {float(rules.max_age_days):g}.",
             where=stored.path,
             fix="Evaluate the version in production again, and store that.",
         )
@@ -184,7 +262,11 @@ def _versions(folder: str) -> list[tuple[str, int]]:
         raise InputError("FIL-001", f"cannot be read: {error.strerror}.", where=folder) from None
     found = []
     for entry in entries:
-        matched = _STORED.fullmatch(entry.removesuffix(".json")) if entry.endswith(".json") and not entry.endswith(".exam.json") else None
+        matched = (
+            _STORED.fullmatch(entry.removesuffix(".json"))
+            if entry.endswith(".json") and not entry.endswith(".exam.json")
+            else None
+        )
         if matched is not None and matched[2] is not None:
             found.append((matched[1], int(matched[2])))
     return found

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from assay.canon import digest
 from assay.release.promotion import SHOWN
-from assay.release.required import check_strata, closest, held_alike, lost_altogether, lost_of, lost_said, requirements
+from assay.release.required import (
+    check_strata,
+    closest,
+    held_alike,
+    lost_altogether,
+    lost_of,
+    lost_said,
+    requirements,
+)
 from assay.release.sides import mismatches
 from assay.stats.comparison import Comparison, compare_failures_unpaired, compare_unpaired
 from assay.stats.rates import mcnemar
@@ -24,11 +32,23 @@ EXITS = {"promote": 0, "hold": 1, "reject": 1, "not_enough_evidence": 4}
 
 
 def comparison_shown(
-    comparison: Comparison, *, n_candidate: int, n_baseline: int, n_paired: int, mcnemar_p: float | None, adjusted: float | None
+    comparison: Comparison,
+    *,
+    n_candidate: int,
+    n_baseline: int,
+    n_paired: int,
+    mcnemar_p: float | None,
+    adjusted: float | None,
 ) -> dict[str, Any]:
     """The numbers of a comparison, on 0..100."""
     difference = comparison.difference
-    shown = {"estimate": difference.value, "low": difference.low, "high": difference.high, "level": difference.level, "method": difference.method}
+    shown = {
+        "estimate": difference.value,
+        "low": difference.low,
+        "high": difference.high,
+        "level": difference.level,
+        "method": difference.method,
+    }
     if difference.reason is not None:
         shown["reason"] = difference.reason
     return {
@@ -41,7 +61,11 @@ def comparison_shown(
         "non_inferior": comparison.claims.non_inferior,
         "superior": comparison.claims.superior,
         "equivalent": comparison.claims.equivalent,
-        "p": {"non_inferior": comparison.p_non_inferior, "superior": comparison.p_superior, "equivalent": comparison.p_equivalent},
+        "p": {
+            "non_inferior": comparison.p_non_inferior,
+            "superior": comparison.p_superior,
+            "equivalent": comparison.p_equivalent,
+        },
         "mcnemar_p": mcnemar_p,
         "minimum_detectable_effect": comparison.minimum_detectable_effect,
         "wins": comparison.wins,
@@ -82,11 +106,19 @@ def decision(
         **_common(candidate, baseline, rules, plan=plan),
         **(extra or {}),
     }
-    return {**made, "digests": {**made["digests"], "decision": digest({key: value for key, value in made.items() if key != "digests"})}}
+    return {
+        **made,
+        "digests": {
+            **made["digests"],
+            "decision": digest({key: value for key, value in made.items() if key != "digests"}),
+        },
+    }
 
 
 def _passes(promotion: Promotion) -> float | None:
-    """The exact two-sided p-value of McNemar's test on which samples pass: whether one side passes samples that the other fails more often than the reverse."""
+    """The exact two-sided p-value of McNemar's test on which samples pass: whether one side passes
+    samples that the other fails more often than the reverse.
+    """
     if not promotion.pairs:
         return None
     ours = [pair.candidate is not None and pair.candidate.passed for pair in promotion.pairs]
@@ -98,35 +130,58 @@ def _passes(promotion: Promotion) -> float | None:
 
 def worse(promotion: Promotion, *, most: int = 20) -> list[dict[str, Any]]:
     """The samples that lost most, worst first."""
-    both = [(float(pair.candidate.score - pair.baseline.score) / 100, pair) for pair in promotion.pairs if pair.candidate and pair.baseline]
-    fallen = sorted((item for item in both if item[0] < 0), key=lambda item: (item[0], item[1].sample))[:most]
+    both = [
+        (float(pair.candidate.score - pair.baseline.score) / 100, pair)
+        for pair in promotion.pairs
+        if pair.candidate and pair.baseline
+    ]
+    fallen = sorted(
+        (item for item in both if item[0] < 0), key=lambda item: (item[0], item[1].sample)
+    )[:most]
     return [
         {
             "sample": pair.sample,
             "difference": round(difference, 4),
             "candidate": float(pair.candidate.score) / 100 if pair.candidate else None,
             "baseline": float(pair.baseline.score) / 100 if pair.baseline else None,
-            "newly_failed_gates": sorted(pair.candidate.failed - pair.baseline.failed) if pair.candidate and pair.baseline else [],
+            "newly_failed_gates": (
+                sorted(pair.candidate.failed - pair.baseline.failed)
+                if pair.candidate and pair.baseline
+                else []
+            ),
         }
         for difference, pair in fallen
     ]
 
 
 def systems(side: Side, rules: ReleaseRules) -> dict[str, str]:
-    """The systems that a decision on this side is made under: those of its grades, and a release policy that is a system of its own."""
-    scoring, grading = (", ".join(side.fingerprint[name]) for name in ("scoringSystem", "gradingSystem"))
+    """The systems that a decision on this side is made under: those of its grades, and a release
+    policy that is a system of its own.
+    """
+    scoring, grading = (
+        ", ".join(side.fingerprint[name]) for name in ("scoringSystem", "gradingSystem")
+    )
     return {"scoringSystem": scoring, "gradingSystem": rules.grading_system(grading)}
 
 
-def _common(candidate: Side, baseline: Side, rules: ReleaseRules, *, plan: Mapping[str, Any]) -> dict[str, Any]:
+def _common(
+    candidate: Side, baseline: Side, rules: ReleaseRules, *, plan: Mapping[str, Any]
+) -> dict[str, Any]:
     return {
         "candidate": {"name": candidate.name, **candidate.summary},
         "baseline": {"name": baseline.name, **baseline.summary},
-        "fingerprint": {"digest": candidate.fingerprint_digest, "fields": dict(candidate.fingerprint)},
+        "fingerprint": {
+            "digest": candidate.fingerprint_digest,
+            "fields": dict(candidate.fingerprint),
+        },
         "plan": dict(plan),
         "policy": rules.policy,
         **systems(candidate, rules),
-        "digests": {"policy": rules.digest, "candidate": candidate.digests["evidence"], "baseline": baseline.digests["evidence"]},
+        "digests": {
+            "policy": rules.digest,
+            "candidate": candidate.digests["evidence"],
+            "baseline": baseline.digests["evidence"],
+        },
     }
 
 
@@ -139,16 +194,25 @@ def unpaired_decision(
     extra: Mapping[str, Any] | None = None,
     without_gates: bool = False,
 ) -> dict[str, Any]:
-    """A decision on sets that share no samples, which somebody asked for by name. Nothing is compared item by item, so floors are compared by their rate."""
+    """A decision on sets that share no samples, which somebody asked for by name. Nothing is
+    compared item by item, so floors are compared by their rate.
+    """
     rows = list(candidate.rows.values()), list(baseline.rows.values())
     strata = {row.stratum for row in rows[1]}
     like = {row.sample: closest(row.stratum, strata) for row in rows[0]}
     check_strata((row.sample, row.stratum, like[row.sample]) for row in rows[0])
     lost, required = lost_altogether(*rows), requirements(*rows)
-    ours, theirs = ([held_alike(row, required, like=like.get(row.sample)) for row in rows[0]], [held_alike(row, required) for row in rows[1]])
+    ours, theirs = (
+        [held_alike(row, required, like=like.get(row.sample)) for row in rows[0]],
+        [held_alike(row, required) for row in rows[1]],
+    )
     ours[0] = ours[0]._replace(lost=tuple(sorted({*ours[0].lost, *lost})))
     comparison = compare_unpaired(
-        [float(row.score) / 100 for row in ours], [float(row.score) / 100 for row in theirs], margin=rules.margin, level=rules.level, power=rules.power
+        [float(row.score) / 100 for row in ours],
+        [float(row.score) / 100 for row in theirs],
+        margin=rules.margin,
+        level=rules.level,
+        power=rules.power,
     )
     n = min(len(ours), len(theirs))
     found = [
@@ -161,19 +225,36 @@ def unpaired_decision(
         gone = lost_of(ours, *kinds)
         if gone:
             evidence = {**found[place]["evidence"], "lost": gone[:SHOWN], "lost_count": len(gone)}
-            found[place] |= {"holds": False, "violated": True, "reason": lost_said(gone), "evidence": evidence}
+            found[place] |= {
+                "holds": False,
+                "violated": True,
+                "reason": lost_said(gone),
+                "evidence": evidence,
+            }
     ungated = sum(not row.gates for row in ours)
     if ungated and found[0]["holds"] and not without_gates:
-        found[0] |= {"holds": None, "reason": f"{ungated} of {len(ours)} samples have no hard gate on either side"}
+        found[0] |= {
+            "holds": None,
+            "reason": f"{ungated} of {len(ours)} samples have no hard gate on either side",
+        }
     violated = [rule for rule in found if rule["violated"]]
     if violated:
         outcome, reason = "reject", f"{violated[0]['id']}: {violated[0]['reason']}"
     elif n < rules.min_pairs:
-        outcome, reason = "not_enough_evidence", f"{n} samples on the smaller side; the policy asks for at least {rules.min_pairs}"
+        outcome, reason = (
+            "not_enough_evidence",
+            f"{n} samples on the smaller side; the policy asks for at least {rules.min_pairs}",
+        )
     elif any(rule["holds"] is None for rule in found):
-        outcome, reason = "not_enough_evidence", next(f"{rule['id']}: {rule['reason']}" for rule in found if rule["holds"] is None)
+        outcome, reason = (
+            "not_enough_evidence",
+            next(f"{rule['id']}: {rule['reason']}" for rule in found if rule["holds"] is None),
+        )
     elif not all(rule["holds"] for rule in found):
-        outcome, reason = "hold", next(f"{rule['id']}: {rule['reason']}" for rule in found if not rule["holds"])
+        outcome, reason = (
+            "hold",
+            next(f"{rule['id']}: {rule['reason']}" for rule in found if not rule["holds"]),
+        )
     else:
         outcome, reason = "promote", "every rule holds, on sets that share no samples"
     made = {
@@ -181,8 +262,17 @@ def unpaired_decision(
         "outcome": outcome,
         "reason": reason,
         "rules": found,
-        "comparison": comparison_shown(comparison, n_candidate=len(ours), n_baseline=len(theirs), n_paired=0, mcnemar_p=None, adjusted=None),
-        "would_change": ["Compare on the same samples: a paired comparison sees far smaller differences."],
+        "comparison": comparison_shown(
+            comparison,
+            n_candidate=len(ours),
+            n_baseline=len(theirs),
+            n_paired=0,
+            mcnemar_p=None,
+            adjusted=None,
+        ),
+        "would_change": [
+            "Compare on the same samples: a paired comparison sees far smaller differences."
+        ],
         "missing": {"candidate": [], "baseline": [], "quarantined": []},
         "worse": [],
         "paired": False,
@@ -190,24 +280,51 @@ def unpaired_decision(
         **_common(candidate, baseline, rules, plan=plan),
         **(extra or {}),
     }
-    return {**made, "digests": {**made["digests"], "decision": digest({key: value for key, value in made.items() if key != "digests"})}}
+    return {
+        **made,
+        "digests": {
+            **made["digests"],
+            "decision": digest({key: value for key, value in made.items() if key != "digests"}),
+        },
+    }
 
 
 def _severe(row: Row, rules: ReleaseRules) -> bool:
     return bool(row.failed & rules.severe_gates or row.missed_roles & rules.severe_roles)
 
 
-def _rate_rule(name: str, rows: Sequence[Row], baseline: Sequence[Row], is_bad: Callable[[Row], bool], rules: ReleaseRules) -> dict[str, Any]:
+def _rate_rule(
+    name: str,
+    rows: Sequence[Row],
+    baseline: Sequence[Row],
+    is_bad: Callable[[Row], bool],
+    rules: ReleaseRules,
+) -> dict[str, Any]:
     """A rule on the rate of something bad. It may not rise at all, as it stands."""
-    ours, n, theirs, before = sum(map(is_bad, rows)), len(rows), sum(map(is_bad, baseline)), len(baseline)
-    difference = compare_failures_unpaired(ours, n, theirs, before, level=rules.level) if n and before else None
+    ours, n, theirs, before = (
+        sum(map(is_bad, rows)),
+        len(rows),
+        sum(map(is_bad, baseline)),
+        len(baseline),
+    )
+    difference = (
+        compare_failures_unpaired(ours, n, theirs, before, level=rules.level)
+        if n and before
+        else None
+    )
     evidence = {
         "candidate": {"failed": ours, "n": n},
         "baseline": {"failed": theirs, "n": before},
         "difference": None if difference is None else difference.shown(),
     }
     if difference is None:
-        return {"id": name, "holds": None, "violated": False, "reason": "a side has no samples", "evidence": evidence}
+        return {
+            "id": name,
+            "holds": None,
+            "violated": False,
+            "reason": "a side has no samples",
+            "evidence": evidence,
+        }
     holds = ours * before <= theirs * n
     said = f"{ours} of {n}, {theirs} of {before} before"
     return {"id": name, "holds": holds, "violated": not holds, "reason": said, "evidence": evidence}
@@ -217,9 +334,24 @@ def _unpaired_scores(comparison: Comparison, rules: ReleaseRules) -> dict[str, A
     difference, claims = comparison.difference, comparison.claims
     evidence = {"difference": difference.shown(), "margin": rules.margin}
     if difference.low is None or difference.high is None:
-        return {"id": "score_non_inferiority", "holds": None, "violated": False, "reason": f"no interval: {difference.reason}", "evidence": evidence}
-    said = f"{difference.value:+.2f} points, {difference.low:+.2f} to {difference.high:+.2f}, margin {rules.margin:g}"
-    return {"id": "score_non_inferiority", "holds": bool(claims.non_inferior), "violated": bool(claims.inferior), "reason": said, "evidence": evidence}
+        return {
+            "id": "score_non_inferiority",
+            "holds": None,
+            "violated": False,
+            "reason": f"no interval: {difference.reason}",
+            "evidence": evidence,
+        }
+    said = (
+        f"{difference.value:+.2f} points, {difference.low:+.2f} to {difference.high:+.2f}, margin"
+        f" {rules.margin:g}"
+    )
+    return {
+        "id": "score_non_inferiority",
+        "holds": bool(claims.non_inferior),
+        "violated": bool(claims.inferior),
+        "reason": said,
+        "evidence": evidence,
+    }
 
 
 def exit_code(document: Mapping[str, Any]) -> int:

@@ -1,6 +1,8 @@
-"""What a run declares about its own bar: required outputs, forbidden tools, the output schema, the expected value, how many tests there are.
+"""What a run declares about its own bar: required outputs, forbidden tools, the output schema, the
+expected value, how many tests there are.
 
-Gates are computed from these, so a candidate could open them by declaring less. For the same sample it is held to what the baseline declares.
+Gates are computed from these, so a candidate could open them by declaring less. For the same sample
+it is held to what the baseline declares.
 """
 
 from __future__ import annotations
@@ -40,7 +42,11 @@ def declared_by(run: Run) -> Declarations:
         frozenset(run.forbidden_tools or ()),
         frozenset(step.name for step in steps if step.critical),
         frozenset(step.name for step in steps if not step.critical),
-        None if run.handoff_rules is None else frozenset((str(one), str(other)) for one, other in run.handoff_rules),
+        (
+            None
+            if run.handoff_rules is None
+            else frozenset((str(one), str(other)) for one, other in run.handoff_rules)
+        ),
         None if run.output_schema is None else digest(run.output_schema),
         None if run.expected is None else digest(run.expected),
         (fail, keep),
@@ -65,7 +71,9 @@ def weakest(one: Declarations | None, other: Declarations | None) -> Declaration
 
 
 def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str]:
-    """What the candidate declares less than the baseline, in words. Agents that the baseline's rules do not know may hand over as they like."""
+    """What the candidate declares less than the baseline, in words. Agents that the baseline's
+    rules do not know may hand over as they like.
+    """
     if ours is None or theirs is None:
         return []
     found = [f"required output {name}" for name in theirs.required_outputs - ours.required_outputs]
@@ -74,13 +82,23 @@ def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str
     found += [f"critical step {name}" for name in theirs.critical_steps & ours.other_steps]
     if theirs.handoffs is not None:
         known = {name for rule in theirs.handoffs for name in rule}
-        widened = [] if ours.handoffs is None else [rule for rule in ours.handoffs - theirs.handoffs if known.issuperset(rule)]
-        found += ["handoff rules"] if ours.handoffs is None else [f"limit on handoffs from {one} to {other}" for one, other in widened]
+        widened = (
+            []
+            if ours.handoffs is None
+            else [rule for rule in ours.handoffs - theirs.handoffs if known.issuperset(rule)]
+        )
+        found += (
+            ["handoff rules"]
+            if ours.handoffs is None
+            else [f"limit on handoffs from {one} to {other}" for one, other in widened]
+        )
     if theirs.output_schema is not None and ours.output_schema != theirs.output_schema:
         found.append("output schema of the baseline")
     if theirs.expected is not None and ours.expected != theirs.expected:
         found.append("expected value of the baseline")
-    for name, mine, before in zip(("fail_to_pass", "pass_to_pass"), ours.tests, theirs.tests, strict=True):
+    for name, mine, before in zip(
+        ("fail_to_pass", "pass_to_pass"), ours.tests, theirs.tests, strict=True
+    ):
         if 0 < mine < before:
             found.append(f"{before - mine} tests of {name}")
     return sorted(found)

@@ -1,4 +1,6 @@
-"""Samples whose repeats disagree on passing. They are named, with the words that leave one out; nothing here leaves anything out."""
+"""Samples whose repeats disagree on passing. They are named, with the words that leave one out;
+nothing here leaves anything out.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,19 @@ if TYPE_CHECKING:
     from assay.release.sides import Side
 
 
-def flaky_samples(candidate: Side, baseline: Side, *, quarantined: Sequence[str] = (), level: float = 0.95) -> list[dict[str, Any]]:
-    """The samples of either side that passed in some repeats and failed in others, in the order of their names."""
+def flaky_samples(
+    candidate: Side, baseline: Side, *, quarantined: Sequence[str] = (), level: float = 0.95
+) -> list[dict[str, Any]]:
+    """The samples of either side that passed in some repeats and failed in others, in the order of
+    their names.
+    """
     out = frozenset(quarantined)
     found = []
     for side, name in ((candidate, "candidate"), (baseline, "baseline")):
-        repeats = {sample: [repeat.passed for repeat in repeats] for sample, repeats in side.repeats.items()}
+        repeats = {
+            sample: [repeat.passed for repeat in repeats]
+            for sample, repeats in side.repeats.items()
+        }
         for item in find_flaky(repeats, level=level).items:
             found.append(
                 {

@@ -1,9 +1,12 @@
-"""More than one question of the same results: several looks at a run that goes on, and several slices of one set.
+"""More than one question of the same results: several looks at a run that goes on, and several
+slices of one set.
 
-Whoever looks again and again, or at many slices, finds something by chance. So with more than one look the interval is a confidence sequence, which errs in at
-most 5% over all looks together; and the p-values of slices are corrected by Holm for being several, and by the number of looks.
+Whoever looks again and again, or at many slices, finds something by chance. So with more than one
+look the interval is a confidence sequence, which errs in at most 5% over all looks together; and
+the p-values of slices are corrected by Holm for being several, and by the number of looks.
 
-A slice that is shown to be worse than the margin rejects the candidate, however good the whole is; a slice that shows nothing does nothing.
+A slice that is shown to be worse than the margin rejects the candidate, however good the whole is;
+a slice that shows nothing does nothing.
 """
 
 from __future__ import annotations
@@ -31,12 +34,16 @@ KINDS = ("tag", "group", "family")
 
 
 def with_looks(promotion: Promotion, rules: ReleaseRules, *, looks: int) -> Promotion:
-    """The decision by an interval that holds at every look. What it says does not depend on how many looks came before, nor on the order of the samples."""
+    """The decision by an interval that holds at every look. What it says does not depend on how
+    many looks came before, nor on the order of the samples.
+    """
 
     def compared(pairs: Sequence[Pair]) -> Comparison:
         interval = sequence_interval(pairs, level=rules.level)
         return promotion.comparison._replace(
-            difference=interval._replace(method=f"{interval.method}, holds at each of {looks} looks"),
+            difference=interval._replace(
+                method=f"{interval.method}, holds at each of {looks} looks"
+            ),
             claims=claims(interval, rules.margin),
             p_non_inferior=None,
             p_superior=None,
@@ -52,7 +59,8 @@ def with_looks(promotion: Promotion, rules: ReleaseRules, *, looks: int) -> Prom
 def sequence_interval(pairs: Sequence[Pair], *, level: float) -> Interval:
     """The confidence sequence of the mean difference, at its present length.
 
-    Samples that share a group are one value, their mean; where groups differ in size that is another mean, and there is no interval.
+    Samples that share a group are one value, their mean; where groups differ in size that is
+    another mean, and there is no interval.
     """
     values = [pair.ours - pair.theirs for pair in pairs]
     groups = groups_of(pairs)
@@ -61,7 +69,10 @@ def sequence_interval(pairs: Sequence[Pair], *, level: float) -> Interval:
         sizes = Counter(names)
         if len(set(sizes.values())) > 1:
             mean = sum(values) / len(values)
-            reason = "samples share groups of different sizes, for which there is no interval that holds at every look"
+            reason = (
+                "samples share groups of different sizes, for which there is no interval that holds"
+                " at every look"
+            )
             return Interval(mean, None, None, level, "betting sequence", reason)
         totals: dict[object, float] = {}
         for name, value in zip(names, values, strict=True):
@@ -70,11 +81,16 @@ def sequence_interval(pairs: Sequence[Pair], *, level: float) -> Interval:
     return MeanSequence(DIFFERENCES, level=level).update(values)
 
 
-def slices_of(promotion: Promotion, rules: ReleaseRules, kinds: Sequence[str], *, looks: int = 1) -> dict[str, Any]:
-    """The difference in each slice, with the corrected p-value of "this slice is not worse than the margin".
+def slices_of(
+    promotion: Promotion, rules: ReleaseRules, kinds: Sequence[str], *, looks: int = 1
+) -> dict[str, Any]:
+    """The difference in each slice, with the corrected p-value of "this slice is not worse than the
+    margin".
 
-    The interval of a slice is an ordinary one, at the policy's level and not corrected; `worse` goes by the corrected p-value. A slice with fewer samples than
-    the policy asks for, and hardly any spread, has an interval that assumes nothing but the range of scores: two equal drops are no proof.
+    The interval of a slice is an ordinary one, at the policy's level and not corrected; `worse`
+    goes by the corrected p-value. A slice with fewer samples than the policy asks for, and hardly
+    any spread, has an interval that assumes nothing but the range of scores: two equal drops are no
+    proof.
     """
     members: dict[str, list[Pair]] = {}
     for pair in promotion.pairs:
@@ -88,32 +104,64 @@ def slices_of(promotion: Promotion, rules: ReleaseRules, kinds: Sequence[str], *
         groups = groups_of(pairs)
         believed = not rules.guaranteed and len(pairs) >= rules.min_pairs
         if groups is None:
-            estimate = estimate_mean(differences, range=DIFFERENCES, level=rules.level, guaranteed=rules.guaranteed, believed=believed)
+            estimate = estimate_mean(
+                differences,
+                range=DIFFERENCES,
+                level=rules.level,
+                guaranteed=rules.guaranteed,
+                believed=believed,
+            )
         else:
-            estimate = estimate_clustered_mean(differences, groups, range=DIFFERENCES, level=rules.level, guaranteed=rules.guaranteed, believed=believed)
+            estimate = estimate_clustered_mean(
+                differences,
+                groups,
+                range=DIFFERENCES,
+                level=rules.level,
+                guaranteed=rules.guaranteed,
+                believed=believed,
+            )
         p = _chance(estimate, -rules.margin)
         p_values[name] = p if p is None else min(1.0, p * looks)
         lost = sum(not pair.is_whole for pair in pairs)
-        shown[name] = {"n": len(pairs), "missing": lost, "difference": estimate.interval.shown(), "p_worse": p}
+        shown[name] = {
+            "n": len(pairs),
+            "missing": lost,
+            "difference": estimate.interval.shown(),
+            "p_worse": p,
+        }
     corrected = holm(p_values)
     limit = (1 - rules.level) / 2
     found = []
     for name, one in shown.items():
         p = corrected[name]
-        found.append({"slice": name, **one, "p_worse_corrected": p, "worse": None if p is None else p <= limit})
+        found.append(
+            {
+                "slice": name,
+                **one,
+                "p_worse_corrected": p,
+                "worse": None if p is None else p <= limit,
+            }
+        )
     return {
         "kinds": sorted(set(kinds)),
         "correction": "holm" if looks == 1 else f"holm, and {looks} looks",
         "limit": limit,
         "slices": found,
         "violated": [one["slice"] for one in found if one["worse"]],
-        # a lost run that fell far can blur a slice that was shown to be worse; its mean as counted is never above the true one
-        "open": [one["slice"] for one in found if one["missing"] and not one["worse"] and one["difference"]["value"] <= -rules.margin],
+        # a lost run that fell far can blur a slice that was shown to be worse; its mean as counted
+        # is never above the true one
+        "open": [
+            one["slice"]
+            for one in found
+            if one["missing"] and not one["worse"] and one["difference"]["value"] <= -rules.margin
+        ],
     }
 
 
 def _chance(estimate: Estimate, limit: float) -> float | None:
-    """The one-sided p-value of "the mean is at least the limit"; where no difference varies, it is either below the limit or not."""
+    """The one-sided p-value of "the mean is at least the limit"; where no difference varies, it is
+    either below the limit or not.
+    """
     high = estimate.interval.high
     if high is not None and estimate.standard_error == 0:
         return 0.0 if high < limit else 1.0
@@ -121,26 +169,40 @@ def _chance(estimate: Estimate, limit: float) -> float | None:
 
 
 def with_slices(promotion: Promotion, slices: dict[str, Any], rules: ReleaseRules) -> Promotion:
-    """The decision with its slices: one that is shown to be worse than the margin violates the score rule; one that may be keeps it from holding."""
+    """The decision with its slices: one that is shown to be worse than the margin violates the
+    score rule; one that may be keeps it from holding.
+    """
     if not slices["violated"]:
         if not slices["open"]:
             return promotion
-        reason = f"runs of the slice {slices['open'][0]} are missing, and with them it is worse by {rules.margin:g} or more"
-        return with_finding(promotion, reason, {"slices_open": slices["open"]}, rules, violated=False)
-    worst = min((one for one in slices["slices"] if one["worse"]), key=lambda one: (one["difference"]["value"], one["slice"]))
+        reason = (
+            f"runs of the slice {slices['open'][0]} are missing, and with them it is worse by"
+            f" {rules.margin:g} or more"
+        )
+        return with_finding(
+            promotion, reason, {"slices_open": slices["open"]}, rules, violated=False
+        )
+    worst = min(
+        (one for one in slices["slices"] if one["worse"]),
+        key=lambda one: (one["difference"]["value"], one["slice"]),
+    )
     more = len(slices["violated"]) - 1
     reason = (
-        f"the slice {worst['slice']} is shown to be worse by more than {rules.margin:g}: {worst['difference']['value']:+.2f} points in {worst['n']} samples, "
-        f"p {worst['p_worse_corrected']:.2g} corrected for {len(slices['slices'])} slices" + (f" (and {more} more)" if more else "")
+        f"the slice {worst['slice']} is shown to be worse by more than {rules.margin:g}:"
+        f" {worst['difference']['value']:+.2f} points in {worst['n']} samples, p"
+        f" {worst['p_worse_corrected']:.2g} corrected for {len(slices['slices'])} slices"
+        + (f" (and {more} more)" if more else "")
     )
-    return with_finding(promotion, reason, {"slices_violated": slices["violated"]}, rules, violated=True)
+    return with_finding(
+        promotion, reason, {"slices_violated": slices["violated"]}, rules, violated=True
+    )
 
 
 def _names(pair: Pair, kind: str) -> list[str]:
     """The slices of one kind that a sample is in, as the baseline has it."""
     row = pair.baseline
     if row is None:
-        return []  # a sample that only the candidate has could thin out a slice, or make many of them
+        return []  # a sample that only the candidate has could thin out a slice, or make many of them  # noqa: E501
     if kind == "tag":
         return sorted(row.tags)
     name = row.group if kind == "group" else row.family

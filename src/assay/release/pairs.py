@@ -1,6 +1,7 @@
 """The same sample on both sides, and what a side that lost it counts as.
 
-A lost sample is not left out: it counts as the worst there is for the candidate, and as the best for the baseline. Nothing here judges: see `promotion`.
+A lost sample is not left out: it counts as the worst there is for the candidate, and as the best
+for the baseline. Nothing here judges: see `promotion`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 
 class Pair(NamedTuple):
-    """One sample on both sides. A side that lost it is None, and counts as the worst or the best there is."""
+    """One sample on both sides. A side that lost it is None, and counts as the worst or the best
+    there is.
+    """
 
     sample: str
     candidate: Row | None
@@ -46,48 +49,78 @@ class Pair(NamedTuple):
     @property
     def is_whole(self) -> bool:
         """Whether nothing of it was lost."""
-        return self.candidate is not None and self.baseline is not None and not self.candidate.unknown and not self.baseline.unknown
+        return (
+            self.candidate is not None
+            and self.baseline is not None
+            and not self.candidate.unknown
+            and not self.baseline.unknown
+        )
 
     @property
     def unknown(self) -> tuple[float, float]:
         """By how many points each side could be off, because of runs that it lost."""
-        ours, theirs = (1 if row is None else row.unknown for row in (self.candidate, self.baseline))
+        ours, theirs = (
+            1 if row is None else row.unknown for row in (self.candidate, self.baseline)
+        )
         return 100 * float(ours), 100 * float(theirs)
 
 
 def pair_up(candidate: Side, baseline: Side, *, planned: Sequence[str] | None = None) -> list[Pair]:
-    """Every sample of the plan, or of both sides, in the order of their names. A planned sample that nobody has is missing on both sides.
+    """Every sample of the plan, or of both sides, in the order of their names. A planned sample
+    that nobody has is missing on both sides.
 
-    The candidate's samples are held to what the baseline has for them. A repeat that only one side has was lost by the other.
+    The candidate's samples are held to what the baseline has for them. A repeat that only one side
+    has was lost by the other.
     """
-    names = sorted(set(planned) if planned is not None else candidate.rows.keys() | baseline.rows.keys())
+    names = sorted(
+        set(planned) if planned is not None else candidate.rows.keys() | baseline.rows.keys()
+    )
     required = requirements(candidate.rows.values(), baseline.rows.values())
     pairs = []
     for name in names:
         ours, theirs = candidate.rows.get(name), baseline.rows.get(name)
         if ours is not None:
             ours = held(ours, theirs) if theirs is not None else held_alike(ours, required)
-        if ours is not None and theirs is not None and (name in candidate.repeats or name in baseline.repeats):
-            mine, before = _attempts(candidate, baseline, name), _attempts(baseline, candidate, name)
+        if (
+            ours is not None
+            and theirs is not None
+            and (name in candidate.repeats or name in baseline.repeats)
+        ):
+            mine, before = (
+                _attempts(candidate, baseline, name),
+                _attempts(baseline, candidate, name),
+            )
             if before - mine:
                 ours = without(ours, len(mine), len(before - mine), candidate=True)
             if mine - before:
                 theirs = without(theirs, len(before), len(mine - before), candidate=False)
         pairs.append(Pair(name, ours, theirs))
-    check_strata((pair.sample, pair.candidate.stratum, pair.baseline.stratum) for pair in pairs if pair.candidate is not None and pair.baseline is not None)
+    check_strata(
+        (pair.sample, pair.candidate.stratum, pair.baseline.stratum)
+        for pair in pairs
+        if pair.candidate is not None and pair.baseline is not None
+    )
     return pairs
 
 
 def _attempts(side: Side, other: Side, name: str) -> frozenset[int]:
-    """The numbers of a sample's repeats. A single run without a number is the first repeat of the other side: leaving the number away must not help."""
+    """The numbers of a sample's repeats. A single run without a number is the first repeat of the
+    other side: leaving the number away must not help.
+    """
     repeats = side.repeats.get(name)
-    return frozenset([repeat.attempt for repeat in repeats] if repeats is not None else [min(repeat.attempt for repeat in other.repeats[name])])
+    return frozenset(
+        [repeat.attempt for repeat in repeats]
+        if repeats is not None
+        else [min(repeat.attempt for repeat in other.repeats[name])]
+    )
 
 
 def groups_of(pairs: Sequence[Pair]) -> list[str | None] | None:
-    """The group of each pair; None where no two samples share one, or where the groups are too few to tell their spread.
+    """The group of each pair; None where no two samples share one, or where the groups are too few
+    to tell their spread.
 
-    With fewer than five groups no interval over groups holds what it promises. The comparison is then one of these samples in these groups, and says so.
+    With fewer than five groups no interval over groups holds what it promises. The comparison is
+    then one of these samples in these groups, and says so.
     """
     groups = [pair.group for pair in pairs]
     return groups if shares_groups(groups) and cluster_count(groups) >= MINIMUM else None
@@ -100,7 +133,9 @@ def shares_groups(groups: Sequence[str | None]) -> bool:
 
 def cluster_count(groups: Sequence[str | None]) -> int:
     """How many groups there are; a sample without one is a group of its own."""
-    return len({group for group in groups if group is not None}) + sum(group is None for group in groups)
+    return len({group for group in groups if group is not None}) + sum(
+        group is None for group in groups
+    )
 
 
 def group_note(pairs: Sequence[Pair]) -> str | None:
@@ -108,5 +143,7 @@ def group_note(pairs: Sequence[Pair]) -> str | None:
     groups = [pair.group for pair in pairs]
     if not shares_groups(groups) or cluster_count(groups) >= MINIMUM:
         return None
-    found = f"the samples stand in {cluster_count(groups)} groups, too few to tell how groups differ"
+    found = (
+        f"the samples stand in {cluster_count(groups)} groups, too few to tell how groups differ"
+    )
     return f"{found}; they are taken as independent, and other groups may come out otherwise"

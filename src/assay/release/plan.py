@@ -1,7 +1,9 @@
-"""The plan of a decision: what is declared before anything is evaluated, and what it takes to show something.
+"""The plan of a decision: what is declared before anything is evaluated, and what it takes to show
+something.
 
-A plan fixes the policy with its margin, level and interval, the looks, the slices and the samples. It carries a digest, so that it cannot be changed afterwards
-without notice; a decision made with it names every field that is not as it was declared. Nothing here decides.
+A plan fixes the policy with its margin, level and interval, the looks, the slices and the samples.
+It carries a digest, so that it cannot be changed afterwards without notice; a decision made with it
+names every field that is not as it was declared. Nothing here decides.
 """
 
 from __future__ import annotations
@@ -14,7 +16,12 @@ from assay.errors import InputError
 from assay.files import read_json
 from assay.stats.estimate import DIFFERENCES
 from assay.stats.intervals import normal_quantile
-from assay.stats.power import detectable_mean, detectable_rate, samples_for_mean, samples_if_all_equal
+from assay.stats.power import (
+    detectable_mean,
+    detectable_rate,
+    samples_for_mean,
+    samples_if_all_equal,
+)
 from assay.stats.sequential import MeanSequence
 
 if TYPE_CHECKING:
@@ -52,8 +59,9 @@ class Spread(NamedTuple):
 def spread_of(baseline: Side) -> Spread:
     """The spread that paired differences will have, from the baseline alone.
 
-    Repeats of its samples show how far two runs of the same sample are apart. Without repeats the two sides are taken as if they had nothing in common, which
-    asks for more samples than are needed.
+    Repeats of its samples show how far two runs of the same sample are apart. Without repeats the
+    two sides are taken as if they had nothing in common, which asks for more samples than are
+    needed.
     """
     squares, freedom = 0.0, 0
     for repeats in baseline.repeats.values():
@@ -63,7 +71,11 @@ def spread_of(baseline: Side) -> Spread:
             squares += sum((score - mean) ** 2 for score in scores)
             freedom += len(scores) - 1
     if freedom and squares > 0:
-        return Spread(sqrt(2 * squares / freedom), f"from the repeats of the baseline, {freedom} degrees of freedom, for a candidate that varies as much")
+        return Spread(
+            sqrt(2 * squares / freedom),
+            f"from the repeats of the baseline, {freedom} degrees of freedom, for a candidate that"
+            " varies as much",
+        )
     scores = [float(row.score) / 100 for row in baseline.rows.values()]
     n = len(scores)
     if n < 2:
@@ -72,23 +84,41 @@ def spread_of(baseline: Side) -> Spread:
     sd = sqrt(2 * sum((score - mean) ** 2 for score in scores) / (n - 1))
     if sd == 0:
         return Spread(None, "all scores of the baseline are equal, so it shows no spread")
-    return Spread(sd, "from the scores of the baseline, as if the two sides had nothing in common: more than paired differences usually have")
+    return Spread(
+        sd,
+        "from the scores of the baseline, as if the two sides had nothing in common: more than"
+        " paired differences usually have",
+    )
 
 
 def spread_of_pairs(pairs: Sequence[Pair]) -> Spread:
-    """The spread of the differences of a first comparison, over the samples that both sides have."""
-    values = [pair.ours - pair.theirs for pair in pairs if pair.candidate is not None and pair.baseline is not None]
+    """The spread of the differences of a first comparison, over the samples that both sides
+    have.
+    """
+    values = [
+        pair.ours - pair.theirs
+        for pair in pairs
+        if pair.candidate is not None and pair.baseline is not None
+    ]
     if len(values) < 2:
         return Spread(None, "fewer than two paired samples show no spread")
     mean = sum(values) / len(values)
     sd = sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
-    return Spread(sd, f"from {len(values)} paired samples") if sd > 0 else Spread(None, "all paired differences are equal, so they show no spread")
+    return (
+        Spread(sd, f"from {len(values)} paired samples")
+        if sd > 0
+        else Spread(None, "all paired differences are equal, so they show no spread")
+    )
 
 
-def needed_samples(rules: ReleaseRules, *, effect: float, power: float, sd: float | None, looks: int = 1) -> int | None:
-    """How many pairs show that the drop is below the margin, when the true difference is `effect`; None where no number does.
+def needed_samples(
+    rules: ReleaseRules, *, effect: float, power: float, sd: float | None, looks: int = 1
+) -> int | None:
+    """How many pairs show that the drop is below the margin, when the true difference is `effect`;
+    None where no number does.
 
-    Never fewer than the policy asks for. Without a spread, and for the interval that assumes nothing, at least so many that a rare total loss is excluded.
+    Never fewer than the policy asks for. Without a spread, and for the interval that assumes
+    nothing, at least so many that a rare total loss is excluded.
     """
     if effect + rules.margin <= 0:
         return None
@@ -100,12 +130,16 @@ def needed_samples(rules: ReleaseRules, *, effect: float, power: float, sd: floa
     if looks > 1:
         found = _for_looks(rules, effect=effect, power=power, sd=sd)
         return None if found is None else max(least, found)
-    number = samples_for_mean(effect=effect, sd=sd, margin=rules.margin, power=power, level=rules.level)
+    number = samples_for_mean(
+        effect=effect, sd=sd, margin=rules.margin, power=power, level=rules.level
+    )
     return None if number is None else max(least, number)
 
 
 def _for_looks(rules: ReleaseRules, *, effect: float, power: float, sd: float) -> int | None:
-    """About how many pairs a confidence sequence needs: differences of two values with this spread, and a mean that is unlucky as often as the power allows."""
+    """About how many pairs a confidence sequence needs: differences of two values with this spread,
+    and a mean that is unlucky as often as the power allows.
+    """
 
     def reached(n: int) -> bool:
         mean = effect - normal_quantile(power) * sd / sqrt(n)
@@ -128,21 +162,42 @@ def _for_looks(rules: ReleaseRules, *, effect: float, power: float, sd: float) -
 def rates_of(n: int, *, failure_rate: float | None, power: float, level: float) -> dict[str, Any]:
     """What n pairs can see of gate failures.
 
-    `seen_once` is the smallest share of newly failing samples of which at least one shows up with that power: with nothing allowed, one is enough to reject.
-    `detectable_increase` is the smallest rise of the rate that an interval would show, if the sides fail independently as often as the baseline does.
+    `seen_once` is the smallest share of newly failing samples of which at least one shows up with
+    that power: with nothing allowed, one is enough to reject. `detectable_increase` is the smallest
+    rise of the rate that an interval would show, if the sides fail independently as often as the
+    baseline does.
     """
-    found: dict[str, Any] = {"n": n, "failure_rate": failure_rate, "seen_once": 1 - (1 - power) ** (1 / n) if n else None, "detectable_increase": None}
+    found: dict[str, Any] = {
+        "n": n,
+        "failure_rate": failure_rate,
+        "seen_once": 1 - (1 - power) ** (1 / n) if n else None,
+        "detectable_increase": None,
+    }
     if n and failure_rate is not None:
         differ = 2 * failure_rate * (1 - failure_rate)
         # a rise needs pairs that differ: from a rate of 0 it is the rise itself that they make
-        found["detectable_increase"] = detectable_rate(n, discordant=differ, power=power, level=level) if differ > 0 else _rise_from_nothing(n, power, level)
+        found["detectable_increase"] = (
+            detectable_rate(n, discordant=differ, power=power, level=level)
+            if differ > 0
+            else _rise_from_nothing(n, power, level)
+        )
     return found
 
 
 def _rise_from_nothing(n: int, power: float, level: float) -> float | None:
-    """The smallest share of new failures, where none failed before, that n pairs show to be above 0."""
+    """The smallest share of new failures, where none failed before, that n pairs show to be above
+    0.
+    """
     shares = [step / 200 for step in range(1, 200)]
-    return next((share for share in shares if (found := detectable_rate(n, discordant=share, power=power, level=level)) is not None and found <= share), None)
+    return next(
+        (
+            share
+            for share in shares
+            if (found := detectable_rate(n, discordant=share, power=power, level=level)) is not None
+            and found <= share
+        ),
+        None,
+    )
 
 
 def failures_for(rate: float, *, power: float) -> int:
@@ -168,9 +223,17 @@ def make_plan(
 ) -> dict[str, Any]:
     """The plan as a document, with what it takes and what this number of samples can see."""
     n = None if samples is None else len(samples)
-    failed = None if baseline is None or not baseline.rows else sum(bool(row.failed) for row in baseline.rows.values()) / len(baseline.rows)
+    failed = (
+        None
+        if baseline is None or not baseline.rows
+        else sum(bool(row.failed) for row in baseline.rows.values()) / len(baseline.rows)
+    )
     needed = needed_samples(rules, effect=effect, power=power, sd=spread.sd, looks=looks)
-    sees = None if n is None or n < 2 or spread.sd is None else detectable_mean(n, sd=spread.sd, margin=rules.margin, power=power, level=rules.level)
+    sees = (
+        None
+        if n is None or n < 2 or spread.sd is None
+        else detectable_mean(n, sd=spread.sd, margin=rules.margin, power=power, level=rules.level)
+    )
     made: dict[str, Any] = {
         "schema": PLAN_SCHEMA,
         **rules.declared(),
@@ -185,7 +248,9 @@ def make_plan(
         "enough": None if n is None or needed is None else n >= needed,
         "n": n,
         "smallest_effect": sees,
-        "rates": None if n is None else rates_of(n, failure_rate=failed, power=power, level=rules.level),
+        "rates": (
+            None if n is None else rates_of(n, failure_rate=failed, power=power, level=rules.level)
+        ),
         "made_at": now.isoformat(timespec="seconds").replace("+00:00", "Z"),
     }
     return {**made, "digest": digest(made)}
@@ -199,12 +264,19 @@ def read_plan(path: str) -> dict[str, Any]:
 def check_plan(tree: Any, *, where: str) -> dict[str, Any]:
     """A plan that somebody hands in; one that is of another shape, or was changed, is refused."""
     if not isinstance(tree, dict) or tree.get("schema") != PLAN_SCHEMA:
-        raise InputError("REL-001", f"is no plan ({PLAN_SCHEMA}).", where=where, fix="`assay gate --plan -o plan.json` writes one.")
+        raise InputError(
+            "REL-001",
+            f"is no plan ({PLAN_SCHEMA}).",
+            where=where,
+            fix="`assay gate --plan -o plan.json` writes one.",
+        )
     absent = [name for name in (*DECLARED, "samples", "digest") if name not in tree]
     if absent:
         raise InputError("REL-001", f"the plan lacks {', '.join(absent)}.", where=where)
     samples = tree["samples"]
-    if samples is not None and not (isinstance(samples, list) and samples and all(isinstance(name, str) for name in samples)):
+    if samples is not None and not (
+        isinstance(samples, list) and samples and all(isinstance(name, str) for name in samples)
+    ):
         raise InputError("REL-001", "the samples of the plan are no list of names.", where=where)
     if digest({key: value for key, value in tree.items() if key != "digest"}) != tree["digest"]:
         raise InputError(
@@ -225,10 +297,16 @@ def changes(declared: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     found = []
     for name, words in DECLARED.items():
         before, after = _shown(declared.get(name)), _shown(now.get(name))
-        if before == after or (name == "policy_digest" and declared.get("policy") != now.get("policy")):
+        if before == after or (
+            name == "policy_digest" and declared.get("policy") != now.get("policy")
+        ):
             continue
         verb, now_verb = ("were", "are") if name == "slices" else ("was", "is")
-        found.append(f"{words} changed, and its name did not" if name == "policy_digest" else f"{words} {verb} declared as {before} and {now_verb} {after}")
+        found.append(
+            f"{words} changed, and its name did not"
+            if name == "policy_digest"
+            else f"{words} {verb} declared as {before} and {now_verb} {after}"
+        )
     return found
 
 

@@ -1,4 +1,6 @@
-"""The release policy: when a candidate may replace a baseline. Every number of the promotion rules is a field here, none stands in code."""
+"""The release policy: when a candidate may replace a baseline. Every number of the promotion rules
+is a field here, none stands in code.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class Scores(_Part, frozen=True):
     level: Number
     power: Number
     interval: Literal["student", "bounded"]
-    """`student`: t on the paired differences. `bounded`: an interval that assumes nothing but the range, and asks for hundreds of pairs."""
+    """`student`: t on the paired differences. `bounded`: an interval that assumes nothing but the
+    range, and asks for hundreds of pairs.
+    """
 
 
 class Severe(_Part, frozen=True):
@@ -90,8 +94,14 @@ class ReleaseRules(NamedTuple):
     max_age_days: Any
 
     def grading_system(self, grading: str) -> str:
-        """The string of a decision on grades of this system: any other release policy than the published default is a system of its own."""
-        return grading if self.policy == DEFAULT and is_published(self.digest) else marked(grading, self.digest)
+        """The string of a decision on grades of this system: any other release policy than the
+        published default is a system of its own.
+        """
+        return (
+            grading
+            if self.policy == DEFAULT and is_published(self.digest)
+            else marked(grading, self.digest)
+        )
 
     def declared(self) -> dict[str, Any]:
         """The numbers that a plan declares before anything is evaluated."""
@@ -133,7 +143,11 @@ def load_release_policy(document: Document) -> ReleasePolicy:
         if not exact.is_number(value):
             faults.add(path, f"is {value!r}; it must be a number.")
         elif not (low < value < high if open_ends else low <= value <= high):
-            faults.add(path, f"is {value}; it must be {'between' if open_ends else 'from'} {low} {'and' if open_ends else 'to'} {high}.")
+            faults.add(
+                path,
+                f"is {value}; it must be"
+                f" {'between' if open_ends else 'from'} {low} {'and' if open_ends else 'to'} {high}.",  # noqa: E501
+            )
 
     number(("gate_failure_increase",), policy.gate_failure_increase, 0, 1)
     number(("scores", "margin"), policy.scores.margin, 0, 100)

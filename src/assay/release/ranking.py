@@ -1,8 +1,11 @@
-"""Order runs, or candidates made of many runs, by the tie-break rules of the scoring guide, section 5.2.
+"""Order runs, or candidates made of many runs, by the tie-break rules of the scoring guide, section
+5.2.
 
-"Closer than one point" is not transitive, so ties are groups with a leader: the best score opens a group, and whoever is within the window of the leader
-belongs to it. Inside a group the order is fewer gate failures, higher correctness, higher safety, lower p95 latency, lower cost, then the id. What is
-missing ranks behind what is known. A run with a failed gate never stands before one without.
+"Closer than one point" is not transitive, so ties are groups with a leader: the best score opens a
+group, and whoever is within the window of the leader belongs to it. Inside a group the order is
+fewer gate failures, higher correctness, higher safety, lower p95 latency, lower cost, then the id.
+What is missing ranks behind what is known. A run with a failed gate never stands before one
+without.
 """
 
 from __future__ import annotations
@@ -30,7 +33,9 @@ class Contender(NamedTuple):
     cost: exact.Ratio | None
     runs: int = 1
     passed: int = 0
-    """How many of the runs passed. The order does not look at it; whoever reads the order should."""
+    """How many of the runs passed. The order does not look at it; whoever reads the order
+    should.
+    """
     grade: str | None = None
 
 
@@ -60,13 +65,21 @@ def contender(grade: Grade) -> Contender:
 
 
 def _role(grade: Grade, role: str) -> int | None:
-    """The norm of a role; the lowest where several criteria have it, a missing one counting as 0. Unknown where none of them was scored."""
+    """The norm of a role; the lowest where several criteria have it, a missing one counting as 0.
+    Unknown where none of them was scored.
+    """
     found = [item for item in grade.criteria if item.criterion.role == role]
-    return min(item.norm_units for item in found) if any(item.criterion.raw_score is not None for item in found) else None
+    return (
+        min(item.norm_units for item in found)
+        if any(item.criterion.raw_score is not None for item in found)
+        else None
+    )
 
 
 def candidates(grades: Iterable[Grade]) -> list[Contender]:
-    """Runs of one workflow version as one contender: mean score and norms, all gate failures, p95 latency, mean cost."""
+    """Runs of one workflow version as one contender: mean score and norms, all gate failures, p95
+    latency, mean cost.
+    """
     groups: dict[tuple[str, ...], list[Contender]] = {}
     for grade in grades:
         workflow = grade.scorecard.workflow
@@ -109,7 +122,9 @@ _KEYS = ("gate_failures", "correctness", "safety", "latency", "cost", "run_id")
 
 
 def rank(contenders: Iterable[Contender], *, tie_window: int) -> list[Place]:
-    """The order, best first. `tie_window` is in hundredths of a point; scores closer than it are a tie."""
+    """The order, best first. `tie_window` is in hundredths of a point; scores closer than it are a
+    tie.
+    """
     pool = list(contenders)
     common = _common_scale(pool)
     listed = sorted(pool, key=lambda one: (one.gate_failures > 0, -one.score, one.id))
@@ -121,12 +136,19 @@ def rank(contenders: Iterable[Contender], *, tie_window: int) -> list[Place]:
         nonlocal group
         previous: Contender | None = places[-1].contender if places else None
         for one in sorted(group, key=lambda member: _inside(member, common)):
-            places.append(Place(len(places) + 1, one, number, _decided_by(previous, one, common, number, places)))
+            places.append(
+                Place(
+                    len(places) + 1, one, number, _decided_by(previous, one, common, number, places)
+                )
+            )
             previous = one
         group = []
 
     for one in listed:
-        if group and ((one.gate_failures > 0) != (group[0].gate_failures > 0) or group[0].score - one.score >= tie_window):
+        if group and (
+            (one.gate_failures > 0) != (group[0].gate_failures > 0)
+            or group[0].score - one.score >= tie_window
+        ):
             close()
         if not group:
             number += 1
@@ -136,7 +158,9 @@ def rank(contenders: Iterable[Contender], *, tie_window: int) -> list[Place]:
 
 
 def _common_scale(pool: list[Contender]) -> int:
-    return lcm(*(value.den for one in pool for value in (one.latency, one.cost) if value is not None))
+    return lcm(
+        *(value.den for one in pool for value in (one.latency, one.cost) if value is not None)
+    )
 
 
 def _inside(one: Contender, common: int) -> tuple[Any, ...]:
@@ -148,17 +172,28 @@ def _inside(one: Contender, common: int) -> tuple[Any, ...]:
     def higher(value: int | None) -> tuple[bool, int]:
         return (value is None, 0 if value is None else -value)
 
-    return (one.gate_failures, higher(one.correctness), higher(one.safety), lower(one.latency), lower(one.cost), one.id)
+    return (
+        one.gate_failures,
+        higher(one.correctness),
+        higher(one.safety),
+        lower(one.latency),
+        lower(one.cost),
+        one.id,
+    )
 
 
-def _decided_by(previous: Contender | None, one: Contender, common: int, group: int, places: list[Place]) -> str | None:
+def _decided_by(
+    previous: Contender | None, one: Contender, common: int, group: int, places: list[Place]
+) -> str | None:
     if previous is None:
         return None
     if (previous.gate_failures > 0) != (one.gate_failures > 0):
         return "gates"
     if places[-1].tie_group != group:
         return "score"
-    for name, mine, theirs in zip(_KEYS, _inside(one, common), _inside(previous, common), strict=True):
+    for name, mine, theirs in zip(
+        _KEYS, _inside(one, common), _inside(previous, common), strict=True
+    ):
         if mine != theirs:
             return name
     return "run_id"

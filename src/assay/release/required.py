@@ -1,7 +1,10 @@
-"""What is required of a candidate's sample: what the baseline has for it, never what the candidate says of itself.
+"""What is required of a candidate's sample: what the baseline has for it, never what the candidate
+says of itself.
 
-A gate, criterion, role or floor that the baseline has for a sample is required as the baseline has it, and so is what its run declares. What the candidate
-lost counts as failed, and is named; what it lowered is held to the baseline's. Where nothing is paired, both sides are held to what samples like theirs have.
+A gate, criterion, role or floor that the baseline has for a sample is required as the baseline has
+it, and so is what its run declares. What the candidate lost counts as failed, and is named; what it
+lowered is held to the baseline's. Where nothing is paired, both sides are held to what samples like
+theirs have.
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ class Lost(NamedTuple):
 
 
 class Required(NamedTuple):
-    """What samples that are scored alike have, on either side: for samples that nothing can be paired with."""
+    """What samples that are scored alike have, on either side: for samples that nothing can be
+    paired with.
+    """
 
     gates: frozenset[str]
     floors: Mapping[str, int]
@@ -39,32 +44,63 @@ def requirements(*sides: Iterable[Row]) -> dict[Stratum, Required]:
     found: dict[Stratum, Required] = {}
     for row in chain.from_iterable(sides):
         known = found.get(row.stratum, _NOTHING)
-        floors = {**known.floors, **{name: max(floor, known.floors.get(name, 0)) for name, floor in row.floors.items()}}
+        floors = {
+            **known.floors,
+            **{name: max(floor, known.floors.get(name, 0)) for name, floor in row.floors.items()},
+        }
         found[row.stratum] = Required(known.gates | row.gates, floors)
     return found
 
 
 def closest(stratum: Stratum, others: Iterable[Stratum]) -> Stratum:
     """The way of scoring that is most like this one: this one itself where the others have it."""
-    return min(others, key=lambda one: (one != stratum, one.profile != stratum.profile, -len(set(one.criteria) & set(stratum.criteria)), one))
+    return min(
+        others,
+        key=lambda one: (
+            one != stratum,
+            one.profile != stratum.profile,
+            -len(set(one.criteria) & set(stratum.criteria)),
+            one,
+        ),
+    )
 
 
 def held(row: Row, before: Row) -> Row:
     """A candidate's sample, held to what the baseline has for the same sample."""
     norms = dict(zip(row.stratum.criteria, row.lowest, strict=True))
-    unroled = [name for name, role in before.roles.items() if name in norms and row.roles.get(name) != role]
+    unroled = [
+        name for name, role in before.roles.items() if name in norms and row.roles.get(name) != role
+    ]
     lost = [Lost("gate", f"gate {name}") for name in before.gates - row.gates]
     lost += [Lost("declaration", what) for what in weakened(row.declared, before.declared)]
-    lost += [Lost("criterion", f"criterion {name}") for name in before.stratum.criteria if name not in norms]
+    lost += [
+        Lost("criterion", f"criterion {name}")
+        for name in before.stratum.criteria
+        if name not in norms
+    ]
     lost += [Lost("role", f"role {before.roles[name]} of {name}") for name in unroled]
-    lost += [Lost("floor", f"floor of {name}") for name in before.floors if name in norms and name not in row.floors and name not in unroled]
-    return _strict(row, before.gates, before.floors)._replace(lost=tuple(sorted(lost)), roles={**row.roles, **before.roles})
+    lost += [
+        Lost("floor", f"floor of {name}")
+        for name in before.floors
+        if name in norms and name not in row.floors and name not in unroled
+    ]
+    return _strict(row, before.gates, before.floors)._replace(
+        lost=tuple(sorted(lost)), roles={**row.roles, **before.roles}
+    )
 
 
-def held_alike(row: Row, required: Mapping[Stratum, Required], *, like: Stratum | None = None) -> Row:
-    """A sample of either side that cannot be paired, held to what samples scored `like` that have: what it lacks counts as failed."""
+def held_alike(
+    row: Row, required: Mapping[Stratum, Required], *, like: Stratum | None = None
+) -> Row:
+    """A sample of either side that cannot be paired, held to what samples scored `like` that have:
+    what it lacks counts as failed.
+    """
     stratum = like or row.stratum
-    gone = [Lost("criterion", f"criterion {name}") for name in stratum.criteria if name not in row.stratum.criteria]
+    gone = [
+        Lost("criterion", f"criterion {name}")
+        for name in stratum.criteria
+        if name not in row.stratum.criteria
+    ]
     found = _strict(row, required[stratum].gates, required[stratum].floors)
     return found._replace(lost=tuple(gone)) if gone else found
 
@@ -81,12 +117,17 @@ def _strict(row: Row, gates: frozenset[str], floors: Mapping[str, int]) -> Row:
         gates=row.gates | absent,
         failed=row.failed | absent,
         missed=row.missed | under,
-        floors={**row.floors, **{name: max(floor, row.floors.get(name, 0)) for name, floor in floors.items()}},
+        floors={
+            **row.floors,
+            **{name: max(floor, row.floors.get(name, 0)) for name, floor in floors.items()},
+        },
     )
 
 
 def lost_altogether(ours: Iterable[Row], theirs: Iterable[Row]) -> tuple[Lost, ...]:
-    """What no sample of the candidate has and some of the baseline do, where nothing can be paired."""
+    """What no sample of the candidate has and some of the baseline do, where nothing can be
+    paired.
+    """
     mine, before = (_everything(rows) for rows in (ours, theirs))
     return tuple(sorted(before - mine))
 
@@ -102,7 +143,9 @@ def _everything(rows: Iterable[Row]) -> set[Lost]:
 
 
 def check_strata(pairs: Iterable[tuple[str, Stratum, Stratum]]) -> None:
-    """Refuse samples that the two sides scored by other criteria, weights or formulas. A criterion that the candidate lost is for the rules to name."""
+    """Refuse samples that the two sides scored by other criteria, weights or formulas. A criterion
+    that the candidate lost is for the rules to name.
+    """
     for sample, ours, theirs in pairs:
         if ours == theirs or set(theirs.criteria) - set(ours.criteria):
             continue
@@ -110,17 +153,35 @@ def check_strata(pairs: Iterable[tuple[str, Stratum, Stratum]]) -> None:
         if added:
             what = f"the candidate adds the criteria {', '.join(added)}"
         elif ours.profile != theirs.profile:
-            what = f"its profile is {ours.profile or 'none'} here and {theirs.profile or 'none'} in the baseline"
+            what = (
+                f"its profile is {ours.profile or 'none'} here and {theirs.profile or 'none'} in"
+                " the baseline"
+            )
         else:
-            own, before = (dict(zip(side.criteria, zip(side.weights, side.formulas, strict=True), strict=True)) for side in (ours, theirs))
+            own, before = (
+                dict(zip(side.criteria, zip(side.weights, side.formulas, strict=True), strict=True))
+                for side in (ours, theirs)
+            )
             other = [name for name in own if own[name] != before[name]]
-            what = f"another weight, formula or parameter than in the baseline for {', '.join(other)}"
-        raise InputError("REL-002", f"the sample {sample!r} cannot be compared: {what}.", fix="Score both sides with the same criteria, weights and formulas.")
+            what = (
+                f"another weight, formula or parameter than in the baseline for {', '.join(other)}"
+            )
+        raise InputError(
+            "REL-002",
+            f"the sample {sample!r} cannot be compared: {what}.",
+            fix="Score both sides with the same criteria, weights and formulas.",
+        )
 
 
 def lost_of(rows: Iterable[Row | None], *kinds: str) -> list[dict[str, str]]:
     """What the baseline has and the candidate lost, of these kinds."""
-    return [{"sample": row.sample, "what": what} for row in rows if row is not None for kind, what in row.lost if kind in kinds]
+    return [
+        {"sample": row.sample, "what": what}
+        for row in rows
+        if row is not None
+        for kind, what in row.lost
+        if kind in kinds
+    ]
 
 
 def lost_said(lost: Sequence[Mapping[str, str]]) -> str:
@@ -128,7 +189,11 @@ def lost_said(lost: Sequence[Mapping[str, str]]) -> str:
     named = dict.fromkeys(one["what"] for one in lost)
     samples = dict.fromkeys(one["sample"] for one in lost)
     more = f" and {len(samples) - 1} more samples" if len(samples) > 1 else ""
-    return f"the candidate lost the {', the '.join(list(named)[:5])}{f' and {len(named) - 5} more' if len(named) > 5 else ''} in {next(iter(samples))}{more}"
+    return (
+        "the candidate lost the"
+        f" {', the '.join(list(named)[:5])}{f' and {len(named) - 5} more' if len(named) > 5 else ''} in"  # noqa: E501
+        f" {next(iter(samples))}{more}"
+    )
 
 
 _NOTHING = Required(frozenset(), {})

@@ -1,8 +1,10 @@
 """One side of a comparison: what each sample came to, and what made it comparable.
 
-A sample is compared with the same sample of the other side, so each stands once on a side; its repeats, told apart by `attempt`, are one sample: the mean of
-their scores, and a gate that any of them failed. A repeat that only the other side has was lost, and counts against the side that lost it: otherwise a
-repeat that failed could be left away. The fingerprint names everything but the workflow itself that two sides must share.
+A sample is compared with the same sample of the other side, so each stands once on a side; its
+repeats, told apart by `attempt`, are one sample: the mean of their scores, and a gate that any of
+them failed. A repeat that only the other side has was lost, and counts against the side that lost
+it: otherwise a repeat that failed could be left away. The fingerprint names everything but the
+workflow itself that two sides must share.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
 
 
 class Stratum(NamedTuple):
-    """Samples that were scored alike: by one profile, with the same criteria and weights. Criteria are averaged within a stratum."""
+    """Samples that were scored alike: by one profile, with the same criteria and weights. Criteria
+    are averaged within a stratum.
+    """
 
     profile: str
     criteria: tuple[str, ...]
@@ -67,7 +71,9 @@ class Row(NamedTuple):
     lost: tuple[Lost, ...] = ()
     """What the baseline has for this sample and the candidate does not."""
     unknown: int | Fraction = 0
-    """The share of its repeats that were lost: they count here as the worst or the best there is."""
+    """The share of its repeats that were lost: they count here as the worst or the best there
+    is.
+    """
 
     @property
     def missed_roles(self) -> frozenset[str]:
@@ -132,17 +138,27 @@ def row_of(grade: Grade) -> Row:
         None if card.workflow is None else card.workflow.family,
         (grade.run_id,),
         {item.name: item.floor_units for item in grade.criteria if item.floor_units is not None},
-        {item.name: item.criterion.role for item in grade.criteria if item.criterion.role is not None},
+        {
+            item.name: item.criterion.role
+            for item in grade.criteria
+            if item.criterion.role is not None
+        },
         norms,
     )
 
 
 def _formula(criterion: Criterion) -> str:
-    return f"{criterion.formula_id} {canonical(criterion.params).decode()}" if criterion.params else criterion.formula_id
+    return (
+        f"{criterion.formula_id} {canonical(criterion.params).decode()}"
+        if criterion.params
+        else criterion.formula_id
+    )
 
 
 def sample_of(grade: Grade) -> str:
-    """What a run is paired on: its sample, within its dataset; a run without one stands for itself."""
+    """What a run is paired on: its sample, within its dataset; a run without one stands for
+    itself.
+    """
     card = grade.scorecard
     if card.dataset is not None:
         return f"{card.dataset.id}/{card.dataset.sample_id}"
@@ -154,12 +170,20 @@ def parts_of(grade: Grade) -> dict[str, str | None]:
     card = grade.scorecard
     judge = card.judge
     return {
-        "dataset": None if card.dataset is None else f"{card.dataset.id} version {card.dataset.version}",
+        "dataset": (
+            None if card.dataset is None else f"{card.dataset.id} version {card.dataset.version}"
+        ),
         "profile": None if card.profile is None else card.profile.id,
         "profile_digest": card.digests.get("profile"),
         "rubric": None if card.rubric is None else card.rubric.id,
         "rubric_digest": card.digests.get("rubric"),
-        "judge": None if judge is None else " ".join(part for part in (judge.model, judge.version, judge.prompt_version) if part),
+        "judge": (
+            None
+            if judge is None
+            else " ".join(
+                part for part in (judge.model, judge.version, judge.prompt_version) if part
+            )
+        ),
         "policy": grade.policy,
         "policy_digest": grade.policy_digest,
         "scoringSystem": grade.scoring_system,
@@ -170,7 +194,11 @@ def parts_of(grade: Grade) -> dict[str, str | None]:
 def scorers_of(grade: Grade) -> set[str]:
     """The models that gave this run its scores."""
     sources = (item.criterion.source for item in grade.criteria)
-    return {" ".join(part for part in (source.name, source.version) if part) for source in sources if source is not None and source.kind == "llm"}
+    return {
+        " ".join(part for part in (source.name, source.version) if part)
+        for source in sources
+        if source is not None and source.kind == "llm"
+    }
 
 
 class SideBuilder:
@@ -184,8 +212,18 @@ class SideBuilder:
         self._contents: dict[str, list[str]] = {}
         self._runs = 0
 
-    def add(self, grade: Grade, *, attempt: int | None, digest: str, content: str, declared: Declarations | None = None) -> None:
-        """Take one run. The same sample twice needs two attempts: which of two runs counts is not for us to choose."""
+    def add(
+        self,
+        grade: Grade,
+        *,
+        attempt: int | None,
+        digest: str,
+        content: str,
+        declared: Declarations | None = None,
+    ) -> None:
+        """Take one run. The same sample twice needs two attempts: which of two runs counts is not
+        for us to choose.
+        """
         row = row_of(grade)._replace(declared=declared)
         attempts = self._rows.setdefault(row.sample, {})
         if attempt in attempts or (attempts and (attempt is None or None in attempts)):
@@ -207,14 +245,30 @@ class SideBuilder:
     def side(self, summary: Mapping[str, Any]) -> Side:
         """The side, once all runs are taken."""
         rows = {sample: merged(list(attempts.values())) for sample, attempts in self._rows.items()}
-        fingerprint = {key: sorted("" if value is None else value for value in values) for key, values in sorted(self._parts.items())}
+        fingerprint = {
+            key: sorted("" if value is None else value for value in values)
+            for key, values in sorted(self._parts.items())
+        }
         repeats = {
-            sample: tuple(Repeat(number, row.passed, row.score) for number, row in sorted(attempts.items()) if number is not None)
+            sample: tuple(
+                Repeat(number, row.passed, row.score)
+                for number, row in sorted(attempts.items())
+                if number is not None
+            )
             for sample, attempts in self._rows.items()
             if None not in attempts
         }
         contents = {sample: tuple(sorted(found)) for sample, found in self._contents.items()}
-        return Side(self.name, rows, fingerprint, summary, {"evidence": digest(sorted(self._ids))}, self._runs, repeats, contents)
+        return Side(
+            self.name,
+            rows,
+            fingerprint,
+            summary,
+            {"evidence": digest(sorted(self._ids))},
+            self._runs,
+            repeats,
+            contents,
+        )
 
 
 def merged(rows: list[Row]) -> Row:
@@ -223,18 +277,27 @@ def merged(rows: list[Row]) -> Row:
     if len(rows) == 1:
         return first
     if any(row.stratum != first.stratum for row in rows):
-        raise InputError("REL-004", f"the repeats of the sample {first.sample!r} were scored by different criteria or weights.")
+        raise InputError(
+            "REL-004",
+            f"the repeats of the sample {first.sample!r} were scored by different criteria or"
+            " weights.",
+        )
     return first._replace(
         score=_mean([row.score for row in rows]),
         passed=all(row.passed for row in rows),
         # a repeat does not vouch for a gate that another one lacks
-        gates=frozenset.intersection(*(row.gates for row in rows)).union(*(row.failed for row in rows)),
+        gates=frozenset.intersection(*(row.gates for row in rows)).union(
+            *(row.failed for row in rows)
+        ),
         failed=frozenset().union(*(row.failed for row in rows)),
         missed=frozenset().union(*(row.missed for row in rows)),
         norms=tuple(_mean(column) for column in zip(*(row.norms for row in rows), strict=True)),
         tags=frozenset().union(*(row.tags for row in rows)),
         runs=tuple(sorted(run for row in rows for run in row.runs)),
-        floors={name: max(row.floors.get(name, 0) for row in rows) for name in sorted({name for row in rows for name in row.floors})},
+        floors={
+            name: max(row.floors.get(name, 0) for row in rows)
+            for name in sorted({name for row in rows for name in row.floors})
+        },
         roles={name: role for row in rows for name, role in row.roles.items()},
         declared=reduce(weakest, (row.declared for row in rows)),
         lowest=tuple(min(column) for column in zip(*(row.lowest for row in rows), strict=True)),
@@ -242,11 +305,15 @@ def merged(rows: list[Row]) -> Row:
 
 
 LOST = "a repeat was lost"
-"""Stands among the failed gates of a candidate's sample of which a repeat is missing, also where the sample has no gates."""
+"""Stands among the failed gates of a candidate's sample of which a repeat is missing, also where
+the sample has no gates.
+"""
 
 
 def without(row: Row, kept: int, lost: int, *, candidate: bool) -> Row:
-    """A sample of which repeats were lost: on the candidate's side each counts as score 0 with every gate failed, on the baseline's as 100 with all passed."""
+    """A sample of which repeats were lost: on the candidate's side each counts as score 0 with
+    every gate failed, on the baseline's as 100 with all passed.
+    """
     total = kept + lost
     worth = 0 if candidate else 1
     changed = row._replace(
@@ -256,7 +323,9 @@ def without(row: Row, kept: int, lost: int, *, candidate: bool) -> Row:
     )
     if not candidate:
         return changed
-    return changed._replace(passed=False, failed=row.gates | row.failed | {LOST}, missed=row.missed | row.floors.keys())
+    return changed._replace(
+        passed=False, failed=row.gates | row.failed | {LOST}, missed=row.missed | row.floors.keys()
+    )
 
 
 def _mean(values: Sequence[int | Fraction]) -> Fraction:
@@ -272,24 +341,42 @@ class Mismatch(NamedTuple):
 
     def sentence(self) -> str:
         """In words."""
-        return f"{self.field}: {_listed(self.candidate)} here, {_listed(self.baseline)} in the baseline"
+        return (
+            f"{self.field}: {_listed(self.candidate)} here, {_listed(self.baseline)} in the"
+            " baseline"
+        )
 
 
 def _listed(values: list[str]) -> str:
     named = [value or "none" for value in values]
-    return ", ".join(named[:3]) + (f" and {len(named) - 3} more" if len(named) > 3 else "") if named else "none"
+    return (
+        ", ".join(named[:3]) + (f" and {len(named) - 3} more" if len(named) > 3 else "")
+        if named
+        else "none"
+    )
 
 
 def mismatches(candidate: Side, baseline: Side) -> list[Mismatch]:
-    """The fields in which the fingerprints differ. Where the digest of a thing differs and its name does not, the digest is named."""
+    """The fields in which the fingerprints differ. Where the digest of a thing differs and its name
+    does not, the digest is named.
+    """
     fields = list(dict.fromkeys([*candidate.fingerprint, *baseline.fingerprint]))
     found = []
     for field in fields:
-        ours, theirs = list(candidate.fingerprint.get(field, [])), list(baseline.fingerprint.get(field, []))
+        ours, theirs = (
+            list(candidate.fingerprint.get(field, [])),
+            list(baseline.fingerprint.get(field, [])),
+        )
         if ours != theirs:
             found.append(Mismatch(field, ours, theirs))
     named = {mismatch.field for mismatch in found}
-    return [mismatch for mismatch in found if not (mismatch.field.endswith("_digest") and mismatch.field.removesuffix("_digest") in named)]
+    return [
+        mismatch
+        for mismatch in found
+        if not (
+            mismatch.field.endswith("_digest") and mismatch.field.removesuffix("_digest") in named
+        )
+    ]
 
 
 SAME_EVIDENCE = "SAME EVIDENCE"
@@ -298,13 +385,21 @@ SAME_EVIDENCE = "SAME EVIDENCE"
 
 def same_evidence(candidate: Side, baseline: Side) -> list[str]:
     """The samples of which both sides saw exactly the same."""
-    return sorted(sample for sample, found in candidate.contents.items() if baseline.contents.get(sample) == found)
+    return sorted(
+        sample
+        for sample, found in candidate.contents.items()
+        if baseline.contents.get(sample) == found
+    )
 
 
 def mismatch_error(found: Sequence[Mismatch]) -> InputError:
-    """The refusal of two sides that were made differently, with every field in which they differ."""
+    """The refusal of two sides that were made differently, with every field in which they
+    differ.
+    """
     return InputError(
         "REL-002",
-        "the two sides cannot be compared: " + "; ".join(mismatch.sentence() for mismatch in found) + ".",
+        "the two sides cannot be compared: "
+        + "; ".join(mismatch.sentence() for mismatch in found)
+        + ".",
         fix="Evaluate both sides with the same dataset, profile, rubric, judge and policy.",
     )

@@ -1,6 +1,8 @@
-"""DSSE signatures with Ed25519 keys: made with a private key in a PEM file, checked with a public one.
+"""DSSE signatures with Ed25519 keys: made with a private key in a PEM file, checked with a public
+one.
 
-Only the key that the checker chose vouches: the key id in a file is a hint, and no field of the file chooses the algorithm. Needs `pip install 'assay[sign]'`.
+Only the key that the checker chose vouches: the key id in a file is a hint, and no field of the
+file chooses the algorithm. Needs `pip install 'assay[sign]'`.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ class Signed(NamedTuple):
 
 
 def signed_bytes(payload: bytes, *, payload_type: str = PAYLOAD_TYPE) -> bytes:
-    """What a DSSE signature is made over: type and payload, each with its length, so that neither can pass for a part of the other.
+    """What a DSSE signature is made over: type and payload, each with its length, so that neither
+    can pass for a part of the other.
 
     >>> signed_bytes(b"hi", payload_type="t")
     b'DSSEv1 1 t 2 hi'
@@ -47,18 +50,31 @@ def signed_bytes(payload: bytes, *, payload_type: str = PAYLOAD_TYPE) -> bytes:
 def sign(payload: bytes, key: str) -> dict[str, str]:
     """The signature over a payload, with the Ed25519 private key in a PEM file."""
     private = _private_key(key)
-    return {"keyid": _key_id(private.public_key()), "sig": b64encode(private.sign(signed_bytes(payload))).decode()}
+    return {
+        "keyid": _key_id(private.public_key()),
+        "sig": b64encode(private.sign(signed_bytes(payload))).decode(),
+    }
 
 
-def check_signatures(signatures: Sequence[Signature], payload: bytes, key: str | None, where: str) -> Signed:
-    """Whether one of the signatures is of the public key in a PEM file. Without a key nothing is checked, and what is claimed is said."""
+def check_signatures(
+    signatures: Sequence[Signature], payload: bytes, key: str | None, where: str
+) -> Signed:
+    """Whether one of the signatures is of the public key in a PEM file. Without a key nothing is
+    checked, and what is claimed is said.
+    """
     if key is None:
         claimed = ", ".join(one.keyid[:80] or "without a key id" for one in signatures)
-        return Signed(None, f"signature not checked: {f'it claims to be signed by {claimed}' if claimed else 'the attestation is not signed'}")
+        return Signed(
+            None,
+            "signature not checked:"
+            f" {f'it claims to be signed by {claimed}' if claimed else 'the attestation is not signed'}",  # noqa: E501
+        )
     public = _public_key(key)
     if not signatures:
         return Signed(False, "the attestation is not signed")
-    from cryptography.exceptions import InvalidSignature  # an extra; `_public_key` has said so where it is missing
+    from cryptography.exceptions import (
+        InvalidSignature,
+    )  # an extra; `_public_key` has said so where it is missing
 
     own = _key_id(public)
     valid = False
@@ -69,13 +85,22 @@ def check_signatures(signatures: Sequence[Signature], payload: bytes, key: str |
         except InvalidSignature:
             continue
     if not valid:
-        return Signed(False, f"no signature is of the key {own}: somebody else signed it, or it was changed since")
+        return Signed(
+            False,
+            f"no signature is of the key {own}: somebody else signed it, or it was changed since",
+        )
     others = len(signatures) - 1
-    return Signed(True, f"signed with the key {own}{f'; other signatures that were not checked: {others}' if others else ''}")
+    return Signed(
+        True,
+        "signed with the key"
+        f" {own}{f'; other signatures that were not checked: {others}' if others else ''}",
+    )
 
 
 def decoded(text: str, what: str, where: str) -> bytes:
-    """Base64, in its one canonical spelling: characters that a lenient reader skips could hide a second meaning."""
+    """Base64, in its one canonical spelling: characters that a lenient reader skips could hide a
+    second meaning.
+    """
     try:
         data = b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -85,7 +110,7 @@ def decoded(text: str, what: str, where: str) -> bytes:
     return data
 
 
-# --- keys ---------------------------------------------------------------------------------------------------------------------------------
+# --- keys
 
 
 def _crypto() -> Any:
@@ -93,7 +118,11 @@ def _crypto() -> Any:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
-        raise UsageError("CLI-001", "signatures need the package cryptography.", fix="Run: pip install 'assay[sign]'") from None
+        raise UsageError(
+            "CLI-001",
+            "signatures need the package cryptography.",
+            fix="Run: pip install 'assay[sign]'",
+        ) from None
     return serialization, ed25519
 
 
@@ -107,9 +136,18 @@ def _private_key(path: str) -> Any:
     try:
         key = serialization.load_pem_private_key(_pem(path), password=None)
     except (ValueError, TypeError) as error:
-        raise InputError(_CODE, f"holds no private key in PEM form: {error}.", where=path, fix="openssl genpkey -algorithm ed25519 makes one.") from None
+        raise InputError(
+            _CODE,
+            f"holds no private key in PEM form: {error}.",
+            where=path,
+            fix="openssl genpkey -algorithm ed25519 makes one.",
+        ) from None
     if not isinstance(key, ed25519.Ed25519PrivateKey):
-        raise InputError(_CODE, f"is a key of another kind ({type(key).__name__}); only Ed25519 signs here.", where=path)
+        raise InputError(
+            _CODE,
+            f"is a key of another kind ({type(key).__name__}); only Ed25519 signs here.",
+            where=path,
+        )
     return key
 
 
@@ -117,16 +155,30 @@ def _public_key(path: str) -> Any:
     serialization, ed25519 = _crypto()
     data = _pem(path)
     if b"PRIVATE KEY" in data:
-        raise InputError(_CODE, "is a private key.", where=path, fix="Give the public one: openssl pkey -in KEY -pubout")
+        raise InputError(
+            _CODE,
+            "is a private key.",
+            where=path,
+            fix="Give the public one: openssl pkey -in KEY -pubout",
+        )
     try:
         key = serialization.load_pem_public_key(data)
     except (ValueError, TypeError) as error:
         raise InputError(_CODE, f"holds no public key in PEM form: {error}.", where=path) from None
     if not isinstance(key, ed25519.Ed25519PublicKey):
-        raise InputError(_CODE, f"is a key of another kind ({type(key).__name__}); only Ed25519 is accepted here.", where=path)
+        raise InputError(
+            _CODE,
+            f"is a key of another kind ({type(key).__name__}); only Ed25519 is accepted here.",
+            where=path,
+        )
     return key
 
 
 def _key_id(public: Any) -> str:
     serialization, _ = _crypto()
-    return "sha256:" + sha256(public.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)).hexdigest()
+    return (
+        "sha256:"
+        + sha256(
+            public.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
+        ).hexdigest()
+    )

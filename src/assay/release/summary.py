@@ -1,8 +1,11 @@
-"""The reporting bundle over any number of grades: rates with intervals, distributions, and why runs fail.
+"""The reporting bundle over any number of grades: rates with intervals, distributions, and why runs
+fail.
 
-Every run is counted once in the coverage, whatever became of it. A missing score counts as 0 in its criterion's distribution, as it did in the grade, and
-is counted apart. Scores are added up as whole numbers, so the bundle does not depend on the order of the runs. Where runs share a group, the interval of a
-mean is cluster-robust: they repeat each other, and counting them as independent would make it too narrow.
+Every run is counted once in the coverage, whatever became of it. A missing score counts as 0 in its
+criterion's distribution, as it did in the grade, and is counted apart. Scores are added up as whole
+numbers, so the bundle does not depend on the order of the runs. Where runs share a group, the
+interval of a mean is cluster-robust: they repeat each other, and counting them as independent would
+make it too narrow.
 """
 
 from __future__ import annotations
@@ -54,7 +57,11 @@ class _Values:
         """Mean with interval, standard deviation and quantiles."""
         counts = self.counts
         sd = counts.sd()
-        return {"mean": self._interval(intervals, sd).shown(), "sd": sd, "quantiles": counts.quantiles()}
+        return {
+            "mean": self._interval(intervals, sd).shown(),
+            "sd": sd,
+            "quantiles": counts.quantiles(),
+        }
 
     def _interval(self, intervals: Intervals, sd: float | None) -> Interval:
         shared = any(len(values) > 1 for values in self.grouped.values())
@@ -63,7 +70,11 @@ class _Values:
         shared = shared and not few
         if not shared and intervals.method == "t":
             found = student(self.counts.mean(), sd or 0.0, self.counts.n)
-            return found._replace(method=f"{found.method}, too few groups to count as clusters") if few else found
+            return (
+                found._replace(method=f"{found.method}, too few groups to count as clusters")
+                if few
+                else found
+            )
         values, groups = self._spread_out()
         if intervals.method == "bca" and intervals.seed is not None:
             return bootstrap_mean(values, seed=intervals.seed, groups=groups if shared else None)
@@ -164,19 +175,32 @@ class Summary:
         if card.workflow is not None and card.workflow.family is not None:
             self.slices["family"].setdefault(card.workflow.family, _Slice()).add(grade, card.group)
         if card.group is not None:
-            self.slices["group"].setdefault(card.group, _Slice()).add(grade, None)  # of one group by itself: its runs are what is drawn
+            self.slices["group"].setdefault(card.group, _Slice()).add(
+                grade, None
+            )  # of one group by itself: its runs are what is drawn
         for tag in set(card.tags):
             self.slices["tag"].setdefault(tag, _Slice()).add(grade, card.group)
         for reason in _reasons(grade):
             self.reasons[reason] += 1
-            # the example that comes first by name, so that it does not depend on the order of the runs
+            # the example that comes first by name, so that it does not depend on the order of the
+            # runs
             self.examples[reason] = min(grade.run_id, self.examples.get(reason, grade.run_id))
-        for name, value, counted, digits in (("latency_ms", card.latency_ms, self.latency, 3), ("cost_usd", card.cost_usd, self.cost, 9)):
+        for name, value, counted, digits in (
+            ("latency_ms", card.latency_ms, self.latency, 3),
+            ("cost_usd", card.cost_usd, self.cost, 9),
+        ):
             if value is None:
                 self.unreported[name] += 1
             else:
                 counted.add(exact.scaled(value, digits))
-        self.versions.add((grade.policy, card.profile.id if card.profile is not None else "", grade.scoring_system, grade.grading_system))
+        self.versions.add(
+            (
+                grade.policy,
+                card.profile.id if card.profile is not None else "",
+                grade.scoring_system,
+                grade.grading_system,
+            )
+        )
 
     def shown(self, intervals: Intervals = PLAIN) -> dict[str, Any]:
         """The summary block of the contract."""
@@ -195,10 +219,18 @@ class Summary:
                 }
                 for name, counts in sorted(self.gates.items())
             },
-            "criteria": {name: counts.shown(intervals) for name, counts in sorted(self.criteria.items())},
-            "slices": {kind: {name: found.shown(intervals) for name, found in sorted(slices.items())} for kind, slices in self.slices.items()},
+            "criteria": {
+                name: counts.shown(intervals) for name, counts in sorted(self.criteria.items())
+            },
+            "slices": {
+                kind: {name: found.shown(intervals) for name, found in sorted(slices.items())}
+                for kind, slices in self.slices.items()
+            },
             "grades": {letter: self.letters[letter] for letter in LETTERS},
-            "top_failure_reasons": [{"reason": reason, "count": count, "example": self.examples[reason]} for reason, count in ordered[:TOP]],
+            "top_failure_reasons": [
+                {"reason": reason, "count": count, "example": self.examples[reason]}
+                for reason, count in ordered[:TOP]
+            ],
             "operations": {
                 "latency_ms": {
                     "p50": self.latency.quantile(50),
@@ -207,7 +239,13 @@ class Summary:
                     "unreported": self.unreported["latency_ms"],
                 },
                 "cost_usd": {
-                    "total": exact.shown(sum(value * count for value, count in self.cost.counts.items()), 9) if self.cost.n else None,
+                    "total": (
+                        exact.shown(
+                            sum(value * count for value, count in self.cost.counts.items()), 9
+                        )
+                        if self.cost.n
+                        else None
+                    ),
                     "mean": self.cost.mean(),
                     "n": self.cost.n,
                     "unreported": self.unreported["cost_usd"],
@@ -227,16 +265,23 @@ def _covered(grade: Grade) -> str:
         return "errored"
     if card.status == "failed":
         return "failed"
-    if None in card.hard_gates.values() or any(item.criterion.raw_score is None for item in grade.criteria):
+    if None in card.hard_gates.values() or any(
+        item.criterion.raw_score is None for item in grade.criteria
+    ):
         return "inconclusive"
     return "scored"
 
 
 def _reasons(grade: Grade) -> list[str]:
     card = grade.scorecard
-    found = [f"gate {name} {'failed' if card.hard_gates[name] is False else 'is undetermined'}" for name in grade.hard_gate_failures]
+    found = [
+        f"gate {name} {'failed' if card.hard_gates[name] is False else 'is undetermined'}"
+        for name in grade.hard_gate_failures
+    ]
     found += [f"{name} is below its critical floor" for name in grade.floor_failures]
-    found += [f"{item.name} has no score" for item in grade.criteria if item.criterion.raw_score is None]
+    found += [
+        f"{item.name} has no score" for item in grade.criteria if item.criterion.raw_score is None
+    ]
     if grade.score_units < grade.threshold_units:
         found.append("the score is below the threshold")
     return found or ([grade.reason] if not grade.passed else [])

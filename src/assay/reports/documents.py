@@ -1,6 +1,8 @@
-"""Grades as files: JSON, JSON lines and CSV, and the table of all formats. Each is written as a stream, so that a million results need no memory.
+"""Grades as files: JSON, JSON lines and CSV, and the table of all formats. Each is written as a
+stream, so that a million results need no memory.
 
-A format has a head, one piece for each result, and a foot with the counts and faults. What a result holds is decided elsewhere.
+A format has a head, one piece for each result, and a foot with the counts and faults. What a result
+holds is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ def plain(value: Any) -> Any:
 
 
 class Sink(Protocol):
-    """What takes the pieces of a format: a file, or the format itself where it must know all of them first."""
+    """What takes the pieces of a format: a file, or the format itself where it must know all of
+    them first.
+    """
 
     def write(self, data: bytes, /) -> object:
         """Take one piece."""
@@ -62,7 +66,9 @@ class Format(Protocol):
         """Where pieces and joints go."""
         return stream
 
-    def finish(self, stream: IO[bytes], faults: Sequence[dict[str, Any]], counts: dict[str, Any]) -> None:
+    def finish(
+        self, stream: IO[bytes], faults: Sequence[dict[str, Any]], counts: dict[str, Any]
+    ) -> None:
         """Write what remains once the last result is known."""
         stream.write(self.foot(faults, counts))
 
@@ -138,7 +144,9 @@ def _cell(value: Any) -> str:
 
 
 class Csv(Format):
-    """One row for each result. A cell that a spreadsheet would run as a formula gets an apostrophe in front."""
+    """One row for each result. A cell that a spreadsheet would run as a formula gets an apostrophe
+    in front.
+    """
 
     def head(self) -> bytes:
         """The column names."""
@@ -149,7 +157,11 @@ class Csv(Format):
         row = []
         for column in _COLUMNS:
             text = _cell(result[column])
-            row.append(f"'{text}" if isinstance(result[column], str) and text[:1] in ("=", "+", "-", "@", "\t", "\r") else text)
+            row.append(
+                f"'{text}"
+                if isinstance(result[column], str) and text[:1] in ("=", "+", "-", "@", "\t", "\r")
+                else text
+            )
         line = io.StringIO()
         csv.writer(line).writerow(row)
         return line.getvalue().encode()
@@ -164,13 +176,22 @@ class Csv(Format):
 
 
 def _report() -> Format:
-    """The page that stands alone. It brings the charts along, so it is loaded only where it is asked for."""
+    """The page that stands alone. It brings the charts along, so it is loaded only where it is
+    asked for.
+    """
     from assay.reports.html import Report
 
     return Report()
 
 
-FORMATS: dict[str, Callable[[], Format]] = {".json": JsonDocument, ".jsonl": JsonLines, ".csv": Csv, ".md": Markdown, ".xml": JUnit, ".html": _report}
+FORMATS: dict[str, Callable[[], Format]] = {
+    ".json": JsonDocument,
+    ".jsonl": JsonLines,
+    ".csv": Csv,
+    ".md": Markdown,
+    ".xml": JUnit,
+    ".html": _report,
+}
 
 
 def format_of(path: str) -> Format:

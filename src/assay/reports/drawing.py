@@ -1,8 +1,11 @@
-"""Chart -> SVG or PNG, by vl-convert, which needs no browser and no network: `pip install 'assay[charts]'`.
+"""Chart -> SVG or PNG, by vl-convert, which needs no browser and no network: `pip install
+'assay[charts]'`.
 
-The renderer is 84 MB and slow to start, so it is loaded with the first picture and pictures are kept by the digest of their specification. It lays text out
-with a font of its own, so that the same specification gives the same bytes on every machine with the same version of it. Colours follow the reader's scheme:
-the renderer writes them as attributes, and a style sheet overrides those on a dark ground.
+The renderer is 84 MB and slow to start, so it is loaded with the first picture and pictures are
+kept by the digest of their specification. It lays text out with a font of its own, so that the same
+specification gives the same bytes on every machine with the same version of it. Colours follow the
+reader's scheme: the renderer writes them as attributes, and a style sheet overrides those on a dark
+ground.
 """
 
 from __future__ import annotations
@@ -24,7 +27,10 @@ from assay.reports.charts import DARK, Chart
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-MISSING = "The pictures need the extra for charts, which is not installed: pip install 'assay[charts]'. The tables hold the same numbers."
+MISSING = (
+    "The pictures need the extra for charts, which is not installed: pip install 'assay[charts]'."
+    " The tables hold the same numbers."
+)
 VERSION = "5.21"
 """Of Vega-Lite: named, so that a newer renderer that brings a newer one does not move a line."""
 KEPT = 256
@@ -41,32 +47,48 @@ def available() -> bool:
 
 
 def digest(chart: Chart) -> str:
-    """What stands for a picture: two charts with the same digest look and read the same. Fit for an ETag."""
-    text = json.dumps([VERSION, chart.title, chart.sentence, chart.spec], sort_keys=True, separators=(",", ":"))
+    """What stands for a picture: two charts with the same digest look and read the same. Fit for an
+    ETag.
+    """
+    text = json.dumps(
+        [VERSION, chart.title, chart.sentence, chart.spec], sort_keys=True, separators=(",", ":")
+    )
     return blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def dark_rules(scope: str = "") -> str:
-    """The style sheet that turns the light colours of a chart into dark ones; `scope` is a selector before each rule."""
+    """The style sheet that turns the light colours of a chart into dark ones; `scope` is a selector
+    before each rule.
+    """
     before = f"{scope} " if scope else ""
-    rules = [f'{before}[{key}="{light}"]{{{key}:{dark}}}' for light, dark in DARK.items() for key in ("fill", "stroke")]
+    rules = [
+        f'{before}[{key}="{light}"]{{{key}:{dark}}}'
+        for light, dark in DARK.items()
+        for key in ("fill", "stroke")
+    ]
     return f"@media screen and (prefers-color-scheme:dark){{{''.join(rules)}}}"
 
 
 def svg(chart: Chart) -> bytes:
-    """The chart as a file of its own, which follows the reader's scheme. Its `spec` must be there."""
+    """The chart as a file of its own, which follows the reader's scheme. Its `spec` must be
+    there.
+    """
     body, width, height, box = _parts(_raw(chart))
     return (
-        f'<svg xmlns="{_NAMESPACE}" role="img" aria-label="{escape(chart.sentence)}" width="{width}" height="{height}" viewBox="{box}">'
+        f'<svg xmlns="{_NAMESPACE}" role="img" aria-label="{escape(chart.sentence)}"'
+        f' width="{width}" height="{height}" viewBox="{box}">'
         f"<title>{escape(chart.title)}</title><style>{dark_rules()}</style>{body}</svg>\n"
     ).encode()
 
 
 def inline(chart: Chart, prefix: str = "") -> str:
-    """The chart as an element of a page, which brings the style sheet; `prefix` keeps the ids of two pictures on one page apart."""
+    """The chart as an element of a page, which brings the style sheet; `prefix` keeps the ids of
+    two pictures on one page apart.
+    """
     body, width, height, box = _parts(_raw(chart))
     return (
-        f'<svg class="chart" role="img" aria-label="{escape(chart.sentence)}" width="{width}" height="{height}" viewBox="{box}">{_prefixed(body, prefix)}</svg>'
+        f'<svg class="chart" role="img" aria-label="{escape(chart.sentence)}" width="{width}"'
+        f' height="{height}" viewBox="{box}">{_prefixed(body, prefix)}</svg>'
     )
 
 
@@ -76,12 +98,17 @@ def png(chart: Chart, *, scale: float = 2.0) -> bytes:
 
 
 def write_charts(charts: Sequence[Chart], folder: str) -> list[str]:
-    """Every chart as `NAME.svg` and `NAME.png` in a folder, which is made where it is missing; the paths that were written. One without a picture is left out.
+    """Every chart as `NAME.svg` and `NAME.png` in a folder, which is made where it is missing; the
+    paths that were written. One without a picture is left out.
 
     A name is the chart's own; two charts of the same name are kept apart by a number.
     """
     if not available():
-        raise UsageError("CLI-001", "drawing needs the package vl-convert-python.", fix="Run: pip install 'assay[charts]'")
+        raise UsageError(
+            "CLI-001",
+            "drawing needs the package vl-convert-python.",
+            fix="Run: pip install 'assay[charts]'",
+        )
     os.makedirs(folder, exist_ok=True)
     written, seen = [], Counter[str]()
     for chart in charts:
@@ -98,7 +125,9 @@ def write_charts(charts: Sequence[Chart], folder: str) -> list[str]:
 
 
 def _raw(chart: Chart) -> str:
-    """The picture as the renderer wrote it; a file and an element of a page are made of the same."""
+    """The picture as the renderer wrote it; a file and an element of a page are made of the
+    same.
+    """
     return _cached("svg", chart, lambda: _rendered(chart).encode()).decode()
 
 
@@ -121,8 +150,14 @@ def _rendered(chart: Chart) -> str:
     try:
         import vl_convert
     except ImportError:
-        raise UsageError("CLI-001", "drawing needs the package vl-convert-python.", fix="Run: pip install 'assay[charts]'") from None
-    made: str = vl_convert.vegalite_to_svg(json.dumps(chart.spec), vl_version=VERSION, allowed_base_urls=[])
+        raise UsageError(
+            "CLI-001",
+            "drawing needs the package vl-convert-python.",
+            fix="Run: pip install 'assay[charts]'",
+        ) from None
+    made: str = vl_convert.vegalite_to_svg(
+        json.dumps(chart.spec), vl_version=VERSION, allowed_base_urls=[]
+    )
     return made
 
 
@@ -130,9 +165,15 @@ def _png(chart: Chart, scale: float) -> bytes:
     try:
         import vl_convert
     except ImportError:
-        raise UsageError("CLI-001", "drawing needs the package vl-convert-python.", fix="Run: pip install 'assay[charts]'") from None
+        raise UsageError(
+            "CLI-001",
+            "drawing needs the package vl-convert-python.",
+            fix="Run: pip install 'assay[charts]'",
+        ) from None
     spec = {**(chart.spec or {}), "background": "#ffffff"}
-    made: bytes = vl_convert.vegalite_to_png(json.dumps(spec), vl_version=VERSION, scale=scale, allowed_base_urls=[])
+    made: bytes = vl_convert.vegalite_to_png(
+        json.dumps(spec), vl_version=VERSION, scale=scale, allowed_base_urls=[]
+    )
     return made
 
 

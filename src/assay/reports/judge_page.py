@@ -1,4 +1,6 @@
-"""A judge's card -> one page that stands alone: the verdict first, then every number with its interval."""
+"""A judge's card -> one page that stands alone: the verdict first, then every number with its
+interval.
+"""
 
 from __future__ import annotations
 
@@ -50,16 +52,34 @@ def _row(*cells: str, head: bool = False) -> Html:
 
 
 def _table(head: tuple[str, ...], rows: list[Html], caption: str) -> Html:
-    return tag("div", tag("table", tag("caption", caption), tag("thead", _row(*head, head=True)), tag("tbody", *rows)), class_="scroll")
+    return tag(
+        "div",
+        tag(
+            "table",
+            tag("caption", caption),
+            tag("thead", _row(*head, head=True)),
+            tag("tbody", *rows),
+        ),
+        class_="scroll",
+    )
 
 
 def _terms(terms: list[Any]) -> Html:
     words = {True: "✓ holds", False: "✗ fails", None: "? not measured"}
     rows = [
-        _row(tag("span", words.get(term.get("holds"), "✗"), class_="good" if term.get("holds") is True else "bad"), str(term.get("sentence", "")))
+        _row(
+            tag(
+                "span",
+                words.get(term.get("holds"), "✗"),
+                class_="good" if term.get("holds") is True else "bad",
+            ),
+            str(term.get("sentence", "")),
+        )
         for term in terms
     ]
-    return _table(("Term", "What was found"), rows, "What the policy asks of a judge that is to gate")
+    return _table(
+        ("Term", "What was found"), rows, "What the policy asks of a judge that is to gate"
+    )
 
 
 def number(value: Any) -> str:
@@ -86,7 +106,11 @@ def _agreement(card: Mapping[str, Any]) -> Html:
     ):
         found = agreement.get(name)
         if isinstance(found, dict):
-            ends = f"{number(found.get('low'))} to {number(found.get('high'))}" if found.get("low") is not None else str(found.get("reason") or "no interval")
+            ends = (
+                f"{number(found.get('low'))} to {number(found.get('high'))}"
+                if found.get("low") is not None
+                else str(found.get("reason") or "no interval")
+            )
             rows.append(_row(label, number(found.get("value")), ends))
     text = f"{calibration.get('n_labelled')} labelled, {calibration.get('n_unlabelled')} not"
     return _table(("Statistic", "Value", "95% interval"), rows, text)
@@ -99,8 +123,20 @@ def _facts(card: Mapping[str, Any]) -> Html:
         ("Family", card.get("family")),
         ("Wording of the questions", card.get("prompt_version")),
         ("Made at", card.get("made_at")),
-        ("Price for a million tokens, in and out", f"{price['input_per_million']} and {price['output_per_million']} US dollars" if price else None),
-        ("Pairs judged by their order", number((card.get("inconsistency_rate") or {}).get("value"))),
+        (
+            "Price for a million tokens, in and out",
+            (
+                f"{price['input_per_million']} and {price['output_per_million']} US dollars"
+                if price
+                else None
+            ),
+        ),
+        (
+            "Pairs judged by their order",
+            number((card.get("inconsistency_rate") or {}).get("value")),
+        ),
         ("Digest", card.get("digest")),
     ]
-    return tag("dl", *(part for label, value in rows for part in (tag("dt", label), tag("dd", say(value)))))
+    return tag(
+        "dl", *(part for label, value in rows for part in (tag("dt", label), tag("dd", say(value))))
+    )

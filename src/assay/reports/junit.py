@@ -1,8 +1,10 @@
-"""Results as JUnit XML, the form in which every CI system shows tests: one case for each run, rule or item.
+"""Results as JUnit XML, the form in which every CI system shows tests: one case for each run, rule
+or item.
 
-A case is green only where the result says so outright. What failed, what is undetermined and what has no evidence is a failure or an error, never
-`skipped`: most systems show a skipped test as harmless. Signs that XML cannot hold are written as escapes. Grades are written as a stream: the head, which
-holds the counts, keeps its place in front and is filled in at the end.
+A case is green only where the result says so outright. What failed, what is undetermined and what
+has no evidence is a failure or an error, never `skipped`: most systems show a skipped test as
+harmless. Signs that XML cannot hold are written as escapes. Grades are written as a stream: the
+head, which holds the counts, keeps its place in front and is filled in at the end.
 """
 
 from __future__ import annotations
@@ -37,13 +39,16 @@ class Case(NamedTuple):
 
 
 def text_of(text: object) -> str:
-    r"""Text as XML holds it, on one line: markup is escaped, and so is every sign that XML 1.0 forbids or a terminal would obey.
+    r"""Text as XML holds it, on one line: markup is escaped, and so is every sign that XML 1.0
+    forbids or a terminal would obey.
 
     >>> text_of('<b> & "x"\n\x00\ud800')
     '&lt;b&gt; &amp; &quot;x&quot;\\n\\x00\\ud800'
     """
     shown = printable(str(text))
-    return shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+    return (
+        shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+    )
 
 
 def _clipped(text: object) -> str:
@@ -57,17 +62,27 @@ def case_xml(case: Case) -> str:
     head = f'  <testcase name="{text_of(case.name)}" classname="{text_of(case.classname)}"{time}'
     body = "\n".join(text_of(line) for line in case.lines)
     if case.kind:
-        return f'{head}>\n    <{case.kind} type="{text_of(case.type)}" message="{text_of(case.message)}">{body}</{case.kind}>\n  </testcase>\n'
-    return f"{head}>\n    <system-out>{body}</system-out>\n  </testcase>\n" if body else f"{head}/>\n"
+        return (
+            f'{head}>\n    <{case.kind} type="{text_of(case.type)}"'
+            f' message="{text_of(case.message)}">{body}</{case.kind}>\n  </testcase>\n'
+        )
+    return (
+        f"{head}>\n    <system-out>{body}</system-out>\n  </testcase>\n" if body else f"{head}/>\n"
+    )
 
 
-def head_xml(name: str, *, tests: int, failures: int, errors: int, properties: Mapping[str, object]) -> str:
+def head_xml(
+    name: str, *, tests: int, failures: int, errors: int, properties: Mapping[str, object]
+) -> str:
     """Everything in front of the first case."""
     numbers = f'tests="{tests}" failures="{failures}" errors="{errors}"'
-    listed = "".join(f'<property name="{text_of(key)}" value="{text_of(str(value)[:200])}"/>' for key, value in properties.items())
+    listed = "".join(
+        f'<property name="{text_of(key)}" value="{text_of(str(value)[:200])}"/>'
+        for key, value in properties.items()
+    )
     return (
-        f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="assay" {numbers}>\n <testsuite name="{text_of(name)}" {numbers} skipped="0">\n'
-        f"  <properties>{listed}</properties>\n"
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="assay" {numbers}>\n <testsuite'
+        f' name="{text_of(name)}" {numbers} skipped="0">\n  <properties>{listed}</properties>\n'
     )
 
 
@@ -82,10 +97,14 @@ def document_xml(name: str, cases: Sequence[Case], properties: Mapping[str, obje
 
 
 def _versions(document: Mapping[str, Any]) -> dict[str, object]:
-    return {key: document[key] for key in ("policy", "rubric", "scoringSystem", "gradingSystem") if document.get(key) is not None}
+    return {
+        key: document[key]
+        for key in ("policy", "rubric", "scoringSystem", "gradingSystem")
+        if document.get(key) is not None
+    }
 
 
-# --- grades -------------------------------------------------------------------------------------------------------------------------------
+# --- grades
 
 
 def grade_case(result: Payload) -> Case:
@@ -93,15 +112,40 @@ def grade_case(result: Payload) -> Case:
     classname = f"assay.{result['profile'] or 'scorecard'}"
     latency = result["operations"]["latency_ms"]
     seconds = None if latency is None else float(latency) / 1000
-    score = f"grade {result['grade']}, score {result['weighted_score']:.2f} of 100, threshold {float(result['pass_threshold']):g}"
+    score = (
+        f"grade {result['grade']}, score {result['weighted_score']:.2f} of 100, threshold"
+        f" {float(result['pass_threshold']):g}"
+    )
     if result["passed"] is True:
         return Case(result["run_id"], classname, seconds=seconds)
-    gates = [f"gate {name} {_gate_word(gate)}: {_clipped(gate['reason'])}" for name, gate in result["hard_gates"].items() if gate["status"] != "pass"]
-    floors = [_floor_line(criterion) for criterion in result["criteria"] if criterion["floor_failed"]]
-    missing = [f"{criterion['name']} has no score: {_clipped(criterion['missing'])}" for criterion in result["criteria"] if criterion["missing"]]
+    gates = [
+        f"gate {name} {_gate_word(gate)}: {_clipped(gate['reason'])}"
+        for name, gate in result["hard_gates"].items()
+        if gate["status"] != "pass"
+    ]
+    floors = [
+        _floor_line(criterion) for criterion in result["criteria"] if criterion["floor_failed"]
+    ]
+    missing = [
+        f"{criterion['name']} has no score: {_clipped(criterion['missing'])}"
+        for criterion in result["criteria"]
+        if criterion["missing"]
+    ]
     why = [*gates, *floors, *missing]
-    lines = [f"{result['reason']}: {score}", *why, f"policy {result['policy']} · {result['scoringSystem']} · {result['gradingSystem']}"]
-    return Case(result["run_id"], classname, "failure", result["reason"], "; ".join(why[:3]) or score, lines, seconds)
+    lines = [
+        f"{result['reason']}: {score}",
+        *why,
+        f"policy {result['policy']} · {result['scoringSystem']} · {result['gradingSystem']}",
+    ]
+    return Case(
+        result["run_id"],
+        classname,
+        "failure",
+        result["reason"],
+        "; ".join(why[:3]) or score,
+        lines,
+        seconds,
+    )
 
 
 def _gate_word(gate: Mapping[str, Any]) -> str:
@@ -110,7 +154,9 @@ def _gate_word(gate: Mapping[str, Any]) -> str:
 
 def _floor_line(criterion: Mapping[str, Any]) -> str:
     floor = criterion["critical_floor"]
-    return f"{criterion['name']} is below its floor: {float(criterion['norm']):g}" + (f" < {float(floor['norm']):g}" if floor else "")
+    return f"{criterion['name']} is below its floor: {float(criterion['norm']):g}" + (
+        f" < {float(floor['norm']):g}" if floor else ""
+    )
 
 
 def _fault_cases(faults: Iterable[Mapping[str, Any]], total: int) -> list[Case]:
@@ -119,7 +165,16 @@ def _fault_cases(faults: Iterable[Mapping[str, Any]], total: int) -> list[Case]:
         line = "" if fault.get("line") is None else f" line {fault['line']}"
         where = f"{fault.get('file', '')}{line}".strip() or "input"
         text = f"{fault.get('path') or ''} {fault.get('message', '')}".strip()
-        cases.append(Case(where, "assay.input", "error", str(fault.get("code") or "fault"), _clipped(text), [text]))
+        cases.append(
+            Case(
+                where,
+                "assay.input",
+                "error",
+                str(fault.get("code") or "fault"),
+                _clipped(text),
+                [text],
+            )
+        )
     if total > len(cases):
         more = f"{total - len(cases)} more faults of the input"
         cases.append(Case(more, "assay.input", "error", "fault", more))
@@ -149,7 +204,9 @@ class JUnit:
         """The faults, each as an error, and the end."""
         return ("".join(map(case_xml, _fault_cases(faults, counts["faults"]))) + _END).encode()
 
-    def finish(self, stream: IO[bytes], faults: Sequence[dict[str, Any]], counts: dict[str, Any]) -> None:
+    def finish(
+        self, stream: IO[bytes], faults: Sequence[dict[str, Any]], counts: dict[str, Any]
+    ) -> None:
         """Write the foot, and the head with the counts into its room."""
         stream.write(self.foot(faults, counts))
         errors = len(_fault_cases(faults, counts["faults"]))
@@ -161,7 +218,13 @@ class JUnit:
 
 
 def _grades_head(counts: dict[str, Any], errors: int, properties: Mapping[str, object]) -> bytes:
-    return head_xml("assay.grades", tests=counts["graded"] + errors, failures=counts["failed"], errors=errors, properties=properties).encode()
+    return head_xml(
+        "assay.grades",
+        tests=counts["graded"] + errors,
+        failures=counts["failed"],
+        errors=errors,
+        properties=properties,
+    ).encode()
 
 
 def grades(document: Mapping[str, Any]) -> bytes:
@@ -170,21 +233,47 @@ def grades(document: Mapping[str, Any]) -> bytes:
     total = max(document["counts"].get("faults") or 0, len(faults))
     cases = [*map(grade_case, document["results"]), *_fault_cases(faults, total)]
     if not cases:
-        cases = [Case("evidence", "assay.input", "error", NOT_ENOUGH, "there is nothing to grade; an empty input never passes")]
+        cases = [
+            Case(
+                "evidence",
+                "assay.input",
+                "error",
+                NOT_ENOUGH,
+                "there is nothing to grade; an empty input never passes",
+            )
+        ]
     return document_xml("assay.grades", cases, _versions(document["counts"]))
 
 
-# --- decisions ----------------------------------------------------------------------------------------------------------------------------
+# --- decisions
 
 
 def decision(document: Mapping[str, Any]) -> bytes:
-    """A decision (`assay.decision/1`): one case for each rule. A closed gate is never all green, whatever its rules say."""
+    """A decision (`assay.decision/1`): one case for each rule. A closed gate is never all green,
+    whatever its rules say.
+    """
     outcome = str(document["outcome"])
     cases = [_rule_case(rule) for rule in document["rules"]]
     if outcome != "promote" and not any(case.kind for case in cases):
-        cases.append(Case("outcome", "assay.decision", "failure", outcome, f"the decision is {outcome.replace('_', ' ')}"))
+        cases.append(
+            Case(
+                "outcome",
+                "assay.decision",
+                "failure",
+                outcome,
+                f"the decision is {outcome.replace('_', ' ')}",
+            )
+        )
     if not document["rules"] and outcome == "promote":
-        cases.append(Case("outcome", "assay.decision", "error", NOT_ENOUGH, f"{NOT_ENOUGH}: the decision names no rule"))
+        cases.append(
+            Case(
+                "outcome",
+                "assay.decision",
+                "error",
+                NOT_ENOUGH,
+                f"{NOT_ENOUGH}: the decision names no rule",
+            )
+        )
     return document_xml("assay.decision", cases, {"outcome": outcome, **_versions(document)})
 
 
@@ -196,24 +285,32 @@ def _rule_case(rule: Mapping[str, Any]) -> Case:
     evidence = [f"{key}: {_clipped(value)}" for key, value in (rule.get("evidence") or {}).items()]
     if holds is False:
         return Case(name, "assay.decision", "failure", "rule_violated", reason, [reason, *evidence])
-    return Case(name, "assay.decision", "error", NOT_ENOUGH, f"{NOT_ENOUGH}: {reason}", [reason, *evidence])
+    return Case(
+        name, "assay.decision", "error", NOT_ENOUGH, f"{NOT_ENOUGH}: {reason}", [reason, *evidence]
+    )
 
 
-# --- exams --------------------------------------------------------------------------------------------------------------------------------
+# --- exams
 
 
 def exam(document: Mapping[str, Any]) -> bytes:
-    """A graded exam (`assay.exam/1`): one case for each item; one that lost an axis is a failure that names it."""
+    """A graded exam (`assay.exam/1`): one case for each item; one that lost an axis is a failure
+    that names it.
+    """
     reasons = document.get("missing_reasons") or dict.fromkeys(document["missing"], "no answer")
     cases = [_item_case(item, reasons) for item in document["items"]]
     cases += _fault_cases(document.get("faults") or (), 0)
-    return document_xml("assay.exam", cases, {"score": document["score"], "n": document["n"], **_versions(document)})
+    return document_xml(
+        "assay.exam", cases, {"score": document["score"], "n": document["n"], **_versions(document)}
+    )
 
 
 def _item_case(item: Mapping[str, Any], missing: Mapping[str, str]) -> Case:
     name = str(item["item"])
     if name in missing:
-        return Case(name, "assay.exam", "failure", "no_answer", f"no answer: {_clipped(missing[name])}")
+        return Case(
+            name, "assay.exam", "failure", "no_answer", f"no answer: {_clipped(missing[name])}"
+        )
     lost = [axis for axis, mark in item["breakdown"].items() if mark != 1]
     if not lost:
         return Case(name, "assay.exam")
@@ -226,19 +323,41 @@ def _item_case(item: Mapping[str, Any], missing: Mapping[str, str]) -> Case:
 
 
 def exam_gate(document: Mapping[str, Any]) -> bytes:
-    """The gate on graded exams (`assay.exam-gate/1`): what blocks can fail; a signal that does not block stays green and says what it saw."""
+    """The gate on graded exams (`assay.exam-gate/1`): what blocks can fail; a signal that does not
+    block stays green and says what it saw.
+    """
     cases = []
     for name in ("capstone", "regression"):
         check = document.get(name)
         if check is not None:
-            values = ", ".join(f"{key} {check[key]}" for key in ("score", "drop", "limit") if key in check)
+            values = ", ".join(
+                f"{key} {check[key]}" for key in ("score", "drop", "limit") if key in check
+            )
             failed = check["holds"] is not True
-            cases.append(Case(name, "assay.exam-gate", "failure" if failed else "", "gate_closed" if failed else "", values, [values]))
+            cases.append(
+                Case(
+                    name,
+                    "assay.exam-gate",
+                    "failure" if failed else "",
+                    "gate_closed" if failed else "",
+                    values,
+                    [values],
+                )
+            )
     verify = document.get("verify_rubric")
     if verify is not None:
         failed = verify["self_test"].get("passed") is not True
         said = f"a rise of {verify['rise']} is more than {verify['limit']}"
-        cases.append(Case("verify_rubric", "assay.exam-gate", "failure" if failed else "", "rubric_fails" if failed else "", said, [said]))
+        cases.append(
+            Case(
+                "verify_rubric",
+                "assay.exam-gate",
+                "failure" if failed else "",
+                "rubric_fails" if failed else "",
+                said,
+                [said],
+            )
+        )
     signals = [
         ("target", document["target"]["holds"] is not True, document["target"]),
         *((one["id"], one["warn"] is not False, one) for one in document["soft"]),
@@ -246,8 +365,16 @@ def exam_gate(document: Mapping[str, Any]) -> bytes:
     for name, warns, check in signals:
         value = check.get("value", check.get("score"))
         word, seen = "warning" if warns else "ok", "no value" if value is None else value
-        said = f"{word}, does not block: {seen}, limit {check['limit']} {check.get('reason') or ''}".rstrip()
+        said = f"{word}, does not block: {seen}, limit {check['limit']} {check.get('reason') or ''}".rstrip()  # noqa: E501
         cases.append(Case(name, "assay.exam-gate", lines=[said]))
     if document["passed"] is not True and not any(case.kind for case in cases):
-        cases.append(Case("outcome", "assay.exam-gate", "failure", "gate_closed", "; ".join(map(str, document["reasons"]))))
+        cases.append(
+            Case(
+                "outcome",
+                "assay.exam-gate",
+                "failure",
+                "gate_closed",
+                "; ".join(map(str, document["reasons"])),
+            )
+        )
     return document_xml("assay.exam-gate", cases, _versions(document))

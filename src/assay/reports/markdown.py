@@ -1,7 +1,9 @@
-"""Results as Markdown for a pull-request comment or a job summary: the verdict first, then what failed and why, then the rest in a few lines.
+"""Results as Markdown for a pull-request comment or a job summary: the verdict first, then what
+failed and why, then the rest in a few lines.
 
-Only our own words are Markdown. Every text from evidence, a policy or a file name stands in a code span, where no renderer sees markup, a link, an issue
-number or an @mention. A page is bounded: beyond its rows it says how many more there are.
+Only our own words are Markdown. Every text from evidence, a policy or a file name stands in a code
+span, where no renderer sees markup, a link, an issue number or an @mention. A page is bounded:
+beyond its rows it says how many more there are.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ _TICKS = re.compile("`+")
 
 
 def code(text: object) -> str:
-    r"""Any text as a code span that holds in a table cell too. What would break the line or run backwards is written as an escape.
+    r"""Any text as a code span that holds in a table cell too. What would break the line or run
+    backwards is written as an escape.
 
     >>> code("a|b"), code("@all <b>\n")
     ('`a\\|b`', '`@all <b>\\n`')
@@ -39,7 +42,8 @@ def code(text: object) -> str:
     if not shown.strip():
         return "(empty)"
     fence = "`" * (1 + max((len(ticks) for ticks in _TICKS.findall(shown)), default=0))
-    # one blank on each side is taken off again by the renderer, and keeps a backtick at the edge apart from the fence
+    # one blank on each side is taken off again by the renderer, and keeps a backtick at the edge
+    # apart from the fence
     pad = " " if shown[0] in "` " or shown[-1] in "` " else ""
     inside = shown.replace("|", "\\|")
     return f"{fence}{pad}{inside}{pad}{fence}"
@@ -56,11 +60,13 @@ def bar(count: int, total: int) -> str:
     return "█" * full + "░" * (BAR - full)
 
 
-# --- grades -------------------------------------------------------------------------------------------------------------------------------
+# --- grades
 
 
 class Markdown:
-    """Grades as a page. It holds at most `rows` rows of each kind, so that a stream of any length needs no memory; all is written at the end."""
+    """Grades as a page. It holds at most `rows` rows of each kind, so that a stream of any length
+    needs no memory; all is written at the end.
+    """
 
     def __init__(self, rows: int = ROWS) -> None:
         self.rows = rows
@@ -75,7 +81,8 @@ class Markdown:
         """One row, behind a sign that says of which kind it is."""
         passed = result["passed"] is True
         cells = (
-            f"{code(result['run_id'])} | {result['grade']} | {result['weighted_score']:.2f} | {'yes' if passed else 'no'} | {'' if passed else _why(result)}"
+            f"{code(result['run_id'])} | {result['grade']} | {result['weighted_score']:.2f} |"
+            f" {'yes' if passed else 'no'} | {'' if passed else _why(result)}"
         )
         return f"{'+' if passed else '-'}| {cells} |\n".encode()
 
@@ -99,15 +106,22 @@ class Markdown:
         parts = [_verdict(counts)]
         if rows:
             parts.append(
-                "| run | grade | score | passed | why |\n|---|---|---:|---|---|\n" + b"".join(rows).decode() + _more(counts, len(rows), len(self.failed))
+                "| run | grade | score | passed | why |\n|---|---|---:|---|---|\n"
+                + b"".join(rows).decode()
+                + _more(counts, len(rows), len(self.failed))
             )
         parts.append(_fault_list(faults, counts["faults"]))
         if counts["graded"]:
             parts.append(_bars(counts))
-        parts.append(f"Policy {code(counts['policy'])} · {code(counts['scoringSystem'])} · {code(counts['gradingSystem'])}\n")
+        parts.append(
+            f"Policy {code(counts['policy'])} · {code(counts['scoringSystem'])} ·"
+            f" {code(counts['gradingSystem'])}\n"
+        )
         return "\n".join(filter(None, parts)).encode()
 
-    def finish(self, stream: IO[bytes], faults: Sequence[dict[str, Any]], counts: dict[str, Any]) -> None:
+    def finish(
+        self, stream: IO[bytes], faults: Sequence[dict[str, Any]], counts: dict[str, Any]
+    ) -> None:
         """Write the page."""
         stream.write(self.foot(faults, counts))
 
@@ -124,29 +138,46 @@ def _verdict(counts: Mapping[str, Any]) -> str:
     graded, failed, faults = counts["graded"], counts["failed"], counts["faults"]
     broken = f"{faults:,} fault{'s' if faults != 1 else ''} in the input"
     if not graded:
-        return f"## Assay: nothing was graded\n\nThe gate is closed{f': {broken}' if faults else ''}.\n"
+        return (
+            "## Assay: nothing was graded\n\nThe gate is"
+            f" closed{f': {broken}' if faults else ''}.\n"
+        )
     if failed or faults:
         said = [f"{failed:,} of {graded:,} runs did not pass"] if failed else []
-        return f"## Assay: not passed\n\n**{' and '.join([*said, *([broken] if faults else [])])}.** The gate is closed.\n"
-    return f"## Assay: passed\n\n**{'The one run' if graded == 1 else f'All {graded:,} runs'} passed.**\n"
+        return (
+            f"## Assay: not passed\n\n**{' and '.join([*said, *([broken] if faults else [])])}.**"
+            " The gate is closed.\n"
+        )
+    return (
+        "## Assay:"
+        f" passed\n\n**{'The one run' if graded == 1 else f'All {graded:,} runs'} passed.**\n"
+    )
 
 
 def _why(result: Payload) -> str:
     causes = [
-        f"gate {code(name)} {'failed' if gate['status'] == 'fail' else 'is undetermined'}: {code(gate['reason'])}"
+        f"gate {code(name)} {'failed' if gate['status'] == 'fail' else 'is undetermined'}:"
+        f" {code(gate['reason'])}"
         for name, gate in result["hard_gates"].items()
         if gate["status"] != "pass"
     ]
     for criterion in result["criteria"]:
         if criterion["floor_failed"]:
             floor = criterion["critical_floor"]
-            causes.append(f"{code(criterion['name'])} {float(criterion['norm']):g} is below its floor" + (f" {float(floor['norm']):g}" if floor else ""))
+            causes.append(
+                f"{code(criterion['name'])} {float(criterion['norm']):g} is below its floor"
+                + (f" {float(floor['norm']):g}" if floor else "")
+            )
         if criterion["missing"]:
             causes.append(f"{code(criterion['name'])} has no score: {code(criterion['missing'])}")
     if result["weighted_score"] < result["pass_threshold"]:
-        causes.append(f"{result['weighted_score']:.2f} is below {float(result['pass_threshold']):g}")
+        causes.append(
+            f"{result['weighted_score']:.2f} is below {float(result['pass_threshold']):g}"
+        )
     more = len(causes) - MAX_CAUSES
-    return "; ".join(causes[:MAX_CAUSES]) + (f"; and {more} more" if more > 0 else "") or code(result["reason"])
+    return "; ".join(causes[:MAX_CAUSES]) + (f"; and {more} more" if more > 0 else "") or code(
+        result["reason"]
+    )
 
 
 def _more(counts: Mapping[str, Any], shown: int, failed_shown: int) -> str:
@@ -161,7 +192,10 @@ def _fault_list(faults: Sequence[Mapping[str, Any]], total: int) -> str:
     lines = []
     for fault in faults[:MAX_FAULTS]:
         line = "" if fault["line"] is None else f" line {fault['line']}"
-        lines.append(f"- {code(fault['file'])}{line}: {code(' '.join(filter(None, (fault.get('path'), fault['message']))))}\n")
+        lines.append(
+            f"- {code(fault['file'])}{line}:"
+            f" {code(' '.join(filter(None, (fault.get('path'), fault['message']))))}\n"
+        )
     if total > len(lines):
         lines.append(f"- … and {total - len(lines):,} more faults\n")
     return "".join(lines)
@@ -169,11 +203,21 @@ def _fault_list(faults: Sequence[Mapping[str, Any]], total: int) -> str:
 
 def _bars(counts: Mapping[str, Any]) -> str:
     graded = counts["graded"]
-    rows = [("passed", counts["passed"]), ("failed", counts["failed"]), *counts.get("grades", {}).items()]
-    return "```text\n" + "".join(f"{name:<6}  {bar(count, graded)}  {count:,} of {graded:,}\n" for name, count in rows) + "```\n"
+    rows = [
+        ("passed", counts["passed"]),
+        ("failed", counts["failed"]),
+        *counts.get("grades", {}).items(),
+    ]
+    return (
+        "```text\n"
+        + "".join(
+            f"{name:<6}  {bar(count, graded)}  {count:,} of {graded:,}\n" for name, count in rows
+        )
+        + "```\n"
+    )
 
 
-# --- decisions ----------------------------------------------------------------------------------------------------------------------------
+# --- decisions
 
 _OUTCOMES = {
     "promote": "**The candidate may replace the baseline.**",
@@ -184,12 +228,25 @@ _OUTCOMES = {
 
 
 def decision(document: Mapping[str, Any]) -> str:
-    """A decision (`assay.decision/1`) as a page: outcome, rules, difference, and what would change it."""
+    """A decision (`assay.decision/1`) as a page: outcome, rules, difference, and what would change
+    it.
+    """
     outcome = str(document["outcome"])
     title = outcome.replace("_", " ") if outcome in _OUTCOMES else code(outcome)
-    parts = [f"## Assay: {title}\n\n{_OUTCOMES.get(outcome, 'This outcome is none that exists; the gate is closed.')}\n"]
-    order = sorted(document["rules"], key=lambda rule: rule.get("holds") is True)  # what does not hold comes first
-    rows = [f"| {code(rule['id'])} | {_holds(rule.get('holds'))} | {code(rule.get('reason') or 'no reason is given')} |\n" for rule in order]
+    parts = [
+        (
+            "## Assay:"
+            f" {title}\n\n{_OUTCOMES.get(outcome, 'This outcome is none that exists; the gate is closed.')}\n"  # noqa: E501
+        )
+    ]
+    order = sorted(
+        document["rules"], key=lambda rule: rule.get("holds") is True
+    )  # what does not hold comes first
+    rows = [
+        f"| {code(rule['id'])} | {_holds(rule.get('holds'))} |"
+        f" {code(rule.get('reason') or 'no reason is given')} |\n"
+        for rule in order
+    ]
     parts.append("| rule | holds | why |\n|---|---|---|\n" + "".join(rows))
     comparison = document.get("comparison")
     if comparison:
@@ -198,7 +255,10 @@ def decision(document: Mapping[str, Any]) -> str:
     changes = _changes(document)
     if changes:
         parts.append("What would change it:\n\n" + "".join(f"- {one}\n" for one in changes))
-    parts.append(f"Policy {code(document.get('policy'))} · {code(document.get('scoringSystem'))} · {code(document.get('gradingSystem'))}\n")
+    parts.append(
+        f"Policy {code(document.get('policy'))} · {code(document.get('scoringSystem'))} ·"
+        f" {code(document.get('gradingSystem'))}\n"
+    )
     return "\n".join(filter(None, parts))
 
 
@@ -208,11 +268,20 @@ def _sides(document: Mapping[str, Any]) -> str:
     for side in ("candidate", "baseline"):
         block = document.get(side)
         found = block.get("pass_rate") if isinstance(block, dict) else None
-        value, low, high = (found.get(key) if isinstance(found, dict) else None for key in ("value", "low", "high"))
+        value, low, high = (
+            found.get(key) if isinstance(found, dict) else None for key in ("value", "low", "high")
+        )
         if isinstance(value, int | float):
-            ends = f" [{100 * low:.1f}%, {100 * high:.1f}%]" if isinstance(low, int | float) and isinstance(high, int | float) else ""
+            ends = (
+                f" [{100 * low:.1f}%, {100 * high:.1f}%]"
+                if isinstance(low, int | float) and isinstance(high, int | float)
+                else ""
+            )
             n = block.get("n") if isinstance(block, dict) else None
-            lines.append(f"{side:<9}  {bar(round(1000 * value), 1000)}  {100 * value:.1f}%{ends} passed, n {n if isinstance(n, int) else 'not known'}\n")
+            lines.append(
+                f"{side:<9}  {bar(round(1000 * value), 1000)}  {100 * value:.1f}%{ends} passed, n"
+                f" {n if isinstance(n, int) else 'not known'}\n"
+            )
     return "```text\n" + "".join(lines) + "```\n" if lines else ""
 
 
@@ -221,7 +290,13 @@ def _holds(holds: object) -> str:
 
 
 def _number(value: object) -> str:
-    return f"{value:+.2f}" if isinstance(value, float) else "not known" if value is None else f"{float(str(value)):+.2f}"
+    return (
+        f"{value:+.2f}"
+        if isinstance(value, float)
+        else "not known"
+        if value is None
+        else f"{float(str(value)):+.2f}"
+    )
 
 
 def _comparison(comparison: Mapping[str, Any]) -> str:
@@ -229,16 +304,39 @@ def _comparison(comparison: Mapping[str, Any]) -> str:
     level = difference.get("level")
     interval = f"{float(level) * 100:g}% interval" if level is not None else "interval"
     low, high = difference.get("low"), difference.get("high")
-    between = f"{interval} {_number(low)} to {_number(high)}" if low is not None or high is not None else f"no {interval}"
+    between = (
+        f"{interval} {_number(low)} to {_number(high)}"
+        if low is not None or high is not None
+        else f"no {interval}"
+    )
     method = f" ({code(difference['method'])})" if difference.get("method") else ""
     margin = comparison.get("margin")
-    lines = [f"Candidate minus baseline, in points of 100: **{_number(difference.get('estimate'))}**, {between}{method}."]
-    lines.append(f"It may fall by {float(margin):g} at the most." if margin is not None else "No margin is known.")
-    named = [name for name in ("superior", "non_inferior", "equivalent") if comparison.get(name) is True]
+    lines = [
+        (
+            f"Candidate minus baseline, in points of 100: **{_number(difference.get('estimate'))}**,"  # noqa: E501
+            f" {between}{method}."
+        )
+    ]
+    lines.append(
+        f"It may fall by {float(margin):g} at the most."
+        if margin is not None
+        else "No margin is known."
+    )
+    named = [
+        name for name in ("superior", "non_inferior", "equivalent") if comparison.get(name) is True
+    ]
     if named:
         lines.append(f"The candidate is {', '.join(name.replace('_', '-') for name in named)}.")
-    sides = {"n_paired": "pairs", "n_candidate": "of the candidate", "n_baseline": "of the baseline"}
-    counts = [f"{int(comparison[key]):,} {word}" for key, word in sides.items() if comparison.get(key) is not None]
+    sides = {
+        "n_paired": "pairs",
+        "n_candidate": "of the candidate",
+        "n_baseline": "of the baseline",
+    }
+    counts = [
+        f"{int(comparison[key]):,} {word}"
+        for key, word in sides.items()
+        if comparison.get(key) is not None
+    ]
     if counts:
         lines.append(f"Samples: {', '.join(counts)}.")
     effect = comparison.get("minimum_detectable_effect")
@@ -249,7 +347,9 @@ def _comparison(comparison: Mapping[str, Any]) -> str:
 
 
 def _interval_line(low: Any, high: Any, estimate: Any, margin: Any) -> str:
-    """The interval as a line of text, with minus the margin and zero marked; empty where an end is missing."""
+    """The interval as a line of text, with minus the margin and zero marked; empty where an end is
+    missing.
+    """
     if None in (low, high, estimate, margin):
         return ""
     low, high, estimate, edge = float(low), float(high), float(estimate), -float(margin)
@@ -273,26 +373,53 @@ def _changes(document: Mapping[str, Any]) -> list[str]:
     named = document.get("would_change")
     if named:
         return [code(one) for one in ([named] if isinstance(named, str) else named)]
-    return [f"the rule {code(rule['id'])} would have to hold" for rule in document["rules"] if rule.get("holds") is not True]
+    return [
+        f"the rule {code(rule['id'])} would have to hold"
+        for rule in document["rules"]
+        if rule.get("holds") is not True
+    ]
 
 
-# --- exams --------------------------------------------------------------------------------------------------------------------------------
+# --- exams
 
 
 def exam(document: Mapping[str, Any], *, rows: int = ROWS) -> str:
-    """A graded exam (`assay.exam/1`) as a page: the score, what each axis kept as a bar, the diagnosis, the patterns, and the items that lost most."""
+    """A graded exam (`assay.exam/1`) as a page: the score, what each axis kept as a bar, the
+    diagnosis, the patterns, and the items that lost most.
+    """
     n, axes = document["n"], document["axes"]
-    parts = [f"## Assay: exam score {document['score']}\n\n{n:,} item{'s' if n != 1 else ''}, {len(document['missing'])} without an answer.\n"]
+    parts = [
+        (
+            f"## Assay: exam score {document['score']}\n\n{n:,} item{'s' if n != 1 else ''},"
+            f" {len(document['missing'])} without an answer.\n"
+        )
+    ]
     width = max(map(len, axes), default=0)
-    lines = [f"{axis:<{width}}  {bar(n - one['zero_items'], n)}  {n - one['zero_items']:,} of {n:,}, lost {one['lost']}\n" for axis, one in axes.items()]
+    lines = [
+        f"{axis:<{width}}  {bar(n - one['zero_items'], n)}  {n - one['zero_items']:,} of {n:,},"
+        f" lost {one['lost']}\n"
+        for axis, one in axes.items()
+    ]
     parts.append("```text\n" + "".join(lines) + "```\n")
     parts.append("".join(f"- {code(sentence)}\n" for sentence in document["diagnosis"]))
     found = document["patterns"]
-    parts.append("".join(f"- pattern {code(one['kind'])}: {code(one['hint'])}\n" for one in found) if found else "None of the four patterns is seen.\n")
-    lost = sorted((item for item in document["items"] if item["score"] != 1), key=lambda item: item["score"])
+    parts.append(
+        "".join(f"- pattern {code(one['kind'])}: {code(one['hint'])}\n" for one in found)
+        if found
+        else "None of the four patterns is seen.\n"
+    )
+    lost = sorted(
+        (item for item in document["items"] if item["score"] != 1), key=lambda item: item["score"]
+    )
     if lost:
-        shown = [f"| {code(item['item'])} | {item['score']} | {_gone(item)} | {code(item['got'] or '')} |\n" for item in lost[:rows]]
-        more = f"\n… and {len(lost) - rows:,} more that lost something.\n" if len(lost) > rows else ""
+        shown = [
+            f"| {code(item['item'])} | {item['score']} | {_gone(item)} |"
+            f" {code(item['got'] or '')} |\n"
+            for item in lost[:rows]
+        ]
+        more = (
+            f"\n… and {len(lost) - rows:,} more that lost something.\n" if len(lost) > rows else ""
+        )
         parts.append("| item | score | lost | got |\n|---|---:|---|---|\n" + "".join(shown) + more)
     systems = (document.get(key) for key in ("policy", "scoringSystem", "gradingSystem"))
     parts.append(f"Rubric {code(document['rubric'])} · policy {' · '.join(map(code, systems))}\n")

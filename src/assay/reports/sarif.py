@@ -1,7 +1,8 @@
 """Findings as SARIF 2.1.0, the form in which code hosts show results at the line they belong to.
 
-What a rule is and where a finding comes from is decided elsewhere; here it is only written down. A finding of a live server belongs to no file: it is
-placed by name alone, because an invented file would be shown as missing.
+What a rule is and where a finding comes from is decided elsewhere; here it is only written down. A
+finding of a live server belongs to no file: it is placed by name alone, because an invented file
+would be shown as missing.
 """
 
 from __future__ import annotations
@@ -14,10 +15,14 @@ from urllib.parse import quote
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-SCHEMA_URI = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+SCHEMA_URI = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
 VERSION = "2.1.0"
 FINGERPRINT = "assay/v1"
-"""The name under which a result is known from run to run; a new way to compute it gets a new name."""
+"""The name under which a result is known from run to run; a new way to compute it gets a new
+name.
+"""
 
 _LEVELS = ("error", "warning", "note", "none")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -73,12 +78,18 @@ class Rule(Protocol):
 
 
 def sarif(
-    findings_by_file: Sequence[tuple[str, Iterable[Finding]]], rules: Mapping[str, Rule], *, tool_version: str, systems: Mapping[str, str]
+    findings_by_file: Sequence[tuple[str, Iterable[Finding]]],
+    rules: Mapping[str, Rule],
+    *,
+    tool_version: str,
+    systems: Mapping[str, str],
 ) -> dict[str, Any]:
-    """A SARIF document with one run: a result for each finding, in the order given, and every rule that could have been broken.
+    """A SARIF document with one run: a result for each finding, in the order given, and every rule
+    that could have been broken.
 
-    A file is named relative to the root of the repository, with `/`; an address or the command of a server is no file. A finding of a rule that is
-    not in the table is refused: a reader could not look it up. The same findings give the same document. `systems` names the systems they were made
+    A file is named relative to the root of the repository, with `/`; an address or the command of a
+    server is no file. A finding of a rule that is not in the table is refused: a reader could not
+    look it up. The same findings give the same document. `systems` names the systems they were made
     under.
 
     >>> sarif([], {}, tool_version="1.0", systems={})["runs"][0]["results"]
@@ -100,21 +111,32 @@ def sarif(
     }
     if not re.fullmatch(r"\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?", tool_version):
         del driver["semanticVersion"]
-    run = {"tool": {"driver": driver}, "columnKind": "utf16CodeUnits", "properties": dict(systems), "results": results}
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "utf16CodeUnits",
+        "properties": dict(systems),
+        "results": results,
+    }
     return {"$schema": SCHEMA_URI, "version": VERSION, "runs": [run]}
 
 
 def is_file(source: str) -> bool:
     """Whether findings come from a file; a URL or the command of a server is none.
 
-    >>> [is_file(source) for source in ("schemas/a.mjs", "https://example.com/mcp", "npx some-server --stdio")]
+    >>> [
+    ...     is_file(source)
+    ...     for source in ("schemas/a.mjs", "https://example.com/mcp", "npx some-server --stdio")
+    ... ]
     [True, False, False]
     """
-    return not _SCHEME.match(source) and (" " not in source or bool(re.search(r"\.(mjs|js|json|ya?ml|md)$", source)))
+    return not _SCHEME.match(source) and (
+        " " not in source or bool(re.search(r"\.(mjs|js|json|ya?ml|md)$", source))
+    )
 
 
 def file_uri(source: str) -> str:
-    r"""A file as a relative reference: `/` between folders, everything else that a URI does not allow percent-encoded.
+    r"""A file as a relative reference: `/` between folders, everything else that a URI does not
+    allow percent-encoded.
 
     >>> file_uri("a b\\ü:1.mjs")
     'a%20b/%C3%BC%3A1.mjs'
@@ -148,10 +170,21 @@ def _result(source: str, finding: Finding, index: int, seen: dict[str, int]) -> 
             place["physicalLocation"]["region"] = {"startLine": finding.line}
     names = [part for part in (source if not is_file(source) else "", finding.path) if part]
     if names:
-        place["logicalLocations"] = [{"fullyQualifiedName": "#".join(names), "kind": "member" if finding.path else "module"}]
-    text = " ".join(part for part in (f"{finding.path}:" if finding.path else "", finding.message, finding.fix) if part)
-    # Neither the line nor the wording goes in: a result stays the same one when code above it moves or a message is put better.
-    key = sha256("\0".join((source.replace("\\", "/"), finding.rule, finding.path)).encode("utf-8", "surrogatepass")).hexdigest()
+        place["logicalLocations"] = [
+            {"fullyQualifiedName": "#".join(names), "kind": "member" if finding.path else "module"}
+        ]
+    text = " ".join(
+        part
+        for part in (f"{finding.path}:" if finding.path else "", finding.message, finding.fix)
+        if part
+    )
+    # Neither the line nor the wording goes in: a result stays the same one when code above it moves
+    # or a message is put better.
+    key = sha256(
+        "\0".join((source.replace("\\", "/"), finding.rule, finding.path)).encode(
+            "utf-8", "surrogatepass"
+        )
+    ).hexdigest()
     seen[key] = seen.get(key, 0) + 1
     return {
         "ruleId": finding.rule,

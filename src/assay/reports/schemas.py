@@ -1,6 +1,7 @@
 """JSON Schemas of the documents that leave Assay: `assay.grades/1` and the summary block.
 
-What comes in has its schema made from the records that read it; what goes out is described here and held against real output in the tests.
+What comes in has its schema made from the records that read it; what goes out is described here and
+held against real output in the tests.
 """
 
 from __future__ import annotations
@@ -21,7 +22,12 @@ _SCORE = {"type": "number", "minimum": 0, "maximum": 100}
 
 
 def _closed(properties: dict[str, Any], *, optional: tuple[str, ...] = ()) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": [name for name in properties if name not in optional], "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [name for name in properties if name not in optional],
+        "additionalProperties": False,
+    }
 
 
 _CRITERION = _closed(
@@ -39,7 +45,18 @@ _CRITERION = _closed(
         "weight": {"type": "number", "minimum": 0},
         "contribution": _SCORE,
         "maximum": _SCORE,
-        "critical_floor": {"anyOf": [{"type": "null"}, _closed({"raw": _NUMBER_OR_NULL, "norm": _NORM, "from": {"enum": ["criterion", "role", "override"]}})]},
+        "critical_floor": {
+            "anyOf": [
+                {"type": "null"},
+                _closed(
+                    {
+                        "raw": _NUMBER_OR_NULL,
+                        "norm": _NORM,
+                        "from": {"enum": ["criterion", "role", "override"]},
+                    }
+                ),
+            ]
+        },
         "floor_failed": {"type": "boolean"},
         "missing": _TEXT_OR_NULL,
         "source": {"type": "object"},
@@ -51,7 +68,15 @@ _CRITERION = _closed(
 _MOVE = {
     "anyOf": [
         {"type": "null"},
-        _closed({"criterion": {"type": "string"}, "grade": _LETTER, "norm": _NORM, "needed_norm": _NORM, "needed_raw": {}}),
+        _closed(
+            {
+                "criterion": {"type": "string"},
+                "grade": _LETTER,
+                "norm": _NORM,
+                "needed_norm": _NORM,
+                "needed_raw": {},
+            }
+        ),
     ]
 }
 _GRADE = _closed(
@@ -63,16 +88,38 @@ _GRADE = _closed(
         "weighted_score": _SCORE,
         "weighted_score_adjusted": _SCORE,
         "pass_threshold": _SCORE,
-        "reason": {"enum": ["passed", "hard_gate_failure", "critical_floor_failure", "below_pass_threshold", "below_passing_grade", "no_hard_gates"]},
+        "reason": {
+            "enum": [
+                "passed",
+                "hard_gate_failure",
+                "critical_floor_failure",
+                "below_pass_threshold",
+                "below_passing_grade",
+                "no_hard_gates",
+            ]
+        },
         "grade_reason": {"enum": ["band", "floor_cap", "hard_gate_failure"]},
         "hard_gates": {
             "type": "object",
-            "additionalProperties": _closed({"status": {"enum": ["pass", "fail", "undetermined"]}, "reason": {"type": "string", "minLength": 1}}),
+            "additionalProperties": _closed(
+                {
+                    "status": {"enum": ["pass", "fail", "undetermined"]},
+                    "reason": {"type": "string", "minLength": 1},
+                }
+            ),
         },
         "hard_gate_failures": _NAMES,
         "criteria": {"type": "array", "items": _CRITERION, "minItems": 1},
         "floor_failures": _NAMES,
-        "layers": _closed({"1": _NUMBER_OR_NULL, "2": _NUMBER_OR_NULL, "3": _NUMBER_OR_NULL, "none": _NUMBER_OR_NULL}, optional=("none",)),
+        "layers": _closed(
+            {
+                "1": _NUMBER_OR_NULL,
+                "2": _NUMBER_OR_NULL,
+                "3": _NUMBER_OR_NULL,
+                "none": _NUMBER_OR_NULL,
+            },
+            optional=("none",),
+        ),
         "placement": _closed(
             {
                 "notes": _NAMES,
@@ -82,10 +129,21 @@ _GRADE = _closed(
                 "smallest_loss": _MOVE,
             }
         ),
-        "explanation": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
+        "explanation": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "minItems": 1,
+        },
         "findings": {
             "type": "array",
-            "items": _closed({"rule": {"type": "string"}, "fired": {"type": "boolean"}, "subject": {"type": "string"}, "text": {"type": "string"}}),
+            "items": _closed(
+                {
+                    "rule": {"type": "string"},
+                    "fired": {"type": "boolean"},
+                    "subject": {"type": "string"},
+                    "text": {"type": "string"},
+                }
+            ),
         },
         "notes": _NAMES,
         "bands": {"type": "array", "items": _closed({"grade": _LETTER, "min": _SCORE})},
@@ -100,19 +158,40 @@ _GRADE = _closed(
         "tags": _NAMES,
         "status": _TEXT_OR_NULL,
         "judge": {"type": ["object", "null"]},
-        "operations": _closed({"latency_ms": _NUMBER_OR_NULL, "cost_usd": _NUMBER_OR_NULL, "tokens": _NUMBER_OR_NULL, "retries": _NUMBER_OR_NULL}),
+        "operations": _closed(
+            {
+                "latency_ms": _NUMBER_OR_NULL,
+                "cost_usd": _NUMBER_OR_NULL,
+                "tokens": _NUMBER_OR_NULL,
+                "retries": _NUMBER_OR_NULL,
+            }
+        ),
         "step_scores": {"type": "array", "items": {"type": "object"}},
         "agent_scores": {"type": "array", "items": {"type": "object"}},
         "scoringSystem": _SCORING,
         "gradingSystem": _GRADING,
-        "digests": {"type": "object", "additionalProperties": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"}},
+        "digests": {
+            "type": "object",
+            "additionalProperties": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"},
+        },
     }
 )
 _INTERVAL = _closed(
-    {"value": _NUMBER_OR_NULL, "low": _NUMBER_OR_NULL, "high": _NUMBER_OR_NULL, "level": _NORM, "method": {"type": "string"}, "reason": {"type": "string"}},
+    {
+        "value": _NUMBER_OR_NULL,
+        "low": _NUMBER_OR_NULL,
+        "high": _NUMBER_OR_NULL,
+        "level": _NORM,
+        "method": {"type": "string"},
+        "reason": {"type": "string"},
+    },
     optional=("reason",),
 )
-_DISTRIBUTION = {"mean": _INTERVAL, "sd": _NUMBER_OR_NULL, "quantiles": {"type": "object", "additionalProperties": _NUMBER_OR_NULL}}
+_DISTRIBUTION = {
+    "mean": _INTERVAL,
+    "sd": _NUMBER_OR_NULL,
+    "quantiles": {"type": "object", "additionalProperties": _NUMBER_OR_NULL},
+}
 _COUNT = {"type": "integer", "minimum": 0}
 
 SCHEMAS: dict[str, dict[str, Any]] = {
@@ -145,24 +224,42 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         **_closed(
             {
                 "n": _COUNT,
-                "coverage": _closed(dict.fromkeys(("scored", "failed", "inconclusive", "errored", "not_applicable"), _COUNT)),
+                "coverage": _closed(
+                    dict.fromkeys(
+                        ("scored", "failed", "inconclusive", "errored", "not_applicable"), _COUNT
+                    )
+                ),
                 "pass_rate": _INTERVAL,
                 "weighted_score": _closed(_DISTRIBUTION),
                 "gates": {
                     "type": "object",
-                    "additionalProperties": _closed({"failed": _COUNT, "undetermined": _COUNT, "n": _COUNT, "rate": _INTERVAL}),
+                    "additionalProperties": _closed(
+                        {"failed": _COUNT, "undetermined": _COUNT, "n": _COUNT, "rate": _INTERVAL}
+                    ),
                 },
                 "criteria": {
                     "type": "object",
                     "additionalProperties": _closed(
-                        {"n": _COUNT, **_DISTRIBUTION, "histogram": {"type": "array"}, "floor_failures": _COUNT, "missing": _COUNT}
+                        {
+                            "n": _COUNT,
+                            **_DISTRIBUTION,
+                            "histogram": {"type": "array"},
+                            "floor_failures": _COUNT,
+                            "missing": _COUNT,
+                        }
                     ),
                 },
                 "slices": {"type": "object"},
                 "grades": {"type": "object", "additionalProperties": _COUNT},
                 "top_failure_reasons": {
                     "type": "array",
-                    "items": _closed({"reason": {"type": "string"}, "count": _COUNT, "example": {"type": "string"}}),
+                    "items": _closed(
+                        {
+                            "reason": {"type": "string"},
+                            "count": _COUNT,
+                            "example": {"type": "string"},
+                        }
+                    ),
                 },
                 "operations": {"type": "object"},
                 "policies": _NAMES,

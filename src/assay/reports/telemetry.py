@@ -1,7 +1,9 @@
-"""Grades as OpenTelemetry events: `gen_ai.evaluation.result`, one for the whole grade and one for each criterion.
+"""Grades as OpenTelemetry events: `gen_ai.evaluation.result`, one for the whole grade and one for
+each criterion.
 
-An event names the policy, the profile and both system versions, and hangs on the trace that the run came from. A score that nobody gave is absent from its
-event, never the 0 that the grade counts it as. How events are sent: `exporting`.
+An event names the policy, the profile and both system versions, and hangs on the trace that the run
+came from. A score that nobody gave is absent from its event, never the 0 that the grade counts it
+as. How events are sent: `exporting`.
 """
 
 from __future__ import annotations
@@ -66,7 +68,9 @@ def events(grade: Payload, *, origin: Origin | None = None) -> Iterator[dict[str
             "gen_ai.evaluation.name": "assay",
             "gen_ai.evaluation.score.value": grade["weighted_score"],
             "gen_ai.evaluation.score.label": grade["grade"],
-            "gen_ai.evaluation.explanation": " ".join(grade.get("explanation") or [grade["reason"]])[:MAX_EXPLANATION],
+            "gen_ai.evaluation.explanation": " ".join(
+                grade.get("explanation") or [grade["reason"]]
+            )[:MAX_EXPLANATION],
             **shared,
             "assay.passed": grade["passed"],
             "assay.failures": failed or None,
@@ -87,7 +91,9 @@ def events(grade: Payload, *, origin: Origin | None = None) -> Iterator[dict[str
         )
 
 
-def refusal(run_id: str, code: str, message: str, *, origin: Origin | None = None) -> dict[str, Any]:
+def refusal(
+    run_id: str, code: str, message: str, *, origin: Origin | None = None
+) -> dict[str, Any]:
     """The event of a run that could not be graded."""
     told = {
         "gen_ai.evaluation.name": "assay",
@@ -102,9 +108,15 @@ def refusal(run_id: str, code: str, message: str, *, origin: Origin | None = Non
 def _why(criterion: Mapping[str, Any]) -> str:
     weight = f"weight {criterion['weight']}"
     if criterion["raw_score"] is None:
-        return f"no score, which counts as 0: {criterion.get('missing') or 'nobody gave one'}; {weight}"[:MAX_EXPLANATION]
+        return f"no score, which counts as 0: {criterion.get('missing') or 'nobody gave one'}; {weight}"[  # noqa: E501
+            :MAX_EXPLANATION
+        ]
     floor = criterion.get("critical_floor")
-    limit = f"; floor {floor['norm']}{' missed' if criterion['floor_failed'] else ''}" if isinstance(floor, dict) and floor.get("norm") is not None else ""
+    limit = (
+        f"; floor {floor['norm']}{' missed' if criterion['floor_failed'] else ''}"
+        if isinstance(floor, dict) and floor.get("norm") is not None
+        else ""
+    )
     return f"raw {_brief(criterion['raw_score'])} by {criterion['formula_id']}{limit}; {weight}"
 
 
@@ -126,7 +138,9 @@ def document(found: Iterable[tuple[Mapping[str, Any], Origin]], *, now_ns: int) 
             "severityNumber": 9,
             "severityText": "INFO",
             "eventName": EVENT,
-            "attributes": [{"key": key, "value": _value(value)} for key, value in attributes.items()],
+            "attributes": [
+                {"key": key, "value": _value(value)} for key, value in attributes.items()
+            ],
         }
         if origin.trace_id is not None:
             record["traceId"] = origin.trace_id
@@ -134,7 +148,14 @@ def document(found: Iterable[tuple[Mapping[str, Any], Origin]], *, now_ns: int) 
                 record["spanId"] = origin.span_id
         records.append(record)
     about = [{"key": "service.name", "value": {"stringValue": "assay"}}]
-    return {"resourceLogs": [{"resource": {"attributes": about}, "scopeLogs": [{"scope": {"name": "assay"}, "logRecords": records}]}]}
+    return {
+        "resourceLogs": [
+            {
+                "resource": {"attributes": about},
+                "scopeLogs": [{"scope": {"name": "assay"}, "logRecords": records}],
+            }
+        ]
+    }
 
 
 def _value(value: Any) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""What is measured of a run once it is over, in order: first what its repository says of a patch, then the team's own scorers."""
+"""What is measured of a run once it is over, in order: first what its repository says of a patch,
+then the team's own scorers.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Whether a dataset fits a workflow, asked of every sample before anything runs.
 
-Each required input must come from somewhere, by explicit mapping or by its name, and must not be empty. An expected value never becomes an input: an
-input whose field is one, holds one or lies within one is refused, so a workflow cannot be shown its answer.
+Each required input must come from somewhere, by explicit mapping or by its name, and must not be
+empty. An expected value never becomes an input: an input whose field is one, holds one or lies
+within one is refused, so a workflow cannot be shown its answer.
 """
 
 from __future__ import annotations
@@ -41,12 +42,22 @@ class Misfit(InputError):
         self.reasons = list(reasons)
         shown = "; ".join(f"{reason} ({examples[reason]})" for reason in self.reasons[:SHOWN])
         more = f"; and {len(self.reasons) - SHOWN} more" if len(self.reasons) > SHOWN else ""
-        fix = "Map the input with `inputs: {NAME: {from: FIELD}}` in the workflow or `inputs: {NAME: FIELD}` in the dataset, or mend the samples."
-        super().__init__("RUN-003", f"the dataset does not fit the workflow: {shown}{more}.", where=where, fix=fix)
+        fix = (
+            "Map the input with `inputs: {NAME: {from: FIELD}}` in the workflow or `inputs: {NAME:"
+            " FIELD}` in the dataset, or mend the samples."
+        )
+        super().__init__(
+            "RUN-003",
+            f"the dataset does not fit the workflow: {shown}{more}.",
+            where=where,
+            fix=fix,
+        )
 
 
 def prepare(workflow: Workflow, dataset: Dataset) -> list[Prepared]:
-    """Every sample with its inputs. Raises `Misfit` with all the reasons, sorted, each once, and nothing has run."""
+    """Every sample with its inputs. Raises `Misfit` with all the reasons, sorted, each once, and
+    nothing has run.
+    """
     ready: list[Prepared] = []
     lacking: dict[str, list[str]] = {}
     tests = _tests(workflow)
@@ -57,7 +68,9 @@ def prepare(workflow: Workflow, dataset: Dataset) -> list[Prepared]:
         for name, one in workflow.inputs.items():
             found, value, path = _source(name, one, dataset, row, gold)
             if found and path is not None and _touches(path, gold):
-                lacking.setdefault(f"expected value as input: {name}", []).append(f"field {path!r} of {sample.where}")
+                lacking.setdefault(f"expected value as input: {name}", []).append(
+                    f"field {path!r} of {sample.where}"
+                )
                 continue
             if not found or is_absent(value):
                 if one.default is not UNSET:
@@ -68,23 +81,40 @@ def prepare(workflow: Workflow, dataset: Dataset) -> list[Prepared]:
                     inputs[name] = value
                 continue
             inputs[name] = value
-        ready.append(Prepared(sample.id, inputs, dataset.expected(row), dataset.group(row), dataset.tags(row), row))
+        ready.append(
+            Prepared(
+                sample.id, inputs, dataset.expected(row), dataset.group(row), dataset.tags(row), row
+            )
+        )
     if lacking:
         total = len(dataset.samples)
-        examples = {reason: f"{len(places)} of {total} samples, first: {places[0]}" for reason, places in lacking.items()}
+        examples = {
+            reason: f"{len(places)} of {total} samples, first: {places[0]}"
+            for reason, places in lacking.items()
+        }
         raise Misfit(sorted(lacking), examples, where=dataset.where)
     return ready
 
 
 def _tests(workflow: Workflow) -> list[str]:
-    """The fields of a sample that hold the tests by which a patch is judged: as much an answer as an expected value."""
+    """The fields of a sample that hold the tests by which a patch is judged: as much an answer as
+    an expected value.
+    """
     repository = workflow.spec.repository
-    named = () if repository is None else (repository.fail_to_pass, repository.pass_to_pass, repository.test_patch)
+    named = (
+        ()
+        if repository is None
+        else (repository.fail_to_pass, repository.pass_to_pass, repository.test_patch)
+    )
     return [field for field in named if isinstance(field, str)]
 
 
-def _source(name: str, one: Input, dataset: Dataset, row: Mapping[str, Any], gold: list[str]) -> tuple[bool, Any, str | None]:
-    """Where an input comes from: the dataset's mapping, the workflow's, then its name among the sample's `inputs` and fields."""
+def _source(
+    name: str, one: Input, dataset: Dataset, row: Mapping[str, Any], gold: list[str]
+) -> tuple[bool, Any, str | None]:
+    """Where an input comes from: the dataset's mapping, the workflow's, then its name among the
+    sample's `inputs` and fields.
+    """
     explicit = dataset.field(name) or one.source
     if explicit is not None:
         return (*lookup(row, explicit), explicit)
@@ -98,4 +128,7 @@ def _source(name: str, one: Input, dataset: Dataset, row: Mapping[str, Any], gol
 
 def _touches(path: str, gold: list[str]) -> bool:
     """Whether a path is, holds or lies within one that leads to an expected value."""
-    return any(path == other or path.startswith(f"{other}.") or other.startswith(f"{path}.") for other in gold)
+    return any(
+        path == other or path.startswith(f"{other}.") or other.startswith(f"{path}.")
+        for other in gold
+    )

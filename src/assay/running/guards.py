@@ -1,7 +1,9 @@
-"""Which files of a tree a patch cannot change: the tests that judge it, and what a test runner or the interpreter reads on its own.
+"""Which files of a tree a patch cannot change: the tests that judge it, and what a test runner or
+the interpreter reads on its own.
 
-A patch that changes them still applies; they are the original ones when the tests run, and are listed. What is guarded follows from the tests that the
-dataset requires and from the original tree, never from what the patch says.
+A patch that changes them still applies; they are the original ones when the tests run, and are
+listed. What is guarded follows from the tests that the dataset requires and from the original tree,
+never from what the patch says.
 """
 
 from __future__ import annotations
@@ -19,9 +21,19 @@ if TYPE_CHECKING:
     from assay.sandbox import Entry
 
 _SETTINGS = {
-    "conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg", "sitecustomize.py",
-    "usercustomize.py", "pyvenv.cfg", ".env",
-}  # fmt: skip
+    "conftest.py",
+    "pytest.ini",
+    ".pytest.ini",
+    "pytest.toml",
+    ".pytest.toml",
+    "pyproject.toml",
+    "tox.ini",
+    "setup.cfg",
+    "sitecustomize.py",
+    "usercustomize.py",
+    "pyvenv.cfg",
+    ".env",
+}
 _ENDINGS = (".pth", ".pyc", ".pyo", ".egg-link", ".so", ".pyd")
 _FOLDERS = ("__pycache__", "sitecustomize", "usercustomize", "conftest")
 _METADATA = (".egg-info", ".dist-info")
@@ -37,9 +49,13 @@ class Place(NamedTuple):
 
 
 def find_test(test: str, kind: str, entries: Collection[str]) -> Place:
-    """The file of a test, among the paths of the tree without the patch. A test that is nowhere gets a file that is not there.
+    """The file of a test, among the paths of the tree without the patch. A test that is nowhere
+    gets a file that is not there.
 
-    >>> find_test("tests.test_a.Case.test_b", "unittest", {"tests/test_a.py"}), find_test("a.py::test_b[1::2]", "pytest", set())
+    >>> (
+    ...     find_test("tests.test_a.Case.test_b", "unittest", {"tests/test_a.py"}),
+    ...     find_test("a.py::test_b[1::2]", "pytest", set()),
+    ... )
     (Place(file='tests/test_a.py', name='Case.test_b'), Place(file='a.py', name='test_b[1::2]'))
     """
     if kind == "pytest":
@@ -57,35 +73,66 @@ def find_test(test: str, kind: str, entries: Collection[str]) -> Place:
 
 
 def guarded_paths(
-    changed: Iterable[str], original: Iterable[Entry], files: Collection[str], *, words: Iterable[str] = (), readable: Sequence[str] = ()
+    changed: Iterable[str],
+    original: Iterable[Entry],
+    files: Collection[str],
+    *,
+    words: Iterable[str] = (),
+    readable: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """The changed paths that stay the original ones. `files` are those of the required tests, `words` the command that runs them."""
+    """The changed paths that stay the original ones. `files` are those of the required tests,
+    `words` the command that runs them.
+    """
     there = {entry.path for entry in original}
-    named = {path for path in map(os.path.normpath, words) if path in there and (_test_folder(f"{path}/") or os.path.basename(path).startswith("test_"))}
-    kept = {*files, *named, *(_test_folder(file) for file in files), *(file.removesuffix(".py") for file in files)} - {""}
-    above = {"/".join(file.split("/")[:count]) for file in files for count in range(file.count("/") + 1)}
+    named = {
+        path
+        for path in map(os.path.normpath, words)
+        if path in there
+        and (_test_folder(f"{path}/") or os.path.basename(path).startswith("test_"))
+    }
+    kept = {
+        *files,
+        *named,
+        *(_test_folder(file) for file in files),
+        *(file.removesuffix(".py") for file in files),
+    } - {""}
+    above = {
+        "/".join(file.split("/")[:count]) for file in files for count in range(file.count("/") + 1)
+    }
     roots = {*_IMPORT_ROOTS, *(_import_root(file, there) for file in files)}
     taken = {part.casefold().removesuffix(".py") for file in files for part in file.split("/")}
 
     def is_guarded(path: str) -> bool:
         folder, _, name = path.rpartition("/")
         parts = path.casefold().split("/")
-        if parts[-1] in _SETTINGS or parts[-1].endswith(_ENDINGS) or any(part in _FOLDERS or part.endswith(_METADATA) for part in parts):
+        if (
+            parts[-1] in _SETTINGS
+            or parts[-1].endswith(_ENDINGS)
+            or any(part in _FOLDERS or part.endswith(_METADATA) for part in parts)
+        ):
             return True
         if any(_is_within(path, one) or _is_within(one, path) for one in kept):
             return True
-        if name == "__init__.py" and folder in above and path not in there:  # it would give the tests other names
+        if (
+            name == "__init__.py" and folder in above and path not in there
+        ):  # it would give the tests other names
             return True
         return any(_takes_name(path, root) for root in roots if not root or _is_within(path, root))
 
     def _takes_name(path: str, root: str) -> bool:
-        """Whether it is a new module where imports look first, under a name that is taken: it would stand in for another."""
+        """Whether it is a new module where imports look first, under a name that is taken: it would
+        stand in for another.
+        """
         first, slash, _ = path[len(root) + 1 if root else 0 :].partition("/")
         place = f"{root}/{first}" if root else first
         if place in there or (slash and any(_is_within(one, place) for one in there)):
             return False
         stem = first.partition(".")[0].casefold()
-        return stem in taken or stem in sys.stdlib_module_names or stem in installed_names(tuple(readable))
+        return (
+            stem in taken
+            or stem in sys.stdlib_module_names
+            or stem in installed_names(tuple(readable))
+        )
 
     return tuple(sorted(filter(is_guarded, changed)))
 
@@ -99,9 +146,18 @@ def _import_root(file: str, there: Collection[str]) -> str:
 
 
 def _test_folder(file: str) -> str:
-    """The outermost folder of tests above a test's file; empty where tests and code share a folder."""
+    """The outermost folder of tests above a test's file; empty where tests and code share a
+    folder.
+    """
     parts = file.split("/")[:-1]
-    return next(("/".join(parts[: count + 1]) for count, part in enumerate(parts) if part.casefold() in _TEST_FOLDERS), "")
+    return next(
+        (
+            "/".join(parts[: count + 1])
+            for count, part in enumerate(parts)
+            if part.casefold() in _TEST_FOLDERS
+        ),
+        "",
+    )
 
 
 def _is_within(path: str, folder: str) -> bool:
@@ -110,9 +166,27 @@ def _is_within(path: str, folder: str) -> bool:
 
 @cache
 def installed_names(readable: tuple[str, ...]) -> frozenset[str]:
-    """The modules that are installed for our own interpreter, for the system's, and in folders that tests may read."""
+    """The modules that are installed for our own interpreter, for the system's, and in folders that
+    tests may read.
+    """
     folders = [*glob("/usr/lib/python3*/*-packages"), *glob("/usr/local/lib/python3*/*-packages")]
     for folder in readable:
-        folders += [*([folder] if folder.endswith("-packages") else ()), *glob(os.path.join(folder, "lib*", "python3*", "site-packages"))]
-    found = {name.partition(".")[0].casefold() for folder in folders if os.path.isdir(folder) for name in os.listdir(folder)}
-    return frozenset({*found, "pytest", "_pytest", "pluggy", *(name.casefold() for name in packages_distributions())})
+        folders += [
+            *([folder] if folder.endswith("-packages") else ()),
+            *glob(os.path.join(folder, "lib*", "python3*", "site-packages")),
+        ]
+    found = {
+        name.partition(".")[0].casefold()
+        for folder in folders
+        if os.path.isdir(folder)
+        for name in os.listdir(folder)
+    }
+    return frozenset(
+        {
+            *found,
+            "pytest",
+            "_pytest",
+            "pluggy",
+            *(name.casefold() for name in packages_distributions()),
+        }
+    )

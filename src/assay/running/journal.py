@@ -1,7 +1,8 @@
-"""The journal of a run of a workflow on a dataset: each finished sample, so that a killed run goes on where it stopped.
+"""The journal of a run of a workflow on a dataset: each finished sample, so that a killed run goes
+on where it stopped.
 
-Its first line says what is being run, by digests. A journal of another workflow or of other data is refused: half of one and half of the other would be
-evidence of neither.
+Its first line says what is being run, by digests. A journal of another workflow or of other data is
+refused: half of one and half of the other would be evidence of neither.
 """
 
 from __future__ import annotations
@@ -67,7 +68,12 @@ class Journal:
             self._log.append({"journal": FORMAT, **self.header._asdict()})
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._log.close(failing=error is not None)
 
     def __contains__(self, run_id: str) -> bool:
@@ -91,16 +97,24 @@ class Journal:
             self._places[tree["run_id"]] = place
             return
         if tree.get("journal") != FORMAT:
-            raise InputError("RUN-005", f"is no journal of a run: its first line does not say {FORMAT}.", where=self.path)
+            raise InputError(
+                "RUN-005",
+                f"is no journal of a run: its first line does not say {FORMAT}.",
+                where=self.path,
+            )
         for name, wanted in self.header._asdict().items():
             found = tree.get(name)
             if found != wanted:
                 what = name.replace("_", " ")
                 raise UsageError(
                     "RUN-005",
-                    f"this run was begun with another {what}: {_short(found)}, and not {_short(wanted)}.",
+                    f"this run was begun with another {what}: {_short(found)}, and not"
+                    f" {_short(wanted)}.",
                     where=self.path,
-                    fix="Run it again with what it was begun with, or begin a new run in another folder.",
+                    fix=(
+                        "Run it again with what it was begun with, or begin a new run in another"
+                        " folder."
+                    ),
                 )
 
 

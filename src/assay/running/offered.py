@@ -1,7 +1,9 @@
-"""The workflows and datasets that an operator offers to be run by others: the files of two folders, found by the ids and versions inside them.
+"""The workflows and datasets that an operator offers to be run by others: the files of two folders,
+found by the ids and versions inside them.
 
-Whoever asks names an id and a version, never a file: a path, a module, a command or an address can only come from a file that lies here. A data file that a
-dataset file describes is not offered alone: read without its description, what is expected of a workflow could pass for an input.
+Whoever asks names an id and a version, never a file: a path, a module, a command or an address can
+only come from a file that lies here. A data file that a dataset file describes is not offered
+alone: read without its description, what is expected of a workflow could pass for an input.
 """
 
 from __future__ import annotations
@@ -69,15 +71,27 @@ class Offered:
 
     def _dataset(self, name: str, version: str | None) -> tuple[str, Dataset]:
         if self.datasets is None:
-            raise NotOffered("RUN-002", "no datasets are offered here.", where=name, fix="Send the samples, or start the server with `--datasets DIR`.")
+            raise NotOffered(
+                "RUN-002",
+                "no datasets are offered here.",
+                where=name,
+                fix="Send the samples, or start the server with `--datasets DIR`.",
+            )
         head = _chosen(self._all_data(self.datasets), "dataset", "RUN-002", name, version)
         found = read_dataset(head.path)
         if version is not None and found.version != version:
-            raise NotOffered("RUN-002", f"the dataset '{name}' is there in another version.", where=name, fix=f"It is {found.version!r}.")
+            raise NotOffered(
+                "RUN-002",
+                f"the dataset '{name}' is there in another version.",
+                where=name,
+                fix=f"It is {found.version!r}.",
+            )
         return head.path, found
 
     def check(self) -> None:
-        """Read everything that is offered, so that whoever starts the server hears of a slip at once."""
+        """Read everything that is offered, so that whoever starts the server hears of a slip at
+        once.
+        """
         for head in self._heads(self.workflows, "workflow", strict=True):
             if head is not None:
                 read_workflow(head.path)
@@ -91,16 +105,24 @@ class Offered:
         described = [head for head in self._heads(folder, "dataset") if head is not None]
         parts = {self._part(head.path) for head in described}
         alone = [path for path in _files(folder, DATA) if os.path.realpath(path) not in parts]
-        return described + [Head(os.path.splitext(os.path.basename(path))[0], None, path) for path in alone]
+        return described + [
+            Head(os.path.splitext(os.path.basename(path))[0], None, path) for path in alone
+        ]
 
     def _part(self, path: str) -> str | None:
         """The data file that a dataset file names."""
         tree = self._tree(path)
         name = tree.get("file") if isinstance(tree, dict) else None
-        return os.path.realpath(os.path.join(os.path.dirname(path), name)) if isinstance(name, str) else None
+        return (
+            os.path.realpath(os.path.join(os.path.dirname(path), name))
+            if isinstance(name, str)
+            else None
+        )
 
     def _heads(self, folder: str, key: str, *, strict: bool = False) -> Iterator[Head | None]:
-        """What the YAML files of a folder are. One that cannot be read is passed over, unless somebody wants to know."""
+        """What the YAML files of a folder are. One that cannot be read is passed over, unless
+        somebody wants to know.
+        """
         for path in _files(folder, DESCRIBED):
             try:
                 tree = self._tree(path)
@@ -124,9 +146,14 @@ class Offered:
 
 
 def _files(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
-    """The files of a folder and of the folders in it, in the order of their names. Hidden ones are not offered."""
+    """The files of a folder and of the folders in it, in the order of their names. Hidden ones are
+    not offered.
+    """
     try:
-        entries = sorted((entry for entry in os.scandir(folder) if not entry.name.startswith(".")), key=lambda entry: entry.name)
+        entries = sorted(
+            (entry for entry in os.scandir(folder) if not entry.name.startswith(".")),
+            key=lambda entry: entry.name,
+        )
     except OSError as error:
         raise InputError("FIL-001", f"cannot be read: {error.strerror}.", where=folder) from None
     for entry in entries:
@@ -134,7 +161,11 @@ def _files(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
             yield entry.path
         elif entry.is_dir():
             with os.scandir(entry.path) as inner:
-                yield from sorted(one.path for one in inner if not one.name.startswith(".") and one.name.endswith(endings) and one.is_file())
+                yield from sorted(
+                    one.path
+                    for one in inner
+                    if not one.name.startswith(".") and one.name.endswith(endings) and one.is_file()
+                )
 
 
 def _chosen(heads: Sequence[Head], what: str, code: str, name: str, version: str | None) -> Head:
@@ -143,14 +174,30 @@ def _chosen(heads: Sequence[Head], what: str, code: str, name: str, version: str
         names = sorted({head.id for head in heads})
         more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
         listed = f"There are {', '.join(names[:SHOWN])}{more}." if names else "None is."
-        raise NotOffered(code, f"no {what} {name[:80]!r} is offered here.{near_miss(name, names)}", where=what, fix=listed)
+        raise NotOffered(
+            code,
+            f"no {what} {name[:80]!r} is offered here.{near_miss(name, names)}",
+            where=what,
+            fix=listed,
+        )
     versions = sorted({head.version for head in same if head.version is not None})
     if version is None and len(versions) > 1:
-        raise Ambiguous(code, f"the {what} '{name}' is offered in {len(versions)} versions.", where=f"{what}.version", fix=f"Name one: {', '.join(versions)}.")
+        raise Ambiguous(
+            code,
+            f"the {what} '{name}' is offered in {len(versions)} versions.",
+            where=f"{what}.version",
+            fix=f"Name one: {', '.join(versions)}.",
+        )
     fitting = [head for head in same if version is None or head.version in (None, version)]
     if not fitting:
         fix = f"There is {', '.join(versions[:SHOWN])}."
-        raise NotOffered(code, f"the {what} '{name}' is not offered in the version {version!r}.{near_miss(str(version), versions)}", where=what, fix=fix)
+        raise NotOffered(
+            code,
+            f"the {what} '{name}' is not offered in the version"
+            f" {version!r}.{near_miss(str(version), versions)}",
+            where=what,
+            fix=fix,
+        )
     _unique(fitting)
     return fitting[0]
 
@@ -162,4 +209,9 @@ def _unique(heads: Iterator[Head] | Sequence[Head]) -> None:
         before = seen.setdefault((head.id, head.version), head.path)
         if before != head.path:
             version = "" if head.version is None else f"@{head.version}"
-            raise InputError("RUN-001", f"{os.path.basename(before)} and this file both hold '{head.id}{version}'.", where=head.path, fix="Rename one of them.")
+            raise InputError(
+                "RUN-001",
+                f"{os.path.basename(before)} and this file both hold '{head.id}{version}'.",
+                where=head.path,
+                fix="Rename one of them.",
+            )

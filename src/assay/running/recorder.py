@@ -1,8 +1,10 @@
-"""What happens in one run, written down as it happens: steps, tool calls, handoffs, retrieved passages.
+"""What happens in one run, written down as it happens: steps, tool calls, handoffs, retrieved
+passages.
 
-Every adapter writes into a `Recorder`, so that the evidence has one form whoever ran the workflow. What nobody measured stays absent: an unknown duration,
-token count or cost is never a zero. A workflow says what it did and never how well: there is no way in here for scores of the run, gates or test results.
-A recorder may be used from several threads at once.
+Every adapter writes into a `Recorder`, so that the evidence has one form whoever ran the workflow.
+What nobody measured stays absent: an unknown duration, token count or cost is never a zero. A
+workflow says what it did and never how well: there is no way in here for scores of the run, gates
+or test results. A recorder may be used from several threads at once.
 """
 
 from __future__ import annotations
@@ -36,7 +38,13 @@ class Recorder:
     [{'name': 'plan', 'status': 'success', 'agent': 'planner', 'model': 'm-1', 'tokens': 12}]
     """
 
-    def __init__(self, *, clock: Callable[[], int] | None, tell: Tell | None = None, check: Check | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], int] | None,
+        tell: Tell | None = None,
+        check: Check | None = None,
+    ) -> None:
         self.clock = clock
         """Nanoseconds that only go up; None where no time is measured."""
         self._tell = tell
@@ -49,18 +57,28 @@ class Recorder:
         self._claims: list[dict[str, Any]] = []
         self._seen: set[str] = set()
 
-    # --- what adapters and workflows say ---------------------------------------------------------------------------------------------
+    # --- what adapters and workflows say
 
     def begin(self, name: str, *, agent: str | None = None, critical: bool = True) -> OpenStep:
         """A step that has begun; whoever begins it ends it."""
         with self._lock:
-            step = OpenStep(self, len(self._steps), text_of(name, "a step's name"), None if agent is None else text_of(agent, "an agent's name"), critical)
+            step = OpenStep(
+                self,
+                len(self._steps),
+                text_of(name, "a step's name"),
+                None if agent is None else text_of(agent, "an agent's name"),
+                critical,
+            )
             self._steps.append(step)
-        self.tell("step_start", {"step": {"name": step.name, "agent": step.agent, "index": step.index}})
+        self.tell(
+            "step_start", {"step": {"name": step.name, "agent": step.agent, "index": step.index}}
+        )
         return step
 
     @contextmanager
-    def step(self, name: str, *, agent: str | None = None, critical: bool = True) -> Iterator[OpenStep]:
+    def step(
+        self, name: str, *, agent: str | None = None, critical: bool = True
+    ) -> Iterator[OpenStep]:
         """A step as a block: it ends with the block, and fails with it."""
         step = self.begin(name, agent=agent, critical=critical)
         try:
@@ -71,48 +89,85 @@ class Recorder:
         step.end()
 
     def tool(
-        self, name: str, arguments: Any = None, *, step: str | None = None, valid: bool | None = None, error: str | None = None, place: tuple[int, ...] = ()
+        self,
+        name: str,
+        arguments: Any = None,
+        *,
+        step: str | None = None,
+        valid: bool | None = None,
+        error: str | None = None,
+        place: tuple[int, ...] = (),
     ) -> None:
-        """A tool was called. Where the workflow declares the tool, its arguments are checked here; a call that its own caller found invalid stays so.
+        """A tool was called. Where the workflow declares the tool, its arguments are checked here;
+        a call that its own caller found invalid stays so.
 
-        `place` orders calls that are reported later than they were made; without it they stand as reported.
+        `place` orders calls that are reported later than they were made; without it they stand as
+        reported.
         """
         arguments = json_of(arguments, "the arguments of a tool call")
         verdict = valid
         if self._check is not None and valid is not False:
-            verdict = self._check(name, arguments)  # a declared tool is held to its schema, whatever the workflow says of its call
-        call: dict[str, Any] = {"name": text_of(name, "a tool's name"), "step": step, "arguments": arguments, "valid": verdict, "error": error}
+            verdict = self._check(
+                name, arguments
+            )  # a declared tool is held to its schema, whatever the workflow says of its call
+        call: dict[str, Any] = {
+            "name": text_of(name, "a tool's name"),
+            "step": step,
+            "arguments": arguments,
+            "valid": verdict,
+            "error": error,
+        }
         with self._lock:
-            self._calls.append((place, {key: value for key, value in call.items() if value is not None or key == "valid"}))
+            self._calls.append(
+                (
+                    place,
+                    {
+                        key: value
+                        for key, value in call.items()
+                        if value is not None or key == "valid"
+                    },
+                )
+            )
             self._seen.add("tool_calls")
 
     def handoff(self, source: str, to: str) -> None:
-        """One agent passed the work to another. Whether it was the right one is for others to say."""
+        """One agent passed the work to another. Whether it was the right one is for others to
+        say.
+        """
         made = {"from": text_of(source, "an agent's name"), "to": text_of(to, "an agent's name")}
         with self._lock:
             self._handoffs.append(made)
             self._seen.add("handoffs")
 
     def retrieved(self, id: str, text: str | None = None, *, rank: int | None = None) -> None:
-        """A passage that the workflow found and used. Whether it is relevant is for others to say."""
+        """A passage that the workflow found and used. Whether it is relevant is for others to
+        say.
+        """
         made = {"id": text_of(id, "a passage's id"), "text": text, "rank": rank}
         with self._lock:
             self._retrieved.append({key: value for key, value in made.items() if value is not None})
             self._seen.add("retrieval")
 
     def watched(self, *names: str) -> None:
-        """Say that these lists are complete even if nothing enters them: `tool_calls`, `handoffs`, `retrieval`, `claims`. An absent list: nobody looked."""
+        """Say that these lists are complete even if nothing enters them: `tool_calls`, `handoffs`,
+        `retrieval`, `claims`. An absent list: nobody looked.
+        """
         with self._lock:
             self._seen.update(names)
 
     def claim(self, text: str, *, citations: list[str] | None = None) -> None:
-        """A claim that the answer makes, and what it cites. Whether it is supported is for others to say."""
-        made: dict[str, Any] = {"text": text_of(text, "a claim"), **({"citations": list(citations)} if citations else {})}
+        """A claim that the answer makes, and what it cites. Whether it is supported is for others
+        to say.
+        """
+        made: dict[str, Any] = {
+            "text": text_of(text, "a claim"),
+            **({"citations": list(citations)} if citations else {}),
+        }
         with self._lock:
             self._claims.append(made)
             self._seen.add("claims")
 
-    # --- what the runner asks --------------------------------------------------------------------------------------------------------
+    # --- what the runner asks
 
     def tell(self, kind: str, fields: dict[str, Any]) -> None:
         """Tell whoever watches."""
@@ -145,15 +200,23 @@ class Recorder:
             "retrieval": self._retrieved,
             "claims": self._claims,
         }
-        found.update({name: list(items) for name, items in lists.items() if items or name in self._seen})
+        found.update(
+            {name: list(items) for name, items in lists.items() if items or name in self._seen}
+        )
         found.update(self.totals())
         return found
 
     def totals(self) -> dict[str, Any]:
-        """Tokens, cost and retries over all steps. A step that names a model and not what it used makes the total unknown, not smaller."""
+        """Tokens, cost and retries over all steps. A step that names a model and not what it used
+        makes the total unknown, not smaller.
+        """
         found: dict[str, Any] = {"retries": sum(step.retries for step in self._steps)}
         for name in ("tokens", "cost_usd"):
-            values = [getattr(step, name) for step in self._steps if step.model is not None or getattr(step, name) is not None]
+            values = [
+                getattr(step, name)
+                for step in self._steps
+                if step.model is not None or getattr(step, name) is not None
+            ]
             if values and None not in values:
                 found[name] = sum(values)
         return found
@@ -162,7 +225,9 @@ class Recorder:
 class OpenStep:
     """One step while it runs."""
 
-    def __init__(self, record: Recorder, index: int, name: str, agent: str | None, critical: bool) -> None:
+    def __init__(
+        self, record: Recorder, index: int, name: str, agent: str | None, critical: bool
+    ) -> None:
         self.record = record
         self.index = index
         self.name = name
@@ -185,9 +250,18 @@ class OpenStep:
         """It began earlier than it was written down."""
         self._began = at
 
-    def used(self, *, model: str | None = None, tier: str | None = None, tokens: int | None = None, cost_usd: Any = None) -> None:
+    def used(
+        self,
+        *,
+        model: str | None = None,
+        tier: str | None = None,
+        tokens: int | None = None,
+        cost_usd: Any = None,
+    ) -> None:
         """What a model call of this step used; several calls add up."""
-        if tokens is not None and (not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0):
+        if tokens is not None and (
+            not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0
+        ):
             raise EvidenceError("RUN-006", f"tokens is {tokens!r}; it is a whole number from 0.")
         self.model = model if model is not None else self.model
         self.tier = tier if tier is not None else self.tier
@@ -196,7 +270,14 @@ class OpenStep:
         if cost_usd is not None:
             self.cost_usd = exact_number(cost_usd) + (self.cost_usd or 0)
 
-    def tool(self, name: str, arguments: Any = None, *, valid: bool | None = None, error: str | None = None) -> None:
+    def tool(
+        self,
+        name: str,
+        arguments: Any = None,
+        *,
+        valid: bool | None = None,
+        error: str | None = None,
+    ) -> None:
         """A tool that this step called."""
         self.record.tool(name, arguments, step=self.name, valid=valid, error=error)
 
@@ -208,7 +289,9 @@ class OpenStep:
         """A score of this step alone."""
         self.scores[name] = {"raw": json_of(raw, "a score"), "n": n}
 
-    def end(self, status: str = SUCCESS, *, error: str | None = None, duration_ms: Any = None) -> None:
+    def end(
+        self, status: str = SUCCESS, *, error: str | None = None, duration_ms: Any = None
+    ) -> None:
         """The step is over. Only the first end counts."""
         if self._ended:
             return
@@ -219,7 +302,13 @@ class OpenStep:
             self.duration_ms = exact_number(duration_ms)
         elif self.record.clock is not None and status != SKIPPED:
             self.duration_ms = milliseconds(self.record.clock() - self._began)
-        self.record.tell("step_end", {"step": {**self.shown(), "index": self.index}, "tool_calls": self.record.calls_of(self)})
+        self.record.tell(
+            "step_end",
+            {
+                "step": {**self.shown(), "index": self.index},
+                "tool_calls": self.record.calls_of(self),
+            },
+        )
 
     @property
     def over(self) -> bool:

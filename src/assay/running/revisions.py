@@ -1,7 +1,7 @@
 """The tree of a revision of a git repository, read object by object.
 
-Nothing is checked out and nothing of the repository's configuration is carried out: no hook, no filter, no helper, no fetch of what is missing. The
-repository itself is only read.
+Nothing is checked out and nothing of the repository's configuration is carried out: no hook, no
+filter, no helper, no fetch of what is missing. The repository itself is only read.
 """
 
 from __future__ import annotations
@@ -21,8 +21,14 @@ if TYPE_CHECKING:
 GIT_SECONDS = 120.0
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@^~{}+-]{0,199}")
 _ENTRY = re.compile(rb"(\d{6}) (\w+) ([0-9a-f]{40,64}) +(\d+|-)\t(.+)", re.DOTALL)
-# A repository's own settings may name programs to run, and an object that is missing may be fetched from anywhere.
-_SETTINGS = ("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "protocol.allow=never", "core.pager=cat")
+# A repository's own settings may name programs to run, and an object that is missing may be fetched
+# from anywhere.
+_SETTINGS = (
+    "core.fsmonitor=false",
+    f"core.hooksPath={os.devnull}",
+    "protocol.allow=never",
+    "core.pager=cat",
+)
 
 
 class Revision(NamedTuple):
@@ -38,10 +44,25 @@ def is_repository(folder: str) -> bool:
 
 
 def read_revision(folder: str, revision: str) -> Revision:
-    """The files of a revision. Raises InputError SCO-038 where there is no such revision, or its tree is too large or is none."""
+    """The files of a revision. Raises InputError SCO-038 where there is no such revision, or its
+    tree is too large or is none.
+    """
     if not _REVISION.fullmatch(revision):
-        raise InputError("SCO-038", f"{revision[:80]!r} is no name of a revision.", where=folder, fix="Name a commit, a tag or a branch.")
-    commit = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}", what=f"there is no revision {revision!r}")
+        raise InputError(
+            "SCO-038",
+            f"{revision[:80]!r} is no name of a revision.",
+            where=folder,
+            fix="Name a commit, a tag or a branch.",
+        )
+    commit = _git(
+        folder,
+        "rev-parse",
+        "--verify",
+        "--quiet",
+        "--end-of-options",
+        f"{revision}^{{commit}}",
+        what=f"there is no revision {revision!r}",
+    )
     name = commit.decode("ascii", "replace").strip()
     listed = list(_listed(folder, name))
     check_paths([path for _, _, path, _ in listed])
@@ -50,13 +71,30 @@ def read_revision(folder: str, revision: str) -> Revision:
         parts = path.split("/")
         if any("/".join(parts[:count]) in files for count in range(1, len(parts))):
             # made by hand: written out in order, the link would lead the file out of the tree
-            raise InputError("SCO-038", f"the revision {revision!r} has a file below {path.rpartition('/')[0]!r}, which is a file.", where=folder)
+            raise InputError(
+                "SCO-038",
+                f"the revision {revision!r} has a file below {path.rpartition('/')[0]!r}, which is"
+                " a file.",
+                where=folder,
+            )
     size = sum(size for *_, size in listed)
     if size > MAX_TREE_MB * 2**20 or len(listed) > MAX_TREE_FILES:
         fix = "It is copied into memory: use a smaller repository."
-        raise InputError("SCO-038", f"the revision {revision!r} holds more than {MAX_TREE_MB} MB or {MAX_TREE_FILES:,} files.", where=folder, fix=fix)
+        raise InputError(
+            "SCO-038",
+            f"the revision {revision!r} holds more than {MAX_TREE_MB} MB or"
+            f" {MAX_TREE_FILES:,} files.",
+            where=folder,
+            fix=fix,
+        )
     data = iter(_contents(folder, [blob for mode, blob, _, _ in listed if mode != "160000"]))
-    return Revision(name, [_entry(mode, path, b"" if mode == "160000" else next(data)) for mode, _, path, _ in listed])
+    return Revision(
+        name,
+        [
+            _entry(mode, path, b"" if mode == "160000" else next(data))
+            for mode, _, path, _ in listed
+        ],
+    )
 
 
 def _entry(mode: str, path: str, data: bytes) -> Entry:
@@ -69,25 +107,45 @@ def _entry(mode: str, path: str, data: bytes) -> Entry:
 
 def _listed(folder: str, commit: str) -> Iterator[tuple[str, str, str, int]]:
     """Mode, object, path and size of each file of a commit."""
-    for line in _git(folder, "ls-tree", "-r", "-z", "-l", "--full-tree", commit, what="the tree cannot be read").split(b"\0"):
+    for line in _git(
+        folder, "ls-tree", "-r", "-z", "-l", "--full-tree", commit, what="the tree cannot be read"
+    ).split(b"\0"):
         if line:
             found = _ENTRY.fullmatch(line)
             if found is None or found[2] not in (b"blob", b"commit"):
-                raise InputError("SCO-038", f"git lists what is no file: {line[:80]!r}.", where=folder)
-            yield found[1].decode(), found[3].decode(), os.fsdecode(found[5]), 0 if found[4] == b"-" else int(found[4])
+                raise InputError(
+                    "SCO-038", f"git lists what is no file: {line[:80]!r}.", where=folder
+                )
+            yield (
+                found[1].decode(),
+                found[3].decode(),
+                os.fsdecode(found[5]),
+                0 if found[4] == b"-" else int(found[4]),
+            )
 
 
 def _contents(folder: str, blobs: list[str]) -> Iterator[bytes]:
     """The bytes of objects, in their order."""
     if not blobs:
         return
-    said = _git(folder, "cat-file", "--batch", what="a file cannot be read", given="".join(f"{blob}\n" for blob in blobs).encode())
+    said = _git(
+        folder,
+        "cat-file",
+        "--batch",
+        what="a file cannot be read",
+        given="".join(f"{blob}\n" for blob in blobs).encode(),
+    )
     at = 0
     for blob in blobs:
         end = said.find(b"\n", at)
         head = said[at:end].split()
         if end < 0 or len(head) != 3 or head[1] != b"blob":
-            raise InputError("SCO-038", f"the object {blob} is not there.", where=folder, fix="Clone the whole repository, not a part of it.")
+            raise InputError(
+                "SCO-038",
+                f"the object {blob} is not there.",
+                where=folder,
+                fix="Clone the whole repository, not a part of it.",
+            )
         start, size = end + 1, int(head[2])
         yield said[start : start + size]
         at = start + size + 1
@@ -95,18 +153,42 @@ def _contents(folder: str, blobs: list[str]) -> Iterator[bytes]:
 
 def _git(folder: str, *arguments: str, what: str, given: bytes = b"") -> bytes:
     environment = {
-        "PATH": os.environ.get("PATH", os.defpath), "HOME": os.devnull, "LC_ALL": "C", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_NO_REPLACE_OBJECTS": "1", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0",
-    }  # fmt: skip
-    settings = [word for setting in (*_SETTINGS, f"safe.directory={os.path.realpath(folder)}") for word in ("-c", setting)]
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": os.devnull,
+        "LC_ALL": "C",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+    }
+    settings = [
+        word
+        for setting in (*_SETTINGS, f"safe.directory={os.path.realpath(folder)}")
+        for word in ("-c", setting)
+    ]
     command = ["git", *settings, "-C", folder, *arguments]
     try:
-        done = subprocess.run(command, input=given, env=environment, capture_output=True, timeout=GIT_SECONDS, check=False)  # noqa: S603
+        done = subprocess.run(  # noqa: S603
+            command,
+            input=given,
+            env=environment,
+            capture_output=True,
+            timeout=GIT_SECONDS,
+            check=False,
+        )
     except FileNotFoundError:
-        raise InputError("SCO-038", f"{what}: git is not installed.", where=folder, fix="Install git.") from None
+        raise InputError(
+            "SCO-038", f"{what}: git is not installed.", where=folder, fix="Install git."
+        ) from None
     except subprocess.TimeoutExpired:
-        raise InputError("SCO-038", f"{what}: git took longer than {GIT_SECONDS:g} s.", where=folder) from None
+        raise InputError(
+            "SCO-038", f"{what}: git took longer than {GIT_SECONDS:g} s.", where=folder
+        ) from None
     if done.returncode != 0:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise InputError("SCO-038", f"{what}{f': git says {said[0][:300]!r}' if said else ''}.", where=folder)
+        raise InputError(
+            "SCO-038", f"{what}{f': git says {said[0][:300]!r}' if said else ''}.", where=folder
+        )
     return done.stdout

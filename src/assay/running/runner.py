@@ -1,8 +1,10 @@
-"""Running a workflow on every sample, so many at a time, and writing down what happened as evidence.
+"""Running a workflow on every sample, so many at a time, and writing down what happened as
+evidence.
 
-One finished sample is one `assay.run/1`, whatever became of it: a crash, a timeout or nonsense for outputs is a run with that status, never a sample that
-is missing. A call that failed is made again as often as the workflow allows; what the earlier tries used is counted, and so are they. The order in which
-samples finish changes nothing: evidence depends on the sample alone.
+One finished sample is one `assay.run/1`, whatever became of it: a crash, a timeout or nonsense for
+outputs is a run with that status, never a sample that is missing. A call that failed is made again
+as often as the workflow allows; what the earlier tries used is counted, and so are they. The order
+in which samples finish changes nothing: evidence depends on the sample alone.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class Settings(NamedTuple):
-    """How to run. `now` fixes the clock: then no time is measured, because a clock that stands still measures nothing."""
+    """How to run. `now` fixes the clock: then no time is measured, because a clock that stands
+    still measures nothing.
+    """
 
     name: str
     concurrency: int = 8
@@ -67,13 +71,26 @@ def work_of(samples: Iterable[Prepared], settings: Settings) -> list[Work]:
     attempts = range(1, settings.repeat + 1)
     if settings.repeat == 1:
         return [Work(sample, 1, f"{settings.name}:{sample.sample_id}") for sample in samples]
-    return [Work(sample, attempt, f"{settings.name}:{sample.sample_id}:{attempt}") for sample in samples for attempt in attempts]
+    return [
+        Work(sample, attempt, f"{settings.name}:{sample.sample_id}:{attempt}")
+        for sample in samples
+        for attempt in attempts
+    ]
 
 
 class Runner:
     """A workflow on a dataset."""
 
-    def __init__(self, workflow: Workflow, dataset: Dataset, settings: Settings, *, keep: Keep, tell: Told | None = None, after: Sequence[After] = ()) -> None:
+    def __init__(
+        self,
+        workflow: Workflow,
+        dataset: Dataset,
+        settings: Settings,
+        *,
+        keep: Keep,
+        tell: Told | None = None,
+        after: Sequence[After] = (),
+    ) -> None:
         self.workflow = workflow
         self.dataset = dataset
         self.settings = settings
@@ -82,7 +99,9 @@ class Runner:
         self._after = after
         self._plan = Plan(workflow)
         limits = workflow.spec.limits
-        self._timeout = settings.timeout_s if settings.timeout_s is not None else float(limits.timeout_s)
+        self._timeout = (
+            settings.timeout_s if settings.timeout_s is not None else float(limits.timeout_s)
+        )
         self._tries = 1 + (settings.retries if settings.retries is not None else limits.retries)
         self._check = _tool_check(workflow)
 
@@ -106,28 +125,61 @@ class Runner:
         """The evidence of one run."""
         started = self._wall()
         head = self._head(work, started)
-        self._say(work.run_id, "workflow_start", {"workflow": head["workflow"], "dataset": head["dataset"]})
+        self._say(
+            work.run_id,
+            "workflow_start",
+            {"workflow": head["workflow"], "dataset": head["dataset"]},
+        )
         clock = time.perf_counter_ns if self.settings.now is None else None
         began = clock() if clock is not None else 0
         spent: list[Recorder] = []
         record, status, outputs, error = await self._tried(work, clock, spent)
         latency = {} if clock is None else {"latency_ms": milliseconds(clock() - began)}
-        run = {**head, "status": status, "outputs": outputs, **record.evidence(), **latency, "finished_at": self._wall()}
+        run = {
+            **head,
+            "status": status,
+            "outputs": outputs,
+            **record.evidence(),
+            **latency,
+            "finished_at": self._wall(),
+        }
         _count_earlier(run, spent)
         if error:
             run["metadata"] = {**run.get("metadata", {}), "error": error}
         run = _valid({key: value for key, value in run.items() if value is not None}, head)
         for measure in self._after:
             more = await asyncio.to_thread(measure, work.sample, run)
-            run = _valid({**run, **more, "metadata": {**run.get("metadata", {}), **more.get("metadata", {})}}, head)
-        said_at_end = {name: run.get(name) for name in ("status", "latency_ms", "cost_usd", "tokens", "retries")}
+            run = _valid(
+                {
+                    **run,
+                    **more,
+                    "metadata": {**run.get("metadata", {}), **more.get("metadata", {})},
+                },
+                head,
+            )
+        said_at_end = {
+            name: run.get(name)
+            for name in ("status", "latency_ms", "cost_usd", "tokens", "retries")
+        }
         self._say(work.run_id, "workflow_end", said_at_end)
         return run
 
-    async def _tried(self, work: Work, clock: Callable[[], int] | None, spent: list[Recorder]) -> tuple[Recorder, str, dict[str, Any] | None, str]:
-        """The last try: its record, how it ended, its outputs, and what went wrong. The records of the tries before it go to `spent`."""
+    async def _tried(
+        self, work: Work, clock: Callable[[], int] | None, spent: list[Recorder]
+    ) -> tuple[Recorder, str, dict[str, Any] | None, str]:
+        """The last try: its record, how it ended, its outputs, and what went wrong. The records of
+        the tries before it go to `spent`.
+        """
         while True:
-            record = Recorder(clock=clock, tell=None if self._tell is None else lambda kind, fields: self._say(work.run_id, kind, fields), check=self._check)
+            record = Recorder(
+                clock=clock,
+                tell=(
+                    None
+                    if self._tell is None
+                    else lambda kind, fields: self._say(work.run_id, kind, fields)
+                ),
+                check=self._check,
+            )
             task = Task(work.run_id, work.attempt, _decode(canonical(work.sample.inputs)))
             outputs: dict[str, Any] | None = None
             again = True
@@ -142,7 +194,11 @@ class Runner:
                 outputs, again = self._checked(found), False
             except TimeoutError as failed:
                 late = limit.expired()  # the workflow may raise one of its own
-                status, error = ("timeout", f"it was not done after {self._timeout:g} s") if late else ("error", said(failed))
+                status, error = (
+                    ("timeout", f"it was not done after {self._timeout:g} s")
+                    if late
+                    else ("error", said(failed))
+                )
             except CallFailed as failed:
                 status, error, again = failed.status, str(failed), failed.again
             except AssayError as failed:
@@ -156,16 +212,26 @@ class Runner:
             await asyncio.sleep(BACKOFF_S * 2 ** (len(spent) - 1))
 
     def _checked(self, found: Any) -> dict[str, Any]:
-        """Outputs that are what JSON can say, by name, and not too many bytes; else `CallFailed`."""
+        """Outputs that are what JSON can say, by name, and not too many bytes; else
+        `CallFailed`.
+        """
         if not isinstance(found, Mapping):
-            raise CallFailed(f"the workflow returned {type(found).__name__}, not outputs by name.", again=False)
+            raise CallFailed(
+                f"the workflow returned {type(found).__name__}, not outputs by name.", again=False
+            )
         try:
             data = canonical(found if type(found) is dict else dict(found))
         except (AssayError, TypeError, ValueError, RecursionError) as error:
-            raise CallFailed(f"the outputs hold what JSON cannot say: {said(error)}.", again=False) from None
+            raise CallFailed(
+                f"the outputs hold what JSON cannot say: {said(error)}.", again=False
+            ) from None
         limit = self.workflow.spec.limits.max_output_bytes
         if len(data) > limit:
-            raise CallFailed(f"the outputs are {len(data):,} bytes; the limit is {limit:,} (limits.max_output_bytes).", again=False)
+            raise CallFailed(
+                f"the outputs are {len(data):,} bytes; the limit is"
+                f" {limit:,} (limits.max_output_bytes).",
+                again=False,
+            )
         made: dict[str, Any] = parse_json(data)
         return made
 
@@ -176,7 +242,11 @@ class Runner:
             "schema": "assay.run/1",
             "run_id": work.run_id,
             "workflow": self.workflow.subject(),
-            "dataset": {"id": self.dataset.id, "version": self.dataset.version, "sample_id": sample.sample_id},
+            "dataset": {
+                "id": self.dataset.id,
+                "version": self.dataset.version,
+                "sample_id": sample.sample_id,
+            },
             "inputs": sample.inputs,
             "required_inputs": self.workflow.required_inputs,
             "required_outputs": self.workflow.required_outputs,
@@ -188,15 +258,26 @@ class Runner:
             "group": sample.group,
             "attempt": work.attempt,
             "started_at": started,
-            "metadata": {"workflow_digest": self.workflow.digest, "dataset_digest": self.dataset.digest, "strategy": spec.strategy},
+            "metadata": {
+                "workflow_digest": self.workflow.digest,
+                "dataset_digest": self.dataset.digest,
+                "strategy": spec.strategy,
+            },
         }
-        return {key: value for key, value in head.items() if value is not None and not (key == "tags" and not value)}
+        return {
+            key: value
+            for key, value in head.items()
+            if value is not None and not (key == "tags" and not value)
+        }
 
     def _wall(self) -> str:
         if self.settings.now is not None:
             return self.settings.now
         seconds = time.time()
-        return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds * 1000) % 1000:03d}Z"
+        return (
+            time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+            + f".{int(seconds * 1000) % 1000:03d}Z"
+        )
 
     def _say(self, run_id: str, kind: str, fields: dict[str, Any]) -> None:
         if self._tell is not None:
@@ -204,12 +285,20 @@ class Runner:
 
 
 def _count_earlier(run: dict[str, Any], spent: list[Recorder]) -> None:
-    """Add what the tries before the last one used: they were paid for. One whose use is unknown makes the sum unknown."""
+    """Add what the tries before the last one used: they were paid for. One whose use is unknown
+    makes the sum unknown.
+    """
     if not spent:
         return
-    run["retries"] = (run.get("retries") or 0) + len(spent) + sum(record.totals()["retries"] for record in spent)
+    run["retries"] = (
+        (run.get("retries") or 0) + len(spent) + sum(record.totals()["retries"] for record in spent)
+    )
     for name in ("tokens", "cost_usd"):
-        known = [run.get(name)] + [record.totals().get(name) for record in spent if record.steps and any(step.model is not None for step in record.steps)]
+        known = [run.get(name)] + [
+            record.totals().get(name)
+            for record in spent
+            if record.steps and any(step.model is not None for step in record.steps)
+        ]
         run[name] = sum(known) if None not in known else None
 
 
@@ -219,13 +308,22 @@ def _valid(run: dict[str, Any], head: Mapping[str, Any]) -> dict[str, Any]:
         read_run(Document(run, "the workflow's evidence"))
         _encode(run)
     except (AssayError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        words = f"the workflow says of itself what cannot be: {error.message if isinstance(error, AssayError) else said(error)}"
-        return {**head, "status": "error", "metadata": {**head.get("metadata", {}), "error": words[:MAX_TEXT]}}
+        words = (
+            "the workflow says of itself what cannot be:"
+            f" {error.message if isinstance(error, AssayError) else said(error)}"
+        )
+        return {
+            **head,
+            "status": "error",
+            "metadata": {**head.get("metadata", {}), "error": words[:MAX_TEXT]},
+        }
     return run
 
 
 def _tool_check(workflow: Workflow) -> Check | None:
-    """Whether the arguments of a call keep the schema that the workflow declares for the tool. A tool that is not declared breaks it."""
+    """Whether the arguments of a call keep the schema that the workflow declares for the tool. A
+    tool that is not declared breaks it.
+    """
     tools = workflow.spec.tools
     if tools is None:
         return None

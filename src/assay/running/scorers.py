@@ -1,6 +1,8 @@
-"""A team's own scorers: functions that see what went in, what came out and what was expected, after the run, and give raw scores.
+"""A team's own scorers: functions that see what went in, what came out and what was expected, after
+the run, and give raw scores.
 
-A scorer that raises or answers nonsense gives no score, and the reason is kept: a criterion without a score fails closed in grading.
+A scorer that raises or answers nonsense gives no score, and the reason is kept: a criterion without
+a score fails closed in grading.
 """
 
 from __future__ import annotations
@@ -30,18 +32,36 @@ def scorers_of(workflow: Workflow) -> list[After]:
 def _scorer(spec: Scorer, workflow: Workflow) -> After:
     function: Callable[..., Any] = load(spec.target, workflow.folder, workflow.where)
     if not callable(function):
-        raise InputError("RUN-004", f"the scorer {spec.target!r} cannot be called.", where=workflow.where)
-    source = {"kind": "script", "name": spec.name or spec.target, **({} if spec.version is None else {"version": spec.version})}
+        raise InputError(
+            "RUN-004", f"the scorer {spec.target!r} cannot be called.", where=workflow.where
+        )
+    source = {
+        "kind": "script",
+        "name": spec.name or spec.target,
+        **({} if spec.version is None else {"version": spec.version}),
+    }
 
     def measure(sample: Prepared, run: dict[str, Any]) -> dict[str, Any]:
         if run.get("outputs") is None:
             return {}
         try:
-            found = function(*(parse_json(canonical(value)) for value in (sample.inputs, run["outputs"], sample.expected)))
+            found = function(
+                *(
+                    parse_json(canonical(value))
+                    for value in (sample.inputs, run["outputs"], sample.expected)
+                )
+            )
             scores = _scores(found, source)
         except Exception as error:
             words = error.message if isinstance(error, AssayError) else said(error)
-            return {"metadata": {"scorer_errors": {**run.get("metadata", {}).get("scorer_errors", {}), spec.target: words}}}
+            return {
+                "metadata": {
+                    "scorer_errors": {
+                        **run.get("metadata", {}).get("scorer_errors", {}),
+                        spec.target: words,
+                    }
+                }
+            }
         return {"scores": {**run.get("scores", {}), **scores}}
 
     return measure
@@ -49,7 +69,9 @@ def _scorer(spec: Scorer, workflow: Workflow) -> After:
 
 def _scores(found: Any, source: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(found, Mapping):
-        raise InputError("RUN-006", f"a scorer returns raw scores by name, not {type(found).__name__}.")
+        raise InputError(
+            "RUN-006", f"a scorer returns raw scores by name, not {type(found).__name__}."
+        )
     made = {}
     for name, value in found.items():
         one = value if isinstance(value, Mapping) and "raw" in value else {"raw": value}

@@ -1,7 +1,9 @@
-"""A workflow as a file: what it is, what it takes and gives, how it is called, and what it is held to.
+"""A workflow as a file: what it is, what it takes and gives, how it is called, and what it is held
+to.
 
-The file says everything the runner needs; nothing is guessed from the code it names. `strategy` says how the work goes on (see `strategies`) and, where the
-file names neither profile nor family, which profile scores it. `inputs` is the complete list of what the workflow gets to see of a sample.
+The file says everything the runner needs; nothing is guessed from the code it names. `strategy`
+says how the work goes on (see `strategies`) and, where the file names neither profile nor family,
+which profile scores it. `inputs` is the complete list of what the workflow gets to see of a sample.
 """
 
 from __future__ import annotations
@@ -22,9 +24,15 @@ if TYPE_CHECKING:
 
 WORKFLOW_SCHEMA = "assay.workflow/1"
 Strategy = Literal["single", "iterative", "dag", "multi_agent"]
-PROFILE_OF: dict[str, str] = {"single": "rag", "iterative": "code-repair", "dag": "dag-review", "multi_agent": "tool-use"}
-"""The profile of each strategy, where a workflow names neither a profile nor a family: one question and its answer, a loop of tries, a graph of steps,
-agents that hand work on."""
+PROFILE_OF: dict[str, str] = {
+    "single": "rag",
+    "iterative": "code-repair",
+    "dag": "dag-review",
+    "multi_agent": "tool-use",
+}
+"""The profile of each strategy, where a workflow names neither a profile nor a family: one question
+and its answer, a loop of tries, a graph of steps, agents that hand work on.
+"""
 Positive = Annotated[int, Meta(ge=1)]
 
 
@@ -33,7 +41,9 @@ class _Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_
 
 
 class Input(_Part, frozen=True):
-    """One input: the field of the sample it comes from (its own name where none is given), and whether a sample may lack it."""
+    """One input: the field of the sample it comes from (its own name where none is given), and
+    whether a sample may lack it.
+    """
 
     source: str | None = field(name="from", default=None)
     required: bool = True
@@ -43,13 +53,17 @@ class Input(_Part, frozen=True):
 class Limits(_Part, frozen=True):
     """What one call may take. `retries` is how often a call that failed is made again."""
 
-    timeout_s: Annotated[Any, Meta(extra_json_schema={"type": "number", "exclusiveMinimum": 0})] = 300
+    timeout_s: Annotated[Any, Meta(extra_json_schema={"type": "number", "exclusiveMinimum": 0})] = (
+        300
+    )
     retries: Annotated[int, Meta(ge=0, le=20)] = 0
     max_output_bytes: Positive = 16 * 1024 * 1024
 
 
 class Tool(_Part, frozen=True):
-    """A tool that the workflow may call; the arguments of its calls are held to `parameters`, a JSON Schema."""
+    """A tool that the workflow may call; the arguments of its calls are held to `parameters`, a
+    JSON Schema.
+    """
 
     name: str
     parameters: dict[str, Any] | bool = True
@@ -57,7 +71,9 @@ class Tool(_Part, frozen=True):
 
 
 class Stage(_Part, frozen=True):
-    """A step of a `dag`: what it needs to be done before it, and how it is called. `inputs` maps its inputs to `inputs.NAME` or `STEP.OUTPUT`."""
+    """A step of a `dag`: what it needs to be done before it, and how it is called. `inputs` maps
+    its inputs to `inputs.NAME` or `STEP.OUTPUT`.
+    """
 
     name: str
     adapter: dict[str, Any]
@@ -69,7 +85,9 @@ class Stage(_Part, frozen=True):
 
 
 class Agent(_Part, frozen=True):
-    """An agent of a `multi_agent` workflow. It hands on by an output `handoff` that names the next one."""
+    """An agent of a `multi_agent` workflow. It hands on by an output `handoff` that names the next
+    one.
+    """
 
     adapter: dict[str, Any]
     critical: bool = True
@@ -83,38 +101,56 @@ class Iterations(_Part, frozen=True):
 
 
 class Repository(_Part, frozen=True):
-    """The tree that a code-repair workflow patches, and the tests that judge the patch: see `repair`.
+    """The tree that a code-repair workflow patches, and the tests that judge the patch: see
+    `repair`.
 
-    A text in the place of a list of tests names the field of the sample that holds it. No such field, nor `test_patch`, is ever an input.
+    A text in the place of a list of tests names the field of the sample that holds it. No such
+    field, nor `test_patch`, is ever an input.
     """
 
     path: str
     """A folder, from the workflow file: a plain tree, or a git repository."""
     path_from: str | None = None
-    """The field of the sample that names a folder below `path`, where each sample has a tree of its own."""
+    """The field of the sample that names a folder below `path`, where each sample has a tree of its
+    own.
+    """
     base: str | None = None
-    """The revision that is patched, where the folder is a git repository; without one, the files as they stand there."""
+    """The revision that is patched, where the folder is a git repository; without one, the files as
+    they stand there.
+    """
     base_from: str | None = "base"
     """The field of the sample that names a revision of its own."""
     patch: str = "patch"
     """The output that holds the patch."""
-    fail_to_pass: list[str] | str = "fail_to_pass"  # noqa: S105 - a field's name
+    fail_to_pass: list[str] | str = "fail_to_pass"  # noqa: S105
     pass_to_pass: list[str] | str = "pass_to_pass"  # noqa: S105
     test_patch: str = "test_patch"
-    """The field of the sample with tests that the workflow does not see, as a patch; laid over the tree in the sandbox only."""
+    """The field of the sample with tests that the workflow does not see, as a patch; laid over the
+    tree in the sandbox only.
+    """
     command: list[str] | Literal["unittest", "pytest"] = "unittest"
-    """How one test is run: a runner by its name, or words with `{test}`, and perhaps `{python}` and `{report}`, in them."""
+    """How one test is run: a runner by its name, or words with `{test}`, and perhaps `{python}` and
+    `{report}`, in them.
+    """
     restore: list[str] = []
-    """Files and folders that a patch cannot change: they are the original ones when the tests run."""
+    """Files and folders that a patch cannot change: they are the original ones when the tests
+    run.
+    """
     readable: list[str] = []
-    """Folders beside the tree that tests may read, as a virtual environment; from the workflow file."""
-    timeout_s: Annotated[Any, Meta(extra_json_schema={"type": "number", "exclusiveMinimum": 0})] = 60
+    """Folders beside the tree that tests may read, as a virtual environment; from the workflow
+    file.
+    """
+    timeout_s: Annotated[Any, Meta(extra_json_schema={"type": "number", "exclusiveMinimum": 0})] = (
+        60
+    )
     """For one run of one test."""
     memory_mb: Positive = 1024
 
 
 class Scorer(_Part, frozen=True):
-    """A function of the team's own that sees inputs, outputs and the expected values of a sample after the run, and gives raw scores."""
+    """A function of the team's own that sees inputs, outputs and the expected values of a sample
+    after the run, and gives raw scores.
+    """
 
     target: str
     name: str | None = None
@@ -161,19 +197,33 @@ class Workflow:
         self.version = str(spec.version)
         self.inputs: dict[str, Input] = _inputs(spec)
         outputs = spec.outputs
-        self.outputs: dict[str, str | None] = dict(outputs) if isinstance(outputs, dict) else dict.fromkeys(outputs)
-        self.required_outputs: list[str] = list(self.outputs) if spec.required_outputs is None else list(spec.required_outputs)
+        self.outputs: dict[str, str | None] = (
+            dict(outputs) if isinstance(outputs, dict) else dict.fromkeys(outputs)
+        )
+        self.required_outputs: list[str] = (
+            list(self.outputs) if spec.required_outputs is None else list(spec.required_outputs)
+        )
         self.digest = digest(spec)
 
     @property
     def required_inputs(self) -> list[str]:
         """The inputs that every sample must give."""
-        return sorted(name for name, one in self.inputs.items() if one.required and one.default is UNSET)
+        return sorted(
+            name for name, one in self.inputs.items() if one.required and one.default is UNSET
+        )
 
     def subject(self) -> dict[str, str]:
-        """The workflow as a run names it. The strategy's profile is named where the file names no other: evidence says what it was scored by."""
+        """The workflow as a run names it. The strategy's profile is named where the file names no
+        other: evidence says what it was scored by.
+        """
         spec = self.spec
-        found = {"id": self.id, "version": self.version, "family": spec.family, "profile": spec.profile, "rubric": spec.rubric}
+        found = {
+            "id": self.id,
+            "version": self.version,
+            "family": spec.family,
+            "profile": spec.profile,
+            "rubric": spec.rubric,
+        }
         if spec.profile is None and spec.family is None:
             found["profile"] = PROFILE_OF[spec.strategy]
         return {key: value for key, value in found.items() if value is not None}
@@ -192,7 +242,10 @@ class Workflow:
 def _inputs(spec: WorkflowFile) -> dict[str, Input]:
     if isinstance(spec.inputs, list):
         return {name: Input() for name in spec.inputs}
-    return {name: one if isinstance(one, Input) else Input(source=one) for name, one in spec.inputs.items()}
+    return {
+        name: one if isinstance(one, Input) else Input(source=one)
+        for name, one in spec.inputs.items()
+    }
 
 
 def read_workflow(path: str) -> Workflow:
@@ -222,14 +275,29 @@ def _fits_strategy(spec: WorkflowFile, where: str) -> None:
     """Whether the file says how to call what its strategy calls, once and no more."""
     own: Mapping[str, Any] = {"adapter": spec.adapter, "steps": spec.steps, "agents": spec.agents}
     given = [name for name, value in own.items() if value is not None]
-    allowed = {"single": ["adapter"], "iterative": ["adapter"], "dag": ["adapter", "steps"], "multi_agent": ["adapter", "agents"]}[spec.strategy]
+    allowed = {
+        "single": ["adapter"],
+        "iterative": ["adapter"],
+        "dag": ["adapter", "steps"],
+        "multi_agent": ["adapter", "agents"],
+    }[spec.strategy]
     if len(given) != 1 or given[0] not in allowed:
         said = " and ".join(given) or "none of adapter, steps and agents"
-        raise InputError("RUN-001", f"a workflow of the strategy '{spec.strategy}' has {' or '.join(allowed)}; this one has {said}.", where=where)
+        raise InputError(
+            "RUN-001",
+            f"a workflow of the strategy '{spec.strategy}' has {' or '.join(allowed)}; this one has"
+            f" {said}.",
+            where=where,
+        )
     if spec.steps is not None:
         _ordered(spec.steps, where)
     if spec.agents is not None and (spec.start is None or spec.start not in spec.agents):
-        raise InputError("RUN-001", f"start is {spec.start!r}; it names the agent that begins.", where=where, fix=f"They are {', '.join(spec.agents)}.")
+        raise InputError(
+            "RUN-001",
+            f"start is {spec.start!r}; it names the agent that begins.",
+            where=where,
+            fix=f"They are {', '.join(spec.agents)}.",
+        )
     if spec.agents is None and spec.start is not None:
         raise InputError("RUN-001", "start is given and there are no agents to start.", where=where)
 
@@ -243,16 +311,27 @@ def _ordered(steps: list[Stage], where: str) -> None:
     if twice:
         raise InputError("RUN-001", f"two steps are named {twice[0]!r}.", where=where)
     if "inputs" in names:
-        raise InputError("RUN-001", "a step is named 'inputs', which stands for the inputs of the workflow.", where=where)
+        raise InputError(
+            "RUN-001",
+            "a step is named 'inputs', which stands for the inputs of the workflow.",
+            where=where,
+        )
     unknown = sorted({need for step in steps for need in step.needs} - set(names))
     if unknown:
         from assay.registry import near_miss
 
-        raise InputError("RUN-001", f"a step needs {unknown[0]!r}, and there is no such step.{near_miss(unknown[0], names)}", where=where)
+        raise InputError(
+            "RUN-001",
+            f"a step needs {unknown[0]!r}, and there is no such"
+            f" step.{near_miss(unknown[0], names)}",
+            where=where,
+        )
     done: set[str] = set()
     while len(done) < len(steps):
         ready = [step.name for step in steps if step.name not in done and set(step.needs) <= done]
         if not ready:
             left = ", ".join(sorted(set(names) - done))
-            raise InputError("RUN-001", f"the steps need each other in a circle: {left}.", where=where)
+            raise InputError(
+                "RUN-001", f"the steps need each other in a circle: {left}.", where=where
+            )
         done.update(ready)

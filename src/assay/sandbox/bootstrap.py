@@ -1,4 +1,6 @@
-"""How the modules of `inside` get inside: compiled here, sent through the pipe of the job, and run there from memory."""
+"""How the modules of `inside` get inside: compiled here, sent through the pipe of the job, and run
+there from memory.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +35,16 @@ package.{kind}.main(job)
 
 
 def start_command(python: str, kind: str, pipe: int) -> list[str]:
-    """How the supervisor starts: a bare interpreter, without environment, site packages or the current folder."""
+    """How the supervisor starts: a bare interpreter, without environment, site packages or the
+    current folder.
+    """
     return [python, "-I", "-S", "-B", "-X", "utf8", "-c", _START.format(kind=kind, pipe=pipe)]
 
 
 def modules_for(kind: str, python: str) -> list[tuple[str, CodeType | str]]:
-    """The modules that a kind of run needs, in order: compiled for our own interpreter, as text for any other."""
+    """The modules that a kind of run needs, in order: compiled for our own interpreter, as text for
+    any other.
+    """
     same = os.path.realpath(python) == os.path.realpath(sys.executable)
     return [(name, _compiled(name) if same else program_text(name)) for name in _NEEDED[kind]]
 

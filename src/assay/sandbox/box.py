@@ -1,7 +1,8 @@
-"""One supervised run from outside: start it, read its pipes, stop it, and make sure that nothing of it is left.
+"""One supervised run from outside: start it, read its pipes, stop it, and make sure that nothing of
+it is left.
 
-The word of the supervisor inside, which comes through a pipe of its own, says how a run ended. No word means that it did not end well. What the code
-prints is kept up to a limit and decides nothing.
+The word of the supervisor inside, which comes through a pipe of its own, says how a run ended. No
+word means that it did not end well. What the code prints is kept up to a limit and decides nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +35,13 @@ if TYPE_CHECKING:
 
 _STOP_S = 2.0
 """How long a stopped run may take to end by its supervisor, before it is killed from outside."""
-_ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC", "PYTHONDONTWRITEBYTECODE": "1", "MALLOC_ARENA_MAX": "2"}
+_ENV = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "TZ": "UTC",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "MALLOC_ARENA_MAX": "2",
+}
 
 
 class Entry(NamedTuple):
@@ -91,7 +98,11 @@ class Box:
         self._feeds: dict[int, memoryview] = {}
         output = setup.limits.output_kb * 1024
         self._kept: dict[str, _Kept] = {name: _Kept(output) for name in ("stdout", "stderr")}
-        self._kept |= {"report": _Kept((MAX_REPORT_MB + 1) * 2**20), "info": _Kept(4096), "answer": _Kept(64 * 1024)}
+        self._kept |= {
+            "report": _Kept((MAX_REPORT_MB + 1) * 2**20),
+            "info": _Kept(4096),
+            "answer": _Kept(64 * 1024),
+        }
         self._reads: dict[int, str] = {}
         try:
             self._process = self._start()
@@ -102,7 +113,12 @@ class Box:
     def __enter__(self) -> Box:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         try:
             self._kill()
         finally:
@@ -120,7 +136,7 @@ class Box:
         """What the trusted code inside said."""
         return bytes(self._kept["answer"].data)
 
-    # --- start -----------------------------------------------------------------------------------------------------------------------------
+    # --- start
 
     def _start(self) -> subprocess.Popen[bytes]:
         setup = self.setup
@@ -135,14 +151,31 @@ class Box:
             stdin_out, stdin_in = self._pipe(standard, feeds=True)
             channel = setup.channel or ()
             user = walls.choose_user()
-            job = self._job(user) | {"report": report, "leash": leash_out, "answer": answer, "channel": list(channel)}
+            job = self._job(user) | {
+                "report": report,
+                "leash": leash_out,
+                "answer": answer,
+                "channel": list(channel),
+            }
             command, cwd = self._command(given, job_out, user, job)
             job["highest"] = max(*given, *channel)
-            self._feeds = {job_in: memoryview(marshal.dumps({**job, "modules": modules_for(setup.kind, setup.python)})), stdin_in: memoryview(setup.stdin)}
-            return subprocess.Popen(  # noqa: S603  # our own supervisor
-                command, stdin=stdin_out, stdout=outputs["stdout"], stderr=outputs["stderr"], pass_fds=[*given, *channel], cwd=cwd, env=_ENV,
-                start_new_session=True, close_fds=True,
-            )  # fmt: skip
+            self._feeds = {
+                job_in: memoryview(
+                    marshal.dumps({**job, "modules": modules_for(setup.kind, setup.python)})
+                ),
+                stdin_in: memoryview(setup.stdin),
+            }
+            return subprocess.Popen(  # our own supervisor  # noqa: S603
+                command,
+                stdin=stdin_out,
+                stdout=outputs["stdout"],
+                stderr=outputs["stderr"],
+                pass_fds=[*given, *channel],
+                cwd=cwd,
+                env=_ENV,
+                start_new_session=True,
+                close_fds=True,
+            )
         except OSError as error:
             raise self._cannot_start(str(error)) from error
         finally:
@@ -152,46 +185,79 @@ class Box:
     def _job(self, user: int) -> dict[str, Any]:
         limits, namespaced = self.setup.limits, self.setup.isolation == "bubblewrap"
         private = namespaced and not user
-        tasks = limits.processes + (2 if private else 0)  # the namespace's first process and the supervisor are of the same user
+        tasks = limits.processes + (
+            2 if private else 0
+        )  # the namespace's first process and the supervisor are of the same user
         if not namespaced and not user:
             tasks = limits.processes + _tasks_of(os.getuid())
         return {
-            **self.setup.job, "namespaced": namespaced, "private": private, "user": user, "tasks": tasks, "most_tasks": limits.processes,
-            "cpu_s": limits.cpu_s, "memory": limits.memory_mb * 2**20, "file": limits.file_mb * 2**20, "open_files": OPEN_FILES,
-            "files": [tuple(entry) for entry in self.setup.entries], "report_bytes": MAX_REPORT_MB * 2**20, "folder": walls.WORK,
-        }  # fmt: skip
+            **self.setup.job,
+            "namespaced": namespaced,
+            "private": private,
+            "user": user,
+            "tasks": tasks,
+            "most_tasks": limits.processes,
+            "cpu_s": limits.cpu_s,
+            "memory": limits.memory_mb * 2**20,
+            "file": limits.file_mb * 2**20,
+            "open_files": OPEN_FILES,
+            "files": [tuple(entry) for entry in self.setup.entries],
+            "report_bytes": MAX_REPORT_MB * 2**20,
+            "folder": walls.WORK,
+        }
 
-    def _command(self, given: list[int], job_out: int, user: int, job: dict[str, Any]) -> tuple[list[str], str]:
+    def _command(
+        self, given: list[int], job_out: int, user: int, job: dict[str, Any]
+    ) -> tuple[list[str], str]:
         setup = self.setup
-        home = "/tmp"  # noqa: S108  # of the sandbox
+        home = "/tmp"  # of the sandbox  # noqa: S108
         if setup.isolation == "process":
-            if setup.kind != "command":  # a command is another program; a solution imports from this interpreter's folders
+            if (
+                setup.kind != "command"
+            ):  # a command is another program; a solution imports from this interpreter's folders
                 walls.check_reach(setup.python)
             home = self._make_folders(user, job)
         job["env"] = {**_ENV, "HOME": home, "TMPDIR": home, **setup.env}
         if setup.isolation == "process":
             return start_command(setup.python, setup.kind, job_out), "/"
         info = self._pipe_in(given, "info")
-        size = sum(len(entry.data) if isinstance(entry.data, bytes) else 512 for entry in setup.entries)
-        texts = {path: _memory(given, text.encode()) for path, text in walls.etc_texts(user).items()}
+        size = sum(
+            len(entry.data) if isinstance(entry.data, bytes) else 512 for entry in setup.entries
+        )
+        texts = {
+            path: _memory(given, text.encode()) for path, text in walls.etc_texts(user).items()
+        }
         readable = [*walls.interpreter(setup.python), *setup.readable]
-        arguments = walls.wall_arguments(setup.limits, readable=readable, tree_bytes=size, fixed=setup.fixed, texts=texts)
+        arguments = walls.wall_arguments(
+            setup.limits, readable=readable, tree_bytes=size, fixed=setup.fixed, texts=texts
+        )
         program = walls.filter_program()
         if program:
             arguments += ["--seccomp", str(_memory(given, program))]
-        return [walls.find_bubblewrap(), *arguments, "--info-fd", str(info), "--", *start_command(setup.python, setup.kind, job_out)], "/"
+        return [
+            walls.find_bubblewrap(),
+            *arguments,
+            "--info-fd",
+            str(info),
+            "--",
+            *start_command(setup.python, setup.kind, job_out),
+        ], "/"
 
     def _make_folders(self, user: int, job: dict[str, Any]) -> str:
-        """Without walls: a working folder, one for the report and one for the rest, on this machine's own disk."""
+        """Without walls: a working folder, one for the report and one for the rest, on this
+        machine's own disk.
+        """
         self._folder = tempfile.mkdtemp(prefix="assay-sandbox-")
-        os.chmod(self._folder, 0o711)  # noqa: S103  # others pass through, and cannot look around
+        os.chmod(self._folder, 0o711)  # others pass through, and cannot look around  # noqa: S103
         paths = {name: os.path.join(self._folder, name) for name in ("tree", "report", "tmp")}
         for path in paths.values():
             os.mkdir(path, 0o700)
             if user:
                 os.chown(path, user, user)
         job["folder"] = paths["tree"]
-        job["report_file"] = job["report_file"] and os.path.join(paths["report"], os.path.basename(job["report_file"]))
+        job["report_file"] = job["report_file"] and os.path.join(
+            paths["report"], os.path.basename(job["report_file"])
+        )
         job["argv"] = [one.replace(walls.REPORTS, paths["report"]) for one in job.get("argv", ())]
         return paths["tmp"]
 
@@ -208,11 +274,13 @@ class Box:
         self._reads[out] = name
         return into
 
-    # --- attending -------------------------------------------------------------------------------------------------------------------------
+    # --- attending
 
     def watched(self) -> dict[int, int]:
         """Open descriptors and what they wait for."""
-        return dict.fromkeys(self._reads, selectors.EVENT_READ) | dict.fromkeys(self._feeds, selectors.EVENT_WRITE)
+        return dict.fromkeys(self._reads, selectors.EVENT_READ) | dict.fromkeys(
+            self._feeds, selectors.EVENT_WRITE
+        )
 
     def serve(self, one: int) -> None:
         """Read or write one descriptor that is ready."""
@@ -263,7 +331,9 @@ class Box:
             self._kill()
 
     def _kill(self) -> None:
-        """Kill from outside: the first process of the namespace, and with it all others; then wait until they are gone."""
+        """Kill from outside: the first process of the namespace, and with it all others; then wait
+        until they are gone.
+        """
         if self.setup.isolation == "process" and self._process.poll() is None:
             # There is no namespace that would take its processes along: the supervisor must do it.
             if self._leash in self._ours:
@@ -284,25 +354,51 @@ class Box:
                 selector.register(self._inner, selectors.EVENT_READ)
                 selector.select(_STOP_S)
 
-    # --- outcome ---------------------------------------------------------------------------------------------------------------------------
+    # --- outcome
 
     def outcome(self) -> Outcome:
         """How it ended. Raises NotEnoughEvidence SBX-002 where the sandbox itself did not start."""
         said = bytes(self._kept["report"].data)
         if not said.startswith(READY) and self.stopped_for is None:
-            raise self._cannot_start(self._kept["stderr"].data.decode("utf-8", "replace").strip() or "no word from the supervisor")
-        stdout, stderr = (Stream(bytes(self._kept[name].data), self._kept[name].total) for name in ("stdout", "stderr"))
-        ending = read_ending(said, self.setup.limits, stderr.data, stopped=self.stopped_for, over=self._stopped_at is not None)
+            raise self._cannot_start(
+                self._kept["stderr"].data.decode("utf-8", "replace").strip()
+                or "no word from the supervisor"
+            )
+        stdout, stderr = (
+            Stream(bytes(self._kept[name].data), self._kept[name].total)
+            for name in ("stdout", "stderr")
+        )
+        ending = read_ending(
+            said,
+            self.setup.limits,
+            stderr.data,
+            stopped=self.stopped_for,
+            over=self._stopped_at is not None,
+        )
         return Outcome(
-            status=ending.status, exit_code=ending.exit_code, signal=ending.signal, wall_s=(self.ended or time.monotonic()) - self.began,
-            cpu_s=ending.cpu_s, peak_kb=ending.peak_kb, stdout=stdout, stderr=stderr, violations=ending.violations, isolation=self.setup.isolation,
-            reason=ending.reason, report=ending.report,
-        )  # fmt: skip
+            status=ending.status,
+            exit_code=ending.exit_code,
+            signal=ending.signal,
+            wall_s=(self.ended or time.monotonic()) - self.began,
+            cpu_s=ending.cpu_s,
+            peak_kb=ending.peak_kb,
+            stdout=stdout,
+            stderr=stderr,
+            violations=ending.violations,
+            isolation=self.setup.isolation,
+            reason=ending.reason,
+            report=ending.report,
+        )
 
     def _cannot_start(self, why: str) -> NotEnoughEvidence:
-        fix = "`assay` needs user namespaces, or root: see `kernel.unprivileged_userns_clone` and AppArmor's rule for bwrap."
+        fix = (
+            "`assay` needs user namespaces, or root: see `kernel.unprivileged_userns_clone` and"
+            " AppArmor's rule for bwrap."
+        )
         return NotEnoughEvidence(
-            "SBX-002", f"the sandbox ({self.setup.isolation}) did not start: {why[:600]}.", fix=fix if self.setup.isolation == "bubblewrap" else ""
+            "SBX-002",
+            f"the sandbox ({self.setup.isolation}) did not start: {why[:600]}.",
+            fix=fix if self.setup.isolation == "bubblewrap" else "",
         )
 
 
@@ -328,9 +424,13 @@ def attend(boxes: Sequence[Box], *, until: Callable[[], bool], deadline: float) 
 def end(box: Box, why: Kind | None, others: Sequence[Box] = ()) -> None:
     """Stop a box and serve its pipes until it has ended."""
     box.stop(why)
-    if not attend([box, *others], until=lambda: box.ended is not None, deadline=time.monotonic() + _STOP_S):
+    if not attend(
+        [box, *others], until=lambda: box.ended is not None, deadline=time.monotonic() + _STOP_S
+    ):
         box._kill()
-        attend([box, *others], until=lambda: box.ended is not None, deadline=time.monotonic() + _STOP_S)
+        attend(
+            [box, *others], until=lambda: box.ended is not None, deadline=time.monotonic() + _STOP_S
+        )
 
 
 def _memory(given: list[int], data: bytes) -> int:

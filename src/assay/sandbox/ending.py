@@ -1,6 +1,7 @@
 """What the supervisor's words mean: how a run ended, and what was seen on the way.
 
-Only these words decide. Standard error is looked at in one place, to tell a failure for want of memory from other failures; both are failures.
+Only these words decide. Standard error is looked at in one place, to tell a failure for want of
+memory from other failures; both are failures.
 """
 
 from __future__ import annotations
@@ -34,26 +35,51 @@ class Ending(NamedTuple):
     report: bytes | None
 
 
-def read_ending(said: bytes, limits: Limits, stderr: bytes, *, stopped: Kind | None, over: bool) -> Ending:
-    """Read the report. `stopped` is why the caller stopped the run, `over` that it was stopped at all."""
+def read_ending(
+    said: bytes, limits: Limits, stderr: bytes, *, stopped: Kind | None, over: bool
+) -> Ending:
+    """Read the report. `stopped` is why the caller stopped the run, `over` that it was stopped at
+    all.
+    """
     head, _, tail = said.removeprefix(READY).partition(b"\nend\n")
     lines = [line.split(" ", 2) for line in head.decode("utf-8", "replace").splitlines()]
     words = {line[0]: " ".join(line[1:]) for line in lines}
     kinds = {kind: kind for kind in get_args(Kind)}
-    seen = [Violation(kinds[line[1]], line[2]) for line in lines if line[0] == "violation" and line[1] in kinds]
+    seen = [
+        Violation(kinds[line[1]], line[2])
+        for line in lines
+        if line[0] == "violation" and line[1] in kinds
+    ]
     inner = words.get("stopped", "")
     killed_by = int(words["signal"]) if "signal" in words else None
-    status, reason, found = _judge(words, stopped or kinds.get(inner), killed_by, limits, stderr, over=over)
+    status, reason, found = _judge(
+        words, stopped or kinds.get(inner), killed_by, limits, stderr, over=over
+    )
     violations = [*found, *(one for one in seen if one.kind not in {two.kind for two in found})]
     if status == "passed" and violations:
         status, reason = "violation", f"ended with 0, but: {violations[0].detail}"
     exit_code = int(words["exit"]) if "exit" in words else None
     report = tail[: int(words["report"])] if "report" in words else None
-    return Ending(status, reason, exit_code, killed_by, float(words.get("cpu", 0)), int(words.get("peak", 0)), tuple(violations), report)
+    return Ending(
+        status,
+        reason,
+        exit_code,
+        killed_by,
+        float(words.get("cpu", 0)),
+        int(words.get("peak", 0)),
+        tuple(violations),
+        report,
+    )
 
 
 def _judge(
-    words: Mapping[str, str], stopped: Kind | None, killed_by: int | None, limits: Limits, stderr: bytes, *, over: bool
+    words: Mapping[str, str],
+    stopped: Kind | None,
+    killed_by: int | None,
+    limits: Limits,
+    stderr: bytes,
+    *,
+    over: bool,
 ) -> tuple[Status, str, list[Violation]]:
     """Status, reason, and the violation that follows from how it ended."""
     reached: dict[str, tuple[Status, str]] = {
@@ -65,7 +91,11 @@ def _judge(
         "file-size": ("killed", f"wrote a file of more than {limits.file_mb} MB"),
     }
     kind: Kind | None = stopped or _BY_SIGNAL.get(killed_by or 0)
-    if kind is None and words.get("exit", "0") != "0" and stderr.rstrip().rpartition(b"\n")[2].startswith(b"MemoryError"):
+    if (
+        kind is None
+        and words.get("exit", "0") != "0"
+        and stderr.rstrip().rpartition(b"\n")[2].startswith(b"MemoryError")
+    ):
         kind = "memory"
     if kind is not None:
         status, why = reached[kind]
@@ -76,5 +106,13 @@ def _judge(
         why = "ended, or was ended, without a word from its supervisor"
         return "killed", why, [Violation("supervisor", why)]
     if killed_by is not None:
-        return "killed", NOT_NEEDED if over else f"was ended by {_NAMES.get(killed_by, f'signal {killed_by}')}", []
-    return ("passed", "ended with 0", []) if words["exit"] == "0" else ("failed", f"ended with {words['exit']}", [])
+        return (
+            "killed",
+            NOT_NEEDED if over else f"was ended by {_NAMES.get(killed_by, f'signal {killed_by}')}",
+            [],
+        )
+    return (
+        ("passed", "ended with 0", [])
+        if words["exit"] == "0"
+        else ("failed", f"ended with {words['exit']}", [])
+    )

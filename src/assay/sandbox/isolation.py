@@ -1,7 +1,8 @@
 """Which walls there are on this machine, and how they are put up.
 
-`bubblewrap` gives a run its own mount, process, network, IPC and host-name namespaces: the system read-only, no home, no network, its own /tmp and
-/proc. Started by root, the code gets a user number of its own that no account has; started by anybody else, it is that somebody inside a user
+`bubblewrap` gives a run its own mount, process, network, IPC and host-name namespaces: the system
+read-only, no home, no network, its own /tmp and /proc. Started by root, the code gets a user number
+of its own that no account has; started by anybody else, it is that somebody inside a user
 namespace, seen as nobody. `process` gives limits and no walls, and must be asked for by name.
 """
 
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from assay.sandbox.limits import Limits
     from assay.sandbox.outcome import Isolation
 
-INSTALL = "Install bubblewrap: apt-get install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora), apk add bubblewrap (Alpine)."
+INSTALL = (
+    "Install bubblewrap: apt-get install bubblewrap (Debian, Ubuntu), dnf install bubblewrap"
+    " (Fedora), apk add bubblewrap (Alpine)."
+)
 BY_NAME = "Limits without walls must be asked for by name: --sandbox=process."
 WORK = "/sandbox/tree"
 REPORTS = "/sandbox/report"
@@ -56,7 +60,9 @@ def available() -> list[Available]:
 
 
 def require(isolation: Isolation) -> None:
-    """Raise NotEnoughEvidence SBX-001, with what to install, where this isolation cannot be had. Nothing weaker is taken in its place."""
+    """Raise NotEnoughEvidence SBX-001, with what to install, where this isolation cannot be had.
+    Nothing weaker is taken in its place.
+    """
     check_isolation(isolation)
     for one in available():
         if one.isolation == isolation and one.why_not:
@@ -64,9 +70,15 @@ def require(isolation: Isolation) -> None:
 
 
 def check_isolation(isolation: Isolation) -> None:
-    """Raise for a name that is none, and for what this machine clearly lacks; cheap, and so done before every run."""
+    """Raise for a name that is none, and for what this machine clearly lacks; cheap, and so done
+    before every run.
+    """
     if isolation not in ("bubblewrap", "process"):
-        raise InputError("SBX-003", f"there is no isolation {isolation!r}.", fix="There are bubblewrap and process.")
+        raise InputError(
+            "SBX-003",
+            f"there is no isolation {isolation!r}.",
+            fix="There are bubblewrap and process.",
+        )
     if isolation == "bubblewrap":
         find_bubblewrap()
     elif sys.platform != "linux":
@@ -75,8 +87,14 @@ def check_isolation(isolation: Isolation) -> None:
 
 def not_available(isolation: Isolation, why: str) -> NotEnoughEvidence:
     """The refusal."""
-    fix = f"{INSTALL} {BY_NAME}" if isolation == "bubblewrap" else "Run it as a user without rights, or with an interpreter under /usr."
-    return NotEnoughEvidence("SBX-001", f"the isolation {isolation} is not available: {why}.", fix=fix)
+    fix = (
+        f"{INSTALL} {BY_NAME}"
+        if isolation == "bubblewrap"
+        else "Run it as a user without rights, or with an interpreter under /usr."
+    )
+    return NotEnoughEvidence(
+        "SBX-001", f"the isolation {isolation} is not available: {why}.", fix=fix
+    )
 
 
 def find_bubblewrap() -> str:
@@ -92,27 +110,43 @@ def find_bubblewrap() -> str:
 def _why_no_bubblewrap() -> str:
     try:
         command = [find_bubblewrap(), *_namespaces(), *_system(), "--", "/usr/bin/true"]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env={}, timeout=20, check=False)  # noqa: S603
+        done = subprocess.run(  # noqa: S603
+            command, stdin=subprocess.DEVNULL, capture_output=True, env={}, timeout=20, check=False
+        )
     except NotEnoughEvidence as error:
         return error.message.partition(": ")[2].rstrip(".")
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bwrap cannot be run: {error}"
-    return "" if done.returncode == 0 else f"bwrap cannot make namespaces here ({done.stderr.decode('utf-8', 'replace').strip()[:300]})"
+    return (
+        ""
+        if done.returncode == 0
+        else (
+            "bwrap cannot make namespaces here"
+            f" ({done.stderr.decode('utf-8', 'replace').strip()[:300]})"
+        )
+    )
 
 
 def _why_no_process() -> str:
     if sys.platform != "linux":
         return f"it needs Linux, and this is {sys.platform}"
     if os.geteuid() == 0 and not _is_open(tempfile.gettempdir()):
-        return f"started by root, the code runs as another user, who cannot enter {tempfile.gettempdir()}"
+        return (
+            "started by root, the code runs as another user, who cannot enter"
+            f" {tempfile.gettempdir()}"
+        )
     return ""
 
 
 def check_reach(python: str) -> None:
-    """Without walls and started by root, the code runs as another user: the interpreter must be within that user's reach."""
+    """Without walls and started by root, the code runs as another user: the interpreter must be
+    within that user's reach.
+    """
     real = os.path.realpath(python)
     if os.geteuid() == 0 and not _is_open(real):
-        raise not_available("process", f"started by root, the code runs as another user, who cannot run {real}")
+        raise not_available(
+            "process", f"started by root, the code runs as another user, who cannot run {real}"
+        )
 
 
 def _is_open(path: str) -> bool:
@@ -130,25 +164,37 @@ def _is_open(path: str) -> bool:
 
 
 def choose_user() -> int:
-    """The user number that the code gets: a fresh one where we may choose (root), 0 where it stays what it is."""
+    """The user number that the code gets: a fresh one where we may choose (root), 0 where it stays
+    what it is.
+    """
     return _FIRST_USER + secrets.randbelow(_USERS) if os.geteuid() == 0 else 0
 
 
-# --- the command line of bwrap -------------------------------------------------------------------------------------------------------------
+# --- the command line of bwrap
 
 
-def wall_arguments(limits: Limits, *, readable: Iterable[str], tree_bytes: int, fixed: Sequence[Fixed], texts: dict[str, int]) -> list[str]:
-    """The arguments of `bwrap` up to the command. `texts` are small files of /etc as open descriptors."""
+def wall_arguments(
+    limits: Limits,
+    *,
+    readable: Iterable[str],
+    tree_bytes: int,
+    fixed: Sequence[Fixed],
+    texts: dict[str, int],
+) -> list[str]:
+    """The arguments of `bwrap` up to the command. `texts` are small files of /etc as open
+    descriptors.
+    """
     space = str(limits.file_mb * 2**20)
     room = str(limits.file_mb * 2**20 + tree_bytes + tree_bytes // 4 + 2**20)
     arguments = [*_namespaces(), *_system(), *_folders(WORK, set())]
     for path, descriptor in texts.items():
         arguments += ["--perms", "0444", "--ro-bind-data", str(descriptor), path]
-    for folder in ("/tmp", REPORTS, "/dev/shm"):  # noqa: S108  # of the sandbox, not of the machine
+    for folder in ("/tmp", REPORTS, "/dev/shm"):  # of the sandbox, not of the machine  # noqa: S108
         arguments += ["--perms", "1777", "--size", space, "--tmpfs", folder]
     arguments += ["--perms", "0777", "--size", room, "--tmpfs", WORK]
     for folder in holders(fixed):
-        # A mount point cannot be renamed or removed: with every folder above a protected file one, the file cannot be moved aside.
+        # A mount point cannot be renamed or removed: with every folder above a protected file one,
+        # the file cannot be moved aside.
         arguments += ["--perms", "0777", "--size", room, "--tmpfs", f"{WORK}/{folder}"]
     for one in fixed:
         arguments += ["--ro-bind", one.source, f"{WORK}/{one.path}"]
@@ -172,12 +218,37 @@ def holders(fixed: Sequence[Fixed]) -> list[str]:
 
 
 def _namespaces() -> list[str]:
-    arguments = ["--die-with-parent", "--new-session", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
+    arguments = [
+        "--die-with-parent",
+        "--new-session",
+        "--unshare-ipc",
+        "--unshare-pid",
+        "--unshare-net",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
+    ]
     arguments += ["--hostname", "sandbox", "--cap-drop", "ALL"]
     if os.geteuid() == 0:
-        # The supervisor stays root inside, without rights but these three: to become another user, and to end what that user started.
-        return [*arguments, "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_KILL"]
-    return [*arguments, "--unshare-user", "--disable-userns", "--uid", str(NOBODY), "--gid", str(NOBODY)]
+        # The supervisor stays root inside, without rights but these three: to become another user,
+        # and to end what that user started.
+        return [
+            *arguments,
+            "--cap-add",
+            "CAP_SETUID",
+            "--cap-add",
+            "CAP_SETGID",
+            "--cap-add",
+            "CAP_KILL",
+        ]
+    return [
+        *arguments,
+        "--unshare-user",
+        "--disable-userns",
+        "--uid",
+        str(NOBODY),
+        "--gid",
+        str(NOBODY),
+    ]
 
 
 def _system() -> list[str]:
@@ -194,7 +265,9 @@ def _system() -> list[str]:
 
 
 def _folders(path: str, made: set[str]) -> list[str]:
-    """The folders above a path, open to the code's user: bwrap alone would make them for root only."""
+    """The folders above a path, open to the code's user: bwrap alone would make them for root
+    only.
+    """
     arguments = []
     parts = path.strip("/").split("/")
     for count in range(1, len(parts)):
@@ -206,24 +279,41 @@ def _folders(path: str, made: set[str]) -> list[str]:
 
 
 def interpreter(python: str) -> tuple[str, ...]:
-    """The folders that an interpreter needs, beyond /usr: its own, and that of its virtual environment."""
+    """The folders that an interpreter needs, beyond /usr: its own, and that of its virtual
+    environment.
+    """
     found = []
     real = os.path.realpath(python)
-    base, environment = os.path.dirname(os.path.dirname(real)), os.path.dirname(os.path.dirname(os.path.abspath(python)))
-    for folder in (base, environment if os.path.isfile(os.path.join(environment, "pyvenv.cfg")) else base):
+    base, environment = (
+        os.path.dirname(os.path.dirname(real)),
+        os.path.dirname(os.path.dirname(os.path.abspath(python))),
+    )
+    for folder in (
+        base,
+        environment if os.path.isfile(os.path.join(environment, "pyvenv.cfg")) else base,
+    ):
         if folder == "/usr" or folder.startswith("/usr/"):
             continue
         if folder in ("/", os.path.realpath(os.path.expanduser("~"))) or not os.path.isdir(folder):
-            raise InputError("SBX-003", f"the interpreter {python} lies in {folder}, which would show all of it to the code.", fix="Use another one.")
+            raise InputError(
+                "SBX-003",
+                f"the interpreter {python} lies in {folder}, which would show all of it to the"
+                " code.",
+                fix="Use another one.",
+            )
         found.append(folder)
     return tuple(dict.fromkeys(found))
 
 
 def etc_texts(user: int) -> dict[str, str]:
-    """The files of /etc that programs expect, with nothing of this machine. The name server is an address of documentation: there is no route."""
+    """The files of /etc that programs expect, with nothing of this machine. The name server is an
+    address of documentation: there is no route.
+    """
     user = user or NOBODY
     return {
-        "/etc/passwd": f"root:x:0:0:root:/nonexistent:/bin/false\nnobody:x:{user}:{user}:nobody:/tmp:/bin/sh\n",
+        "/etc/passwd": (
+            f"root:x:0:0:root:/nonexistent:/bin/false\nnobody:x:{user}:{user}:nobody:/tmp:/bin/sh\n"
+        ),
         "/etc/group": f"root:x:0:\nnogroup:x:{user}:\n",
         "/etc/hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
         "/etc/resolv.conf": "nameserver 192.0.2.1\noptions timeout:1 attempts:1\n",

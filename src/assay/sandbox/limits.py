@@ -7,20 +7,32 @@ from typing import NamedTuple
 from assay.errors import InputError
 
 WALL_S = 10.0
-"""HumanEval gives a task 3 seconds; three times that, so that a slow machine does not fail a right answer."""
+"""HumanEval gives a task 3 seconds; three times that, so that a slow machine does not fail a right
+answer.
+"""
 CPU_S = 10
-"""As long as the wall: one process that computes all the time is stopped by the clock, several by this."""
+"""As long as the wall: one process that computes all the time is stopped by the clock, several by
+this.
+"""
 MEMORY_MB = 1024
-"""Address space of one process and resident memory of all together. Python alone needs about 30 MB; each thread reserves some 8 MB more."""
+"""Address space of one process and resident memory of all together. Python alone needs about 30 MB;
+each thread reserves some 8 MB more.
+"""
 PROCESSES = 32
 """Processes and threads at once: enough for a test runner with workers, nothing for a fork bomb."""
 FILE_MB = 64
-"""The largest file, and what each private folder (the working folder, /tmp, /dev/shm) can take in all, beyond the tree that is copied in."""
+"""The largest file, and what each private folder (the working folder, /tmp, /dev/shm) can take in
+all, beyond the tree that is copied in.
+"""
 OUTPUT_KB = 256
-"""What is kept of standard output and of standard error, each. The rest is read, counted and dropped."""
+"""What is kept of standard output and of standard error, each. The rest is read, counted and
+dropped.
+"""
 
 OUTPUT_FLOOD = 64
-"""Output beyond this many times `output_kb` ends the run: nobody reads it, and reading costs the caller."""
+"""Output beyond this many times `output_kb` ends the run: nobody reads it, and reading costs the
+caller.
+"""
 OPEN_FILES = 512
 MAX_TREE_MB = 256
 MAX_TREE_FILES = 50_000
@@ -28,7 +40,9 @@ MAX_REPORT_MB = 8
 
 
 class Limits(NamedTuple):
-    """What one run may take. Every limit holds; the first that is reached ends the run or the attempt."""
+    """What one run may take. Every limit holds; the first that is reached ends the run or the
+    attempt.
+    """
 
     wall_s: float = WALL_S
     cpu_s: int = CPU_S
@@ -41,7 +55,11 @@ class Limits(NamedTuple):
         """Raise InputError SBX-003 for a limit that is none."""
         for name, value in self._asdict().items():
             if not value > 0 or value > 10**7:
-                raise InputError("SBX-003", f"the limit {name} is {value!r}.", fix="A limit is a positive number; there is no 'unlimited'.")
+                raise InputError(
+                    "SBX-003",
+                    f"the limit {name} is {value!r}.",
+                    fix="A limit is a positive number; there is no 'unlimited'.",
+                )
 
 
 DEFAULT = Limits()

@@ -1,9 +1,11 @@
 """What the sandbox saw: records, and the gate they feed.
 
-`status` says how a run ended, `violations` what it tried or took beyond its limits. Seen are: the clock, computing time, memory, the number of
-processes, floods of output, file sizes that end the process, processes left behind, addresses outside (counted by the kernel: there is no route),
-and the loss of the supervisor. Not seen are attempts that the system merely refuses: a write to a read-only place, an open of a file that is not
-there, a system call that the filter denies. They do no harm, and leave no trace.
+`status` says how a run ended, `violations` what it tried or took beyond its limits. Seen are: the
+clock, computing time, memory, the number of processes, floods of output, file sizes that end the
+process, processes left behind, addresses outside (counted by the kernel: there is no route), and
+the loss of the supervisor. Not seen are attempts that the system merely refuses: a write to a
+read-only place, an open of a file that is not there, a system call that the filter denies. They do
+no harm, and leave no trace.
 """
 
 from __future__ import annotations
@@ -16,7 +18,17 @@ if TYPE_CHECKING:
 Isolation = Literal["bubblewrap", "process"]
 Status = Literal["passed", "failed", "timeout", "memory", "killed", "output", "violation", "error"]
 Mode = Literal["two-process", "one-process"]
-Kind = Literal["timeout", "cpu", "memory", "processes", "output", "file-size", "leftover", "network", "supervisor"]
+Kind = Literal[
+    "timeout",
+    "cpu",
+    "memory",
+    "processes",
+    "output",
+    "file-size",
+    "leftover",
+    "network",
+    "supervisor",
+]
 
 
 class Violation(NamedTuple):
@@ -47,14 +59,18 @@ class Outcome(NamedTuple):
     """One run, as the trusted side saw it."""
 
     status: Status
-    """passed: ended by itself with 0, and nothing was seen. violation: ended with 0, and something was."""
+    """passed: ended by itself with 0, and nothing was seen. violation: ended with 0, and something
+    was.
+    """
     exit_code: int | None
     """None where a signal ended it."""
     signal: int | None
     wall_s: float
     cpu_s: float
     peak_kb: int
-    """Of the largest process, or of all together at the moments somebody looked: the larger of the two."""
+    """Of the largest process, or of all together at the moments somebody looked: the larger of the
+    two.
+    """
     stdout: Stream
     stderr: Stream
     violations: tuple[Violation, ...]
@@ -88,7 +104,8 @@ class GateEntry(TypedDict):
 
 
 def verdict(outcomes: Iterable[Outcome]) -> GateEntry:
-    """The gate `no_sandbox_violation` over all that ran. No run at all, or one without walls, leaves it open, and open fails closed.
+    """The gate `no_sandbox_violation` over all that ran. No run at all, or one without walls,
+    leaves it open, and open fails closed.
 
     >>> verdict([])
     {'passed': None, 'reason': 'nothing ran in the sandbox'}
@@ -102,11 +119,22 @@ def verdict(outcomes: Iterable[Outcome]) -> GateEntry:
         more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
         return {
             "passed": False,
-            "reason": f"{len(found)} violation{'s' if len(found) > 1 else ''} in {len(seen)} run{'s' if len(seen) > 1 else ''}: {shown}{more}",
+            "reason": (
+                f"{len(found)} violation{'s' if len(found) > 1 else ''} in"
+                f" {len(seen)} run{'s' if len(seen) > 1 else ''}: {shown}{more}"
+            ),
         }
     if any(one.isolation != "bubblewrap" for one in seen):
         # Without walls nothing can break out of them: a pass would say what nobody saw.
-        return {"passed": None, "reason": "ran under limits only (`process`): writes, files read and network were not held"}
+        return {
+            "passed": None,
+            "reason": (
+                "ran under limits only (`process`): writes, files read and network were not held"
+            ),
+        }
     if any(one.status == "error" for one in seen):
         return {"passed": None, "reason": "a run did not start"}
-    return {"passed": True, "reason": f"the sandbox saw nothing in {len(seen)} run{'s' if len(seen) > 1 else ''}"}
+    return {
+        "passed": True,
+        "reason": f"the sandbox saw nothing in {len(seen)} run{'s' if len(seen) > 1 else ''}",
+    }

@@ -1,11 +1,14 @@
-"""Run one test of a tree with pytest or unittest, and decide from a signed record of every step whether it passed.
+"""Run one test of a tree with pytest or unittest, and decide from a signed record of every step
+whether it passed.
 
-A test passes if it was collected once, ran, and passed in every phase; the process then ended with 0; and the assertions that must fail did fail. Anything
-else is not passed, with the word for it. The record is made by `inside.runner` in the process of the test; it is decided on here, where no code of the
-tree runs. A record that lacks the signature was not made by the runner.
+A test passes if it was collected once, ran, and passed in every phase; the process then ended with
+0; and the assertions that must fail did fail. Anything else is not passed, with the word for it.
+The record is made by `inside.runner` in the process of the test; it is decided on here, where no
+code of the tree runs. A record that lacks the signature was not made by the runner.
 
-What this cannot exclude: the code under test shares a process with its test. Code written against this very runner can search that process for the
-signature's key, or return objects that equal everything.
+What this cannot exclude: the code under test shares a process with its test. Code written against
+this very runner can search that process for the signature's key, or return objects that equal
+everything.
 """
 
 from __future__ import annotations
@@ -46,22 +49,55 @@ class Runner(NamedTuple):
 
 
 def run_test(
-    tree: str | Sequence[Entry], test: str, file: str, name: str, *, runner: Runner, limits: Limits, isolation: Isolation = "bubblewrap",
-    readable: Sequence[str] = (), expected: Sequence[str] = (),
-) -> Verdict:  # fmt: skip
-    """Whether a test passes in a copy of the tree. `file` and `name` are where it is: its file, and its name in there.
+    tree: str | Sequence[Entry],
+    test: str,
+    file: str,
+    name: str,
+    *,
+    runner: Runner,
+    limits: Limits,
+    isolation: Isolation = "bubblewrap",
+    readable: Sequence[str] = (),
+    expected: Sequence[str] = (),
+) -> Verdict:
+    """Whether a test passes in a copy of the tree. `file` and `name` are where it is: its file, and
+    its name in there.
 
     `expected` are tests that must be among those collected: a test that vanished has not passed.
     """
     key = secrets.token_bytes(32)
     given = (*runner.options, test) if runner.kind == "pytest" else (name,)
-    command = [runner.python, *runner.flags, "-I", "-B", "-c", program_text("runner"), runner.kind, REPORT, file, *given]
+    command = [
+        runner.python,
+        *runner.flags,
+        "-I",
+        "-B",
+        "-c",
+        program_text("runner"),
+        runner.kind,
+        REPORT,
+        file,
+        *given,
+    ]
     reader = partial(read_record, key=key, test=test, kind=runner.kind, expected=expected)
-    return run_command(tree, command, stdin=key, report=REPORT, read=reader, limits=limits, isolation=isolation, readable=readable)
+    return run_command(
+        tree,
+        command,
+        stdin=key,
+        report=REPORT,
+        read=reader,
+        limits=limits,
+        isolation=isolation,
+        readable=readable,
+    )
 
 
-def read_record(data: bytes, *, key: bytes, test: str, kind: Kind, expected: Sequence[str] = ()) -> Findings:
-    """What a record shows of a test: why it has not passed, or nothing; and the tests that were collected."""
+def read_record(
+    data: bytes, *, key: bytes, test: str, kind: Kind, expected: Sequence[str] = ()
+) -> Findings:
+    """What a record shows of a test: why it has not passed, or nothing; and the tests that were
+    collected.
+    """
     head, _, body = data.partition(b"\n")
     if not hmac.compare_digest(head, hmac.new(key, body, "sha256").hexdigest().encode()):
         return Findings("the report is forged: the test runner did not write it")
@@ -78,7 +114,11 @@ def _fault(record: dict[str, Any], ours: list[str], kind: Kind, expected: Sequen
     if record["faults"]:
         word, reason = record["faults"][0]
         return f"{word}: {' '.join(str(reason).split())[-_SHOWN:]}"
-    held = _held(record["must_fail"], record["steps"], len(MUST_FAIL) + (MUST_FAIL_PYTEST.count(b"\ndef ") if kind == "pytest" else 0))
+    held = _held(
+        record["must_fail"],
+        record["steps"],
+        len(MUST_FAIL) + (MUST_FAIL_PYTEST.count(b"\ndef ") if kind == "pytest" else 0),
+    )
     if held is not None:
         return f"the code under test changed the test runner: {held}"
     if not ours:
@@ -100,7 +140,10 @@ def _fault(record: dict[str, Any], ours: list[str], kind: Kind, expected: Sequen
     return ""
 
 
-_WHOLE = ([("setup", "passed"), ("call", "passed"), ("teardown", "passed")], [("call", "started"), ("call", "passed")])
+_WHOLE = (
+    [("setup", "passed"), ("call", "passed"), ("teardown", "passed")],
+    [("call", "started"), ("call", "passed")],
+)
 """The steps of a test that passed: of pytest and of unittest."""
 
 
@@ -110,16 +153,35 @@ def _step_fault(seen: list[tuple[str, str]]) -> str:
     for phase, outcome in seen:
         if outcome not in ("passed", "started"):
             return outcome if phase == "call" or outcome != "failed" else f"errored in {phase}"
-    return "never ran" if not seen else "reported twice" if len(set(seen)) < len(seen) else "did not come to its end"
+    return (
+        "never ran"
+        if not seen
+        else "reported twice"
+        if len(set(seen)) < len(seen)
+        else "did not come to its end"
+    )
 
 
 def _held(names: list[str], steps: list[list[str]], wanted: int) -> str | None:
-    """An assertion that cannot hold, and did; None where all failed as they must. One that a fixture of the project stopped has not held either."""
+    """An assertion that cannot hold, and did; None where all failed as they must. One that a
+    fixture of the project stopped has not held either.
+    """
     if len(set(names)) != wanted:
         return "assertions that must fail did not run"
     failed = {name for name, _, outcome in steps if outcome in ("failed", "errored")}
-    held = {name for name, phase, outcome in steps if phase == "call" and outcome not in ("failed", "errored", "started")}
-    return next((f"{name.rpartition('.')[2]} held, which cannot be" for name in names if name in held or name not in failed), None)
+    held = {
+        name
+        for name, phase, outcome in steps
+        if phase == "call" and outcome not in ("failed", "errored", "started")
+    }
+    return next(
+        (
+            f"{name.rpartition('.')[2]} held, which cannot be"
+            for name in names
+            if name in held or name not in failed
+        ),
+        None,
+    )
 
 
 def _is_within(collected: str, test: str) -> bool:

@@ -1,7 +1,8 @@
 """Which citations count: those of a passage that was retrieved and whose text is in the run.
 
-Gates and measures share this rule. A claim's `supported` says what somebody concluded; the passage is what they concluded it from. Without the passage
-nobody can check the verdict, so a `supported: true` counts only for a claim that cites one. Ids are compared character by character.
+Gates and measures share this rule. A claim's `supported` says what somebody concluded; the passage
+is what they concluded it from. Without the passage nobody can check the verdict, so a `supported:
+true` counts only for a claim that cites one. Ids are compared character by character.
 """
 
 from __future__ import annotations
@@ -24,9 +25,15 @@ class Sourced(NamedTuple):
 def sourced(run: Run) -> Sourced | str:
     """What there is to check, or the reason why nothing can be checked."""
     if not run.claims:
-        return "the run lists no `claims`" if run.claims is None else "`claims` is empty: at least one claim is needed"
+        return (
+            "the run lists no `claims`"
+            if run.claims is None
+            else "`claims` is empty: at least one claim is needed"
+        )
     return (
-        "the run lists no `retrieval` (an empty list says that nothing was found)" if run.retrieval is None else Sourced(run.claims, citable_ids(run.retrieval))
+        "the run lists no `retrieval` (an empty list says that nothing was found)"
+        if run.retrieval is None
+        else Sourced(run.claims, citable_ids(run.retrieval))
     )
 
 
@@ -36,10 +43,19 @@ def cited_ids(claim: Claim) -> list[str]:
 
 
 def citable_ids(retrieval: Sequence[Retrieved] | None) -> frozenset[str]:
-    """The ids that a citation may name. An id without text, or with two texts, names no passage that anybody could look up.
+    """The ids that a citation may name. An id without text, or with two texts, names no passage
+    that anybody could look up.
 
     >>> from assay.records.evidence import Retrieved
-    >>> sorted(citable_ids([Retrieved(id="a", text="It rains."), Retrieved(id="b"), Retrieved(id="c", text=" ")]))
+    >>> sorted(
+    ...     citable_ids(
+    ...         [
+    ...             Retrieved(id="a", text="It rains."),
+    ...             Retrieved(id="b"),
+    ...             Retrieved(id="c", text=" "),
+    ...         ]
+    ...     )
+    ... )
     ['a']
     """
     texts: dict[str, set[str]] = {}
@@ -55,5 +71,7 @@ def is_cited(claim: Claim, citable: frozenset[str]) -> bool:
 
 
 def is_supported(claim: Claim, citable: frozenset[str]) -> bool | None:
-    """The verdict on a claim; a yes without a passage behind it is None, as if nobody had judged the claim."""
+    """The verdict on a claim; a yes without a passage behind it is None, as if nobody had judged
+    the claim.
+    """
     return None if claim.supported and not is_cited(claim, citable) else claim.supported

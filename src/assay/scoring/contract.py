@@ -1,4 +1,6 @@
-"""Validating outputs against the JSON Schema that a run carries. How: see `records.contract`, which evidence of tool calls is checked by too."""
+"""Validating outputs against the JSON Schema that a run carries. How: see `records.contract`, which
+evidence of tool calls is checked by too.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Per-step and per-agent scores: what each part of a run did.
 
-A step's own scores are normalised where the plan knows the criterion, and shown raw where it does not. A sum over an agent's steps is null when a
-step did not report its part: a total that leaves something out would look cheaper than it was.
+A step's own scores are normalised where the plan knows the criterion, and shown raw where it does
+not. A sum over an agent's steps is null when a step did not report its part: a total that leaves
+something out would look cheaper than it was.
 """
 
 from __future__ import annotations
@@ -48,10 +49,19 @@ def _scores(step: Step, plan: Plan) -> dict[str, Any]:
         entry: dict[str, Any] = {"raw": given.raw, "norm": None, "n": given.n}
         if spec is not None and given.raw is not None:
             try:
-                entry["norm"] = exact.shown(normalise(given.raw, spec.formula, spec.params), exact.NORM_DIGITS)
+                entry["norm"] = exact.shown(
+                    normalise(given.raw, spec.formula, spec.params), exact.NORM_DIGITS
+                )
             except FormulaError as error:
-                fault = Fault(error.message, code=error.code, path=f"steps.{step.name}.scores.{name}", fix=error.fix)
-                raise EvidenceError(error.code, error.message, fix=error.fix, faults=[fault]) from None
+                fault = Fault(
+                    error.message,
+                    code=error.code,
+                    path=f"steps.{step.name}.scores.{name}",
+                    fix=error.fix,
+                )
+                raise EvidenceError(
+                    error.code, error.message, fix=error.fix, faults=[fault]
+                ) from None
         shown[name] = entry
     return shown
 
@@ -84,7 +94,11 @@ def _agent(agent: str, steps: list[Step], plan: Plan) -> AgentScore:
         succeeded=succeeded,
         failed=count - succeeded - skipped,
         skipped=skipped,
-        success_rate=1.0 if succeeded == count else exact.shown(exact.norm_of(exact.Ratio(succeeded, count)), exact.NORM_DIGITS),
+        success_rate=(
+            1.0
+            if succeeded == count
+            else exact.shown(exact.norm_of(exact.Ratio(succeeded, count)), exact.NORM_DIGITS)
+        ),
         duration_ms=duration_ms,
         retries=retries,
         tokens=tokens,
@@ -111,13 +125,21 @@ def _sum(name: str, steps: list[Step], unreported: dict[str, int]) -> Any:
 
 
 def _means(steps: Iterable[Step], plan: Plan) -> dict[str, Any]:
-    """Per criterion, the mean norm over the agent's steps that were scored on it, and how many those are."""
+    """Per criterion, the mean norm over the agent's steps that were scored on it, and how many
+    those are.
+    """
     norms: dict[str, list[int]] = {}
     for step in steps:
         for name, entry in _scores(step, plan).items():
             if entry["norm"] is not None:
                 norms.setdefault(name, []).append(exact.scaled(entry["norm"], exact.NORM_DIGITS))
     return {
-        name: {"norm": exact.shown(exact.quantise(sum(values), len(values) * exact.NORM_ONE, exact.NORM_DIGITS), exact.NORM_DIGITS), "steps": len(values)}
+        name: {
+            "norm": exact.shown(
+                exact.quantise(sum(values), len(values) * exact.NORM_ONE, exact.NORM_DIGITS),
+                exact.NORM_DIGITS,
+            ),
+            "steps": len(values),
+        }
         for name, values in sorted(norms.items())
     }

@@ -1,7 +1,9 @@
-"""Profiles: how a family of workflows is scored; and the plan that a profile and a rubric make together.
+"""Profiles: how a family of workflows is scored; and the plan that a profile and a rubric make
+together.
 
-A profile names gates (beside the five that every run needs) and weighted criteria. A rubric that overrides it changes scale, weight, floor and
-wording of the criteria it names, adds those the profile lacks, and removes none; gates are never touched. `Plan` is what scoring runs.
+A profile names gates (beside the five that every run needs) and weighted criteria. A rubric that
+overrides it changes scale, weight, floor and wording of the criteria it names, adds those the
+profile lacks, and removes none; gates are never touched. `Plan` is what scoring runs.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ Text = Annotated[str, Meta(min_length=1)]
 
 
 class GateRef(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    """A gate that a profile demands. `verdict: true` declares one whose verdict always comes with the run."""
+    """A gate that a profile demands. `verdict: true` declares one whose verdict always comes with
+    the run.
+    """
 
     id: str
     params: dict[str, Any] = {}
@@ -41,7 +45,9 @@ class GateRef(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omi
     title: str | None = None
 
 
-class ProfileCriterion(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+class ProfileCriterion(
+    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):
     """One weighted criterion of a profile."""
 
     id: str
@@ -60,8 +66,9 @@ class ProfileCriterion(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 class JudgeTerms(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """What is asked of the judges behind the scores that the profile does not measure.
 
-    `calibration: required`: no score passes a floor without an admitted card of its judge, under any policy; `by_policy` leaves that to the policy's terms.
-    `order: both`: a pairwise score passes no floor unless it says how often the two orders disagreed.
+    `calibration: required`: no score passes a floor without an admitted card of its judge, under
+    any policy; `by_policy` leaves that to the policy's terms. `order: both`: a pairwise score
+    passes no floor unless it says how often the two orders disagreed.
     """
 
     calibration: Literal["required", "by_policy"]
@@ -93,7 +100,9 @@ def load_profile(document: Document) -> Profile:
     """A profile from its file, or an error with every fault and its line."""
     faults = Faults(document)
     profile = read_shelf_record(document, Profile, faults)
-    faults.check_names(("criteria",), ((index, item.id) for index, item in enumerate(profile.criteria)))
+    faults.check_names(
+        ("criteria",), ((index, item.id) for index, item in enumerate(profile.criteria))
+    )
     faults.check_names(("gates",), ((index, item.id) for index, item in enumerate(profile.gates)))
     faults.check_weights(("criteria",), [item.weight for item in profile.criteria])
     for index, ref in enumerate(profile.gates):
@@ -102,27 +111,50 @@ def load_profile(document: Document) -> Profile:
             faults.add(
                 ("gates", index),
                 f"no gate is named '{ref.id}'.{GATES.near(ref.id)}",
-                "`assay library list gates` shows them; one whose verdict comes with the run says `verdict: true`.",
+                "`assay library list gates` shows them; one whose verdict comes with the run says"
+                " `verdict: true`.",
             )
         elif gate is not None and ref.verdict and gate.check is not None:
-            faults.add(("gates", index, "verdict"), f"'{ref.id}' is computed from evidence and cannot be left to a verdict.", "Remove the key.")
+            faults.add(
+                ("gates", index, "verdict"),
+                f"'{ref.id}' is computed from evidence and cannot be left to a verdict.",
+                "Remove the key.",
+            )
         if "minimum" in ref.params and not _is_share(ref.params["minimum"]):
-            faults.add(("gates", index, "params", "minimum"), f"the share is {ref.params['minimum']!r}; it must be a number above 0 and at most 1.")
+            faults.add(
+                ("gates", index, "params", "minimum"),
+                f"the share is {ref.params['minimum']!r}; it must be a number above 0 and at"
+                " most 1.",
+            )
         for name in ref.params:
             known = dict(gate.params) if gate is not None else {}
             if name not in known:
-                faults.add(("gates", index, "params", name), f"'{ref.id}' has no parameter '{name}'.{near_miss(name, known)}")
+                faults.add(
+                    ("gates", index, "params", name),
+                    f"'{ref.id}' has no parameter '{name}'.{near_miss(name, known)}",
+                )
     for index, item in enumerate(profile.criteria):
         at = ("criteria", index)
         faults.check_role(at, item.role)
         if item.id in GATES:
-            faults.add((*at, "id"), f"'{item.id}' is a gate; a gate carries no weight.", "Name it under `gates`.")
+            faults.add(
+                (*at, "id"),
+                f"'{item.id}' is a gate; a gate carries no weight.",
+                "Name it under `gates`.",
+            )
         found = FORMULAS.get(item.formula)
         if found is None:
-            faults.add((*at, "formula"), f"no formula is named '{item.formula}'.{FORMULAS.near(item.formula)}")
+            faults.add(
+                (*at, "formula"),
+                f"no formula is named '{item.formula}'.{FORMULAS.near(item.formula)}",
+            )
             continue
         if set(item.params) != set(found.params):
-            faults.add((*at, "params"), f"{found.id} takes the parameters {', '.join(found.params) or 'none'}, not {', '.join(item.params) or 'none'}.")
+            faults.add(
+                (*at, "params"),
+                f"{found.id} takes the parameters {', '.join(found.params) or 'none'}, not"
+                f" {', '.join(item.params) or 'none'}.",
+            )
         else:
             try:
                 found.check_params(item.params)
@@ -131,14 +163,32 @@ def load_profile(document: Document) -> Profile:
                 continue
         measure = MEASURES.get(item.measure) if item.measure is not None else None
         if measure is None and item.measure is not None:
-            faults.add((*at, "measure"), f"no measure is named '{item.measure}'.{MEASURES.near(item.measure)}")
+            faults.add(
+                (*at, "measure"),
+                f"no measure is named '{item.measure}'.{MEASURES.near(item.measure)}",
+            )
         elif measure is not None and measure.formula != item.formula:
-            faults.add((*at, "formula"), f"the measure '{measure.id}' is read by {measure.formula}, not by {item.formula}.")
-        for found_fault in param_faults(measure, item.measure_params) if measure is not None else ():
-            faults.add((*at, "measure_params", *([] if found_fault.name is None else [found_fault.name])), found_fault.message)
+            faults.add(
+                (*at, "formula"),
+                f"the measure '{measure.id}' is read by {measure.formula}, not by {item.formula}.",
+            )
+        for found_fault in (
+            param_faults(measure, item.measure_params) if measure is not None else ()
+        ):
+            faults.add(
+                (*at, "measure_params", *([] if found_fault.name is None else [found_fault.name])),
+                found_fault.message,
+            )
         if measure is None and item.measure_params:
-            faults.add((*at, "measure_params"), "there is no measure that takes them.", "Name one under `measure`, or remove them.")
-        for key, floor in (("critical_floor", item.critical_floor), ("floor_override", item.floor_override and item.floor_override.value)):
+            faults.add(
+                (*at, "measure_params"),
+                "there is no measure that takes them.",
+                "Name one under `measure`, or remove them.",
+            )
+        for key, floor in (
+            ("critical_floor", item.critical_floor),
+            ("floor_override", item.floor_override and item.floor_override.value),
+        ):
             if floor is not None:
                 try:
                     floor_norm(floor, item.formula, item.params)
@@ -173,7 +223,9 @@ class PlannedCriterion(NamedTuple):
 
 def _planned(item: ProfileCriterion) -> PlannedCriterion:
     measure = MEASURES[item.measure] if item.measure else None
-    return PlannedCriterion(item, measure, {**measure.params, **item.measure_params} if measure is not None else {})
+    return PlannedCriterion(
+        item, measure, {**measure.params, **item.measure_params} if measure is not None else {}
+    )
 
 
 class Plan(NamedTuple):
@@ -189,23 +241,40 @@ class Plan(NamedTuple):
     digests: dict[str, str]
     scoring_system: str
     measured: frozenset[str]
-    """The criteria whose scores our own code reads off the evidence; a judge's verdicts, counted, are not among them."""
+    """The criteria whose scores our own code reads off the evidence; a judge's verdicts, counted,
+    are not among them.
+    """
     judge: JudgeTerms | None
 
 
-def make_plan(profile: Profile, *, why: str, rubric: Rubric | None = None, rubric_why: str = "") -> Plan:
+def make_plan(
+    profile: Profile, *, why: str, rubric: Rubric | None = None, rubric_why: str = ""
+) -> Plan:
     """Resolve a profile, and a rubric over it, into what scoring runs."""
     refs = {name: GateRef(id=name) for name in REQUIRED} | {ref.id: ref for ref in profile.gates}
-    gates = tuple(PlannedGate(ref.id, GATES.get(ref.id), {**(GATES[ref.id].params if ref.id in GATES else {}), **ref.params}) for ref in refs.values())
+    gates = tuple(
+        PlannedGate(
+            ref.id,
+            GATES.get(ref.id),
+            {**(GATES[ref.id].params if ref.id in GATES else {}), **ref.params},
+        )
+        for ref in refs.values()
+    )
     criteria, notes = _overridden(profile, rubric)
     # the order of gates and criteria in the file means nothing
     digests = {
         "profile": digest(
-            structs.replace(profile, gates=sorted(profile.gates, key=lambda ref: ref.id), criteria=sorted(profile.criteria, key=lambda item: item.id))
+            structs.replace(
+                profile,
+                gates=sorted(profile.gates, key=lambda ref: ref.id),
+                criteria=sorted(profile.criteria, key=lambda item: item.id),
+            )
         )
     }
     if rubric is not None:
-        digests["rubric"] = digest(structs.replace(rubric, criteria=sorted(rubric.criteria, key=lambda item: item.name)))
+        digests["rubric"] = digest(
+            structs.replace(rubric, criteria=sorted(rubric.criteria, key=lambda item: item.name))
+        )
     published = is_published(digest(profile)) and (rubric is None or is_published(digest(rubric)))
     own = digests["profile"] if rubric is None else digest(digests)
     return Plan(
@@ -217,12 +286,18 @@ def make_plan(profile: Profile, *, why: str, rubric: Rubric | None = None, rubri
         notes,
         digests,
         system_of(SCORING_SYSTEM, profile.scoring_system, own, published=published),
-        frozenset(item.id for item in criteria if item.measure is not None and not MEASURES[item.measure].reads_verdicts),
+        frozenset(
+            item.id
+            for item in criteria
+            if item.measure is not None and not MEASURES[item.measure].reads_verdicts
+        ),
         profile.judge,
     )
 
 
-def _overridden(profile: Profile, rubric: Rubric | None) -> tuple[list[ProfileCriterion], tuple[str, ...]]:
+def _overridden(
+    profile: Profile, rubric: Rubric | None
+) -> tuple[list[ProfileCriterion], tuple[str, ...]]:
     if rubric is None:
         return list(profile.criteria), ()
     own = {item.id: item for item in profile.criteria}
@@ -233,32 +308,54 @@ def _overridden(profile: Profile, rubric: Rubric | None) -> tuple[list[ProfileCr
             before = own[item.name]
             if before.measure is not None:
                 raise ShelfError(
-                    "SCO-012", f"the rubric {rubric.id} names '{item.name}', which {profile.id} measures from the evidence; a judge cannot replace that."
+                    "SCO-012",
+                    f"the rubric {rubric.id} names '{item.name}', which {profile.id} measures from"
+                    " the evidence; a judge cannot replace that.",
                 )
-            changes: dict[str, Any] = {"weight": item.weight, "formula": item.formula_id, "params": {}, "label": item.label or before.label}
+            changes: dict[str, Any] = {
+                "weight": item.weight,
+                "formula": item.formula_id,
+                "params": {},
+                "label": item.label or before.label,
+            }
             # A rubric may raise a floor. It lowers or drops one only by an override with a reason.
             floors = [] if floor is None else [floor_norm(floor, item.formula_id, {})]
             if before.critical_floor is not None:
                 floors.append(floor_norm(before.critical_floor, before.formula, before.params))
-            changes["critical_floor"] = {"norm": exact.shown(max(floors), exact.NORM_DIGITS)} if floors else None
+            changes["critical_floor"] = (
+                {"norm": exact.shown(max(floors), exact.NORM_DIGITS)} if floors else None
+            )
             if floor is not None and max(floors) == floor_norm(floor, item.formula_id, {}):
                 changes["critical_floor"] = floor
             override = item.override()
             if override is not None:
                 changes["floor_override"] = override
             elif before.floor_override is not None:
-                lowered = exact.shown(floor_norm(before.floor_override.value, before.formula, before.params), exact.NORM_DIGITS)
-                changes["floor_override"] = structs.replace(before.floor_override, value={"norm": lowered})
+                lowered = exact.shown(
+                    floor_norm(before.floor_override.value, before.formula, before.params),
+                    exact.NORM_DIGITS,
+                )
+                changes["floor_override"] = structs.replace(
+                    before.floor_override, value={"norm": lowered}
+                )
             if item.role is not None:
                 if before.role is not None and item.role != before.role:
-                    raise ShelfError("SCO-012", f"the rubric {rubric.id} gives '{item.name}' the role '{item.role}'; in {profile.id} it is '{before.role}'.")
+                    raise ShelfError(
+                        "SCO-012",
+                        f"the rubric {rubric.id} gives '{item.name}' the role '{item.role}'; in"
+                        f" {profile.id} it is '{before.role}'.",
+                    )
                 changes["role"] = item.role
             own[item.name] = structs.replace(before, **changes)
             changed.append(item.name)
             continue
         hint = near_miss(item.name, [spec.id for spec in profile.criteria])
         if hint:
-            raise ShelfError("SCO-012", f"the rubric {rubric.id} names '{item.name}', which {profile.id} does not have.{hint}")
+            raise ShelfError(
+                "SCO-012",
+                f"the rubric {rubric.id} names '{item.name}', which {profile.id} does not"
+                f" have.{hint}",
+            )
         own[item.name] = ProfileCriterion(
             id=item.name,
             label=item.label or item.name,
@@ -271,5 +368,11 @@ def _overridden(profile: Profile, rubric: Rubric | None) -> tuple[list[ProfileCr
         )
         added.append(item.name)
     kept = [name for name in own if name not in changed and name not in added]
-    parts = [f"changes {', '.join(changed)}" if changed else "", f"adds {', '.join(added)}" if added else "", f"leaves {', '.join(kept)}" if kept else ""]
-    return list(own.values()), (f"rubric {rubric.id} over {profile.id}: " + "; ".join(part for part in parts if part),)
+    parts = [
+        f"changes {', '.join(changed)}" if changed else "",
+        f"adds {', '.join(added)}" if added else "",
+        f"leaves {', '.join(kept)}" if kept else "",
+    ]
+    return list(own.values()), (
+        f"rubric {rubric.id} over {profile.id}: " + "; ".join(part for part in parts if part),
+    )

@@ -1,7 +1,10 @@
-"""Hold a scorecard to the plan of its profile: what a card says of itself never decides what is required of it.
+"""Hold a scorecard to the plan of its profile: what a card says of itself never decides what is
+required of it.
 
-Gates and criteria that the plan has and the card lacks come back as missing evidence. A role, layer, floor or parameter that the card leaves out is the
-plan's; a criterion that the plan lacks does not count, as with a run. What differs from the plan is a fault; only a higher floor is allowed.
+Gates and criteria that the plan has and the card lacks come back as missing evidence. A role,
+layer, floor or parameter that the card leaves out is the plan's; a criterion that the plan lacks
+does not count, as with a run. What differs from the plan is a fault; only a higher floor is
+allowed.
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ if TYPE_CHECKING:
 
 
 def hold_to(card: Scorecard, plan: Plan) -> Scorecard:
-    """The card under its plan. Raises `EvidenceError` with every place where the two contradict each other."""
+    """The card under its plan. Raises `EvidenceError` with every place where the two contradict
+    each other.
+    """
     specs = {planned.spec.id: planned.spec for planned in plan.criteria}
     why = f"no evidence: {plan.profile.id} requires this %s and the scorecard does not have it"
     faults: list[Fault] = []
@@ -34,14 +39,21 @@ def hold_to(card: Scorecard, plan: Plan) -> Scorecard:
     for index, criterion in enumerate(card.criteria):
         spec = specs.get(criterion.name)
         if spec is None:
-            notes.append(f"'{criterion.name}' is not a criterion of {plan.profile.id} and does not count.{near_miss(criterion.name, sorted(specs))}")
+            notes.append(
+                f"'{criterion.name}' is not a criterion of {plan.profile.id} and does not"
+                f" count.{near_miss(criterion.name, sorted(specs))}"
+            )
             continue
         criteria.append(_held(criterion, spec, plan.profile.id, f"criteria[{index}]", faults))
     faults += _weight_faults(card.criteria, specs, plan.profile.id)
     if faults:
-        raise EvidenceError(faults[0].code, faults[0].message, where=card.run_id, fix=faults[0].fix, faults=faults)
+        raise EvidenceError(
+            faults[0].code, faults[0].message, where=card.run_id, fix=faults[0].fix, faults=faults
+        )
     named = {criterion.name for criterion in criteria}
-    criteria += [_absent(spec, why % "criterion") for name, spec in specs.items() if name not in named]
+    criteria += [
+        _absent(spec, why % "criterion") for name, spec in specs.items() if name not in named
+    ]
     absent = {planned.id: None for planned in plan.gates if planned.id not in card.hard_gates}
     return structs.replace(
         card,
@@ -51,7 +63,10 @@ def hold_to(card: Scorecard, plan: Plan) -> Scorecard:
         gate_reasons={**card.gate_reasons, **dict.fromkeys(absent, why % "gate")},
         profile=plan.profile,
         rubric=plan.rubric,
-        digests={**{name: found for name, found in card.digests.items() if name != "rubric"}, **plan.digests},
+        digests={
+            **{name: found for name, found in card.digests.items() if name != "rubric"},
+            **plan.digests,
+        },
     )
 
 
@@ -72,17 +87,29 @@ def _absent(spec: ProfileCriterion, why: str) -> Criterion:
     )
 
 
-def _held(criterion: Criterion, spec: ProfileCriterion, profile: str, at: str, faults: list[Fault]) -> Criterion:
+def _held(
+    criterion: Criterion, spec: ProfileCriterion, profile: str, at: str, faults: list[Fault]
+) -> Criterion:
     """One criterion with what the plan says of it; where it says otherwise of itself, a fault."""
 
     def differs(key: str, own: Any, required: Any) -> None:
-        faults.append(Fault(f"is {own!r}; {profile} has {required!r} for '{spec.id}'.", code="SCO-014", path=f"{at}.{key}", fix="Leave it out, or correct it."))
+        faults.append(
+            Fault(
+                f"is {own!r}; {profile} has {required!r} for '{spec.id}'.",
+                code="SCO-014",
+                path=f"{at}.{key}",
+                fix="Leave it out, or correct it.",
+            )
+        )
 
     if criterion.formula_id != spec.formula:
         differs("formula_id", criterion.formula_id, spec.formula)
     if criterion.params and not _same_numbers(criterion.params, spec.params):
         differs("params", criterion.params, spec.params)
-    for key, own, required in (("role", criterion.role, spec.role), ("layer", criterion.layer, spec.layer)):
+    for key, own, required in (
+        ("role", criterion.role, spec.role),
+        ("layer", criterion.layer, spec.layer),
+    ):
         if own is not None and own != required:
             differs(key, own, required)
     if criterion.formula_id == spec.formula:
@@ -98,7 +125,9 @@ def _held(criterion: Criterion, spec: ProfileCriterion, profile: str, at: str, f
         weight=spec.weight,
         role=spec.role,
         layer=spec.layer,
-        critical_floor=spec.critical_floor if criterion.critical_floor is None else criterion.critical_floor,
+        critical_floor=(
+            spec.critical_floor if criterion.critical_floor is None else criterion.critical_floor
+        ),
         floor_override=spec.floor_override,
         label=criterion.label if criterion.label is not None else spec.label,
     )
@@ -109,7 +138,9 @@ def _value(override: FloorOverride | None) -> Any:
 
 
 def _lowers(own: Any, required: Any, spec: ProfileCriterion, *, is_override: bool) -> bool:
-    """Whether the card's own floor asks for less than the plan's. A floor that cannot be read is reported where it is used."""
+    """Whether the card's own floor asks for less than the plan's. A floor that cannot be read is
+    reported where it is used.
+    """
     if own is None:
         return False
     if required is None:
@@ -123,12 +154,16 @@ def _lowers(own: Any, required: Any, spec: ProfileCriterion, *, is_override: boo
 
 def _same_numbers(own: dict[str, Any], required: dict[str, Any]) -> bool:
     try:
-        return own.keys() == required.keys() and all(exact.ratio(own[key]) == exact.ratio(required[key]) for key in own)
+        return own.keys() == required.keys() and all(
+            exact.ratio(own[key]) == exact.ratio(required[key]) for key in own
+        )
     except ValueError:
         return own == required
 
 
-def _weight_faults(criteria: Sequence[Criterion], specs: dict[str, ProfileCriterion], profile: str) -> list[Fault]:
+def _weight_faults(
+    criteria: Sequence[Criterion], specs: dict[str, ProfileCriterion], profile: str
+) -> list[Fault]:
     """Weights are relative, so they are the plan's if all of them stand in one proportion to it."""
     proportion: Fraction | None = None
     for index, criterion in enumerate(criteria):
@@ -136,11 +171,24 @@ def _weight_faults(criteria: Sequence[Criterion], specs: dict[str, ProfileCriter
         if spec is None:
             continue
         try:
-            own, required = Fraction(*exact.ratio(criterion.weight)), Fraction(*exact.ratio(spec.weight))
+            own, required = (
+                Fraction(*exact.ratio(criterion.weight)),
+                Fraction(*exact.ratio(spec.weight)),
+            )
         except ValueError:
             continue  # reported by `grading`
         proportion = own / required if proportion is None and required else proportion
         if own != required * (proportion or 0) or own < 0 or (required and not own):
-            message = f"is {criterion.weight}, which does not fit the weight {spec.weight} that {profile} gives '{spec.id}'."
-            return [Fault(message, code="SCO-014", path=f"criteria[{index}].weight", fix="Use the profile's weights.")]
+            message = (
+                f"is {criterion.weight}, which does not fit the weight {spec.weight} that"
+                f" {profile} gives '{spec.id}'."
+            )
+            return [
+                Fault(
+                    message,
+                    code="SCO-014",
+                    path=f"criteria[{index}].weight",
+                    fix="Use the profile's weights.",
+                )
+            ]
     return []

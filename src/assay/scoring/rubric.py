@@ -1,7 +1,8 @@
 """Rubrics: what a judge is told to look for, in the YAML shape of the scoring guide, section 7.
 
-Every criterion has a definition, the evidence it asks for, and an anchor text for each point of its scale; a rubric without them is refused with all
-its faults. A bare floor is on the criterion's own scale.
+Every criterion has a definition, the evidence it asks for, and an anchor text for each point of its
+scale; a rubric without them is refused with all its faults. A bare floor is on the criterion's own
+scale.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ class RubricCriterion(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         """The override with its unit, read the same way."""
         if self.floor_override is None or isinstance(self.floor_override.value, dict):
             return self.floor_override
-        return FloorOverride(value={"raw": self.floor_override.value}, reason=self.floor_override.reason)
+        return FloorOverride(
+            value={"raw": self.floor_override.value}, reason=self.floor_override.reason
+        )
 
 
 class Rubric(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -76,14 +79,18 @@ def load_rubric(document: Document) -> Rubric:
     if isinstance(document.tree, dict):
         _check_meaning(document.tree.get("criteria"), faults)
     rubric = read_shelf_record(document, Rubric, faults)
-    faults.check_names(("criteria",), ((index, item.name) for index, item in enumerate(rubric.criteria)))
+    faults.check_names(
+        ("criteria",), ((index, item.name) for index, item in enumerate(rubric.criteria))
+    )
     faults.check_weights(("criteria",), [item.weight for item in rubric.criteria])
     faults.raise_if_any()
     return rubric
 
 
 def _check_meaning(criteria: Any, faults: Faults) -> None:
-    """What the shape alone cannot tell, of each criterion that has its shape; a fault of shape in one must not hide what is wrong with another."""
+    """What the shape alone cannot tell, of each criterion that has its shape; a fault of shape in
+    one must not hide what is wrong with another.
+    """
     for index, tree in enumerate(criteria if isinstance(criteria, list) else ()):
         try:
             item = convert(tree, RubricCriterion)
@@ -93,24 +100,47 @@ def _check_meaning(criteria: Any, faults: Faults) -> None:
         low, high = item.scale
         faults.check_role(at, item.role)
         if item.name in GATES:
-            faults.add((*at, "name"), f"'{item.name}' is a gate; a gate carries no weight.", "Give the criterion a name of its own.")
+            faults.add(
+                (*at, "name"),
+                f"'{item.name}' is a gate; a gate carries no weight.",
+                "Give the criterion a name of its own.",
+            )
         if item.scale not in SCALES:
             known = ", ".join(f"[{lo}, {hi}]" for lo, hi in SCALES)
-            faults.add((*at, "scale"), f"no formula reads the scale [{low}, {high}].", f"The scales are {known}.")
+            faults.add(
+                (*at, "scale"),
+                f"no formula reads the scale [{low}, {high}].",
+                f"The scales are {known}.",
+            )
             continue
         points = [str(point) for point in range(low, high + 1)]
         for point in points:
             if not item.anchors.get(point, "").strip():
-                faults.add((*at, "anchors"), f"no text for score {point} of the scale {low}..{high}.", f'Add an anchor "{point}".')
+                faults.add(
+                    (*at, "anchors"),
+                    f"no text for score {point} of the scale {low}..{high}.",
+                    f'Add an anchor "{point}".',
+                )
         for point in item.anchors:
             if point not in points:
-                faults.add((*at, "anchors", point), f'the anchor "{point}" is no point of the scale {low}..{high}.', "Remove it, or mend the scale.")
+                faults.add(
+                    (*at, "anchors", point),
+                    f'the anchor "{point}" is no point of the scale {low}..{high}.',
+                    "Remove it, or mend the scale.",
+                )
         if item.floor_override is not None and item.floor_override.value is None:
-            faults.add((*at, "floor_override"), "the override names no floor.", "Give it a `value`.")
-        for key, floor in (("critical_floor", item.floor()), ("floor_override", item.floor_override and item.floor_override.value)):
+            faults.add(
+                (*at, "floor_override"), "the override names no floor.", "Give it a `value`."
+            )
+        for key, floor in (
+            ("critical_floor", item.floor()),
+            ("floor_override", item.floor_override and item.floor_override.value),
+        ):
             if floor is None:
                 continue
             try:
-                floor_norm(floor if isinstance(floor, dict) else {"raw": floor}, item.formula_id, {})
+                floor_norm(
+                    floor if isinstance(floor, dict) else {"raw": floor}, item.formula_id, {}
+                )
             except FormulaError as error:
                 faults.add((*at, key), str(error))

@@ -1,7 +1,9 @@
-"""Run -> Scorecard: every gate evaluated, every criterion given its raw score or the reason why there is none.
+"""Run -> Scorecard: every gate evaluated, every criterion given its raw score or the reason why
+there is none.
 
-Each criterion has one source, which the profile names: a measure reads it off the evidence, or its score comes with the run. Were there two, leaving
-out the worse one would help. A criterion whose source is silent stays on the card with a null raw score. Nothing here weighs or grades.
+Each criterion has one source, which the profile names: a measure reads it off the evidence, or its
+score comes with the run. Were there two, leaving out the worse one would help. A criterion whose
+source is silent stays on the card with a null raw score. Nothing here weighs or grades.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ class _Raw(NamedTuple):
 
 
 def score(run: Run, plan: Plan) -> Scorecard:
-    """The scorecard of one run under a plan. Raises `EvidenceError` with every raw score that its formula refuses."""
+    """The scorecard of one run under a plan. Raises `EvidenceError` with every raw score that its
+    formula refuses.
+    """
     gates: dict[str, bool | None] = {}
     reasons: dict[str, str] = {}
     notes: list[str] = list(plan.notes)
@@ -58,7 +62,9 @@ def score(run: Run, plan: Plan) -> Scorecard:
             raw = _raw(run, planned_criterion, notes)
         except FormulaError as error:
             faults = faults or []
-            faults.append(Fault(error.message, code=error.code, path=f"scores.{spec.id}", fix=error.fix))
+            faults.append(
+                Fault(error.message, code=error.code, path=f"scores.{spec.id}", fix=error.fix)
+            )
             continue
         criteria.append(
             Criterion(
@@ -83,7 +89,10 @@ def score(run: Run, plan: Plan) -> Scorecard:
     if not run.scores.keys() <= plan.known:
         for name in run.scores:
             if name not in plan.known:
-                notes.append(f"the score '{name}' is no criterion of {plan.profile.id} and does not count.{near_miss(name, sorted(plan.known))}")
+                notes.append(
+                    f"the score '{name}' is no criterion of {plan.profile.id} and does not"
+                    f" count.{near_miss(name, sorted(plan.known))}"
+                )
     return Scorecard(
         schema=SCORECARD_SCHEMA,
         run_id=run.run_id,
@@ -117,12 +126,21 @@ def _raw(run: Run, planned: PlannedCriterion, notes: list[str]) -> _Raw:
     given = run.scores.get(spec.id)
     if planned.measure is None:
         if given is None or given.raw is None:
-            why = "the run's score is null" if given is not None else f"the run carries no score '{spec.id}' (under `scores`, as {{\"raw\": ...}})"
+            why = (
+                "the run's score is null"
+                if given is not None
+                else f"the run carries no score '{spec.id}' (under `scores`, as {{\"raw\": ...}})"
+            )
             return _Raw(None, spec.formula, spec.params, 0, None, why)
         normalise(given.raw, spec.formula, spec.params)
-        return _Raw(given.raw, spec.formula, spec.params, given.n, given.source, None, given.disagreement)
+        return _Raw(
+            given.raw, spec.formula, spec.params, given.n, given.source, None, given.disagreement
+        )
     if given is not None:
-        notes.append(f"'{spec.id}' is measured from the evidence ({planned.measure.evidence}); the score that came with the run does not count")
+        notes.append(
+            f"'{spec.id}' is measured from the evidence ({planned.measure.evidence}); the score"
+            " that came with the run does not count"
+        )
     taken = planned.measure.take(run, planned.measure_params)
     if isinstance(taken, Undetermined):
         return _Raw(None, spec.formula, spec.params, 0, None, taken.reason)

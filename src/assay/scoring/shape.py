@@ -1,4 +1,6 @@
-"""Reading shelf files into records: shared faults of names, weights and versions, each with its line."""
+"""Reading shelf files into records: shared faults of names, weights and versions, each with its
+line.
+"""
 
 from __future__ import annotations
 
@@ -25,19 +27,33 @@ class Faults:
         self.found: list[Fault] = []
 
     def add(self, path: Path, message: str, fix: str = "") -> None:
-        """Note a fault at a path of the file; its line is the path's, or that of the nearest part that has one."""
+        """Note a fault at a path of the file; its line is the path's, or that of the nearest part
+        that has one.
+        """
         lines = self.document.lines or {}
         at = path
         while at and at not in lines:
             at = at[:-1]
-        self.found.append(Fault(message, code="LIB-002", file=self.document.file, line=lines.get(at), path=show_path(path), fix=fix))
+        self.found.append(
+            Fault(
+                message,
+                code="LIB-002",
+                file=self.document.file,
+                line=lines.get(at),
+                path=show_path(path),
+                fix=fix,
+            )
+        )
 
     def add_error(self, error: EvidenceError) -> None:
         """Take over the faults of the file's shape, each with its line."""
         lines = self.document.lines or {}
         for fault in error.faults:
             if fault.line is None:
-                fault.line = next((line for path, line in lines.items() if show_path(path) == fault.path), lines.get(()))
+                fault.line = next(
+                    (line for path, line in lines.items() if show_path(path) == fault.path),
+                    lines.get(()),
+                )
             fault.code = "LIB-002"
             self.found.append(fault)
 
@@ -77,7 +93,13 @@ class Faults:
         """Raise one error with all the faults."""
         if self.found:
             self.found.sort(key=lambda fault: fault.line or 0)
-            raise ShelfError("LIB-002", self.found[0].message, where=self.document.file, fix=self.found[0].fix, faults=self.found)
+            raise ShelfError(
+                "LIB-002",
+                self.found[0].message,
+                where=self.document.file,
+                fix=self.found[0].fix,
+                faults=self.found,
+            )
 
 
 def read_shelf_record(document: Document, kind: type[R], faults: Faults) -> R:

@@ -1,7 +1,8 @@
 """The application: routes, errors, limits and the life of the process.
 
-`create_app(settings)` makes everything anew; nothing is global. Starting opens the ledger and finishes what a dead server left; ending stops new work, lets
-streams go, gives jobs back and stores what waits.
+`create_app(settings)` makes everything anew; nothing is global. Starting opens the ledger and
+finishes what a dead server left; ending stops new work, lets streams go, gives jobs back and stores
+what waits.
 """
 
 from __future__ import annotations
@@ -23,7 +24,17 @@ from assay.server import pages, problems
 from assay.server.executing import Executor
 from assay.server.guard import Guard
 from assay.server.jobs import Worker
-from assay.server.routes import decisions, executions, jobs, library, live, records, runs, system, telemetry
+from assay.server.routes import (
+    decisions,
+    executions,
+    jobs,
+    library,
+    live,
+    records,
+    runs,
+    system,
+    telemetry,
+)
 from assay.server.settings import Settings, from_environment
 from assay.server.side import Side
 from assay.server.state import Services
@@ -37,7 +48,9 @@ if TYPE_CHECKING:
 
 PREFIX = "/api/v1"
 SWITCH_S = 0.0005
-"""How long the thread that stores waits for the interpreter's lock while requests are worked on; it needs it some twenty times for a commit."""
+"""How long the thread that stores waits for the interpreter's lock while requests are worked on; it
+needs it some twenty times for a commit.
+"""
 
 
 def create_app(settings: Settings, *, log: Log | None = None, beside: bool = False) -> FastAPI:
@@ -78,7 +91,9 @@ def create_app(settings: Settings, *, log: Log | None = None, beside: bool = Fal
     app = Server(
         title="Assay",
         version=__version__,
-        summary="The release gate for AI workflows: evidence in; scores, a grade and a decision out.",
+        summary=(
+            "The release gate for AI workflows: evidence in; scores, a grade and a decision out."
+        ),
         openapi_url=f"{PREFIX}/openapi.json",
         docs_url=None,
         redoc_url=None,
@@ -93,7 +108,8 @@ def create_app(settings: Settings, *, log: Log | None = None, beside: bool = Fal
         app.include_router(module.router, prefix=PREFIX)
     app.include_router(telemetry.router)
     pages.install(app)
-    # every run comes this way: what FastAPI adds around a route costs more than reading and answering it
+    # every run comes this way: what FastAPI adds around a route costs more than reading and
+    # answering it
     quick = {("POST", f"{PREFIX}/runs"): problems.answering(app, runs.post_runs, "/runs")}
     app.short_ways = {way: Guard(answer, services=services) for way, answer in quick.items()}
     app.add_middleware(Guard, services=services)
@@ -101,13 +117,19 @@ def create_app(settings: Settings, *, log: Log | None = None, beside: bool = Fal
 
 
 class Server(FastAPI):
-    """FastAPI with short ways: what is asked for by its very method and path goes past every layer but the guard."""
+    """FastAPI with short ways: what is asked for by its very method and path goes past every layer
+    but the guard.
+    """
 
     short_ways: Mapping[tuple[str, str], ASGIApp] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        way = self.short_ways.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
+        way = (
+            self.short_ways.get((scope["method"], scope["path"]))
+            if scope["type"] == "http"
+            else None
+        )
         if way is None:
             await super().__call__(scope, receive, send)
         else:
@@ -124,7 +146,9 @@ def stop(services: Services) -> None:
 
 
 def _hear_the_end(services: Services) -> Any:
-    """Hear of a SIGTERM before the web server waits for its connections: streams would keep it waiting. Returns what undoes this."""
+    """Hear of a SIGTERM before the web server waits for its connections: streams would keep it
+    waiting. Returns what undoes this.
+    """
     if threading.current_thread() is not threading.main_thread():
         return lambda: None
     loop = asyncio.get_running_loop()
@@ -136,7 +160,11 @@ def _hear_the_end(services: Services) -> Any:
         if callable(handler):
             handler(number, frame)
 
-    chained = [number for number, handler in before.items() if callable(handler) and handler is not signal.default_int_handler]
+    chained = [
+        number
+        for number, handler in before.items()
+        if callable(handler) and handler is not signal.default_int_handler
+    ]
     for number in chained:
         signal.signal(number, heard)
 
@@ -150,7 +178,8 @@ def _hear_the_end(services: Services) -> Any:
 def from_parent() -> FastAPI:
     """The application in a worker process, with the settings that its parent left.
 
-    A worker that is alone gets processes beside it, so that several cores work; several workers have the cores between them.
+    A worker that is alone gets processes beside it, so that several cores work; several workers
+    have the cores between them.
     """
     gc.freeze()  # what was loaded stays for good, and need not be looked through for garbage
     gc.set_threshold(10_000, 20, 20)

@@ -1,8 +1,10 @@
 """Who asks, and what they may do.
 
-A bearer token names one project and some scopes. It comes in a header; from a browser that logged in, in a cookie, which counts for a request that changes
-something only where a page of this server sent it. Without a token nobody gets in, unless the server was started to let this machine in, the request comes
-from this machine, speaks to it by its own name, and did not come through a proxy: a page in a browser can do the first, not the others.
+A bearer token names one project and some scopes. It comes in a header; from a browser that logged
+in, in a cookie, which counts for a request that changes something only where a page of this server
+sent it. Without a token nobody gets in, unless the server was started to let this machine in, the
+request comes from this machine, speaks to it by its own name, and did not come through a proxy: a
+page in a browser can do the first, not the others.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
 MAX_CACHED = 10_000
 COOKIE = "assay_token"
 """What a browser keeps the token of its user in."""
-BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="A token made by `assay token create`.")
+BEARER = HTTPBearer(
+    auto_error=False, scheme_name="token", description="A token made by `assay token create`."
+)
 
 
 class Principal(NamedTuple):
@@ -74,7 +78,9 @@ class Gatekeeper:
     def __init__(self, settings: Settings, database: Database) -> None:
         self._settings = settings
         self._database = database
-        self._limit = RateLimit(settings.rate_per_s, settings.rate_burst) if settings.rate_per_s > 0 else None
+        self._limit = (
+            RateLimit(settings.rate_per_s, settings.rate_burst) if settings.rate_per_s > 0 else None
+        )
         self._known: dict[bytes, tuple[Principal | None, float]] = {}
 
     async def principal(self, request: Request) -> Principal:
@@ -84,11 +90,22 @@ class Gatekeeper:
         found = self._anonymous(request) if given is None else await self._of_token(given)
         if found is None:
             what = "a token is needed." if given is None else "this is no valid token."
-            raise Problem(401, what, where="Authorization", fix="Send `Authorization: Bearer TOKEN`; `assay token create` makes one.", headers=_CHALLENGE)
+            raise Problem(
+                401,
+                what,
+                where="Authorization",
+                fix="Send `Authorization: Bearer TOKEN`; `assay token create` makes one.",
+                headers=_CHALLENGE,
+            )
         if self._limit is not None:
             wait = self._limit.wait_s(found.token, time.monotonic())
             if wait:
-                raise Problem(429, "too many requests with this token.", fix="Wait, then go on.", headers={"Retry-After": str(max(1, round(wait + 0.5)))})
+                raise Problem(
+                    429,
+                    "too many requests with this token.",
+                    fix="Wait, then go on.",
+                    headers={"Retry-After": str(max(1, round(wait + 0.5)))},
+                )
         return found
 
     async def known(self, token: str) -> Principal | None:
@@ -97,8 +114,17 @@ class Gatekeeper:
 
     def _anonymous(self, request: Request) -> Principal | None:
         settings, client = self._settings, request.scope.get("client")
-        here = settings.allow_anonymous and is_loopback(settings.host) and client is not None and is_loopback(client[0])
-        if not here or not is_loopback(_asked_for(request)) or any(header(request, name) is not None for name in _FORWARDED):
+        here = (
+            settings.allow_anonymous
+            and is_loopback(settings.host)
+            and client is not None
+            and is_loopback(client[0])
+        )
+        if (
+            not here
+            or not is_loopback(_asked_for(request))
+            or any(header(request, name) is not None for name in _FORWARDED)
+        ):
             return None
         return Principal("", settings.anonymous_project, frozenset(SCOPES))
 
@@ -114,7 +140,9 @@ class Gatekeeper:
         if known is not None and known[1] > now:
             return known[0]
         token = await asyncio.to_thread(find_token, self._database, text)
-        found = None if token is None else Principal(token.id, token.project, frozenset(token.scopes))
+        found = (
+            None if token is None else Principal(token.id, token.project, frozenset(token.scopes))
+        )
         if len(self._known) > MAX_CACHED:
             self._known.clear()
         self._known[mark] = (found, now + self._settings.token_cache_s)
@@ -124,7 +152,11 @@ class Gatekeeper:
 def _of_cookie(request: Request) -> str | None:
     """The token of a browser that logged in, as its header would be."""
     cookies = header(request, "cookie")
-    if cookies is None or COOKIE not in cookies or not (request.method in ("GET", "HEAD") or is_same_origin(request)):
+    if (
+        cookies is None
+        or COOKIE not in cookies
+        or not (request.method in ("GET", "HEAD") or is_same_origin(request))
+    ):
         return None
     wanted = cookie_name(request)
     for one in cookies.split(";"):
@@ -135,13 +167,17 @@ def _of_cookie(request: Request) -> str | None:
 
 
 def cookie_name(request: Request) -> str:
-    """What the cookie of this server is called. A browser sends a cookie to every port of a machine: two servers there must not take each other's."""
+    """What the cookie of this server is called. A browser sends a cookie to every port of a
+    machine: two servers there must not take each other's.
+    """
     port = (header(request, "host") or "").rpartition(":")[2]
     return f"{COOKIE}_{port}" if port.isascii() and port.isdigit() and len(port) < 6 else COOKIE
 
 
 def is_same_origin(request: Request) -> bool:
-    """Whether a browser says that a page of this very server sends this. Another port of this machine is another origin, though the same site to a cookie."""
+    """Whether a browser says that a page of this very server sends this. Another port of this
+    machine is another origin, though the same site to a cookie.
+    """
     site, origin = header(request, "sec-fetch-site"), header(request, "origin")
     if site is not None:
         return site == "same-origin"
@@ -178,7 +214,12 @@ async def admit(request: Request, scope: str) -> Principal:
     gatekeeper: Gatekeeper = request.app.state.services.gatekeeper
     found = await gatekeeper.principal(request)
     if scope not in found.scopes:
-        raise Problem(403, f"this token has not the scope '{scope}'.", where="Authorization", fix=f"Make one with `assay token create --scope {scope}`.")
+        raise Problem(
+            403,
+            f"this token has not the scope '{scope}'.",
+            where="Authorization",
+            fix=f"Make one with `assay token create --scope {scope}`.",
+        )
     request.scope["assay.principal"] = found
     return found
 

@@ -1,6 +1,8 @@
-"""Reading what a client sends: its media type, its size, its pace, its encoding, its nesting; and writing what it gets back.
+"""Reading what a client sends: its media type, its size, its pace, its encoding, its nesting; and
+writing what it gets back.
 
-A body is refused as soon as it is known to be wrong, and is never held beyond its limit, packed or unpacked.
+A body is refused as soon as it is known to be wrong, and is never held beyond its limit, packed or
+unpacked.
 """
 
 from __future__ import annotations
@@ -29,15 +31,22 @@ LINES = "application/x-ndjson"
 encode = msgspec.json.Encoder(decimal_format="number").encode
 GZIP_FROM = 1024
 WHOLE = "assay.whole"
-"""Stands in the scope of a request whose body has come before it is asked for: nobody need watch its pace."""
+"""Stands in the scope of a request whose body has come before it is asked for: nobody need watch
+its pace.
+"""
 _NAME = "body"
 
 
 def header(request: Request, name: str) -> str | None:
-    """A header by its name in small letters; the first, where it was sent twice. They are read once for a request: every look through the list costs."""
+    """A header by its name in small letters; the first, where it was sent twice. They are read once
+    for a request: every look through the list costs.
+    """
     found: dict[str, str] | None = request.scope.get("assay.headers")
     if found is None:
-        found = {key.decode("latin-1"): value.decode("latin-1") for key, value in reversed(request.scope["headers"])}
+        found = {
+            key.decode("latin-1"): value.decode("latin-1")
+            for key, value in reversed(request.scope["headers"])
+        }
         request.scope["assay.headers"] = found
     return found.get(name)
 
@@ -50,10 +59,20 @@ def media_type(request: Request, *allowed: str) -> str:
     name, _, rest = given.partition(";")
     name = name.strip().lower()
     if name not in allowed:
-        raise Problem(415, f"the media type {name[:80]!r} is none this address reads.", where="Content-Type", fix=f"Send {' or '.join(allowed)}.")
+        raise Problem(
+            415,
+            f"the media type {name[:80]!r} is none this address reads.",
+            where="Content-Type",
+            fix=f"Send {' or '.join(allowed)}.",
+        )
     charset = rest.partition("charset=")[2].strip().strip('"').lower()
     if charset and charset not in ("utf-8", "utf8"):
-        raise Problem(400, f"the encoding {charset[:40]!r} is not UTF-8.", where="Content-Type", fix="JSON here is UTF-8.")
+        raise Problem(
+            400,
+            f"the encoding {charset[:40]!r} is not UTF-8.",
+            where="Content-Type",
+            fix="JSON here is UTF-8.",
+        )
     return name
 
 
@@ -64,7 +83,12 @@ async def chunks(request: Request, settings: Settings, *, limit: int) -> AsyncIt
         raise _too_large(limit)
     coding = (header(request, "content-encoding") or "identity").strip().lower()
     if coding not in ("identity", "gzip"):
-        raise Problem(415, f"the content encoding {coding[:40]!r} is none this address reads.", where="Content-Encoding", fix="Send it plain or as gzip.")
+        raise Problem(
+            415,
+            f"the content encoding {coding[:40]!r} is none this address reads.",
+            where="Content-Encoding",
+            fix="Send it plain or as gzip.",
+        )
     unpack = zlib.decompressobj(31) if coding == "gzip" else None
     seen = 0
     loop = asyncio.get_running_loop()
@@ -76,7 +100,9 @@ async def chunks(request: Request, settings: Settings, *, limit: int) -> AsyncIt
                 message = await request.receive()
         except TimeoutError:
             fix = "Send it faster, or in smaller requests."
-            raise Problem(408, "the body comes too slowly.", fix=fix, headers={"Connection": "close"}) from None
+            raise Problem(
+                408, "the body comes too slowly.", fix=fix, headers={"Connection": "close"}
+            ) from None
         if message["type"] == "http.disconnect":
             raise _gone()
         more = message.get("more_body", False)
@@ -97,7 +123,11 @@ def _unpacked(unpack: Any, part: bytes, room: int) -> list[bytes]:
     except zlib.error:
         raise Problem(400, "the body is no gzip stream.", where="Content-Encoding") from None
     if unpack.unconsumed_tail or unpack.unused_data:
-        raise _too_large(len(plain)) if unpack.unconsumed_tail else Problem(400, "something follows the gzip stream.", where="Content-Encoding")
+        raise (
+            _too_large(len(plain))
+            if unpack.unconsumed_tail
+            else Problem(400, "something follows the gzip stream.", where="Content-Encoding")
+        )
     return [plain] if plain else []
 
 
@@ -107,7 +137,10 @@ def _gone() -> Problem:
 
 def _too_large(limit: int) -> Problem:
     return Problem(
-        413, f"the body is larger than {limit:,} bytes.", fix="Send it in parts, or as lines (application/x-ndjson).", headers={"Connection": "close"}
+        413,
+        f"the body is larger than {limit:,} bytes.",
+        fix="Send it in parts, or as lines (application/x-ndjson).",
+        headers={"Connection": "close"},
     )
 
 
@@ -134,7 +167,9 @@ def parsed(data: bytes) -> Any:
     except (ValueError, RecursionError) as error:
         error = error if isinstance(error, ValueError) else ValueError("recursion limit exceeded")
         fault = json_fault(error, data, file=_NAME, line=None)
-        raise problem_of(InputError(fault.code, fault.message, where=_NAME, fix=fault.fix, faults=[fault])) from None
+        raise problem_of(
+            InputError(fault.code, fault.message, where=_NAME, fix=fault.fix, faults=[fault])
+        ) from None
 
 
 async def tree(request: Request, settings: Settings) -> Any:
@@ -148,18 +183,34 @@ def document(found: Any, *, at: str = "") -> Document:
     return Document(found, _NAME, at=at)
 
 
-def fields(found: Any, known: dict[str, type | tuple[type, ...]], *, required: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The members of a JSON object, each of its kind; an unknown one is an error that names the near miss."""
+def fields(
+    found: Any, known: dict[str, type | tuple[type, ...]], *, required: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """The members of a JSON object, each of its kind; an unknown one is an error that names the
+    near miss.
+    """
     from assay.registry import near_miss
 
     if not isinstance(found, dict):
         raise Problem(422, "the body must be a JSON object.", where=_NAME)
     for name, value in found.items():
         if name not in known:
-            raise Problem(422, f"unknown key '{name[:80]}'.{near_miss(name, known)}", where=name[:80], fix=f"The keys are {', '.join(known)}.")
+            raise Problem(
+                422,
+                f"unknown key '{name[:80]}'.{near_miss(name, known)}",
+                where=name[:80],
+                fix=f"The keys are {', '.join(known)}.",
+            )
         kinds = _kinds(known[name])
-        if value is not None and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
-            raise Problem(422, f"'{name}' is not of the kind it must be: {', '.join(kind.__name__ for kind in kinds)}.", where=name)
+        if value is not None and (
+            not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)
+        ):
+            raise Problem(
+                422,
+                f"'{name}' is not of the kind it must be:"
+                f" {', '.join(kind.__name__ for kind in kinds)}.",
+                where=name,
+            )
     for name in required:
         if found.get(name) is None:
             raise Problem(422, f"the key '{name}' is missing.", where=name)
@@ -170,10 +221,18 @@ def _kinds(kind: type | tuple[type, ...]) -> tuple[type, ...]:
     return kind if isinstance(kind, tuple) else (kind,)
 
 
-# --- and back -----------------------------------------------------------------------------------------------------------------------------
+# --- and back
 
 
-def reply(request: Request, body: bytes, *, status: int = 200, headers: dict[str, str] | None = None, tag: str | None = None, media: str = JSON) -> Response:
+def reply(
+    request: Request,
+    body: bytes,
+    *,
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+    tag: str | None = None,
+    media: str = JSON,
+) -> Response:
     """JSON with its ETag: `304` where the client has it, gzip where it takes it and it pays."""
     more = dict(headers or {})
     if request.method in ("GET", "HEAD") and status == 200:
@@ -182,7 +241,10 @@ def reply(request: Request, body: bytes, *, status: int = 200, headers: dict[str
         more["Cache-Control"] = "private, no-cache"
         more["Vary"] = "Authorization, Accept-Encoding"
         wanted = header(request, "if-none-match")
-        if wanted is not None and (wanted.strip() == "*" or etag in [one.strip().removeprefix("W/") for one in wanted.split(",")]):
+        if wanted is not None and (
+            wanted.strip() == "*"
+            or etag in [one.strip().removeprefix("W/") for one in wanted.split(",")]
+        ):
             return Response(None, 304, headers=more)
     if len(body) >= GZIP_FROM and takes_gzip(header(request, "accept-encoding") or ""):
         body = zlib.compress(body, 1, wbits=31)
@@ -203,6 +265,13 @@ def takes_gzip(accepted: str) -> bool:
     return False
 
 
-def answer(request: Request, value: Any, *, status: int = 200, headers: dict[str, str] | None = None, tag: str | None = None) -> Response:
+def answer(
+    request: Request,
+    value: Any,
+    *,
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+    tag: str | None = None,
+) -> Response:
     """A document as an answer."""
     return reply(request, encode(value), status=status, headers=headers, tag=tag)

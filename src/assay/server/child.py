@@ -1,7 +1,9 @@
-"""The process in which a workflow runs, seen from the server: it is started, listened to, and ended with all that belongs to it.
+"""The process in which a workflow runs, seen from the server: it is started, listened to, and ended
+with all that belongs to it.
 
-The other end is `running.child`. Its standard input stays open as long as it is wanted; what it says comes as lines. Nothing that it does is waited for
-without an end, and its whole group is killed when it is over.
+The other end is `running.child`. Its standard input stays open as long as it is wanted; what it
+says comes as lines. Nothing that it does is waited for without an end, and its whole group is
+killed when it is over.
 """
 
 from __future__ import annotations
@@ -92,11 +94,29 @@ class Child:
 
     async def run(self, request: bytes, take: Take, *, stopped: Callable[[], bool]) -> Ended:
         """Start it, hand on what it says in order, and say how it ended."""
-        environment = {name: value for name, value in os.environ.items() if name != VARIABLE}  # which holds the address of the database
+        environment = {
+            name: value for name, value in os.environ.items() if name != VARIABLE
+        }  # which holds the address of the database
         pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(*COMMAND, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, env=environment, limit=MAX_LINE)
+        process = await asyncio.create_subprocess_exec(
+            *COMMAND,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            start_new_session=True,
+            env=environment,
+            limit=MAX_LINE,
+        )
         self._process = process
-        tasks = [asyncio.create_task(work) for work in (self._send(process, request), self._lines(process), self._listen(process), self._end(process, stopped))]
+        tasks = [
+            asyncio.create_task(work)
+            for work in (
+                self._send(process, request),
+                self._lines(process),
+                self._listen(process),
+                self._end(process, stopped),
+            )
+        ]
         try:
             if stopped():
                 self.stop()
@@ -110,7 +130,14 @@ class Child:
             with suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), GRACE_S)
         code = process.returncode if process.returncode is not None else -signal.SIGKILL
-        return Ended(code, self._begun, frozenset(self._under_way), self._refused, self._frozen and code == 1, _last(self._errors))
+        return Ended(
+            code,
+            self._begun,
+            frozenset(self._under_way),
+            self._refused,
+            self._frozen and code == 1,
+            _last(self._errors),
+        )
 
     async def _send(self, process: asyncio.subprocess.Process, request: bytes) -> None:
         assert process.stdin is not None
@@ -146,7 +173,9 @@ class Child:
             await self._gone(process, GRACE_S + 1)
         kill(process)
         await asyncio.sleep(GRACE_S)
-        with suppress(asyncio.QueueFull):  # somebody who left the group holds the other end: what it says is not waited for
+        with suppress(
+            asyncio.QueueFull
+        ):  # somebody who left the group holds the other end: what it says is not waited for
             self._queue.put_nowait(None)
 
     async def _gone(self, process: asyncio.subprocess.Process, seconds: float = GRACE_S) -> None:
@@ -162,7 +191,9 @@ class Child:
             while len(lines) < AT_ONCE and not self._queue.empty():
                 lines.append(self._queue.get_nowait())
             over = None in lines
-            messages = await asyncio.to_thread(_parsed, [line for line in lines if line is not None])
+            messages = await asyncio.to_thread(
+                _parsed, [line for line in lines if line is not None]
+            )
             told = [one for one in messages if self._counts(one)]
             if told:
                 await take(told)
@@ -170,10 +201,14 @@ class Child:
             self._room.set()
 
     def _counts(self, message: Message) -> bool:
-        """Whether a message tells of a run that it may tell of; keeps track of what is under way."""
+        """Whether a message tells of a run that it may tell of; keeps track of what is under
+        way.
+        """
         kind, run_id = message.get("kind"), message.get("run_id")
         if kind == "refused":
-            self._refused = InputError(str(message["code"]), str(message["message"]), fix=str(message["fix"]))
+            self._refused = InputError(
+                str(message["code"]), str(message["message"]), fix=str(message["fix"])
+            )
         if kind not in KINDS or run_id not in self._chosen:
             return False
         if kind == "workflow_start":

@@ -1,12 +1,16 @@
-"""How a connection reads a request and writes an answer: the head of a request must come within a time, and an answer goes out in one piece.
+"""How a connection reads a request and writes an answer: the head of a request must come within a
+time, and an answer goes out in one piece.
 
-The web server waits for ever for the head of a request, and only afterwards is there anybody who could lose patience (see `bodies`). A timer runs from the
-moment a connection is made, or from the first byte of a further request, until the head is whole. A request that comes in one piece starts none.
+The web server waits for ever for the head of a request, and only afterwards is there anybody who
+could lose patience (see `bodies`). A timer runs from the moment a connection is made, or from the
+first byte of a further request, until the head is whole. A request that comes in one piece starts
+none.
 
-The web server writes the head of an answer, and then its body. Each would be a call to the system, and wake the client; what is written in one turn of the
-event loop goes out together.
+The web server writes the head of an answer, and then its body. Each would be a call to the system,
+and wake the client; what is written in one turn of the event loop goes out together.
 
-A plain request that comes in one piece does not go through h11, where that is the parser (see `whole_requests`). What comes behind it waits for its answer.
+A plain request that comes in one piece does not go through h11, where that is the parser (see
+`whole_requests`). What comes behind it waits for its answer.
 """
 
 from __future__ import annotations
@@ -29,8 +33,13 @@ HEAD_S = 10.0
 
 
 def _too_late() -> bytes:
-    body = safe(Problem(408, "the head of the request comes too slowly.", fix="Send it faster.").document())
-    head = f"HTTP/1.1 408 Request Timeout\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    body = safe(
+        Problem(408, "the head of the request comes too slowly.", fix="Send it faster.").document()
+    )
+    head = (
+        f"HTTP/1.1 408 Request Timeout\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length:"
+        f" {len(body)}\r\nconnection: close\r\n\r\n"
+    )
     return head.encode() + body
 
 
@@ -65,7 +74,8 @@ class Gathered:
         return getattr(self._transport, name)
 
 
-class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # one of two, whichever parser is installed
+# one of two, whichever parser is installed
+class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
     """A connection whose request heads have a time limit."""
 
     head_s: float = HEAD_S
@@ -109,7 +119,12 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # one of 
     def _is_fresh(self) -> bool:
         """Whether a request may begin here, and its parser is one that is slower than ours."""
         parser = getattr(self, "conn", None)
-        return parser is not None and parser.their_state is h11.IDLE and parser.our_state is h11.IDLE and not parser.trailing_data[0]
+        return (
+            parser is not None
+            and parser.their_state is h11.IDLE
+            and parser.our_state is h11.IDLE
+            and not parser.trailing_data[0]
+        )
 
     def _answer(self, request: Whole) -> None:
         """Begin to answer a request that has come whole."""
@@ -169,14 +184,21 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # one of 
         super().on_message_complete()
 
     def _is_half_way(self) -> bool:
-        """Whether the client owes the rest of a head, or of a body that was refused: it may be slow, and not for ever."""
+        """Whether the client owes the rest of a head, or of a body that was refused: it may be
+        slow, and not for ever.
+        """
         parser = getattr(self, "conn", None)
         if parser is None:
             return self._is_owed
-        return bool(parser.their_state is h11.SEND_BODY or (parser.their_state is h11.IDLE and parser.trailing_data[0]))
+        return bool(
+            parser.their_state is h11.SEND_BODY
+            or (parser.their_state is h11.IDLE and parser.trailing_data[0])
+        )
 
     def eof_received(self) -> bool:
-        """The client says nothing more. What it has asked for is answered; whoever went away in the middle of a stream is let go."""
+        """The client says nothing more. What it has asked for is answered; whoever went away in the
+        middle of a stream is let go.
+        """
         cycle: Any = self.cycle
         if cycle is not None and not cycle.more_body and not cycle.response_started:
             cycle.keep_alive = False

@@ -1,4 +1,6 @@
-"""What the OpenAPI document says of bodies and answers. The records are described by their own published schemas, never by hand."""
+"""What the OpenAPI document says of bodies and answers. The records are described by their own
+published schemas, never by hand.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,10 @@ _WORDS = {
 
 def problems(*codes: int) -> dict[int | str, dict[str, Any]]:
     """The problems that a route may answer with."""
-    return {code: {"description": _WORDS[code], "content": {MEDIA_TYPE: {"schema": PROBLEM_SCHEMA}}} for code in codes}
+    return {
+        code: {"description": _WORDS[code], "content": {MEDIA_TYPE: {"schema": PROBLEM_SCHEMA}}}
+        for code in codes
+    }
 
 
 EVERY = problems(400, 401, 403, 404, 422, 429, 503, 507)
@@ -62,7 +67,9 @@ def inlined(kind: type) -> dict[str, Any]:
         if isinstance(value, dict):
             if "$ref" in value:
                 return walk(definitions[str(value["$ref"]).rsplit("/", 1)[-1]])
-            return {key: walk(item) for key, item in value.items() if key not in ("$schema", "$defs")}
+            return {
+                key: walk(item) for key, item in value.items() if key not in ("$schema", "$defs")
+            }
         return [walk(item) for item in value] if isinstance(value, list) else value
 
     found: dict[str, Any] = walk(schema)
@@ -77,22 +84,37 @@ def body(schema: dict[str, Any], *, lines: dict[str, Any] | None = None) -> dict
     """What a route reads."""
     content: dict[str, Any] = {JSON: {"schema": schema}}
     if lines is not None:
-        content[LINES] = {"schema": {"type": "string", "description": "one JSON document on each line"}}
+        content[LINES] = {
+            "schema": {"type": "string", "description": "one JSON document on each line"}
+        }
     return {"requestBody": {"required": True, "content": content}}
 
 
 def taken(properties: dict[str, Any], *required: str) -> dict[str, Any]:
     """A closed JSON object that a route reads."""
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
 
 
 TEXT = {"type": "string", "minLength": 1, "maxLength": 200}
 SIDE = {
-    "description": "documents (runs, scorecards or grades), or stored runs by digest or by filter, or a stored baseline by name",
+    "description": (
+        "documents (runs, scorecards or grades), or stored runs by digest or by filter, or a stored"
+        " baseline by name"
+    ),
     "oneOf": [
         {"type": "array", "items": {"type": "object"}, "minItems": 1},
-        taken({"digests": {"type": "array", "items": {"type": "string"}, "minItems": 1}}, "digests"),
-        taken({"filter": {"type": "object", "additionalProperties": {"type": ["string", "boolean"]}}}, "filter"),
+        taken(
+            {"digests": {"type": "array", "items": {"type": "string"}, "minItems": 1}}, "digests"
+        ),
+        taken(
+            {"filter": {"type": "object", "additionalProperties": {"type": ["string", "boolean"]}}},
+            "filter",
+        ),
         taken({"baseline": TEXT}, "baseline"),
     ],
 }

@@ -1,6 +1,8 @@
-"""The evaluation of a run that was posted while it ran: put it together from its events, grade it, store it, say so to its watchers.
+"""The evaluation of a run that was posted while it ran: put it together from its events, grade it,
+store it, say so to its watchers.
 
-A server that dies in between leaves the run as `evaluating`; the next one to start takes it up. Whoever comes first says the last event, and only one does.
+A server that dies in between leaves the run as `evaluating`; the next one to start takes it up.
+Whoever comes first says the last event, and only one does.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
 
 
 def assembled(database: Database, project: str, live: Live) -> dict[str, Any]:
-    """The whole run: its head, which holds what was said at its end too, and its steps. One that a server executed brings its own."""
+    """The whole run: its head, which holds what was said at its end too, and its steps. One that a
+    server executed brings its own.
+    """
     run: dict[str, Any] = parse_json(live.head)
     if "steps" in run:
         return run
@@ -58,7 +62,9 @@ def problem_events(run_id: str, error: AssayError) -> list[Event]:
 
 
 def _graded(tree: dict[str, Any], grader: Grader, author: str | None) -> Made:
-    """The grade. An error of ours is said as one: a run that cannot be graded is not tried for ever."""
+    """The grade. An error of ours is said as one: a run that cannot be graded is not tried for
+    ever.
+    """
     try:
         return make(Document(tree, "run"), grader, author=author)
     except (AssayError, NotPlain, Ending):
@@ -68,7 +74,9 @@ def _graded(tree: dict[str, Any], grader: Grader, author: str | None) -> Made:
 
 
 async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]:
-    """Grade and store a run that has ended. Its watchers get `evaluation_start`, then `evaluation_complete` or `error`."""
+    """Grade and store a run that has ended. Its watchers get `evaluation_start`, then
+    `evaluation_complete` or `error`.
+    """
     database = services.ledger.database
     live = await asyncio.to_thread(stored_events.find, database, project, key)
     if live is None:
@@ -77,8 +85,24 @@ async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]
     run_id = str(tree["run_id"])
     still = (stored_events.EVALUATING,)
 
-    async def add(made: list[Event], *, state: str | None = None, digest: str | None = None, after: int | None = None) -> None:
-        count = await asyncio.to_thread(stored_events.add, database, project, key, made, of=still, state=state, digest=digest, after=after)
+    async def add(
+        made: list[Event],
+        *,
+        state: str | None = None,
+        digest: str | None = None,
+        after: int | None = None,
+    ) -> None:
+        count = await asyncio.to_thread(
+            stored_events.add,
+            database,
+            project,
+            key,
+            made,
+            of=still,
+            state=state,
+            digest=digest,
+            after=after,
+        )
         if count is not None:
             services.hub.told((project, key), count)
 
@@ -88,7 +112,10 @@ async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]
         begun = events.begin_fields(made.payload)
         last = await asyncio.to_thread(stored_events.after, database, project, key, live.events - 1)
         if not last or last[-1].kind != "evaluation_start":  # a server that died may have said it
-            await add([("evaluation_start", events.event("evaluation_start", run_id, now_text(), begun))], after=live.events)
+            await add(
+                [("evaluation_start", events.event("evaluation_start", run_id, now_text(), begun))],
+                after=live.events,
+            )
         stored = await services.writer.put(project, made.drafts)
     except AssayError as error:
         if not is_away(error):  # else it is still to be graded, when the database is back
@@ -97,15 +124,19 @@ async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]
     found = kept(made.posted, stored)
     services.graded(found)
     complete = events.evaluation_fields(made.payload, made.grade)
-    end: list[Event] = [("evaluation_complete", events.event("evaluation_complete", run_id, now_text(), complete))]
+    end: list[Event] = [
+        ("evaluation_complete", events.event("evaluation_complete", run_id, now_text(), complete))
+    ]
     await add(end, state=stored_events.DONE, digest=made.evidence)
     return result(found, address="/api/v1/runs")
 
 
 async def take_up(services: Services, *, since: frozenset[Key] | None = None) -> frozenset[Key]:
-    """Finish what a server that died left behind: all of it, or what was left at an earlier look already. What waits now is returned.
+    """Finish what a server that died left behind: all of it, or what was left at an earlier look
+    already. What waits now is returned.
 
-    Another server may be at work on one of these: it comes to the same record, and each event is said once.
+    Another server may be at work on one of these: it comes to the same record, and each event is
+    said once.
     """
     waiting = frozenset(await asyncio.to_thread(stored_events.waiting, services.ledger.database))
     keys = sorted(waiting if since is None else waiting & since)
@@ -118,8 +149,12 @@ async def take_up(services: Services, *, since: frozenset[Key] | None = None) ->
                 await evaluate(services, project, key)
             except (AssayError, Problem) as error:
                 services.log.write("take_up", level="warning", run=key, message=str(error))
-            except Exception as error:  # one run that we cannot grade must not keep the others from it
+            except (
+                Exception
+            ) as error:  # one run that we cannot grade must not keep the others from it
                 services.log.fault("take_up", error, run=key)
 
-    await asyncio.gather(*map(of_project, {project for project, _ in keys}))  # no project waits for another's
+    await asyncio.gather(
+        *map(of_project, {project for project, _ in keys})
+    )  # no project waits for another's
     return waiting

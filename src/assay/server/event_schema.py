@@ -1,4 +1,5 @@
-"""The published JSON Schema of the events of a run: `assay.event/1`. Every kind has its own closed form, `error` too.
+"""The published JSON Schema of the events of a run: `assay.event/1`. Every kind has its own closed
+form, `error` too.
 
 Nothing of the web is imported here, so that whoever only wants the schema gets it cheaply.
 """
@@ -13,7 +14,15 @@ from assay.records.systems import GRADING_PATTERN, SCORING_PATTERN
 from assay.reports.schemas import SCHEMAS
 
 EVENT_SCHEMA = "assay.event/1"
-KINDS = ("workflow_start", "step_start", "step_end", "workflow_end", "evaluation_start", "evaluation_complete", "error")
+KINDS = (
+    "workflow_start",
+    "step_start",
+    "step_end",
+    "workflow_end",
+    "evaluation_start",
+    "evaluation_complete",
+    "error",
+)
 LAST = ("evaluation_complete", "error")
 """After one of these a stream ends, and never before."""
 
@@ -30,10 +39,15 @@ _STEP_HEAD: dict[str, Any] = {
 
 
 def _plain(kind: type) -> dict[str, Any]:
-    """The schema of a record, to stand inside another: its definitions are taken in where they are named."""
+    """The schema of a record, to stand inside another: its definitions are taken in where they are
+    named.
+    """
     schema = json_schema(kind)
     definitions = schema.get("$defs", {})
-    found: dict[str, Any] = _inlined({key: value for key, value in schema.items() if key not in ("$schema", "$defs")}, definitions)
+    found: dict[str, Any] = _inlined(
+        {key: value for key, value in schema.items() if key not in ("$schema", "$defs")},
+        definitions,
+    )
     return found
 
 
@@ -56,10 +70,19 @@ def _event(kind: str, properties: dict[str, Any]) -> dict[str, Any]:
         "gradingSystem": {"type": "string", "pattern": GRADING_PATTERN},
     }
     every = {**head, **properties}
-    return {"type": "object", "properties": every, "required": sorted(every), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": every,
+        "required": sorted(every),
+        "additionalProperties": False,
+    }
 
 
-_STEP = {**_STEP_HEAD, "properties": {**_plain(Step)["properties"], "index": _INDEX}, "required": ["name", "status", "index"]}
+_STEP = {
+    **_STEP_HEAD,
+    "properties": {**_plain(Step)["properties"], "index": _INDEX},
+    "required": ["name", "status", "index"],
+}
 
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -67,7 +90,9 @@ SCHEMA: dict[str, Any] = {
     "oneOf": [
         _event("workflow_start", {"workflow": _plain(Workflow), "dataset": _plain(Dataset)}),
         _event("step_start", {"step": _STEP_HEAD}),
-        _event("step_end", {"step": _STEP, "tool_calls": {"type": "array", "items": _plain(ToolCall)}}),
+        _event(
+            "step_end", {"step": _STEP, "tool_calls": {"type": "array", "items": _plain(ToolCall)}}
+        ),
         _event(
             "workflow_end",
             {
@@ -76,8 +101,22 @@ SCHEMA: dict[str, Any] = {
             },
         ),
         _event("evaluation_start", {"policy": {"type": "string"}, "profile": _TEXT_OR_NULL}),
-        _event("evaluation_complete", {**_GRADE["properties"], "digest": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"}}),
-        _event("error", {"message": {"type": "string"}, "code": {"type": "string"}, "where": {"type": "string"}, "fix": {"type": "string"}}),
+        _event(
+            "evaluation_complete",
+            {
+                **_GRADE["properties"],
+                "digest": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"},
+            },
+        ),
+        _event(
+            "error",
+            {
+                "message": {"type": "string"},
+                "code": {"type": "string"},
+                "where": {"type": "string"},
+                "fix": {"type": "string"},
+            },
+        ),
     ],
 }
 """Each event of a stream is one of these, whole: an unknown key is a fault."""

@@ -1,7 +1,8 @@
 """The events of a run, in order: made from a stored run, or from what a runner posts while it runs.
 
-A stored run is told as it happened: its start, each step, its end, then the evaluation with the whole grade. The place of an event in that order is its id,
-so a client that lost the stream names the last id it saw and gets the rest.
+A stored run is told as it happened: its start, each step, its end, then the evaluation with the
+whole grade. The place of an event in that order is its id, so a client that lost the stream names
+the last id it saw and gets the rest.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ def plain(value: Any) -> Any:
     return msgspec.to_builtins(value, builtin_types=(Decimal,))
 
 
-def event(kind: str, run_id: str, at: str | None, fields: Mapping[str, Any]) -> Callable[[int], bytes]:
+def event(
+    kind: str, run_id: str, at: str | None, fields: Mapping[str, Any]
+) -> Callable[[int], bytes]:
     """The body of an event, for whichever place it gets."""
 
     def body(position: int) -> bytes:
@@ -40,7 +43,9 @@ def event(kind: str, run_id: str, at: str | None, fields: Mapping[str, Any]) -> 
 
 
 def frame(position: int, kind: str, body: bytes) -> bytes:
-    """An event as it goes over the wire. JSON has no line end outside its texts, and there it is escaped: one `data` line is enough."""
+    """An event as it goes over the wire. JSON has no line end outside its texts, and there it is
+    escaped: one `data` line is enough.
+    """
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (position, kind.encode(), body)
 
 
@@ -61,7 +66,13 @@ def step_fields(step: Mapping[str, Any], index: int, calls: list[dict[str, Any]]
 
 def end_fields(run: Run) -> dict[str, Any]:
     """What `workflow_end` says."""
-    return {"status": run.status, "latency_ms": run.latency_ms, "cost_usd": run.cost_usd, "tokens": run.tokens, "retries": run.retries}
+    return {
+        "status": run.status,
+        "latency_ms": run.latency_ms,
+        "cost_usd": run.cost_usd,
+        "tokens": run.tokens,
+        "retries": run.retries,
+    }
 
 
 def error_fields(error: AssayError) -> dict[str, Any]:
@@ -71,7 +82,9 @@ def error_fields(error: AssayError) -> dict[str, Any]:
 
 def begin_fields(payload: Mapping[str, Any]) -> dict[str, Any]:
     """What `evaluation_start` says: what the run is graded by."""
-    return {key: payload.get(key) for key in ("policy", "profile", "scoringSystem", "gradingSystem")}
+    return {
+        key: payload.get(key) for key in ("policy", "profile", "scoringSystem", "gradingSystem")
+    }
 
 
 def evaluation_fields(payload: Mapping[str, Any], digest: str) -> dict[str, Any]:
@@ -79,8 +92,12 @@ def evaluation_fields(payload: Mapping[str, Any], digest: str) -> dict[str, Any]
     return {**plain(payload), "digest": digest}
 
 
-def replay(run: Run, grade: Mapping[str, Any] | None, digest: str | None, *, after: int = 0) -> Iterator[bytes]:
-    """The events of a stored run, after the one that was seen last. A run without a grade ends in `error`: silence would look like a pass to come."""
+def replay(
+    run: Run, grade: Mapping[str, Any] | None, digest: str | None, *, after: int = 0
+) -> Iterator[bytes]:
+    """The events of a stored run, after the one that was seen last. A run without a grade ends in
+    `error`: silence would look like a pass to come.
+    """
     for position, (kind, at, fields) in enumerate(_story(run, grade, digest), 1):
         if position > after:
             yield frame(position, kind, event(kind, run.run_id, at, fields)(position))
@@ -88,7 +105,9 @@ def replay(run: Run, grade: Mapping[str, Any] | None, digest: str | None, *, aft
             return
 
 
-def _story(run: Run, grade: Mapping[str, Any] | None, digest: str | None) -> Iterator[tuple[str, str | None, dict[str, Any]]]:
+def _story(
+    run: Run, grade: Mapping[str, Any] | None, digest: str | None
+) -> Iterator[tuple[str, str | None, dict[str, Any]]]:
     yield "workflow_start", run.started_at, start_fields(run)
     calls: dict[str | None, list[dict[str, Any]]] = {}
     for call in run.tool_calls or ():
@@ -99,7 +118,12 @@ def _story(run: Run, grade: Mapping[str, Any] | None, digest: str | None) -> Ite
         yield "step_end", None, step_fields(shown, index, calls.pop(step.name, []))
     yield "workflow_end", run.finished_at, end_fields(run)
     if grade is None or digest is None:
-        fields = {"message": "this run has no grade in the ledger.", "code": "REL-003", "where": run.run_id, "fix": "Post it again, or ask for a regrade job."}
+        fields = {
+            "message": "this run has no grade in the ledger.",
+            "code": "REL-003",
+            "where": run.run_id,
+            "fix": "Post it again, or ask for a regrade job.",
+        }
         yield "error", None, fields
         return
     yield "evaluation_start", None, begin_fields(grade)

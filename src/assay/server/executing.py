@@ -1,8 +1,11 @@
-"""Runs workflows for those who ask: takes executions from the queue, runs each in a process of its own, and tells its runs' watchers what happens.
+"""Runs workflows for those who ask: takes executions from the queue, runs each in a process of its
+own, and tells its runs' watchers what happens.
 
-An execution that its server leaves, by its end or its death, is taken up by another: what is finished is not repeated, and a run that was under way begins
-again with another `workflow_start`, before its one evaluation. A run that had begun always ends as evidence: one that took its process down with it is
-recorded as an error. Where several were under way when that happened, each is run again alone, so that the one at fault is known.
+An execution that its server leaves, by its end or its death, is taken up by another: what is
+finished is not repeated, and a run that was under way begins again with another `workflow_start`,
+before its one evaluation. A run that had begun always ends as evidence: one that took its process
+down with it is recorded as an error. Where several were under way when that happened, each is run
+again alone, so that the one at fault is known.
 """
 
 from __future__ import annotations
@@ -66,7 +69,9 @@ class Executor:
 
     def __init__(self, services: Services) -> None:
         settings = services.settings
-        self.offered = None if settings.workflows is None else Offered(settings.workflows, settings.datasets)
+        self.offered = (
+            None if settings.workflows is None else Offered(settings.workflows, settings.datasets)
+        )
         self._services = services
         self._owner = own_name()
         self._works: dict[asyncio.Task[None], Work] = {}
@@ -97,12 +102,22 @@ class Executor:
         while not self._ending:
             self._woken.clear()
             try:
-                while len(self._works) < AT_ONCE and not self._ending and not self._services.stopping:
-                    found = await asyncio.to_thread(stored.claim, self._services.ledger.database, self._owner, able=self.offered is not None, is_dead=is_dead)
+                while (
+                    len(self._works) < AT_ONCE and not self._ending and not self._services.stopping
+                ):
+                    found = await asyncio.to_thread(
+                        stored.claim,
+                        self._services.ledger.database,
+                        self._owner,
+                        able=self.offered is not None,
+                        is_dead=is_dead,
+                    )
                     if found is None:
                         break
                     self._begin(found)
-            except Exception as error:  # a database that is away comes back; somebody must still be there then
+            except (
+                Exception
+            ) as error:  # a database that is away comes back; somebody must still be there then
                 self._services.log.fault("executions", error)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._woken.wait(), IDLE_S)
@@ -124,7 +139,9 @@ class Executor:
 class Work:
     """One execution while this server works on it."""
 
-    def __init__(self, services: Services, offered: Offered | None, execution: Execution, owner: str) -> None:
+    def __init__(
+        self, services: Services, offered: Offered | None, execution: Execution, owner: str
+    ) -> None:
         self._services = services
         self._offered = offered
         self._execution = execution
@@ -164,11 +181,23 @@ class Work:
                 await self._cancel()
             await self._settle()
             await self._evaluate_rest()
-            faults = [*execution.progress["faults"], *([] if fault is None else [events.error_fields(fault)])]
-            await asyncio.to_thread(stored.finish, database, execution, self._owner, state=state, progress={"faults": faults})
+            faults = [
+                *execution.progress["faults"],
+                *([] if fault is None else [events.error_fields(fault)]),
+            ]
+            await asyncio.to_thread(
+                stored.finish,
+                database,
+                execution,
+                self._owner,
+                state=state,
+                progress={"faults": faults},
+            )
         except Lost:
             state = "lost"
-        except Exception as error:  # whoever takes it up when it has gone stale tries again, this server too
+        except (
+            Exception
+        ) as error:  # whoever takes it up when it has gone stale tries again, this server too
             services.log.fault("execution", error, execution=execution.id)
         finally:
             await self._settle()
@@ -180,14 +209,18 @@ class Work:
         while True:
             await asyncio.sleep(BEAT_S)
             try:
-                state = await asyncio.to_thread(stored.beat, self._services.ledger.database, self._execution, self._owner)
+                state = await asyncio.to_thread(
+                    stored.beat, self._services.ledger.database, self._execution, self._owner
+                )
             except AssayError as error:  # the database is away for a moment
-                self._services.log.write("beat", level="warning", execution=self._execution.id, message=error.message)
+                self._services.log.write(
+                    "beat", level="warning", execution=self._execution.id, message=error.message
+                )
                 continue
             if state != stored.RUNNING:
                 self.ask("lost" if state is None else "cancel")
 
-    # --- the work itself -------------------------------------------------------------------------------------------------------------
+    # --- the work itself
 
     async def _execute(self) -> AssayError | None:
         """Run what is left. The fault that made all of it impossible, where there is one."""
@@ -205,18 +238,29 @@ class Work:
                 return None
             chosen, width = (alone, 1) if alone else (sorted(left), asked["concurrency"])
             mine = {name: suspects[name] for name in alone}
-            ended = await self._in_child({**request, "left": chosen, "concurrency": width, "crashed": mine}, frozenset(chosen))
+            ended = await self._in_child(
+                {**request, "left": chosen, "concurrency": width, "crashed": mine},
+                frozenset(chosen),
+            )
             if self._is_left():
                 return None
             if ended.refused is not None:
                 return ended.refused
             idle = 0 if ended.begun else idle + 1
             if idle >= IDLE_CRASHES:
-                return InputError("RUN-004", f"the process that runs the workflow {ended.how} before any run began.", where=asked["workflow"]["id"])
+                return InputError(
+                    "RUN-004",
+                    f"the process that runs the workflow {ended.how} before any run began.",
+                    where=asked["workflow"]["id"],
+                )
             if len(ended.under_way) == 1 or width == 1:
-                await self._record(sorted(ended.under_way), ended.status, f"the process that ran it {ended.how}")
+                await self._record(
+                    sorted(ended.under_way), ended.status, f"the process that ran it {ended.how}"
+                )
             else:
-                suspects.update(dict.fromkeys(ended.under_way, f"the process that ran it {ended.how}"))
+                suspects.update(
+                    dict.fromkeys(ended.under_way, f"the process that ran it {ended.how}")
+                )
         return None
 
     def _request(self, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -224,7 +268,11 @@ class Work:
         assert self._offered is not None
         workflow, dataset = asked["workflow"], asked["dataset"]
         samples = dataset.get("samples")
-        where: dict[str, Any] = {"id": dataset["id"], "version": dataset["version"], "samples": samples}
+        where: dict[str, Any] = {
+            "id": dataset["id"],
+            "version": dataset["version"],
+            "samples": samples,
+        }
         if samples is None:
             where = {"path": self._offered.dataset_file(dataset["id"], dataset["version"])}
         return {
@@ -260,7 +308,9 @@ class Work:
         found: dict[str, int] = {}
         for start in range(0, len(told), _PART):
             part = told[start : start + _PART]
-            counts = await asyncio.to_thread(stored.tell, services.ledger.database, self._execution, self._owner, part)
+            counts = await asyncio.to_thread(
+                stored.tell, services.ledger.database, self._execution, self._owner, part
+            )
             if counts is None:
                 self.ask("lost")
                 raise Lost
@@ -270,9 +320,11 @@ class Work:
         return found
 
     async def _in(self, *states: str) -> list[Placed]:
-        return await asyncio.to_thread(stored.runs, self._services.ledger.database, self._execution.id, states=states)
+        return await asyncio.to_thread(
+            stored.runs, self._services.ledger.database, self._execution.id, states=states
+        )
 
-    # --- grading ---------------------------------------------------------------------------------------------------------------------
+    # --- grading
 
     async def _grade(self) -> None:
         """Grade runs as they end, as many together as have come."""
@@ -284,8 +336,12 @@ class Work:
                 await self._graded(batch)
             except Lost:  # whoever has it now grades them
                 pass
-            except Exception as error:  # one at a time, so that one that cannot be graded costs no other its grade
-                self._services.log.write("evaluation", level="warning", execution=self._execution.id, message=str(error))
+            except (
+                Exception
+            ) as error:  # one at a time, so that one that cannot be graded costs no other its grade
+                self._services.log.write(
+                    "evaluation", level="warning", execution=self._execution.id, message=str(error)
+                )
                 for one in batch:
                     with suppress(Exception):
                         await self._evaluate(one.key)
@@ -296,31 +352,56 @@ class Work:
     async def _graded(self, batch: Sequence[Over]) -> None:
         services, project = self._services, self._execution.project
         made = await services.in_turn(project, lambda: self._made(batch))
-        there = iter(await services.writer.put(project, [draft for one in made for draft in one.drafts]))
+        there = iter(
+            await services.writer.put(project, [draft for one in made for draft in one.drafts])
+        )
         told = []
         for over, one in zip(batch, made, strict=True):
             services.graded(kept(one.posted, [next(there) for _ in one.drafts]))
             begun = {"policy": one.payload["policy"], "profile": one.payload["profile"]}
-            fields = {"evaluation_start": begun, "evaluation_complete": events.evaluation_fields(one.payload, one.grade)}
-            pair = [(kind, events.event(kind, one.posted.run_id, now_text(), found)) for kind, found in fields.items()]
-            told.append(stored.Told(over.key, pair, (EVALUATING,), DONE, digest=one.evidence, after=over.told))
+            fields = {
+                "evaluation_start": begun,
+                "evaluation_complete": events.evaluation_fields(one.payload, one.grade),
+            }
+            pair = [
+                (kind, events.event(kind, one.posted.run_id, now_text(), found))
+                for kind, found in fields.items()
+            ]
+            told.append(
+                stored.Told(
+                    over.key, pair, (EVALUATING,), DONE, digest=one.evidence, after=over.told
+                )
+            )
         await self._tell(told)
 
     def _made(self, batch: Sequence[Over]) -> list[Made]:
         grader = self._services.grader(self._execution.project)
-        return [make(Document(one.run, "run"), grader, author=self._execution.author) for one in batch]
+        return [
+            make(Document(one.run, "run"), grader, author=self._execution.author) for one in batch
+        ]
 
     async def _evaluate(self, key: str) -> None:
         try:
             await evaluate(self._services, self._execution.project, key)
-        except (AssayError, Problem) as error:  # its watchers know; where nothing was written it is tried again at the end
-            self._services.log.write("evaluation", level="warning", execution=self._execution.id, run=key, message=str(error))
+        except (
+            AssayError,
+            Problem,
+        ) as error:  # its watchers know; where nothing was written it is tried again at the end
+            self._services.log.write(
+                "evaluation",
+                level="warning",
+                execution=self._execution.id,
+                run=key,
+                message=str(error),
+            )
 
     async def _settle(self) -> None:
         await self._ended.join()
 
     async def _evaluate_rest(self) -> None:
-        """Grade what was left over: by a server that died, or because the database was away. What cannot be graded is said to be so; nobody waits for ever."""
+        """Grade what was left over: by a server that died, or because the database was away. What
+        cannot be graded is said to be so; nobody waits for ever.
+        """
         for _ in range(3):
             for one in await self._in(EVALUATING):
                 with suppress(Exception):  # it is tried again, and in the end it is told
@@ -329,37 +410,89 @@ class Work:
             if not rest:
                 return
             await asyncio.sleep(BEAT_S)
-        fields = {"message": "the run could not be graded.", "code": "ERR-001", "where": "server", "fix": "Its evidence was not stored: run it again."}
-        await self._tell([stored.Told(one.key, [("error", events.event("error", one.run_id, now_text(), fields))], (EVALUATING,), FAILED) for one in rest])
+        fields = {
+            "message": "the run could not be graded.",
+            "code": "ERR-001",
+            "where": "server",
+            "fix": "Its evidence was not stored: run it again.",
+        }
+        await self._tell(
+            [
+                stored.Told(
+                    one.key,
+                    [("error", events.event("error", one.run_id, now_text(), fields))],
+                    (EVALUATING,),
+                    FAILED,
+                )
+                for one in rest
+            ]
+        )
 
-    # --- ends that no workflow told ----------------------------------------------------------------------------------------------------
+    # --- ends that no workflow told
 
     async def _record(self, run_ids: Sequence[str], status: str, reason: str) -> None:
-        """Runs that had begun and will not end: evidence of their status, with the steps that were told."""
+        """Runs that had begun and will not end: evidence of their status, with the steps that were
+        told.
+        """
         told = []
         for run_id in run_ids:
             key = index_key(run_id)
-            live = await asyncio.to_thread(stored_events.find, self._services.ledger.database, self._execution.project, key)
+            live = await asyncio.to_thread(
+                stored_events.find, self._services.ledger.database, self._execution.project, key
+            )
             if live is None or live.state != EXECUTING:
                 continue
             head = parse_json(live.head)
             now = now_text()
-            run = {**head, "status": status, "finished_at": now, "metadata": {**head.get("metadata", {}), "error": reason}}
-            fields = {"status": status, **dict.fromkeys(("latency_ms", "cost_usd", "tokens", "retries"))}
+            run = {
+                **head,
+                "status": status,
+                "finished_at": now,
+                "metadata": {**head.get("metadata", {}), "error": reason},
+            }
+            fields = {
+                "status": status,
+                **dict.fromkeys(("latency_ms", "cost_usd", "tokens", "retries")),
+            }
             end = events.event("workflow_end", run_id, now, fields)
-            told.append(stored.Told(key, [("workflow_end", end)], (EXECUTING,), EVALUATING, encode(run)))
+            told.append(
+                stored.Told(key, [("workflow_end", end)], (EXECUTING,), EVALUATING, encode(run))
+            )
         await self._tell(told)
         await self._evaluate_rest()
 
     async def _cancel(self) -> None:
-        """Runs that had begun are recorded as cancelled; the others never were, and are only counted."""
-        await self._record([one.run_id for one in await self._in(EXECUTING)], "cancelled", "the execution was cancelled")
-        await self._end_all(InputError("RUN-003", "the execution was cancelled before this run began.", fix="Ask for a new execution."), CANCELLED)
+        """Runs that had begun are recorded as cancelled; the others never were, and are only
+        counted.
+        """
+        await self._record(
+            [one.run_id for one in await self._in(EXECUTING)],
+            "cancelled",
+            "the execution was cancelled",
+        )
+        await self._end_all(
+            InputError(
+                "RUN-003",
+                "the execution was cancelled before this run began.",
+                fix="Ask for a new execution.",
+            ),
+            CANCELLED,
+        )
 
     async def _end_all(self, fault: AssayError, state: str) -> None:
         rows = await self._in(QUEUED, EXECUTING)
         fields = events.error_fields(fault)
-        await self._tell([stored.Told(one.key, [("error", events.event("error", one.run_id, now_text(), fields))], (QUEUED, EXECUTING), state) for one in rows])
+        await self._tell(
+            [
+                stored.Told(
+                    one.key,
+                    [("error", events.event("error", one.run_id, now_text(), fields))],
+                    (QUEUED, EXECUTING),
+                    state,
+                )
+                for one in rows
+            ]
+        )
 
 
 def _told(messages: Sequence[Mapping[str, Any]]) -> list[Told]:
@@ -373,6 +506,10 @@ def _told(messages: Sequence[Mapping[str, Any]]) -> list[Told]:
             state, head = EXECUTING, encode(one["head"])
         elif kind == "workflow_end":
             state, head = EVALUATING, encode(one["run"])
-        known = found.get(key) or stored.Told(key, [], (QUEUED, EXECUTING) if kind == "workflow_start" else (EXECUTING,))
-        found[key] = known._replace(events=[*known.events, event], state=state or known.state, head=head or known.head)
+        known = found.get(key) or stored.Told(
+            key, [], (QUEUED, EXECUTING) if kind == "workflow_start" else (EXECUTING,)
+        )
+        found[key] = known._replace(
+            events=[*known.events, event], state=state or known.state, head=head or known.head
+        )
     return list(found.values())

@@ -1,4 +1,6 @@
-"""Records by their digest or by the id of a run, always within one project. A record of another project is not there: it is never said to be forbidden."""
+"""Records by their digest or by the id of a run, always within one project. A record of another
+project is not there: it is never said to be forbidden.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def run(services: Services, project: str, name: str) -> Item:
     """A run by its digest, or the newest of that id."""
     if DIGEST.fullmatch(name):
         return record(services, project, "run", name)
-    page = services.ledger.find("run", {"run_id": name}, project=project, limit=1, newest_first=True)
+    page = services.ledger.find(
+        "run", {"run_id": name}, project=project, limit=1, newest_first=True
+    )
     if not page.items:
         raise absent("run", name)
     return page.items[0]
@@ -77,5 +81,10 @@ def cursor(text: str | None) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        raise Problem(422, f"{text[:40]!r} is no cursor.", where="after", fix="Give the `next` of the page before.")
+        raise Problem(
+            422,
+            f"{text[:40]!r} is no cursor.",
+            where="after",
+            fix="Give the `next` of the page before.",
+        )
     return int(text)

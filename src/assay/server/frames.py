@@ -1,4 +1,6 @@
-"""What processes beside each other say through their pipes: values as MessagePack, each with its length before it."""
+"""What processes beside each other say through their pipes: values as MessagePack, each with its
+length before it.
+"""
 
 from __future__ import annotations
 
@@ -67,11 +69,17 @@ class Ends(NamedTuple):
 def own_ends() -> Ends:
     """The ends of this process, which is ended by the end of what it reads and by nothing else."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # meant for the process that answers; when that is gone, the pipe ends
+        signal.signal(
+            number, signal.SIG_IGN
+        )  # meant for the process that answers; when that is gone, the pipe ends
     found = Ends(sys.stdin.fileno(), os.dup(sys.stdout.fileno()))
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever prints, prints into the log and not between the frames
+    os.dup2(
+        sys.stderr.fileno(), sys.stdout.fileno()
+    )  # whatever prints, prints into the log and not between the frames
     for pipe in found:
-        with suppress(ImportError, AttributeError, OSError):  # more room in the pipes: fewer turns for the same bytes; not every end is a pipe
+        with suppress(
+            ImportError, AttributeError, OSError
+        ):  # more room in the pipes: fewer turns for the same bytes; not every end is a pipe
             import fcntl
 
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE)

@@ -1,4 +1,6 @@
-"""From a body to a stored grade: what the routes for runs and scorecards, live runs and jobs share."""
+"""From a body to a stored grade: what the routes for runs and scorecards, live runs and jobs
+share.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,15 @@ R = TypeVar("R")
 
 
 class BasedGrader(Grader):
-    """A grader that knows what its grades rest on beside the evidence, so that they can be replayed."""
+    """A grader that knows what its grades rest on beside the evidence, so that they can be
+    replayed.
+    """
 
     basis: Basis = NO_BASIS
     names: tuple[str, str | None, str | None] | None = None
-    """Its policy, profile and rubric, where they are all that it was made from; None where cards of judges were given too."""
+    """Its policy, profile and rubric, where they are all that it was made from; None where cards of
+    judges were given too.
+    """
 
 
 class Posted(NamedTuple):
@@ -41,7 +47,9 @@ class Posted(NamedTuple):
     letter: str
     drafts: list[Draft]
     first: int
-    """Where among the drafts the evidence stands: before it come the cards that the grade rests on."""
+    """Where among the drafts the evidence stands: before it come the cards that the grade rests
+    on.
+    """
 
     @property
     def evidence(self) -> str:
@@ -122,40 +130,80 @@ def read_body(data: bytes) -> Document:
     return Document(tree, "body")
 
 
-def make(document: Document, grader: Grader, *, author: str | None, reason: str | None = None, links: Sequence[Link] = ()) -> Made:
+def make(
+    document: Document,
+    grader: Grader,
+    *,
+    author: str | None,
+    reason: str | None = None,
+    links: Sequence[Link] = (),
+) -> Made:
     """Grade one document. Raises what is wrong with it; nothing is stored yet."""
     document = settled(document)
     graded = grader.grade(document)
     payload = graded.payload()
-    # as `jobs.Kept` keeps it, so that a run that the command stored and one that is posted are one record
+    # as `jobs.Kept` keeps it, so that a run that the command stored and one that is posted are one
+    # record
     evidence = graded.run if graded.run is not None else read_scorecard(document)
     basis = grader.basis if isinstance(grader, BasedGrader) else NO_BASIS
-    drafts = graded_drafts(evidence, graded.grade.scorecard, payload, author=author, reason=reason, links=(*basis.links, *links))
+    drafts = graded_drafts(
+        evidence,
+        graded.grade.scorecard,
+        payload,
+        author=author,
+        reason=reason,
+        links=(*basis.links, *links),
+    )
     return _made(payload, drafts, basis)
 
 
 def _made(payload: dict[str, Any], drafts: list[Draft], basis: Basis) -> Made:
-    return Made(payload, Posted(payload["run_id"], payload["grade"], [*basis.drafts, *drafts], len(basis.drafts)))
+    return Made(
+        payload,
+        Posted(payload["run_id"], payload["grade"], [*basis.drafts, *drafts], len(basis.drafts)),
+    )
 
 
-def make_many(bodies: Sequence[bytes], grader: Grader, *, author: str | None) -> list[Posted | None]:
-    """What `make` makes of each body with one run, stage by stage and not run by run; None for one that is at fault, without a word.
+def make_many(
+    bodies: Sequence[bytes], grader: Grader, *, author: str | None
+) -> list[Posted | None]:
+    """What `make` makes of each body with one run, stage by stage and not run by run; None for one
+    that is at fault, without a word.
 
-    The same code over all of them stays in the caches of the processor: that takes a quarter less time.
+    The same code over all of them stays in the caches of the processor: that takes a quarter less
+    time.
     """
     runs = _each(read_run, _each(settled, _each(read_body, bodies)))
     cards = _each(_usual, _each(grader.scorecard, runs))
     grades = _each(lambda card: grader.grade_card(card, scored=True), cards)
     payloads = _each(partial(pipeline.payload, settled=True), grades, runs)
     run_drafts = _each(lambda run: draft(_body(run), kind="run", author=author), runs)
-    card_drafts = _each(lambda card, run: draft(_body(card), kind="scorecard", author=author, facets=of_scorecard(run.facets)), cards, run_drafts)
-    grade_drafts = _each(lambda made, run: draft(_body(made), kind="grade", author=author, facets=of_grade(run.facets, made)), payloads, run_drafts)
+    card_drafts = _each(
+        lambda card, run: draft(
+            _body(card), kind="scorecard", author=author, facets=of_scorecard(run.facets)
+        ),
+        cards,
+        run_drafts,
+    )
+    grade_drafts = _each(
+        lambda made, run: draft(
+            _body(made), kind="grade", author=author, facets=of_grade(run.facets, made)
+        ),
+        payloads,
+        run_drafts,
+    )
     drafts = _each(tied, run_drafts, card_drafts, grade_drafts)
-    return _each(lambda payload, listed: Posted(payload["run_id"], payload["grade"], listed, 0), payloads, drafts)
+    return _each(
+        lambda payload, listed: Posted(payload["run_id"], payload["grade"], listed, 0),
+        payloads,
+        drafts,
+    )
 
 
 def _usual(card: Scorecard) -> Scorecard:
-    """The card, where no sum over the steps of an agent, the one float that has no limit, is so large that it is written in another way."""
+    """The card, where no sum over the steps of an agent, the one float that has no limit, is so
+    large that it is written in another way.
+    """
     for agent in card.agent_scores:
         for amount in (agent.duration_ms, agent.retries, agent.tokens, agent.cost_usd):
             if type(amount) is float and amount >= LARGE_FLOAT:
@@ -177,8 +225,18 @@ def _each(work: Callable[..., R], *columns: Sequence[Any]) -> list[R | None]:
     return found
 
 
-def make_again(card: Item, run: Item | None, grader: Grader, *, author: str | None, reason: str, links: Sequence[Link] = ()) -> Made:
-    """Grade a stored scorecard under other rules, as it stands: nothing is scored again, and no gate is added to it."""
+def make_again(
+    card: Item,
+    run: Item | None,
+    grader: Grader,
+    *,
+    author: str | None,
+    reason: str,
+    links: Sequence[Link] = (),
+) -> Made:
+    """Grade a stored scorecard under other rules, as it stands: nothing is scored again, and no
+    gate is added to it.
+    """
     tree = card.tree()
     grade = grader.grade_card(read_scorecard(Document(tree, card.digest)), scored=run is not None)
     behind = None if run is None or run.body is None else run
@@ -186,12 +244,16 @@ def make_again(card: Item, run: Item | None, grader: Grader, *, author: str | No
     payload = pipeline.payload(grade, record)
     evidence = tree if behind is None else behind.tree()
     basis = grader.basis if isinstance(grader, BasedGrader) else NO_BASIS
-    drafts = graded_drafts(evidence, tree, payload, author=author, reason=reason, links=(*basis.links, *links))
+    drafts = graded_drafts(
+        evidence, tree, payload, author=author, reason=reason, links=(*basis.links, *links)
+    )
     return _made(payload, drafts, basis)
 
 
 def result(made: Kept, *, address: str) -> dict[str, Any]:
-    """What a client gets for one document: where it is, whether it is new, and the whole grade, byte for byte as it is stored."""
+    """What a client gets for one document: where it is, whether it is new, and the whole grade,
+    byte for byte as it is stored.
+    """
     return {
         "run_id": made.run_id,
         "digest": made.evidence,

@@ -1,4 +1,5 @@
-"""What stands around every request: its id, the headers that protect a browser, one line in the log, and a problem for whatever escapes.
+"""What stands around every request: its id, the headers that protect a browser, one line in the
+log, and a problem for whatever escapes.
 
 This is plain ASGI, without a task or a queue of its own: thousands of idle streams go through it.
 """
@@ -29,8 +30,10 @@ _HEADERS = [
 ]
 _PAGE_HEADERS = {
     **dict(_HEADERS),
-    b"content-security-policy": b"default-src 'none'; img-src 'self' data:; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; "
-    b"base-uri 'none'; frame-ancestors 'none'",
+    b"content-security-policy": (
+        b"default-src 'none'; img-src 'self' data:; style-src 'self'; script-src 'self';"
+        b" connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
     # a form must say where it came from, which it does not without a referrer
     b"referrer-policy": b"same-origin",
 }
@@ -73,7 +76,9 @@ class Guard:
             self.services.log.fault("fault", error, request_id=request_id)
             if status:
                 raise  # the answer has begun: all that can be done is to break it off
-            problem = Problem(500, "a fault of ours.", fix=f"Report it with the request id {request_id}.")
+            problem = Problem(
+                500, "a fault of ours.", fix=f"Report it with the request id {request_id}."
+            )
             page = page_of(scope)
             await (problem.response() if page is None else page(problem))(scope, receive, sending)
         finally:
@@ -82,7 +87,9 @@ class Guard:
     def _tell(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
         route: Any = scope.get("route")
         pattern = getattr(route, "path", "none")
-        self.services.metrics.request(scope["method"] if scope["method"] in _METHODS else "other", pattern, status, seconds)
+        self.services.metrics.request(
+            scope["method"] if scope["method"] in _METHODS else "other", pattern, status, seconds
+        )
         if self.services.log.requests:
             who = scope.get("assay.principal")
             self.services.log.write(

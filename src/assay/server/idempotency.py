@@ -1,6 +1,8 @@
-"""Idempotency keys: the same key with the same request gets the same answer, also from another server and after a restart.
+"""Idempotency keys: the same key with the same request gets the same answer, also from another
+server and after a restart.
 
-A record is its digest, so even without a key nothing is stored twice; the key makes the answer the same as well. Errors are not kept: they may be mended.
+A record is its digest, so even without a key nothing is stored twice; the key makes the answer the
+same as well. Errors are not kept: they may be mended.
 """
 
 from __future__ import annotations
@@ -27,26 +29,48 @@ if TYPE_CHECKING:
 MAX_KEY = 200
 
 
-async def answered_once(request: Request, services: Services, principal: Principal, data: bytes, work: Callable[[], Awaitable[Response]]) -> Response:
+async def answered_once(
+    request: Request,
+    services: Services,
+    principal: Principal,
+    data: bytes,
+    work: Callable[[], Awaitable[Response]],
+) -> Response:
     """Do the work, or give the answer that the key has had."""
     key = header(request, "idempotency-key")
     if key is None:
         return await work()
     if not 0 < len(key) <= MAX_KEY or not key.isascii() or not key.isprintable():
-        raise Problem(422, "an idempotency key is up to 200 printable ASCII signs.", where="Idempotency-Key")
-    asked = sha256(f"{request.method} {request.url.path}?{request.url.query}\n".encode() + data).hexdigest()
+        raise Problem(
+            422, "an idempotency key is up to 200 printable ASCII signs.", where="Idempotency-Key"
+        )
+    asked = sha256(
+        f"{request.method} {request.url.path}?{request.url.query}\n".encode() + data
+    ).hexdigest()
     database = services.ledger.database
     known = await asyncio.to_thread(find_answer, database, principal.project, key)
     if known is None:
         made = await work()
         if made.status_code >= 300:
             return made
-        plain = zlib.decompress(bytes(made.body), 31) if made.headers.get("content-encoding") == "gzip" else bytes(made.body)
+        plain = (
+            zlib.decompress(bytes(made.body), 31)
+            if made.headers.get("content-encoding") == "gzip"
+            else bytes(made.body)
+        )
         first = Answer(asked, made.status_code, made.headers.get("location"), plain)
         known = await asyncio.to_thread(keep_answer, database, principal.project, key, first)
         if known is first:
             return made
     if known.request != asked:
-        raise Problem(409, "this idempotency key came with another request before.", where="Idempotency-Key", fix="Take a new key for a new request.")
-    headers = {"Idempotency-Replayed": "true", **({"Location": known.location} if known.location else {})}
+        raise Problem(
+            409,
+            "this idempotency key came with another request before.",
+            where="Idempotency-Key",
+            fix="Take a new key for a new request.",
+        )
+    headers = {
+        "Idempotency-Replayed": "true",
+        **({"Location": known.location} if known.location else {}),
+    }
     return Response(known.body, known.status, headers=headers, media_type=JSON)

@@ -1,7 +1,9 @@
-"""Works off jobs, a page at a time, in the background of every server; one job is worked on by one server.
+"""Works off jobs, a page at a time, in the background of every server; one job is worked on by one
+server.
 
-A job that is interrupted by the end of its server goes back into the queue with the place it had reached; one whose server was killed is taken up by another
-when it has been silent for a minute. A grade that comes out the same is the same record, so nothing is stored twice.
+A job that is interrupted by the end of its server goes back into the queue with the place it had
+reached; one whose server was killed is taken up by another when it has been silent for a minute. A
+grade that comes out the same is the same record, so nothing is stored twice.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ if TYPE_CHECKING:
 PAGE = 50
 IDLE_S = 0.5
 LOOK_S = 30.0
-"""How often runs are looked for whose evaluation nobody finished. What is found twice has waited for at least that long, and is taken up."""
+"""How often runs are looked for whose evaluation nobody finished. What is found twice has waited
+for at least that long, and is taken up.
+"""
 MAX_FAULTS = 100
 
 
@@ -57,7 +61,9 @@ class Worker:
         await asyncio.gather(*self._tasks)
 
     async def _take_up(self) -> None:
-        """All that waits when the server starts, then what is found waiting twice. The server answers meanwhile."""
+        """All that waits when the server starts, then what is found waiting twice. The server
+        answers meanwhile.
+        """
         waiting: frozenset[Key] | None = None
         while not self._ending.is_set():
             try:
@@ -70,11 +76,15 @@ class Worker:
     async def _run(self) -> None:
         while not self._ending.is_set():
             try:
-                job = await asyncio.to_thread(stored_jobs.claim, self._services.ledger.database, self._owner, is_dead=is_dead)
+                job = await asyncio.to_thread(
+                    stored_jobs.claim, self._services.ledger.database, self._owner, is_dead=is_dead
+                )
                 if job is not None:
                     await self._work(job)
                     continue
-            except Exception as error:  # a database that is away comes back; the worker must still be there then
+            except (
+                Exception
+            ) as error:  # a database that is away comes back; the worker must still be there then
                 self._services.log.fault("jobs", error)
             try:
                 await asyncio.wait_for(self._ending.wait(), IDLE_S)
@@ -88,13 +98,29 @@ class Worker:
         try:
             while True:
                 if self._ending.is_set():
-                    await asyncio.to_thread(stored_jobs.report, database, job, self._owner, progress, state=stored_jobs.QUEUED)
+                    await asyncio.to_thread(
+                        stored_jobs.report,
+                        database,
+                        job,
+                        self._owner,
+                        progress,
+                        state=stored_jobs.QUEUED,
+                    )
                     return
                 page = await asyncio.to_thread(
-                    services.ledger.find, kind, job.asked.get("filters") or {}, project=job.project, after=progress["cursor"], limit=PAGE
+                    services.ledger.find,
+                    kind,
+                    job.asked.get("filters") or {},
+                    project=job.project,
+                    after=progress["cursor"],
+                    limit=PAGE,
                 )
                 then = dict(progress)
-                drafts = await self._beating(job, progress, services.in_turn(job.project, partial(self._again, job, page.items, then)))
+                drafts = await self._beating(
+                    job,
+                    progress,
+                    services.in_turn(job.project, partial(self._again, job, page.items, then)),
+                )
                 if drafts is None:
                     return
                 if drafts:
@@ -103,24 +129,55 @@ class Worker:
                 progress = then
                 over = page.next_cursor is None
                 state = stored_jobs.DONE if over else stored_jobs.RUNNING
-                ours = await asyncio.to_thread(stored_jobs.report, database, job, self._owner, progress, state=state)
+                ours = await asyncio.to_thread(
+                    stored_jobs.report, database, job, self._owner, progress, state=state
+                )
                 if over or not ours:
-                    services.log.write("job", job=job.id, state=state if ours else "lost", **{key: progress[key] for key in ("seen", "written", "unchanged")})
+                    services.log.write(
+                        "job",
+                        job=job.id,
+                        state=state if ours else "lost",
+                        **{key: progress[key] for key in ("seen", "written", "unchanged")},
+                    )
                     return
         except Problem:  # the server ends
-            await asyncio.to_thread(stored_jobs.report, database, job, self._owner, progress, state=stored_jobs.QUEUED)
+            await asyncio.to_thread(
+                stored_jobs.report, database, job, self._owner, progress, state=stored_jobs.QUEUED
+            )
         except AssayError as error:
-            if is_away(error):  # back into the queue, as far as it was; where even that fails, this owner claims it again
-                await asyncio.to_thread(stored_jobs.report, database, job, self._owner, progress, state=stored_jobs.QUEUED)
+            if is_away(
+                error
+                # back into the queue, as far as it was; where even that fails, this owner claims it
+                # again
+            ):
+                await asyncio.to_thread(
+                    stored_jobs.report,
+                    database,
+                    job,
+                    self._owner,
+                    progress,
+                    state=stored_jobs.QUEUED,
+                )
                 raise
-            progress["faults"] = [*progress["faults"], {"where": error.where, "code": error.code, "message": error.message}][-MAX_FAULTS:]
-            await asyncio.to_thread(stored_jobs.report, database, job, self._owner, progress, state=stored_jobs.FAILED)
+            progress["faults"] = [
+                *progress["faults"],
+                {"where": error.where, "code": error.code, "message": error.message},
+            ][-MAX_FAULTS:]
+            await asyncio.to_thread(
+                stored_jobs.report, database, job, self._owner, progress, state=stored_jobs.FAILED
+            )
 
-    async def _beating(self, job: Job, progress: dict[str, Any], work: Awaitable[list[Draft]]) -> list[Draft] | None:
-        """A page, with a beat now and then: one that takes long must not look dead, or two servers would take it from each other for ever. None: lost."""
+    async def _beating(
+        self, job: Job, progress: dict[str, Any], work: Awaitable[list[Draft]]
+    ) -> list[Draft] | None:
+        """A page, with a beat now and then: one that takes long must not look dead, or two servers
+        would take it from each other for ever. None: lost.
+        """
         task = asyncio.ensure_future(work)
         while not (await asyncio.wait({task}, timeout=stored_jobs.STALE_S / 4))[0]:
-            if not await asyncio.to_thread(stored_jobs.report, self._services.ledger.database, job, self._owner, progress):
+            if not await asyncio.to_thread(
+                stored_jobs.report, self._services.ledger.database, job, self._owner, progress
+            ):
                 task.cancel()
                 return None
         return task.result()
@@ -128,8 +185,15 @@ class Worker:
     def _again(self, job: Job, items: tuple[Item, ...], progress: dict[str, Any]) -> list[Draft]:
         """What a page comes to now; only what differs from before is written."""
         asked = job.asked
-        grader = self._services.grader(job.project, policy=asked.get("policy"), profile=asked.get("profile"), rubric=asked.get("rubric"))
-        before = grades_of(self._services.ledger.database, job.project, [item.digest for item in items])
+        grader = self._services.grader(
+            job.project,
+            policy=asked.get("policy"),
+            profile=asked.get("profile"),
+            rubric=asked.get("rubric"),
+        )
+        before = grades_of(
+            self._services.ledger.database, job.project, [item.digest for item in items]
+        )
         behind = self._runs(job.project, items)
         why = asked.get("reason") or f"{asked['kind']} job {job.id}"
         found: list[Draft] = []
@@ -143,15 +207,41 @@ class Worker:
             links = [Link("supersedes", known[-1].digest)] if known else []
             try:
                 if item.kind == "run":
-                    made = make(Document(item.tree(), item.digest), grader, author=job.author, reason=why, links=links)
+                    made = make(
+                        Document(item.tree(), item.digest),
+                        grader,
+                        author=job.author,
+                        reason=why,
+                        links=links,
+                    )
                 else:
-                    made = make_again(item, behind.get(item.digest), grader, author=job.author, reason=why, links=links)
+                    made = make_again(
+                        item,
+                        behind.get(item.digest),
+                        grader,
+                        author=job.author,
+                        reason=why,
+                        links=links,
+                    )
             except Ending:
                 raise
-            except Exception as error:  # also one of ours: what cannot be graded is said, and the job goes on
-                known_error = error if isinstance(error, AssayError) else AssayError("ERR-001", f"a fault of ours: {type(error).__name__}: {error}.")
+            except (
+                Exception
+            ) as error:  # also one of ours: what cannot be graded is said, and the job goes on
+                known_error = (
+                    error
+                    if isinstance(error, AssayError)
+                    else AssayError("ERR-001", f"a fault of ours: {type(error).__name__}: {error}.")
+                )
                 if len(progress["faults"]) < MAX_FAULTS:
-                    progress["faults"] = [*progress["faults"], {"where": item.digest, "code": known_error.code, "message": known_error.message}]
+                    progress["faults"] = [
+                        *progress["faults"],
+                        {
+                            "where": item.digest,
+                            "code": known_error.code,
+                            "message": known_error.message,
+                        },
+                    ]
                 continue
             if any(one.digest == made.grade for one in known):
                 progress["unchanged"] += 1
@@ -163,6 +253,8 @@ class Worker:
     def _runs(self, project: str, items: tuple[Item, ...]) -> dict[str, Item]:
         """The run behind each scorecard that has one."""
         ledger = self._services.ledger
-        digests = runs_behind(ledger.database, project, [item.digest for item in items if item.kind == "scorecard"])
+        digests = runs_behind(
+            ledger.database, project, [item.digest for item in items if item.kind == "scorecard"]
+        )
         found = {card: ledger.get(run, project=project) for card, run in digests.items()}
         return {card: run for card, run in found.items() if run is not None}

@@ -1,7 +1,9 @@
-"""What a ledger keeps of decisions, baselines and exams: the records, and the links to what they rest on.
+"""What a ledger keeps of decisions, baselines and exams: the records, and the links to what they
+rest on.
 
-The routes and the commands make their drafts here, so that the same result is the same record whichever way it came. Nothing of the web is imported, and
-nothing is stored: whoever calls stores what comes first before what comes last, so that nothing rests on what is not there.
+The routes and the commands make their drafts here, so that the same result is the same record
+whichever way it came. Nothing of the web is imported, and nothing is stored: whoever calls stores
+what comes first before what comes last, so that nothing rests on what is not there.
 """
 
 from __future__ import annotations
@@ -48,9 +50,11 @@ def keep_side(
     author: str | None = None,
     stored: Mapping[str, Body] | None = None,
 ) -> KeptSide:
-    """One side as `side_of` makes it, from documents as a replay will read them. `take` gets the drafts of each grade with its evidence.
+    """One side as `side_of` makes it, from documents as a replay will read them. `take` gets the
+    drafts of each grade with its evidence.
 
-    `stored` has the bodies of evidence that comes from a ledger, by the digest that its document has for a file.
+    `stored` has the bodies of evidence that comes from a ledger, by the digest that its document
+    has for a file.
     """
     evidence: dict[str, None] = {}
     grades: dict[str, None] = {}
@@ -66,7 +70,9 @@ def keep_side(
         given: Any = graded.run if graded.run is not None else read_scorecard(document)
         if stored is not None and document.file in stored:
             given = stored[document.file]
-        made = graded_drafts(given, graded.grade.scorecard, graded.payload(), author=author, links=basis.links)
+        made = graded_drafts(
+            given, graded.grade.scorecard, graded.payload(), author=author, links=basis.links
+        )
         evidence[made[0].name] = None
         grades[made[-1].name] = None
         take(made)
@@ -77,12 +83,25 @@ def keep_side(
 
 
 def decision_drafts(
-    document: Mapping[str, Any], candidate: KeptSide, baseline: KeptSide, *, plan: Mapping[str, Any] | None = None, author: str | None = None
+    document: Mapping[str, Any],
+    candidate: KeptSide,
+    baseline: KeptSide,
+    *,
+    plan: Mapping[str, Any] | None = None,
+    author: str | None = None,
 ) -> list[Draft]:
-    """A decision with links to the evidence of both sides, to the grades it decides on, and to the plan that was declared for it."""
+    """A decision with links to the evidence of both sides, to the grades it decides on, and to the
+    plan that was declared for it.
+    """
     made = draft(document, kind="decision", author=author)
-    links = [Link(f"{name}_of", made.name, digest) for name, side in (("candidate", candidate), ("baseline", baseline)) for digest in side.evidence]
-    links += [Link("decides", digest) for digest in dict.fromkeys((*candidate.grades, *baseline.grades))]
+    links = [
+        Link(f"{name}_of", made.name, digest)
+        for name, side in (("candidate", candidate), ("baseline", baseline))
+        for digest in side.evidence
+    ]
+    links += [
+        Link("decides", digest) for digest in dict.fromkeys((*candidate.grades, *baseline.grades))
+    ]
     before = []
     if plan is not None:
         before = [draft(plan, kind="event", author=author)]
@@ -108,17 +127,27 @@ def baseline_record(name: str, kept: KeptSide, *, now: datetime) -> dict[str, An
 def baseline_draft(record: Mapping[str, Any], *, author: str | None = None) -> Draft:
     """A baseline with links to its evidence."""
     made = draft(record, kind="baseline", author=author)
-    return made._replace(links=tuple(Link("baseline_of", made.name, digest) for digest in record["evidence_digests"]))
+    return made._replace(
+        links=tuple(Link("baseline_of", made.name, digest) for digest in record["evidence_digests"])
+    )
 
 
 def exam_record(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A graded exam without what a command says beside it: which files lay there, and what a broken step would have done."""
+    """A graded exam without what a command says beside it: which files lay there, and what a broken
+    step would have done.
+    """
     return {**{key: value for key, value in document.items() if key != "broken"}, "notes": []}
 
 
-def exam_drafts(document: Mapping[str, Any], exam: Exam, answers: Iterable[Answer], *, author: str | None = None) -> list[Draft]:
+def exam_drafts(
+    document: Mapping[str, Any], exam: Exam, answers: Iterable[Answer], *, author: str | None = None
+) -> list[Draft]:
     """A graded exam, after the questions and the answers that it was made of."""
     listed = sorted((one._asdict() for one in answers), key=lambda one: str(one["item"]))
-    evidence = draft({"schema": EXAM_EVIDENCE_SCHEMA, "exam": list(exam.files), "answers": listed}, kind="event", author=author)
+    evidence = draft(
+        {"schema": EXAM_EVIDENCE_SCHEMA, "exam": list(exam.files), "answers": listed},
+        kind="event",
+        author=author,
+    )
     made = draft(exam_record(document), kind="exam", author=author)
     return [evidence, made._replace(links=(Link("evidence_of", made.name, evidence.name),))]

@@ -1,6 +1,8 @@
-"""Structured logs: one JSON object a line, each with the versions of both systems, none with a secret.
+"""Structured logs: one JSON object a line, each with the versions of both systems, none with a
+secret.
 
-A header, a body or a query is never logged. What is logged is searched for the shape of our tokens and for passwords in addresses, and those are cut out.
+A header, a body or a query is never logged. What is logged is searched for the shape of our tokens
+and for passwords in addresses, and those are cut out.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ import msgspec
 from assay.records.grade import ENGINE
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
-_SECRETS = re.compile(r"assay_[0-9a-f]{12}_[A-Za-z0-9_-]+|(?<=://)[^/@\s\"]*:[^/@\s\"]*(?=@)|(?i:bearer)\s+[^\s\"]+")
+_SECRETS = re.compile(
+    r"assay_[0-9a-f]{12}_[A-Za-z0-9_-]+|(?<=://)[^/@\s\"]*:[^/@\s\"]*(?=@)|(?i:bearer)\s+[^\s\"]+"
+)
 
 
 _SIGNS = (b"assay_", b"://", b"bearer")
@@ -40,7 +44,12 @@ def line(event: str, *, level: str = "info", **fields: Any) -> bytes:
     try:
         data = _encode(body)
     except (TypeError, ValueError):
-        data = _encode({key: value if isinstance(value, int | float | None) else ascii(value) for key, value in body.items()})
+        data = _encode(
+            {
+                key: value if isinstance(value, int | float | None) else ascii(value)
+                for key, value in body.items()
+            }
+        )
     low = data.lower()
     if any(sign in low for sign in _SIGNS):
         data = redact(data.decode()).encode()
@@ -66,10 +75,22 @@ class Log:
             return
 
     def fault(self, event: str, error: BaseException, **fields: Any) -> None:
-        """A fault of ours: where it happened, and its words without values that the database was given."""
+        """A fault of ours: where it happened, and its words without values that the database was
+        given.
+        """
         words = str(getattr(error, "orig", None) or error)
-        frames = [f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)[-8:]]
-        self.write(event, level="error", type=type(error).__name__, message=words[:500], frames=frames, **fields)
+        frames = [
+            f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno} {frame.name}"
+            for frame in traceback.extract_tb(error.__traceback__)[-8:]
+        ]
+        self.write(
+            event,
+            level="error",
+            type=type(error).__name__,
+            message=words[:500],
+            frames=frames,
+            **fields,
+        )
 
 
 class JsonFormatter(logging.Formatter):
@@ -82,12 +103,20 @@ class JsonFormatter(logging.Formatter):
 
 
 def uvicorn_config() -> dict[str, Any]:
-    """A logging configuration for uvicorn: errors and notices as JSON, no access log (ours says more)."""
+    """A logging configuration for uvicorn: errors and notices as JSON, no access log (ours says
+    more).
+    """
     return {
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"json": {"()": "assay.server.logs.JsonFormatter"}},
-        "handlers": {"err": {"class": "logging.StreamHandler", "formatter": "json", "stream": "ext://sys.stderr"}},
+        "handlers": {
+            "err": {
+                "class": "logging.StreamHandler",
+                "formatter": "json",
+                "stream": "ext://sys.stderr",
+            }
+        },
         "loggers": {
             "uvicorn": {"handlers": ["err"], "level": "INFO", "propagate": False},
             "uvicorn.error": {"level": "INFO"},

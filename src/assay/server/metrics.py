@@ -1,9 +1,12 @@
-"""Counters for Prometheus, in its text form. With several workers whoever is asked tells the sums of all.
+"""Counters for Prometheus, in its text form. With several workers whoever is asked tells the sums
+of all.
 
-Each worker writes what it has counted into a file of the folder that they share, once a second at most, and before it tells anybody: so that the next
-one who is asked never tells less. What a worker counted stays when it dies; a gauge is of those that live. No request waits for any of it.
+Each worker writes what it has counted into a file of the folder that they share, once a second at
+most, and before it tells anybody: so that the next one who is asked never tells less. What a worker
+counted stays when it dies; a gauge is of those that live. No request waits for any of it.
 
-No label ever holds what a client sent: routes stand by their pattern, so that a stranger cannot fill memory with names.
+No label ever holds what a client sent: routes stand by their pattern, so that a stranger cannot
+fill memory with names.
 """
 
 from __future__ import annotations
@@ -89,7 +92,15 @@ class Metrics:
     def counted(self, owner: str = "") -> Counted:
         """All of it. The copies are made at once: another thread may be counting."""
         requests = [(*key, n) for key, n in self.requests.copy().items()]
-        return Counted(owner, requests, self.buckets.copy(), self.seconds, self.counters.copy(), self.gauges.copy(), self.letters.copy())
+        return Counted(
+            owner,
+            requests,
+            self.buckets.copy(),
+            self.seconds,
+            self.counters.copy(),
+            self.gauges.copy(),
+            self.letters.copy(),
+        )
 
     def add(self, other: Counted) -> None:
         """Count what another process has counted."""
@@ -119,15 +130,30 @@ class Metrics:
             "# HELP assay_requests_total Requests that were answered.",
             "# TYPE assay_requests_total counter",
         ]
-        found += [f'assay_requests_total{{method="{method}",route="{route}",status="{status}"}} {n}' for (method, route, status), n in self.requests.items()]
-        found += ["# HELP assay_request_seconds Time from request to answer.", "# TYPE assay_request_seconds histogram"]
+        found += [
+            f'assay_requests_total{{method="{method}",route="{route}",status="{status}"}} {n}'
+            for (method, route, status), n in self.requests.items()
+        ]
+        found += [
+            "# HELP assay_request_seconds Time from request to answer.",
+            "# TYPE assay_request_seconds histogram",
+        ]
         total = 0
         for edge, n in zip((*map(str, EDGES_S), "+Inf"), self.buckets, strict=True):
             total += n
             found.append(f'assay_request_seconds_bucket{{le="{edge}"}} {total}')
-        found += [f"assay_request_seconds_sum {self.seconds:.6f}", f"assay_request_seconds_count {total}"]
-        found += ["# HELP assay_grades_total Grades that were stored, by letter.", "# TYPE assay_grades_total counter"]
-        found += [f'assay_grades_total{{grade="{grade}"}} {n}' for grade, n in sorted(self.letters.items())]
+        found += [
+            f"assay_request_seconds_sum {self.seconds:.6f}",
+            f"assay_request_seconds_count {total}",
+        ]
+        found += [
+            "# HELP assay_grades_total Grades that were stored, by letter.",
+            "# TYPE assay_grades_total counter",
+        ]
+        found += [
+            f'assay_grades_total{{grade="{grade}"}} {n}'
+            for grade, n in sorted(self.letters.items())
+        ]
         for name, n in sorted(self.counters.items()):
             found += [f"# TYPE assay_{name}_total counter", f"assay_{name}_total {n}"]
         for name, value in sorted(self.gauges.items()):
@@ -167,7 +193,10 @@ class Shared:
         found = []
         for name in sorted(os.listdir(self._folder)) if os.path.isdir(self._folder) else ():
             if name.startswith(PREFIX) and name != self._name:
-                with suppress(OSError, msgspec.MsgspecError), open(os.path.join(self._folder, name), "rb") as file:
+                with (
+                    suppress(OSError, msgspec.MsgspecError),
+                    open(os.path.join(self._folder, name), "rb") as file,
+                ):
                     one = _decode(file.read())
                     found.append(one._replace(gauges={}) if is_dead(one.owner) else one)
         return found
@@ -181,7 +210,9 @@ class Shared:
                     touch(self._folder)
 
     def _write(self) -> None:
-        """Write the file anew where something was counted since. A disk that is full keeps nobody from being told."""
+        """Write the file anew where something was counted since. A disk that is full keeps nobody
+        from being told.
+        """
         with self._writing, suppress(OSError):
             data = _encode(self._metrics.counted(self._owner))
             if data != self._written:

@@ -1,7 +1,8 @@
 """Who works on a job: a name for this process, and whether the process of another name is dead.
 
-On the machine where a process ran one can see that it is gone, so a server that is started again takes its jobs up at once. Elsewhere nobody can: there a
-job is free when its owner has been silent for long enough.
+On the machine where a process ran one can see that it is gone, so a server that is started again
+takes its jobs up at once. Elsewhere nobody can: there a job is free when its owner has been silent
+for long enough.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ def is_dead(owner: str) -> bool:
 
 
 def _place() -> str:
-    """The machine since its start, and the part of it where processes have numbers of their own; '' where it cannot be told."""
+    """The machine since its start, and the part of it where processes have numbers of their own; ''
+    where it cannot be told.
+    """
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return f"{file.read().strip()}:{os.readlink('/proc/self/ns/pid')}"
@@ -38,7 +41,9 @@ def _place() -> str:
 
 
 def _began(pid: int) -> str | None:
-    """When a process began: a number is given again, a number with its moment is not. None where there is no such process any more."""
+    """When a process began: a number is given again, a number with its moment is not. None where
+    there is no such process any more.
+    """
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()

@@ -1,6 +1,7 @@
 """Errors as `application/problem+json` (RFC 9457), whatever went wrong and wherever.
 
-What a client sent wrongly is a 4xx with our code, the place and what to do; only a fault of ours or of the database is a 5xx. No message ever holds a header.
+What a client sent wrongly is a 4xx with our code, the place and what to do; only a fault of ours or
+of the database is a 5xx. No message ever holds a header.
 """
 
 from __future__ import annotations
@@ -88,11 +89,18 @@ class Problem(Exception):  # named as the standard names it
 
     def response(self) -> Response:
         """The answer."""
-        return Response(safe(self.document()), self.status, headers=dict(self.headers or {}), media_type=MEDIA_TYPE)
+        return Response(
+            safe(self.document()),
+            self.status,
+            headers=dict(self.headers or {}),
+            media_type=MEDIA_TYPE,
+        )
 
 
 def safe(document: Any) -> bytes:
-    """JSON, also of text that holds half of a surrogate pair: an error about such text must not fail on it."""
+    """JSON, also of text that holds half of a surrogate pair: an error about such text must not
+    fail on it.
+    """
     try:
         return _encode(document)
     except UnicodeEncodeError:
@@ -108,17 +116,26 @@ def _mended(value: Any) -> Any:
 
 
 def misfit(reasons: Sequence[str]) -> Problem:
-    """A dataset that does not fit its workflow: `422` with `message` and `reasons`, before anything runs."""
+    """A dataset that does not fit its workflow: `422` with `message` and `reasons`, before anything
+    runs.
+    """
     message = "the dataset does not fit the workflow."
     return Problem(
-        422, message, code="RUN-003", where="required_inputs", fix="Give the inputs that are missing.", extra={"message": message, "reasons": list(reasons)}
+        422,
+        message,
+        code="RUN-003",
+        where="required_inputs",
+        fix="Give the inputs that are missing.",
+        extra={"message": message, "reasons": list(reasons)},
     )
 
 
 def answer_to(error: AssayError) -> Problem:
-    """One of our errors as the answer of the API: as `problem_of` has it, but for a full disk, which is a 507.
+    """One of our errors as the answer of the API: as `problem_of` has it, but for a full disk,
+    which is a 507.
 
-    Whoever sends spans comes again after a 503 and drops them after a 507, so that there a full disk stays what `problem_of` says.
+    Whoever sends spans comes again after a 503 and drops them after a 507, so that there a full
+    disk stays what `problem_of` says.
     """
     if isinstance(error, NoRoom):
         return Problem(507, error.message, code=error.code, fix=error.fix)
@@ -127,10 +144,28 @@ def answer_to(error: AssayError) -> Problem:
 
 def problem_of(error: AssayError) -> Problem:
     """One of our errors as a problem."""
-    if error.code in ("STO-001", "STO-002", "STO-003", "FIL-001", "FIL-008"):  # no client names a file: what is kept cannot be read or written
-        return Problem(503, error.message, code=error.code, fix=error.fix or "Try again.", headers={"Retry-After": "1"})
+    if error.code in (
+        "STO-001",
+        "STO-002",
+        "STO-003",
+        "FIL-001",
+        "FIL-008",
+    ):  # no client names a file: what is kept cannot be read or written
+        return Problem(
+            503,
+            error.message,
+            code=error.code,
+            fix=error.fix or "Try again.",
+            headers={"Retry-After": "1"},
+        )
     if error.where.startswith("sha256:") and error.code in _OF_RECORDS:
-        return Problem(_OF_RECORDS[error.code], error.message, code=error.code, where=error.where, fix=error.fix)
+        return Problem(
+            _OF_RECORDS[error.code],
+            error.message,
+            code=error.code,
+            where=error.where,
+            fix=error.fix,
+        )
     if isinstance(error, InputError):
         if getattr(error, "of_shelf", False):  # a file of ours is at fault, not what was sent
             return Problem(500, error.message, code=error.code, where=error.where, fix=error.fix)
@@ -139,7 +174,14 @@ def problem_of(error: AssayError) -> Problem:
         if error.faults:
             first = error.faults[0]
             where = first.path or where
-        return Problem(400 if error.code in _MALFORMED else 422, error.message, code=error.code, where=where, fix=error.fix, faults=faults)
+        return Problem(
+            400 if error.code in _MALFORMED else 422,
+            error.message,
+            code=error.code,
+            where=where,
+            fix=error.fix,
+            faults=faults,
+        )
     if isinstance(error, NotEnoughEvidence):
         return Problem(422, error.message, code=error.code, where=error.where, fix=error.fix)
     if isinstance(error, UsageError):
@@ -148,11 +190,15 @@ def problem_of(error: AssayError) -> Problem:
 
 
 _OF_RECORDS = {"STO-007": 500, "STO-008": 404, "STO-009": 409}
-"""What is wrong with a stored record: changed behind our back, forgotten, forgotten and sent again."""
+"""What is wrong with a stored record: changed behind our back, forgotten, forgotten and sent
+again.
+"""
 _MALFORMED = frozenset({"FIL-002", "FIL-003", "FIL-004", "FIL-005"})
 
 
-def answering(app: FastAPI, handler: Callable[[Request], Awaitable[Response]], pattern: str) -> ASGIApp:
+def answering(
+    app: FastAPI, handler: Callable[[Request], Awaitable[Response]], pattern: str
+) -> ASGIApp:
     """A route as a bare ASGI application, with the same errors."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
@@ -182,18 +228,34 @@ def install(app: FastAPI) -> None:
 
     async def http(_request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        words = {404: "there is nothing at this address.", 405: "this address does not take this method."}
+        words = {
+            404: "there is nothing at this address.",
+            405: "this address does not take this method.",
+        }
         fix = "/api/v1/openapi.json lists what there is." if error.status_code in words else ""
-        return Problem(error.status_code, words.get(error.status_code, str(error.detail)), fix=fix, headers=error.headers).response()
+        return Problem(
+            error.status_code,
+            words.get(error.status_code, str(error.detail)),
+            fix=fix,
+            headers=error.headers,
+        ).response()
 
     async def validation(_request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         faults = [
-            {"file": "", "line": None, "code": "SRV-422", "path": ".".join(map(str, fault.get("loc", ()))), "message": f"{fault.get('msg')}."}
+            {
+                "file": "",
+                "line": None,
+                "code": "SRV-422",
+                "path": ".".join(map(str, fault.get("loc", ()))),
+                "message": f"{fault.get('msg')}.",
+            }
             for fault in error.errors()[:MAX_FAULTS]
         ]
         first = faults[0] if faults else {"path": "", "message": "a parameter is not of its shape."}
-        return Problem(422, str(first["message"]), where=str(first["path"]), faults=faults).response()
+        return Problem(
+            422, str(first["message"]), where=str(first["path"]), faults=faults
+        ).response()
 
     app.add_exception_handler(AssayError, ours)
     app.add_exception_handler(Problem, problem)

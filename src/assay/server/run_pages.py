@@ -1,4 +1,6 @@
-"""Pages of runs with their newest grade. A page costs the same wherever it stands: a bounded number of rows is looked at, and `next` leads on."""
+"""Pages of runs with their newest grade. A page costs the same wherever it stands: a bounded number
+of rows is looked at, and `next` leads on.
+"""
 
 from __future__ import annotations
 
@@ -54,26 +56,62 @@ def run_page(
     """One page. Filters on the grade go through the grades, all others through the runs."""
     through_grades = bool(of_grade) or gate is not None
     if not through_grades:
-        page = services.ledger.find("run", {**base, **run_only}, project=project, after=after, limit=limit, newest_first=newest_first, look_at=LOOKED_AT)
+        page = services.ledger.find(
+            "run",
+            {**base, **run_only},
+            project=project,
+            after=after,
+            limit=limit,
+            newest_first=newest_first,
+            look_at=LOOKED_AT,
+        )
         runs_here = list(page.items)
-        return briefly(runs_here, grades_of(services.ledger.database, project, [run.digest for run in runs_here]), page.next_cursor)
+        return briefly(
+            runs_here,
+            grades_of(services.ledger.database, project, [run.digest for run in runs_here]),
+            page.next_cursor,
+        )
     found: dict[str, Item] = {}
     newest: dict[str, list[GradeOf]] = {}
     looked = 0
     cursor = after
-    at_once = max(limit, AT_ONCE if gate is None else LOOKED_AT // 4)  # most grades have not failed the gate
+    at_once = max(
+        limit, AT_ONCE if gate is None else LOOKED_AT // 4
+    )  # most grades have not failed the gate
     while True:
-        page = services.ledger.find("grade", {**base, **of_grade}, project=project, after=cursor, limit=at_once, newest_first=newest_first, look_at=LOOKED_AT)
+        page = services.ledger.find(
+            "grade",
+            {**base, **of_grade},
+            project=project,
+            after=cursor,
+            limit=at_once,
+            newest_first=newest_first,
+            look_at=LOOKED_AT,
+        )
         looked += max(len(page.items), AT_ONCE)
-        fitting = [item for item in page.items if gate is None or (item.body is not None and gate in _gates(item.body).hard_gate_failures)]
-        behind = evidence_of(services.ledger.database, project, [item.digest for item in fitting]) if fitting else {}
+        fitting = [
+            item
+            for item in page.items
+            if gate is None
+            or (item.body is not None and gate in _gates(item.body).hard_gate_failures)
+        ]
+        behind = (
+            evidence_of(services.ledger.database, project, [item.digest for item in fitting])
+            if fitting
+            else {}
+        )
         runs = services.ledger.get_many(set(behind.values()), project=project) if behind else {}
         graded = grades_of(services.ledger.database, project, list(runs)) if runs else {}
         cursor = page.next_cursor
         for index, item in enumerate(fitting):
             run = runs.get(behind.get(item.digest, ""))
             # only the newest grade of a run says what it is now
-            if run is not None and run.kind == "run" and run.digest not in found and _fits(run, run_only):
+            if (
+                run is not None
+                and run.kind == "run"
+                and run.digest not in found
+                and _fits(run, run_only)
+            ):
                 grades = graded.get(run.digest)
                 if grades and grades[-1].digest == item.digest:
                     found[run.digest] = run
@@ -95,10 +133,14 @@ def _fits(run: Item, wanted: dict[str, Any]) -> bool:
     if "status" in wanted and brief.status != wanted["status"]:
         return False
     first, last = moment_key(wanted.get("started_from")), moment_key(wanted.get("started_before"))
-    return (first is None or (began is not None and began >= first)) and (last is None or (began is not None and began < last))
+    return (first is None or (began is not None and began >= first)) and (
+        last is None or (began is not None and began < last)
+    )
 
 
-def briefly(runs: list[Item], grades: dict[str, list[GradeOf]], cursor: int | None) -> dict[str, Any]:
+def briefly(
+    runs: list[Item], grades: dict[str, list[GradeOf]], cursor: int | None
+) -> dict[str, Any]:
     """Runs as a list shows them, each with its newest grade."""
     rows = []
     for run in runs:

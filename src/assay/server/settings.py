@@ -1,6 +1,8 @@
-"""What a server is started with. Every limit stands here with its unit; nothing is read from elsewhere later.
+"""What a server is started with. Every limit stands here with its unit; nothing is read from
+elsewhere later.
 
-With several workers each process is given the same settings through its environment, so they must survive JSON.
+With several workers each process is given the same settings through its environment, so they must
+survive JSON.
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     body_timeout_s: float = 30.0
     """How long a body may take between two of its parts; ten times that for the whole."""
     rate_per_s: float = 2000.0
-    """Of one token and one worker: with several workers each has its share of what the operator allows, so that together they never allow more."""
+    """Of one token and one worker: with several workers each has its share of what the operator
+    allows, so that together they never allow more.
+    """
     rate_burst: int = 4000
     heartbeat_s: float = 15.0
     poll_s: float = 1.0
@@ -59,7 +63,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     patience_s: float = 10.0
     """How long a request waits for a database that is locked or away."""
     otlp_grace_s: float = 6.0
-    """How long a trace must be quiet after its root span came, until its run is built; exporters send every five seconds."""
+    """How long a trace must be quiet after its root span came, until its run is built; exporters
+    send every five seconds.
+    """
     otlp_limit_s: float = 300.0
     """How long a trace without a root span may be quiet, until its run is built as a broken one."""
     otlp_keep_s: float = 7 * 24 * 3600.0
@@ -72,7 +78,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def to_environment(settings: Settings) -> None:
-    """Put the settings where worker processes find them. A password in the database's address goes no further than the environment."""
+    """Put the settings where worker processes find them. A password in the database's address goes
+    no further than the environment.
+    """
     os.environ[VARIABLE] = msgspec.json.encode(settings).decode()
 
 
@@ -80,7 +88,9 @@ def from_environment() -> Settings:
     """The settings that the parent process left."""
     text = os.environ.get(VARIABLE)
     if text is None:
-        raise UsageError("CLI-001", f"${VARIABLE} is not set.", fix="Start the server with `assay serve`.")
+        raise UsageError(
+            "CLI-001", f"${VARIABLE} is not set.", fix="Start the server with `assay serve`."
+        )
     return msgspec.json.decode(text.encode(), type=Settings)
 
 

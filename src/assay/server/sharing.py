@@ -1,7 +1,10 @@
-"""What the processes of one server have in common: the library as it was when the server started, and with several workers a folder that their parent makes.
+"""What the processes of one server have in common: the library as it was when the server started,
+and with several workers a folder that their parent makes.
 
-A worker that dies is started again. It must grade by what the others grade by, though a file of the library was edited meanwhile, and what its predecessor
-counted must not be forgotten (see `metrics`). A worker that is alone needs no folder: it hands the library on to the processes beside it.
+A worker that dies is started again. It must grade by what the others grade by, though a file of the
+library was edited meanwhile, and what its predecessor counted must not be forgotten (see
+`metrics`). A worker that is alone needs no folder: it hands the library on to the processes beside
+it.
 """
 
 from __future__ import annotations
@@ -47,13 +50,19 @@ def library_of(settings: Settings) -> Held:
         with open(path, "rb") as stream:
             return msgspec.msgpack.decode(stream.read(), type=Held)
     except OSError as error:
-        # the files of the library may have changed since: to read them now could give one name two texts
+        # the files of the library may have changed since: to read them now could give one name two
+        # texts
         raise UsageError(
-            "FIL-001", f"what the workers of the server share cannot be read: {error.strerror}.", where=path, fix="Start the server again."
+            "FIL-001",
+            f"what the workers of the server share cannot be read: {error.strerror}.",
+            where=path,
+            fix="Start the server again.",
         ) from None
 
 
 def touch(folder: str) -> None:
-    """Show that the folder is in use: whoever tidies up takes what has been lying about for days."""
+    """Show that the folder is in use: whoever tidies up takes what has been lying about for
+    days.
+    """
     for one in os.scandir(folder):
         os.utime(one.path)

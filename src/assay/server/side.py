@@ -1,12 +1,15 @@
-"""Two processes beside the one that answers: one grades, one stores. So several cores work, and the disk holds up nobody's answer.
+"""Two processes beside the one that answers: one grades, one stores. So several cores work, and the
+disk holds up nobody's answer.
 
-A body goes from here to the process that grades, from there as drafts to the one that stores, and what became of it comes back here:
+A body goes from here to the process that grades, from there as drafts to the one that stores, and
+what became of it comes back here:
 
     server --bodies--> side_grader --drafts--> side_keeper --answers--> server
 
-Whatever they cannot do (a faulty document, a policy whose judges have cards, a database that is away, their own end) they leave to the process that answers,
-which does the same with the same functions and finds the words for what is wrong. So nothing depends on them but the pace: a record is its digest, and what
-they had stored before they ended is found again and not stored twice.
+Whatever they cannot do (a faulty document, a policy whose judges have cards, a database that is
+away, their own end) they leave to the process that answers, which does the same with the same
+functions and finds the words for what is wrong. So nothing depends on them but the pace: a record
+is its digest, and what they had stored before they ended is found again and not stored twice.
 """
 
 from __future__ import annotations
@@ -38,7 +41,9 @@ AGAIN_AT_MOST_S = 10.0
 PATIENT = 6
 """Starts in vain until the pause grows."""
 STUCK_S = 20.0
-"""How long no answer may come, while somebody waits, until the processes are held to be stuck and are ended."""
+"""How long no answer may come, while somebody waits, until the processes are held to be stuck and
+are ended.
+"""
 MAX_WAITING = 10_000
 """Requests that may wait; then clients are asked to come again."""
 
@@ -47,7 +52,9 @@ class Setup(NamedTuple):
     """What the processes are told first."""
 
     library: Held | None
-    """As the server found it when it started: whenever a process is started again, it grades by the same texts. The one that stores needs none."""
+    """As the server found it when it started: whenever a process is started again, it grades by the
+    same texts. The one that stores needs none.
+    """
     db: str
 
 
@@ -63,11 +70,15 @@ class Asked(NamedTuple):
     rules: str
     """The digest of the policy as the process that answers has read it."""
     number: int = 0
-    """Its own, and never used again: an answer that comes late, from processes that have ended, is nobody's."""
+    """Its own, and never used again: an answer that comes late, from processes that have ended, is
+    nobody's.
+    """
 
 
 class Graded(NamedTuple):
-    """One body, graded and not yet stored; None where the process that answers must do it itself."""
+    """One body, graded and not yet stored; None where the process that answers must do it
+    itself.
+    """
 
     number: int
     project: str
@@ -82,7 +93,9 @@ class Answer(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """A body that went to the processes and ended with them: whether it was stored before is not known."""
+    """A body that went to the processes and ended with them: whether it was stored before is not
+    known.
+    """
 
     asked_at: datetime
 
@@ -162,7 +175,13 @@ class Side:
         if not self._ending:
             self._in_vain = 0 if line is not None and line.was_ready else self._in_vain + 1
             pause_s = min(AGAIN_AT_MOST_S, AGAIN_S * 2 ** max(0, self._in_vain - PATIENT))
-            self._log.write("side", level="warning", message=f"a process beside this one ended; both are started again in {pause_s:g} s.")
+            self._log.write(
+                "side",
+                level="warning",
+                message=(
+                    f"a process beside this one ended; both are started again in {pause_s:g} s."
+                ),
+            )
             asyncio.get_running_loop().call_later(pause_s, self._again)
 
 
@@ -212,8 +231,15 @@ class _Line:
 
     async def _start(self, module: str, *, stdin: int = PIPE, stdout: int = PIPE) -> None:
         process = _Process(self)
-        command = (sys.executable, "-P", "-m", f"assay.server.{module}")  # what lies in the current folder is nobody's module
-        transport, _ = await self._loop.subprocess_exec(lambda: process, *command, stdin=stdin, stdout=stdout, stderr=None)
+        command = (
+            sys.executable,
+            "-P",
+            "-m",
+            f"assay.server.{module}",
+        )  # what lies in the current folder is nobody's module
+        transport, _ = await self._loop.subprocess_exec(
+            lambda: process, *command, stdin=stdin, stdout=stdout, stderr=None
+        )
         self._processes.append(transport)
         self._gone.append(process.gone)
 
@@ -223,7 +249,9 @@ class _Line:
     async def ask(self, asked: Asked) -> Kept | Lost | None:
         told: asyncio.Future[Kept | Lost | None] = self._loop.create_future()
         if not self._asked:
-            self._loop.call_soon(self._send)  # what comes in the same turn of the loop goes in one frame
+            self._loop.call_soon(
+                self._send
+            )  # what comes in the same turn of the loop goes in one frame
         self._asked.append(asked)
         self._waiting[asked.number] = _Waiting(self._loop.time(), told)
         if self._watching is None:
@@ -231,7 +259,9 @@ class _Line:
         return await told
 
     def _watch(self) -> None:
-        """End the processes where somebody waits and nothing has come for too long; look again where anybody waits."""
+        """End the processes where somebody waits and nothing has come for too long; look again
+        where anybody waits.
+        """
         self._watching = None
         oldest = next(iter(self._waiting.values()), None)
         if oldest is None or self._over:
@@ -265,7 +295,9 @@ class _Line:
                     waiting.told.set_result(answer.kept)
 
     def end(self) -> None:
-        """One of the processes has ended, or shall: end both, and tell whoever waits to do without."""
+        """One of the processes has ended, or shall: end both, and tell whoever waits to do
+        without.
+        """
         if self._over:
             return
         self._over = True
@@ -279,7 +311,9 @@ class _Line:
         began = datetime.now(UTC) - timedelta(seconds=self._loop.time())  # of the loop's clock
         for number, waiting in left.items():
             if not waiting.told.done():
-                waiting.told.set_result(None if number in unsent else Lost(began + timedelta(seconds=waiting.since)))
+                waiting.told.set_result(
+                    None if number in unsent else Lost(began + timedelta(seconds=waiting.since))
+                )
         self._ended()
 
     @property

@@ -1,4 +1,6 @@
-"""The process that grades beside a server: `python -m assay.server.side_grader`. Bodies in; drafts out, to the process that stores (`side_keeper`)."""
+"""The process that grades beside a server: `python -m assay.server.side_grader`. Bodies in; drafts
+out, to the process that stores (`side_keeper`).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from assay.server.side import Asked, Graded, Setup
 TOGETHER = 8
 """Bodies that are graded together, and go on in one frame."""
 TOGETHER_BYTES = 256 * 1024
-"""How large they may be in all: whoever waits for the first does not wait for a large one behind it."""
+"""How large they may be in all: whoever waits for the first does not wait for a large one behind
+it.
+"""
 MAX_GRADERS = 64
 
 Names = tuple[str, str | None, str | None]
@@ -30,7 +34,8 @@ _asked = msgspec.msgpack.Decoder(list[Asked]).decode
 def main() -> None:
     """Grade what comes."""
     ends = own_ends()
-    # What was loaded stays for good, and a grade leaves no circles behind: looking through it all for garbage again and again would be work for nothing.
+    # What was loaded stays for good, and a grade leaves no circles behind: looking through it all
+    # for garbage again and again would be work for nothing.
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
     shelf: Shelf | None = None
@@ -69,14 +74,24 @@ def _grade(asked: list[Asked], shelf: Shelf, graders: dict[Names, Grader]) -> li
         if grader is None:
             if len(graders) >= MAX_GRADERS:
                 graders.clear()
-            grader = graders[names] = Grader(shelf, policy=first.policy, profile=first.profile, rubric=first.rubric)
+            grader = graders[names] = Grader(
+                shelf, policy=first.policy, profile=first.profile, rubric=first.rubric
+            )
     except AssayError:  # the process that answers finds the same, and says it
         grader = None
-    if grader is None or grader.rules.digest != first.rules:  # or it has read another text under the same name
+    if (
+        grader is None or grader.rules.digest != first.rules
+    ):  # or it has read another text under the same name
         return [Graded(one.number, one.project, None) for one in asked]
-    with cheap_only():  # all else the process that answers grades in a thread: here every other run would wait for it
+    with (
+        cheap_only()
+        # all else the process that answers grades in a thread: here every other run would wait for
+        # it
+    ):
         made = make_many([one.body for one in asked], grader, author=first.author)
-    return [Graded(one.number, one.project, posted) for one, posted in zip(asked, made, strict=True)]
+    return [
+        Graded(one.number, one.project, posted) for one, posted in zip(asked, made, strict=True)
+    ]
 
 
 if __name__ == "__main__":

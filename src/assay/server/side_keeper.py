@@ -1,7 +1,9 @@
-"""The process that stores beside a server: `python -m assay.server.side_keeper`. Drafts in, from the process that grades; what became of them out.
+"""The process that stores beside a server: `python -m assay.server.side_keeper`. Drafts in, from
+the process that grades; what became of them out.
 
-Group commit, as in `writer`: what has come while the last transaction was written goes into the next. Where something cannot be stored, the process that
-answers is told to do it itself: it finds the same, or waits for the database, and has the words.
+Group commit, as in `writer`: what has come while the last transaction was written goes into the
+next. Where something cannot be stored, the process that answers is told to do it itself: it finds
+the same, or waits for the database, and has the words.
 """
 
 from __future__ import annotations
@@ -64,14 +66,23 @@ def main() -> None:
             left = [Answer(graded.number, None) for graded in made if graded.posted is None]
             if left:
                 ends.write(left)
-            waiting += [_Order(graded.number, graded.project, graded.posted) for graded in made if graded.posted is not None]
+            waiting += [
+                _Order(graded.number, graded.project, graded.posted)
+                for graded in made
+                if graded.posted is not None
+            ]
         while waiting:
             assert ledger is not None
             n = _fitting(waiting)
-            stored = commit(ledger, waiting[:n], lambda error: None)  # the process that answers meets the same fault, and tells of it
+            stored = commit(
+                ledger, waiting[:n], lambda error: None
+            )  # the process that answers meets the same fault, and tells of it
             ends.write(
                 [
-                    Answer(order.number, None if isinstance(became, Exception) else kept(order.posted, became))
+                    Answer(
+                        order.number,
+                        None if isinstance(became, Exception) else kept(order.posted, became),
+                    )
                     for order, became in zip(waiting[:n], stored, strict=True)
                 ]
             )

@@ -1,4 +1,6 @@
-"""What the routes share: ledger, shelf, graders, writer, gatekeeper, hub, metrics, log. Made once for a process and handed on, never global."""
+"""What the routes share: ledger, shelf, graders, writer, gatekeeper, hub, metrics, log. Made once
+for a process and handed on, never global.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +41,13 @@ R = TypeVar("R")
 
 MAX_GRADERS = 64
 LARGE = 1024 * 1024
-"""Bodies above this are not graded beside, where every other would wait for them, but in a thread of this process."""
+"""Bodies above this are not graded beside, where every other would wait for them, but in a thread
+of this process.
+"""
 GRADING_THREADS = 4
-"""Projects whose evidence is graded in threads at once. All else that a server does in threads has others, and never waits for these."""
+"""Projects whose evidence is graded in threads at once. All else that a server does in threads has
+others, and never waits for these.
+"""
 CARDS_S = 10.0
 """How long a grader may know a project's cards of judges without looking again."""
 
@@ -70,8 +76,17 @@ class Services:
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._graders: dict[tuple[str, str, str | None, str | None], tuple[BasedGrader, float]] = {}
 
-    def grader(self, project: str, *, policy: str | None = None, profile: str | None = None, rubric: str | None = None) -> BasedGrader:
-        """A grader for what a request asks for. Names are names on the shelf: no request opens a file."""
+    def grader(
+        self,
+        project: str,
+        *,
+        policy: str | None = None,
+        profile: str | None = None,
+        rubric: str | None = None,
+    ) -> BasedGrader:
+        """A grader for what a request asks for. Names are names on the shelf: no request opens a
+        file.
+        """
         names = (policy or self.settings.policy, profile, rubric)
         if policy is not None or profile is not None or rubric is not None:
             for name in names:
@@ -87,7 +102,9 @@ class Services:
         until = float("inf")
         if made.rules.judge_terms is not None:  # cards grow old and new ones come in
             cards, moment = [*self.cards, *self._stored_cards(project)], datetime.now(UTC)
-            made = BasedGrader(self.shelf, policy=names[0], profile=profile, rubric=rubric, cards=cards, now=moment)
+            made = BasedGrader(
+                self.shelf, policy=names[0], profile=profile, rubric=rubric, cards=cards, now=moment
+            )
             made.basis = basis_of(cards, moment)
             until = now + CARDS_S
         if len(self._graders) >= MAX_GRADERS:
@@ -96,7 +113,9 @@ class Services:
         return made
 
     async def at_once(self, project: str, work: Callable[[], R]) -> R:
-        """Grade at once; in turn where a JSON Schema has no cheap bound and others would wait for it."""
+        """Grade at once; in turn where a JSON Schema has no cheap bound and others would wait for
+        it.
+        """
         try:
             with cheap_only():
                 return work()
@@ -104,40 +123,75 @@ class Services:
             return await self.in_turn(project, work)
 
     async def in_turn(self, project: str, work: Callable[[], R]) -> R:
-        """Grade in a thread, one piece of work at a time for each project: evidence that takes its whole budget keeps no other project waiting."""
+        """Grade in a thread, one piece of work at a time for each project: evidence that takes its
+        whole budget keeps no other project waiting.
+        """
         try:
             async with self._turns[project]:
                 return await asyncio.get_running_loop().run_in_executor(self._threads, work)
         except Ending:
-            raise Problem(503, "the server ends.", fix="Try again.", headers={"Retry-After": "1"}) from None
+            raise Problem(
+                503, "the server ends.", fix="Try again.", headers={"Retry-After": "1"}
+            ) from None
 
     def close(self) -> None:
-        """End the processes that evaluate schemas: what waits for one is neither stored nor said to have failed."""
+        """End the processes that evaluate schemas: what waits for one is neither stored nor said to
+        have failed.
+        """
         end_processes()
 
     def wait(self) -> None:
-        """Wait for the threads that grade; then whatever goes on in this process may evaluate schemas again."""
+        """Wait for the threads that grade; then whatever goes on in this process may evaluate
+        schemas again.
+        """
         self._threads.shutdown()
         begin()
 
-    async def beside(self, project: str, body: bytes, grader: BasedGrader, author: str) -> Kept | None:
-        """A body with one run, graded and stored beside this process; None where this one must do it, also because something is wrong with the body."""
-        if self.side is None or grader.names is None or not body.startswith(b"{") or len(body) > LARGE:
+    async def beside(
+        self, project: str, body: bytes, grader: BasedGrader, author: str
+    ) -> Kept | None:
+        """A body with one run, graded and stored beside this process; None where this one must do
+        it, also because something is wrong with the body.
+        """
+        if (
+            self.side is None
+            or grader.names is None
+            or not body.startswith(b"{")
+            or len(body) > LARGE
+        ):
             return None
         if self.side.is_full:
-            raise Problem(503, "too much waits to be stored.", fix="Try again.", headers={"Retry-After": "1"})
-        found = await self.side.ask(Asked(project, body, author, *grader.names, grader.rules.digest))
-        return await self._again(project, body, grader, author, found) if isinstance(found, Lost) else found
+            raise Problem(
+                503, "too much waits to be stored.", fix="Try again.", headers={"Retry-After": "1"}
+            )
+        found = await self.side.ask(
+            Asked(project, body, author, *grader.names, grader.rules.digest)
+        )
+        return (
+            await self._again(project, body, grader, author, found)
+            if isinstance(found, Lost)
+            else found
+        )
 
-    async def _again(self, project: str, body: bytes, grader: BasedGrader, author: str, lost: Lost) -> Kept | None:
-        """A body that the processes took with them when they ended. If its grade was stored, nobody was told of it: so it is told of as if it were new."""
+    async def _again(
+        self, project: str, body: bytes, grader: BasedGrader, author: str, lost: Lost
+    ) -> Kept | None:
+        """A body that the processes took with them when they ended. If its grade was stored, nobody
+        was told of it: so it is told of as if it were new.
+        """
         try:
-            made = (await self.at_once(project, lambda: make(read_body(body), grader, author=author))).posted
+            made = (
+                await self.at_once(project, lambda: make(read_body(body), grader, author=author))
+            ).posted
         except Exception:  # the route does the same again, and says what is wrong
             return None
         found = kept(made, await self.writer.put(project, made.drafts))
-        new = found.new or await asyncio.to_thread(self._is_since, project, found.evidence, lost.asked_at)
-        return found._replace(new=new, first_grade=True, records=0)  # the records were counted when they were stored
+        new = found.new or await asyncio.to_thread(
+            self._is_since, project, found.evidence, lost.asked_at
+        )
+        return found._replace(
+            new=new, first_grade=True, records=0
+        )  # the records were counted when they were stored
 
     def _is_since(self, project: str, digest: str, moment: datetime) -> bool:
         """Whether a record was stored at that moment or later; False where it cannot be told."""
@@ -147,14 +201,20 @@ class Services:
         return False
 
     def graded(self, kept: Kept) -> None:
-        """A grade was stored: count it, and tell whoever watches; once, unless it cannot be known whether that was done."""
+        """A grade was stored: count it, and tell whoever watches; once, unless it cannot be known
+        whether that was done.
+        """
         self.metrics.letter(kept.letter)
         if kept.first_grade:
             self.teller.graded(kept)
 
     def _stored_cards(self, project: str) -> list[dict[str, Any]]:
         page = self.ledger.find("card", project=project, limit=1000, newest_first=True)
-        return [check_card(item.tree(), where=item.digest) for item in page.items if item.body is not None]
+        return [
+            check_card(item.tree(), where=item.digest)
+            for item in page.items
+            if item.body is not None
+        ]
 
     def forget_cards(self, project: str) -> None:
         """Look at the cards of a project again with the next request."""
@@ -163,11 +223,29 @@ class Services:
 
 def check_name(name: str) -> str:
     """A name on the shelf, never a path."""
-    if not name or len(name) > 200 or name.endswith((".yaml", ".yml")) or "/" in name or "\\" in name or name.startswith("."):
-        raise Problem(422, f"{name[:80]!r} is no name on the shelf.", code="LIB-001", fix="/api/v1/library/policies lists them.")
+    if (
+        not name
+        or len(name) > 200
+        or name.endswith((".yaml", ".yml"))
+        or "/" in name
+        or "\\" in name
+        or name.startswith(".")
+    ):
+        raise Problem(
+            422,
+            f"{name[:80]!r} is no name on the shelf.",
+            code="LIB-001",
+            fix="/api/v1/library/policies lists them.",
+        )
     return name
 
 
 def on_shelf(error: ShelfError) -> Problem:
     """Nothing on the shelf has the name that the address holds."""
-    return Problem(404 if error.code == "LIB-001" else 422, error.message, code=error.code, where=error.where, fix=error.fix)
+    return Problem(
+        404 if error.code == "LIB-001" else 422,
+        error.message,
+        code=error.code,
+        where=error.where,
+        fix=error.fix,
+    )

@@ -1,7 +1,9 @@
-"""Watching runs in progress: one hub for a process, and a stream that stays open until the evaluation is over.
+"""Watching runs in progress: one hub for a process, and a stream that stays open until the
+evaluation is over.
 
-An idle stream costs one coroutine and one future: no task, no timer and no queue of its own. Events are read from the database, so that a runner may post to
-one server and a watcher listen to another; events of this process wake its watchers at once, others within the polling time.
+An idle stream costs one coroutine and one future: no task, no timer and no queue of its own. Events
+are read from the database, so that a runner may post to one server and a watcher listen to another;
+events of this process wake its watchers at once, others within the polling time.
 """
 
 from __future__ import annotations
@@ -34,7 +36,11 @@ KEPT = 200
 AT_ONCE = 400
 """Runs asked about in one query; also the streams that get their heartbeat in one go."""
 TICK_S = 0.05
-HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
+HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+]
 
 Key = tuple[str, str]
 """A project and the key of a run."""
@@ -107,9 +113,15 @@ class Hub:
     async def after(self, key: Key, channel: Channel, position: int) -> Sequence[Stored]:
         """The events after a position; from memory where they are there."""
         tail = channel.tail
-        if tail and tail[-1].position >= max(channel.count, position + 1) and tail[0].position <= position + 1:
+        if (
+            tail
+            and tail[-1].position >= max(channel.count, position + 1)
+            and tail[0].position <= position + 1
+        ):
             return [one for one in tail if one.position > position]
-        found = await asyncio.to_thread(stored_events.after, self._database, key[0], key[1], position)
+        found = await asyncio.to_thread(
+            stored_events.after, self._database, key[0], key[1], position
+        )
         for one in found:
             if not tail or one.position == tail[-1].position + 1:
                 tail.append(one)
@@ -151,7 +163,7 @@ class Hub:
             for start in range(0, len(keys), AT_ONCE):
                 try:
                     counts = await asyncio.to_thread(self._counts, keys[start : start + AT_ONCE])
-                except Exception:  # noqa: S112  # the database is away for a moment; the streams wait for it
+                except Exception:  # the database is away for a moment; the streams wait for it  # noqa: S112
                     continue
                 for key, count in counts.items():
                     self.told(key, count)
@@ -160,8 +172,13 @@ class Hub:
         found: dict[Key, int] = {}
         for project in {key[0] for key in keys}:
             ids = [key[1] for key in keys if key[0] == project]
-            query = select(live_runs.c.run_id, live_runs.c.events).where(live_runs.c.project == project, live_runs.c.run_id.in_(ids))
-            rows = read(self._database, lambda connection, query=query: connection.execute(query).all())  # type: ignore[misc]
+            query = select(live_runs.c.run_id, live_runs.c.events).where(
+                live_runs.c.project == project, live_runs.c.run_id.in_(ids)
+            )
+            rows = read(
+                self._database,
+                lambda connection, query=query: connection.execute(query).all(),  # type: ignore[misc]
+            )
             found |= {(project, row[0]): row[1] for row in rows}
         return found
 
@@ -190,11 +207,19 @@ class LiveStream:
                     except AssayError:  # the database is away: whoever watches waits for it
                         if await hub.pause() or _gone(receive):
                             break
-                        await send({"type": "http.response.body", "body": HEARTBEAT, "more_body": True})
+                        await send(
+                            {"type": "http.response.body", "body": HEARTBEAT, "more_body": True}
+                        )
                         continue
                     fresh = False
                     if found:
-                        await send({"type": "http.response.body", "body": b"".join([frame(*one) for one in found]), "more_body": True})
+                        await send(
+                            {
+                                "type": "http.response.body",
+                                "body": b"".join([frame(*one) for one in found]),
+                                "more_body": True,
+                            }
+                        )
                         position = found[-1].position
                         if found[-1].kind in LAST:
                             break

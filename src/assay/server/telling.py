@@ -1,7 +1,9 @@
-"""Sends grades to whoever watches, as OpenTelemetry events, behind everybody's back: no request waits for it and none fails by it.
+"""Sends grades to whoever watches, as OpenTelemetry events, behind everybody's back: no request
+waits for it and none fails by it.
 
-What was graded waits in a queue with a bound; one thread sends it. What cannot be sent, or finds the queue full, is dropped, counted and logged. At the end
-the queue is emptied, for a while and no longer. A grade is stored whatever becomes of its events.
+What was graded waits in a queue with a bound; one thread sends it. What cannot be sent, or finds
+the queue full, is dropped, counted and logged. At the end the queue is emptied, for a while and no
+longer. A grade is stored whatever becomes of its events.
 """
 
 from __future__ import annotations
@@ -99,7 +101,7 @@ class Teller:
         if left:
             self._drop(left, "the server ends")
 
-    # --- the queue ---------------------------------------------------------------------------------------------------------------------
+    # --- the queue
 
     def _put(self, one: _Grade | _Refusal) -> None:
         with self._ready:
@@ -108,7 +110,9 @@ class Teller:
                 self._queue.append(one)
                 self._bytes += one.size
                 if self._thread is None:
-                    self._thread = threading.Thread(target=self._run, name="assay-teller", daemon=True)
+                    self._thread = threading.Thread(
+                        target=self._run, name="assay-teller", daemon=True
+                    )
                     self._thread.start()
                 self._ready.notify()
                 return
@@ -121,7 +125,12 @@ class Teller:
         now = time.monotonic()
         if now - self._told_at >= QUIET_S or self._until is not None:
             lost, self._lost, self._told_at = self._lost, 0, now
-            self._log.write("telemetry", level="warning", dropped=lost, message=f"the evaluation events of {lost:,} grades were not sent: {why}.")
+            self._log.write(
+                "telemetry",
+                level="warning",
+                dropped=lost,
+                message=f"the evaluation events of {lost:,} grades were not sent: {why}.",
+            )
 
     def _take(self) -> list[_Grade | _Refusal] | None:
         """What is to be sent next; None at the end."""
@@ -136,7 +145,7 @@ class Teller:
             self._bytes -= sum(one.size for one in batch)
             return batch
 
-    # --- the thread --------------------------------------------------------------------------------------------------------------------
+    # --- the thread
 
     def _run(self) -> None:
         while (batch := self._take()) is not None:
@@ -147,7 +156,11 @@ class Teller:
                 warning = "a fault of ours"
             if warning is not None:
                 self._drop(len(batch), warning.rstrip("."))
-                with self._ready:  # whoever could not be reached cannot be reached at once either; the end waits for nobody
+                with (
+                    self._ready
+                    # whoever could not be reached cannot be reached at once either; the end waits
+                    # for nobody
+                ):
                     self._ready.wait_for(lambda: self._until is not None, PAUSE_S)
             else:
                 self._metrics.count("otlp_grades_sent", len(batch))
@@ -156,18 +169,36 @@ class Teller:
         """Send a batch; a warning where some of it did not arrive."""
         to = self._exporter
         assert to is not None
-        timeout = to.timeout if self._until is None else max(0.1, min(to.timeout, self._until - time.monotonic()))
+        timeout = (
+            to.timeout
+            if self._until is None
+            else max(0.1, min(to.timeout, self._until - time.monotonic()))
+        )
         grades: list[dict[str, Any]] = []
         origins: dict[str, Origin] = {}
         warning = None
         for one in batch:
             if isinstance(one, _Refusal):
-                warning = send_refusal(one.run_id, one.code, one.message, exporter=to._replace(timeout=timeout)) or warning
+                warning = (
+                    send_refusal(
+                        one.run_id, one.code, one.message, exporter=to._replace(timeout=timeout)
+                    )
+                    or warning
+                )
                 continue
             grade: dict[str, Any] = parse_json(one.body)
             grades.append(grade)
             if one.run is not None:
                 origins[grade["run_id"]] = origin_of(parse_json(one.run))
         if grades:
-            warning = send(grades, endpoint=to.endpoint, headers=to.headers, timeout=timeout, origins=origins).warning or warning
+            warning = (
+                send(
+                    grades,
+                    endpoint=to.endpoint,
+                    headers=to.headers,
+                    timeout=timeout,
+                    origins=origins,
+                ).warning
+                or warning
+            )
         return warning

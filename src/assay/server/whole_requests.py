@@ -1,9 +1,12 @@
-"""A request that has come whole, in its plainest shape: read and answered without the machinery for all the other shapes.
+"""A request that has come whole, in its plainest shape: read and answered without the machinery for
+all the other shapes.
 
-Most of what is sent to a server is one POST in one piece: a head of plain lines, and a body as long as `Content-Length` says. What is not exactly that (a
-body in chunks or in parts, a name that may stand once and stands twice, an `Expect`, an `Upgrade`, a sign that is not plain ASCII, a second request behind
-the first) is not judged here, but left to the general parser, which accepts or refuses it. So nothing is accepted here that is refused there, and what is
-accepted says the same in both: a test holds one against the other.
+Most of what is sent to a server is one POST in one piece: a head of plain lines, and a body as long
+as `Content-Length` says. What is not exactly that (a body in chunks or in parts, a name that may
+stand once and stands twice, an `Expect`, an `Upgrade`, a sign that is not plain ASCII, a second
+request behind the first) is not judged here, but left to the general parser, which accepts or
+refuses it. So nothing is accepted here that is refused there, and what is accepted says the same in
+both: a test holds one against the other.
 """
 
 from __future__ import annotations
@@ -21,7 +24,17 @@ _START = re.compile(rb"POST (/[0-9A-Za-z/_.~-]*) HTTP/1\.1\r\n")
 _LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*((?:[!-~]+(?:[ \t]+[!-~]+)*)?)[ \t]*\r\n")
 _LENGTH = re.compile(rb"[0-9]{1,9}")
 _ONCE = frozenset((b"host", b"content-length"))
-_OTHERS = frozenset((b"transfer-encoding", b"expect", b"upgrade", b"te", b"trailer", b"http2-settings", b"proxy-connection"))
+_OTHERS = frozenset(
+    (
+        b"transfer-encoding",
+        b"expect",
+        b"upgrade",
+        b"te",
+        b"trailer",
+        b"http2-settings",
+        b"proxy-connection",
+    )
+)
 """Names that change how the rest is read, or how it is answered."""
 
 
@@ -37,9 +50,9 @@ class Whole(NamedTuple):
 def whole_request(data: bytes) -> Whole | None:
     r"""The one request that these bytes are; None where they are anything else, or may be.
 
-    >>> whole_request(b'POST /runs HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}')
+    >>> whole_request(b"POST /runs HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}")
     Whole(path='/runs', headers=[(b'host', b'a'), (b'content-length', b'2')], body=b'{}')
-    >>> whole_request(b'POST /runs HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{')
+    >>> whole_request(b"POST /runs HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{")
     """
     start = _START.match(data)
     if start is None:
@@ -59,13 +72,21 @@ def whole_request(data: bytes) -> Whole | None:
         headers.append((name, value))
         at = line.end()
     length = once.get(b"content-length", b"")
-    if at > MAX_HEAD or data[at : at + 2] != b"\r\n" or len(once) != len(_ONCE) or _LENGTH.fullmatch(length) is None or len(data) != at + 2 + int(length):
+    if (
+        at > MAX_HEAD
+        or data[at : at + 2] != b"\r\n"
+        or len(once) != len(_ONCE)
+        or _LENGTH.fullmatch(length) is None
+        or len(data) != at + 2 + int(length)
+    ):
         return None
     return Whole(start[1].decode(), headers, data[at + 2 :])
 
 
 class WholeCycle(RequestResponseCycle):
-    """The life of such a request. The general parser never hears of it, and is as ready for the next one as before."""
+    """The life of such a request. The general parser never hears of it, and is as ready for the
+    next one as before.
+    """
 
     _given: bytes | None = None
     _chunked = False
@@ -90,14 +111,19 @@ class WholeCycle(RequestResponseCycle):
             return
         kind = "http.response.body" if self.response_started else "http.response.start"
         if self.response_complete or message["type"] != kind:
-            raise RuntimeError(f"the application says {message['type']!r} where {'nothing' if self.response_complete else kind!r} is due")
+            raise RuntimeError(
+                f"the application says {message['type']!r} where"
+                f" {'nothing' if self.response_complete else kind!r} is due"
+            )
         if not self.response_started:
             self.response_started = True
             self.transport.write(self._head(message))
             return
         body, more = message.get("body", b""), message.get("more_body", False)
         if self._chunked:
-            body = (b"%x\r\n%b\r\n" % (len(body), body) if body else b"") + (b"" if more else b"0\r\n\r\n")
+            body = (b"%x\r\n%b\r\n" % (len(body), body) if body else b"") + (
+                b"" if more else b"0\r\n\r\n"
+            )
         if body:
             self.transport.write(body)
         if not more:

@@ -1,6 +1,7 @@
 """Group commit: many requests, one transaction, and nobody is answered before it is on the disk.
 
-One thread takes whatever has come while the last transaction was written, and stores it in the next.
+One thread takes whatever has come while the last transaction was written, and stores it in the
+next.
 """
 
 from __future__ import annotations
@@ -68,7 +69,12 @@ class Writer:
         told: asyncio.Future[list[Stored]] = self._loop.create_future()
         with self._ready:
             if self._ending or self._records > MAX_WAITING:
-                raise Problem(503, "too much waits to be stored.", fix="Try again.", headers={"Retry-After": "1"})
+                raise Problem(
+                    503,
+                    "too much waits to be stored.",
+                    fix="Try again.",
+                    headers={"Retry-After": "1"},
+                )
             self._queue.append(Waiting(project, drafts, told))
             self._records += len(drafts)
             self._ready.notify()
@@ -87,7 +93,15 @@ class Writer:
                     batch.append(self._queue.popleft())
                     size += len(batch[-1].drafts)
                 self._records -= size
-            self._tell(list(zip(batch, commit(self._ledger, batch, lambda error: self._log.fault("store", error)), strict=True)))
+            self._tell(
+                list(
+                    zip(
+                        batch,
+                        commit(self._ledger, batch, lambda error: self._log.fault("store", error)),
+                        strict=True,
+                    )
+                )
+            )
             self._metrics.count("commits")
             self._metrics.count("records_sent", size)
 

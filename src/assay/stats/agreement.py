@@ -1,8 +1,10 @@
 """Agreement of any number of raters: the share that agrees, Fleiss' kappa, Krippendorff's alpha.
 
-The last two are one minus the disagreement inside items over the disagreement that chance would give. Alpha takes items with any two ratings or more and
-corrects for small samples; Fleiss' kappa takes only items that all raters rated. The ordinal distance of Krippendorff is the square of the distance of
-mid-ranks, so every level costs a sort and a pass. Where every rating is the same, both are undefined: None with the reason, never 1.
+The last two are one minus the disagreement inside items over the disagreement that chance would
+give. Alpha takes items with any two ratings or more and corrects for small samples; Fleiss' kappa
+takes only items that all raters rated. The ordinal distance of Krippendorff is the square of the
+distance of mid-ranks, so every level costs a sort and a pass. Where every rating is the same, both
+are undefined: None with the reason, never 1.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ INCOMPLETE = "no item was rated by all"
 
 
 def agreement(items: Iterable[Sequence[Hashable]], *, confidence: float = 0.95) -> Interval:
-    """The share of items on which all raters agree; an item that one of them did not rate (None) is left out.
+    """The share of items on which all raters agree; an item that one of them did not rate (None) is
+    left out.
 
     >>> agreement([(1, 1), (1, 2), (2, None)]).value
     0.5
@@ -36,57 +39,116 @@ def agreement(items: Iterable[Sequence[Hashable]], *, confidence: float = 0.95) 
     return found if counts else found._replace(reason=INCOMPLETE)
 
 
-def krippendorff_alpha(items: Iterable[Sequence[Hashable]], *, level: Level, confidence: float = 0.95) -> Interval:
-    """Krippendorff's alpha, for any number of raters and missing ratings (None). 1 is full agreement, 0 is chance.
+def krippendorff_alpha(
+    items: Iterable[Sequence[Hashable]], *, level: Level, confidence: float = 0.95
+) -> Interval:
+    """Krippendorff's alpha, for any number of raters and missing ratings (None). 1 is full
+    agreement, 0 is chance.
 
     >>> found = krippendorff_alpha([(1, 1), (1, 2), (2, 2), (3, 3), (None, 3)], level="nominal")
     >>> round(found.value, 6), found.reason
     (0.666667, '4 items; an interval needs at least 5')
 
-    Source: Krippendorff, Computing Krippendorff's Alpha-Reliability, 2011. Its interval: see `influence`.
+    Source: Krippendorff, Computing Krippendorff's Alpha-Reliability, 2011. Its interval: see
+    `influence`.
     """
-    rated = (item if None not in item else [rating for rating in item if rating is not None] for item in items)
-    return _ratio(Counter(tuple(item) for item in rated if len(item) > 1), level, corrected=True, confidence=confidence)
+    rated = (
+        item if None not in item else [rating for rating in item if rating is not None]
+        for item in items
+    )
+    return _ratio(
+        Counter(tuple(item) for item in rated if len(item) > 1),
+        level,
+        corrected=True,
+        confidence=confidence,
+    )
 
 
 def fleiss_kappa(items: Iterable[Sequence[Hashable]], *, confidence: float = 0.95) -> Interval:
-    """Fleiss' kappa of nominal categories, over the items that all raters rated; of two raters it is Scott's pi.
+    """Fleiss' kappa of nominal categories, over the items that all raters rated; of two raters it
+    is Scott's pi.
 
     >>> round(fleiss_kappa([("a", "a", "b"), ("b", "b", "b"), ("a", "a", "a")]).value, 6)
     0.55
 
     Source: Fleiss, 1971. Its interval: see `influence`.
     """
-    return _ratio(Counter(tuple(item) for item in items if None not in item and len(item) > 1), "nominal", corrected=False, confidence=confidence)
+    return _ratio(
+        Counter(tuple(item) for item in items if None not in item and len(item) > 1),
+        "nominal",
+        corrected=False,
+        confidence=confidence,
+    )
 
 
 class _Unit(NamedTuple):
-    """Items with the same ratings: their places among the categories, how many such items, and how much each of them weighs."""
+    """Items with the same ratings: their places among the categories, how many such items, and how
+    much each of them weighs.
+    """
 
     places: tuple[int, ...]
     times: float
     weight: float
 
 
-def _ratio(patterns: Counter[tuple[Any, ...]], metric: Level, *, corrected: bool, confidence: float) -> Interval:
+def _ratio(
+    patterns: Counter[tuple[Any, ...]], metric: Level, *, corrected: bool, confidence: float
+) -> Interval:
     n = patterns.total()
     if not n:
-        return Interval(None, None, None, confidence, METHOD, "no item has two ratings" if corrected else INCOMPLETE)
+        return Interval(
+            None,
+            None,
+            None,
+            confidence,
+            METHOD,
+            "no item has two ratings" if corrected else INCOMPLETE,
+        )
     categories = in_order({category for pattern in patterns for category in pattern})
     if len(categories) < 2:
         return Interval(None, None, None, confidence, METHOD, SAME)
     place = {category: index for index, category in enumerate(categories)}
-    units = [_Unit(tuple([place[one] for one in pattern]), times, len(pattern)) for pattern, times in patterns.items()]
+    units = [
+        _Unit(tuple([place[one] for one in pattern]), times, len(pattern))
+        for pattern, times in patterns.items()
+    ]
     ratings = sum(len(pattern) * times for pattern, times in patterns.items())
-    scale = stretch([float(one) for one in categories]) if metric == "interval" else [0.0] * len(categories)
+    scale = (
+        stretch([float(one) for one in categories])
+        if metric == "interval"
+        else [0.0] * len(categories)
+    )
     factor = (ratings - 1) / ratings if corrected else 1.0
     seen = _Disagreement(units, metric, scale)
     if not seen.expected:
-        return Interval(None, None, None, confidence, METHOD, "the ratings differ by less than numbers of this size can show")
-    eased = _Disagreement([*units, *_imagined(seen, ratings / n, ordered=metric != "nominal")], metric, scale)
-    variance = fsum(unit.times * moved * moved for unit, moved in zip(eased.units, eased.influences(), strict=True)) * n / max(1, n - 1)
+        return Interval(
+            None,
+            None,
+            None,
+            confidence,
+            METHOD,
+            "the ratings differ by less than numbers of this size can show",
+        )
+    eased = _Disagreement(
+        [*units, *_imagined(seen, ratings / n, ordered=metric != "nominal")], metric, scale
+    )
+    variance = (
+        fsum(
+            unit.times * moved * moved
+            for unit, moved in zip(eased.units, eased.influences(), strict=True)
+        )
+        * n
+        / max(1, n - 1)
+    )
     centre = 1 - factor * eased.observed / eased.expected
-    return z_interval(1 - factor * seen.observed / seen.expected, centre, factor * sqrt(variance), n, level=confidence, method=METHOD)
+    return z_interval(
+        1 - factor * seen.observed / seen.expected,
+        centre,
+        factor * sqrt(variance),
+        n,
+        level=confidence,
+        method=METHOD,
+    )
 
 
 def _imagined(seen: _Disagreement, weight: float, *, ordered: bool) -> list[_Unit]:
@@ -97,7 +159,9 @@ def _imagined(seen: _Disagreement, weight: float, *, ordered: bool) -> list[_Uni
 
 
 class _Disagreement:
-    """What units disagree on, inside them and by chance, and how each unit moves the ratio of the two."""
+    """What units disagree on, inside them and by chance, and how each unit moves the ratio of the
+    two.
+    """
 
     def __init__(self, units: list[_Unit], metric: Level, scale: list[float]) -> None:
         self.units = units
@@ -110,9 +174,21 @@ class _Disagreement:
         self.margin = [mass / self.total for mass in masses]
         self.ordinal = metric == "ordinal"
         self.scale = _mid_ranks(self.margin) if self.ordinal else scale
-        self.away = distances(self.margin, "nominal" if metric == "nominal" else "quadratic", self.scale)
-        self.apart = [_different(unit.places) for unit in units] if metric == "nominal" else [_distant(unit.places, self.scale) for unit in units]
-        self.observed = fsum(unit.times * unit.weight * apart for unit, apart in zip(units, self.apart, strict=True)) / self.total
+        self.away = distances(
+            self.margin, "nominal" if metric == "nominal" else "quadratic", self.scale
+        )
+        self.apart = (
+            [_different(unit.places) for unit in units]
+            if metric == "nominal"
+            else [_distant(unit.places, self.scale) for unit in units]
+        )
+        self.observed = (
+            fsum(
+                unit.times * unit.weight * apart
+                for unit, apart in zip(units, self.apart, strict=True)
+            )
+            / self.total
+        )
         self.expected = fsum(mass * away for mass, away in zip(self.margin, self.away, strict=True))
 
     def influences(self) -> list[float]:
@@ -120,7 +196,9 @@ class _Disagreement:
         ratio = self.observed / self.expected
         pulls = [-2 * ratio * away for away in self.away]
         if self.ordinal:
-            pulls = [pull + moved for pull, moved in zip(pulls, self._rank_moves(ratio), strict=True)]
+            pulls = [
+                pull + moved for pull, moved in zip(pulls, self._rank_moves(ratio), strict=True)
+            ]
         level = 2 * ratio * self.expected - self.observed
         whole = self.total * self.expected
         return [
@@ -129,9 +207,14 @@ class _Disagreement:
         ]
 
     def _rank_moves(self, ratio: float) -> list[float]:
-        """What one more rating of each category does to the mid-ranks of all, and by that to the ratio."""
+        """What one more rating of each category does to the mid-ranks of all, and by that to the
+        ratio.
+        """
         middle = fsum(mass * rank for mass, rank in zip(self.margin, self.scale, strict=True))
-        pull = [-4 * ratio * mass * (rank - middle) for mass, rank in zip(self.margin, self.scale, strict=True)]
+        pull = [
+            -4 * ratio * mass * (rank - middle)
+            for mass, rank in zip(self.margin, self.scale, strict=True)
+        ]
         for places, times, weight in self.units:
             m = len(places)
             ranks = [self.scale[place] for place in places]

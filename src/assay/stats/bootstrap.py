@@ -1,10 +1,14 @@
-"""Bootstrap intervals of a mean and of a paired difference: percentile and BCa, seeded. Needs numpy: `pip install 'assay[stats]'`.
+"""Bootstrap intervals of a mean and of a paired difference: percentile and BCa, seeded. Needs
+numpy: `pip install 'assay[stats]'`.
 
-Graded data has few distinct values; a resample of it is then one multinomial draw of their counts, which is the same thing in a fraction of the time.
-Otherwise places are drawn in blocks that stay in the cache. Groups are drawn whole, as sums and sizes. Values are sorted first: their order changes nothing.
+Graded data has few distinct values; a resample of it is then one multinomial draw of their counts,
+which is the same thing in a fraction of the time. Otherwise places are drawn in blocks that stay in
+the cache. Groups are drawn whole, as sums and sizes. Values are sorted first: their order changes
+nothing.
 
-A resample knows no value that the sample lacks. With few samples, or hardly any that differ, the interval is too narrow, and it is refused there: see `means`
-for intervals that hold. Source: Efron, Better bootstrap confidence intervals, 1987.
+A resample knows no value that the sample lacks. With few samples, or hardly any that differ, the
+interval is too narrow, and it is refused there: see `means` for intervals that hold. Source: Efron,
+Better bootstrap confidence intervals, 1987.
 """
 
 from __future__ import annotations
@@ -46,9 +50,15 @@ def bootstrap_mean(
     """
     check_level(level)
     if method not in ("percentile", "bca"):
-        raise UsageError("STA-001", f"no bootstrap interval is named {method!r}.", fix="Take percentile or bca.")
+        raise UsageError(
+            "STA-001", f"no bootstrap interval is named {method!r}.", fix="Take percentile or bca."
+        )
     if resamples < 100:
-        raise UsageError("STA-001", f"{resamples} resamples are too few for the ends of an interval.", fix="Take 1,000 or more; 10,000 is usual.")
+        raise UsageError(
+            "STA-001",
+            f"{resamples} resamples are too few for the ends of an interval.",
+            fix="Take 1,000 or more; 10,000 is usual.",
+        )
     found = checked(values, None)
     name = f"bootstrap-{method}" if groups is None else f"cluster bootstrap-{method}"
     if not found:
@@ -56,20 +66,47 @@ def bootstrap_mean(
     try:
         import numpy as np  # an optional extra
     except ImportError:
-        raise UsageError("STA-001", "a bootstrap interval needs numpy, which is not installed.", fix="Run: pip install 'assay[stats]'") from None
+        raise UsageError(
+            "STA-001",
+            "a bootstrap interval needs numpy, which is not installed.",
+            fix="Run: pip install 'assay[stats]'",
+        ) from None
     if groups is None:
         sums, sizes = np.sort(np.asarray(found)), None
     else:
         gathered = sorted(zip(*gather(found, groups)[:2], strict=True))
-        sizes, sums = np.array([size for size, _ in gathered], float), np.array([total for _, total in gathered])
+        sizes, sums = (
+            np.array([size for size, _ in gathered], float),
+            np.array([total for _, total in gathered]),
+        )
     mean = float(np.sum(sums) / (len(sums) if sizes is None else np.sum(sizes)))
     what = "samples" if groups is None else "groups"
     if len(sums) < MINIMUM:
-        return Interval(mean, None, None, level, name, f"{len(sums)} {what}; a bootstrap interval needs {MINIMUM}")
-    if hides_spread(list(Counter((sums if sizes is None else np.round(sums / sizes, 9)).tolist()).values())):
-        return Interval(mean, None, None, level, name, f"fewer than {SEEN} {what} differ from the commonest value, so the spread is not known")
+        return Interval(
+            mean,
+            None,
+            None,
+            level,
+            name,
+            f"{len(sums)} {what}; a bootstrap interval needs {MINIMUM}",
+        )
+    if hides_spread(
+        list(Counter((sums if sizes is None else np.round(sums / sizes, 9)).tolist()).values())
+    ):
+        return Interval(
+            mean,
+            None,
+            None,
+            level,
+            name,
+            f"fewer than {SEEN} {what} differ from the commonest value, so the spread is not known",
+        )
     random = np.random.Generator(np.random.PCG64(seed))
-    means = _means(np, random, sums, resamples) if sizes is None else _ratios(np, random, sums, sizes, resamples)
+    means = (
+        _means(np, random, sums, resamples)
+        if sizes is None
+        else _ratios(np, random, sums, sizes, resamples)
+    )
     shares = [(1 - level) / 2, (1 + level) / 2]
     if method == "bca":
         shares = _corrected(np, means, sums, sizes, mean, shares)
@@ -93,10 +130,14 @@ def bootstrap_difference(
     1.0
     """
     if len(candidate) != len(baseline):
-        message = f"{len(candidate)} candidate values and {len(baseline)} of the baseline are not pairs."
+        message = (
+            f"{len(candidate)} candidate values and {len(baseline)} of the baseline are not pairs."
+        )
         raise UsageError("STA-001", message, fix="Pair on the sample id.")
     differences = [ours - theirs for ours, theirs in zip(candidate, baseline, strict=True)]
-    return bootstrap_mean(differences, seed=seed, method=method, groups=groups, level=level, resamples=resamples)
+    return bootstrap_mean(
+        differences, seed=seed, method=method, groups=groups, level=level, resamples=resamples
+    )
 
 
 def _means(np: Any, random: Any, values: Any, resamples: int) -> Any:
@@ -109,7 +150,9 @@ def _means(np: Any, random: Any, values: Any, resamples: int) -> Any:
 
 
 def _ratios(np: Any, random: Any, sums: Any, sizes: Any, resamples: int) -> Any:
-    """The mean of each resample of whole groups: what their sums come to, over what their sizes come to."""
+    """The mean of each resample of whole groups: what their sums come to, over what their sizes
+    come to.
+    """
     totals, counted = _drawn(np, random, [sums, sizes], resamples)
     return totals / counted
 
@@ -117,18 +160,26 @@ def _ratios(np: Any, random: Any, sums: Any, sizes: Any, resamples: int) -> Any:
 def _counted(np: Any, random: Any, n: int, chances: Any, columns: Any, resamples: int) -> Any:
     """Weighted sums of the columns by the counts of each resample."""
     rows = max(1, _BLOCK // len(chances))
-    found = [random.multinomial(n, chances, size=min(rows, resamples - start)) @ columns for start in range(0, resamples, rows)]
+    found = [
+        random.multinomial(n, chances, size=min(rows, resamples - start)) @ columns
+        for start in range(0, resamples, rows)
+    ]
     return np.concatenate(found)
 
 
 def _drawn(np: Any, random: Any, columns: list[Any], resamples: int) -> list[Any]:
     """The sum of each column over each resample.
 
-    A place is a random 32-bit number times n, shifted down by 32 bits: off its fair chance by less than n in 2**32.
+    A place is a random 32-bit number times n, shifted down by 32 bits: off its fair chance by less
+    than n in 2**32.
     """
     n = len(columns[0])
     if n >= 1 << 24:
-        raise UsageError("STA-001", f"{n:,} distinct samples are too many to draw from.", fix="With so many, Student's interval is the same.")
+        raise UsageError(
+            "STA-001",
+            f"{n:,} distinct samples are too many to draw from.",
+            fix="With so many, Student's interval is the same.",
+        )
     rows = max(1, _BLOCK // n)
     found = [np.empty(resamples) for _ in columns]
     wide, drawn = np.empty(rows * n, np.uint64), np.empty(rows * n)
@@ -145,8 +196,12 @@ def _drawn(np: Any, random: Any, columns: list[Any], resamples: int) -> list[Any
     return found
 
 
-def _corrected(np: Any, means: Any, sums: Any, sizes: Any, mean: float, shares: list[float]) -> list[float]:
-    """The shares whose quantiles are the BCa ends: corrected for the median bias of the resamples, and for how the standard error changes with the mean."""
+def _corrected(
+    np: Any, means: Any, sums: Any, sizes: Any, mean: float, shares: list[float]
+) -> list[float]:
+    """The shares whose quantiles are the BCa ends: corrected for the median bias of the resamples,
+    and for how the standard error changes with the mean.
+    """
     normal = NormalDist()
     below = (float(np.mean(means < mean)) + float(np.mean(means <= mean))) / 2
     bias = normal.inv_cdf(min(max(below, 1 / len(means)), 1 - 1 / len(means)))

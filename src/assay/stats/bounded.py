@@ -1,11 +1,15 @@
-"""An interval for the mean of values that cannot leave a known range, also when hardly any spread was seen.
+"""An interval for the mean of values that cannot leave a known range, also when hardly any spread
+was seen.
 
-The bound is Gaffke's: beside the n values stands one more at the worse end of the range, and the n + 1 get random weights, as in a Bayesian bootstrap; the
-lower end is the 2.5% quantile of the weighted mean. For values that are all 0 or all 1 this is the exact interval of Clopper and Pearson, and for n equal
-values it is the rule of three: what was not seen in n samples may still happen in about 3.7 of n. It does not depend on the order of the values.
+The bound is Gaffke's: beside the n values stands one more at the worse end of the range, and the n
++ 1 get random weights, as in a Bayesian bootstrap; the lower end is the 2.5% quantile of the
+weighted mean. For values that are all 0 or all 1 this is the exact interval of Clopper and Pearson,
+and for n equal values it is the rule of three: what was not seen in n samples may still happen in
+about 3.7 of n. It does not depend on the order of the values.
 
-Sources: Gaffke, Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative variable, 2005; Learned-Miller and Thomas, A new
-confidence interval for the mean of a bounded random variable, 2019; the tail by Lugannani and Rice, Saddle point approximation, 1980.
+Sources: Gaffke, Three test statistics for a nonparametric one-sided hypothesis on the mean of a
+nonnegative variable, 2005; Learned-Miller and Thomas, A new confidence interval for the mean of a
+bounded random variable, 2019; the tail by Lugannani and Rice, Saddle point approximation, 1980.
 """
 
 from __future__ import annotations
@@ -22,7 +26,9 @@ from assay.stats.intervals import Interval, beta_cdf
 METHOD = "gaffke"
 _CELLS = 10_000
 _EXACT = 40
-"""Distinct values up to which the tail is integrated; beyond, it is approximated at its saddle point, within some percent of itself and on the safe side."""
+"""Distinct values up to which the tail is integrated; beyond, it is approximated at its saddle
+point, within some percent of itself and on the safe side.
+"""
 _STEP, _STEPS = 0.1, 300
 
 
@@ -34,34 +40,56 @@ class Mass(NamedTuple):
     size: float = 1.0
 
 
-def bounded_mean(values: Iterable[float], *, lowest: float, highest: float, level: float = 0.95) -> Interval:
-    """The interval of a mean of values between `lowest` and `highest`; wide, and right at any n from 2 on.
+def bounded_mean(
+    values: Iterable[float], *, lowest: float, highest: float, level: float = 0.95
+) -> Interval:
+    """The interval of a mean of values between `lowest` and `highest`; wide, and right at any n
+    from 2 on.
 
     >>> found = bounded_mean([100.0] * 30, lowest=0.0, highest=100.0)
     >>> round(found.low, 6), round(found.high, 6)
     (88.429669, 100.0)
     """
     counts = Counter(values)
-    return bounded([Mass(value, count) for value, count in counts.items()], lowest=lowest, highest=highest, level=level)
+    return bounded(
+        [Mass(value, count) for value, count in counts.items()],
+        lowest=lowest,
+        highest=highest,
+        level=level,
+    )
 
 
-def bounded(masses: Sequence[Mass], *, lowest: float, highest: float, level: float = 0.95) -> Interval:
+def bounded(
+    masses: Sequence[Mass], *, lowest: float, highest: float, level: float = 0.95
+) -> Interval:
     """The same of counted values, or of the means of clusters that count by their size."""
     n = sum(mass.times for mass in masses)
     if n == 0:
         return Interval(None, None, None, level, METHOD, "no samples")
     ordered = sorted(masses)
-    value = sum(mass.value * mass.size * mass.times for mass in ordered) / sum(mass.size * mass.times for mass in ordered)
+    value = sum(mass.value * mass.size * mass.times for mass in ordered) / sum(
+        mass.size * mass.times for mass in ordered
+    )
     if n < 2:
-        return Interval(value, None, None, level, METHOD, "one sample has no spread to estimate from")
+        return Interval(
+            value, None, None, level, METHOD, "one sample has no spread to estimate from"
+        )
     tail = (1 - level) / 2
     low = _end(_coarse(ordered, lowest, highest), lowest, value, tail)
-    high = -_end(_coarse([mass._replace(value=-mass.value) for mass in reversed(ordered)], -highest, -lowest), -highest, -value, tail)
+    high = -_end(
+        _coarse(
+            [mass._replace(value=-mass.value) for mass in reversed(ordered)], -highest, -lowest
+        ),
+        -highest,
+        -value,
+        tail,
+    )
     return Interval(value, low, high, level, METHOD)
 
 
 def chance_below(masses: Sequence[Mass], limit: float, *, lowest: float) -> float:
-    """The one-sided p-value of "the mean is at most `limit`": how often the weighted mean, with one value more at `lowest`, stays at or below it.
+    """The one-sided p-value of "the mean is at most `limit`": how often the weighted mean, with one
+    value more at `lowest`, stays at or below it.
 
     >>> round(chance_below([Mass(0.0, 368)], -1.0, lowest=-100), 4)
     0.0248
@@ -71,7 +99,9 @@ def chance_below(masses: Sequence[Mass], limit: float, *, lowest: float) -> floa
     if limit < lowest:
         return 0.0
     ordered = _coarse(sorted(masses), lowest, max(mass.value for mass in masses))
-    mean_size = sum(mass.size * mass.times for mass in ordered) / sum(mass.times for mass in ordered)
+    mean_size = sum(mass.size * mass.times for mass in ordered) / sum(
+        mass.times for mass in ordered
+    )
     return _chance(_spread([*ordered, Mass(lowest, 1, mean_size)]), limit)
 
 
@@ -79,25 +109,34 @@ def _end(ordered: Sequence[Mass], lowest: float, value: float, tail: float) -> f
     """The lower end: where the chance of staying below it is `tail`."""
     if value <= lowest:
         return lowest
-    mean_size = sum(mass.size * mass.times for mass in ordered) / sum(mass.times for mass in ordered)
+    mean_size = sum(mass.size * mass.times for mass in ordered) / sum(
+        mass.times for mass in ordered
+    )
     spread = _spread([*ordered, Mass(lowest, 1, mean_size)])
     normal = NormalDist()
     wanted = normal.inv_cdf(tail)
 
     def rising(limit: float) -> float:
         chance = _chance(spread, limit)
-        # as a normal quantile it is almost a straight line, which false position follows in a few steps
-        return (normal.inv_cdf(chance) if 1e-300 < chance < 1 else -37.0 if chance < 0.5 else 8.0) - wanted
+        # as a normal quantile it is almost a straight line, which false position follows in a few
+        # steps
+        return (
+            normal.inv_cdf(chance) if 1e-300 < chance < 1 else -37.0 if chance < 0.5 else 8.0
+        ) - wanted
 
     return crossing(rising, lowest, value)
 
 
 def _coarse(ordered: Sequence[Mass], lowest: float, highest: float) -> Sequence[Mass]:
-    """Many distinct values, each moved to the next lower of `_CELLS` places: no lower end rises by it, and none waits for minutes."""
+    """Many distinct values, each moved to the next lower of `_CELLS` places: no lower end rises by
+    it, and none waits for minutes.
+    """
     if len(ordered) <= _CELLS:
         return ordered
     width = (highest - lowest) / _CELLS
-    return [mass._replace(value=lowest + int((mass.value - lowest) / width) * width) for mass in ordered]
+    return [
+        mass._replace(value=lowest + int((mass.value - lowest) / width) * width) for mass in ordered
+    ]
 
 
 def _spread(masses: Iterable[Mass]) -> list[Mass]:
@@ -115,8 +154,12 @@ def _chance(masses: Sequence[Mass], limit: float) -> float:
         return 0.0
     if len(masses) == 2 and masses[0].size == masses[1].size:
         below, above = masses
-        return beta_cdf((limit - below.value) / (above.value - below.value), above.times, below.times)
-    return _saddle([((mass.value - limit) * mass.size, mass.times) for mass in masses if mass.value != limit])
+        return beta_cdf(
+            (limit - below.value) / (above.value - below.value), above.times, below.times
+        )
+    return _saddle(
+        [((mass.value - limit) * mass.size, mass.times) for mass in masses if mass.value != limit]
+    )
 
 
 def _saddle(terms: Sequence[tuple[float, int]]) -> float:
@@ -126,7 +169,11 @@ def _saddle(terms: Sequence[tuple[float, int]]) -> float:
         return 0.0 if lowest >= 0 else 1.0
 
     s = 0.0
-    for _ in range(100):  # damped Newton steps: they never leave the interval between the poles, because the cumulant is self-concordant
+    for _ in range(
+        100
+        # damped Newton steps: they never leave the interval between the poles, because the cumulant
+        # is self-concordant
+    ):
         parts = [c / (1 - c * s) for c, _ in terms]
         slope = sum(part * count for part, (_, count) in zip(parts, terms, strict=True))
         curvature = sum(part * part * count for part, (_, count) in zip(parts, terms, strict=True))
@@ -149,9 +196,15 @@ def _saddle(terms: Sequence[tuple[float, int]]) -> float:
 
 
 def _inverted(terms: Sequence[tuple[float, int]], saddle: float, curvature: float) -> float:
-    """The same without approximation: the transform of the sum, integrated along a curve through its saddle point that bends as the steepest descent does."""
+    """The same without approximation: the transform of the sum, integrated along a curve through
+    its saddle point that bends as the steepest descent does.
+    """
     scale = 1 / sqrt(curvature)
-    bend = 2 * sum(count * (c / (1 - c * saddle)) ** 3 for c, count in terms) / (3 * curvature * sqrt(curvature))
+    bend = (
+        2
+        * sum(count * (c / (1 - c * saddle)) ** 3 for c, count in terms)
+        / (3 * curvature * sqrt(curvature))
+    )
     total = 0.0
     for step in range(_STEPS):
         u = step * _STEP
@@ -165,7 +218,9 @@ def _inverted(terms: Sequence[tuple[float, int]], saddle: float, curvature: floa
 
 
 def crossing(rising: Callable[[float], float], low: float, high: float) -> float:
-    """Where a rising function crosses zero: false position that halves the end it keeps (Illinois), and bisection where that stands still."""
+    """Where a rising function crosses zero: false position that halves the end it keeps (Illinois),
+    and bisection where that stands still.
+    """
     at_low, at_high = rising(low), rising(high)
     if at_low >= 0:
         return low

@@ -1,12 +1,16 @@
 """What people would have said on average, from few human labels and many verdicts of a judge.
 
-A row has a verdict of the judge, or None where it could not be read, and a human label, or None where nobody looked. The labelled rows must be a random part
-of all rows: labels of the hard cases only say nothing about the rest. Scores of kind "rate" lie from 0 to 1 and take few values (a pass is 1, a tie a half);
-those of kind "number" are on any scale. `naive` asks the judge alone, and its interval is of the judge's own mean, not of the truth. `ppi` and the functions of
-`misclassification` aim at the truth. Their coverage is simulated in tests/campaign_calibration.py; where a method does not hold its level it refuses.
+A row has a verdict of the judge, or None where it could not be read, and a human label, or None
+where nobody looked. The labelled rows must be a random part of all rows: labels of the hard cases
+only say nothing about the rest. Scores of kind "rate" lie from 0 to 1 and take few values (a pass
+is 1, a tie a half); those of kind "number" are on any scale. `naive` asks the judge alone, and its
+interval is of the judge's own mean, not of the truth. `ppi` and the functions of
+`misclassification` aim at the truth. Their coverage is simulated in tests/campaign_calibration.py;
+where a method does not hold its level it refuses.
 
-With `groups` (a topic, a conversation, a pair seen in both orders) rows of one group are not taken for independent: an interval grows by the design effect that
-the groups show, and by Student's t for as many groups as have labels.
+With `groups` (a topic, a conversation, a pair seen in both orders) rows of one group are not taken
+for independent: an interval grows by the design effect that the groups show, and by Student's t for
+as many groups as have labels.
 """
 
 from __future__ import annotations
@@ -24,21 +28,32 @@ Kind = Literal["rate", "number"]
 LEAST_LABELS = 10
 """Below this no interval from labels holds its level over the grid of the simulation."""
 LEAST_APART = 5
-"""So many labels on a scale of numbers must differ from the commonest one; with fewer the spread seen says too little of the spread there is."""
+"""So many labels on a scale of numbers must differ from the commonest one; with fewer the spread
+seen says too little of the spread there is.
+"""
 LEAST_GROUPS = 10
 """Fewer groups with labels than this say too little of how alike the rows of one group are."""
 
 
 class Labelled(NamedTuple):
-    """A row that a person has labelled: its place among all rows, the label, and the judge's score."""
+    """A row that a person has labelled: its place among all rows, the label, and the judge's
+    score.
+    """
 
     at: int
     human: float
     judge: float
 
 
-def naive(judge: Sequence[float | None], *, kind: Kind, level: float = 0.95, groups: Sequence[Hashable] | None = None) -> Interval:
-    """The judge's own mean over the verdicts that could be read. However narrow its interval, it says nothing of the truth.
+def naive(
+    judge: Sequence[float | None],
+    *,
+    kind: Kind,
+    level: float = 0.95,
+    groups: Sequence[Hashable] | None = None,
+) -> Interval:
+    """The judge's own mean over the verdicts that could be read. However narrow its interval, it
+    says nothing of the truth.
 
     >>> [round(end, 4) for end in naive([1, 1, 1, 0, None], kind="rate")[:3]]
     [0.75, 0.3006, 0.9544]
@@ -51,7 +66,9 @@ def naive(judge: Sequence[float | None], *, kind: Kind, level: float = 0.95, gro
     mean = fsum(scores) / len(scores)
     if len(scores) < 2:
         return Interval(mean, None, None, level, name, "one sample has no spread to estimate from")
-    cluster = design([(score - mean) / len(scores) for score in scores], _pick(groups, at), level=level)
+    cluster = design(
+        [(score - mean) / len(scores) for score in scores], _pick(groups, at), level=level
+    )
     if cluster.reason:
         return Interval(mean, None, None, level, name, cluster.reason)
     variance = fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1)
@@ -59,18 +76,37 @@ def naive(judge: Sequence[float | None], *, kind: Kind, level: float = 0.95, gro
         low, high = _share_limits(mean, variance, len(scores) / cluster.effect, cluster.z)
         return Interval(mean, low, high, level, name)
     if variance == 0:
-        return Interval(mean, None, None, level, name, "every score is the same: there is no spread to estimate from")
+        return Interval(
+            mean,
+            None,
+            None,
+            level,
+            name,
+            "every score is the same: there is no spread to estimate from",
+        )
     factor = cluster.z if groups is not None else quantile(level, len(scores) - 1)
-    low, high = _skewed(mean, sqrt(variance * cluster.effect / len(scores)), factor, [score - mean for score in scores])
+    low, high = _skewed(
+        mean,
+        sqrt(variance * cluster.effect / len(scores)),
+        factor,
+        [score - mean for score in scores],
+    )
     return Interval(mean, low, high, level, name)
 
 
 def mean_difference(
-    human: Sequence[float | None], judge: Sequence[float | None], *, kind: Kind, level: float = 0.95, groups: Sequence[Hashable] | None = None
+    human: Sequence[float | None],
+    judge: Sequence[float | None],
+    *,
+    kind: Kind,
+    level: float = 0.95,
+    groups: Sequence[Hashable] | None = None,
 ) -> Interval:
-    """How much higher the judge scores than people do, over the rows that both scored; below 0 where it is the stricter.
+    """How much higher the judge scores than people do, over the rows that both scored; below 0
+    where it is the stricter.
 
-    For a rate the interval is that of Bonett and Price for paired proportions: one pair more on either side, so that "no difference seen" keeps a width.
+    For a rate the interval is that of Bonett and Price for paired proportions: one pair more on
+    either side, so that "no difference seen" keeps a width.
 
     >>> [round(end, 4) for end in mean_difference([1, 0] * 10, [1, 1] * 10, kind="rate")[:3]]
     [0.5, 0.2113, 0.6978]
@@ -92,33 +128,70 @@ def mean_difference(
     if kind == "rate":
         centre = fsum(differences) / (n + 2)
         spread = fsum(value * value for value in differences) + 2
-        half = cluster.z * sqrt(max(0.0, spread / (n + 2) - centre * centre) * cluster.effect / (n + 2))
-        return Interval(mean, max(-1.0, min(mean, centre - half)), min(1.0, max(mean, centre + half)), level, name)
+        half = cluster.z * sqrt(
+            max(0.0, spread / (n + 2) - centre * centre) * cluster.effect / (n + 2)
+        )
+        return Interval(
+            mean,
+            max(-1.0, min(mean, centre - half)),
+            min(1.0, max(mean, centre + half)),
+            level,
+            name,
+        )
     if _apart(differences) < LEAST_APART:
-        return Interval(mean, None, None, level, name, f"fewer than {LEAST_APART} differences are unlike the commonest one: too little spread to estimate from")
+        return Interval(
+            mean,
+            None,
+            None,
+            level,
+            name,
+            f"fewer than {LEAST_APART} differences are unlike the commonest one: too little spread"
+            " to estimate from",
+        )
     factor = cluster.z if groups is not None else quantile(level, n - 1)
-    low, high = _skewed(mean, sqrt(squares / (n - 1) * cluster.effect / n), factor, [value - mean for value in differences])
+    low, high = _skewed(
+        mean,
+        sqrt(squares / (n - 1) * cluster.effect / n),
+        factor,
+        [value - mean for value in differences],
+    )
     return Interval(mean, low, high, level, name)
 
 
-# --- prediction-powered inference ---------------------------------------------------------------------------------------------------------
+# --- prediction-powered inference
 
 
-def ppi(human: Sequence[float | None], judge: Sequence[float | None], *, kind: Kind, level: float = 0.95, groups: Sequence[Hashable] | None = None) -> Interval:
-    """The mean of what people would say: the labels' mean, moved by how the labelled rows differ from all rows in the judge's eyes (PPI++).
+def ppi(
+    human: Sequence[float | None],
+    judge: Sequence[float | None],
+    *,
+    kind: Kind,
+    level: float = 0.95,
+    groups: Sequence[Hashable] | None = None,
+) -> Interval:
+    """The mean of what people would say: the labels' mean, moved by how the labelled rows differ
+    from all rows in the judge's eyes (PPI++).
 
-    The judge's scores weigh as much as they have been seen to tell about the labels (`tuned_weight`), so that a useless judge does no harm, and neither does
-    an unread verdict, which takes the judge's mean. For a rate the interval stratifies the labels by verdict and joins Wilson's limits of the strata; for a
-    number it is Student's t on what the judge leaves unexplained. Sources: Angelopoulos, Duchi and Zrnic, PPI++, 2023; Zou and Donner, 2008, for the joining.
+    The judge's scores weigh as much as they have been seen to tell about the labels
+    (`tuned_weight`), so that a useless judge does no harm, and neither does an unread verdict,
+    which takes the judge's mean. For a rate the interval stratifies the labels by verdict and joins
+    Wilson's limits of the strata; for a number it is Student's t on what the judge leaves
+    unexplained. Sources: Angelopoulos, Duchi and Zrnic, PPI++, 2023; Zou and Donner, 2008, for the
+    joining.
 
-    >>> [round(end, 3) for end in ppi([1, 0, 1, 1, 0] * 6 + [None] * 90, [1, 0, 1, 1, 1] * 24, kind="rate")[:3]]
+    >>> [
+    ...     round(end, 3)
+    ...     for end in ppi([1, 0, 1, 1, 0] * 6 + [None] * 90, [1, 0, 1, 1, 1] * 24, kind="rate")[:3]
+    ... ]
     [0.6, 0.432, 0.741]
     """
     name = "ppi++, stratified wilson" if kind == "rate" else "ppi++, student-t"
     filled, labelled = _joined(human, judge)
     n, total = len(labelled), len(filled)
     if n < 2:
-        return Interval(labelled[0].human if labelled else None, None, None, level, name, _too_few(n))
+        return Interval(
+            labelled[0].human if labelled else None, None, None, level, name, _too_few(n)
+        )
     weight = tuned_weight(human, judge)
     mean = fsum(row.human for row in labelled) / n
     seen = fsum(row.judge for row in labelled) / n
@@ -138,17 +211,36 @@ def ppi(human: Sequence[float | None], judge: Sequence[float | None], *, kind: K
         low, high = _stratified(human, judge, cluster)
         return Interval(value, min(low, value), max(high, value), level, name)
     if _apart([row.human for row in labelled]) < LEAST_APART:
-        reason = f"fewer than {LEAST_APART} labels are unlike the commonest one: too little spread to estimate from"
+        reason = (
+            f"fewer than {LEAST_APART} labels are unlike the commonest one: too little spread to"
+            " estimate from"
+        )
         return Interval(value, None, None, level, name, reason)
     lost = 2 if weight > 0 else 1
-    residual = fsum((row.human - mean - weight * (row.judge - seen)) ** 2 for row in labelled) / (n - lost) / n
+    residual = (
+        fsum((row.human - mean - weight * (row.judge - seen)) ** 2 for row in labelled)
+        / (n - lost)
+        / n
+    )
     around = fsum((row.judge - seen) ** 2 for row in labelled)
-    if weight > 0 and around > 0:  # the weight is an estimate too, and matters the more the farther the labelled rows are from the others
+    if (
+        weight > 0 and around > 0
+        # the weight is an estimate too, and matters the more the farther the labelled rows are from
+        # the others
+    ):
         residual *= 1 + n * (weight / slope * (rest - seen)) ** 2 / around
     carried = weight * weight * _variance(filled) / others if others else 0.0
     if residual + carried <= 0:
-        return Interval(value, None, None, level, name, "the scores differ by less than numbers of this size can show")
-    # Satterthwaite: the part from few labels and the part from many verdicts have degrees of freedom of their own
+        return Interval(
+            value,
+            None,
+            None,
+            level,
+            name,
+            "the scores differ by less than numbers of this size can show",
+        )
+    # Satterthwaite: the part from few labels and the part from many verdicts have degrees of
+    # freedom of their own
     part = residual / (residual + carried)
     df = 1 / (part**2 / (n - lost) + (1 - part) ** 2 / max(1, others - 1))
     factor = cluster.z if groups is not None else quantile(level, max(1.0, df))
@@ -157,7 +249,8 @@ def ppi(human: Sequence[float | None], judge: Sequence[float | None], *, kind: K
 
 
 def tuned_weight(human: Sequence[float | None], judge: Sequence[float | None]) -> float:
-    """The weight of the judge's scores, from 0 (useless, or nothing unlabelled) to 1, that makes the estimate vary least: PPI++'s tuned lambda.
+    """The weight of the judge's scores, from 0 (useless, or nothing unlabelled) to 1, that makes
+    the estimate vary least: PPI++'s tuned lambda.
 
     >>> tuned_weight([1, 0, 1, 0, None, None, None, None], [1, 0, 1, 0, 1, 0, 1, 0])
     0.4375
@@ -173,8 +266,12 @@ def tuned_weight(human: Sequence[float | None], judge: Sequence[float | None]) -
     return min(1.0, max(0.0, covariance / ((1 + n / (total - n)) * variance)))
 
 
-def _stratified(human: Sequence[float | None], judge: Sequence[float | None], cluster: Design) -> tuple[float, float]:
-    """Limits for a rate: of each verdict's labels Wilson's, weighted by how common the verdict is over all rows, joined as independent distances."""
+def _stratified(
+    human: Sequence[float | None], judge: Sequence[float | None], cluster: Design
+) -> tuple[float, float]:
+    """Limits for a rate: of each verdict's labels Wilson's, weighted by how common the verdict is
+    over all rows, joined as independent distances.
+    """
     sizes: dict[float | None, int] = {}
     labels: dict[float | None, list[float]] = {}
     for truth, verdict in zip(human, judge, strict=True):
@@ -191,18 +288,27 @@ def _stratified(human: Sequence[float | None], judge: Sequence[float | None], cl
         found = labels.get(verdict, [])
         mean = fsum(found) / len(found) if found else overall
         if found:
-            low, high = _share_limits(mean, _variance(found), len(found) / cluster.effect, cluster.z)
+            low, high = _share_limits(
+                mean, _variance(found), len(found) / cluster.effect, cluster.z
+            )
         else:
             low, high = 0.0, 1.0  # nobody looked at this verdict: its rows may be anything
         centre += share * mean
         below += (share * (mean - low)) ** 2
         above += (share * (high - mean)) ** 2
         means.append((share, mean))
-    moved = fsum(share * (mean - centre) ** 2 for share, mean in means) / total * cluster.effect * cluster.z**2
+    moved = (
+        fsum(share * (mean - centre) ** 2 for share, mean in means)
+        / total
+        * cluster.effect
+        * cluster.z**2
+    )
     return max(0.0, centre - sqrt(below + moved)), min(1.0, centre + sqrt(above + moved))
 
 
-def _influence(filled: list[float], labelled: list[Labelled], *, slope: float, mean: float, seen: float) -> list[float]:
+def _influence(
+    filled: list[float], labelled: list[Labelled], *, slope: float, mean: float, seen: float
+) -> list[float]:
     """How much each row moves the estimate, for the design effect of groups."""
     total, n = len(filled), len(labelled)
     everyone = fsum(filled) / total
@@ -212,7 +318,7 @@ def _influence(filled: list[float], labelled: list[Labelled], *, slope: float, m
     return found
 
 
-# --- what the methods share ---------------------------------------------------------------------------------------------------------------
+# --- what the methods share
 
 
 class Design(NamedTuple):
@@ -223,21 +329,35 @@ class Design(NamedTuple):
     reason: str | None = None
 
 
-def design(influence: Sequence[float], groups: Sequence[Hashable] | None, *, level: float, labelled: Sequence[int] | None = None) -> Design:
-    """The design effect of groups, at least 1, and the quantile to use: the normal one, or Student's t for as many groups as say something."""
+def design(
+    influence: Sequence[float],
+    groups: Sequence[Hashable] | None,
+    *,
+    level: float,
+    labelled: Sequence[int] | None = None,
+) -> Design:
+    """The design effect of groups, at least 1, and the quantile to use: the normal one, or
+    Student's t for as many groups as say something.
+    """
     z = quantile(level, None)
     if groups is None:
         return Design(1.0, z)
     telling = {groups[index] for index in labelled} if labelled is not None else set(groups)
     if len(telling) < LEAST_GROUPS:
-        return Design(1.0, z, f"{len(telling)} groups; at least {LEAST_GROUPS} are needed to see how alike the rows of one group are")
+        return Design(
+            1.0,
+            z,
+            f"{len(telling)} groups; at least {LEAST_GROUPS} are needed to see how alike the rows"
+            " of one group are",
+        )
     sums: dict[Hashable, float] = {}
     for part, group in zip(influence, groups, strict=True):
         sums[group] = sums.get(group, 0.0) + part
     alone = fsum(part * part for part in influence)
     count, rows = len(sums), len(influence)
     mean_size = (len(labelled) if labelled is not None else rows) / len(telling)
-    # rows that are all alike show no design effect; then each group counts as one row, the worst that can be
+    # rows that are all alike show no design effect; then each group counts as one row, the worst
+    # that can be
     together = fsum(part * part for part in sums.values()) * count / (count - 1) * (rows - 1) / rows
     effect = max(1.0, together / alone) if alone > 0 else mean_size
     return Design(effect, quantile(level, len(telling) - 1))
@@ -249,29 +369,45 @@ def quantile(level: float, df: float | None) -> float:
 
 
 def _share_limits(mean: float, variance: float, n: float, z: float) -> tuple[float, float]:
-    """Wilson's limits for the mean of scores from 0 to 1; ties make them vary less than passes and fails, and count as more rows accordingly."""
+    """Wilson's limits for the mean of scores from 0 to 1; ties make them vary less than passes and
+    fails, and count as more rows accordingly.
+    """
     most = mean * (1 - mean)
     if most > 0 and 0 < variance < most:
         n = n * (n + z * z) / (n * variance / most + z * z)
     centre = (mean + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * sqrt(most / n + z * z / (4 * n * n))
-    return (0.0 if mean <= 0 else max(0.0, min(mean, centre - half))), (1.0 if mean >= 1 else min(1.0, max(mean, centre + half)))
+    return (0.0 if mean <= 0 else max(0.0, min(mean, centre - half))), (
+        1.0 if mean >= 1 else min(1.0, max(mean, centre + half))
+    )
 
 
-def _skewed(value: float, error: float, factor: float, influence: Sequence[float]) -> tuple[float, float]:
-    """Student's limits, the one on the side of the longer tail moved out by its first Edgeworth term; the other is never moved in."""
+def _skewed(
+    value: float, error: float, factor: float, influence: Sequence[float]
+) -> tuple[float, float]:
+    """Student's limits, the one on the side of the longer tail moved out by its first Edgeworth
+    term; the other is never moved in.
+    """
     squares = fsum(part * part for part in influence)
     skew = fsum(part**3 for part in influence) / squares**1.5 if squares > 0 else 0.0
     moved = error * (2 * factor * factor + 1) / 6 * skew
     return value - factor * error + min(0.0, moved), value + factor * error + max(0.0, moved)
 
 
-def _joined(human: Sequence[float | None], judge: Sequence[float | None]) -> tuple[list[float], list[Labelled]]:
-    """The judge's scores, an unread one as the mean of the others, and the labelled rows among them."""
+def _joined(
+    human: Sequence[float | None], judge: Sequence[float | None]
+) -> tuple[list[float], list[Labelled]]:
+    """The judge's scores, an unread one as the mean of the others, and the labelled rows among
+    them.
+    """
     read = [score for score in judge if score is not None]
     mean = fsum(read) / len(read) if read else 0.0
     filled = [mean if score is None else score for score in judge]
-    return filled, [Labelled(at, truth, score) for at, (truth, score) in enumerate(zip(human, filled, strict=True)) if truth is not None]
+    return filled, [
+        Labelled(at, truth, score)
+        for at, (truth, score) in enumerate(zip(human, filled, strict=True))
+        if truth is not None
+    ]
 
 
 def _variance(values: Sequence[float]) -> float:

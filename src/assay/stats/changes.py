@@ -1,4 +1,6 @@
-"""Whether two sets of verdicts on the same items differ: exact tests, Holm's correction, and the change of kappa."""
+"""Whether two sets of verdicts on the same items differ: exact tests, Holm's correction, and the
+change of kappa.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ LEAST_CHANGED = 5
 
 
 def sign_test(up: int, down: int) -> float:
-    """The exact two-sided p-value that changes go up as often as down; McNemar's exact test where up and down are the two kinds of discordant pairs.
+    """The exact two-sided p-value that changes go up as often as down; McNemar's exact test where
+    up and down are the two kinds of discordant pairs.
 
     >>> round(sign_test(6, 0), 9), sign_test(0, 0)
     (0.03125, 1.0)
@@ -37,8 +40,15 @@ def more_than(count: int, n: int, share: float) -> float:
     return 1 - binomial_cdf(count - 1, n, share)
 
 
-def kappa_change(truth: Sequence[Hashable], before: Sequence[Hashable], now: Sequence[Hashable], *, level: float = 0.95) -> Interval:
-    """How much Cohen's kappa with the truth has changed between two sets of verdicts on the same items, by the jackknife over items.
+def kappa_change(
+    truth: Sequence[Hashable],
+    before: Sequence[Hashable],
+    now: Sequence[Hashable],
+    *,
+    level: float = 0.95,
+) -> Interval:
+    """How much Cohen's kappa with the truth has changed between two sets of verdicts on the same
+    items, by the jackknife over items.
 
     >>> kappa_change([1, 0] * 15, [1, 0] * 15, [1, 0] * 14 + [0, 1]).value < 0
     True
@@ -47,20 +57,43 @@ def kappa_change(truth: Sequence[Hashable], before: Sequence[Hashable], now: Seq
     n = len(truth)
     whole = _difference(truth, before, now)
     if whole is None:
-        return Interval(None, None, None, level, method, "all labels and verdicts are the same: kappa is not defined")
+        return Interval(
+            None,
+            None,
+            None,
+            level,
+            method,
+            "all labels and verdicts are the same: kappa is not defined",
+        )
     if n < LEAST_ITEMS:
-        return Interval(whole, None, None, level, method, f"{n} items; at least {LEAST_ITEMS} are needed")
+        return Interval(
+            whole, None, None, level, method, f"{n} items; at least {LEAST_ITEMS} are needed"
+        )
     changed = sum(one != other for one, other in zip(before, now, strict=True))
     if changed < LEAST_CHANGED:
-        return Interval(whole, None, None, level, method, f"{changed} verdicts changed; an interval needs at least {LEAST_CHANGED}")
+        return Interval(
+            whole,
+            None,
+            None,
+            level,
+            method,
+            f"{changed} verdicts changed; an interval needs at least {LEAST_CHANGED}",
+        )
     parts: dict[tuple[Hashable, Hashable, Hashable], float | None] = {}
     pseudo = []
     for index, item in enumerate(zip(truth, before, now, strict=True)):
         if item not in parts:  # items that are alike leave the same rest
-            parts[item] = _difference(*(list(column[:index]) + list(column[index + 1 :]) for column in (truth, before, now)))
+            parts[item] = _difference(
+                *(
+                    list(column[:index]) + list(column[index + 1 :])
+                    for column in (truth, before, now)
+                )
+            )
         left = parts[item]
         if left is None:
-            return Interval(whole, None, None, level, method, "without one of the items kappa is not defined")
+            return Interval(
+                whole, None, None, level, method, "without one of the items kappa is not defined"
+            )
         pseudo.append(n * whole - (n - 1) * left)
     mean = fsum(pseudo) / n
     error = sqrt(fsum((value - mean) ** 2 for value in pseudo) / (n - 1) / n)
@@ -68,6 +101,8 @@ def kappa_change(truth: Sequence[Hashable], before: Sequence[Hashable], now: Seq
     return Interval(whole, max(-2.0, whole - half), min(2.0, whole + half), level, method)
 
 
-def _difference(truth: Sequence[Hashable], before: Sequence[Hashable], now: Sequence[Hashable]) -> float | None:
+def _difference(
+    truth: Sequence[Hashable], before: Sequence[Hashable], now: Sequence[Hashable]
+) -> float | None:
     first, second = (cohen_kappa(count_pairs(truth, verdicts)).value for verdicts in (before, now))
     return None if first is None or second is None else second - first

@@ -1,11 +1,15 @@
-"""The mean of samples that share groups: questions on one document, turns of one conversation, repeats of one item.
+"""The mean of samples that share groups: questions on one document, turns of one conversation,
+repeats of one item.
 
-Such samples repeat each other, and counting them as independent makes every interval too narrow. The standard error is the cluster-robust one with the
-small-sample correction CR2; the degrees of freedom follow Bell and McCaffrey, with the correlation inside groups as Imbens and Kolesár estimate it. Groups of
-one size n give Student's t on the group means; groups of one sample give Student's t on the samples. A sample without a group (None) is a group of its own.
+Such samples repeat each other, and counting them as independent makes every interval too narrow.
+The standard error is the cluster-robust one with the small-sample correction CR2; the degrees of
+freedom follow Bell and McCaffrey, with the correlation inside groups as Imbens and Kolesár estimate
+it. Groups of one size n give Student's t on the group means; groups of one sample give Student's t
+on the samples. A sample without a group (None) is a group of its own.
 
-Below `MINIMUM` groups there is no interval. Sources: Bell and McCaffrey, Bias reduction in standard errors for linear regression with multi-stage samples,
-2002; Imbens and Kolesár, Robust standard errors in small samples, 2016; the closed forms for a mean are worked out here.
+Below `MINIMUM` groups there is no interval. Sources: Bell and McCaffrey, Bias reduction in standard
+errors for linear regression with multi-stage samples, 2002; Imbens and Kolesár, Robust standard
+errors in small samples, 2016; the closed forms for a mean are worked out here.
 """
 
 from __future__ import annotations
@@ -17,7 +21,18 @@ from typing import NamedTuple
 
 from assay.errors import UsageError
 from assay.stats.bounded import Mass
-from assay.stats.estimate import DIGITS, Estimate, Moments, Range, by_bound, by_student, check_level, checked, hides_spread, none_of
+from assay.stats.estimate import (
+    DIGITS,
+    Estimate,
+    Moments,
+    Range,
+    by_bound,
+    by_student,
+    check_level,
+    checked,
+    hides_spread,
+    none_of,
+)
 
 MINIMUM = 5
 """Groups below which nothing is said about the spread between groups."""
@@ -43,25 +58,39 @@ def estimate_clustered_mean(
 ) -> Estimate:
     """The mean of all samples, each counting the same, with an interval for groups drawn at random.
 
-    Where hardly any group differs from the others, the bounded interval over groups; where a group is one sample, the same as `estimate_mean`.
+    Where hardly any group differs from the others, the bounded interval over groups; where a group
+    is one sample, the same as `estimate_mean`.
 
-    >>> found = estimate_clustered_mean([1.0, 2, 2, 3, 5, 5, 4, 4, 7, 9], ["a", "a", "b", "b", "c", "c", "d", "d", "e", "e"])
+    >>> found = estimate_clustered_mean(
+    ...     [1.0, 2, 2, 3, 5, 5, 4, 4, 7, 9], ["a", "a", "b", "b", "c", "c", "d", "d", "e", "e"]
+    ... )
     >>> found.interval.method, found.df, found.clusters
     ('cluster-robust t', 4.0, 5)
     """
     check_level(level)
     if len(values) != len(groups):
-        raise UsageError("STA-001", f"{len(values)} values and {len(groups)} groups.", fix="Give one group for each value; None stands for a group of its own.")
+        raise UsageError(
+            "STA-001",
+            f"{len(values)} values and {len(groups)} groups.",
+            fix="Give one group for each value; None stands for a group of its own.",
+        )
     found = checked(values, range)
     n = len(found)
     gathered = gather(found, groups)
     count = len(gathered.sizes)
     mean = fsum(gathered.totals) / n if n else None
     if mean is None or count < MINIMUM:
-        reason = f"{count} groups; below {MINIMUM} the spread between groups is not known" if n else "no samples"
+        reason = (
+            f"{count} groups; below {MINIMUM} the spread between groups is not known"
+            if n
+            else "no samples"
+        )
         return none_of(mean, n, level=level, method=METHOD, reason=reason, clusters=count)
     sd = sqrt(max(0.0, fsum((value - mean) ** 2 for value in found) / (n - 1)))
-    means = Counter((round(total / size, DIGITS), size) for total, size in zip(gathered.totals, gathered.sizes, strict=True))
+    means = Counter(
+        (round(total / size, DIGITS), size)
+        for total, size in zip(gathered.totals, gathered.sizes, strict=True)
+    )
     values_only: Counter[float] = Counter()
     for (value, _), times in means.items():
         values_only[value] += times
@@ -81,15 +110,22 @@ def estimate_clustered_difference(
     range: Range | None = None,
     level: float = 0.95,
 ) -> Estimate:
-    """The difference of two means whose samples share groups, also across the two sides; candidate minus baseline.
+    """The difference of two means whose samples share groups, also across the two sides; candidate
+    minus baseline.
 
-    The degrees of freedom are those of the side that has fewer. Where one side hides its spread, there is no interval: compare pairs, or more groups.
+    The degrees of freedom are those of the side that has fewer. Where one side hides its spread,
+    there is no interval: compare pairs, or more groups.
 
     >>> groups = [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
-    >>> estimate_clustered_difference([1.0, 2, 2, 3, 5, 5, 4, 4, 7, 9], groups, [1.0, 2, 2, 1, 3, 5, 4, 6, 7, 8], groups).clusters
+    >>> estimate_clustered_difference(
+    ...     [1.0, 2, 2, 3, 5, 5, 4, 4, 7, 9], groups, [1.0, 2, 2, 1, 3, 5, 4, 6, 7, 8], groups
+    ... ).clusters
     5
     """
-    parts = [estimate_clustered_mean(side, groups, range=range, level=level) for side, groups in ((candidate, candidate_groups), (baseline, baseline_groups))]
+    parts = [
+        estimate_clustered_mean(side, groups, range=range, level=level)
+        for side, groups in ((candidate, candidate_groups), (baseline, baseline_groups))
+    ]
     n = len(candidate) + len(baseline)
     values = [part.interval.value for part in parts]
     value = None if values[0] is None or values[1] is None else values[0] - values[1]
@@ -100,19 +136,41 @@ def estimate_clustered_difference(
             return none_of(value, n, level=level, method=METHOD, reason=reason, clusters=count)
     assert value is not None
     residuals: dict[Hashable, list[float]] = {}
-    for sign, side, given, mean in ((1, candidate, candidate_groups, values[0]), (-1, baseline, baseline_groups, values[1])):
+    for sign, side, given, mean in (
+        (1, candidate, candidate_groups, values[0]),
+        (-1, baseline, baseline_groups, values[1]),
+    ):
         names = [_name(group, place, sign) for place, group in enumerate(given)]
         sizes = Counter(names)
         for one, group in zip(side, names, strict=True):
-            residuals.setdefault(group, []).append(sign * (one - (mean or 0.0)) / len(side) / sqrt(1 - sizes[group] / len(side)))
+            residuals.setdefault(group, []).append(
+                sign * (one - (mean or 0.0)) / len(side) / sqrt(1 - sizes[group] / len(side))
+            )
     found = [fsum(shares) for shares in residuals.values()]
     variance = fsum(one * one for one in found)
     df = min(part.df for part in parts if part.df is not None)
-    moments = Moments(value, sqrt(variance), df, fsum(one**3 for one in found) / variance**1.5 if variance else 0.0, count)
+    moments = Moments(
+        value,
+        sqrt(variance),
+        df,
+        fsum(one**3 for one in found) / variance**1.5 if variance else 0.0,
+        count,
+    )
     if not variance:
-        return none_of(value, n, level=level, method=METHOD, reason="the groups do not differ, so the spread is not known", clusters=count)
-    spread = None if range is None else Range(range.lowest - range.highest, range.highest - range.lowest)
-    return by_student(moments, level=level, method=METHOD, n=n, sd=None, clusters=count, range=spread)
+        return none_of(
+            value,
+            n,
+            level=level,
+            method=METHOD,
+            reason="the groups do not differ, so the spread is not known",
+            clusters=count,
+        )
+    spread = (
+        None if range is None else Range(range.lowest - range.highest, range.highest - range.lowest)
+    )
+    return by_student(
+        moments, level=level, method=METHOD, n=n, sd=None, clusters=count, range=spread
+    )
 
 
 def _name(group: Hashable | None, place: int, side: int = 0) -> Hashable:
@@ -126,37 +184,58 @@ def gather(values: Sequence[float], groups: Sequence[Hashable | None]) -> Groups
     for place, (value, group) in enumerate(zip(values, groups, strict=True)):
         members.setdefault(_name(group, place), []).append(value)
     # sorted, so that sums over groups do not depend on which came first
-    found = sorted((len(values), fsum(values), fsum(value * value for value in values)) for values in members.values())
-    return Groups([size for size, _, _ in found], [total for _, total, _ in found], [square for _, _, square in found])
+    found = sorted(
+        (len(values), fsum(values), fsum(value * value for value in values))
+        for values in members.values()
+    )
+    return Groups(
+        [size for size, _, _ in found],
+        [total for _, total, _ in found],
+        [square for _, _, square in found],
+    )
 
 
 def _moments(groups: Groups, mean: float, n: int) -> Moments:
     """The CR2 standard error of the mean, and its degrees of freedom."""
-    residuals = [(total - size * mean) / sqrt(1 - size / n) for total, size in zip(groups.totals, groups.sizes, strict=True)]
+    residuals = [
+        (total - size * mean) / sqrt(1 - size / n)
+        for total, size in zip(groups.totals, groups.sizes, strict=True)
+    ]
     squares = fsum(residual * residual for residual in residuals)
     cubes = fsum(residual**3 for residual in residuals)
     df = _freedom(groups.sizes, n, _alikeness(groups, mean, n))
-    return Moments(mean, sqrt(squares) / n, df, cubes / squares**1.5 if squares else 0.0, len(residuals))
+    return Moments(
+        mean, sqrt(squares) / n, df, cubes / squares**1.5 if squares else 0.0, len(residuals)
+    )
 
 
 def _alikeness(groups: Groups, mean: float, n: int) -> float:
     """The correlation inside groups, from 0 to 1, by the analysis of variance."""
     count = len(groups.sizes)
-    between = fsum(size * (total / size - mean) ** 2 for total, size in zip(groups.totals, groups.sizes, strict=True)) / (count - 1)
+    between = fsum(
+        size * (total / size - mean) ** 2
+        for total, size in zip(groups.totals, groups.sizes, strict=True)
+    ) / (count - 1)
     if n == count:
         return 0.0
-    within = max(0.0, fsum(square - total * total / size for square, total, size in zip(groups.squares, groups.totals, groups.sizes, strict=True))) / (
-        n - count
-    )
+    within = max(
+        0.0,
+        fsum(
+            square - total * total / size
+            for square, total, size in zip(groups.squares, groups.totals, groups.sizes, strict=True)
+        ),
+    ) / (n - count)
     typical = (n - sum(size * size for size in groups.sizes) / n) / (count - 1)
     shared = (between - within) / typical
     return 0.0 if shared <= 0 else shared / (shared + within)
 
 
 def _freedom(sizes: Sequence[int], n: int, alikeness: float) -> float:
-    """Satterthwaite's degrees of freedom of the CR2 variance, if samples of one group are alike by that much.
+    """Satterthwaite's degrees of freedom of the CR2 variance, if samples of one group are alike by
+    that much.
 
-    The variance is a quadratic form; this is the square of its trace over the sum of its squared entries, in time that grows with the groups only.
+    The variance is a quadratic form; this is the square of its trace over the sum of its squared
+    entries, in time that grows with the groups only.
     """
     if len(set(sizes)) == 1:
         return float(len(sizes) - 1)
@@ -173,4 +252,13 @@ def _freedom(sizes: Sequence[int], n: int, alikeness: float) -> float:
         zero += weight
         one += weight * size
         two += weight * size * size
-    return trace * trace / (diagonal + flat * flat * zero * zero + 2 * tilt * tilt * (two * zero + one * one) + 4 * flat * tilt * one * zero)
+    return (
+        trace
+        * trace
+        / (
+            diagonal
+            + flat * flat * zero * zero
+            + 2 * tilt * tilt * (two * zero + one * one)
+            + 4 * flat * tilt * one * zero
+        )
+    )

@@ -1,10 +1,13 @@
 """A candidate against a baseline: the difference, what it shows, and what it could have shown.
 
-Scores are on 0..100 and a difference is candidate minus baseline. A claim is shown where the whole 95% interval supports it: not worse than the margin, better,
-within the margin on both sides, worse than the margin. Each end errs in at most 2.5%. What is not shown is not thereby refuted: `non_inferior` false and
-`inferior` false together mean that the interval straddles the margin. Where there is no interval every claim is None, and that never promotes.
+Scores are on 0..100 and a difference is candidate minus baseline. A claim is shown where the whole
+95% interval supports it: not worse than the margin, better, within the margin on both sides, worse
+than the margin. Each end errs in at most 2.5%. What is not shown is not thereby refuted:
+`non_inferior` false and `inferior` false together mean that the interval straddles the margin.
+Where there is no interval every claim is None, and that never promotes.
 
-Nothing here decides: see `release`. Which samples are compared, and what a missing one counts, is settled before the numbers come here.
+Nothing here decides: see `release`. Which samples are compared, and what a missing one counts, is
+settled before the numbers come here.
 """
 
 from __future__ import annotations
@@ -14,7 +17,14 @@ from typing import NamedTuple
 
 from assay.errors import UsageError
 from assay.stats.clusters import estimate_clustered_difference, estimate_clustered_mean
-from assay.stats.estimate import DIFFERENCES, RATE_DIFFERENCES, SCORES, Estimate, check_level, checked
+from assay.stats.estimate import (
+    DIFFERENCES,
+    RATE_DIFFERENCES,
+    SCORES,
+    Estimate,
+    check_level,
+    checked,
+)
 from assay.stats.intervals import Interval
 from assay.stats.means import estimate_difference, estimate_mean
 from assay.stats.power import detectable_given
@@ -50,17 +60,23 @@ class Comparison(NamedTuple):
     p_equivalent: float | None
     """The larger of the two one-sided p-values (TOST)."""
     wins: int
-    """Pairs in which the candidate is higher; with `losses` and `ties` 0 where the sides were not paired."""
+    """Pairs in which the candidate is higher; with `losses` and `ties` 0 where the sides were not
+    paired.
+    """
     losses: int
     ties: int
     sd: float | None
     clusters: int | None
     minimum_detectable_effect: float | None
-    """The smallest improvement that would be shown with the given power; None where the spread is not known."""
+    """The smallest improvement that would be shown with the given power; None where the spread is
+    not known.
+    """
 
 
 class FailureComparison(NamedTuple):
-    """Two sides compared on whether samples failed. A difference above 0 means that the candidate fails more often."""
+    """Two sides compared on whether samples failed. A difference above 0 means that the candidate
+    fails more often.
+    """
 
     n: int
     both: int
@@ -73,7 +89,9 @@ class FailureComparison(NamedTuple):
     worse: bool | None
     """Shown to fail more often than allowed: the lower end is above it."""
     not_worse: bool | None
-    """Shown to fail no more often than allowed: the upper end is at most that. With nothing allowed, only clear improvement shows it."""
+    """Shown to fail no more often than allowed: the upper end is at most that. With nothing
+    allowed, only clear improvement shows it.
+    """
 
 
 def claims(interval: Interval, margin: float) -> Claims:
@@ -83,7 +101,11 @@ def claims(interval: Interval, margin: float) -> Claims:
     Claims(non_inferior=True, inferior=False, superior=False, equivalent=True)
     """
     if not margin >= 0:
-        raise UsageError("STA-001", f"the margin is {margin}; it must be 0 or above.", fix="Give the size of the drop that is allowed.")
+        raise UsageError(
+            "STA-001",
+            f"the margin is {margin}; it must be 0 or above.",
+            fix="Give the size of the drop that is allowed.",
+        )
     low, high = interval.low, interval.high
     if low is None or high is None:
         return Claims(None, None, None, None)
@@ -103,8 +125,9 @@ def compare_paired(
 ) -> Comparison:
     """Scores of the same samples on two sides, in the same order.
 
-    Student's t on the differences, cluster-robust where there are groups. Where (nearly) all differences are equal, the bounded interval: n pairs without a
-    difference leave room for a rare total loss, about 370 / n points. With `guaranteed` always that one; with `believed` never.
+    Student's t on the differences, cluster-robust where there are groups. Where (nearly) all
+    differences are equal, the bounded interval: n pairs without a difference leave room for a rare
+    total loss, about 370 / n points. With `guaranteed` always that one; with `believed` never.
 
     >>> found = compare_paired([82.0, 91, 77, 95, 88, 70], [80.0, 90, 78, 91, 85, 69], margin=1.0)
     >>> found.difference.value, found.claims.non_inferior, (found.wins, found.losses, found.ties)
@@ -114,18 +137,39 @@ def compare_paired(
     """
     check_level(level)
     if len(candidate) != len(baseline):
-        message = f"{len(candidate)} candidate scores and {len(baseline)} of the baseline are not pairs."
+        message = (
+            f"{len(candidate)} candidate scores and {len(baseline)} of the baseline are not pairs."
+        )
         raise UsageError("STA-001", message, fix="Pair on the sample id, or compare unpaired.")
-    ours, theirs = checked(candidate, SCORES, what="a score of the candidate"), checked(baseline, SCORES, what="a score of the baseline")
+    ours, theirs = (
+        checked(candidate, SCORES, what="a score of the candidate"),
+        checked(baseline, SCORES, what="a score of the baseline"),
+    )
     differences = [one - other for one, other in zip(ours, theirs, strict=True)]
     if groups is None:
-        estimate = estimate_mean(differences, range=DIFFERENCES, level=level, guaranteed=guaranteed, believed=believed)
+        estimate = estimate_mean(
+            differences, range=DIFFERENCES, level=level, guaranteed=guaranteed, believed=believed
+        )
     else:
-        estimate = estimate_clustered_mean(differences, groups, range=DIFFERENCES, level=level, guaranteed=guaranteed, believed=believed)
+        estimate = estimate_clustered_mean(
+            differences,
+            groups,
+            range=DIFFERENCES,
+            level=level,
+            guaranteed=guaranteed,
+            believed=believed,
+        )
     n = len(differences)
     wins = sum(difference > 0 for difference in differences)
     losses = sum(difference < 0 for difference in differences)
-    return _comparison(estimate, (n, n, n), margin=margin, level=level, power=power, counts=(wins, losses, n - wins - losses))
+    return _comparison(
+        estimate,
+        (n, n, n),
+        margin=margin,
+        level=level,
+        power=power,
+        counts=(wins, losses, n - wins - losses),
+    )
 
 
 def compare_unpaired(
@@ -149,8 +193,17 @@ def compare_unpaired(
     else:
         ours = candidate_groups if candidate_groups is not None else [None] * len(candidate)
         theirs = baseline_groups if baseline_groups is not None else [None] * len(baseline)
-        estimate = estimate_clustered_difference(candidate, ours, baseline, theirs, range=SCORES, level=level)
-    return _comparison(estimate, (len(candidate), len(baseline), 0), margin=margin, level=level, power=power, counts=(0, 0, 0))
+        estimate = estimate_clustered_difference(
+            candidate, ours, baseline, theirs, range=SCORES, level=level
+        )
+    return _comparison(
+        estimate,
+        (len(candidate), len(baseline), 0),
+        margin=margin,
+        level=level,
+        power=power,
+        counts=(0, 0, 0),
+    )
 
 
 def compare_failures(
@@ -161,7 +214,8 @@ def compare_failures(
     groups: Sequence[Hashable | None] | None = None,
     level: float = 0.95,
 ) -> FailureComparison:
-    """Failures of the same samples on two sides: Tango's interval and the exact test of McNemar; cluster-robust where there are groups.
+    """Failures of the same samples on two sides: Tango's interval and the exact test of McNemar;
+    cluster-robust where there are groups.
 
     The test of McNemar takes the pairs as independent: with groups, go by the interval.
 
@@ -171,31 +225,56 @@ def compare_failures(
     """
     check_level(level)
     if len(candidate_failed) != len(baseline_failed):
-        message = f"{len(candidate_failed)} verdicts of the candidate and {len(baseline_failed)} of the baseline are not pairs."
+        message = (
+            f"{len(candidate_failed)} verdicts of the candidate and {len(baseline_failed)} of the"
+            " baseline are not pairs."
+        )
         raise UsageError("STA-001", message, fix="Pair on the sample id, or compare unpaired.")
     n = len(candidate_failed)
-    both = sum(ours and theirs for ours, theirs in zip(candidate_failed, baseline_failed, strict=True))
+    both = sum(
+        ours and theirs for ours, theirs in zip(candidate_failed, baseline_failed, strict=True)
+    )
     more = sum(map(bool, candidate_failed)) - both
     fewer = sum(map(bool, baseline_failed)) - both
     if groups is None:
         difference = paired_rate_difference(more, fewer, n, level=level)
     else:
-        differences = [float(ours) - float(theirs) for ours, theirs in zip(candidate_failed, baseline_failed, strict=True)]
-        difference = estimate_clustered_mean(differences, groups, range=RATE_DIFFERENCES, level=level).interval
+        differences = [
+            float(ours) - float(theirs)
+            for ours, theirs in zip(candidate_failed, baseline_failed, strict=True)
+        ]
+        difference = estimate_clustered_mean(
+            differences, groups, range=RATE_DIFFERENCES, level=level
+        ).interval
     return FailureComparison(
-        n=n, both=both, only_candidate=more, only_baseline=fewer, neither=n - both - more - fewer, difference=difference, allowed=allowed,
-        mcnemar=mcnemar(more, fewer), worse=None if difference.low is None else difference.low > allowed,
+        n=n,
+        both=both,
+        only_candidate=more,
+        only_baseline=fewer,
+        neither=n - both - more - fewer,
+        difference=difference,
+        allowed=allowed,
+        mcnemar=mcnemar(more, fewer),
+        worse=None if difference.low is None else difference.low > allowed,
         not_worse=None if difference.high is None else difference.high <= allowed,
-    )  # fmt: skip
+    )
 
 
-def compare_failures_unpaired(candidate_failed: int, candidate_n: int, baseline_failed: int, baseline_n: int, *, level: float = 0.95) -> Interval:
+def compare_failures_unpaired(
+    candidate_failed: int,
+    candidate_n: int,
+    baseline_failed: int,
+    baseline_n: int,
+    *,
+    level: float = 0.95,
+) -> Interval:
     """Failure rates of different samples, candidate minus baseline, by Newcombe's interval."""
     return rate_difference(candidate_failed, candidate_n, baseline_failed, baseline_n, level=level)
 
 
 def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
-    """P-values corrected for being several, by Holm's step-down: the chance of one false claim or more among all stays below the level.
+    """P-values corrected for being several, by Holm's step-down: the chance of one false claim or
+    more among all stays below the level.
 
     One that could not be judged (None) stays None, and counts as a comparison that was made.
 
@@ -204,7 +283,9 @@ def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
     """
     for name, p in p_values.items():
         if p is not None and not 0 <= p <= 1:
-            raise UsageError("STA-001", f"the p-value of {name} is {p}.", fix="A p-value is from 0 to 1.")
+            raise UsageError(
+                "STA-001", f"the p-value of {name} is {p}.", fix="A p-value is from 0 to 1."
+            )
     found: dict[str, float | None] = dict.fromkeys(p_values)
     highest, left = 0.0, len(p_values)
     for p, name in sorted((p, name) for name, p in p_values.items() if p is not None):
@@ -214,7 +295,15 @@ def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
     return found
 
 
-def _comparison(estimate: Estimate, sizes: tuple[int, int, int], *, margin: float, level: float, power: float, counts: tuple[int, int, int]) -> Comparison:
+def _comparison(
+    estimate: Estimate,
+    sizes: tuple[int, int, int],
+    *,
+    margin: float,
+    level: float,
+    power: float,
+    counts: tuple[int, int, int],
+) -> Comparison:
     shown = claims(estimate.interval, margin)
     below = estimate.p_below(margin)
     above = estimate.p_above(-margin)
@@ -222,7 +311,19 @@ def _comparison(estimate: Estimate, sizes: tuple[int, int, int], *, margin: floa
     if estimate.standard_error and estimate.df is not None:
         effect = detectable_given(estimate.standard_error, estimate.df, power=power, level=level)
     return Comparison(
-        n_candidate=sizes[0], n_baseline=sizes[1], n_paired=sizes[2], difference=estimate.interval, margin=margin, claims=shown,
-        p_non_inferior=above, p_superior=estimate.p_above(0.0), p_equivalent=None if above is None or below is None else max(above, below),
-        wins=counts[0], losses=counts[1], ties=counts[2], sd=estimate.sd, clusters=estimate.clusters, minimum_detectable_effect=effect,
-    )  # fmt: skip
+        n_candidate=sizes[0],
+        n_baseline=sizes[1],
+        n_paired=sizes[2],
+        difference=estimate.interval,
+        margin=margin,
+        claims=shown,
+        p_non_inferior=above,
+        p_superior=estimate.p_above(0.0),
+        p_equivalent=None if above is None or below is None else max(above, below),
+        wins=counts[0],
+        losses=counts[1],
+        ties=counts[2],
+        sd=estimate.sd,
+        clusters=estimate.clusters,
+        minimum_detectable_effect=effect,
+    )

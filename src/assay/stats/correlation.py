@@ -1,8 +1,10 @@
 """Correlation of two raters: Pearson, Spearman, Kendall's tau-b, each in at most n log n steps.
 
-Each interval is Fisher's, with the textbook variance of z or with the standard error that the items themselves show, whichever is wider: the textbook alone
-holds for normal values only. An item far from the others counts for more there, as in MacKinnon and White's HC3: on skewed ratings a few rare ones decide.
-A rater who gave one rating to all items correlates with nothing: None with the reason, never 0 and never NaN.
+Each interval is Fisher's, with the textbook variance of z or with the standard error that the items
+themselves show, whichever is wider: the textbook alone holds for normal values only. An item far
+from the others counts for more there, as in MacKinnon and White's HC3: on skewed ratings a few rare
+ones decide. A rater who gave one rating to all items correlates with nothing: None with the reason,
+never 0 and never NaN.
 """
 
 from __future__ import annotations
@@ -35,16 +37,25 @@ def _paired(first: Sequence[Number | None], second: Sequence[Number | None]) -> 
     """The items that both rated, and why nothing can be said of them."""
     if len(first) != len(second):
         raise UsageError(
-            "STA-001", f"{len(first)} ratings of one rater and {len(second)} of the other.", fix="Give one for each item, None where it is missing."
+            "STA-001",
+            f"{len(first)} ratings of one rater and {len(second)} of the other.",
+            fix="Give one for each item, None where it is missing.",
         )
-    both = [(one, other) for one, other in zip(first, second, strict=True) if one is not None and other is not None]
+    both = [
+        (one, other)
+        for one, other in zip(first, second, strict=True)
+        if one is not None and other is not None
+    ]
     xs, ys = [one for one, _ in both], [other for _, other in both]
     reason = _NONE if not both else _CONSTANT if len(set(xs)) < 2 or len(set(ys)) < 2 else ""
     return _Paired(xs, ys, reason)
 
 
-def pearson(first: Sequence[Number | None], second: Sequence[Number | None], *, level: float = 0.95) -> Interval:
-    """Pearson's correlation of values, from -1 to 1; items that either did not rate (None) are left out.
+def pearson(
+    first: Sequence[Number | None], second: Sequence[Number | None], *, level: float = 0.95
+) -> Interval:
+    """Pearson's correlation of values, from -1 to 1; items that either did not rate (None) are left
+    out.
 
     >>> round(pearson([1, 2, 3, 4], [1, 3, 2, 4]).value, 12)
     0.8
@@ -59,26 +70,60 @@ def pearson(first: Sequence[Number | None], second: Sequence[Number | None], *, 
     x, y = _ranked(xs), _ranked(ys)
     a, b = _standard(x), _standard(y)
     if a is None or b is None:
-        return Interval(None, None, None, level, method, "the ratings differ by less than numbers of this size can show")
+        return Interval(
+            None,
+            None,
+            None,
+            level,
+            method,
+            "the ratings differ by less than numbers of this size can show",
+        )
     cells = Counter(zip(x.places, y.places, strict=True))
     value = _within(fsum(times * a[i] * b[j] for (i, j), times in cells.items()) / n)
-    # As many imagined items in the same order as in the opposite one as the correlation says: they leave means and variances as they are.
+    # As many imagined items in the same order as in the opposite one as the correlation says: they
+    # leave means and variances as they are.
     imagined = [
-        (IMAGINED * share / n, [(i, j, times) for i, j, times in _together(x.counts, y.counts, turned=turned)])
+        (
+            IMAGINED * share / n,
+            [(i, j, times) for i, j, times in _together(x.counts, y.counts, turned=turned)],
+        )
         for turned, share in ((False, (1 + value) / 2), (True, (1 - value) / 2))
     ]
     total = n + IMAGINED
-    centre = (n * value + sum(weight * fsum(times * a[i] * b[j] for i, j, times in pairs) for weight, pairs in imagined)) / total
+    centre = (
+        n * value
+        + sum(
+            weight * fsum(times * a[i] * b[j] for i, j, times in pairs)
+            for weight, pairs in imagined
+        )
+    ) / total
     squares = 0.0
     for weight, pairs in ((1.0, [(i, j, times) for (i, j), times in cells.items()]), *imagined):
         squares += weight * fsum(
-            times * ((a[i] * b[j] - centre * (a[i] ** 2 + b[j] ** 2) / 2) / (1 - weight * leverage(a[i], b[j], centre, total))) ** 2 for i, j, times in pairs
+            times
+            * (
+                (a[i] * b[j] - centre * (a[i] ** 2 + b[j] ** 2) / 2)
+                / (1 - weight * leverage(a[i], b[j], centre, total))
+            )
+            ** 2
+            for i, j, times in pairs
         )
-    return wider_z_interval(value, centre, 1 / max(1, n - 3), sqrt(squares / (total * max(1, n - 1))), n, level=level, method=method)
+    return wider_z_interval(
+        value,
+        centre,
+        1 / max(1, n - 3),
+        sqrt(squares / (total * max(1, n - 1))),
+        n,
+        level=level,
+        method=method,
+    )
 
 
-def _together(first: Sequence[int], second: Sequence[int], *, turned: bool) -> Iterator[tuple[int, int, int]]:
-    """The items of both raters side by side in the order of their ratings, or of the one against that of the other: places and how many items.
+def _together(
+    first: Sequence[int], second: Sequence[int], *, turned: bool
+) -> Iterator[tuple[int, int, int]]:
+    """The items of both raters side by side in the order of their ratings, or of the one against
+    that of the other: places and how many items.
 
     >>> list(_together([1, 2], [2, 1], turned=False)), list(_together([1, 2], [2, 1], turned=True))
     ([(0, 0, 1), (1, 0, 1), (1, 1, 1)], [(0, 1, 1), (1, 0, 2)])
@@ -100,7 +145,9 @@ def _within(value: float) -> float:
 
 
 class _Ranked(NamedTuple):
-    """The distinct values in order, how many items have each, and the place of every item's value among them."""
+    """The distinct values in order, how many items have each, and the place of every item's value
+    among them.
+    """
 
     values: list[Number]
     counts: list[int]
@@ -115,7 +162,9 @@ def _ranked(values: Sequence[Number]) -> _Ranked:
 
 
 def _standard(ranked: _Ranked) -> list[float] | None:
-    """The distinct values, moved and scaled so that the items have mean 0 and mean square 1, without overflow; None where they are too close to tell apart."""
+    """The distinct values, moved and scaled so that the items have mean 0 and mean square 1,
+    without overflow; None where they are too close to tell apart.
+    """
     n = sum(ranked.counts)
     shift = frexp(max(abs(float(value)) for value in ranked.values))[1]
     scaled = [ldexp(float(value), -shift) for value in ranked.values]
@@ -124,12 +173,18 @@ def _standard(ranked: _Ranked) -> list[float] | None:
     if not widest:
         return None
     relative = [(value - mean) / widest for value in scaled]
-    spread = sqrt(fsum(times * value * value for times, value in zip(ranked.counts, relative, strict=True)) / n)
+    spread = sqrt(
+        fsum(times * value * value for times, value in zip(ranked.counts, relative, strict=True))
+        / n
+    )
     return [value / spread for value in relative]
 
 
-def spearman(first: Sequence[Number | None], second: Sequence[Number | None], *, level: float = 0.95) -> Interval:
-    """Spearman's rank correlation, with mid-ranks for ties; items that either did not rate (None) are left out.
+def spearman(
+    first: Sequence[Number | None], second: Sequence[Number | None], *, level: float = 0.95
+) -> Interval:
+    """Spearman's rank correlation, with mid-ranks for ties; items that either did not rate (None)
+    are left out.
 
     >>> round(spearman([1, 2, 3, 4], [10, 30, 20, 400]).value, 12)
     0.8
@@ -150,20 +205,41 @@ def spearman(first: Sequence[Number | None], second: Sequence[Number | None], *,
     value = _within(_over_root(product, square_x, square_y))
     unit_x, unit_y = sqrt(square_x / n), sqrt(square_y / n)
     a, b = [rank / unit_x for rank in ranks_x], [rank / unit_y for rank in ranks_y]
-    # One more item also moves the ranks of all others: what it adds to the covariance and to both variances.
+    # One more item also moves the ranks of all others: what it adds to the covariance and to both
+    # variances.
     other_x, other_y = [0.0] * len(a), [0.0] * len(b)
     for (i, j), times in cells.items():
         other_x[i] += times * (b[j] - value * a[i])
         other_y[j] += times * (a[i] - value * b[j])
     by_x, by_y = _tails(other_x), _tails(other_y)
-    moves = {(i, j): a[i] * b[j] - value * (a[i] ** 2 + b[j] ** 2) / 2 + 2 * (by_x[i] / unit_x + by_y[j] / unit_y) for i, j in cells}
+    moves = {
+        (i, j): (
+            a[i] * b[j]
+            - value * (a[i] ** 2 + b[j] ** 2) / 2
+            + 2 * (by_x[i] / unit_x + by_y[j] / unit_y)
+        )
+        for i, j in cells
+    }
     middle = fsum(times * moves[cell] for cell, times in cells.items()) / n
-    shown = fsum(times * ((moves[i, j] - middle) / (1 - leverage(a[i], b[j], value, n))) ** 2 for (i, j), times in cells.items())
-    return wider_z_interval(value, value, (1 + value * value / 2) / max(1, n - 3), sqrt(shown / (n * max(1, n - 1))), n, level=level, method=method)
+    shown = fsum(
+        times * ((moves[i, j] - middle) / (1 - leverage(a[i], b[j], value, n))) ** 2
+        for (i, j), times in cells.items()
+    )
+    return wider_z_interval(
+        value,
+        value,
+        (1 + value * value / 2) / max(1, n - 3),
+        sqrt(shown / (n * max(1, n - 1))),
+        n,
+        level=level,
+        method=method,
+    )
 
 
 def _doubled(counts: Sequence[int], n: int) -> list[int]:
-    """Twice the mid-rank of each distinct value, less its mean: whole numbers, so nothing is rounded."""
+    """Twice the mid-rank of each distinct value, less its mean: whole numbers, so nothing is
+    rounded.
+    """
     made = []
     below = 0
     for count in counts:
@@ -174,7 +250,9 @@ def _doubled(counts: Sequence[int], n: int) -> list[int]:
 
 def _unit(ranks: Sequence[int], counts: Sequence[int]) -> list[float]:
     """Ranks scaled so that the items have mean square 1."""
-    unit = sqrt(sum(count * rank * rank for count, rank in zip(counts, ranks, strict=True)) / sum(counts))
+    unit = sqrt(
+        sum(count * rank * rank for count, rank in zip(counts, ranks, strict=True)) / sum(counts)
+    )
     return [rank / unit for rank in ranks]
 
 
@@ -194,13 +272,17 @@ def _tails(at: Sequence[float]) -> list[float]:
     return made
 
 
-def kendall_tau_b(first: Sequence[Number | None], second: Sequence[Number | None], *, level: float = 0.95) -> Interval:
-    """Kendall's tau-b: pairs of items in the same order less pairs in opposite order, with ties allowed for; from -1 to 1.
+def kendall_tau_b(
+    first: Sequence[Number | None], second: Sequence[Number | None], *, level: float = 0.95
+) -> Interval:
+    """Kendall's tau-b: pairs of items in the same order less pairs in opposite order, with ties
+    allowed for; from -1 to 1.
 
     >>> round(kendall_tau_b([1, 2, 3, 4], [1, 3, 2, 4]).value, 12)
     0.666666666667
 
-    Source: Kendall, 1945; the interval of Fieller, Hartley and Pearson, 1957, with variance 0.437 / (n - 4).
+    Source: Kendall, 1945; the interval of Fieller, Hartley and Pearson, 1957, with variance 0.437 /
+    (n - 4).
     """
     method = "fisher-z-fieller"
     xs, ys, reason = _paired(first, second)
@@ -211,18 +293,45 @@ def kendall_tau_b(first: Sequence[Number | None], second: Sequence[Number | None
     cells = Counter(zip(x.places, y.places, strict=True))
     order = _concordance(cells, x.counts, y.counts)
     score = sum(times * order[cell] for cell, times in cells.items())
-    apart_x, apart_y = n * n - sum(count * count for count in x.counts), n * n - sum(count * count for count in y.counts)
+    apart_x, apart_y = (
+        n * n - sum(count * count for count in x.counts),
+        n * n - sum(count * count for count in y.counts),
+    )
     root = _over_root(1, apart_x, apart_y)
     value = _within(_over_root(score, apart_x, apart_y))
     a, b = _unit(_doubled(x.counts, n), x.counts), _unit(_doubled(y.counts, n), y.counts)
     along = _within(fsum(times * a[i] * b[j] for (i, j), times in cells.items()) / n)
-    moves = {(i, j): n * (2 * order[i, j] * root - value * ((n - x.counts[i]) / apart_x + (n - y.counts[j]) / apart_y)) for i, j in cells}
-    shown = fsum(times * (moves[i, j] / (1 - leverage(a[i], b[j], along, n))) ** 2 for (i, j), times in cells.items())
-    return wider_z_interval(value, value, 0.437 / max(1, n - 4), sqrt(shown / (n * max(1, n - 1))), n, level=level, method=method)
+    moves = {
+        (i, j): (
+            n
+            * (
+                2 * order[i, j] * root
+                - value * ((n - x.counts[i]) / apart_x + (n - y.counts[j]) / apart_y)
+            )
+        )
+        for i, j in cells
+    }
+    shown = fsum(
+        times * (moves[i, j] / (1 - leverage(a[i], b[j], along, n))) ** 2
+        for (i, j), times in cells.items()
+    )
+    return wider_z_interval(
+        value,
+        value,
+        0.437 / max(1, n - 4),
+        sqrt(shown / (n * max(1, n - 1))),
+        n,
+        level=level,
+        method=method,
+    )
 
 
-def _concordance(cells: Counter[tuple[int, int]], counts_x: Sequence[int], counts_y: Sequence[int]) -> dict[tuple[int, int], int]:
-    """For an item of each cell: items in the same order with it less items in opposite order, by a tree of sums over the second rater's places."""
+def _concordance(
+    cells: Counter[tuple[int, int]], counts_x: Sequence[int], counts_y: Sequence[int]
+) -> dict[tuple[int, int], int]:
+    """For an item of each cell: items in the same order with it less items in opposite order, by a
+    tree of sums over the second rater's places.
+    """
     n, size = sum(counts_x), len(counts_y)
     up_to_y = list(accumulate(counts_y))
     tree = [0] * (size + 1)

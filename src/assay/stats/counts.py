@@ -1,4 +1,6 @@
-"""Moments and quantiles of whole numbers that were counted, exactly and in memory that grows with the distinct values only."""
+"""Moments and quantiles of whole numbers that were counted, exactly and in memory that grows with
+the distinct values only.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ class Counts:
     """A multiset of integers, each standing for a value of `unit`.
 
     >>> scores = Counts(0.01)
-    >>> for score in (9000, 8000, 7000): scores.add(score)
+    >>> for score in (9000, 8000, 7000):
+    ...     scores.add(score)
     >>> scores.mean(), scores.sd(), scores.quantile(50)
     (80.0, 10.0, 80.0)
     """
@@ -33,10 +36,16 @@ class Counts:
     def mean(self) -> float | None:
         """The mean, rounded once."""
         n = self.n
-        return sum(value * count for value, count in self.counts.items()) / (n * self.scale) if n else None
+        return (
+            sum(value * count for value, count in self.counts.items()) / (n * self.scale)
+            if n
+            else None
+        )
 
     def sd(self) -> float | None:
-        """The standard deviation with n - 1; None for fewer than two values, because one value shows no spread."""
+        """The standard deviation with n - 1; None for fewer than two values, because one value
+        shows no spread.
+        """
         n = self.n
         if n < 2:
             return None
@@ -72,5 +81,10 @@ class Counts:
             found[min(bins - 1, (value - low) * bins // (high - low))] += count
         width = (high - low) / bins
         return [
-            {"low": (low + index * width) / self.scale, "high": (low + (index + 1) * width) / self.scale, "count": count} for index, count in enumerate(found)
+            {
+                "low": (low + index * width) / self.scale,
+                "high": (low + (index + 1) * width) / self.scale,
+                "count": count,
+            }
+            for index, count in enumerate(found)
         ]

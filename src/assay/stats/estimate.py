@@ -1,11 +1,15 @@
 """An estimated mean with its interval, and the rule that says whether its spread was seen.
 
-Student's interval believes the spread it sees. Where all values are equal, or all but a few, that spread is too small or zero, and the interval claims
-certainty that nobody has: thirty equal results do not show that the next one will be equal. So where the commonest value holds at least half of the samples
-and fewer than `SEEN` differ from it, the interval is the one of `bounded`, which needs the range of the values; without a range there is none. Where the
-values lean so far to one side that Student's end on that side would be missed about twice as often as it says, that end is moved outwards.
+Student's interval believes the spread it sees. Where all values are equal, or all but a few, that
+spread is too small or zero, and the interval claims certainty that nobody has: thirty equal results
+do not show that the next one will be equal. So where the commonest value holds at least half of the
+samples and fewer than `SEEN` differ from it, the interval is the one of `bounded`, which needs the
+range of the values; without a range there is none. Where the values lean so far to one side that
+Student's end on that side would be missed about twice as often as it says, that end is moved
+outwards.
 
-Values are compared after rounding to `DIGITS` decimals: 80.3 - 80.2 and 70.3 - 70.2 are one difference.
+Values are compared after rounding to `DIGITS` decimals: 80.3 - 80.2 and 70.3 - 70.2 are one
+difference.
 """
 
 from __future__ import annotations
@@ -55,24 +59,34 @@ class Estimate(NamedTuple):
     range: Range | None = None
 
     def p_above(self, limit: float) -> float | None:
-        """The one-sided p-value of "the mean is at most the limit"; below half of 1 - level exactly where the lower end is above the limit."""
+        """The one-sided p-value of "the mean is at most the limit"; below half of 1 - level exactly
+        where the lower end is above the limit.
+        """
         if self.interval.low is None or self.interval.value is None:
             return None
         if self.masses and self.range is not None:
             return chance_below(self.masses, limit, lowest=self.range.lowest)
         if not self.standard_error or self.df is None:
             return None
-        return t_tail((self.interval.value - limit) / self.standard_error - self.widened[0], self.df)
+        return t_tail(
+            (self.interval.value - limit) / self.standard_error - self.widened[0], self.df
+        )
 
     def p_below(self, limit: float) -> float | None:
         """The one-sided p-value of "the mean is at least the limit"."""
         if self.interval.high is None or self.interval.value is None:
             return None
         if self.masses and self.range is not None:
-            return chance_below([mass._replace(value=-mass.value) for mass in self.masses], -limit, lowest=-self.range.highest)
+            return chance_below(
+                [mass._replace(value=-mass.value) for mass in self.masses],
+                -limit,
+                lowest=-self.range.highest,
+            )
         if not self.standard_error or self.df is None:
             return None
-        return t_tail((limit - self.interval.value) / self.standard_error - self.widened[1], self.df)
+        return t_tail(
+            (limit - self.interval.value) / self.standard_error - self.widened[1], self.df
+        )
 
 
 class Moments(NamedTuple):
@@ -82,13 +96,16 @@ class Moments(NamedTuple):
     standard_error: float
     df: float
     leaning: float
-    """The sum of cubed deviations over the 3/2 power of the sum of squared ones: skewness over the root of n."""
+    """The sum of cubed deviations over the 3/2 power of the sum of squared ones: skewness over the
+    root of n.
+    """
     units: int
     """How many independent samples or clusters there are."""
 
 
 def hides_spread(counts: Sequence[int]) -> bool:
-    """Whether the commonest value holds at least half of the samples and fewer than `SEEN` differ from it.
+    """Whether the commonest value holds at least half of the samples and fewer than `SEEN` differ
+    from it.
 
     >>> hides_spread([28, 1, 1]), hides_spread([2, 1, 1, 1]), hides_spread([100, 20])
     (True, False, False)
@@ -97,12 +114,25 @@ def hides_spread(counts: Sequence[int]) -> bool:
     return most > 1 and 2 * most >= total and total - most < SEEN
 
 
-def by_student(moments: Moments, *, level: float, method: str, n: int, sd: float | None, clusters: int | None = None, range: Range | None = None) -> Estimate:
-    """Student's interval with the ends moved outwards where the values lean, and cut at the ends of the range."""
+def by_student(
+    moments: Moments,
+    *,
+    level: float,
+    method: str,
+    n: int,
+    sd: float | None,
+    clusters: int | None = None,
+    range: Range | None = None,
+) -> Estimate:
+    """Student's interval with the ends moved outwards where the values lean, and cut at the ends of
+    the range.
+    """
     t = t_quantile(0.5 + level / 2, moments.df)
     low = high = 0.0
     if moments.units >= LEANING_FROM and abs(moments.leaning) > LEANING:
-        moved = abs(moments.leaning) * (2 * t * t + 1) / 6  # the first term of the expansion of Student's t in the skewness
+        moved = (
+            abs(moments.leaning) * (2 * t * t + 1) / 6
+        )  # the first term of the expansion of Student's t in the skewness
         low, high = (moved, 0.0) if moments.leaning < 0 else (0.0, moved)
         method += ", widened for skew"
     lower = moments.value - (t + low) * moments.standard_error
@@ -113,17 +143,49 @@ def by_student(moments: Moments, *, level: float, method: str, n: int, sd: float
     return Estimate(interval, n, sd, moments.standard_error, moments.df, clusters, (low, high))
 
 
-def by_bound(masses: Iterable[Mass], *, level: float, n: int, sd: float | None, clusters: int | None = None, range: Range | None = None) -> Estimate:
+def by_bound(
+    masses: Iterable[Mass],
+    *,
+    level: float,
+    n: int,
+    sd: float | None,
+    clusters: int | None = None,
+    range: Range | None = None,
+) -> Estimate:
     """The bounded interval; none where the range is not known."""
     counted = tuple(sorted(masses))
     if range is None:
-        value = sum(mass.value * mass.size * mass.times for mass in counted) / sum(mass.size * mass.times for mass in counted)
-        reason = f"fewer than {SEEN} {'samples' if clusters is None else 'groups'} differ from the commonest value, so the spread is not known"
-        return Estimate(Interval(value, None, None, level, "student-t", reason), n, sd, None, None, clusters)
-    return Estimate(bounded(counted, lowest=range.lowest, highest=range.highest, level=level), n, sd, None, None, clusters, masses=counted, range=range)
+        value = sum(mass.value * mass.size * mass.times for mass in counted) / sum(
+            mass.size * mass.times for mass in counted
+        )
+        reason = (
+            f"fewer than {SEEN} {'samples' if clusters is None else 'groups'} differ from the"
+            " commonest value, so the spread is not known"
+        )
+        return Estimate(
+            Interval(value, None, None, level, "student-t", reason), n, sd, None, None, clusters
+        )
+    return Estimate(
+        bounded(counted, lowest=range.lowest, highest=range.highest, level=level),
+        n,
+        sd,
+        None,
+        None,
+        clusters,
+        masses=counted,
+        range=range,
+    )
 
 
-def none_of(value: float | None, n: int, *, level: float, method: str, reason: str, clusters: int | None = None) -> Estimate:
+def none_of(
+    value: float | None,
+    n: int,
+    *,
+    level: float,
+    method: str,
+    reason: str,
+    clusters: int | None = None,
+) -> Estimate:
     """No interval, with the reason."""
     return Estimate(Interval(value, None, None, level, method, reason), n, clusters=clusters)
 
@@ -132,19 +194,30 @@ def checked(values: Iterable[float], range: Range | None, *, what: str = "a valu
     """The values rounded to `DIGITS`; each finite and in its range, or STA-001."""
     found = [round(value, DIGITS) for value in map(float, values)]
     lowest, highest = (-inf, inf) if range is None else range
-    # NaN compares false with everything, so it is asked for by itself; the sum of finite numbers of a range cannot overflow
+    # NaN compares false with everything, so it is asked for by itself; the sum of finite numbers of
+    # a range cannot overflow
     if found and (min(found) < lowest or max(found) > highest or not isfinite(sum(found))):
-        wrong = next((value for value in found if not (isfinite(value) and lowest <= value <= highest)), None)
+        wrong = next(
+            (value for value in found if not (isfinite(value) and lowest <= value <= highest)), None
+        )
         if wrong is not None:
             span = "a finite number" if range is None else f"from {lowest:g} to {highest:g}"
-            raise UsageError("STA-001", f"{what} is {wrong}; it must be {span}.", fix="Missing evidence is None with a reason, or counted as the worst value.")
+            raise UsageError(
+                "STA-001",
+                f"{what} is {wrong}; it must be {span}.",
+                fix="Missing evidence is None with a reason, or counted as the worst value.",
+            )
     return found
 
 
 def check_level(level: float) -> None:
     """A level is between one half and one."""
     if not 0.5 < level < 1:
-        raise UsageError("STA-001", f"the level is {level}; it must be above 0.5 and below 1.", fix="0.95 is usual.")
+        raise UsageError(
+            "STA-001",
+            f"the level is {level}; it must be above 0.5 and below 1.",
+            fix="0.95 is usual.",
+        )
 
 
 def root_of(variance: float) -> float:

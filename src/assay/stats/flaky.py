@@ -1,4 +1,6 @@
-"""Items whose repeats disagree. They are found and named here; leaving them out is somebody's decision, and never this module's."""
+"""Items whose repeats disagree. They are found and named here; leaving them out is somebody's
+decision, and never this module's.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class Flakiness(NamedTuple):
     single: tuple[str, ...]
     """Items that ran once, or not at all: nothing is known of them."""
     rate: Interval
-    """The share of flaky items among the repeated ones, as far as these repeats show it; more repeats find more."""
+    """The share of flaky items among the repeated ones, as far as these repeats show it; more
+    repeats find more.
+    """
 
 
 def find_flaky(repeats: Mapping[str, Sequence[bool]], *, level: float = 0.95) -> Flakiness:
@@ -43,8 +47,15 @@ def find_flaky(repeats: Mapping[str, Sequence[bool]], *, level: float = 0.95) ->
     for name, verdicts in repeated.items():
         passed = sum(map(bool, verdicts))
         if 0 < passed < len(verdicts):
-            items.append(FlakyItem(name, len(verdicts), passed, wilson(passed, len(verdicts), level=level)))
+            items.append(
+                FlakyItem(name, len(verdicts), passed, wilson(passed, len(verdicts), level=level))
+            )
     rate = wilson(len(items), len(repeated), level=level)
     if not repeated:
         rate = rate._replace(reason="no item was repeated")
-    return Flakiness(tuple(items), len(repeated), tuple(sorted(name for name in repeats if name not in repeated)), rate)
+    return Flakiness(
+        tuple(items),
+        len(repeated),
+        tuple(sorted(name for name in repeats if name not in repeated)),
+        rate,
+    )

@@ -1,8 +1,10 @@
 """An interval for a statistic from the influence of each item on it.
 
-The ends are found on Fisher's z scale with Student's t, so that they stay between -1 and 1 and may be further from the value on one side. Four imagined
-items are added for the interval only, never for the value: two by chance and two in agreement, as Agresti and Coull add two failures and two successes to
-a share. Without them a sample that shows no disagreement, or no rare category twice, would claim to be certain.
+The ends are found on Fisher's z scale with Student's t, so that they stay between -1 and 1 and may
+be further from the value on one side. Four imagined items are added for the interval only, never
+for the value: two by chance and two in agreement, as Agresti and Coull add two failures and two
+successes to a share. Without them a sample that shows no disagreement, or no rare category twice,
+would claim to be certain.
 """
 
 from __future__ import annotations
@@ -20,13 +22,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 IMAGINED = 4.0
-"""Items added for the interval. A simulation chose the number: with fewer, rare categories are covered too seldom."""
+"""Items added for the interval. A simulation chose the number: with fewer, rare categories are
+covered too seldom.
+"""
 MIN_ITEMS = 5
 """With fewer items the simulated coverage is no longer shown, so there is no interval."""
 POINTS = 40
-"""Categories that the imagined items fall on; of more, as many quantiles stand for all, so that their table stays small."""
+"""Categories that the imagined items fall on; of more, as many quantiles stand for all, so that
+their table stays small.
+"""
 MOST = 0.9
-"""The largest leverage that is believed: beyond it a single item would make the interval as wide as can be."""
+"""The largest leverage that is believed: beyond it a single item would make the interval as wide as
+can be.
+"""
 _EDGE = 1 - 1e-12
 
 
@@ -38,7 +46,8 @@ class Mass(NamedTuple):
 
 
 def thin(masses: Sequence[float], *, ordered: bool) -> list[Mass]:
-    """At most `POINTS` categories that stand for all of them: all, or their quantiles; the heaviest first where they have no order.
+    """At most `POINTS` categories that stand for all of them: all, or their quantiles; the heaviest
+    first where they have no order.
 
     >>> thin([1.0, 0.0, 3.0], ordered=True)
     [Mass(place=0, weight=1.0), Mass(place=2, weight=3.0)]
@@ -56,11 +65,18 @@ def thin(masses: Sequence[float], *, ordered: bool) -> list[Mass]:
 
 def few(n: int) -> str:
     """Why there is no interval for n items; empty where there is one."""
-    return f"{n} item{'s' if n != 1 else ''}; an interval needs at least {MIN_ITEMS}" if n < MIN_ITEMS else ""
+    return (
+        f"{n} item{'s' if n != 1 else ''}; an interval needs at least {MIN_ITEMS}"
+        if n < MIN_ITEMS
+        else ""
+    )
 
 
-def z_interval(value: float, centre: float, error: float, n: int, *, level: float, method: str) -> Interval:
-    """The interval of a statistic between -1 and 1 around `centre`, with a standard error from n items; it always holds the value.
+def z_interval(
+    value: float, centre: float, error: float, n: int, *, level: float, method: str
+) -> Interval:
+    """The interval of a statistic between -1 and 1 around `centre`, with a standard error from n
+    items; it always holds the value.
 
     >>> found = z_interval(0.6, 0.6, 0.1, 50, level=0.95, method="delta-z-t")
     >>> round(found.low, 3), round(found.high, 3)
@@ -71,11 +87,14 @@ def z_interval(value: float, centre: float, error: float, n: int, *, level: floa
         return Interval(value, None, None, level, method, reason)
     centre = min(max(centre, -_EDGE), _EDGE)
     middle, half = atanh(centre), t_quantile(0.5 + level / 2, n - 1) * error / (1 - centre * centre)
-    return Interval(value, min(value, tanh(middle - half)), max(value, tanh(middle + half)), level, method)
+    return Interval(
+        value, min(value, tanh(middle - half)), max(value, tanh(middle + half)), level, method
+    )
 
 
 def leverage(x: float, y: float, value: float, n: float) -> float:
-    """The share of n items that one item makes up by itself, from its two standardised ratings and their correlation: far from the others it is nearly 1.
+    """The share of n items that one item makes up by itself, from its two standardised ratings and
+    their correlation: far from the others it is nearly 1.
 
     >>> round(leverage(0.0, 0.0, 0.5, 40), 3), round(leverage(-4.0, -4.0, 0.5, 40), 3)
     (0.025, 0.558)
@@ -83,10 +102,21 @@ def leverage(x: float, y: float, value: float, n: float) -> float:
     return min(MOST, (1 + (x * x + y * y - 2 * value * x * y) / max(1 - value * value, 1e-12)) / n)
 
 
-def wider_z_interval(value: float, centre: float, variance_z: float, error: float, n: int, *, level: float, method: str) -> Interval:
-    """Fisher's interval with the theoretical variance of z, or with the standard error that the items show, whichever is wider; it always holds the value.
+def wider_z_interval(
+    value: float,
+    centre: float,
+    variance_z: float,
+    error: float,
+    n: int,
+    *,
+    level: float,
+    method: str,
+) -> Interval:
+    """Fisher's interval with the theoretical variance of z, or with the standard error that the
+    items show, whichever is wider; it always holds the value.
 
-    The theory alone supposes normal values: on skewed five-point ratings its 95% interval holds the truth 65 to 85 times in 100.
+    The theory alone supposes normal values: on skewed five-point ratings its 95% interval holds the
+    truth 65 to 85 times in 100.
     """
     reason = few(n)
     if not reason and abs(value) > _EDGE:
@@ -96,4 +126,6 @@ def wider_z_interval(value: float, centre: float, variance_z: float, error: floa
     theory = NormalDist().inv_cdf(0.5 + level / 2) * sqrt(variance_z)
     half = max(theory, t_quantile(0.5 + level / 2, n - 1) * error / (1 - centre * centre))
     middle = atanh(centre)
-    return Interval(value, min(value, tanh(middle - half)), max(value, tanh(middle + half)), level, method)
+    return Interval(
+        value, min(value, tanh(middle - half)), max(value, tanh(middle + half)), level, method
+    )

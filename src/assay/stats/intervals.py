@@ -1,7 +1,9 @@
-"""Confidence intervals for a share and for a mean, and the distributions behind them, without any numerical library.
+"""Confidence intervals for a share and for a mean, and the distributions behind them, without any
+numerical library.
 
-Every interval names its level and method. Where too little is known to give one, its ends are None and the reason stands beside them: the standard error
-of one sample is not zero. `student` takes the spread it is given; whether the spread was seen at all is asked in `means`.
+Every interval names its level and method. Where too little is known to give one, its ends are None
+and the reason stands beside them: the standard error of one sample is not zero. `student` takes the
+spread it is given; whether the spread was seen at all is asked in `means`.
 """
 
 from __future__ import annotations
@@ -57,13 +59,16 @@ def student(mean: float | None, sd: float, n: int, *, level: float = 0.95) -> In
     if mean is None or n == 0:
         return Interval(None, None, None, level, "student-t", "no samples")
     if n < 2:
-        return Interval(mean, None, None, level, "student-t", "one sample has no spread to estimate from")
+        return Interval(
+            mean, None, None, level, "student-t", "one sample has no spread to estimate from"
+        )
     half = t_quantile(0.5 + level / 2, n - 1) * sd / sqrt(n)
     return Interval(mean, mean - half, mean + half, level, "student-t")
 
 
 def clopper_pearson(successes: int, n: int, *, level: float = 0.95) -> Interval:
-    """The exact interval for a share: it covers at least as often as its level says, for every n and every share.
+    """The exact interval for a share: it covers at least as often as its level says, for every n
+    and every share.
 
     >>> round(clopper_pearson(0, 30).high, 6)
     0.115703
@@ -121,7 +126,8 @@ def binomial_cdf(k: int, n: int, p: float) -> float:
 
 
 def t_tail(t: float, df: float) -> float:
-    """The chance that Student's t is above some value, of either sign, without loss of digits far out.
+    """The chance that Student's t is above some value, of either sign, without loss of digits far
+    out.
 
     >>> round(t_tail(2.776445105, 4), 9)
     0.025

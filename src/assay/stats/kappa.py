@@ -1,8 +1,10 @@
-"""Agreement of two raters: Cohen's kappa, plain and weighted, the table of their ratings, and one of them as a classifier of what the other says.
+"""Agreement of two raters: Cohen's kappa, plain and weighted, the table of their ratings, and one
+of them as a classifier of what the other says.
 
-Everything is taken from the pairs of ratings that occur and from the two margins; no table of all categories by all categories is built, so ten thousand
-categories cost no more than ten thousand items. Agreement of any number of raters is in `agreement`, correlation in `correlation`. A kappa that chance
-cannot disagree with is undefined: it is None with the reason, never 1.
+Everything is taken from the pairs of ratings that occur and from the two margins; no table of all
+categories by all categories is built, so ten thousand categories cost no more than ten thousand
+items. Agreement of any number of raters is in `agreement`, correlation in `correlation`. A kappa
+that chance cannot disagree with is undefined: it is None with the reason, never 1.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ def stretch(values: Sequence[float]) -> list[float]:
 
 
 class Pairs(NamedTuple):
-    """The ratings of two raters of the same items, counted: how often the first gave category i where the second gave category j."""
+    """The ratings of two raters of the same items, counted: how often the first gave category i
+    where the second gave category j.
+    """
 
     categories: list[Any]
     cells: dict[tuple[int, int], int]
@@ -67,17 +71,26 @@ def count_pairs(first: Sequence[Hashable], second: Sequence[Hashable]) -> Pairs:
     """
     if len(first) != len(second):
         raise UsageError(
-            "STA-001", f"{len(first)} ratings of one rater and {len(second)} of the other.", fix="Give one for each item, None where it is missing."
+            "STA-001",
+            f"{len(first)} ratings of one rater and {len(second)} of the other.",
+            fix="Give one for each item, None where it is missing.",
         )
     counts = Counter(zip(first, second, strict=True))
-    kept = {pair: times for pair, times in counts.items() if pair[0] is not None and pair[1] is not None}
+    kept = {
+        pair: times for pair, times in counts.items() if pair[0] is not None and pair[1] is not None
+    }
     categories = in_order({category for pair in kept for category in pair})
     place = {category: index for index, category in enumerate(categories)}
-    return Pairs(categories, {(place[one], place[other]): times for (one, other), times in kept.items()}, sum(kept.values()))
+    return Pairs(
+        categories,
+        {(place[one], place[other]): times for (one, other), times in kept.items()},
+        sum(kept.values()),
+    )
 
 
 def cohen_kappa(pairs: Pairs, *, level: float = 0.95) -> Interval:
-    """Cohen's kappa: how far two raters agree beyond chance. 1 is full agreement, 0 is chance, below 0 is worse than chance.
+    """Cohen's kappa: how far two raters agree beyond chance. 1 is full agreement, 0 is chance,
+    below 0 is worse than chance.
 
     >>> found = cohen_kappa(count_pairs([1, 1, 2, 2] * 5, [1, 1, 2, 1] * 5))
     >>> found.value, round(found.low, 3), round(found.high, 3)
@@ -85,27 +98,42 @@ def cohen_kappa(pairs: Pairs, *, level: float = 0.95) -> Interval:
     >>> cohen_kappa(count_pairs([1, 1], [1, 1])).value is None
     True
 
-    Source: Cohen, 1960; the standard error of Fleiss, Cohen and Everitt, 1969, on the table with the imagined items.
+    Source: Cohen, 1960; the standard error of Fleiss, Cohen and Everitt, 1969, on the table with
+    the imagined items.
     """
     return _kappa(pairs, "nominal", range(len(pairs.categories)), level=level)
 
 
-def weighted_kappa(pairs: Pairs, weights: Literal["linear", "quadratic"], *, by_value: bool = False, level: float = 0.95) -> Interval:
-    """Weighted kappa: a disagreement counts by how far apart the two ratings are, or by the square of that.
+def weighted_kappa(
+    pairs: Pairs,
+    weights: Literal["linear", "quadratic"],
+    *,
+    by_value: bool = False,
+    level: float = 0.95,
+) -> Interval:
+    """Weighted kappa: a disagreement counts by how far apart the two ratings are, or by the square
+    of that.
 
-    Categories are apart by their places in the order of those that occur, as scikit-learn counts; `by_value`, by their numbers.
+    Categories are apart by their places in the order of those that occur, as scikit-learn counts;
+    `by_value`, by their numbers.
 
     >>> weighted_kappa(count_pairs([1, 2, 3, 4], [1, 2, 4, 3]), "quadratic").value
     0.8
 
     Source: Cohen, 1968; the standard error as for `cohen_kappa`.
     """
-    places: Sequence[float] = stretch([float(one) for one in pairs.categories]) if by_value and pairs.n else range(len(pairs.categories))
+    places: Sequence[float] = (
+        stretch([float(one) for one in pairs.categories])
+        if by_value and pairs.n
+        else range(len(pairs.categories))
+    )
     return _kappa(pairs, weights, places, level=level)
 
 
 class _Cells(NamedTuple):
-    """Cells of a table as columns: places of the two ratings, and weights; a cell may stand there more than once."""
+    """Cells of a table as columns: places of the two ratings, and weights; a cell may stand there
+    more than once.
+    """
 
     rows: list[int]
     columns: list[int]
@@ -123,26 +151,44 @@ class _Cells(NamedTuple):
         if weights == "nominal":
             return [i != j for i, j in zip(self.rows, self.columns, strict=True)]
         if weights == "linear":
-            return [abs(places[i] - places[j]) for i, j in zip(self.rows, self.columns, strict=True)]
+            return [
+                abs(places[i] - places[j]) for i, j in zip(self.rows, self.columns, strict=True)
+            ]
         return [(places[i] - places[j]) ** 2 for i, j in zip(self.rows, self.columns, strict=True)]
 
 
 def _kappa(pairs: Pairs, weights: Weights, places: Sequence[float], *, level: float) -> Interval:
     if not pairs.n:
         return Interval(None, None, None, level, METHOD, NO_ITEMS)
-    cells = _Cells([i for i, _ in pairs.cells], [j for _, j in pairs.cells], list(pairs.cells.values()))
+    cells = _Cells(
+        [i for i, _ in pairs.cells], [j for _, j in pairs.cells], list(pairs.cells.values())
+    )
     first, second = cells.margins(len(places))
-    # Counts and places are whole numbers, so both sums are exact and there is one rounding, in the quotient.
-    observed = sum(weight * apart for weight, apart in zip(cells.weights, cells.apart(weights, places), strict=True))
-    chance = sum(mass * away for mass, away in zip(first, distances(second, weights, places), strict=True))
+    # Counts and places are whole numbers, so both sums are exact and there is one rounding, in the
+    # quotient.
+    observed = sum(
+        weight * apart
+        for weight, apart in zip(cells.weights, cells.apart(weights, places), strict=True)
+    )
+    chance = sum(
+        mass * away for mass, away in zip(first, distances(second, weights, places), strict=True)
+    )
     if len(places) < 2 or not chance:
         return Interval(None, None, None, level, METHOD, SAME)
-    centre, error = _spread(_with_imagined(cells, first, second, pairs.n, ordered=weights != "nominal"), weights, places, pairs.n)
-    return z_interval((chance - pairs.n * observed) / chance, centre, error, pairs.n, level=level, method=METHOD)
+    centre, error = _spread(
+        _with_imagined(cells, first, second, pairs.n, ordered=weights != "nominal"),
+        weights,
+        places,
+        pairs.n,
+    )
+    return z_interval(
+        (chance - pairs.n * observed) / chance, centre, error, pairs.n, level=level, method=METHOD
+    )
 
 
 def distances(masses: Sequence[float], weights: Weights, places: Sequence[float]) -> list[float]:
-    """How far each place is from a margin: the sum over its masses of mass times distance. Places ascend.
+    """How far each place is from a margin: the sum over its masses of mass times distance. Places
+    ascend.
 
     >>> distances([1, 0, 1], "linear", [0, 1, 2])
     [2, 2, 2]
@@ -164,17 +210,27 @@ def distances(masses: Sequence[float], weights: Weights, places: Sequence[float]
     return made
 
 
-def _with_imagined(cells: _Cells, first: Sequence[float], second: Sequence[float], n: int, *, ordered: bool) -> _Cells:
+def _with_imagined(
+    cells: _Cells, first: Sequence[float], second: Sequence[float], n: int, *, ordered: bool
+) -> _Cells:
     half = IMAGINED / 2
     rows, columns = thin(first, ordered=ordered), thin(second, ordered=ordered)
     chance = [(i, j, half * one * other / (n * n)) for i, one in rows for j, other in columns]
     both = [one + other for one, other in zip(first, second, strict=True)]
     added = [*chance, *((i, i, half * mass / (2 * n)) for i, mass in thin(both, ordered=ordered))]
-    return _Cells(cells.rows + [i for i, _, _ in added], cells.columns + [j for _, j, _ in added], cells.weights + [weight for _, _, weight in added])
+    return _Cells(
+        cells.rows + [i for i, _, _ in added],
+        cells.columns + [j for _, j, _ in added],
+        cells.weights + [weight for _, _, weight in added],
+    )
 
 
-def _spread(cells: _Cells, weights: Weights, places: Sequence[float], n: int) -> tuple[float, float]:
-    """Kappa of weighted cells, and its standard error for n items, by the influence of each cell."""
+def _spread(
+    cells: _Cells, weights: Weights, places: Sequence[float], n: int
+) -> tuple[float, float]:
+    """Kappa of weighted cells, and its standard error for n items, by the influence of each
+    cell.
+    """
     total = fsum(cells.weights)
     first, second = cells.margins(len(places))
     from_second = [away / total for away in distances(second, weights, places)]
@@ -184,12 +240,17 @@ def _spread(cells: _Cells, weights: Weights, places: Sequence[float], n: int) ->
     expected = fsum(mass * away for mass, away in zip(first, from_second, strict=True)) / total
     ratio = observed / expected
     level = 2 * ratio * expected - observed
-    squares = fsum(weight * (one + level - ratio * (from_second[i] + from_first[j])) ** 2 for i, j, weight, one in zip(*cells, apart, strict=True))
+    squares = fsum(
+        weight * (one + level - ratio * (from_second[i] + from_first[j])) ** 2
+        for i, j, weight, one in zip(*cells, apart, strict=True)
+    )
     return 1 - ratio, sqrt(squares / total / max(1, n - 1)) / expected
 
 
 class Classification(NamedTuple):
-    """The second rater as a classifier, the first as the truth: means over the categories that either gave, each category alike."""
+    """The second rater as a classifier, the first as the truth: means over the categories that
+    either gave, each category alike.
+    """
 
     macro_precision: float
     macro_recall: float
@@ -197,7 +258,8 @@ class Classification(NamedTuple):
 
 
 def classify(pairs: Pairs) -> Classification | None:
-    """Macro precision, recall and F1, from 0 to 1; a category that one of them never gave counts 0 there. None without items.
+    """Macro precision, recall and F1, from 0 to 1; a category that one of them never gave counts 0
+    there. None without items.
 
     >>> classify(count_pairs(["a", "a", "b"], ["a", "b", "b"])).macro_recall
     0.75
@@ -211,7 +273,9 @@ def classify(pairs: Pairs) -> Classification | None:
         given[j] += times
         right[i] += times if i == j else 0
     return Classification(
-        fsum(hit / all_given for hit, all_given in zip(right, given, strict=True) if all_given) / size,
+        fsum(hit / all_given for hit, all_given in zip(right, given, strict=True) if all_given)
+        / size,
         fsum(hit / all_true for hit, all_true in zip(right, true, strict=True) if all_true) / size,
-        fsum(2 * hit / (one + other) for hit, one, other in zip(right, true, given, strict=True)) / size,
+        fsum(2 * hit / (one + other) for hit, one, other in zip(right, true, given, strict=True))
+        / size,
     )

@@ -1,6 +1,8 @@
-"""The mean of independent samples with an interval that stays honest for few samples, ties, and values at the end of their range.
+"""The mean of independent samples with an interval that stays honest for few samples, ties, and
+values at the end of their range.
 
-Samples that share a group are not independent: see `clusters`. The interval of a share is in `intervals`.
+Samples that share a group are not independent: see `clusters`. The interval of a share is in
+`intervals`.
 """
 
 from __future__ import annotations
@@ -10,16 +12,36 @@ from collections.abc import Sequence
 from math import fsum
 
 from assay.stats.bounded import Mass
-from assay.stats.estimate import Estimate, Moments, Range, by_bound, by_student, check_level, checked, hides_spread, none_of, root_of
+from assay.stats.estimate import (
+    Estimate,
+    Moments,
+    Range,
+    by_bound,
+    by_student,
+    check_level,
+    checked,
+    hides_spread,
+    none_of,
+    root_of,
+)
 from assay.stats.intervals import Interval
 
 
-def estimate_mean(values: Sequence[float], *, range: Range | None = None, level: float = 0.95, guaranteed: bool = False, believed: bool = False) -> Estimate:
+def estimate_mean(
+    values: Sequence[float],
+    *,
+    range: Range | None = None,
+    level: float = 0.95,
+    guaranteed: bool = False,
+    believed: bool = False,
+) -> Estimate:
     """The mean of some values, with its interval.
 
-    Student's t where the spread was seen; the bounded interval where it was not, or always where `guaranteed` is asked for: that one holds at every n and for
-    every distribution within the range, and is wider. Where the spread is to be `believed` it is Student's t also when all values are equal: an interval
-    without width, which is wrong as often as something rare was missed. One sample has no interval. The order of the values changes nothing.
+    Student's t where the spread was seen; the bounded interval where it was not, or always where
+    `guaranteed` is asked for: that one holds at every n and for every distribution within the
+    range, and is wider. Where the spread is to be `believed` it is Student's t also when all values
+    are equal: an interval without width, which is wrong as often as something rare was missed. One
+    sample has no interval. The order of the values changes nothing.
 
     >>> estimate_mean([10.0, 12.0, 11.0, 15.0, 9.0]).interval.method
     'student-t'
@@ -38,17 +60,29 @@ def estimate_mean(values: Sequence[float], *, range: Range | None = None, level:
     mean, squares, cubes = _sums(counts, n)
     sd = root_of(squares / (n - 1))
     if guaranteed or (not believed and hides_spread(list(counts.values()))):
-        return by_bound((Mass(value, count) for value, count in counts.items()), level=level, n=n, sd=sd, range=range)
+        return by_bound(
+            (Mass(value, count) for value, count in counts.items()),
+            level=level,
+            n=n,
+            sd=sd,
+            range=range,
+        )
     moments = Moments(mean, sd / n**0.5, n - 1, cubes / squares**1.5 if squares else 0.0, n)
     return by_student(moments, level=level, method="student-t", n=n, sd=sd, range=range)
 
 
 def estimate_difference(
-    candidate: Sequence[float], baseline: Sequence[float], *, range: Range | None = None, level: float = 0.95, guaranteed: bool = False
+    candidate: Sequence[float],
+    baseline: Sequence[float],
+    *,
+    range: Range | None = None,
+    level: float = 0.95,
+    guaranteed: bool = False,
 ) -> Estimate:
     """The difference of the means of two independent sets of samples, candidate minus baseline.
 
-    Welch's t where both sides show their spread; else the two intervals are combined end by end (Zou and Donner, the construction behind Newcombe's interval).
+    Welch's t where both sides show their spread; else the two intervals are combined end by end
+    (Zou and Donner, the construction behind Newcombe's interval).
 
     >>> found = estimate_difference([80.0, 85, 90, 95], [70.0, 72, 74, 79])
     >>> round(found.interval.value, 2), found.interval.method
@@ -59,13 +93,31 @@ def estimate_difference(
     parts = [estimate_mean(side, range=range, level=level, guaranteed=guaranteed) for side in sides]
     ours, theirs = (part.interval for part in parts)
     n = len(sides[0]) + len(sides[1])
-    value = ours.value - theirs.value if ours.value is not None and theirs.value is not None else None
-    if value is None or ours.low is None or ours.high is None or theirs.low is None or theirs.high is None:
+    value = (
+        ours.value - theirs.value if ours.value is not None and theirs.value is not None else None
+    )
+    if (
+        value is None
+        or ours.low is None
+        or ours.high is None
+        or theirs.low is None
+        or theirs.high is None
+    ):
         whose = "candidate" if ours.low is None else "baseline"
-        return none_of(value, n, level=level, method="welch", reason=f"{whose}: {ours.reason if ours.low is None else theirs.reason}")
-    spread = None if range is None else Range(range.lowest - range.highest, range.highest - range.lowest)
+        return none_of(
+            value,
+            n,
+            level=level,
+            method="welch",
+            reason=f"{whose}: {ours.reason if ours.low is None else theirs.reason}",
+        )
+    spread = (
+        None if range is None else Range(range.lowest - range.highest, range.highest - range.lowest)
+    )
     if all(part.standard_error for part in parts):
-        return by_student(_welch(sides, value), level=level, method="welch", n=n, sd=None, range=spread)
+        return by_student(
+            _welch(sides, value), level=level, method="welch", n=n, sd=None, range=spread
+        )
     low = value - ((ours.value - ours.low) ** 2 + (theirs.high - theirs.value) ** 2) ** 0.5  # type: ignore[operator]
     high = value + ((ours.high - ours.value) ** 2 + (theirs.value - theirs.low) ** 2) ** 0.5  # type: ignore[operator]
     return Estimate(Interval(value, low, high, level, "combined ends"), n)
@@ -75,7 +127,11 @@ def _sums(counts: Counter[float], n: int) -> tuple[float, float, float]:
     """The mean, and the sums of squared and of cubed deviations; the same whatever the order."""
     mean = fsum(value * count for value, count in counts.items()) / n
     deviations = [(value - mean, count) for value, count in counts.items()]
-    return mean, fsum(d * d * count for d, count in deviations), fsum(d * d * d * count for d, count in deviations)
+    return (
+        mean,
+        fsum(d * d * count for d, count in deviations),
+        fsum(d * d * d * count for d, count in deviations),
+    )
 
 
 def _welch(sides: Sequence[list[float]], value: float) -> Moments:
@@ -87,4 +143,10 @@ def _welch(sides: Sequence[list[float]], value: float) -> Moments:
         variance += part
         bottom += part * part / (n - 1)
         cubes += sign * third / n**3
-    return Moments(value, variance**0.5, variance * variance / bottom, cubes / variance**1.5, min(map(len, sides)))
+    return Moments(
+        value,
+        variance**0.5,
+        variance * variance / bottom,
+        cubes / variance**1.5,
+        min(map(len, sides)),
+    )

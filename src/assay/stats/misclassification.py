@@ -1,11 +1,14 @@
-"""The rate that people would give, from a judge whose errors are known from labels: the classical correction for misclassification.
+"""The rate that people would give, from a judge whose errors are known from labels: the classical
+correction for misclassification.
 
-A judge that says pass to a share `se` of what people pass and to a share `1 - sp` of what they fail says pass at the rate
-`theta * se + (1 - theta) * (1 - sp)`; Rogan and Gladen (1978) solve this for theta. The interval is Fieller's: every theta whose equation the data do not
-contradict, with the added counts of Lang and Reiczigel (2014). A judge that hardly tells passes from fails contradicts nothing; then the interval is all of 0
-to 1, never a narrow one by accident.
+A judge that says pass to a share `se` of what people pass and to a share `1 - sp` of what they fail
+says pass at the rate `theta * se + (1 - theta) * (1 - sp)`; Rogan and Gladen (1978) solve this for
+theta. The interval is Fieller's: every theta whose equation the data do not contradict, with the
+added counts of Lang and Reiczigel (2014). A judge that hardly tells passes from fails contradicts
+nothing; then the interval is all of 0 to 1, never a narrow one by accident.
 
-Only for classes. The labelled rows must be a random part of all rows, as for `calibration.ppi`, which needs fewer labels for the same width.
+Only for classes. The labelled rows must be a random part of all rows, as for `calibration.ppi`,
+which needs fewer labels for the same width.
 """
 
 from __future__ import annotations
@@ -33,9 +36,14 @@ class _Group(NamedTuple):
 
 
 def misclassification(
-    human: Sequence[float | None], judge: Sequence[float | None], *, level: float = 0.95, groups: Sequence[Hashable] | None = None
+    human: Sequence[float | None],
+    judge: Sequence[float | None],
+    *,
+    level: float = 0.95,
+    groups: Sequence[Hashable] | None = None,
 ) -> Interval:
-    """The corrected rate. Labels are 0, 1 or, for a tie, a half; a verdict that could not be read counts as 0, and with ties as a tie.
+    """The corrected rate. Labels are 0, 1 or, for a tie, a half; a verdict that could not be read
+    counts as 0, and with ties as a tie.
 
     >>> human = [1] * 30 + [0] * 30 + [None] * 440
     >>> judge = [1] * 27 + [0] * 3 + [1] * 6 + [0] * 24 + [1] * 220 + [0] * 220
@@ -48,19 +56,43 @@ def misclassification(
     verdicts = [unread if verdict is None else verdict for verdict in judge]
     labelled = [(at, truth) for at, truth in enumerate(human) if truth is not None]
     if len(labelled) < LEAST_LABELS:
-        return Interval(None, None, None, level, name, f"{len(labelled)} labels; at least {LEAST_LABELS} are needed")
+        return Interval(
+            None,
+            None,
+            None,
+            level,
+            name,
+            f"{len(labelled)} labels; at least {LEAST_LABELS} are needed",
+        )
     if ties:
         return _three_classes(labelled, verdicts, level, name, groups)
     ones = [verdicts[at] for at, truth in labelled if truth == 1]
     zeros = [verdicts[at] for at, truth in labelled if truth == 0]
     if not ones or not zeros:
-        return Interval(None, None, None, level, name, f"no label says {'0' if ones else '1'}: how often the judge errs there cannot be estimated")
+        return Interval(
+            None,
+            None,
+            None,
+            level,
+            name,
+            f"no label says {'0' if ones else '1'}: how often the judge errs there cannot be"
+            " estimated",
+        )
     hit, miss = _group(ones), _group(zeros)
     total = len(verdicts)
     rate = fsum(verdicts) / total
-    value = min(1.0, max(0.0, (rate - miss.plain) / (hit.plain - miss.plain))) if hit.plain > miss.plain else None
+    value = (
+        min(1.0, max(0.0, (rate - miss.plain) / (hit.plain - miss.plain)))
+        if hit.plain > miss.plain
+        else None
+    )
     at_value = 0.5 if value is None else value
-    cluster = design(_influence(labelled, verdicts, at_value, (hit.plain, miss.plain), rate), groups, level=level, labelled=[at for at, _ in labelled])
+    cluster = design(
+        _influence(labelled, verdicts, at_value, (hit.plain, miss.plain), rate),
+        groups,
+        level=level,
+        labelled=[at for at, _ in labelled],
+    )
     if cluster.reason:
         return Interval(value, None, None, level, name, cluster.reason)
     z = cluster.z
@@ -68,17 +100,26 @@ def misclassification(
     moved = (fsum(verdicts) + more / 2) / (total + more)
     spread = (fsum(score * score for score in verdicts) + more / 2) / (total + more) - moved * moved
     square = more * cluster.effect
-    # (a - theta * gap)^2 <= square * (constant + linear * theta + quadratic * theta^2); labelled rows are among all rows, hence the terms over `total`
+    # (a - theta * gap)^2 <= square * (constant + linear * theta + quadratic * theta^2); labelled
+    # rows are among all rows, hence the terms over `total`
     gap, a = hit.mean - miss.mean, moved - miss.mean
     constant = spread / (total + more) + miss.variance / (miss.n + 2) - 2 * miss.variance / total
     linear = -2 * miss.variance / (miss.n + 2) + 2 * (miss.variance - hit.variance) / total
     quadratic = hit.variance / (hit.n + 2) + miss.variance / (miss.n + 2)
-    low, high = _where_below(gap * gap - square * quadratic, -2 * a * gap - square * linear, a * a - square * constant)
+    low, high = _where_below(
+        gap * gap - square * quadratic, -2 * a * gap - square * linear, a * a - square * constant
+    )
     reason = None
     if value is None:
-        reason = "on these labels the judge does not say 1 more often where people do: there is nothing to correct with"
+        reason = (
+            "on these labels the judge does not say 1 more often where people do: there is nothing"
+            " to correct with"
+        )
     elif (low, high) == (0.0, 1.0):
-        reason = "the judge tells the classes apart too little for its errors to be undone: the rate may be anything"
+        reason = (
+            "the judge tells the classes apart too little for its errors to be undone: the rate may"
+            " be anything"
+        )
     if value is not None:
         low, high = min(low, value), max(high, value)
     return Interval(value, low, high, level, name, reason)
@@ -88,53 +129,105 @@ def _group(scores: Sequence[float]) -> _Group:
     n = len(scores)
     total = fsum(scores)
     mean = (total + 1) / (n + 2)
-    return _Group(n, total / n, mean, (fsum(score * score for score in scores) + 1) / (n + 2) - mean * mean)
+    return _Group(
+        n, total / n, mean, (fsum(score * score for score in scores) + 1) / (n + 2) - mean * mean
+    )
 
 
 def _where_below(square: float, linear: float, constant: float) -> tuple[float, float]:
-    """The hull of where `square * x^2 + linear * x + constant` is at most 0 between 0 and 1; all of it where there is no such place."""
+    """The hull of where `square * x^2 + linear * x + constant` is at most 0 between 0 and 1; all of
+    it where there is no such place.
+    """
     inside = [x for x in (0.0, 1.0) if (square * x + linear) * x + constant <= 0]
     root = linear * linear - 4 * square * constant
     if square != 0 and root >= 0:
         ends = ((-linear - sqrt(root)) / (2 * square), (-linear + sqrt(root)) / (2 * square))
         inside += [x for x in ends if 0 <= x <= 1]
-        if square > 0 and not inside:  # all that fits lies on one side of the range: its nearest end is what is left
+        if (
+            square > 0 and not inside
+        ):  # all that fits lies on one side of the range: its nearest end is what is left
             return (0.0, 0.0) if max(ends) < 0 else (1.0, 1.0)
     return (min(inside), max(inside)) if inside else (0.0, 1.0)
 
 
-def _influence(labelled: list[tuple[int, float]], verdicts: list[float], theta: float, means: tuple[float, float], rate: float) -> list[float]:
+def _influence(
+    labelled: list[tuple[int, float]],
+    verdicts: list[float],
+    theta: float,
+    means: tuple[float, float],
+    rate: float,
+) -> list[float]:
     hit, miss = means
     found = [(score - rate) / len(verdicts) for score in verdicts]
     ones = sum(truth == 1 for _, truth in labelled)
     for at, truth in labelled:
-        found[at] -= theta * (verdicts[at] - hit) / ones if truth == 1 else (1 - theta) * (verdicts[at] - miss) / (len(labelled) - ones)
+        found[at] -= (
+            theta * (verdicts[at] - hit) / ones
+            if truth == 1
+            else (1 - theta) * (verdicts[at] - miss) / (len(labelled) - ones)
+        )
     return found
 
 
-# --- ties ---------------------------------------------------------------------------------------------------------------------------------
+# --- ties
 
 _CLASSES = (1.0, 0.5, 0.0)
 
 
-def _three_classes(labelled: list[tuple[int, float]], verdicts: list[float], level: float, name: str, groups: Sequence[Hashable] | None) -> Interval:
-    """The win rate with ties as half: scores for the three verdicts whose mean in each human class is that class's worth, averaged over all verdicts."""
+def _three_classes(
+    labelled: list[tuple[int, float]],
+    verdicts: list[float],
+    level: float,
+    name: str,
+    groups: Sequence[Hashable] | None,
+) -> Interval:
+    """The win rate with ties as half: scores for the three verdicts whose mean in each human class
+    is that class's worth, averaged over all verdicts.
+    """
     rows = {truth: [verdicts[at] for at, label in labelled if label == truth] for truth in _CLASSES}
     few = [truth for truth, found in rows.items() if len(found) < LEAST_IN_CLASS]
     if few:
-        return Interval(None, None, None, level, name, f"fewer than {LEAST_IN_CLASS} labels say {few[0]:g}: the confusion of three classes needs more")
-    matrix = [[(found.count(verdict) + 0.5) / (len(found) + 1.5) for verdict in _CLASSES] for found in rows.values()]
+        return Interval(
+            None,
+            None,
+            None,
+            level,
+            name,
+            f"fewer than {LEAST_IN_CLASS} labels say {few[0]:g}: the confusion of three classes"
+            " needs more",
+        )
+    matrix = [
+        [(found.count(verdict) + 0.5) / (len(found) + 1.5) for verdict in _CLASSES]
+        for found in rows.values()
+    ]
     worth = _solve(matrix, list(_CLASSES))
     total = len(verdicts)
     shares = [verdicts.count(verdict) / total for verdict in _CLASSES]
     prior = _solve([list(column) for column in zip(*matrix, strict=True)], shares)
     if worth is None or prior is None:
-        return Interval(None, None, None, level, name, "the confusion matrix has no inverse: the judge does not tell the three classes apart")
+        return Interval(
+            None,
+            None,
+            None,
+            level,
+            name,
+            "the confusion matrix has no inverse: the judge does not tell the three classes apart",
+        )
     mean = fsum(share * score for share, score in zip(shares, worth, strict=True))
-    variance = (fsum(share * score * score for share, score in zip(shares, worth, strict=True)) - mean * mean) / total
+    variance = (
+        fsum(share * score * score for share, score in zip(shares, worth, strict=True))
+        - mean * mean
+    ) / total
     for weight, line, found in zip(prior, matrix, rows.values(), strict=True):
         inner = fsum(part * score for part, score in zip(line, worth, strict=True))
-        variance += weight**2 * (fsum(part * score * score for part, score in zip(line, worth, strict=True)) - inner * inner) / (len(found) + 1.5)
+        variance += (
+            weight**2
+            * (
+                fsum(part * score * score for part, score in zip(line, worth, strict=True))
+                - inner * inner
+            )
+            / (len(found) + 1.5)
+        )
     score_of = dict(zip(_CLASSES, worth, strict=True))
     influence = [(score_of[verdict] - mean) / total for verdict in verdicts]
     part_of = dict(zip(_CLASSES, prior, strict=True))
@@ -145,7 +238,9 @@ def _three_classes(labelled: list[tuple[int, float]], verdicts: list[float], lev
         return Interval(min(1.0, max(0.0, mean)), None, None, level, name, cluster.reason)
     half = cluster.z * sqrt(variance * cluster.effect)
     value = min(1.0, max(0.0, mean))
-    return Interval(value, min(value, max(0.0, mean - half)), max(value, min(1.0, mean + half)), level, name)
+    return Interval(
+        value, min(value, max(0.0, mean - half)), max(value, min(1.0, mean + half)), level, name
+    )
 
 
 def _solve(matrix: list[list[float]], right: list[float]) -> list[float] | None:
@@ -160,5 +255,7 @@ def _solve(matrix: list[list[float]], right: list[float]) -> list[float] | None:
         for row in range(size):
             if row != column:
                 factor = lines[row][column] / lines[column][column]
-                lines[row] = [left - factor * top for left, top in zip(lines[row], lines[column], strict=True)]
+                lines[row] = [
+                    left - factor * top for left, top in zip(lines[row], lines[column], strict=True)
+                ]
     return [line[-1] / line[index] for index, line in enumerate(lines)]

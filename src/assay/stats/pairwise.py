@@ -1,8 +1,10 @@
-"""Verdicts on pairs of candidates, each pair judged in both orders: consistency, win rate, accuracy, preference for a position.
+"""Verdicts on pairs of candidates, each pair judged in both orders: consistency, win rate,
+accuracy, preference for a position.
 
-The pair is the unit, never the single verdict: two verdicts on one pair are not independent, so every interval is over pairs. A pair whose two verdicts
-differ is inconsistent and counts as a tie. A verdict that could not be read is None: it is no tie and no loss. A pair judged in one order only has a verdict,
-and no consistency.
+The pair is the unit, never the single verdict: two verdicts on one pair are not independent, so
+every interval is over pairs. A pair whose two verdicts differ is inconsistent and counts as a tie.
+A verdict that could not be read is None: it is no tie and no loss. A pair judged in one order only
+has a verdict, and no consistency.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ _SIDE: dict[str | None, int] = {"a": 1, "tie": 0, "b": -1, None: 0}
 
 
 class Pair(NamedTuple):
-    """A pair of candidates: the verdict by order ("ab": a stood first), None where it could not be read, and which is known to be better."""
+    """A pair of candidates: the verdict by order ("ab": a stood first), None where it could not be
+    read, and which is known to be better.
+    """
 
     id: str
     verdicts: dict[str, Winner | None]
@@ -36,9 +40,14 @@ class Pair(NamedTuple):
 
 
 def merge(pair: Pair) -> Winner | None:
-    """The one verdict on a pair: what both orders say; a tie where they differ, also where only one of them could be read.
+    """The one verdict on a pair: what both orders say; a tie where they differ, also where only one
+    of them could be read.
 
-    >>> merge(Pair("1", {"ab": "a", "ba": "b"})), merge(Pair("2", {"ab": "b", "ba": "b"})), merge(Pair("3", {"ba": "a"}))
+    >>> (
+    ...     merge(Pair("1", {"ab": "a", "ba": "b"})),
+    ...     merge(Pair("2", {"ab": "b", "ba": "b"})),
+    ...     merge(Pair("3", {"ba": "a"})),
+    ... )
     ('tie', 'b', 'a')
     """
     said = set(pair.verdicts.values())
@@ -46,7 +55,8 @@ def merge(pair: Pair) -> Winner | None:
 
 
 def half_wilson(wins: int, halves: int, n: int, *, level: float = 0.95) -> Interval:
-    """The interval of a mean of n values that are 1 (`wins` of them), 1/2 (`halves`) or 0: Wilson's, with the smaller variance that halves give.
+    """The interval of a mean of n values that are 1 (`wins` of them), 1/2 (`halves`) or 0:
+    Wilson's, with the smaller variance that halves give.
 
     Without halves it is Wilson's interval.
 
@@ -60,7 +70,8 @@ def half_wilson(wins: int, halves: int, n: int, *, level: float = 0.95) -> Inter
     if not halves:
         return wilson(wins, n, level=level)._replace(method=method)
     z2 = NormalDist().inv_cdf(0.5 + level / 2) ** 2
-    # all halves would leave no variance at all: their share is taken as if z * z more pairs had been none
+    # all halves would leave no variance at all: their share is taken as if z * z more pairs had
+    # been none
     share = halves / (n + z2)
     centre = value + z2 / (2 * n)
     root = sqrt(max(0.0, centre * centre - (1 + z2 / n) * (value * value + z2 * share / (4 * n))))
@@ -69,7 +80,8 @@ def half_wilson(wins: int, halves: int, n: int, *, level: float = 0.95) -> Inter
 
 
 def mean_shift(shifts: Sequence[float], *, level: float = 0.95) -> Interval:
-    """The interval of a mean of paired differences from -1 to 1, with one imagined pair at each end of the range.
+    """The interval of a mean of paired differences from -1 to 1, with one imagined pair at each end
+    of the range.
 
     >>> found = mean_shift([0.0] * 10)
     >>> found.value, round(found.low, 3), round(found.high, 3)
@@ -79,19 +91,34 @@ def mean_shift(shifts: Sequence[float], *, level: float = 0.95) -> Interval:
     """
     n = len(shifts)
     if n == 0:
-        return Interval(None, None, None, level, "bonett-price", "no pair has a readable verdict in both orders")
+        return Interval(
+            None, None, None, level, "bonett-price", "no pair has a readable verdict in both orders"
+        )
     centre = sum(shifts) / (n + 2)
     variance = (sum(shift * shift for shift in shifts) + 2) / (n + 2) - centre * centre
     half = NormalDist().inv_cdf(0.5 + level / 2) * sqrt(variance / (n + 2))
     value = sum(shifts) / n
-    return Interval(value, max(-1.0, min(value, centre - half)), min(1.0, max(value, centre + half)), level, "bonett-price")
+    return Interval(
+        value,
+        max(-1.0, min(value, centre - half)),
+        min(1.0, max(value, centre + half)),
+        level,
+        "bonett-price",
+    )
 
 
 def measure(pairs: Sequence[Pair], *, level: float = 0.95) -> dict[str, Any]:
     """All of `assay measure pairwise`, as its JSON document.
 
-    >>> found = measure([Pair("1", {"ab": "a", "ba": "a"}, "a"), Pair("2", {"ab": "a", "ba": "b"}, "a")])
-    >>> found["consistent"], found["inconsistent"], found["win_rate"]["value"], found["accuracy"]["both"]["value"]
+    >>> found = measure(
+    ...     [Pair("1", {"ab": "a", "ba": "a"}, "a"), Pair("2", {"ab": "a", "ba": "b"}, "a")]
+    ... )
+    >>> (
+    ...     found["consistent"],
+    ...     found["inconsistent"],
+    ...     found["win_rate"]["value"],
+    ...     found["accuracy"]["both"]["value"],
+    ... )
     (1, 1, 0.75, 0.5)
     """
     both = [pair for pair in pairs if len(pair.verdicts) == 2]
@@ -105,8 +132,12 @@ def measure(pairs: Sequence[Pair], *, level: float = 0.95) -> dict[str, Any]:
         "pairs": len(pairs),
         "consistent": len(both) - unequal,
         "inconsistent": unequal,
-        "inconsistency_rate": (flips if both else flips._replace(reason=_ONE_ORDER if pairs else "no pairs")).shown(),
-        "win_rate": half_wilson(merged.count("a"), merged.count("tie"), len(scores), level=level).shown(),
+        "inconsistency_rate": (
+            (flips if both else flips._replace(reason=_ONE_ORDER if pairs else "no pairs")).shown()
+        ),
+        "win_rate": (
+            half_wilson(merged.count("a"), merged.count("tie"), len(scores), level=level).shown()
+        ),
         "standard_error": _standard_error(scores),
         "wins": merged.count("a"),
         "losses": merged.count("b"),
@@ -144,43 +175,75 @@ def _verdicts(pairs: Sequence[Pair]) -> dict[str, Any]:
 
 
 def _accuracy(labelled: Sequence[Pair], *, level: float) -> dict[str, Any]:
-    """How often the verdict is the label. A verdict that could not be read is wrong: leaving it out would reward a judge that falls silent when in doubt.
+    """How often the verdict is the label. A verdict that could not be read is wrong: leaving it out
+    would reward a judge that falls silent when in doubt.
 
-    `judgebench` counts a pair as right where more verdicts name the label than the other side: a win and a tie are right, a win and a loss are not.
-    Source: Tan et al., 2024, JudgeBench.
+    `judgebench` counts a pair as right where more verdicts name the label than the other side: a
+    win and a tie are right, a win and a loss are not. Source: Tan et al., 2024, JudgeBench.
     """
     made: dict[str, Any] = {}
     shares: list[Interval] = []
     for order in ORDERS:
         told = [pair.verdicts[order] == pair.label for pair in labelled if order in pair.verdicts]
         found = wilson(sum(told), len(told), level=level)
-        shares.append(found if told else found._replace(reason=f"no labelled pair was judged in the order {order}"))
+        shares.append(
+            found
+            if told
+            else found._replace(reason=f"no labelled pair was judged in the order {order}")
+        )
         made[order] = shares[-1].shown()
     both = [pair for pair in labelled if len(pair.verdicts) == 2]
     right = [sum(verdict == pair.label for verdict in pair.verdicts.values()) for pair in both]
     average = half_wilson(right.count(2), right.count(1), len(both), level=level)
     first, second = shares[0].value, shares[1].value
     if first is None or second is None:
-        average = Interval(None, None, None, level, average.method, "no labelled pair was judged in one of the orders")
+        average = Interval(
+            None,
+            None,
+            None,
+            level,
+            average.method,
+            "no labelled pair was judged in one of the orders",
+        )
     elif len(both) < len(labelled):
-        average = Interval((first + second) / 2, None, None, level, average.method, "some labelled pairs were judged in one order only")
+        average = Interval(
+            (first + second) / 2,
+            None,
+            None,
+            level,
+            average.method,
+            "some labelled pairs were judged in one order only",
+        )
     twice = wilson(right.count(2), len(both), level=level)
     made["average"] = average.shown()
-    made["both"] = (twice if both else twice._replace(reason="no labelled pair was judged in both orders")).shown()
+    made["both"] = (
+        twice if both else twice._replace(reason="no labelled pair was judged in both orders")
+    ).shown()
     merged = [(merge(pair), pair.label) for pair in labelled]
     hits = sum(winner == label for winner, label in merged)
     ties = sum(winner == "tie" and label != "tie" for winner, label in merged)
     halved = half_wilson(hits, ties, len(merged), level=level)
     decided = [pair for pair in both if pair.label != "tie"]
-    balance = [sum(_SIDE[verdict] * _SIDE[pair.label] for verdict in pair.verdicts.values()) for pair in decided]
+    balance = [
+        sum(_SIDE[verdict] * _SIDE[pair.label] for verdict in pair.verdicts.values())
+        for pair in decided
+    ]
     more = wilson(sum(side > 0 for side in balance), len(decided), level=level)
-    made["judgebench"] = (more if decided else more._replace(reason="no pair labelled a or b was judged in both orders")).shown()
-    made["merged_ties_half"] = (halved if merged else halved._replace(reason="no pair has a label")).shown()
+    made["judgebench"] = (
+        more
+        if decided
+        else more._replace(reason="no pair labelled a or b was judged in both orders")
+    ).shown()
+    made["merged_ties_half"] = (
+        halved if merged else halved._replace(reason="no pair has a label")
+    ).shown()
     return {**made, "labelled": len(labelled)}
 
 
 def _position(pairs: Sequence[Pair], both: Sequence[Pair], *, level: float) -> dict[str, Any]:
-    """How much more a candidate scores when it stands first: its mean score in first place less that in second, over pairs read in both orders."""
+    """How much more a candidate scores when it stands first: its mean score in first place less
+    that in second, over pairs read in both orders.
+    """
     shifts = []
     for pair in both:
         first, second = pair.verdicts["ab"], pair.verdicts["ba"]
@@ -188,11 +251,27 @@ def _position(pairs: Sequence[Pair], both: Sequence[Pair], *, level: float) -> d
             shifts.append(_WORTH[first] - _WORTH[second])
     bias = mean_shift(shifts, level=level)
     if not both:
-        bias = bias._replace(reason=f"{_ONE_ORDER}: a preference for the first place cannot be told from a better candidate" if pairs else "no pairs")
-    rate = bias if bias.value is None or bias.low is None or bias.high is None else bias._replace(
-        value=(1 + bias.value) / 2, low=(1 + bias.low) / 2, high=(1 + bias.high) / 2
-    )  # fmt: skip
-    places = [(order == "ab") == (winner == "a") for pair in pairs for order, winner in pair.verdicts.items() if winner in ("a", "b")]
+        bias = bias._replace(
+            reason=(
+                f"{_ONE_ORDER}: a preference for the first place cannot be told from a better"
+                " candidate"
+                if pairs
+                else "no pairs"
+            )
+        )
+    rate = (
+        bias
+        if bias.value is None or bias.low is None or bias.high is None
+        else bias._replace(
+            value=(1 + bias.value) / 2, low=(1 + bias.low) / 2, high=(1 + bias.high) / 2
+        )
+    )
+    places = [
+        (order == "ab") == (winner == "a")
+        for pair in pairs
+        for order, winner in pair.verdicts.items()
+        if winner in ("a", "b")
+    ]
     return {
         **bias.shown(),
         "pairs": len(shifts),
@@ -208,12 +287,24 @@ def _notes(document: dict[str, Any]) -> list[str]:
     notes = []
     rate = document["inconsistency_rate"]["value"]
     if rate is not None and rate > WARN_ABOVE:
-        notes.append(f"{rate:.1%} of the pairs judged in both orders are inconsistent, more than {WARN_ABOVE:.0%}")
+        notes.append(
+            f"{rate:.1%} of the pairs judged in both orders are inconsistent, more than"
+            f" {WARN_ABOVE:.0%}"
+        )
     single = document["single_order"]["count"]
     if single:
-        notes.append(f"pairs judged in one order only: {single:,} of {document['pairs']:,}; they count for the win rate, not for consistency")
+        notes.append(
+            f"pairs judged in one order only: {single:,} of {document['pairs']:,}; they count for"
+            " the win rate, not for consistency"
+        )
     if document["both_unparsable"]:
-        notes.append(f"pairs that could be read in neither order: {document['both_unparsable']:,}; their verdict did not change, so they are not inconsistent")
+        notes.append(
+            f"pairs that could be read in neither order: {document['both_unparsable']:,}; their"
+            " verdict did not change, so they are not inconsistent"
+        )
     if document["verdicts"]["unparsable"]:
-        notes.append(f"verdicts that could not be read: {document['verdicts']['unparsable']:,}; where there is a label, they count as wrong")
+        notes.append(
+            f"verdicts that could not be read: {document['verdicts']['unparsable']:,}; where there"
+            " is a label, they count as wrong"
+        )
     return notes

@@ -1,7 +1,10 @@
-"""Before the run: how many samples, how much power, how small an effect. After it: what this n could have seen.
+"""Before the run: how many samples, how much power, how small an effect. After it: what this n
+could have seen.
 
-Everything is about what is *shown*: a difference of the candidate over the baseline whose lower 95% end is above minus the margin (margin 0: superiority).
-Means go by the noncentral t, integrated; rates by counting every outcome of Tango's test. `effect` is the true difference, candidate minus baseline.
+Everything is about what is *shown*: a difference of the candidate over the baseline whose lower 95%
+end is above minus the margin (margin 0: superiority). Means go by the noncentral t, integrated;
+rates by counting every outcome of Tango's test. `effect` is the true difference, candidate minus
+baseline.
 """
 
 from __future__ import annotations
@@ -21,12 +24,21 @@ MAX_SAMPLES = 10_000_000
 
 
 def power_of_mean(
-    n: int, *, effect: float, sd: float, margin: float = 0.0, level: float = 0.95, equivalence: bool = False, paired: bool = True, design_effect: float = 1.0
+    n: int,
+    *,
+    effect: float,
+    sd: float,
+    margin: float = 0.0,
+    level: float = 0.95,
+    equivalence: bool = False,
+    paired: bool = True,
+    design_effect: float = 1.0,
 ) -> float:
     """The chance that n pairs show what is there; from 0 to 1.
 
-    `sd` is that of the differences; unpaired, of the scores, with n on each side. With `equivalence` both ends must be within the margin. Groups cost samples:
-    `design_effect` says how many are worth one (see `design_effect`). Fewer than two pairs show nothing.
+    `sd` is that of the differences; unpaired, of the scores, with n on each side. With
+    `equivalence` both ends must be within the margin. Groups cost samples: `design_effect` says how
+    many are worth one (see `design_effect`). Fewer than two pairs show nothing.
 
     >>> round(power_of_mean(34, effect=5.0, sd=10.0), 3)
     0.808
@@ -36,7 +48,9 @@ def power_of_mean(
         return 0.0
     df = float(n - 1 if paired else 2 * n - 2)
     error = sd * sqrt(design_effect * (1 if paired else 2) / n)
-    return power_given(error, df, effect=effect, margin=margin, level=level, equivalence=equivalence)
+    return power_given(
+        error, df, effect=effect, margin=margin, level=level, equivalence=equivalence
+    )
 
 
 def samples_for_mean(
@@ -50,7 +64,8 @@ def samples_for_mean(
     paired: bool = True,
     design_effect: float = 1.0,
 ) -> int | None:
-    """How many pairs show it with that power; None where no number does, because nothing of the kind is there.
+    """How many pairs show it with that power; None where no number does, because nothing of the
+    kind is there.
 
     >>> samples_for_mean(effect=5.0, sd=10.0)
     34
@@ -65,15 +80,35 @@ def samples_for_mean(
         return None
 
     def reached(n: int) -> bool:
-        return power_of_mean(n, effect=effect, sd=sd, margin=margin, level=level, equivalence=equivalence, paired=paired, design_effect=design_effect) >= power
+        return (
+            power_of_mean(
+                n,
+                effect=effect,
+                sd=sd,
+                margin=margin,
+                level=level,
+                equivalence=equivalence,
+                paired=paired,
+                design_effect=design_effect,
+            )
+            >= power
+        )
 
     return _smallest(reached)
 
 
 def detectable_mean(
-    n: int, *, sd: float, margin: float = 0.0, power: float = 0.8, level: float = 0.95, paired: bool = True, design_effect: float = 1.0
+    n: int,
+    *,
+    sd: float,
+    margin: float = 0.0,
+    power: float = 0.8,
+    level: float = 0.95,
+    paired: bool = True,
+    design_effect: float = 1.0,
 ) -> float | None:
-    """The smallest true difference that n pairs show with that power; with a margin it may be below 0. None for fewer than two pairs.
+    """The smallest true difference that n pairs show with that power; with a margin it may be below
+    0. None for fewer than two pairs.
 
     >>> round(detectable_mean(34, sd=10.0), 2)
     4.95
@@ -83,10 +118,23 @@ def detectable_mean(
     if n < 2:
         return None
     df = float(n - 1 if paired else 2 * n - 2)
-    return detectable_given(sd * sqrt(design_effect * (1 if paired else 2) / n), df, power=power, level=level) - margin
+    return (
+        detectable_given(
+            sd * sqrt(design_effect * (1 if paired else 2) / n), df, power=power, level=level
+        )
+        - margin
+    )
 
 
-def power_given(standard_error: float, df: float, *, effect: float, margin: float = 0.0, level: float = 0.95, equivalence: bool = False) -> float:
+def power_given(
+    standard_error: float,
+    df: float,
+    *,
+    effect: float,
+    margin: float = 0.0,
+    level: float = 0.95,
+    equivalence: bool = False,
+) -> float:
     """The same from a standard error and its degrees of freedom."""
     t = t_quantile(0.5 + level / 2, df)
     above = (effect + margin) / standard_error
@@ -99,19 +147,26 @@ def power_given(standard_error: float, df: float, *, effect: float, margin: floa
     return min(1.0, _expected(shown, df))
 
 
-def detectable_given(standard_error: float, df: float, *, power: float = 0.8, level: float = 0.95) -> float:
-    """The smallest difference that an estimate with this standard error shows to be above 0, with that power."""
+def detectable_given(
+    standard_error: float, df: float, *, power: float = 0.8, level: float = 0.95
+) -> float:
+    """The smallest difference that an estimate with this standard error shows to be above 0, with
+    that power.
+    """
     return standard_error * _unit_effect(df, power, level)
 
 
 @lru_cache(maxsize=1024)
 def _unit_effect(df: float, power: float, level: float) -> float:
     reach = 10 * (t_quantile(0.5 + level / 2, df) + t_quantile(max(power, 0.6), df))
-    return crossing(lambda effect: power_given(1.0, df, effect=effect, level=level) - power, 0.0, reach)
+    return crossing(
+        lambda effect: power_given(1.0, df, effect=effect, level=level) - power, 0.0, reach
+    )
 
 
 def design_effect(sizes: list[int], alikeness: float) -> float:
-    """How many samples in groups of these sizes are worth one independent sample, for a correlation inside groups.
+    """How many samples in groups of these sizes are worth one independent sample, for a correlation
+    inside groups.
 
     >>> design_effect([5, 5, 5, 5], 0.5)
     3.0
@@ -120,24 +175,33 @@ def design_effect(sizes: list[int], alikeness: float) -> float:
 
 
 def samples_if_all_equal(margin: float, *, reach: float = 100.0, level: float = 0.95) -> int:
-    """How many pairs without any difference show that the mean is not lower by the margin, when one pair can lose `reach` points.
+    """How many pairs without any difference show that the mean is not lower by the margin, when one
+    pair can lose `reach` points.
 
     >>> samples_if_all_equal(1.0), samples_if_all_equal(5.0)
     (368, 72)
     """
     if not 0 < margin < reach:
-        raise UsageError("STA-001", f"the margin is {margin}; it must be above 0 and below {reach:g}.", fix="Give the margin in points of the score.")
+        raise UsageError(
+            "STA-001",
+            f"the margin is {margin}; it must be above 0 and below {reach:g}.",
+            fix="Give the margin in points of the score.",
+        )
     return max(2, ceil(log((1 - level) / 2) / log(1 - margin / reach)))
 
 
-# --- rates ----------------------------------------------------------------------------------------------------------------------------------
+# --- rates
 
 
-def power_of_rates(n: int, *, gains: float, losses: float, margin: float = 0.0, level: float = 0.95) -> float:
-    """The chance that n pairs show a difference of two rates above minus the margin, by Tango's interval.
+def power_of_rates(
+    n: int, *, gains: float, losses: float, margin: float = 0.0, level: float = 0.95
+) -> float:
+    """The chance that n pairs show a difference of two rates above minus the margin, by Tango's
+    interval.
 
-    `gains` is the share of pairs where only the candidate succeeds, `losses` where only the baseline does: the true difference is gains - losses. Every outcome
-    is counted; nothing is approximated.
+    `gains` is the share of pairs where only the candidate succeeds, `losses` where only the
+    baseline does: the true difference is gains - losses. Every outcome is counted; nothing is
+    approximated.
 
     >>> round(power_of_rates(200, gains=0.15, losses=0.05), 3)
     0.905
@@ -158,8 +222,11 @@ def power_of_rates(n: int, *, gains: float, losses: float, margin: float = 0.0, 
     return min(1.0, total)
 
 
-def samples_for_rates(*, gains: float, losses: float, margin: float = 0.0, power: float = 0.8, level: float = 0.95) -> int | None:
-    """How many pairs show it with that power; None where nothing of the kind is there. Counts jump, so one pair more may have a little less power.
+def samples_for_rates(
+    *, gains: float, losses: float, margin: float = 0.0, power: float = 0.8, level: float = 0.95
+) -> int | None:
+    """How many pairs show it with that power; None where nothing of the kind is there. Counts jump,
+    so one pair more may have a little less power.
 
     >>> samples_for_rates(gains=0.15, losses=0.05)
     145
@@ -168,11 +235,19 @@ def samples_for_rates(*, gains: float, losses: float, margin: float = 0.0, power
     _check_rates(gains, losses, margin, level)
     if gains - losses + margin <= 0:
         return None
-    return _smallest(lambda n: power_of_rates(n, gains=gains, losses=losses, margin=margin, level=level) >= power, most=1_000_000)
+    return _smallest(
+        lambda n: (
+            power_of_rates(n, gains=gains, losses=losses, margin=margin, level=level) >= power
+        ),
+        most=1_000_000,
+    )
 
 
-def detectable_rate(n: int, *, discordant: float, margin: float = 0.0, power: float = 0.8, level: float = 0.95) -> float | None:
-    """The smallest true difference of two rates that n pairs show, when this share of pairs differs; None where even the largest is not shown.
+def detectable_rate(
+    n: int, *, discordant: float, margin: float = 0.0, power: float = 0.8, level: float = 0.95
+) -> float | None:
+    """The smallest true difference of two rates that n pairs show, when this share of pairs
+    differs; None where even the largest is not shown.
 
     >>> round(detectable_rate(200, discordant=0.2), 3)
     0.087
@@ -181,14 +256,25 @@ def detectable_rate(n: int, *, discordant: float, margin: float = 0.0, power: fl
     _check_rates(discordant, 0.0, margin, level)
 
     def lacking(effect: float) -> float:
-        return power_of_rates(n, gains=(discordant + effect) / 2, losses=(discordant - effect) / 2, margin=margin, level=level) - power
+        return (
+            power_of_rates(
+                n,
+                gains=(discordant + effect) / 2,
+                losses=(discordant - effect) / 2,
+                margin=margin,
+                level=level,
+            )
+            - power
+        )
 
     return crossing(lacking, -discordant, discordant) if lacking(discordant) >= 0 else None
 
 
 @lru_cache(maxsize=65536)
 def _least_gains(discordant: int, n: int, margin: float, z: float) -> int:
-    """The fewest gains among the pairs that differ with which the test shows it; one more than there are where none do."""
+    """The fewest gains among the pairs that differ with which the test shows it; one more than
+    there are where none do.
+    """
     low, high = 0, discordant + 1
     while low < high:
         middle = (low + high) // 2
@@ -206,7 +292,9 @@ def _tango_shows(gains: int, losses: int, n: int, margin: float, z: float) -> bo
 def _binomial_pmf(k: int, n: int, p: float) -> float:
     if p >= 1:
         return float(k == n)
-    return exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) + k * log(p) + (n - k) * log(1 - p))
+    return exp(
+        lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) + k * log(p) + (n - k) * log(1 - p)
+    )
 
 
 def _phi(z: float) -> float:
@@ -214,7 +302,9 @@ def _phi(z: float) -> float:
 
 
 def _expected(function: Callable[[float], float], df: float) -> float:
-    """The mean of a function of the estimated over the true standard deviation, by Simpson's rule."""
+    """The mean of a function of the estimated over the true standard deviation, by Simpson's
+    rule.
+    """
     width = 9 / sqrt(2 * df)
     low, high = max(0.0, 1 - width), 1 + width
     step = (high - low) / _STEPS
@@ -222,7 +312,13 @@ def _expected(function: Callable[[float], float], df: float) -> float:
     total = 0.0
     for index in range(_STEPS + 1):
         spread = low + index * step
-        density = exp(front + (df - 1) * log(spread) - df * spread * spread / 2) if spread > 0 else exp(front) if df == 1 else 0.0
+        density = (
+            exp(front + (df - 1) * log(spread) - df * spread * spread / 2)
+            if spread > 0
+            else exp(front)
+            if df == 1
+            else 0.0
+        )
         total += (1 if index in (0, _STEPS) else 4 if index % 2 else 2) * density * function(spread)
     return total * step / 3
 
@@ -247,21 +343,36 @@ def _check_mean(sd: float, margin: float, design_effect: float, level: float) ->
     check_level(level)
     if not 0 < sd < inf:
         raise UsageError(
-            "STA-001", f"the standard deviation is {sd}; it must be above 0.", fix="Without spread, `samples_if_all_equal` says how many pairs it takes."
+            "STA-001",
+            f"the standard deviation is {sd}; it must be above 0.",
+            fix="Without spread, `samples_if_all_equal` says how many pairs it takes.",
         )
     if not 0 <= margin < inf:
-        raise UsageError("STA-001", f"the margin is {margin}; it must be 0 or above.", fix="Give the size of the drop that is allowed.")
+        raise UsageError(
+            "STA-001",
+            f"the margin is {margin}; it must be 0 or above.",
+            fix="Give the size of the drop that is allowed.",
+        )
     if not 0 < design_effect < inf:
-        raise UsageError("STA-001", f"the design effect is {design_effect}; it must be above 0.", fix="1 for independent samples.")
+        raise UsageError(
+            "STA-001",
+            f"the design effect is {design_effect}; it must be above 0.",
+            fix="1 for independent samples.",
+        )
 
 
 def _check_power(power: float) -> None:
     if not 0 < power < 1:
-        raise UsageError("STA-001", f"the power is {power}; it must be above 0 and below 1.", fix="0.8 is usual.")
+        raise UsageError(
+            "STA-001", f"the power is {power}; it must be above 0 and below 1.", fix="0.8 is usual."
+        )
 
 
 def _check_rates(gains: float, losses: float, margin: float, level: float) -> None:
     check_level(level)
     if not (gains >= 0 and losses >= 0 and gains + losses <= 1 and 0 <= margin < 1):
-        message = f"gains are {gains}, losses {losses}, the margin {margin}; all are shares, and gains and losses together at most 1."
+        message = (
+            f"gains are {gains}, losses {losses}, the margin {margin}; all are shares, and gains"
+            " and losses together at most 1."
+        )
         raise UsageError("STA-001", message, fix="Give shares from 0 to 1.")

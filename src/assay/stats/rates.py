@@ -1,7 +1,8 @@
 """Two failure rates: of the same samples, or of different ones.
 
-Only the pairs that differ say anything about a difference of paired rates. Nothing here is a test by luck of the sample size: the p-values are exact, and the
-intervals are made from scores, so that no difference seen in n pairs still leaves an interval of some width.
+Only the pairs that differ say anything about a difference of paired rates. Nothing here is a test
+by luck of the sample size: the p-values are exact, and the intervals are made from scores, so that
+no difference seen in n pairs still leaves an interval of some width.
 """
 
 from __future__ import annotations
@@ -15,18 +16,23 @@ from assay.stats.intervals import Interval, binomial_cdf, normal_quantile, wilso
 
 
 class McNemar(NamedTuple):
-    """The p-values of "neither side is more often the only one"; from the pairs that differ alone."""
+    """The p-values of "neither side is more often the only one"; from the pairs that differ
+    alone.
+    """
 
     p: float
     """Exact, two-sided."""
     mid_p: float
-    """Two-sided, with the outcome that was seen counted half: closer to the nominal level, and on rare occasions a little above it."""
+    """Two-sided, with the outcome that was seen counted half: closer to the nominal level, and on
+    rare occasions a little above it.
+    """
     p_more_first: float
     """Exact, one-sided: small where `first` is more often the only one."""
 
 
 def mcnemar(first: int, second: int) -> McNemar:
-    """The exact test of McNemar, from the number of pairs in which only the first and only the second of two things happened.
+    """The exact test of McNemar, from the number of pairs in which only the first and only the
+    second of two things happened.
 
     >>> found = mcnemar(10, 2)
     >>> round(found.p, 4), round(found.mid_p, 4)
@@ -53,18 +59,35 @@ def paired_rate_difference(first: int, second: int, n: int, *, level: float = 0.
     if n == 0:
         return Interval(None, None, None, level, "tango", "no samples")
     if n == 1:
-        return Interval(float(first - second), None, None, level, "tango", "one sample has no spread to estimate from")
+        return Interval(
+            float(first - second),
+            None,
+            None,
+            level,
+            "tango",
+            "one sample has no spread to estimate from",
+        )
     value = (first - second) / n
     z = normal_quantile(0.5 + level / 2)
-    low = -1.0 if second == n else crossing(lambda supposed: z - tango_statistic(first, second, n, supposed), -1.0, value)
-    high = 1.0 if first == n else crossing(lambda supposed: -z - tango_statistic(first, second, n, supposed), value, 1.0)
+    low = (
+        -1.0
+        if second == n
+        else crossing(lambda supposed: z - tango_statistic(first, second, n, supposed), -1.0, value)
+    )
+    high = (
+        1.0
+        if first == n
+        else crossing(lambda supposed: -z - tango_statistic(first, second, n, supposed), value, 1.0)
+    )
     return Interval(value, low, high, level, "tango")
 
 
 def tango_statistic(gains: int, losses: int, n: int, difference: float) -> float:
-    """Tango's score statistic: how many standard errors the seen difference is above a supposed one, the error taken as if the supposed one were true.
+    """Tango's score statistic: how many standard errors the seen difference is above a supposed
+    one, the error taken as if the supposed one were true.
 
-    Source: Tango, Equivalence test and confidence interval for the difference in proportions for the paired-sample design, 1998.
+    Source: Tango, Equivalence test and confidence interval for the difference in proportions for
+    the paired-sample design, 1998.
     """
     a = 2.0 * n
     b = -gains - losses + (2 * n - gains + losses) * difference
@@ -77,23 +100,35 @@ def tango_statistic(gains: int, losses: int, n: int, difference: float) -> float
     return distance / sqrt(variance)
 
 
-def rate_difference(first: int, first_n: int, second: int, second_n: int, *, level: float = 0.95) -> Interval:
+def rate_difference(
+    first: int, first_n: int, second: int, second_n: int, *, level: float = 0.95
+) -> Interval:
     """Newcombe's interval for the difference of two rates of different samples, first minus second.
 
     >>> found = rate_difference(56, 70, 48, 80)
     >>> round(found.low, 4), round(found.high, 4)
     (0.0524, 0.3339)
 
-    Source: Newcombe, Interval estimation for the difference between independent proportions, 1998, method 10.
+    Source: Newcombe, Interval estimation for the difference between independent proportions, 1998,
+    method 10.
     """
     _check_counts(first, 0, first_n)
     _check_counts(second, 0, second_n)
     ours, theirs = wilson(first, first_n, level=level), wilson(second, second_n, level=level)
-    if ours.value is None or theirs.value is None or ours.low is None or ours.high is None or theirs.low is None or theirs.high is None:
+    if (
+        ours.value is None
+        or theirs.value is None
+        or ours.low is None
+        or ours.high is None
+        or theirs.low is None
+        or theirs.high is None
+    ):
         return Interval(None, None, None, level, "newcombe", "no samples")
     value = ours.value - theirs.value
     if min(first_n, second_n) < 2:
-        return Interval(value, None, None, level, "newcombe", "one sample has no spread to estimate from")
+        return Interval(
+            value, None, None, level, "newcombe", "one sample has no spread to estimate from"
+        )
     low = value - sqrt((ours.value - ours.low) ** 2 + (theirs.high - theirs.value) ** 2)
     high = value + sqrt((ours.high - ours.value) ** 2 + (theirs.value - theirs.low) ** 2)
     return Interval(value, max(-1.0, low), min(1.0, high), level, "newcombe")
@@ -101,4 +136,8 @@ def rate_difference(first: int, first_n: int, second: int, second_n: int, *, lev
 
 def _check_counts(first: int, second: int, n: int | None = None) -> None:
     if first < 0 or second < 0 or (n is not None and first + second > n):
-        raise UsageError("STA-001", f"the counts are {first} and {second} of {n}.", fix="Counts are 0 or above, and together at most n.")
+        raise UsageError(
+            "STA-001",
+            f"the counts are {first} and {second} of {n}.",
+            fix="Counts are 0 or above, and together at most n.",
+        )

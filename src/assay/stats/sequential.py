@@ -1,16 +1,23 @@
-"""Confidence sequences: intervals that hold at every look at once, so that a run may stop whenever it has seen enough.
+"""Confidence sequences: intervals that hold at every look at once, so that a run may stop whenever
+it has seen enough.
 
-An ordinary 95% interval holds for one look that was fixed before. Whoever looks again and again and stops at the first good one errs far more often than in 5%.
-The sequences here err in at most 5% over all looks together, however many there are and whatever made one stop.
+An ordinary 95% interval holds for one look that was fixed before. Whoever looks again and again and
+stops at the first good one errs far more often than in 5%. The sequences here err in at most 5%
+over all looks together, however many there are and whatever made one stop.
 
-A mean of bounded values is bet on: whoever bets against a supposed mean m with a share f of the capital multiplies it by 1 - f + f x / m with every x, and if
-m is the mean, the capital is above 40 at some time with chance 1/40 at most. The bets are spread over a fixed list of shares, so that no order of the values
-between two looks changes anything. A rate is weighed against all rates at once (Robbins' mixture). Both are valid for every n, whatever the distribution in
-the range, and therefore wider than Student's interval: with differences of scores on -100..100, a margin of 1 is not reached before some 640 pairs.
+A mean of bounded values is bet on: whoever bets against a supposed mean m with a share f of the
+capital multiplies it by 1 - f + f x / m with every x, and if m is the mean, the capital is above 40
+at some time with chance 1/40 at most. The bets are spread over a fixed list of shares, so that no
+order of the values between two looks changes anything. A rate is weighed against all rates at once
+(Robbins' mixture). Both are valid for every n, whatever the distribution in the range, and
+therefore wider than Student's interval: with differences of scores on -100..100, a margin of 1 is
+not reached before some 640 pairs.
 
-Each look keeps what earlier looks have excluded. Values enter in an order fixed before the run; whether to look must not depend on values yet to come.
-Sources: Waudby-Smith and Ramdas, Estimating means of bounded random variables by betting, 2024; Orabona and Jun, Tight concentrations and confidence sequences
-from the regret of universal portfolio, 2024; Robbins, Statistical methods related to the law of the iterated logarithm, 1970.
+Each look keeps what earlier looks have excluded. Values enter in an order fixed before the run;
+whether to look must not depend on values yet to come. Sources: Waudby-Smith and Ramdas, Estimating
+means of bounded random variables by betting, 2024; Orabona and Jun, Tight concentrations and
+confidence sequences from the regret of universal portfolio, 2024; Robbins, Statistical methods
+related to the law of the iterated logarithm, 1970.
 """
 
 from __future__ import annotations
@@ -25,7 +32,9 @@ from assay.stats.estimate import DIGITS, Range, check_level, checked
 from assay.stats.intervals import Interval
 
 _SHARES = tuple(0.97 * 0.62**step for step in range(14))
-"""Shares of the capital, from nearly all of it, for few values, to 0.002, for a hundred thousand."""
+"""Shares of the capital, from nearly all of it, for few values, to 0.002, for a hundred
+thousand.
+"""
 
 
 class MeanSequence:
@@ -42,7 +51,11 @@ class MeanSequence:
     def __init__(self, range: Range, *, level: float = 0.95) -> None:
         check_level(level)
         if not range.lowest < range.highest:
-            raise UsageError("STA-001", f"the range is {range.lowest:g} to {range.highest:g}.", fix="Give the lowest and the highest possible value.")
+            raise UsageError(
+                "STA-001",
+                f"the range is {range.lowest:g} to {range.highest:g}.",
+                fix="Give the lowest and the highest possible value.",
+            )
         self.range = range
         self.level = level
         self.looks = 0
@@ -51,7 +64,9 @@ class MeanSequence:
         self._low, self._high = 0.0, 1.0
 
     def update(self, values: Iterable[float]) -> Interval:
-        """Take the values that are new since the last look, and look. Its cost grows with the distinct values seen so far."""
+        """Take the values that are new since the last look, and look. Its cost grows with the
+        distinct values seen so far.
+        """
         new = checked(values, self.range)
         width = self.range.highest - self.range.lowest
         self._counts.update(round((value - self.range.lowest) / width, DIGITS + 2) for value in new)
@@ -65,14 +80,24 @@ class MeanSequence:
         wanted = log(2 / (1 - self.level))
         pairs = sorted(self._counts.items())
         low = _end(pairs, self._low, mean, wanted)
-        high = 1 - _end([(1 - value, count) for value, count in pairs], 1 - self._high, 1 - mean, wanted)
+        high = 1 - _end(
+            [(1 - value, count) for value, count in pairs], 1 - self._high, 1 - mean, wanted
+        )
         self._low, self._high = max(self._low, low), min(self._high, high)
         lowest = self.range.lowest
         value = lowest + mean * width
-        if self._low > self._high:  # happens in at most 1 - level of all sequences: everything has been excluded
+        if (
+            self._low > self._high
+        ):  # happens in at most 1 - level of all sequences: everything has been excluded
             reason = "the looks contradict each other: no mean fits them all"
             return Interval(value, None, None, self.level, "betting sequence", reason)
-        return Interval(value, lowest + self._low * width, lowest + self._high * width, self.level, "betting sequence")
+        return Interval(
+            value,
+            lowest + self._low * width,
+            lowest + self._high * width,
+            self.level,
+            "betting sequence",
+        )
 
 
 class RateSequence:
@@ -95,13 +120,22 @@ class RateSequence:
     def update(self, successes: int, n: int) -> Interval:
         """Take the counts that are new since the last look, and look."""
         if not 0 <= successes <= n:
-            raise UsageError("STA-001", f"{successes} successes of {n}.", fix="Successes are from 0 to n.")
+            raise UsageError(
+                "STA-001", f"{successes} successes of {n}.", fix="Successes are from 0 to n."
+            )
         self.successes += successes
         self.n += n
         self.looks += 1
         if self.n < 2:
             reason = "one sample has no spread to estimate from" if self.n else "no samples"
-            return Interval(float(self.successes) if self.n else None, None, None, self.level, "mixture sequence", reason)
+            return Interval(
+                float(self.successes) if self.n else None,
+                None,
+                None,
+                self.level,
+                "mixture sequence",
+                reason,
+            )
         rate, good, bad = self.successes / self.n, self.successes, self.n - self.successes
         # the mixture over all rates with the prior of Jeffreys, against the one that is supposed
         mixed = lgamma(good + 0.5) + lgamma(bad + 0.5) - lgamma(self.n + 1) - 2 * lgamma(0.5)
@@ -116,12 +150,21 @@ class RateSequence:
         high = 1 - crossing(lambda other: kept(1 - other), 1e-15, 1 - rate) if bad else 1.0
         self._low, self._high = max(self._low, low), min(self._high, high)
         if self._low > self._high:
-            return Interval(rate, None, None, self.level, "mixture sequence", "the looks contradict each other: no rate fits them all")
+            return Interval(
+                rate,
+                None,
+                None,
+                self.level,
+                "mixture sequence",
+                "the looks contradict each other: no rate fits them all",
+            )
         return Interval(rate, self._low, self._high, self.level, "mixture sequence")
 
 
 def _end(pairs: list[tuple[float, int]], start: float, mean: float, wanted: float) -> float:
-    """The lowest mean, on 0..1 and not below `start`, that the bets on higher values have not ruled out."""
+    """The lowest mean, on 0..1 and not below `start`, that the bets on higher values have not ruled
+    out.
+    """
 
     def kept(supposed: float) -> float:
         return wanted - _capital(pairs, supposed)
@@ -132,7 +175,9 @@ def _end(pairs: list[tuple[float, int]], start: float, mean: float, wanted: floa
 
 
 def _capital(pairs: list[tuple[float, int]], supposed: float) -> float:
-    """The log of the capital of all bets together, each begun with the same part of 1; it falls as the supposed mean rises."""
+    """The log of the capital of all bets together, each begun with the same part of 1; it falls as
+    the supposed mean rises.
+    """
     grown = []
     for share in _SHARES:
         rest, slope = 1 - share, share / supposed

@@ -1,6 +1,7 @@
 """Tokens and idempotency keys.
 
-A token reads `assay_<id>_<secret>`. The id finds its row, the secret is compared in constant time with the hash. It is shown once, when it is made.
+A token reads `assay_<id>_<secret>`. The id finds its row, the secret is compared in constant time
+with the hash. It is shown once, when it is made.
 """
 
 from __future__ import annotations
@@ -56,7 +57,15 @@ class NewToken(NamedTuple):
 def _token(row: Row[tuple[str, ...]]) -> Token:
     found = row._mapping
     scopes = tuple(found["scopes"].split(","))
-    return Token(found["id"], found["project"], found["name"], scopes, found["created_at"], found["expires_at"], found["revoked_at"])
+    return Token(
+        found["id"],
+        found["project"],
+        found["name"],
+        scopes,
+        found["created_at"],
+        found["expires_at"],
+        found["revoked_at"],
+    )
 
 
 def check_scopes(names: Iterable[str]) -> tuple[str, ...]:
@@ -64,18 +73,37 @@ def check_scopes(names: Iterable[str]) -> tuple[str, ...]:
     given = list(names)
     for name in given:
         if name not in SCOPES:
-            raise UsageError("STO-014", f"there is no scope {name!r}.{near_miss(name, SCOPES)}", fix=f"They are {', '.join(SCOPES)}.")
+            raise UsageError(
+                "STO-014",
+                f"there is no scope {name!r}.{near_miss(name, SCOPES)}",
+                fix=f"They are {', '.join(SCOPES)}.",
+            )
     if not given:
-        raise UsageError("STO-014", "a token needs at least one scope.", fix=f"They are {', '.join(SCOPES)}.")
+        raise UsageError(
+            "STO-014", "a token needs at least one scope.", fix=f"They are {', '.join(SCOPES)}."
+        )
     return tuple(scope for scope in SCOPES if scope in given)
 
 
-def create_token(database: Database, *, project: str, name: str, scopes: Iterable[str], expires_at: str | None = None) -> NewToken:
+def create_token(
+    database: Database,
+    *,
+    project: str,
+    name: str,
+    scopes: Iterable[str],
+    expires_at: str | None = None,
+) -> NewToken:
     """Make a token."""
     if not PROJECT.fullmatch(project):
-        raise UsageError("STO-013", f"{project!r} is no name for a project.", fix="Letters, digits, dots, dashes and underscores, at most 100.")
+        raise UsageError(
+            "STO-013",
+            f"{project!r} is no name for a project.",
+            fix="Letters, digits, dots, dashes and underscores, at most 100.",
+        )
     secret = secrets.token_urlsafe(32)
-    made = Token(secrets.token_hex(6), project, name, check_scopes(scopes), now_text(), expires_at, None)
+    made = Token(
+        secrets.token_hex(6), project, name, check_scopes(scopes), now_text(), expires_at, None
+    )
     row = {**made._asdict(), "scopes": ",".join(made.scopes), "hash": _hash(secret)}
     write(database, lambda connection: connection.execute(insert(tokens).values(row)))
     return NewToken(made, f"assay_{made.id}_{secret}")
@@ -93,11 +121,19 @@ def revoke_token(database: Database, token_id: str) -> Token:
     """End a token. One that has ended stays as it is."""
 
     def work(connection: Connection) -> Token:
-        connection.execute(update(tokens).where(tokens.c.id == token_id, tokens.c.revoked_at.is_(None)).values(revoked_at=now_text()))
+        connection.execute(
+            update(tokens)
+            .where(tokens.c.id == token_id, tokens.c.revoked_at.is_(None))
+            .values(revoked_at=now_text())
+        )
         row = connection.execute(select(tokens).where(tokens.c.id == token_id)).first()
         if row is None:
             known = [found.id for found in connection.execute(select(tokens.c.id))]
-            raise UsageError("STO-012", f"there is no token {token_id!r}.{near_miss(token_id, known)}", fix="`assay token list` shows them.")
+            raise UsageError(
+                "STO-012",
+                f"there is no token {token_id!r}.{near_miss(token_id, known)}",
+                fix="`assay token list` shows them.",
+            )
         return _token(row)
 
     return write(database, work)
@@ -111,7 +147,9 @@ def find_token(database: Database, text: str) -> Token | None:
     query = select(tokens).where(tokens.c.id == found[1])
     row = read(database, lambda connection: connection.execute(query).first())
     # One comparison in every case: the time tells nobody whether an id exists.
-    same = hmac.compare_digest(row._mapping["hash"] if row is not None else _NOBODY, _hash(found[2]))
+    same = hmac.compare_digest(
+        row._mapping["hash"] if row is not None else _NOBODY, _hash(found[2])
+    )
     if row is None or not same:
         return None
     token = _token(row)
@@ -122,7 +160,7 @@ def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-# --- answers that are given again ---------------------------------------------------------------------------------------------------------
+# --- answers that are given again
 
 
 class Answer(NamedTuple):
@@ -136,13 +174,17 @@ class Answer(NamedTuple):
 
 def find_answer(database: Database, project: str, key: str) -> Answer | None:
     """The answer that a key has had."""
-    query = select(answers.c.request, answers.c.status, answers.c.location, answers.c.body).where(answers.c.project == project, answers.c.key == key)
+    query = select(answers.c.request, answers.c.status, answers.c.location, answers.c.body).where(
+        answers.c.project == project, answers.c.key == key
+    )
     row = read(database, lambda connection: connection.execute(query).first())
     return None if row is None else Answer(row[0], row[1], row[2], bytes(row[3]))
 
 
 def keep_answer(database: Database, project: str, key: str, answer: Answer) -> Answer:
-    """Keep an answer for its key. Where another request with the key was quicker, its answer is the one."""
+    """Keep an answer for its key. Where another request with the key was quicker, its answer is the
+    one.
+    """
     row = {"project": project, "key": key, "created_at": now_text(), **answer._asdict()}
     if write(database, lambda connection: insert_new(connection, answers, row)):
         return answer

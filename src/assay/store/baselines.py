@@ -1,7 +1,7 @@
 """Baselines that a ledger keeps, by their names, and the evidence that they name.
 
-The newest of a name is meant by it. A record that is not what its digest says stops the search: nobody knows what it was, and an older one in its place would
-be a baseline that nobody asked for.
+The newest of a name is meant by it. A record that is not what its digest says stops the search:
+nobody knows what it was, and an older one in its place would be a baseline that nobody asked for.
 """
 
 from __future__ import annotations
@@ -32,8 +32,19 @@ def find_baseline(ledger: Ledger, name: str, *, project: str) -> KeptBaseline | 
     """The newest baseline of a name, or one by its digest; None where the project has none."""
     if _DIGEST.fullmatch(name):
         item = ledger.get(name, project=project)
-        return None if item is None or item.kind != "baseline" else _whole(item.digest, item.tree(), name)
-    return next((_whole(digest, record, name) for digest, record in _all(ledger, project) if record.get("name") == name), None)
+        return (
+            None
+            if item is None or item.kind != "baseline"
+            else _whole(item.digest, item.tree(), name)
+        )
+    return next(
+        (
+            _whole(digest, record, name)
+            for digest, record in _all(ledger, project)
+            if record.get("name") == name
+        ),
+        None,
+    )
 
 
 def baseline_names(ledger: Ledger, *, project: str) -> list[str]:
@@ -50,7 +61,9 @@ class Listed(NamedTuple):
 
 
 def list_baselines(ledger: Ledger, *, project: str) -> Iterator[Listed]:
-    """Every baseline of a project, the newest first. One that was changed is listed with what is wrong with it, and hides no other."""
+    """Every baseline of a project, the newest first. One that was changed is listed with what is
+    wrong with it, and hides no other.
+    """
     for item in _items(ledger, project):
         try:
             record = item.tree()
@@ -59,8 +72,12 @@ def list_baselines(ledger: Ledger, *, project: str) -> Iterator[Listed]:
             yield Listed(item.digest, None, str(error))
 
 
-def evidence_of_baseline(ledger: Ledger, found: KeptBaseline, *, kinds: tuple[str, ...], project: str) -> Iterator[Item]:
-    """The evidence of a baseline, in the order in which it names it. What is not there any more, or is of another kind, is an error: never left out."""
+def evidence_of_baseline(
+    ledger: Ledger, found: KeptBaseline, *, kinds: tuple[str, ...], project: str
+) -> Iterator[Item]:
+    """The evidence of a baseline, in the order in which it names it. What is not there any more, or
+    is of another kind, is an error: never left out.
+    """
     digests = [str(digest) for digest in found.record["evidence_digests"]]
     for start in range(0, len(digests), _AT_ONCE):
         part = digests[start : start + _AT_ONCE]
@@ -68,8 +85,19 @@ def evidence_of_baseline(ledger: Ledger, found: KeptBaseline, *, kinds: tuple[st
         for digest in part:
             item = items.get(digest)
             if item is None or item.body is None or item.kind not in kinds:
-                state = "is not in the ledger" if item is None else "was forgotten" if item.body is None else f"is of the kind '{item.kind}'"
-                raise NotEnoughEvidence("STO-008", f"evidence of this baseline {state}: {digest}.", where=found.digest, fix="Keep a new baseline.")
+                state = (
+                    "is not in the ledger"
+                    if item is None
+                    else "was forgotten"
+                    if item.body is None
+                    else f"is of the kind '{item.kind}'"
+                )
+                raise NotEnoughEvidence(
+                    "STO-008",
+                    f"evidence of this baseline {state}: {digest}.",
+                    where=found.digest,
+                    fix="Keep a new baseline.",
+                )
             yield item
 
 
@@ -81,7 +109,9 @@ def _items(ledger: Ledger, project: str) -> Iterator[Item]:
     """Every baseline of a project that was not forgotten, the newest first."""
     cursor: int | None = None
     while True:
-        page = ledger.find("baseline", project=project, after=cursor, limit=_PAGE, newest_first=True)
+        page = ledger.find(
+            "baseline", project=project, after=cursor, limit=_PAGE, newest_first=True
+        )
         yield from (item for item in page.items if item.body is not None)
         cursor = page.next_cursor
         if cursor is None:
@@ -90,5 +120,9 @@ def _items(ledger: Ledger, project: str) -> Iterator[Item]:
 
 def _whole(digest: str, record: dict[str, Any], name: str) -> KeptBaseline:
     if not isinstance(record.get("evidence_digests"), list):
-        raise NotEnoughEvidence("REL-005", f"the baseline {name[:80]!r} names no evidence in this ledger.", where="baseline")
+        raise NotEnoughEvidence(
+            "REL-005",
+            f"the baseline {name[:80]!r} names no evidence in this ledger.",
+            where="baseline",
+        )
     return KeptBaseline(digest, record)

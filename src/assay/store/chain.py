@@ -1,7 +1,9 @@
-"""The chain: each record of a project carries a hash of itself and of the chain before it, so that one that is taken out, put in or moved breaks it.
+"""The chain: each record of a project carries a hash of itself and of the chain before it, so that
+one that is taken out, put in or moved breaks it.
 
-The chain covers the digest of the body and what stands beside it: kind, schema, moment, author, reason, and the links that came with the record. Whoever
-notes the head of a chain somewhere else can also tell that the newest records were cut off.
+The chain covers the digest of the body and what stands beside it: kind, schema, moment, author,
+reason, and the links that came with the record. Whoever notes the head of a chain somewhere else
+can also tell that the newest records were cut off.
 """
 
 from __future__ import annotations
@@ -29,8 +31,24 @@ def genesis(project: str) -> bytes:
 
 
 def next_chain(
-    before: bytes, digest: bytes, kind: str, schema: str | None, created_at: str, author: str | None, reason: str | None, edges: Iterable[Edge]
+    before: bytes,
+    digest: bytes,
+    kind: str,
+    schema: str | None,
+    created_at: str,
+    author: str | None,
+    reason: str | None,
+    edges: Iterable[Edge],
 ) -> bytes:
     """The chain after one more record."""
-    stamp = _encode([kind, schema, created_at, author, reason, [[edge.source.hex(), edge.relation, edge.target.hex()] for edge in edges]])
+    stamp = _encode(
+        [
+            kind,
+            schema,
+            created_at,
+            author,
+            reason,
+            [[edge.source.hex(), edge.relation, edge.target.hex()] for edge in edges],
+        ]
+    )
     return sha256(before + digest + stamp).digest()

@@ -1,7 +1,9 @@
-"""Opening a database so that it keeps what it acknowledges, and saying in words what went wrong with it.
+"""Opening a database so that it keeps what it acknowledges, and saying in words what went wrong
+with it.
 
-SQLite: write-ahead log, every commit on the disk, foreign keys on, a writer takes the lock when it begins. PostgreSQL: psycopg, waiting for a lock has an
-end. What passes (a lock, a lost connection) is tried again within a budget; a record is its digest, so trying twice cannot store it twice.
+SQLite: write-ahead log, every commit on the disk, foreign keys on, a writer takes the lock when it
+begins. PostgreSQL: psycopg, waiting for a lock has an end. What passes (a lock, a lost connection)
+is tried again within a budget; a record is its digest, so trying twice cannot store it twice.
 """
 
 from __future__ import annotations
@@ -52,7 +54,11 @@ class Database(NamedTuple):
     def snapshot(self) -> Connection:
         """A connection that sees one moment from its first question to its last."""
         made = self.engine.connect()
-        return made if self.path is not None else made.execution_options(isolation_level="REPEATABLE READ")
+        return (
+            made
+            if self.path is not None
+            else made.execution_options(isolation_level="REPEATABLE READ")
+        )
 
     def patiently(self, work: Callable[[], R]) -> R:
         """Do a whole transaction, again while what stops it may pass."""
@@ -83,9 +89,10 @@ def open_database(url: str, *, patience: float = PATIENCE, read_only: bool = Fal
     return _postgresql(url, patience, read_only)
 
 
-# --- SQLite -------------------------------------------------------------------------------------------------------------------------------
+# --- SQLite
 
-# The log before the write may grow to 16 MiB before it is worked in: the same pages of the indexes change with every commit, and go once instead of often.
+# The log before the write may grow to 16 MiB before it is worked in: the same pages of the indexes
+# change with every commit, and go once instead of often.
 _PRAGMAS = (
     "synchronous = FULL",
     "foreign_keys = ON",
@@ -100,8 +107,8 @@ def _itself(value: Any) -> Any:
     return value
 
 
-# The driver asks of every value that is no number and no text whether it adapts itself, which takes longer than to write it. Told that these stay what they
-# are, as they do anyway, it does not ask.
+# The driver asks of every value that is no number and no text whether it adapts itself, which takes
+# longer than to write it. Told that these stay what they are, as they do anyway, it does not ask.
 for _kind in (type(None), bool, bytes):
     sqlite3.register_adapter(_kind, _itself)
 
@@ -109,24 +116,41 @@ for _kind in (type(None), bool, bytes):
 def _sqlite(url: str, patience: float, read_only: bool) -> Database:
     match = re.fullmatch(r"sqlite(?:\+pysqlite)?:///([^?]+)", url)
     if match is None or match[1] == ":memory:":
-        raise UsageError("STO-005", f"{url!r} names no file.", fix=f"Write it as {DEFAULT_URL}; a ledger in memory would keep nothing.")
+        raise UsageError(
+            "STO-005",
+            f"{url!r} names no file.",
+            fix=f"Write it as {DEFAULT_URL}; a ledger in memory would keep nothing.",
+        )
     path = match[1]
     if read_only and not os.path.exists(path):
-        raise InputError("STO-001", "there is no ledger.", where=path, fix="`--store` makes one, or name another with --db.")
+        raise InputError(
+            "STO-001",
+            "there is no ledger.",
+            where=path,
+            fix="`--store` makes one, or name another with --db.",
+        )
     if os.path.isdir(path):
         raise UsageError("STO-002", "is a directory.", where=path, fix="Name a file.")
     if not read_only:
         try:
             os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
         except OSError as error:
-            raise UsageError("STO-002", f"cannot be written: {error.strerror}.", where=path) from None
+            raise UsageError(
+                "STO-002", f"cannot be written: {error.strerror}.", where=path
+            ) from None
     target = f"file:{quote(os.path.abspath(path))}?mode={'ro' if read_only else 'rwc'}"
 
     known: list[tuple[int, int] | None] = []
     """What the file was when it was opened first."""
 
     def connect() -> sqlite3.Connection:
-        made = sqlite3.connect(target, uri=True, timeout=min(1.0, patience), isolation_level=None, check_same_thread=False)
+        made = sqlite3.connect(
+            target,
+            uri=True,
+            timeout=min(1.0, patience),
+            isolation_level=None,
+            check_same_thread=False,
+        )
         try:
             if not read_only:
                 made.execute("PRAGMA journal_mode = WAL")
@@ -139,7 +163,9 @@ def _sqlite(url: str, patience: float, read_only: bool) -> Database:
             known.append(_identity(path))
         return made
 
-    engine = create_engine("sqlite+pysqlite://", creator=connect, poolclass=QueuePool, pool_size=8, max_overflow=24)
+    engine = create_engine(
+        "sqlite+pysqlite://", creator=connect, poolclass=QueuePool, pool_size=8, max_overflow=24
+    )
 
     def begin(connection: Connection) -> None:
         if connection.get_execution_options().get(_WRITES):
@@ -161,13 +187,22 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def _check_place(path: str, known: list[tuple[int, int] | None]) -> None:
-    """Refuse to write where another file stands now, or none: a connection would go on with the one that nobody finds any more."""
+    """Refuse to write where another file stands now, or none: a connection would go on with the one
+    that nobody finds any more.
+    """
     if known and _identity(path) != known[0]:
-        raise UsageError("STO-001", "the file of the ledger was removed or replaced.", where=path, fix="Put it back and start again.")
+        raise UsageError(
+            "STO-001",
+            "the file of the ledger was removed or replaced.",
+            where=path,
+            fix="Put it back and start again.",
+        )
 
 
 def _take_lock(connection: Connection, within_s: float) -> None:
-    """Begin to write. Another process that writes does it often and shortly: SQLite itself would look again only every tenth of a second."""
+    """Begin to write. Another process that writes does it often and shortly: SQLite itself would
+    look again only every tenth of a second.
+    """
     end = time.monotonic() + within_s
     driver: Any = connection.connection.driver_connection
     driver.execute("PRAGMA busy_timeout = 0")
@@ -184,21 +219,35 @@ def _take_lock(connection: Connection, within_s: float) -> None:
         driver.execute(f"PRAGMA busy_timeout = {int(1000 * within_s)}")
 
 
-# --- PostgreSQL ---------------------------------------------------------------------------------------------------------------------------
+# --- PostgreSQL
 
 
 def _postgresql(url: str, patience: float, read_only: bool) -> Database:
     head, _, rest = url.partition("://")
     if head not in ("postgresql", "postgres", "postgresql+psycopg"):
-        raise UsageError("STO-005", f"a ledger is on sqlite:/// or postgresql://, not on {head}://.")
+        raise UsageError(
+            "STO-005", f"a ledger is on sqlite:/// or postgresql://, not on {head}://."
+        )
     try:
         parsed = make_url(f"postgresql+psycopg://{rest}")
         where = parsed.set(drivername="postgresql").render_as_string(hide_password=True)
-        engine = create_engine(parsed, pool_pre_ping=True, pool_size=8, max_overflow=24, connect_args={"application_name": "assay", "connect_timeout": 10})
+        engine = create_engine(
+            parsed,
+            pool_pre_ping=True,
+            pool_size=8,
+            max_overflow=24,
+            connect_args={"application_name": "assay", "connect_timeout": 10},
+        )
     except (ArgumentError, NoSuchModuleError, ValueError):
-        raise UsageError("STO-005", "the URL of the database cannot be read.", fix="Write it as postgresql://user@host:5432/name.") from None
+        raise UsageError(
+            "STO-005",
+            "the URL of the database cannot be read.",
+            fix="Write it as postgresql://user@host:5432/name.",
+        ) from None
     except ModuleNotFoundError:
-        raise UsageError("STO-001", "psycopg is not installed.", where=where, fix="pip install 'assay[postgres]'") from None
+        raise UsageError(
+            "STO-001", "psycopg is not installed.", where=where, fix="pip install 'assay[postgres]'"
+        ) from None
     settings = [f"SET lock_timeout = {max(1, int(1000 * min(1.0, patience)))}"]
     if read_only:
         settings.append("SET default_transaction_read_only = on")
@@ -214,7 +263,7 @@ def _postgresql(url: str, patience: float, read_only: bool) -> Database:
     return Database(engine, where, None, patience)
 
 
-# --- words --------------------------------------------------------------------------------------------------------------------------------
+# --- words
 
 _LOST = ("57P01", "57P02", "57P03")
 _BUSY = ("55P03", "40001", "40P01")
@@ -229,7 +278,9 @@ class NoRoom(UsageError):
 
 
 def is_away(error: AssayError) -> bool:
-    """Whether it is the database that stops a work, not what was asked for: the same may be done later."""
+    """Whether it is the database that stops a work, not what was asked for: the same may be done
+    later.
+    """
     return error.code in ("STO-001", "STO-002")
 
 
@@ -237,13 +288,20 @@ def _may_pass(error: DBAPIError) -> bool:
     state = _state(error)
     if isinstance(error.orig, sqlite3.Error):
         return state in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-    return error.connection_invalidated or state in (*_LOST, *_BUSY, _CROWDED) or str(state or "").startswith("08") or _cannot_connect(error)
+    return (
+        error.connection_invalidated
+        or state in (*_LOST, *_BUSY, _CROWDED)
+        or str(state or "").startswith("08")
+        or _cannot_connect(error)
+    )
 
 
 def _state(error: Exception) -> Any:
     orig = getattr(error, "orig", None)
     if isinstance(orig, sqlite3.Error):
-        return getattr(orig, "sqlite_errorcode", 0) & 0xFF  # the extended codes say more than is needed
+        return (
+            getattr(orig, "sqlite_errorcode", 0) & 0xFF
+        )  # the extended codes say more than is needed
     return getattr(orig, "sqlstate", None)
 
 
@@ -270,25 +328,62 @@ def _worded(error: Exception, where: str, patience: float) -> AssayError:
     said = str(getattr(error, "orig", None) or error).strip().splitlines()[0][:200].rstrip(".")
     if "append-only" in said:
         return UsageError(
-            "STO-006", "a ledger is append-only: nothing in it is changed or deleted.", where=where, fix="Write a new record; `correct` links it."
+            "STO-006",
+            "a ledger is append-only: nothing in it is changed or deleted.",
+            where=where,
+            fix="Write a new record; `correct` links it.",
         )
-    if state in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, *_BUSY) or isinstance(error, PoolTimeout):
+    if state in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, *_BUSY) or isinstance(
+        error, PoolTimeout
+    ):
         fix = "Nothing was stored. Try again; whoever holds the lock may be a job that hangs."
-        return UsageError("STO-002", f"is locked by another writer for more than {patience:g} seconds ({said}).", where=where, fix=fix)
+        return UsageError(
+            "STO-002",
+            f"is locked by another writer for more than {patience:g} seconds ({said}).",
+            where=where,
+            fix=fix,
+        )
     if state == _CROWDED:
         return UsageError(
-            "STO-001", f"the database takes no more connections: {said}.", where=where, fix="Try again; raise max_connections, or run fewer workers."
+            "STO-001",
+            f"the database takes no more connections: {said}.",
+            where=where,
+            fix="Try again; raise max_connections, or run fewer workers.",
         )
     if state in (sqlite3.SQLITE_IOERR, *_FULL):
         fix = "Everything that was acknowledged is kept; make room and run again."
         kind = NoRoom if state in _FULL or _is_full(where) else UsageError
-        return kind("STO-002", f"cannot be written, the disk is full or fails: {said}.", where=where, fix=fix)
+        return kind(
+            "STO-002",
+            f"cannot be written, the disk is full or fails: {said}.",
+            where=where,
+            fix=fix,
+        )
     if state in (sqlite3.SQLITE_READONLY, "25006", "42501"):
-        return UsageError("STO-002", f"may only be read: {said}.", where=where, fix="Give a ledger that can be written, or the right to write this one.")
+        return UsageError(
+            "STO-002",
+            f"may only be read: {said}.",
+            where=where,
+            fix="Give a ledger that can be written, or the right to write this one.",
+        )
     if state in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-        return InputError("STO-003", f"is no ledger, or is damaged: {said}.", where=where, fix="Name another file, or restore this one from a copy.")
+        return InputError(
+            "STO-003",
+            f"is no ledger, or is damaged: {said}.",
+            where=where,
+            fix="Name another file, or restore this one from a copy.",
+        )
     if state == sqlite3.SQLITE_CANTOPEN:
         return InputError("STO-001", f"cannot be opened: {said}.", where=where)
-    if isinstance(error, DBAPIError) and not isinstance(error.orig, sqlite3.Error) and (_may_pass(error) or state is None or str(state)[:2] in ("28", "3D")):
-        return UsageError("STO-001", f"the database cannot be reached: {said}.", where=where, fix="Is it running, and are name and password right?")
+    if (
+        isinstance(error, DBAPIError)
+        and not isinstance(error.orig, sqlite3.Error)
+        and (_may_pass(error) or state is None or str(state)[:2] in ("28", "3D"))
+    ):
+        return UsageError(
+            "STO-001",
+            f"the database cannot be reached: {said}.",
+            where=where,
+            fix="Is it running, and are name and password right?",
+        )
     return AssayError("STO-015", f"the database refused: {said}.", where=where)

@@ -1,4 +1,6 @@
-"""What a decision was made on, in brief: the workflows of its two sides, from the first of its evidence, without reading a body."""
+"""What a decision was made on, in brief: the workflows of its two sides, from the first of its
+evidence, without reading a body.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,16 @@ class Named(NamedTuple):
     workflows: tuple[tuple[str, str | None], ...]
 
 
-def sides_of(database: Database, project: str, decisions: Sequence[int], *, look_at: int = 20) -> dict[int, dict[str, Named]]:
-    """Which workflows stand on the two sides of decisions, by the place of the decision; of each side the first evidence is looked at."""
+def sides_of(
+    database: Database, project: str, decisions: Sequence[int], *, look_at: int = 20
+) -> dict[int, dict[str, Named]]:
+    """Which workflows stand on the two sides of decisions, by the place of the decision; of each
+    side the first evidence is looked at.
+    """
     links, records = t.links.c, t.records.c
-    joined = t.links.join(t.records, (records.project == links.project) & (records.seq == links.source_seq))
+    joined = t.links.join(
+        t.records, (records.project == links.project) & (records.seq == links.source_seq)
+    )
 
     def work(connection: Connection) -> dict[int, dict[str, Named]]:
         found: dict[int, dict[str, Named]] = {}
@@ -37,11 +45,15 @@ def sides_of(database: Database, project: str, decisions: Sequence[int], *, look
                 query = (
                     select(records.workflow, records.workflow_version)
                     .select_from(joined)
-                    .where(links.project == project, links.seq == seq, links.relation == f"{side}_of")
+                    .where(
+                        links.project == project, links.seq == seq, links.relation == f"{side}_of"
+                    )
                     .order_by(links.position)
                     .limit(look_at)
                 )
-                names = dict.fromkeys((row[0], row[1]) for row in connection.execute(query) if row[0] is not None)
+                names = dict.fromkeys(
+                    (row[0], row[1]) for row in connection.execute(query) if row[0] is not None
+                )
                 found.setdefault(seq, {})[side] = Named(tuple(names))
         return found
 

@@ -1,6 +1,8 @@
-"""What goes into a ledger and what comes out: drafts, links, items, pages. No database here, so that drafts can be made in any process.
+"""What goes into a ledger and what comes out: drafts, links, items, pages. No database here, so
+that drafts can be made in any process.
 
-A draft is a record with its canonical body and its digest. Two records with the same body are one record.
+A draft is a record with its canonical body and its digest. Two records with the same body are one
+record.
 """
 
 from __future__ import annotations
@@ -21,9 +23,31 @@ from assay.registry import near_miss
 from assay.store.facets import Facets, facets_of
 
 KINDS = (
-    "run", "scorecard", "grade", "decision", "exam", "entry", "index", "card", "audit", "calibration", "judgement", "baseline", "result", "event", "tombstone",
-)  # fmt: skip
-RELATIONS = ("evidence_of", "graded_from", "decides", "supersedes", "corrects", "candidate_of", "baseline_of")
+    "run",
+    "scorecard",
+    "grade",
+    "decision",
+    "exam",
+    "entry",
+    "index",
+    "card",
+    "audit",
+    "calibration",
+    "judgement",
+    "baseline",
+    "result",
+    "event",
+    "tombstone",
+)
+RELATIONS = (
+    "evidence_of",
+    "graded_from",
+    "decides",
+    "supersedes",
+    "corrects",
+    "candidate_of",
+    "baseline_of",
+)
 EVIDENCE = ("run", "scorecard")
 """What a grade may rest on."""
 LINKS_SCHEMA = "assay.links/1"
@@ -34,7 +58,9 @@ NESTING = 200
 
 
 class Link(NamedTuple):
-    """`source` stands in this relation to `target`; both are digests. Without a source it is the record that the link comes with."""
+    """`source` stands in this relation to `target`; both are digests. Without a source it is the
+    record that the link comes with.
+    """
 
     relation: str
     target: str
@@ -59,7 +85,9 @@ class Draft(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """Where a record stands. `new` is false where it was there before: the same record twice is one."""
+    """Where a record stands. `new` is false where it was there before: the same record twice is
+    one.
+    """
 
     digest: str
     seq: int
@@ -80,11 +108,20 @@ class Item(NamedTuple):
     body: bytes | None
 
     def tree(self) -> Any:
-        """The record, every number exact. A body that is not what its digest says is refused, never used."""
+        """The record, every number exact. A body that is not what its digest says is refused, never
+        used.
+        """
         if self.body is None:
-            raise InputError("STO-008", "this record was forgotten; only its digest is left.", where=self.digest)
+            raise InputError(
+                "STO-008", "this record was forgotten; only its digest is left.", where=self.digest
+            )
         if digest_text(sha256(self.body).digest()) != self.digest:
-            raise InputError("STO-007", "the stored record is not what its digest says.", where=self.digest, fix="`assay verify` lists what was changed.")
+            raise InputError(
+                "STO-007",
+                "the stored record is not what its digest says.",
+                where=self.digest,
+                fix="`assay verify` lists what was changed.",
+            )
         return parse_json(self.body)
 
 
@@ -103,7 +140,9 @@ class Tally(NamedTuple):
 
 
 class Tombstone(NamedTuple):
-    """Who had a record forgotten, why and when. `rests_on_it` are records that were made from it and still stand."""
+    """Who had a record forgotten, why and when. `rests_on_it` are records that were made from it
+    and still stand.
+    """
 
     digest: str
     author: str
@@ -129,24 +168,48 @@ def digest_bytes(text: str) -> bytes:
             return bytes.fromhex(digits)
         except ValueError:
             pass
-    raise InputError("STO-013", f"{text[:100]!r} is no digest.", fix="It is sha256: and 64 hexadecimal digits.")
+    raise InputError(
+        "STO-013", f"{text[:100]!r} is no digest.", fix="It is sha256: and 64 hexadecimal digits."
+    )
 
 
-def draft(record: Any, *, kind: str, author: str | None = None, reason: str | None = None, links: Sequence[Link] = (), facets: Facets | None = None) -> Draft:
+def draft(
+    record: Any,
+    *,
+    kind: str,
+    author: str | None = None,
+    reason: str | None = None,
+    links: Sequence[Link] = (),
+    facets: Facets | None = None,
+) -> Draft:
     """A record with its body and digest. Facets that are known need not be taken out of the body.
 
     >>> draft({"schema": "assay.event/1", "weight": 0.10}, kind="event").body
     b'{"schema":"assay.event/1","weight":0.1}'
     """
     if kind not in KINDS:
-        raise InputError("STO-010", f"there is no kind '{kind}'.{near_miss(kind, KINDS)}", fix=f"They are {', '.join(KINDS)}.")
+        raise InputError(
+            "STO-010",
+            f"there is no kind '{kind}'.{near_miss(kind, KINDS)}",
+            fix=f"They are {', '.join(KINDS)}.",
+        )
     for link in links:
         if link.relation not in RELATIONS:
             raise InputError(
-                "STO-011", f"there is no relation '{link.relation}'.{near_miss(link.relation, RELATIONS)}", fix=f"They are {', '.join(RELATIONS)}."
+                "STO-011",
+                f"there is no relation '{link.relation}'.{near_miss(link.relation, RELATIONS)}",
+                fix=f"They are {', '.join(RELATIONS)}.",
             )
     body = body_of(record)
-    return Draft(sha256(body).digest(), kind, body, facets or facets_of(kind, body), note("author", author), note("reason", reason), tuple(links))
+    return Draft(
+        sha256(body).digest(),
+        kind,
+        body,
+        facets or facets_of(kind, body),
+        note("author", author),
+        note("reason", reason),
+        tuple(links),
+    )
 
 
 class Body(bytes):
@@ -154,7 +217,9 @@ class Body(bytes):
 
 
 class _Card(Scorecard, frozen=True, kw_only=True):
-    """A scorecard as it is stored. The version is left out of one where it is today's; in a ledger it would then be tomorrow's."""
+    """A scorecard as it is stored. The version is left out of one where it is today's; in a ledger
+    it would then be tomorrow's.
+    """
 
     scoring_system: str = msgspec.field(name="scoringSystem")
 
@@ -177,8 +242,12 @@ def body_of(record: Any, *, settled: bool = False) -> Body:
     if not body.startswith(b"{"):
         raise InputError("STO-010", "a record is a JSON object.")
     if len(body) > MAX_LINE:
-        raise InputError("FIL-004", f"the record has {len(body):,} bytes; the limit is {MAX_LINE // 2**20} MiB.")
-    if not settled and body.count(b"[") + body.count(b"{") >= NESTING:  # only then can it be too deep, and only reading it tells
+        raise InputError(
+            "FIL-004", f"the record has {len(body):,} bytes; the limit is {MAX_LINE // 2**20} MiB."
+        )
+    if (
+        not settled and body.count(b"[") + body.count(b"{") >= NESTING
+    ):  # only then can it be too deep, and only reading it tells
         try:
             parse_json(body)
         except ValueError:
@@ -190,22 +259,43 @@ def note(what: str, text: str | None, *, needed: bool = False) -> str | None:
     """An author or a reason, such as every database takes."""
     if text is None or not text.strip():
         if needed:
-            raise InputError("STO-013", f"the {what} is missing.", fix="What changes a ledger says who did it and why.")
+            raise InputError(
+                "STO-013",
+                f"the {what} is missing.",
+                fix="What changes a ledger says who did it and why.",
+            )
         return None
     if len(text) > TEXT_LIMIT or not text.replace("\n", " ").isprintable():
-        raise InputError("STO-013", f"the {what} is longer than {TEXT_LIMIT} signs, or holds signs that cannot be shown.")
+        raise InputError(
+            "STO-013",
+            f"the {what} is longer than {TEXT_LIMIT} signs, or holds signs that cannot be shown.",
+        )
     return text
 
 
 def graded_drafts(
-    evidence: Any, scorecard: Any, grade: Any, *, author: str | None = None, reason: str | None = None, links: Sequence[Link] = ()
+    evidence: Any,
+    scorecard: Any,
+    grade: Any,
+    *,
+    author: str | None = None,
+    reason: str | None = None,
+    links: Sequence[Link] = (),
 ) -> list[Draft]:
-    """A grade with all it rests on: the evidence as it came, the scorecard that was graded, the grade, and the links between them.
+    """A grade with all it rests on: the evidence as it came, the scorecard that was graded, the
+    grade, and the links between them.
 
-    `evidence` is a run or a scorecard. Where it is the very scorecard that was graded, it is stored once.
+    `evidence` is a run or a scorecard. Where it is the very scorecard that was graded, it is stored
+    once.
     """
     body = body_of(evidence)
-    kind = "run" if isinstance(evidence, Run) else "scorecard" if isinstance(evidence, Scorecard) else _kind_of(body)
+    kind = (
+        "run"
+        if isinstance(evidence, Run)
+        else "scorecard"
+        if isinstance(evidence, Scorecard)
+        else _kind_of(body)
+    )
     made = draft(body, kind=kind, author=author, reason=reason)
     card = draft(scorecard, kind="scorecard", author=author, reason=reason)
     return tied(made, card, draft(grade, kind="grade", author=author, reason=reason, links=links))
@@ -225,4 +315,8 @@ def _kind_of(body: Body) -> str:
     for kind in EVIDENCE:
         if said == f"assay.{kind}/1":
             return kind
-    raise InputError("STO-011", f"the schema {str(said)!r} is none that a grade rests on.", fix="Give a run (assay.run/1) or a scorecard (assay.scorecard/1).")
+    raise InputError(
+        "STO-011",
+        f"the schema {str(said)!r} is none that a grade rests on.",
+        fix="Give a run (assay.run/1) or a scorecard (assay.scorecard/1).",
+    )

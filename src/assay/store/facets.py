@@ -1,7 +1,8 @@
 """What a record is found by: columns, tags, steps and tool calls, taken out of its canonical body.
 
-The writer and `verify` call the same function on the same bytes, so that a column that says something else than the body is seen. Nothing here judges: an
-absent key is None. A number stays the text it has in the body.
+The writer and `verify` call the same function on the same bytes, so that a column that says
+something else than the body is seen. Nothing here judges: an absent key is None. A number stays the
+text it has in the body.
 """
 
 from __future__ import annotations
@@ -93,7 +94,9 @@ _PLAIN = _Any()
 
 
 class Facets(NamedTuple):
-    """What stands beside a body. `columns` is in the order of `tables.FACETS`, the rows in that of their tables."""
+    """What stands beside a body. `columns` is in the order of `tables.FACETS`, the rows in that of
+    their tables.
+    """
 
     schema: str | None
     columns: tuple[Value, ...]
@@ -105,7 +108,10 @@ class Facets(NamedTuple):
 def facets_of(kind: str, body: bytes) -> Facets:
     """What a body of that kind is found by.
 
-    >>> facets_of("grade", b'{"grade":"B","passed":true,"run_id":"r-1","workflow":{"id":"faq","version":"3"}}').columns[:3]
+    >>> facets_of(
+    ...     "grade",
+    ...     b'{"grade":"B","passed":true,"run_id":"r-1","workflow":{"id":"faq","version":"3"}}',
+    ... ).columns[:3]
     ('r-1', 'faq', '3')
     """
     try:
@@ -134,7 +140,11 @@ def facets_of(kind: str, body: bytes) -> Facets:
     if isinstance(peek, _Run):
         steps = tuple([_step(step) for step in peek.steps or ()])
         calls = tuple([_call(call) for call in peek.tool_calls or ()])
-    tags = tuple(dict.fromkeys([key(tag) for tag in peek.tags if isinstance(tag, str)])) if isinstance(peek.tags, list) else ()
+    tags = (
+        tuple(dict.fromkeys([key(tag) for tag in peek.tags if isinstance(tag, str)]))
+        if isinstance(peek.tags, list)
+        else ()
+    )
     return Facets(_key(peek.schema) or _SCHEMAS.get(kind), columns, steps, calls, tags)
 
 
@@ -145,7 +155,16 @@ def of_scorecard(run: Facets) -> Facets:
 
 def of_grade(run: Facets, payload: Mapping[str, Any]) -> Facets:
     """What `facets_of` finds in the grade of a run, without reading it again."""
-    return _derived(run, GRADES_SCHEMA, (_key(payload["grade"]), payload["passed"], _key(payload["policy"]), _key(payload["profile"])))
+    return _derived(
+        run,
+        GRADES_SCHEMA,
+        (
+            _key(payload["grade"]),
+            payload["passed"],
+            _key(payload["policy"]),
+            _key(payload["profile"]),
+        ),
+    )
 
 
 def _derived(run: Facets, schema: str, graded: tuple[Value, Value, Value, Value]) -> Facets:
@@ -154,7 +173,8 @@ def _derived(run: Facets, schema: str, graded: tuple[Value, Value, Value, Value]
 
 @lru_cache(maxsize=4096)  # the same few names, over and over
 def key(text: str) -> str:
-    r"""A text as it stands in an index: itself, or its digest where a database would not take it (a NUL, or too long).
+    r"""A text as it stands in an index: itself, or its digest where a database would not take it (a
+    NUL, or too long).
 
     >>> key("r-1"), key("a\0b")[:14]
     ('r-1', 'sha256:59b271a')
@@ -162,11 +182,14 @@ def key(text: str) -> str:
     data = text.encode()
     if len(data) <= KEY_BYTES and "\0" not in text and not text.startswith("sha256:"):
         return text
-    return f"sha256:{sha256(data).hexdigest()}"  # a text that looks like one is hashed too, so that nobody can pass for another
+    return (  # a text that looks like one is hashed too, so that nobody can pass for another
+        f"sha256:{sha256(data).hexdigest()}"
+    )
 
 
 def moment_key(text: object) -> str | None:
-    """A moment in UTC to the microsecond, so that the order of the texts is the order of time; None for what is no moment.
+    """A moment in UTC to the microsecond, so that the order of the texts is the order of time; None
+    for what is no moment.
 
     >>> moment_key("2026-11-15T10:00:00+01:00")
     '2026-11-15T09:00:00.000000Z'
@@ -206,7 +229,13 @@ def _step(step: _Step) -> tuple[Value, ...]:
 
 
 def _call(call: _Call) -> tuple[Value, ...]:
-    return (_key(call.step), _key(call.name), call.valid if isinstance(call.valid, bool) else None, _json(call.arguments), _json(call.error))
+    return (
+        _key(call.step),
+        _key(call.name),
+        call.valid if isinstance(call.valid, bool) else None,
+        _json(call.arguments),
+        _json(call.error),
+    )
 
 
 def _json(raw: Raw) -> str | None:

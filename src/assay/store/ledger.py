@@ -1,4 +1,5 @@
-"""The ledger: where evidence, grades and decisions are kept. Append-only; a record is its content; what is corrected is written anew.
+"""The ledger: where evidence, grades and decisions are kept. Append-only; a record is its content;
+what is corrected is written anew.
 
     with open_ledger("sqlite:///.assay/ledger.db") as ledger:
         stored = ledger.put_graded(run, scorecard, payload)
@@ -20,7 +21,20 @@ from assay.store import reading, writing
 from assay.store import tables as t
 from assay.store.chain import genesis
 from assay.store.databases import DEFAULT_URL, PATIENCE, Database, open_database
-from assay.store.drafts import Draft, Item, Link, Page, Stored, Tally, Tombstone, digest_bytes, digest_text, draft, graded_drafts, note
+from assay.store.drafts import (
+    Draft,
+    Item,
+    Link,
+    Page,
+    Stored,
+    Tally,
+    Tombstone,
+    digest_bytes,
+    digest_text,
+    draft,
+    graded_drafts,
+    note,
+)
 from assay.store.migrating import ensure
 from assay.store.reading import Filters
 
@@ -31,11 +45,17 @@ _PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def open_ledger(
-    url: str = DEFAULT_URL, *, read_only: bool = False, patience: float = PATIENCE, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    url: str = DEFAULT_URL,
+    *,
+    read_only: bool = False,
+    patience: float = PATIENCE,
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Ledger:
-    """The ledger behind a URL: `sqlite:///path` or `postgresql://user@host/name`. It is made, or its tables upgraded, where that is needed.
+    """The ledger behind a URL: `sqlite:///path` or `postgresql://user@host/name`. It is made, or
+    its tables upgraded, where that is needed.
 
-    With `read_only` nothing is made or changed. `patience` is how many seconds a writer waits for another. `clock` stamps what is stored.
+    With `read_only` nothing is made or changed. `patience` is how many seconds a writer waits for
+    another. `clock` stamps what is stored.
     """
     database = open_database(url, patience=patience, read_only=read_only)
     try:
@@ -78,13 +98,22 @@ class Ledger:
 
         return self.database.patiently(transaction)
 
-    # --- writing --------------------------------------------------------------------------------------------------------------------------
+    # --- writing
 
     def put(
-        self, record: Any, *, kind: str, project: str = DEFAULT_PROJECT, author: str | None = None, reason: str | None = None, links: Sequence[Link] = ()
+        self,
+        record: Any,
+        *,
+        kind: str,
+        project: str = DEFAULT_PROJECT,
+        author: str | None = None,
+        reason: str | None = None,
+        links: Sequence[Link] = (),
     ) -> Stored:
         """Store a record. The same record twice is one, and the second time `new` is false."""
-        return self.put_many([draft(record, kind=kind, author=author, reason=reason, links=links)], project=project)[0]
+        return self.put_many(
+            [draft(record, kind=kind, author=author, reason=reason, links=links)], project=project
+        )[0]
 
     def put_many(self, drafts: Iterable[Draft], *, project: str = DEFAULT_PROJECT) -> list[Stored]:
         """Store many records in one transaction: all of them or none."""
@@ -92,7 +121,9 @@ class Ledger:
         known_project(project)
         if not listed:
             return []
-        return self._write(lambda connection: writing.append(connection, project, listed, now=self._clock()))
+        return self._write(
+            lambda connection: writing.append(connection, project, listed, now=self._clock())
+        )
 
     def put_graded(
         self,
@@ -105,32 +136,69 @@ class Ledger:
         reason: str | None = None,
         links: Sequence[Link] = (),
     ) -> Stored:
-        """Store a grade with its evidence (a run or a scorecard) and the scorecard that was graded, in one transaction. `links` go from the grade."""
-        return self.put_many(graded_drafts(evidence, scorecard, grade, author=author, reason=reason, links=links), project=project)[-1]
+        """Store a grade with its evidence (a run or a scorecard) and the scorecard that was graded,
+        in one transaction. `links` go from the grade.
+        """
+        return self.put_many(
+            graded_drafts(evidence, scorecard, grade, author=author, reason=reason, links=links),
+            project=project,
+        )[-1]
 
-    def correct(self, old: str, record: Any, *, author: str, reason: str, project: str = DEFAULT_PROJECT, links: Sequence[Link] = ()) -> Stored:
-        """Store what should have been there instead. The old record stays; the new one says that it corrects it, who says so and why."""
+    def correct(
+        self,
+        old: str,
+        record: Any,
+        *,
+        author: str,
+        reason: str,
+        project: str = DEFAULT_PROJECT,
+        links: Sequence[Link] = (),
+    ) -> Stored:
+        """Store what should have been there instead. The old record stays; the new one says that it
+        corrects it, who says so and why.
+        """
         who, why = note("author", author, needed=True), note("reason", reason, needed=True)
         before = self.get(old, project=project)
         if before is None:
-            raise InputError("STO-012", "there is no such record in this project of the ledger.", where=old)
+            raise InputError(
+                "STO-012", "there is no such record in this project of the ledger.", where=old
+            )
         if before.kind == "grade" and not any(link.relation == "graded_from" for link in links):
-            links = [*links, *(Link("graded_from", link.target) for link in self.links_of(old, project=project, relation="graded_from") if link.source == old)]
-        made = draft(record, kind=before.kind, author=who, reason=why, links=(*links, Link("corrects", old)))
+            links = [
+                *links,
+                *(
+                    Link("graded_from", link.target)
+                    for link in self.links_of(old, project=project, relation="graded_from")
+                    if link.source == old
+                ),
+            ]
+        made = draft(
+            record, kind=before.kind, author=who, reason=why, links=(*links, Link("corrects", old))
+        )
         if made.name == old:
-            raise InputError("STO-010", "the correction says the same as what it corrects.", where=old)
+            raise InputError(
+                "STO-010", "the correction says the same as what it corrects.", where=old
+            )
         return self.put_many([made], project=project)[0]
 
-    def forget(self, digest: str, *, author: str, reason: str, project: str = DEFAULT_PROJECT) -> Tombstone:
-        """Take a record's content out for good and leave a tombstone with its digest. What was made from it still stands, and is named in the answer.
+    def forget(
+        self, digest: str, *, author: str, reason: str, project: str = DEFAULT_PROJECT
+    ) -> Tombstone:
+        """Take a record's content out for good and leave a tombstone with its digest. What was made
+        from it still stands, and is named in the answer.
 
-        On PostgreSQL the bytes go from the disk with the next VACUUM; copies and replicas are yours to think of.
+        On PostgreSQL the bytes go from the disk with the next VACUUM; copies and replicas are yours
+        to think of.
         """
         who, why = note("author", author, needed=True), note("reason", reason, needed=True)
         assert who is not None
         assert why is not None
         known_project(project)
-        found = self._write(lambda connection: writing.forget(connection, project, digest_bytes(digest), author=who, reason=why, now=self._clock()))
+        found = self._write(
+            lambda connection: writing.forget(
+                connection, project, digest_bytes(digest), author=who, reason=why, now=self._clock()
+            )
+        )
         if self.database.path is not None:  # the log before the write still holds the bytes
             raw = self.database.engine.raw_connection()
             try:
@@ -139,25 +207,37 @@ class Ledger:
                 raw.close()
         return found
 
-    # --- reading --------------------------------------------------------------------------------------------------------------------------
+    # --- reading
 
     def get(self, digest: str, *, project: str = DEFAULT_PROJECT) -> Item | None:
         """The record of a digest; None where there is none in this project."""
-        return self._read(lambda connection: reading.get(connection, known_project(project), digest_bytes(digest)))
+        return self._read(
+            lambda connection: reading.get(connection, known_project(project), digest_bytes(digest))
+        )
 
-    def get_many(self, digests: Iterable[str], *, project: str = DEFAULT_PROJECT) -> dict[str, Item]:
+    def get_many(
+        self, digests: Iterable[str], *, project: str = DEFAULT_PROJECT
+    ) -> dict[str, Item]:
         """The records of these digests, as far as this project has them."""
         wanted = [digest_bytes(digest) for digest in digests]
-        return self._read(lambda connection: reading.get_many(connection, known_project(project), wanted))
+        return self._read(
+            lambda connection: reading.get_many(connection, known_project(project), wanted)
+        )
 
-    def links_of_many(self, digests: Iterable[str], *, project: str = DEFAULT_PROJECT) -> list[Link]:
+    def links_of_many(
+        self, digests: Iterable[str], *, project: str = DEFAULT_PROJECT
+    ) -> list[Link]:
         """The links from and to any of these records."""
         wanted = [digest_bytes(digest) for digest in digests]
-        return self._read(lambda connection: reading.links_of_many(connection, known_project(project), wanted))
+        return self._read(
+            lambda connection: reading.links_of_many(connection, known_project(project), wanted)
+        )
 
     def starting_with(self, digits: str, *, project: str = DEFAULT_PROJECT) -> list[Item]:
         """The records whose digest begins with these hexadecimal digits, ten at the most."""
-        return self._read(lambda connection: reading.starting_with(connection, known_project(project), digits))
+        return self._read(
+            lambda connection: reading.starting_with(connection, known_project(project), digits)
+        )
 
     def find(
         self,
@@ -172,50 +252,116 @@ class Ledger:
     ) -> Page:
         """One page of the records of a kind. `after` is the `next_cursor` of the page before.
 
-        With `look_at` a page costs the same however many filters there are and however little they find: it may be short or empty though more follow.
+        With `look_at` a page costs the same however many filters there are and however little they
+        find: it may be short or empty though more follow.
         """
         return self._read(
             lambda connection: reading.find(
-                connection, known_project(project), kind, filters or {}, after=after, limit=limit, newest_first=newest_first, look_at=look_at
+                connection,
+                known_project(project),
+                kind,
+                filters or {},
+                after=after,
+                limit=limit,
+                newest_first=newest_first,
+                look_at=look_at,
             )
         )
 
-    def history(self, run_id: str, *, project: str = DEFAULT_PROJECT, after: int | None = None, limit: int = 100) -> Page:
+    def history(
+        self,
+        run_id: str,
+        *,
+        project: str = DEFAULT_PROJECT,
+        after: int | None = None,
+        limit: int = 100,
+    ) -> Page:
         """Everything about one run, the oldest first."""
-        return self._read(lambda connection: reading.history(connection, known_project(project), run_id, after=after, limit=limit))
+        return self._read(
+            lambda connection: reading.history(
+                connection, known_project(project), run_id, after=after, limit=limit
+            )
+        )
 
-    def links_of(self, digest: str, *, project: str = DEFAULT_PROJECT, relation: str | None = None, limit: int = 1000) -> list[Link]:
+    def links_of(
+        self,
+        digest: str,
+        *,
+        project: str = DEFAULT_PROJECT,
+        relation: str | None = None,
+        limit: int = 1000,
+    ) -> list[Link]:
         """The links from and to a record."""
-        return self._read(lambda connection: reading.links_of(connection, known_project(project), digest_bytes(digest), relation=relation, limit=limit))
+        return self._read(
+            lambda connection: reading.links_of(
+                connection,
+                known_project(project),
+                digest_bytes(digest),
+                relation=relation,
+                limit=limit,
+            )
+        )
 
     def steps_of(self, digest: str, *, project: str = DEFAULT_PROJECT) -> list[dict[str, Any]]:
-        """The steps of a run, in their order. Numbers are decimal text, `scores` and `error` JSON."""
-        return self._read(lambda connection: reading.side_rows(connection, t.steps, known_project(project), digest_bytes(digest)))
+        """The steps of a run, in their order. Numbers are decimal text, `scores` and `error`
+        JSON.
+        """
+        return self._read(
+            lambda connection: reading.side_rows(
+                connection, t.steps, known_project(project), digest_bytes(digest)
+            )
+        )
 
     def tool_calls_of(self, digest: str, *, project: str = DEFAULT_PROJECT) -> list[dict[str, Any]]:
         """The tool calls of a run, in their order. `arguments` and `error` are JSON."""
-        return self._read(lambda connection: reading.side_rows(connection, t.tool_calls, known_project(project), digest_bytes(digest)))
+        return self._read(
+            lambda connection: reading.side_rows(
+                connection, t.tool_calls, known_project(project), digest_bytes(digest)
+            )
+        )
 
-    def count(self, kind: str | None = None, filters: Filters | None = None, *, project: str = DEFAULT_PROJECT) -> Tally:
+    def count(
+        self,
+        kind: str | None = None,
+        filters: Filters | None = None,
+        *,
+        project: str = DEFAULT_PROJECT,
+    ) -> Tally:
         """How many records there are. Without a filter it is exact and costs nothing."""
-        return self._read(lambda connection: reading.count(connection, known_project(project), kind, filters or {}))
+        return self._read(
+            lambda connection: reading.count(
+                connection, known_project(project), kind, filters or {}
+            )
+        )
 
     def tombstone(self, digest: str, *, project: str = DEFAULT_PROJECT) -> Tombstone | None:
         """Who had a record forgotten; None where nobody had."""
-        return self._read(lambda connection: writing.tombstone(connection, known_project(project), digest_bytes(digest)))
+        return self._read(
+            lambda connection: writing.tombstone(
+                connection, known_project(project), digest_bytes(digest)
+            )
+        )
 
     def projects(self) -> list[str]:
         """The projects that have records."""
-        return self._read(lambda connection: list(connection.execute(select(t.heads.c.project).order_by(t.heads.c.project)).scalars()))
+        return self._read(
+            lambda connection: list(
+                connection.execute(select(t.heads.c.project).order_by(t.heads.c.project)).scalars()
+            )
+        )
 
     def head(self, *, project: str = DEFAULT_PROJECT) -> tuple[int, str]:
         """The newest `seq` of a project and its chain, to be noted elsewhere."""
-        query = select(t.heads.c.seq, t.heads.c.chain).where(t.heads.c.project == known_project(project))
+        query = select(t.heads.c.seq, t.heads.c.chain).where(
+            t.heads.c.project == known_project(project)
+        )
         row = self._read(lambda connection: connection.execute(query).first())
         return (0, digest_text(genesis(project))) if row is None else (row[0], digest_text(row[1]))
 
     def is_there(self) -> bool:
-        """Whether the database answers, now: whoever asks this asks again, and is not kept waiting."""
+        """Whether the database answers, now: whoever asks this asks again, and is not kept
+        waiting.
+        """
 
         def ask() -> bool:
             with self.database.reading() as connection:
@@ -227,5 +373,9 @@ class Ledger:
 def known_project(name: str) -> str:
     """A project's name, such as every database and every URL takes."""
     if not isinstance(name, str) or _PROJECT.fullmatch(name) is None:
-        raise InputError("STO-013", f"{str(name)[:80]!r} is no name of a project.", fix="It has up to 64 letters, digits, dots, dashes and underscores.")
+        raise InputError(
+            "STO-013",
+            f"{str(name)[:80]!r} is no name of a project.",
+            fix="It has up to 64 letters, digits, dots, dashes and underscores.",
+        )
     return name

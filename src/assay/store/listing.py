@@ -30,8 +30,12 @@ class GradeOf(NamedTuple):
     profile: str | None
 
 
-def grades_of(database: Database, project: str, evidence: Sequence[str]) -> dict[str, list[GradeOf]]:
-    """The grades of runs or scorecards, oldest first: by way of the scorecard that was graded, or straight."""
+def grades_of(
+    database: Database, project: str, evidence: Sequence[str]
+) -> dict[str, list[GradeOf]]:
+    """The grades of runs or scorecards, oldest first: by way of the scorecard that was graded, or
+    straight.
+    """
     made: dict[str, dict[str, GradeOf]] = {}
     first, second, r = t.links.alias(), t.links.alias(), t.records.c
     columns = (r.digest, r.seq, r.grade, r.passed, r.policy, r.profile)
@@ -41,14 +45,27 @@ def grades_of(database: Database, project: str, evidence: Sequence[str]) -> dict
         for part in parts(sorted(places)):
             through = (
                 select(first.c.source_seq, *columns)
-                .join(second, (second.c.project == first.c.project) & (second.c.target_seq == first.c.target_seq) & (second.c.relation == "graded_from"))
+                .join(
+                    second,
+                    (second.c.project == first.c.project)
+                    & (second.c.target_seq == first.c.target_seq)
+                    & (second.c.relation == "graded_from"),
+                )
                 .join(t.records, (r.project == second.c.project) & (r.seq == second.c.source_seq))
-                .where(first.c.project == project, first.c.relation == "evidence_of", first.c.source_seq.in_(part))
+                .where(
+                    first.c.project == project,
+                    first.c.relation == "evidence_of",
+                    first.c.source_seq.in_(part),
+                )
             )
             straight = (
                 select(second.c.target_seq, *columns)
                 .join(t.records, (r.project == second.c.project) & (r.seq == second.c.source_seq))
-                .where(second.c.project == project, second.c.relation == "graded_from", second.c.target_seq.in_(part))
+                .where(
+                    second.c.project == project,
+                    second.c.relation == "graded_from",
+                    second.c.target_seq.in_(part),
+                )
             )
             for query in (through, straight):
                 for row in connection.execute(query):
@@ -56,7 +73,9 @@ def grades_of(database: Database, project: str, evidence: Sequence[str]) -> dict
                     made.setdefault(places[row[0]], {})[one.digest] = one
 
     read(database, work)
-    return {digest: sorted(found.values(), key=lambda one: one.seq) for digest, found in made.items()}
+    return {
+        digest: sorted(found.values(), key=lambda one: one.seq) for digest, found in made.items()
+    }
 
 
 def evidence_of(database: Database, project: str, grades: Sequence[str]) -> dict[str, str]:
@@ -71,10 +90,24 @@ def evidence_of(database: Database, project: str, grades: Sequence[str]) -> dict
             query = (
                 select(second.c.source_seq, cards.digest, runs.digest)
                 .select_from(second)
-                .join(t.targets, (cards.project == second.c.project) & (cards.seq == second.c.target_seq))
-                .outerjoin(first, (first.c.project == second.c.project) & (first.c.target_seq == second.c.target_seq) & (first.c.relation == "evidence_of"))
-                .outerjoin(t.sources, (runs.project == first.c.project) & (runs.seq == first.c.source_seq))
-                .where(second.c.project == project, second.c.relation == "graded_from", second.c.source_seq.in_(part))
+                .join(
+                    t.targets,
+                    (cards.project == second.c.project) & (cards.seq == second.c.target_seq),
+                )
+                .outerjoin(
+                    first,
+                    (first.c.project == second.c.project)
+                    & (first.c.target_seq == second.c.target_seq)
+                    & (first.c.relation == "evidence_of"),
+                )
+                .outerjoin(
+                    t.sources, (runs.project == first.c.project) & (runs.seq == first.c.source_seq)
+                )
+                .where(
+                    second.c.project == project,
+                    second.c.relation == "graded_from",
+                    second.c.source_seq.in_(part),
+                )
             )
             for place, card, run in connection.execute(query):
                 found[places[place]] = digest_text(bytes(run if run is not None else card))
@@ -93,7 +126,11 @@ def runs_behind(database: Database, project: str, cards: Sequence[str]) -> dict[
         places = _places(connection, project, cards)
         for part in parts(sorted(places)):
             query = select(r.digest, c.target_seq).select_from(joined)
-            for run, place in connection.execute(query.where(c.project == project, c.relation == "evidence_of", c.target_seq.in_(part))):
+            for run, place in connection.execute(
+                query.where(
+                    c.project == project, c.relation == "evidence_of", c.target_seq.in_(part)
+                )
+            ):
                 found[places[place]] = digest_text(bytes(run))
 
     read(database, work)
@@ -102,4 +139,7 @@ def runs_behind(database: Database, project: str, cards: Sequence[str]) -> dict[
 
 def _places(connection: Connection, project: str, digests: Sequence[str]) -> dict[int, str]:
     """Which record stands where. Those that are not there are left out."""
-    return {known.seq: digest_text(digest) for digest, known in lookup(connection, project, map(digest_bytes, digests)).items()}
+    return {
+        known.seq: digest_text(digest)
+        for digest, known in lookup(connection, project, map(digest_bytes, digests)).items()
+    }

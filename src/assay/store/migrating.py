@@ -1,7 +1,7 @@
 """Which version the tables of a database have, and bringing them to the one this program knows.
 
-The usual opening only reads the version; Alembic is loaded when there is something to do. A step runs in one transaction, and two programs that open a
-new ledger at once make it once.
+The usual opening only reads the version; Alembic is loaded when there is something to do. A step
+runs in one transaction, and two programs that open a new ledger at once make it once.
 """
 
 from __future__ import annotations
@@ -16,13 +16,21 @@ from assay.store.databases import Database
 from assay.store.tables import VERSION_TABLE, metadata
 
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
-VERSIONS = tuple(sorted(name.partition("_")[0] for name in os.listdir(os.path.join(_FOLDER, "versions")) if re.fullmatch(r"v\d{4}_\w+\.py", name)))
+VERSIONS = tuple(
+    sorted(
+        name.partition("_")[0]
+        for name in os.listdir(os.path.join(_FOLDER, "versions"))
+        if re.fullmatch(r"v\d{4}_\w+\.py", name)
+    )
+)
 """Every version of the tables, the newest last; each is a file in `migrations/versions`."""
 _LOCK = 4_151_541_977_218  # a number of our own, for PostgreSQL's advisory locks
 
 
 def ensure(database: Database, *, read_only: bool = False) -> None:
-    """Make or upgrade the tables where that is needed. A database of a newer program, or of something else, is refused."""
+    """Make or upgrade the tables where that is needed. A database of a newer program, or of
+    something else, is refused.
+    """
 
     def look() -> bool:
         with database.reading() as connection, connection.begin():
@@ -58,7 +66,9 @@ def current(connection: Connection) -> str | None:
     """The version of the tables; None where there are none of ours."""
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
-    found = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()  # noqa: S608  # a constant
+    found = connection.execute(
+        text(f"SELECT version_num FROM {VERSION_TABLE}")  # noqa: S608
+    ).scalar()  # a constant
     return None if found is None else str(found)
 
 
@@ -68,18 +78,30 @@ def _is_newest(connection: Connection, where: str, read_only: bool) -> bool:
         return True
     if version is not None and version not in VERSIONS:
         raise UsageError(
-            "STO-004", f"this ledger has tables of version {version}; this program knows up to {VERSIONS[-1]}.", where=where, fix="Install a newer assay."
+            "STO-004",
+            f"this ledger has tables of version {version}; this program knows up to"
+            f" {VERSIONS[-1]}.",
+            where=where,
+            fix="Install a newer assay.",
         )
     if version is None:
         others = set(inspect(connection).get_table_names()) - {VERSION_TABLE}
         taken = others & set(metadata.tables) if connection.dialect.name == "postgresql" else others
         if taken:
             raise InputError(
-                "STO-003", f"this is a database of something else: it has a table '{min(taken)}'.", where=where, fix="Give the ledger a database of its own."
+                "STO-003",
+                f"this is a database of something else: it has a table '{min(taken)}'.",
+                where=where,
+                fix="Give the ledger a database of its own.",
             )
     if read_only:
         state = "no ledger" if version is None else f"a ledger of the older version {version}"
-        raise InputError("STO-004", f"this is {state}.", where=where, fix="Whatever stores into it makes or upgrades it; this command only reads.")
+        raise InputError(
+            "STO-004",
+            f"this is {state}.",
+            where=where,
+            fix="Whatever stores into it makes or upgrades it; this command only reads.",
+        )
     return False
 
 

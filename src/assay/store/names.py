@@ -1,4 +1,6 @@
-"""Which workflows and datasets the runs of a project name, and how many runs each has: kept up as runs come and go, in the transaction that brings them."""
+"""Which workflows and datasets the runs of a project name, and how many runs each has: kept up as
+runs come and go, in the transaction that brings them.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,10 @@ class Tally:
         start = 0
         while start < len(rows):
             size = next(size for size in _AT_ONCE if size <= len(rows) - start)
-            connection.exec_driver_sql(_statement(connection.dialect.name, size), tuple(chain.from_iterable(rows[start : start + size])))
+            connection.exec_driver_sql(
+                _statement(connection.dialect.name, size),
+                tuple(chain.from_iterable(rows[start : start + size])),
+            )
             start += size
 
 
@@ -69,27 +74,50 @@ class Tally:
 def _statement(dialect: str, rows: int) -> str:
     marks = f"({', '.join(['?' if dialect == 'sqlite' else '%s'] * 6)})"
     return (
-        f"INSERT INTO seen (project, what, id, version, runs, newest_seq) VALUES {', '.join([marks] * rows)} "  # noqa: S608  # marks only
-        "ON CONFLICT (project, what, id, version) DO UPDATE SET runs = seen.runs + excluded.runs, newest_seq = excluded.newest_seq"
+        # marks only
+        f"INSERT INTO seen (project, what, id, version, runs, newest_seq) VALUES {', '.join([marks] * rows)} "  # noqa: E501, S608
+        "ON CONFLICT (project, what, id, version) DO UPDATE SET runs = seen.runs + excluded.runs,"
+        " newest_seq = excluded.newest_seq"
     )
 
 
 def forget(connection: Connection, project: str, columns: tuple[Any, ...], seq: int) -> None:
-    """A run is forgotten: what it named has one run less, and goes with the last. To be called when its columns are empty already."""
+    """A run is forgotten: what it named has one run less, and goes with the last. To be called when
+    its columns are empty already.
+    """
     s, r = t.seen.c, t.records.c
     for what, name, version in names_of(columns):
         here = (s.project == project, s.what == what, s.id == name, s.version == version)
         connection.execute(update(t.seen).where(*here).values(runs=s.runs - 1))
         connection.execute(delete(t.seen).where(*here, s.runs <= 0))
-        mine = select(func.max(r.seq)).where(r.project == project, r.kind == "run", r[what] == name, func.coalesce(r[f"{what}_version"], "") == version)
-        connection.execute(update(t.seen).where(*here, s.newest_seq == seq).values(newest_seq=mine.scalar_subquery()))
+        mine = select(func.max(r.seq)).where(
+            r.project == project,
+            r.kind == "run",
+            r[what] == name,
+            func.coalesce(r[f"{what}_version"], "") == version,
+        )
+        connection.execute(
+            update(t.seen)
+            .where(*here, s.newest_seq == seq)
+            .values(newest_seq=mine.scalar_subquery())
+        )
 
 
 def seen(database: Database, project: str, what: str, *, limit: int = 1000) -> list[Seen]:
     """The workflows or datasets of a project's runs, in the order of their names."""
     c = t.seen.c
-    query = select(c.id, c.version, c.runs, c.newest_seq).where(c.project == project, c.what == what).order_by(c.id, c.version).limit(limit)
-    return read(database, lambda connection: [Seen(row[0], row[1] or None, row[2], row[3]) for row in connection.execute(query)])
+    query = (
+        select(c.id, c.version, c.runs, c.newest_seq)
+        .where(c.project == project, c.what == what)
+        .order_by(c.id, c.version)
+        .limit(limit)
+    )
+    return read(
+        database,
+        lambda connection: [
+            Seen(row[0], row[1] or None, row[2], row[3]) for row in connection.execute(query)
+        ],
+    )
 
 
 def counted(connection: Connection, project: str) -> dict[Name, tuple[int, int]]:
@@ -97,5 +125,7 @@ def counted(connection: Connection, project: str) -> dict[Name, tuple[int, int]]
     c = t.seen.c
     return {
         (row[0], row[1], row[2]): (row[3], row[4])
-        for row in connection.execute(select(c.what, c.id, c.version, c.runs, c.newest_seq).where(c.project == project))
+        for row in connection.execute(
+            select(c.what, c.id, c.version, c.runs, c.newest_seq).where(c.project == project)
+        )
     }

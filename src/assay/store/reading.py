@@ -1,7 +1,7 @@
 """Questions to a ledger. Each takes a project, and no answer holds anything of another.
 
-Pages go by `seq`: the cursor is the last one seen, so that the thousandth page costs as much as the first. Each filter has an index of its own that is in
-the order of `seq`.
+Pages go by `seq`: the cursor is the last one seen, so that the thousandth page costs as much as the
+first. Each filter has an index of its own that is in the order of `seq`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,20 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, Connection, Select, Table, any_, func, literal, select, text, type_coerce
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    any_,
+    func,
+    literal,
+    select,
+    text,
+    type_coerce,
+)
 from sqlalchemy.types import NullType
 
 from assay.errors import InputError
@@ -27,22 +40,59 @@ MAX_PAGE = 10_000
 COUNTED = 10_000
 """How far matches of a filter are counted."""
 _c = t.records.c
-_ITEM = (_c.project, _c.seq, _c.digest, _c.kind, _c.schema, _c.created_at, _c.author, _c.reason, type_coerce(_c.body, NullType()))
+_ITEM = (
+    _c.project,
+    _c.seq,
+    _c.digest,
+    _c.kind,
+    _c.schema,
+    _c.created_at,
+    _c.author,
+    _c.reason,
+    type_coerce(_c.body, NullType()),
+)
 
 Filters = Mapping[str, str | bool]
 
 
 def find(
-    connection: Connection, project: str, kind: str, filters: Filters, *, after: int | None, limit: int, newest_first: bool, look_at: int | None = None
+    connection: Connection,
+    project: str,
+    kind: str,
+    filters: Filters,
+    *,
+    after: int | None,
+    limit: int,
+    newest_first: bool,
+    look_at: int | None = None,
 ) -> Page:
-    """One page of the records of a kind. With `look_at` no more than so many are looked at for each filter: a page may then be short, though more follow."""
-    if look_at is not None and filters and not (len(filters) == 1 and next(iter(filters)) in _LEADING):
-        return _looked(connection, project, kind, filters, after=after, limit=limit, newest_first=newest_first, look_at=look_at)
+    """One page of the records of a kind. With `look_at` no more than so many are looked at for each
+    filter: a page may then be short, though more follow.
+    """
+    if (
+        look_at is not None
+        and filters
+        and not (len(filters) == 1 and next(iter(filters)) in _LEADING)
+    ):
+        return _looked(
+            connection,
+            project,
+            kind,
+            filters,
+            after=after,
+            limit=limit,
+            newest_first=newest_first,
+            look_at=look_at,
+        )
     seq = t.tags.c.seq if "tag" in filters else _c.seq  # of the table whose index gives the order
     few = _few(connection, project, kind, filters)
     query = _matching(select(*_ITEM), project, kind, filters)
     if few is not None:
-        few = few if after is None else [one for one in few if (one < after if newest_first else one > after)]
+        few = (
+            few
+            if after is None
+            else [one for one in few if (one < after if newest_first else one > after)]
+        )
         if not few:
             return Page((), None)
         query = query.where(_among(connection, few))
@@ -55,15 +105,39 @@ _LEADING = ("tag", "run_id", *(name for name in t.INDEXED if name != "started_at
 """Filters that an index gives in the order of `seq`."""
 
 
-def _looked(connection: Connection, project: str, kind: str, filters: Filters, *, after: int | None, limit: int, newest_first: bool, look_at: int) -> Page:
-    """A page by several filters: what the index of each gives next, and of that what all of them have. No database can be trusted to choose among them."""
+def _looked(
+    connection: Connection,
+    project: str,
+    kind: str,
+    filters: Filters,
+    *,
+    after: int | None,
+    limit: int,
+    newest_first: bool,
+    look_at: int,
+) -> Page:
+    """A page by several filters: what the index of each gives next, and of that what all of them
+    have. No database can be trusted to choose among them.
+    """
     limit = max(1, min(limit, MAX_PAGE))
     _matching(select(_c.seq), project, kind, filters)  # a filter that makes no sense is said first
     few = _few(connection, project, kind, filters)
-    whole = [] if few is None else [{one for one in few if after is None or (one < after if newest_first else one > after)}]
+    whole = (
+        []
+        if few is None
+        else [
+            {one for one in few if after is None or (one < after if newest_first else one > after)}
+        ]
+    )
     partly: list[list[int]] = []
-    for one in [{name: filters[name]} for name in filters if name in _LEADING] or ([] if whole else [{}]):
-        given = list(connection.execute(_next(project, kind, one, after, newest_first).limit(look_at)).scalars())
+    for one in [{name: filters[name]} for name in filters if name in _LEADING] or (
+        [] if whole else [{}]
+    ):
+        given = list(
+            connection.execute(
+                _next(project, kind, one, after, newest_first).limit(look_at)
+            ).scalars()
+        )
         if len(given) < look_at:
             whole.append(set(given))
         else:
@@ -72,9 +146,16 @@ def _looked(connection: Connection, project: str, kind: str, filters: Filters, *
     if whole:  # all that one filter has: the others are asked about each of these
         places = sorted(set.intersection(*whole), reverse=newest_first)
     else:  # as far as every filter was looked through
-        end = max(given[-1] for given in partly) if newest_first else min(given[-1] for given in partly)
+        end = (
+            max(given[-1] for given in partly)
+            if newest_first
+            else min(given[-1] for given in partly)
+        )
         both = set.intersection(*map(set, partly))
-        places = sorted((one for one in both if (one >= end if newest_first else one <= end)), reverse=newest_first)
+        places = sorted(
+            (one for one in both if (one >= end if newest_first else one <= end)),
+            reverse=newest_first,
+        )
     if not places:
         return Page((), end)
     query = _matching(select(*_ITEM), project, kind, filters).where(_among(connection, places))
@@ -83,17 +164,27 @@ def _looked(connection: Connection, project: str, kind: str, filters: Filters, *
 
 
 def _among(connection: Connection, places: list[int]) -> ColumnElement[bool]:
-    """That a record stands at one of these places, said with one value: thousands of them cost more than what they find."""
+    """That a record stands at one of these places, said with one value: thousands of them cost more
+    than what they find.
+    """
     if connection.dialect.name == "sqlite":
-        return text("records.seq IN (SELECT value FROM json_each(:places))").bindparams(places=json.dumps(places))  # type: ignore[return-value]
+        return text("records.seq IN (SELECT value FROM json_each(:places))").bindparams(
+            places=json.dumps(places)
+        )  # type: ignore[return-value]
     return _c.seq == any_(literal(places, ARRAY(BigInteger)))
 
 
-def _next(project: str, kind: str, filters: Filters, after: int | None, newest_first: bool) -> Select[Any]:
+def _next(
+    project: str, kind: str, filters: Filters, after: int | None, newest_first: bool
+) -> Select[Any]:
     """Where the next records of one filter stand, from its index alone."""
     if "tag" in filters:
         seq = t.tags.c.seq
-        query = select(seq).where(t.tags.c.project == project, t.tags.c.kind == kind, t.tags.c.tag == key(str(filters["tag"])))
+        query = select(seq).where(
+            t.tags.c.project == project,
+            t.tags.c.kind == kind,
+            t.tags.c.tag == key(str(filters["tag"])),
+        )
     elif "run_id" in filters:
         seq = _c.seq
         query = select(seq).where(_c.project == project, _c.run_id == key(str(filters["run_id"])))
@@ -105,7 +196,9 @@ def _next(project: str, kind: str, filters: Filters, after: int | None, newest_f
     return query.order_by(seq.desc() if newest_first else seq)
 
 
-def history(connection: Connection, project: str, run_id: str, *, after: int | None, limit: int) -> Page:
+def history(
+    connection: Connection, project: str, run_id: str, *, after: int | None, limit: int
+) -> Page:
     """Everything about one run, the oldest first."""
     query = select(*_ITEM).where(_c.project == project, _c.run_id == key(run_id))
     if after is not None:
@@ -122,41 +215,84 @@ def _page(connection: Connection, query: Select[Any], limit: int) -> Page:
 
 def _item(row: Any) -> Item:
     body = row[8]
-    if isinstance(body, str):  # SQLite keeps what it is given; only a hand from outside gives a text
+    if isinstance(
+        body, str
+    ):  # SQLite keeps what it is given; only a hand from outside gives a text
         body = body.encode()
     project, seq, digest, kind, schema, created_at, author, reason = row[:8]
-    return Item(project, seq, digest_text(digest), kind, schema, created_at, author, reason, None if body is None else bytes(body))
+    return Item(
+        project,
+        seq,
+        digest_text(digest),
+        kind,
+        schema,
+        created_at,
+        author,
+        reason,
+        None if body is None else bytes(body),
+    )
 
 
 def _few(connection: Connection, project: str, kind: str, filters: Filters) -> list[int] | None:
-    """The records in a span of time, where they are few; None where they are many, or no span is asked for."""
+    """The records in a span of time, where they are few; None where they are many, or no span is
+    asked for.
+    """
     span = {name: value for name, value in filters.items() if name in _SPAN}
     if not span:
         return None
-    found = list(connection.execute(_matching(select(_c.seq), project, kind, span, by_time=True).limit(_FEW + 1)).scalars())
+    found = list(
+        connection.execute(
+            _matching(select(_c.seq), project, kind, span, by_time=True).limit(_FEW + 1)
+        ).scalars()
+    )
     return found if len(found) <= _FEW else None
 
 
-def _matching(query: Select[Any], project: str, kind: str, filters: Filters, *, by_time: bool = False) -> Select[Any]:
+def _matching(
+    query: Select[Any], project: str, kind: str, filters: Filters, *, by_time: bool = False
+) -> Select[Any]:
     if kind not in KINDS:
-        raise InputError("STO-016", f"there is no kind '{kind}'.{near_miss(kind, KINDS)}", fix=f"They are {', '.join(KINDS)}.")
+        raise InputError(
+            "STO-016",
+            f"there is no kind '{kind}'.{near_miss(kind, KINDS)}",
+            fix=f"They are {', '.join(KINDS)}.",
+        )
     if "tag" in filters:
         tags = t.tags.c
         query = query.join(t.tags, (tags.project == _c.project) & (tags.seq == _c.seq))
-        query = query.where(tags.project == project, tags.kind == kind, tags.tag == key(str(filters["tag"])))
+        query = query.where(
+            tags.project == project, tags.kind == kind, tags.tag == key(str(filters["tag"]))
+        )
     query = query.where(_c.project == project, _c.kind == kind)
     for name, value in filters.items():
         if name not in FILTERS:
-            raise InputError("STO-016", f"there is no filter '{name}'.{near_miss(name, FILTERS)}", fix=f"They are {', '.join(FILTERS)}.")
+            raise InputError(
+                "STO-016",
+                f"there is no filter '{name}'.{near_miss(name, FILTERS)}",
+                fix=f"They are {', '.join(FILTERS)}.",
+            )
         if name in _SPAN:
             moment = moment_key(value)
             if moment is None:
-                raise InputError("STO-016", f"the filter '{name}' is {value!r}, which is no moment.", fix="Write it as 2026-11-15T10:00:00Z.")
-            # no index is on the second form: what it finds would have to be sorted, all of it, for every page
-            began = _c.started_at if by_time else func.coalesce(_c.started_at, "9999" if name == "started_before" else "")
+                raise InputError(
+                    "STO-016",
+                    f"the filter '{name}' is {value!r}, which is no moment.",
+                    fix="Write it as 2026-11-15T10:00:00Z.",
+                )
+            # no index is on the second form: what it finds would have to be sorted, all of it, for
+            # every page
+            began = (
+                _c.started_at
+                if by_time
+                else func.coalesce(_c.started_at, "9999" if name == "started_before" else "")
+            )
             query = query.where(began >= moment if name == "started_from" else began < moment)
         elif (name == "passed") is not isinstance(value, bool):
-            raise InputError("STO-016", f"the filter '{name}' is {value!r}; it takes {'true or false' if name == 'passed' else 'a text'}.")
+            raise InputError(
+                "STO-016",
+                f"the filter '{name}' is {value!r}; it takes"
+                f" {'true or false' if name == 'passed' else 'a text'}.",
+            )
         elif name == "passed":
             query = query.where(_c.passed == literal(value))
         elif name != "tag":
@@ -166,7 +302,9 @@ def _matching(query: Select[Any], project: str, kind: str, filters: Filters, *, 
 
 def get(connection: Connection, project: str, digest: bytes) -> Item | None:
     """The record of a digest; None where there is none."""
-    row = connection.execute(select(*_ITEM).where(_c.project == project, _c.digest == digest)).first()
+    row = connection.execute(
+        select(*_ITEM).where(_c.project == project, _c.digest == digest)
+    ).first()
     return None if row is None else _item(row)
 
 
@@ -174,7 +312,9 @@ def get_many(connection: Connection, project: str, digests: Iterable[bytes]) -> 
     """The records of these digests, as far as there are any."""
     found = {}
     for part in parts(sorted(digests)):
-        for row in connection.execute(select(*_ITEM).where(_c.project == project, _c.digest.in_(part))):
+        for row in connection.execute(
+            select(*_ITEM).where(_c.project == project, _c.digest.in_(part))
+        ):
             item = _item(row)
             found[item.digest] = item
     return found
@@ -186,48 +326,85 @@ def links_of_many(connection: Connection, project: str, digests: Iterable[bytes]
     found: dict[tuple[int, int], Link] = {}
     for part in parts(sorted(known.seq for known in lookup(connection, project, digests).values())):
         for end in (c.source_seq, c.target_seq):
-            query = select(c.seq, c.position, c.relation, t.targets.c.digest, t.sources.c.digest).select_from(t.linked)
-            for seq, place, relation, target, source in connection.execute(query.where(c.project == project, end.in_(part))):
+            query = select(
+                c.seq, c.position, c.relation, t.targets.c.digest, t.sources.c.digest
+            ).select_from(t.linked)
+            for seq, place, relation, target, source in connection.execute(
+                query.where(c.project == project, end.in_(part))
+            ):
                 found[seq, place] = Link(relation, digest_text(target), digest_text(source))
     return [found[place] for place in sorted(found)]
 
 
-def starting_with(connection: Connection, project: str, digits: str, *, limit: int = 10) -> list[Item]:
+def starting_with(
+    connection: Connection, project: str, digits: str, *, limit: int = 10
+) -> list[Item]:
     """The records whose digest begins with these hexadecimal digits."""
     size = 2 * DIGEST_BYTES
     low, high = bytes.fromhex(digits.ljust(size, "0")), bytes.fromhex(digits.ljust(size, "f"))
-    query = select(*_ITEM).where(_c.project == project, _c.digest >= low, _c.digest <= high).order_by(_c.digest).limit(limit)
+    query = (
+        select(*_ITEM)
+        .where(_c.project == project, _c.digest >= low, _c.digest <= high)
+        .order_by(_c.digest)
+        .limit(limit)
+    )
     return [_item(row) for row in connection.execute(query)]
 
 
-def links_of(connection: Connection, project: str, digest: bytes, *, relation: str | None = None, limit: int = 1000) -> list[Link]:
+def links_of(
+    connection: Connection,
+    project: str,
+    digest: bytes,
+    *,
+    relation: str | None = None,
+    limit: int = 1000,
+) -> list[Link]:
     """The links from and to a record, in the order in which they came."""
     c = t.links.c
     query = touching(connection, project, digest)
     if relation is not None:
         query = query.where(c.relation == relation)
     rows = connection.execute(query.order_by(c.seq, c.position).limit(limit))
-    return [Link(relation, digest_text(target), digest_text(source)) for source, relation, target in rows]
+    return [
+        Link(relation, digest_text(target), digest_text(source))
+        for source, relation, target in rows
+    ]
 
 
-def side_rows(connection: Connection, table: Table, project: str, digest: bytes) -> list[dict[str, Any]]:
+def side_rows(
+    connection: Connection, table: Table, project: str, digest: bytes
+) -> list[dict[str, Any]]:
     """The rows of a side table that belong to a record, in their order."""
     query = select(*(column for column in table.columns if column.name not in ("project", "seq")))
-    query = query.join(t.records, (t.records.c.project == table.c.project) & (t.records.c.seq == table.c.seq))
-    rows = connection.execute(query.where(_c.project == project, _c.digest == digest).order_by(table.c.position))
+    query = query.join(
+        t.records, (t.records.c.project == table.c.project) & (t.records.c.seq == table.c.seq)
+    )
+    rows = connection.execute(
+        query.where(_c.project == project, _c.digest == digest).order_by(table.c.position)
+    )
     return [dict(row) for row in rows.mappings()]
 
 
 def count(connection: Connection, project: str, kind: str | None, filters: Filters) -> Tally:
-    """How many records: exact without a filter, from the counters; with one, counted up to a limit."""
+    """How many records: exact without a filter, from the counters; with one, counted up to a
+    limit.
+    """
     if filters and kind is None:
-        raise InputError("STO-016", "a filter is on the records of one kind.", fix=f"The kinds are {', '.join(KINDS)}.")
+        raise InputError(
+            "STO-016",
+            "a filter is on the records of one kind.",
+            fix=f"The kinds are {', '.join(KINDS)}.",
+        )
     if not filters or kind is None:
         c = t.counts.c
         query = select(func.coalesce(func.sum(c.n), 0)).where(c.project == project)
         if kind is not None:
             query = query.where(c.kind == kind)
         return Tally(int(connection.execute(query).scalar_one()), True)
-    inner = _matching(select(literal(1)).select_from(t.records), project, kind, filters, by_time=True).limit(COUNTED + 1).subquery()
+    inner = (
+        _matching(select(literal(1)).select_from(t.records), project, kind, filters, by_time=True)
+        .limit(COUNTED + 1)
+        .subquery()
+    )
     n = connection.execute(select(func.count()).select_from(inner)).scalar_one()
     return Tally(min(n, COUNTED), n <= COUNTED)

@@ -1,6 +1,8 @@
-"""The newest of a ledger in brief, for pages: columns without their bodies, and never more rows than were asked for.
+"""The newest of a ledger in brief, for pages: columns without their bodies, and never more rows
+than were asked for.
 
-A page that says something about "the last 1,000 runs" reads so many rows from the end of an index and no more, however many there are.
+A page that says something about "the last 1,000 runs" reads so many rows from the end of an index
+and no more, however many there are.
 """
 
 from __future__ import annotations
@@ -56,8 +58,18 @@ class LiveBrief(NamedTuple):
     head: bytes
 
 
-def newest(database: Database, project: str, kind: str, *, limit: int, status: str | None = None, passed: bool | None = None) -> list[Brief]:
-    """The last records of a kind, the newest first; with a status or a verdict only those that have it."""
+def newest(
+    database: Database,
+    project: str,
+    kind: str,
+    *,
+    limit: int,
+    status: str | None = None,
+    passed: bool | None = None,
+) -> list[Brief]:
+    """The last records of a kind, the newest first; with a status or a verdict only those that have
+    it.
+    """
     columns = [_c[name] for name in Brief._fields]
     query = select(*columns).where(_c.project == project, _c.kind == kind)
     if status is not None:
@@ -65,20 +77,41 @@ def newest(database: Database, project: str, kind: str, *, limit: int, status: s
     if passed is not None:
         query = query.where(_c.passed == passed)
     ordered = query.order_by(_c.seq.desc()).limit(limit)
-    return read(database, lambda connection: [Brief(row[0], digest_text(bytes(row[1])), *row[2:]) for row in connection.execute(ordered)])
+    return read(
+        database,
+        lambda connection: [
+            Brief(row[0], digest_text(bytes(row[1])), *row[2:])
+            for row in connection.execute(ordered)
+        ],
+    )
 
 
-def bodies(database: Database, project: str, kind: str, *, limit: int, passed: bool | None = None) -> list[tuple[str, bytes]]:
-    """Digest and body of the last records of a kind, the newest first, without those that were forgotten."""
+def bodies(
+    database: Database, project: str, kind: str, *, limit: int, passed: bool | None = None
+) -> list[tuple[str, bytes]]:
+    """Digest and body of the last records of a kind, the newest first, without those that were
+    forgotten.
+    """
     query = select(_c.digest, _c.body).where(_c.project == project, _c.kind == kind)
     if passed is not None:
         query = query.where(_c.passed == passed)
     ordered = query.order_by(_c.seq.desc()).limit(limit)
-    return read(database, lambda connection: [(digest_text(bytes(row[0])), bytes(row[1])) for row in connection.execute(ordered) if row[1] is not None])
+    return read(
+        database,
+        lambda connection: [
+            (digest_text(bytes(row[0])), bytes(row[1]))
+            for row in connection.execute(ordered)
+            if row[1] is not None
+        ],
+    )
 
 
-def containing(database: Database, project: str, text: str, *, after: int | None, look_at: int, limit: int) -> Found:
-    """The newest runs whose id holds a text, among the next so many; whoever has that very id is found wherever it stands."""
+def containing(
+    database: Database, project: str, text: str, *, after: int | None, look_at: int, limit: int
+) -> Found:
+    """The newest runs whose id holds a text, among the next so many; whoever has that very id is
+    found wherever it stands.
+    """
     if len(text.encode("utf-8", "replace")) > KEY_BYTES or "\0" in text:
         return Found(_named(database, project, text, limit) if after is None else (), None)
 
@@ -89,7 +122,9 @@ def containing(database: Database, project: str, text: str, *, after: int | None
         found: list[str] = []
         looked = 0
         last: int | None = None
-        for seq, digest, run_id in connection.execute(query.order_by(_c.seq.desc()).limit(look_at + 1)):
+        for seq, digest, run_id in connection.execute(
+            query.order_by(_c.seq.desc()).limit(look_at + 1)
+        ):
             if len(found) == limit or looked == look_at:
                 return Found(tuple(found), last)
             looked, last = looked + 1, seq
@@ -105,12 +140,35 @@ def containing(database: Database, project: str, text: str, *, after: int | None
 
 
 def _named(database: Database, project: str, run_id: str, limit: int) -> tuple[str, ...]:
-    query = select(_c.digest).where(_c.project == project, _c.run_id == key(run_id), _c.kind == "run").order_by(_c.seq.desc()).limit(limit)
-    return read(database, lambda connection: tuple(digest_text(bytes(one)) for one in connection.execute(query).scalars()))
+    query = (
+        select(_c.digest)
+        .where(_c.project == project, _c.run_id == key(run_id), _c.kind == "run")
+        .order_by(_c.seq.desc())
+        .limit(limit)
+    )
+    return read(
+        database,
+        lambda connection: tuple(
+            digest_text(bytes(one)) for one in connection.execute(query).scalars()
+        ),
+    )
 
 
-def live(database: Database, project: str, states: Iterable[str], *, limit: int) -> Sequence[LiveBrief]:
+def live(
+    database: Database, project: str, states: Iterable[str], *, limit: int
+) -> Sequence[LiveBrief]:
     """Runs in progress, the newest first."""
     columns = [live_runs.c[name] for name in LiveBrief._fields]
-    query = select(*columns).where(live_runs.c.project == project, live_runs.c.state.in_(tuple(states))).order_by(live_runs.c.created_at.desc()).limit(limit)
-    return read(database, lambda connection: [LiveBrief(row[0], row[1], row[2], row[3], bytes(row[4])) for row in connection.execute(query)])
+    query = (
+        select(*columns)
+        .where(live_runs.c.project == project, live_runs.c.state.in_(tuple(states)))
+        .order_by(live_runs.c.created_at.desc())
+        .limit(limit)
+    )
+    return read(
+        database,
+        lambda connection: [
+            LiveBrief(row[0], row[1], row[2], row[3], bytes(row[4]))
+            for row in connection.execute(query)
+        ],
+    )

@@ -1,6 +1,8 @@
-"""Results of verbs that only compute (`measure`, `rank`, `summary`, `gate --plan`): the schema they are stored under, and which verb makes them again.
+"""Results of verbs that only compute (`measure`, `rank`, `summary`, `gate --plan`): the schema they
+are stored under, and which verb makes them again.
 
-Nothing is replayed from such a record: it holds what was said, and its links name what of its input is in the ledger.
+Nothing is replayed from such a record: it holds what was said, and its links name what of its input
+is in the ledger.
 """
 
 from __future__ import annotations
@@ -33,7 +35,12 @@ def schema_of(verb: str) -> str:
 def verb_of(schema: str | None) -> str | None:
     """The verb that makes results of a schema; None for a schema that is none of ours.
 
-    >>> verb_of("assay.measure-pass-at-k/1"), verb_of("assay.rank/1"), verb_of("team.rank/1"), verb_of("assay.gate-plan/1")
+    >>> (
+    ...     verb_of("assay.measure-pass-at-k/1"),
+    ...     verb_of("assay.rank/1"),
+    ...     verb_of("team.rank/1"),
+    ...     verb_of("assay.gate-plan/1"),
+    ... )
     ('measure pass-at-k', 'rank', None, 'gate --plan')
     """
     found = _NAME.fullmatch(schema or "")
@@ -44,7 +51,11 @@ def verb_of(schema: str | None) -> str | None:
 
 
 def stored_of(database: Database, project: str, digests: Iterable[bytes]) -> list[str]:
-    """Those of the records that a project has, in the order given. What was forgotten is not there. No body is read."""
+    """Those of the records that a project has, in the order given. What was forgotten is not there.
+    No body is read.
+    """
     wanted = list(dict.fromkeys(digests))
     known = read(database, lambda connection: lookup(connection, project, wanted))
-    return [digest_text(digest) for digest in wanted if digest in known and not known[digest].forgotten]
+    return [
+        digest_text(digest) for digest in wanted if digest in known and not known[digest].forgotten
+    ]

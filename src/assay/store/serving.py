@@ -1,7 +1,9 @@
-"""The tables of a server beside the ledger: tokens, idempotency keys, runs in progress with their events, jobs, and the runs of executions.
+"""The tables of a server beside the ledger: tokens, idempotency keys, runs in progress with their
+events, jobs, and the runs of executions.
 
-Nothing here is evidence. These rows are changed and deleted; what they lead to is in `records`. Every table but `tokens` is kept by project, and every
-query names one. What is changed here needs a new file in `migrations/versions`.
+Nothing here is evidence. These rows are changed and deleted; what they lead to is in `records`.
+Every table but `tokens` is kept by project, and every query names one. What is changed here needs a
+new file in `migrations/versions`.
 """
 
 from __future__ import annotations
@@ -10,7 +12,18 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import BigInteger, Column, Connection, Index, Integer, LargeBinary, MetaData, PrimaryKeyConstraint, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from assay.store.databases import Database
@@ -36,7 +49,9 @@ tokens = Table(
     _text("revoked_at", nullable=True),
     PrimaryKeyConstraint("id", name="tokens_pk"),
 )
-"""Who may do what in which project. The secret itself is nowhere: only its SHA-256, which is enough for 256 random bits."""
+"""Who may do what in which project. The secret itself is nowhere: only its SHA-256, which is enough
+for 256 random bits.
+"""
 
 answers = Table(
     "answers",
@@ -65,7 +80,9 @@ live_runs = Table(
     _text("created_at"),
     PrimaryKeyConstraint("project", "run_id", name="live_runs_pk"),
 )
-"""Runs that are posted while they run. `events` counts their events; whoever adds one takes the next number."""
+"""Runs that are posted while they run. `events` counts their events; whoever adds one takes the
+next number.
+"""
 Index("live_runs_by_state", live_runs.c.state, live_runs.c.project, live_runs.c.created_at)
 
 live_events = Table(
@@ -95,7 +112,9 @@ jobs = Table(
     Column("kind", Text, nullable=False, server_default="again"),
     PrimaryKeyConstraint("id", name="jobs_pk"),
 )
-"""What is done in the background: `again` scores or grades again, `execution` runs a workflow on a dataset."""
+"""What is done in the background: `again` scores or grades again, `execution` runs a workflow on a
+dataset.
+"""
 Index("jobs_by_project", jobs.c.project, jobs.c.created_at)
 Index("jobs_by_state", jobs.c.state, jobs.c.beat)
 
@@ -112,7 +131,9 @@ execution_runs = Table(
     PrimaryKeyConstraint("execution", "place", name="execution_runs_pk"),
     sqlite_with_rowid=False,
 )
-"""The runs of an execution in their order; how far each is stands in `live_runs` under its key. Ids are bytes: a sample may be named with a NUL."""
+"""The runs of an execution in their order; how far each is stands in `live_runs` under its key. Ids
+are bytes: a sample may be named with a NUL.
+"""
 
 
 def now_text() -> str:
@@ -144,5 +165,15 @@ def insert_new(connection: Connection, table: Table, row: Mapping[str, Any]) -> 
     """Add a row; False where one of its key is there already."""
     key = next(iter(table.primary_key.columns))
     if connection.dialect.name == "sqlite":
-        return connection.execute(sqlite.insert(table).values(row).on_conflict_do_nothing().returning(key)).first() is not None
-    return connection.execute(postgresql.insert(table).values(row).on_conflict_do_nothing().returning(key)).first() is not None
+        return (
+            connection.execute(
+                sqlite.insert(table).values(row).on_conflict_do_nothing().returning(key)
+            ).first()
+            is not None
+        )
+    return (
+        connection.execute(
+            postgresql.insert(table).values(row).on_conflict_do_nothing().returning(key)
+        ).first()
+        is not None
+    )

@@ -1,15 +1,29 @@
 """The tables of a ledger: one schema for SQLite and PostgreSQL.
 
-`records` is the ledger itself; the rest serves it. Every row belongs to a project and no row of one project refers to another. `seq` counts the records
-of a project from 1 without a gap, in the order in which they were committed. A digest is 32 bytes. A body is the canonical JSON, byte for byte; a number
-that is taken out of it stays decimal text, never a float. What is changed here needs a new file in `migrations/versions`.
+`records` is the ledger itself; the rest serves it. Every row belongs to a project and no row of one
+project refers to another. `seq` counts the records of a project from 1 without a gap, in the order
+in which they were committed. A digest is 32 bytes. A body is the canonical JSON, byte for byte; a
+number that is taken out of it stays decimal text, never a float. What is changed here needs a new
+file in `migrations/versions`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Column, ForeignKeyConstraint, Index, LargeBinary, MetaData, PrimaryKeyConstraint, Table, Text, UniqueConstraint
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKeyConstraint,
+    Index,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+)
 
 VERSION_TABLE = "assay_version"
 FACETS = (
@@ -27,9 +41,13 @@ FACETS = (
     "status",
     "started_at",
 )
-"""What a record can be found by. All of it is taken from the body (see `facets`), and `verify` takes it again."""
+"""What a record can be found by. All of it is taken from the body (see `facets`), and `verify`
+takes it again.
+"""
 INDEXED = ("workflow", "dataset", "grade", "passed", "status", "started_at")
-"""What lists are asked for by. Each index is paid for by every record: the other facets only narrow down what one of these has found."""
+"""What lists are asked for by. Each index is paid for by every record: the other facets only narrow
+down what one of these has found.
+"""
 
 metadata = MetaData()
 
@@ -40,11 +58,17 @@ def _text(name: str, *, nullable: bool = True) -> Column[str]:
 
 def _place(*more: str) -> list[Column[Any]]:
     """The columns that say to which record a row belongs."""
-    return [Column("project", Text, nullable=False), Column("seq", BigInteger, nullable=False), *(Column(name, BigInteger, nullable=False) for name in more)]
+    return [
+        Column("project", Text, nullable=False),
+        Column("seq", BigInteger, nullable=False),
+        *(Column(name, BigInteger, nullable=False) for name in more),
+    ]
 
 
 def _of_record(name: str, *, by: str = "seq", end: str = "record") -> ForeignKeyConstraint:
-    return ForeignKeyConstraint(["project", by], ["records.project", "records.seq"], name=f"{name}_{end}")
+    return ForeignKeyConstraint(
+        ["project", by], ["records.project", "records.seq"], name=f"{name}_{end}"
+    )
 
 
 heads = Table(
@@ -54,7 +78,9 @@ heads = Table(
     Column("chain", LargeBinary, nullable=False),
     PrimaryKeyConstraint("project", name="heads_pk"),
 )
-"""The newest record of each project. Whoever appends locks this row first, so that `seq` and `chain` have one order."""
+"""The newest record of each project. Whoever appends locks this row first, so that `seq` and
+`chain` have one order.
+"""
 
 counts = Table(
     "counts",
@@ -92,7 +118,15 @@ Index(
 )
 for _name in INDEXED:
     _given = records.c[_name].is_not(None)
-    Index(f"records_by_{_name}", records.c.project, records.c.kind, records.c[_name], records.c.seq, sqlite_where=_given, postgresql_where=_given)
+    Index(
+        f"records_by_{_name}",
+        records.c.project,
+        records.c.kind,
+        records.c[_name],
+        records.c.seq,
+        sqlite_where=_given,
+        postgresql_where=_given,
+    )
 
 links = Table(
     "links",
@@ -109,13 +143,15 @@ links = Table(
 )
 Index("links_by_source", links.c.project, links.c.source_seq)
 Index("links_by_target", links.c.project, links.c.target_seq)
-"""A link holds where its two records stand, not their digests: these come at random, and every link would change a page of each index. The chain covers
-the digests, so `verify` and whoever shows a link take them from `records`."""
+"""A link holds where its two records stand, not their digests: these come at random, and every link
+would change a page of each index. The chain covers the digests, so `verify` and whoever shows a
+link take them from `records`.
+"""
 
 sources, targets = records.alias("sources"), records.alias("targets")
-linked = links.join(sources, (sources.c.project == links.c.project) & (sources.c.seq == links.c.source_seq)).join(
-    targets, (targets.c.project == links.c.project) & (targets.c.seq == links.c.target_seq)
-)
+linked = links.join(
+    sources, (sources.c.project == links.c.project) & (sources.c.seq == links.c.source_seq)
+).join(targets, (targets.c.project == links.c.project) & (targets.c.seq == links.c.target_seq))
 """Links with the records at their two ends."""
 
 steps = Table(
@@ -124,7 +160,9 @@ steps = Table(
     *_place("position"),
     *map(_text, ("name", "agent", "status")),
     Column("critical", Boolean),
-    *map(_text, ("duration_ms", "retries", "model", "tier", "tokens", "cost_usd", "scores", "error")),
+    *map(
+        _text, ("duration_ms", "retries", "model", "tier", "tokens", "cost_usd", "scores", "error")
+    ),
     PrimaryKeyConstraint("project", "seq", "position", name="steps_pk"),
     _of_record("steps"),
     sqlite_with_rowid=False,
@@ -166,7 +204,9 @@ seen = Table(
     PrimaryKeyConstraint("project", "what", "id", "version", name="seen_pk"),
     sqlite_with_rowid=False,
 )
-"""The workflows and datasets that runs name, counted as they come: to find them out again would mean to read every run. A version that is not given is ''."""
+"""The workflows and datasets that runs name, counted as they come: to find them out again would
+mean to read every run. A version that is not given is ''.
+"""
 
 tombstones = Table(
     "tombstones",

@@ -1,7 +1,9 @@
-"""Spans that wait until their trace is whole. What they lead to is a run in the ledger; these rows are no evidence.
+"""Spans that wait until their trace is whole. What they lead to is a run in the ledger; these rows
+are no evidence.
 
-A trace gathers spans until somebody claims it; from then on what comes is late and only counted. Claiming, adding and closing are single transactions that name
-the state they start from, so that of several servers one builds a run, and a server that dies leaves a trace that the next one claims.
+A trace gathers spans until somebody claims it; from then on what comes is late and only counted.
+Claiming, adding and closing are single transactions that name the state they start from, so that of
+several servers one builds a run, and a server that dies leaves a trace that the next one claims.
 """
 
 from __future__ import annotations
@@ -9,7 +11,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Column, Connection, Index, LargeBinary, PrimaryKeyConstraint, Table, Text, and_, case, delete, func, or_, select, update
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Index,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    and_,
+    case,
+    delete,
+    func,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from assay.store.databases import Database
@@ -48,7 +66,9 @@ traces = Table(
     _text("reason", nullable=True),
     PrimaryKeyConstraint("project", "trace_id", name="traces_pk"),
 )
-"""One row for each trace. `late` counts spans that came after its run was built, `refused` those that could not be read or were too many."""
+"""One row for each trace. `late` counts spans that came after its run was built, `refused` those
+that could not be read or were too many.
+"""
 Index("traces_by_state", traces.c.state, traces.c.last_ms)
 
 trace_spans = Table(
@@ -62,7 +82,9 @@ trace_spans = Table(
     PrimaryKeyConstraint("project", "trace_id", "span_id", "mark", name="trace_spans_pk"),
     sqlite_with_rowid=False,
 )
-"""The spans of traces that gather. An exporter that tries again sends the same bytes, and the same bytes are one row."""
+"""The spans of traces that gather. An exporter that tries again sends the same bytes, and the same
+bytes are one row.
+"""
 
 
 class Batch(NamedTuple):
@@ -107,66 +129,158 @@ class Taken(NamedTuple):
 
 
 def keep(
-    database: Database, project: str, batches: Mapping[str, Batch], *, asked: bytes, author: str | None, now_ms: int, limit: int, max_open: int = MAX_OPEN
+    database: Database,
+    project: str,
+    batches: Mapping[str, Batch],
+    *,
+    asked: bytes,
+    author: str | None,
+    now_ms: int,
+    limit: int,
+    max_open: int = MAX_OPEN,
 ) -> Taken:
-    """Keep the spans of a request, durably when this returns. `limit` is how many one trace may have."""
+    """Keep the spans of a request, durably when this returns. `limit` is how many one trace may
+    have.
+    """
 
     def work(connection: Connection) -> Taken:
-        opened = select(traces.c.trace_id).where(traces.c.project == project, traces.c.state == GATHERING).limit(max_open).subquery()
+        opened = (
+            select(traces.c.trace_id)
+            .where(traces.c.project == project, traces.c.state == GATHERING)
+            .limit(max_open)
+            .subquery()
+        )
         if connection.execute(select(func.count()).select_from(opened)).scalar_one() >= max_open:
             return Taken(0, 0, True)
         late = too_many = 0
-        for trace_id in sorted(batches):  # in order: two servers never wait for each other in a circle
-            found = _keep(connection, project, trace_id, batches[trace_id], asked=asked, author=author, now_ms=now_ms, limit=limit)
+        for trace_id in sorted(
+            batches
+        ):  # in order: two servers never wait for each other in a circle
+            found = _keep(
+                connection,
+                project,
+                trace_id,
+                batches[trace_id],
+                asked=asked,
+                author=author,
+                now_ms=now_ms,
+                limit=limit,
+            )
             late, too_many = late + found.late, too_many + found.too_many
         return Taken(late, too_many)
 
     return write(database, work)
 
 
-def _keep(connection: Connection, project: str, trace_id: str, batch: Batch, *, asked: bytes, author: str | None, now_ms: int, limit: int) -> Taken:
-    row = {"project": project, "trace_id": trace_id, "state": GATHERING, "spans": 0, "late": 0, "refused": 0, "first_ms": now_ms, "last_ms": now_ms}
-    insert_new(connection, traces, {**row, "root_ms": None, "beat_ms": 0, "asked": asked, "author": author})
+def _keep(
+    connection: Connection,
+    project: str,
+    trace_id: str,
+    batch: Batch,
+    *,
+    asked: bytes,
+    author: str | None,
+    now_ms: int,
+    limit: int,
+) -> Taken:
+    row = {
+        "project": project,
+        "trace_id": trace_id,
+        "state": GATHERING,
+        "spans": 0,
+        "late": 0,
+        "refused": 0,
+        "first_ms": now_ms,
+        "last_ms": now_ms,
+    }
+    insert_new(
+        connection, traces, {**row, "root_ms": None, "beat_ms": 0, "asked": asked, "author": author}
+    )
     here = and_(traces.c.project == project, traces.c.trace_id == trace_id)
     # the update comes first: it takes the lock under which spans are counted
-    rooted = {"root_ms": case((traces.c.root_ms.is_(None), now_ms), else_=traces.c.root_ms)} if batch.has_root else {}
+    rooted = (
+        {"root_ms": case((traces.c.root_ms.is_(None), now_ms), else_=traces.c.root_ms)}
+        if batch.has_root
+        else {}
+    )
     changed = connection.execute(
-        update(traces).where(here, traces.c.state == GATHERING).values(last_ms=now_ms, refused=traces.c.refused + batch.refused, **rooted)
+        update(traces)
+        .where(here, traces.c.state == GATHERING)
+        .values(last_ms=now_ms, refused=traces.c.refused + batch.refused, **rooted)
     )
     if changed.rowcount != 1:
-        connection.execute(update(traces).where(here).values(late=traces.c.late + len(batch.spans), refused=traces.c.refused + batch.refused))
+        connection.execute(
+            update(traces)
+            .where(here)
+            .values(late=traces.c.late + len(batch.spans), refused=traces.c.refused + batch.refused)
+        )
         return Taken(len(batch.spans), 0)
     before: int = connection.execute(select(traces.c.spans).where(here)).scalar_one()
-    new = [{"project": project, "trace_id": trace_id, "span_id": span_id, "mark": mark, "body": body} for (span_id, mark), body in batch.spans.items()]
-    known = _known(connection, project, trace_id, {row["span_id"] for row in new}) if before else set()
+    new = [
+        {"project": project, "trace_id": trace_id, "span_id": span_id, "mark": mark, "body": body}
+        for (span_id, mark), body in batch.spans.items()
+    ]
+    known = (
+        _known(connection, project, trace_id, {row["span_id"] for row in new}) if before else set()
+    )
     new = [row for row in new if (row["span_id"], row["mark"]) not in known]
     kept, left = new[: max(0, limit - before)], len(new[max(0, limit - before) :])
     if kept:
-        insert = sqlite.insert(trace_spans) if connection.dialect.name == "sqlite" else postgresql.insert(trace_spans)
+        insert = (
+            sqlite.insert(trace_spans)
+            if connection.dialect.name == "sqlite"
+            else postgresql.insert(trace_spans)
+        )
         connection.execute(insert.on_conflict_do_nothing(), kept)
-    connection.execute(update(traces).where(here).values(spans=traces.c.spans + len(kept), refused=traces.c.refused + left))
+    connection.execute(
+        update(traces)
+        .where(here)
+        .values(spans=traces.c.spans + len(kept), refused=traces.c.refused + left)
+    )
     return Taken(0, left)
 
 
-def _known(connection: Connection, project: str, trace_id: str, span_ids: Iterable[Any]) -> set[tuple[str, str]]:
+def _known(
+    connection: Connection, project: str, trace_id: str, span_ids: Iterable[Any]
+) -> set[tuple[str, str]]:
     """Those of these spans that are kept already, each with its mark."""
     table, wanted = trace_spans.c, sorted(span_ids)
     found: set[tuple[str, str]] = set()
     for start in range(0, len(wanted), 500):
         part = wanted[start : start + 500]
-        query = select(table.span_id, table.mark).where(table.project == project, table.trace_id == trace_id, table.span_id.in_(part))
+        query = select(table.span_id, table.mark).where(
+            table.project == project, table.trace_id == trace_id, table.span_id.in_(part)
+        )
         found.update((row[0], row[1]) for row in connection.execute(query))
     return found
 
 
-def claim(database: Database, *, now_ms: int, grace_ms: int, limit_ms: int, stale_ms: int) -> Due | None:
-    """A trace that is due: its root came and all has been quiet for a while, or it has waited for its root too long, or its builder died."""
+def claim(
+    database: Database, *, now_ms: int, grace_ms: int, limit_ms: int, stale_ms: int
+) -> Due | None:
+    """A trace that is due: its root came and all has been quiet for a while, or it has waited for
+    its root too long, or its builder died.
+    """
     table = traces.c
-    whole = and_(table.root_ms.is_not(None), or_(table.last_ms <= now_ms - grace_ms, table.root_ms <= now_ms - 10 * grace_ms))
+    whole = and_(
+        table.root_ms.is_not(None),
+        or_(table.last_ms <= now_ms - grace_ms, table.root_ms <= now_ms - 10 * grace_ms),
+    )
     waited = or_(table.last_ms <= now_ms - limit_ms, table.first_ms <= now_ms - 10 * limit_ms)
-    ready = or_(and_(table.state == GATHERING, or_(whole, waited)), and_(table.state == BUILDING, table.beat_ms <= now_ms - stale_ms))
+    ready = or_(
+        and_(table.state == GATHERING, or_(whole, waited)),
+        and_(table.state == BUILDING, table.beat_ms <= now_ms - stale_ms),
+    )
     query = (
-        select(table.project, table.trace_id, table.asked, table.author, table.refused, table.state, table.beat_ms)
+        select(
+            table.project,
+            table.trace_id,
+            table.asked,
+            table.author,
+            table.refused,
+            table.state,
+            table.beat_ms,
+        )
         .where(ready)
         .order_by(table.last_ms)
         .limit(1)
@@ -178,8 +292,15 @@ def claim(database: Database, *, now_ms: int, grace_ms: int, limit_ms: int, stal
         row = connection.execute(query).first()
         if row is None:
             return None
-        mine = and_(table.project == row[0], table.trace_id == row[1], table.state == row[5], table.beat_ms == row[6])
-        taken = connection.execute(update(traces).where(mine).values(state=BUILDING, beat_ms=now_ms))
+        mine = and_(
+            table.project == row[0],
+            table.trace_id == row[1],
+            table.state == row[5],
+            table.beat_ms == row[6],
+        )
+        taken = connection.execute(
+            update(traces).where(mine).values(state=BUILDING, beat_ms=now_ms)
+        )
         return Due(row[0], row[1], bytes(row[2]), row[3], row[4]) if taken.rowcount == 1 else None
 
     return write(database, work)
@@ -188,33 +309,71 @@ def claim(database: Database, *, now_ms: int, grace_ms: int, limit_ms: int, stal
 def bodies(database: Database, project: str, trace_id: str) -> list[bytes]:
     """The spans of a trace."""
     table = trace_spans.c
-    query = select(table.body).where(table.project == project, table.trace_id == trace_id).order_by(table.span_id, table.mark)
+    query = (
+        select(table.body)
+        .where(table.project == project, table.trace_id == trace_id)
+        .order_by(table.span_id, table.mark)
+    )
     return read(database, lambda connection: [bytes(row[0]) for row in connection.execute(query)])
 
 
 def close(
-    database: Database, project: str, trace_id: str, *, state: str, run_id: str | None = None, digest: str | None = None, reason: str | None = None
+    database: Database,
+    project: str,
+    trace_id: str,
+    *,
+    state: str,
+    run_id: str | None = None,
+    digest: str | None = None,
+    reason: str | None = None,
 ) -> None:
-    """Say what became of a trace. Its spans go where its run is in the ledger; where no run could be made they stay, to be looked at."""
+    """Say what became of a trace. Its spans go where its run is in the ledger; where no run could
+    be made they stay, to be looked at.
+    """
     here = and_(traces.c.project == project, traces.c.trace_id == trace_id)
 
     def work(connection: Connection) -> None:
-        connection.execute(update(traces).where(here, traces.c.state == BUILDING).values(state=state, run_id=run_id, digest=digest, reason=reason))
+        connection.execute(
+            update(traces)
+            .where(here, traces.c.state == BUILDING)
+            .values(state=state, run_id=run_id, digest=digest, reason=reason)
+        )
         if state in (DONE, EMPTY):
-            connection.execute(delete(trace_spans).where(trace_spans.c.project == project, trace_spans.c.trace_id == trace_id))
+            connection.execute(
+                delete(trace_spans).where(
+                    trace_spans.c.project == project, trace_spans.c.trace_id == trace_id
+                )
+            )
 
     write(database, work)
 
 
 def forget(database: Database, *, before_ms: int, at_once: int = 200) -> int:
-    """Remove the spans of traces that failed and had the last of them before a moment. How many there were; what became of the traces stays."""
-    held = select(trace_spans.c.span_id).where(trace_spans.c.project == traces.c.project, trace_spans.c.trace_id == traces.c.trace_id).exists()
-    query = select(traces.c.project, traces.c.trace_id).where(traces.c.state == FAILED, traces.c.last_ms < before_ms, held).limit(at_once)
+    """Remove the spans of traces that failed and had the last of them before a moment. How many
+    there were; what became of the traces stays.
+    """
+    held = (
+        select(trace_spans.c.span_id)
+        .where(
+            trace_spans.c.project == traces.c.project, trace_spans.c.trace_id == traces.c.trace_id
+        )
+        .exists()
+    )
+    query = (
+        select(traces.c.project, traces.c.trace_id)
+        .where(traces.c.state == FAILED, traces.c.last_ms < before_ms, held)
+        .limit(at_once)
+    )
     gone = 0
-    while found := read(database, lambda connection: [(row[0], row[1]) for row in connection.execute(query)]):
+    while found := read(
+        database, lambda connection: [(row[0], row[1]) for row in connection.execute(query)]
+    ):
 
         def work(connection: Connection, found: list[tuple[str, str]] = found) -> int:
-            here = [and_(trace_spans.c.project == project, trace_spans.c.trace_id == trace_id) for project, trace_id in found]
+            here = [
+                and_(trace_spans.c.project == project, trace_spans.c.trace_id == trace_id)
+                for project, trace_id in found
+            ]
             return connection.execute(delete(trace_spans).where(or_(*here))).rowcount
 
         gone += write(database, work)
@@ -224,6 +383,10 @@ def forget(database: Database, *, before_ms: int, at_once: int = 200) -> int:
 def listed(database: Database, project: str, *, state: str | None, limit: int) -> list[Gathered]:
     """The traces of a project, the newest first."""
     columns = [traces.c[name] for name in Gathered._fields]
-    query = select(*columns).where(traces.c.project == project, *(() if state is None else (traces.c.state == state,)))
+    query = select(*columns).where(
+        traces.c.project == project, *(() if state is None else (traces.c.state == state,))
+    )
     ordered = query.order_by(traces.c.last_ms.desc(), traces.c.trace_id).limit(limit)
-    return read(database, lambda connection: [Gathered(*row) for row in connection.execute(ordered)])
+    return read(
+        database, lambda connection: [Gathered(*row) for row in connection.execute(ordered)]
+    )

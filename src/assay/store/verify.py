@@ -1,7 +1,10 @@
-"""Checking a whole ledger: every digest, every link of the chain, every row that was taken out of a body.
+"""Checking a whole ledger: every digest, every link of the chain, every row that was taken out of a
+body.
 
-All of it is computed again from the stored bytes, as of one moment, in one pass for each project; nothing that is stored is believed. A chain cannot
-tell that its newest records were cut off: live runs and traces that name a record remember it, and so does `expected`, the head as it was noted elsewhere.
+All of it is computed again from the stored bytes, as of one moment, in one pass for each project;
+nothing that is stored is believed. A chain cannot tell that its newest records were cut off: live
+runs and traces that name a record remember it, and so does `expected`, the head as it was noted
+elsewhere.
 """
 
 from __future__ import annotations
@@ -34,7 +37,10 @@ SHOWN = 1000
 _BATCH = 2000
 _RESTORE = "Restore it from a copy; a grade that rests on it cannot be trusted."
 _OUTSIDE = "Rows were changed, removed or put in from outside; restore the ledger from a copy."
-_BREAKS = "the chain breaks here: this record, what is said about it, its links or their ends, or the one before is not as it was written."
+_BREAKS = (
+    "the chain breaks here: this record, what is said about it, its links or their ends, or the one"
+    " before is not as it was written."
+)
 _OWN = (t.heads, t.records, t.counts, t.seen, t.tombstones, t.links, *t.SIDES)
 _NO_FACETS = (None,) * len(t.FACETS)
 
@@ -65,8 +71,15 @@ class Report(NamedTuple):
         return self.flaw_count == 0
 
 
-def verify(ledger: Ledger, progress: Callable[[int], None] | None = None, *, expected: Mapping[str, tuple[int, str]] | None = None) -> Report:
-    """Check every project of a ledger. `progress` is told how many records more were read; `expected` is a project's head as it once was."""
+def verify(
+    ledger: Ledger,
+    progress: Callable[[int], None] | None = None,
+    *,
+    expected: Mapping[str, tuple[int, str]] | None = None,
+) -> Report:
+    """Check every project of a ledger. `progress` is told how many records more were read;
+    `expected` is a project's head as it once was.
+    """
     found = _Found(progress or (lambda _n: None))
 
     def work() -> None:
@@ -77,7 +90,14 @@ def verify(ledger: Ledger, progress: Callable[[int], None] | None = None, *, exp
         work()
     except SQLAlchemyError as error:
         raise ledger.database.worded(error) from error
-    return Report(found.records, found.links, found.forgotten, found.heads, tuple(found.flaws), found.flaw_count)
+    return Report(
+        found.records,
+        found.links,
+        found.forgotten,
+        found.heads,
+        tuple(found.flaws),
+        found.flaw_count,
+    )
 
 
 class _Found:
@@ -90,10 +110,14 @@ class _Found:
     def add(self, project: str, seq: int | None, digest: bytes | None, what: str, fix: str) -> None:
         self.flaw_count += 1
         if len(self.flaws) < SHOWN:
-            self.flaws.append(Flaw(project, seq, None if digest is None else digest_text(digest), what, fix))
+            self.flaws.append(
+                Flaw(project, seq, None if digest is None else digest_text(digest), what, fix)
+            )
 
 
-def _check_all(connection: Connection, found: _Found, expected: Mapping[str, tuple[int, str]]) -> None:
+def _check_all(
+    connection: Connection, found: _Found, expected: Mapping[str, tuple[int, str]]
+) -> None:
     there = set(inspect(connection).get_table_names())
     if lost := [table.name for table in (*_OWN, live_runs, traces) if table.name not in there]:
         for name in lost:
@@ -111,28 +135,60 @@ def _check_all(connection: Connection, found: _Found, expected: Mapping[str, tup
 
 @contextmanager
 def _readable(project: str, found: _Found) -> Iterator[None]:
-    """SQLite keeps a text where a number belongs. What cannot even be compared was never written by us: a flaw, and no failure of the check."""
+    """SQLite keeps a text where a number belongs. What cannot even be compared was never written by
+    us: a flaw, and no failure of the check.
+    """
     try:
         yield
-    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, MemoryError) as error:
-        what = f"a row holds a value of a kind that is never written there, so the rest was not checked ({type(error).__name__}: {error!s:.200})."
+    except (
+        TypeError,
+        ValueError,
+        AttributeError,
+        LookupError,
+        ArithmeticError,
+        MemoryError,
+    ) as error:
+        what = (
+            "a row holds a value of a kind that is never written there, so the rest was not"
+            f" checked ({type(error).__name__}: {error!s:.200})."
+        )
         found.add(project, None, None, what, _OUTSIDE)
 
 
 def _check_named(connection: Connection, table: Table, what: str, found: _Found) -> None:
-    """What was stored for a live run or a trace is there, or was forgotten and left its row: nothing else takes a record away."""
-    rows = _stream(connection, select(table.c.project, table.c.digest).where(table.c.digest.is_not(None)))
-    while batch := [(str(project), bytes.fromhex(str(digest).removeprefix("sha256:"))) for project, digest in islice(rows, _BATCH // 4)]:
+    """What was stored for a live run or a trace is there, or was forgotten and left its row:
+    nothing else takes a record away.
+    """
+    rows = _stream(
+        connection, select(table.c.project, table.c.digest).where(table.c.digest.is_not(None))
+    )
+    while batch := [
+        (str(project), bytes.fromhex(str(digest).removeprefix("sha256:")))
+        for project, digest in islice(rows, _BATCH // 4)
+    ]:
         c = t.records.c
         asked = select(c.project, c.digest).where(c.digest.in_([digest for _, digest in batch]))
         there = {(str(project), _bytes(digest)) for project, digest in connection.execute(asked)}
         for project, digest in batch:
             if (project, digest) not in there:
-                found.add(project, None, digest, f"{what} was stored as this record, and it is not there.", _OUTSIDE)
+                found.add(
+                    project,
+                    None,
+                    digest,
+                    f"{what} was stored as this record, and it is not there.",
+                    _OUTSIDE,
+                )
 
 
-def _check_project(connection: Connection, project: str, found: _Found, expected: tuple[int, str] | None) -> None:
-    tombs = {_bytes(row[0]): row[1:] for row in _rows(connection, t.tombstones, project, ("digest", "seq", "author", "reason", "at"), order=())}
+def _check_project(
+    connection: Connection, project: str, found: _Found, expected: tuple[int, str] | None
+) -> None:
+    tombs = {
+        _bytes(row[0]): row[1:]
+        for row in _rows(
+            connection, t.tombstones, project, ("digest", "seq", "author", "reason", "at"), order=()
+        )
+    }
     told: dict[bytes, tuple[Any, ...]] = {}
     sides = {table: _Side(connection, table, project) for table in (t.links, *t.SIDES)}
     counts: Counter[str] = Counter()
@@ -142,24 +198,53 @@ def _check_project(connection: Connection, project: str, found: _Found, expected
     for number, row in enumerate(_rows(connection, t.records, project, _COLUMNS), 1):
         record = _Record(*row)
         if type(record.seq) is not int:
-            found.add(project, None, _bytes(record.digest), f"the place of this record is no whole number: {record.seq!r:.60}.", _OUTSIDE)
+            found.add(
+                project,
+                None,
+                _bytes(record.digest),
+                f"the place of this record is no whole number: {record.seq!r:.60}.",
+                _OUTSIDE,
+            )
             counts[record.kind] += 1
             continue
         if number % _BATCH == 0:
             found.progress(_BATCH)
         seq, digest = record.seq, _bytes(record.digest)
         if seq != last + 1:
-            found.add(project, seq, digest, f"records are missing before this one: {last + 1} to {seq - 1}.", _OUTSIDE)
+            found.add(
+                project,
+                seq,
+                digest,
+                f"records are missing before this one: {last + 1} to {seq - 1}.",
+                _OUTSIDE,
+            )
         for table, side in sides.items():
             if side.seq < seq:
                 for stray in side.before(seq):
-                    found.add(project, stray, None, f"a row of '{table.name}' belongs to no record.", _OUTSIDE)
+                    found.add(
+                        project,
+                        stray,
+                        None,
+                        f"a row of '{table.name}' belongs to no record.",
+                        _OUTSIDE,
+                    )
         links = sides[t.links].at(seq)
         found.links += len(links)
         edges = tuple(Edge(_bytes(row[0]), row[1], _bytes(row[2])) for row in links)
-        chain = next_chain(chain, digest, record.kind, record.schema, record.created_at, record.author, record.reason, edges)
+        chain = next_chain(
+            chain,
+            digest,
+            record.kind,
+            record.schema,
+            record.created_at,
+            record.author,
+            record.reason,
+            edges,
+        )
         if not _check_links(project, seq, digest, links, found):
-            chain = _bytes(record.chain)  # without the digest of an end it cannot be made again, and that is said
+            chain = _bytes(
+                record.chain
+            )  # without the digest of an end it cannot be made again, and that is said
         elif chain != _bytes(record.chain):
             found.add(project, seq, digest, _BREAKS, _OUTSIDE)
             chain = _bytes(record.chain)  # one break is one flaw
@@ -170,16 +255,31 @@ def _check_project(connection: Connection, project: str, found: _Found, expected
             names.add(record.facets, seq)
         last = seq
         _check_body(project, record, digest, tombs, told, sides, found)
-        if record.kind == "grade" and not any(edge.source == digest and edge.relation == "graded_from" for edge in edges):
-            found.add(project, seq, digest, "this grade has no evidence.", "Do not rely on it; grade the run again.")
+        if record.kind == "grade" and not any(
+            edge.source == digest and edge.relation == "graded_from" for edge in edges
+        ):
+            found.add(
+                project,
+                seq,
+                digest,
+                "this grade has no evidence.",
+                "Do not rely on it; grade the run again.",
+            )
     found.records += sum(counts.values())
     found.heads[project] = (last, digest_text(chain))
     for table, side in sides.items():
         for stray in side.before(_END):
-            found.add(project, stray, None, f"a row of '{table.name}' belongs to no record.", _OUTSIDE)
+            found.add(
+                project, stray, None, f"a row of '{table.name}' belongs to no record.", _OUTSIDE
+            )
     if expected is not None and anchor != expected[1]:
         found.add(
-            project, expected[0], None, f"the chain at record {expected[0]} is not the one that was noted: records were cut off or written anew.", _OUTSIDE
+            project,
+            expected[0],
+            None,
+            f"the chain at record {expected[0]} is not the one that was noted: records were cut off"
+            " or written anew.",
+            _OUTSIDE,
         )
     _check_ends(connection, project, Head(last, chain), counts, tombs, told, found)
     _check_names(connection, project, names, found)
@@ -203,7 +303,10 @@ def _check_body(
         if digest not in tombs:
             flaw("the content is gone, and no tombstone says who had it forgotten and why.")
         if record.facets != _NO_FACETS or any(rows.values()):
-            flaw("the content was forgotten, and columns or rows taken from it are still there.", "Have it forgotten again on a restored copy.")
+            flaw(
+                "the content was forgotten, and columns or rows taken from it are still there.",
+                "Have it forgotten again on a restored copy.",
+            )
         return
     if digest in tombs:
         flaw("a tombstone says that it was forgotten, and its content is there.", _OUTSIDE)
@@ -220,18 +323,40 @@ def _check_body(
     if record.kind == "tombstone":
         tree = parse_json(body)
         if tree.get("schema") == TOMBSTONE_SCHEMA and isinstance(tree.get("digest"), str):
-            told[bytes.fromhex(tree["digest"][len("sha256:") :])] = (record.seq, record.author, record.reason, tree.get("at"))
+            told[bytes.fromhex(tree["digest"][len("sha256:") :])] = (
+                record.seq,
+                record.author,
+                record.reason,
+                tree.get("at"),
+            )
 
 
-def _check_facets(record: _Record, facets: Facets, rows: Mapping[Table, list[tuple[Any, ...]]], flaw: Callable[[str, str], None]) -> None:
-    fix = "What is found by it is wrong; the content itself is good. Restore the ledger from a copy."
+def _check_facets(
+    record: _Record,
+    facets: Facets,
+    rows: Mapping[Table, list[tuple[Any, ...]]],
+    flaw: Callable[[str, str], None],
+) -> None:
+    fix = (
+        "What is found by it is wrong; the content itself is good. Restore the ledger from a copy."
+    )
     if record.schema != facets.schema:
-        flaw(f"the schema is {record.schema!r} beside the content and {facets.schema!r} in it.", fix)
+        flaw(
+            f"the schema is {record.schema!r} beside the content and {facets.schema!r} in it.", fix
+        )
     if record.facets != facets.columns:
-        name, here, there = next((n, a, b) for n, a, b in zip(t.FACETS, record.facets, facets.columns, strict=True) if a != b)
+        name, here, there = next(
+            (n, a, b)
+            for n, a, b in zip(t.FACETS, record.facets, facets.columns, strict=True)
+            if a != b
+        )
         flaw(f"{name} is {here!r} beside the content and {there!r} in it.", fix)
     tags = [(place, record.kind, tag) for place, tag in enumerate(facets.tags)]
-    for table, made in ((t.steps, _placed(facets.steps)), (t.tool_calls, _placed(facets.calls)), (t.tags, tags)):
+    for table, made in (
+        (t.steps, _placed(facets.steps)),
+        (t.tool_calls, _placed(facets.calls)),
+        (t.tags, tags),
+    ):
         if rows[table] != made:
             flaw(f"the rows of '{table.name}' are not those of the content.", fix)
 
@@ -249,60 +374,145 @@ def _check_ends(
     told: Mapping[bytes, tuple[Any, ...]],
     found: _Found,
 ) -> None:
-    stored = connection.execute(select(t.heads.c.seq, type_coerce(t.heads.c.chain, NullType())).where(t.heads.c.project == project)).first()
+    stored = connection.execute(
+        select(t.heads.c.seq, type_coerce(t.heads.c.chain, NullType())).where(
+            t.heads.c.project == project
+        )
+    ).first()
     if stored is None or (stored[0], _bytes(stored[1])) != head:
         says = "nothing" if stored is None else f"record {stored[0]}"
-        found.add(project, head.seq, None, f"the newest record is {head.seq} and the head says {says}: the newest records were cut off or put in.", _OUTSIDE)
-    kept = {row[0]: row[1] for row in connection.execute(select(t.counts.c.kind, t.counts.c.n).where(t.counts.c.project == project))}
+        found.add(
+            project,
+            head.seq,
+            None,
+            f"the newest record is {head.seq} and the head says {says}: the newest records were cut"
+            " off or put in.",
+            _OUTSIDE,
+        )
+    kept = {
+        row[0]: row[1]
+        for row in connection.execute(
+            select(t.counts.c.kind, t.counts.c.n).where(t.counts.c.project == project)
+        )
+    }
     for kind in sorted({*kept, *counts}):
         if kept.get(kind, 0) != counts[kind]:
-            found.add(project, None, None, f"{counts[kind]} records of kind '{kind}' are there and {kept.get(kind, 0)} were counted.", _OUTSIDE)
+            found.add(
+                project,
+                None,
+                None,
+                f"{counts[kind]} records of kind '{kind}' are there and {kept.get(kind, 0)} were"
+                " counted.",
+                _OUTSIDE,
+            )
     for digest in sorted({*tombs, *told}):
         if tombs.get(digest) != told.get(digest):
-            found.add(project, None, digest, "a tombstone is not the one that the chain tells of.", _OUTSIDE)
+            found.add(
+                project,
+                None,
+                digest,
+                "a tombstone is not the one that the chain tells of.",
+                _OUTSIDE,
+            )
 
 
 def _check_names(connection: Connection, project: str, names: Tally, found: _Found) -> None:
     kept = counted(connection, project)
-    there: dict[Name, tuple[int, int]] = {name: (n, newest) for name, (n, newest) in names.found.items()}
+    there: dict[Name, tuple[int, int]] = {
+        name: (n, newest) for name, (n, newest) in names.found.items()
+    }
     for name in sorted({*kept, *there}):
         if kept.get(name) != there.get(name):
             n, told = there.get(name, (0, 0))[0], kept.get(name, (0, 0))[0]
-            what = f"{n} runs name the {name[0]} {name[1]!r} {name[2]!r} and {told} were counted, or the newest is another."
+            what = (
+                f"{n} runs name the {name[0]} {name[1]!r} {name[2]!r} and {told} were counted, or"
+                " the newest is another."
+            )
             found.add(project, None, None, what, _OUTSIDE)
 
 
-def _check_links(project: str, seq: int, digest: bytes, links: list[tuple[Any, ...]], found: _Found) -> bool:
-    """Whether both ends of every link of a record are records of the same project; a forgotten record is one too."""
+def _check_links(
+    project: str, seq: int, digest: bytes, links: list[tuple[Any, ...]], found: _Found
+) -> bool:
+    """Whether both ends of every link of a record are records of the same project; a forgotten
+    record is one too.
+    """
     whole = True
     for source, relation, target, source_seq, target_seq in links:
         for end, there, place in (("source", source, source_seq), ("target", target, target_seq)):
             if there is None:
                 whole = False
-                what = f"the {end} of a link '{relation}' is no record: nothing is at {place!r}, so the chain cannot be checked here."
+                what = (
+                    f"the {end} of a link '{relation}' is no record: nothing is at {place!r}, so"
+                    " the chain cannot be checked here."
+                )
                 found.add(project, seq, digest, what, _OUTSIDE)
     return whole
 
 
-# --- reading in order ---------------------------------------------------------------------------------------------------------------------
+# --- reading in order
 
-_COLUMNS = ("seq", "digest", "chain", "kind", "schema", "created_at", "author", "reason", *t.FACETS, "body")
+_COLUMNS = (
+    "seq",
+    "digest",
+    "chain",
+    "kind",
+    "schema",
+    "created_at",
+    "author",
+    "reason",
+    *t.FACETS,
+    "body",
+)
 
 
 class _Record:
     """One row of `records`, as it comes from the database."""
 
-    __slots__ = ("author", "body", "chain", "created_at", "digest", "facets", "kind", "reason", "schema", "seq")
+    __slots__ = (
+        "author",
+        "body",
+        "chain",
+        "created_at",
+        "digest",
+        "facets",
+        "kind",
+        "reason",
+        "schema",
+        "seq",
+    )
 
     def __init__(self, *row: Any) -> None:
-        self.seq, self.digest, self.chain, self.kind, self.schema, self.created_at, self.author, self.reason = row[:8]
+        (
+            self.seq,
+            self.digest,
+            self.chain,
+            self.kind,
+            self.schema,
+            self.created_at,
+            self.author,
+            self.reason,
+        ) = row[:8]
         self.facets = row[8:-1]
         self.body = row[-1]
 
 
-def _rows(connection: Connection, table: Table, project: str, names: tuple[str, ...], *, order: tuple[str, ...] = ("seq",)) -> Iterator[tuple[Any, ...]]:
-    """Raw rows in order, in constant memory. Types are not trusted: SQLite keeps whatever a hand from outside put in."""
-    query = select(*(type_coerce(table.c[name], NullType()) for name in names)).where(table.c.project == project).order_by(*(table.c[name] for name in order))
+def _rows(
+    connection: Connection,
+    table: Table,
+    project: str,
+    names: tuple[str, ...],
+    *,
+    order: tuple[str, ...] = ("seq",),
+) -> Iterator[tuple[Any, ...]]:
+    """Raw rows in order, in constant memory. Types are not trusted: SQLite keeps whatever a hand
+    from outside put in.
+    """
+    query = (
+        select(*(type_coerce(table.c[name], NullType()) for name in names))
+        .where(table.c.project == project)
+        .order_by(*(table.c[name] for name in order))
+    )
     yield from _stream(connection, query)
 
 
@@ -312,7 +522,11 @@ def _links(connection: Connection, project: str) -> Iterator[tuple[Any, ...]]:
     with_source = t.links.outerjoin(t.sources, (s.project == c.project) & (s.seq == c.source_seq))
     with_both = with_source.outerjoin(t.targets, (e.project == c.project) & (e.seq == c.target_seq))
     columns = (c.seq, s.digest, c.relation, e.digest, c.source_seq, c.target_seq)
-    asked = select(*(type_coerce(column, NullType()) for column in columns)).select_from(with_both).where(c.project == project)
+    asked = (
+        select(*(type_coerce(column, NullType()) for column in columns))
+        .select_from(with_both)
+        .where(c.project == project)
+    )
     yield from _stream(connection, asked.order_by(c.seq, c.position))
 
 
@@ -325,8 +539,14 @@ class _Side:
     """The rows of a side table, handed out record by record."""
 
     def __init__(self, connection: Connection, table: Table, project: str) -> None:
-        names = tuple(column.name for column in table.columns if column.name not in ("project", "seq"))
-        self.rows = _links(connection, project) if table is t.links else _rows(connection, table, project, ("seq", *names), order=("seq", "position"))
+        names = tuple(
+            column.name for column in table.columns if column.name not in ("project", "seq")
+        )
+        self.rows = (
+            _links(connection, project)
+            if table is t.links
+            else _rows(connection, table, project, ("seq", *names), order=("seq", "position"))
+        )
         self.seq: float = 0
         """The record to which the next row belongs; endless where there are no more."""
         self._step()
@@ -356,4 +576,10 @@ _END = float("inf")
 
 
 def _bytes(value: Any) -> bytes:
-    return b"" if value is None else bytes(value) if isinstance(value, bytes | memoryview) else str(value).encode()
+    return (
+        b""
+        if value is None
+        else bytes(value)
+        if isinstance(value, bytes | memoryview)
+        else str(value).encode()
+    )

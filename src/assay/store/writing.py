@@ -1,6 +1,8 @@
-"""Appending to a ledger, inside one transaction: look up what is there, number and chain what is new, insert it, move the head.
+"""Appending to a ledger, inside one transaction: look up what is there, number and chain what is
+new, insert it, move the head.
 
-Everything here runs under the lock of the project's head, so that the order of `seq` is the order of commits and a reader with a cursor misses nothing.
+Everything here runs under the lock of the project's head, so that the order of `seq` is the order
+of commits and a reader with a cursor misses nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +22,17 @@ from assay.errors import InputError
 from assay.store import names
 from assay.store import tables as t
 from assay.store.chain import Edge, genesis, next_chain
-from assay.store.drafts import EVIDENCE, LINKS_SCHEMA, TOMBSTONE_SCHEMA, Draft, Stored, Tombstone, digest_bytes, digest_text, draft
+from assay.store.drafts import (
+    EVIDENCE,
+    LINKS_SCHEMA,
+    TOMBSTONE_SCHEMA,
+    Draft,
+    Stored,
+    Tombstone,
+    digest_bytes,
+    digest_text,
+    draft,
+)
 
 _CHUNK = 400
 """Digests asked for at once; SQLite takes a thousand and some."""
@@ -46,8 +58,12 @@ class Head(NamedTuple):
     chain: bytes
 
 
-def append(connection: Connection, project: str, drafts: Sequence[Draft], *, now: datetime) -> list[Stored]:
-    """Append what is new. All of it or nothing: a draft that may not be stored raises, and the caller's transaction rolls back."""
+def append(
+    connection: Connection, project: str, drafts: Sequence[Draft], *, now: datetime
+) -> list[Stored]:
+    """Append what is new. All of it or nothing: a draft that may not be stored raises, and the
+    caller's transaction rolls back.
+    """
     head = lock_head(connection, project)
     edges = [_edges(one) for one in drafts]
     ends = {end for listed in edges for edge in listed for end in (edge.source, edge.target)}
@@ -68,7 +84,12 @@ def append(connection: Connection, project: str, drafts: Sequence[Draft], *, now
             stored.append(Stored(one.name, found.seq, False))
     missing = ends - known.keys()
     if missing:
-        raise InputError("STO-011", f"a link leads to {digest_text(min(missing))}, which is not in this project of the ledger.", fix="Store that first.")
+        raise InputError(
+            "STO-011",
+            f"a link leads to {digest_text(min(missing))}, which is not in this project of the"
+            " ledger.",
+            fix="Store that first.",
+        )
     for one, listed in fresh:
         if one.kind == "grade":
             _check_evidence(one, listed, known)
@@ -84,32 +105,73 @@ def _refuse(one: Draft, found: Known | None) -> None:
     if found is None:
         return
     if found.forgotten:
-        raise InputError("STO-009", "this record was forgotten, and does not come back.", where=one.name, fix="`tombstone` says by whom and why.")
+        raise InputError(
+            "STO-009",
+            "this record was forgotten, and does not come back.",
+            where=one.name,
+            fix="`tombstone` says by whom and why.",
+        )
     if found.kind != one.kind:
-        raise InputError("STO-009", f"this record is in the ledger as '{found.kind}', not as '{one.kind}'.", where=one.name, fix="A record is of one kind.")
+        raise InputError(
+            "STO-009",
+            f"this record is in the ledger as '{found.kind}', not as '{one.kind}'.",
+            where=one.name,
+            fix="A record is of one kind.",
+        )
 
 
 def _edges(one: Draft) -> tuple[Edge, ...]:
-    return tuple([Edge(one.digest if link.source is None else digest_bytes(link.source), link.relation, digest_bytes(link.target)) for link in one.links])
+    return tuple(
+        [
+            Edge(
+                one.digest if link.source is None else digest_bytes(link.source),
+                link.relation,
+                digest_bytes(link.target),
+            )
+            for link in one.links
+        ]
+    )
 
 
 def _check_evidence(grade: Draft, edges: Iterable[Edge], known: dict[bytes, Known]) -> None:
     """A grade without its evidence cannot be replayed, so it cannot be trusted."""
-    rests = [known[edge.target] for edge in edges if edge.source == grade.digest and edge.relation == "graded_from"]
+    rests = [
+        known[edge.target]
+        for edge in edges
+        if edge.source == grade.digest and edge.relation == "graded_from"
+    ]
     if not any(found.kind in EVIDENCE and not found.forgotten for found in rests):
-        raise InputError("STO-011", "a grade is stored only together with its evidence.", where=grade.name, fix="Use `put_graded`, or link it graded_from.")
+        raise InputError(
+            "STO-011",
+            "a grade is stored only together with its evidence.",
+            where=grade.name,
+            fix="Use `put_graded`, or link it graded_from.",
+        )
 
 
-def _add_late(connection: Connection, batch: _Batch, edges: list[Edge], known: Mapping[bytes, Known]) -> None:
-    """Links of records that were there before come with a record of their own, so that the chain covers them too."""
+def _add_late(
+    connection: Connection, batch: _Batch, edges: list[Edge], known: Mapping[bytes, Known]
+) -> None:
+    """Links of records that were there before come with a record of their own, so that the chain
+    covers them too.
+    """
     there: set[Row] = set()
     c = t.links.c
     for part in parts(sorted({known[edge.source].seq for edge in edges})):
-        query = select(c.source_seq, c.relation, c.target_seq).where(c.project == batch.project, c.source_seq.in_(part))
+        query = select(c.source_seq, c.relation, c.target_seq).where(
+            c.project == batch.project, c.source_seq.in_(part)
+        )
         there.update(map(tuple, connection.execute(query)))
     new = [edge for edge in dict.fromkeys(edges) if _placed(edge, known) not in there]
     if new:
-        listed = [{"source": digest_text(edge.source), "relation": edge.relation, "target": digest_text(edge.target)} for edge in new]
+        listed = [
+            {
+                "source": digest_text(edge.source),
+                "relation": edge.relation,
+                "target": digest_text(edge.target),
+            }
+            for edge in new
+        ]
         batch.add(draft({"schema": LINKS_SCHEMA, "links": listed}, kind="event"), new)
 
 
@@ -129,7 +191,9 @@ class _Batch:
         self.counts: Counter[str] = Counter()
         self.names = names.Tally()
         self.edges: list[tuple[int, tuple[Edge, ...]]] = []
-        """Links by the record that brings them. They become rows at the end: one may lead to a record that comes later and has no place yet."""
+        """Links by the record that brings them. They become rows at the end: one may lead to a
+        record that comes later and has no place yet.
+        """
         self.rows: dict[Table, list[Row]] = {table: [] for table in (t.records, t.links, *t.SIDES)}
 
     def add(self, one: Draft, edges: Iterable[Edge]) -> int:
@@ -137,28 +201,52 @@ class _Batch:
         facets = one.facets
         edges = tuple(dict.fromkeys(edges)) if edges else ()
         self.seq = seq = self.seq + 1
-        self.chain = next_chain(self.chain, one.digest, one.kind, facets.schema, self.at, one.author, one.reason, edges)
+        self.chain = next_chain(
+            self.chain, one.digest, one.kind, facets.schema, self.at, one.author, one.reason, edges
+        )
         self.counts[one.kind] += 1
         if one.kind == "run":
             self.names.add(facets.columns, seq)
         rows = self.rows
         rows[t.records].append(
-            (project, seq, one.digest, self.chain, one.kind, facets.schema, self.at, one.author, one.reason, *facets.columns, one.body)
-        )  # fmt: skip
+            (
+                project,
+                seq,
+                one.digest,
+                self.chain,
+                one.kind,
+                facets.schema,
+                self.at,
+                one.author,
+                one.reason,
+                *facets.columns,
+                one.body,
+            )
+        )
         if edges:
             self.edges.append((seq, edges))
         if facets.steps:
-            rows[t.steps] += [(project, seq, place, *step) for place, step in enumerate(facets.steps)]
+            rows[t.steps] += [
+                (project, seq, place, *step) for place, step in enumerate(facets.steps)
+            ]
         if facets.calls:
-            rows[t.tool_calls] += [(project, seq, place, *call) for place, call in enumerate(facets.calls)]
+            rows[t.tool_calls] += [
+                (project, seq, place, *call) for place, call in enumerate(facets.calls)
+            ]
         if facets.tags:
-            rows[t.tags] += [(project, seq, place, one.kind, tag) for place, tag in enumerate(facets.tags)]
+            rows[t.tags] += [
+                (project, seq, place, one.kind, tag) for place, tag in enumerate(facets.tags)
+            ]
         return seq
 
     def write(self, connection: Connection, known: Mapping[bytes, Known]) -> None:
         if self.seq == self.began:
             return
-        self.rows[t.links] = [(self.project, seq, place, *_placed(edge, known)) for seq, edges in self.edges for place, edge in enumerate(edges)]
+        self.rows[t.links] = [
+            (self.project, seq, place, *_placed(edge, known))
+            for seq, edges in self.edges
+            for place, edge in enumerate(edges)
+        ]
         for table, rows in self.rows.items():
             if rows:
                 insert_rows(connection, table, rows)
@@ -166,7 +254,11 @@ class _Batch:
         counted = [(self.project, kind, n) for kind, n in sorted(self.counts.items())]
         dialect = connection.dialect.name
         _straight(connection, _adding(dialect, len(counted)), tuple(chain.from_iterable(counted)))
-        _straight(connection, _MOVE_HEAD.replace("?", _MARK[dialect]), (self.seq, self.chain, self.project))
+        _straight(
+            connection,
+            _MOVE_HEAD.replace("?", _MARK[dialect]),
+            (self.seq, self.chain, self.project),
+        )
 
 
 _MARK = {"sqlite": "?", "postgresql": "%s"}
@@ -177,18 +269,23 @@ _HEAD = "SELECT seq, chain FROM heads WHERE project = ?"
 @cache
 def _adding(dialect: str, n: int) -> str:
     rows = ", ".join([f"({', '.join([_MARK[dialect]] * 3)})"] * n)
-    return f"INSERT INTO counts (project, kind, n) VALUES {rows} ON CONFLICT (project, kind) DO UPDATE SET n = counts.n + excluded.n"  # noqa: S608  # marks only
+    # marks only
+    return f"INSERT INTO counts (project, kind, n) VALUES {rows} ON CONFLICT (project, kind) DO UPDATE SET n = counts.n + excluded.n"  # noqa: E501, S608
 
 
 def _straight(connection: Connection, statement: str, values: Row) -> Any:
-    """The cursor of a statement. On SQLite it goes to the driver itself: SQLAlchemy would take longer over it than the database does."""
+    """The cursor of a statement. On SQLite it goes to the driver itself: SQLAlchemy would take
+    longer over it than the database does.
+    """
     if connection.dialect.name != "sqlite":
         return connection.exec_driver_sql(statement, values)
     driver: Any = connection.connection.driver_connection
     try:
         return driver.execute(statement, values)
     except sqlite3.Error as error:  # whoever waits for a database knows only SQLAlchemy's errors
-        raise DBAPIError.instance(statement, None, error, sqlite3.Error, hide_parameters=True, dialect=connection.dialect) from error
+        raise DBAPIError.instance(
+            statement, None, error, sqlite3.Error, hide_parameters=True, dialect=connection.dialect
+        ) from error
 
 
 def moment_text(now: datetime) -> str:
@@ -198,10 +295,15 @@ def moment_text(now: datetime) -> str:
 
 def lock_head(connection: Connection, project: str) -> Head:
     """The head of a project, locked until the transaction ends; made where there is none."""
-    query = _HEAD if connection.dialect.name == "sqlite" else f"{_HEAD.replace('?', '%s')} FOR UPDATE"
+    query = (
+        _HEAD if connection.dialect.name == "sqlite" else f"{_HEAD.replace('?', '%s')} FOR UPDATE"
+    )
     row = _straight(connection, query, (project,)).fetchone()
     if row is None:
-        made = text("INSERT INTO heads (project, seq, chain) VALUES (:project, 0, :chain) ON CONFLICT DO NOTHING")
+        made = text(
+            "INSERT INTO heads (project, seq, chain) VALUES (:project, 0, :chain) ON CONFLICT DO"
+            " NOTHING"
+        )
         connection.execute(made, {"project": project, "chain": genesis(project)})
         row = _straight(connection, query, (project,)).fetchone()
     return Head(row[0], bytes(row[1]))
@@ -214,19 +316,24 @@ def lookup(connection: Connection, project: str, digests: Iterable[bytes]) -> di
     for part in parts(sorted(digests)):
         size = next(size for size in _LENGTHS if size >= len(part))
         asked = (project, *part, *[part[-1]] * (size - len(part)))
-        for digest, seq, kind, forgotten in _straight(connection, _looking(dialect, size), asked).fetchall():
+        for digest, seq, kind, forgotten in _straight(
+            connection, _looking(dialect, size), asked
+        ).fetchall():
             found[bytes(digest)] = Known(seq, kind, bool(forgotten))
     return found
 
 
 _LENGTHS = (1, 4, 16, 32, 64, 128, 256, _CHUNK)
-"""How many digests a question holds, some of them twice: a few lengths, so that each is compiled once."""
+"""How many digests a question holds, some of them twice: a few lengths, so that each is compiled
+once.
+"""
 
 
 @cache
 def _looking(dialect: str, size: int) -> str:
     marks = ", ".join([_MARK[dialect]] * size)
-    return f"SELECT digest, seq, kind, body IS NULL FROM records WHERE project = {_MARK[dialect]} AND digest IN ({marks})"  # noqa: S608  # marks only
+    # marks only
+    return f"SELECT digest, seq, kind, body IS NULL FROM records WHERE project = {_MARK[dialect]} AND digest IN ({marks})"  # noqa: E501, S608
 
 
 def parts(values: Sequence[V]) -> Iterator[Sequence[V]]:
@@ -245,7 +352,8 @@ def _statement(table: Table, dialect: str, rows: int = 1) -> str:
     if dialect == "copy":
         return f'COPY "{table.name}" ({names}) FROM STDIN'
     marks = f"({', '.join(['?' if dialect == 'sqlite' else '%s'] * len(table.columns))})"
-    # A fault ends the transaction in any case. Unless SQLite is told so, it first copies every page to a file, so that it could take back this statement alone.
+    # A fault ends the transaction in any case. Unless SQLite is told so, it first copies every page
+    # to a file, so that it could take back this statement alone.
     insert = "INSERT OR FAIL" if dialect == "sqlite" else "INSERT"
     return f'{insert} INTO "{table.name}" ({names}) VALUES {", ".join([marks] * rows)}'
 
@@ -254,11 +362,16 @@ def insert_rows(connection: Connection, table: Table, rows: list[Row]) -> None:
     """Rows, in the order of the table's columns, by the quickest way the database has."""
     dialect = connection.dialect.name
     if dialect == "sqlite":
-        # Row by row the driver would take the interpreter's lock back after each, and wait for it behind every other thread that computes.
+        # Row by row the driver would take the interpreter's lock back after each, and wait for it
+        # behind every other thread that computes.
         start = 0
         while start < len(rows):
             size = next(size for size in _AT_ONCE if size <= len(rows) - start)
-            _straight(connection, _statement(table, dialect, size), tuple(chain.from_iterable(rows[start : start + size])))
+            _straight(
+                connection,
+                _statement(table, dialect, size),
+                tuple(chain.from_iterable(rows[start : start + size])),
+            )
             start += size
     elif len(rows) >= _COPY:
         driver: Any = connection.connection.driver_connection
@@ -267,24 +380,47 @@ def insert_rows(connection: Connection, table: Table, rows: list[Row]) -> None:
             with driver.cursor() as cursor, cursor.copy(statement) as stream:
                 for row in rows:
                     stream.write_row(row)
-        except wrong as error:  # it went past SQLAlchemy, and whoever waits for a database knows only its errors
+        except (
+            wrong
+            # it went past SQLAlchemy, and whoever waits for a database knows only its errors
+        ) as error:
             lost = connection.dialect.is_disconnect(error, driver, None)
-            raise DBAPIError.instance(statement, None, error, wrong, hide_parameters=True, connection_invalidated=lost, dialect=connection.dialect) from error
+            raise DBAPIError.instance(
+                statement,
+                None,
+                error,
+                wrong,
+                hide_parameters=True,
+                connection_invalidated=lost,
+                dialect=connection.dialect,
+            ) from error
     else:
         connection.exec_driver_sql(_statement(table, dialect), rows)
 
 
-# --- the one way to take something out ----------------------------------------------------------------------------------------------------
+# --- the one way to take something out
 
 
-def forget(connection: Connection, project: str, digest: bytes, *, author: str, reason: str, now: datetime) -> Tombstone:
-    """Take the body of a record out and leave its digest, with who did it and why. The chain still holds: it covers the digest."""
+def forget(
+    connection: Connection, project: str, digest: bytes, *, author: str, reason: str, now: datetime
+) -> Tombstone:
+    """Take the body of a record out and leave its digest, with who did it and why. The chain still
+    holds: it covers the digest.
+    """
     head = lock_head(connection, project)
     known = lookup(connection, project, [digest]).get(digest)
     if known is None:
-        raise InputError("STO-012", "there is no such record in this project of the ledger.", where=digest_text(digest))
+        raise InputError(
+            "STO-012",
+            "there is no such record in this project of the ledger.",
+            where=digest_text(digest),
+        )
     if known.kind == "tombstone":
-        raise InputError("STO-010", "a tombstone is not forgotten: it holds nothing but a digest.", where=digest_text(digest))
+        raise InputError(
+            "STO-010",
+            "a tombstone is not forgotten: it holds nothing but a digest.",
+            where=digest_text(digest),
+        )
     if not known.forgotten:
         batch = _Batch(project, head, now)
         body = {"schema": TOMBSTONE_SCHEMA, "digest": digest_text(digest), "at": batch.at}
@@ -292,12 +428,18 @@ def forget(connection: Connection, project: str, digest: bytes, *, author: str, 
         batch.write(connection, {})
         insert_rows(connection, t.tombstones, [(project, seq, digest, author, reason, batch.at)])
         here = and_(t.records.c.project == project, t.records.c.seq == known.seq)
-        columns = connection.execute(select(*(t.records.c[name] for name in t.FACETS)).where(here)).one()
-        connection.execute(update(t.records).where(here).values(body=None, **dict.fromkeys(t.FACETS)))
+        columns = connection.execute(
+            select(*(t.records.c[name] for name in t.FACETS)).where(here)
+        ).one()
+        connection.execute(
+            update(t.records).where(here).values(body=None, **dict.fromkeys(t.FACETS))
+        )
         if known.kind == "run":
             names.forget(connection, project, tuple(columns), known.seq)
         for table in t.SIDES:
-            connection.execute(table.delete().where(table.c.project == project, table.c.seq == known.seq))
+            connection.execute(
+                table.delete().where(table.c.project == project, table.c.seq == known.seq)
+            )
     found = tombstone(connection, project, digest)
     assert found is not None
     return found
@@ -306,7 +448,9 @@ def forget(connection: Connection, project: str, digest: bytes, *, author: str, 
 def tombstone(connection: Connection, project: str, digest: bytes) -> Tombstone | None:
     """Who had a record forgotten; None where nobody had."""
     c = t.tombstones.c
-    row = connection.execute(select(c.author, c.reason, c.at).where(c.project == project, c.digest == digest)).first()
+    row = connection.execute(
+        select(c.author, c.reason, c.at).where(c.project == project, c.digest == digest)
+    ).first()
     if row is None:
         return None
     others: dict[bytes, None] = {}
@@ -314,7 +458,11 @@ def tombstone(connection: Connection, project: str, digest: bytes) -> Tombstone 
         other = target if relation == "evidence_of" else source
         if other != digest:
             others[other] = None
-    standing = [digest_text(one) for one, known in sorted(lookup(connection, project, others).items()) if not known.forgotten]
+    standing = [
+        digest_text(one)
+        for one, known in sorted(lookup(connection, project, others).items())
+        if not known.forgotten
+    ]
     return Tombstone(digest_text(digest), *row, tuple(standing))
 
 

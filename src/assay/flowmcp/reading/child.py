@@ -1,7 +1,9 @@
-"""A server as a child process: started with a bare environment, listened to within limits, ended with all it started.
+"""A server as a child process: started with a bare environment, listened to within limits, ended
+with all it started.
 
-Nothing here knows what the messages mean: see `server`. The SDK's own transport is not used because it passes on more of the environment, reads a
-line of any length and leaves the server's stderr on the terminal.
+Nothing here knows what the messages mean: see `server`. The SDK's own transport is not used because
+it passes on more of the environment, reads a line of any length and leaves the server's stderr on
+the terminal.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
 MAX_BYTES = 16 * 1024 * 1024
 """All that a server may send in one reading."""
 MAX_NOISE = 200
-"""Lines on stdout that are no messages. Some servers greet there, against the protocol; one that floods it is stopped."""
+"""Lines on stdout that are no messages. Some servers greet there, against the protocol; one that
+floods it is stopped.
+"""
 GRACE_S = 1.0
 """How long a server may take to end by itself once its input is closed."""
 
@@ -39,7 +43,9 @@ class Fault(Exception):
 
 
 class Budget:
-    """What was received, and the fault that ended it. The SDK turns an exception in a transport into a closed connection; the reason is kept here."""
+    """What was received, and the fault that ended it. The SDK turns an exception in a transport
+    into a closed connection; the reason is kept here.
+    """
 
     def __init__(self) -> None:
         self.received = 0
@@ -79,9 +85,18 @@ class Child:
         import anyio  # comes with the optional extra
 
         try:
-            process = await anyio.open_process(self._command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=self._env, start_new_session=True)
+            process = await anyio.open_process(
+                self._command,
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=PIPE,
+                env=self._env,
+                start_new_session=True,
+            )
         except (OSError, ValueError) as error:
-            self.budget.fail("FMC-010", f"it does not start: {getattr(error, 'strerror', None) or error}.")
+            self.budget.fail(
+                "FMC-010", f"it does not start: {getattr(error, 'strerror', None) or error}."
+            )
         self._process = process
         incoming, received = anyio.create_memory_object_stream[Any](0)
         sending, outgoing = anyio.create_memory_object_stream[Any](0)
@@ -132,7 +147,9 @@ class Child:
             self._noise += 1
             self._first_noise = self._first_noise or line[:80].decode("utf-8", "replace")
             if self._noise > MAX_NOISE:
-                self.budget.fail("FMC-011", f"it prints more than {MAX_NOISE} lines that are no messages.")
+                self.budget.fail(
+                    "FMC-011", f"it prints more than {MAX_NOISE} lines that are no messages."
+                )
             return None
 
     async def _write_messages(self, outgoing: Any) -> None:
@@ -143,7 +160,10 @@ class Child:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
             async with outgoing:
                 async for message in outgoing:
-                    await self._process.stdin.send(message.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+                    await self._process.stdin.send(
+                        message.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+                        + b"\n"
+                    )
 
     async def _read_errors(self) -> None:
         import anyio  # comes with the optional extra
@@ -161,7 +181,9 @@ class Child:
         process = self._process
         assert process is not None
         assert process.stdin is not None
-        await self._wait(GRACE_S if self._fell_silent else 0)  # a pipe closes a moment before its process is known to be gone
+        await self._wait(
+            GRACE_S if self._fell_silent else 0
+        )  # a pipe closes a moment before its process is known to be gone
         self._code = process.returncode
         with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             await process.stdin.aclose()
@@ -172,7 +194,8 @@ class Child:
         for stream in (process.stdout, process.stderr):
             with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
                 await stream.aclose()  # type: ignore[union-attr]  # both are pipes here
-        # A grandchild that left the group may hold a pipe open for ever; the transport would wait for it and warn.
+        # A grandchild that left the group may hold a pipe open for ever; the transport would wait
+        # for it and warn.
         transport = getattr(getattr(process, "_process", None), "_transport", None)
         if transport is not None:
             transport.close()
@@ -182,12 +205,16 @@ class Child:
 
         assert self._process is not None
         deadline = anyio.current_time() + seconds
-        while self._process.returncode is None and anyio.current_time() < deadline:  # wait() would also wait for whoever holds the pipes
+        while (
+            self._process.returncode is None and anyio.current_time() < deadline
+        ):  # wait() would also wait for whoever holds the pipes
             await anyio.sleep(0.01)
 
     def kill(self) -> None:
         """End the child and everything it started in its group. Says nothing if they are gone."""
-        if self._process is not None and not self._ended:  # its number may belong to another process by then
+        if (
+            self._process is not None and not self._ended
+        ):  # its number may belong to another process by then
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
@@ -196,10 +223,21 @@ class Child:
         said = []
         code = self._code
         if code is not None:
-            said.append(f" It ended with {f'exit code {code}' if code >= 0 else f'signal {-code}'}.")
+            said.append(
+                f" It ended with {f'exit code {code}' if code >= 0 else f'signal {-code}'}."
+            )
         if self._noise:
-            said.append(f" It wrote {self._noise} line{'s' if self._noise > 1 else ''} to stdout that are no messages, first {self._first_noise!r}.")
-        lines = [line.strip() for line in self._errors.decode("utf-8", "replace").splitlines() if line.strip()]
+            said.append(
+                f" It wrote {self._noise} line{'s' if self._noise > 1 else ''} to stdout that are"
+                f" no messages, first {self._first_noise!r}."
+            )
+        lines = [
+            line.strip()
+            for line in self._errors.decode("utf-8", "replace").splitlines()
+            if line.strip()
+        ]
         if lines:
-            said.append(f" It printed last: {' | '.join(line[:200] for line in lines[-_SHOWN_LINES:])}.")
+            said.append(
+                f" It printed last: {' | '.join(line[:200] for line in lines[-_SHOWN_LINES:])}."
+            )
         return "".join(said)

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def keys_of(value: Node | None, statements: list[Node]) -> Iterator[str]:
-    """The keys of the object that an expression is or returns. One that cannot be read from the text is listed as it is written."""
+    """The keys of the object that an expression is or returns. One that cannot be read from the
+    text is listed as it is written.
+    """
     if value is None:
         return
     if value.type == "parenthesized_expression":
@@ -60,5 +62,7 @@ def _returned(body: Node) -> Iterator[Node]:
         node = open_nodes.pop()
         if node.type == "return_statement":
             yield from (child for child in node.named_children[:1] if child.type != "comment")
-        elif node.type not in FUNCTIONS and node.type.endswith(("statement", "block", "clause", "body", "case", "default")):
+        elif node.type not in FUNCTIONS and node.type.endswith(
+            ("statement", "block", "clause", "body", "case", "default")
+        ):
             open_nodes.extend(reversed(node.named_children))

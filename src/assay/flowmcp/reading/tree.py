@@ -1,4 +1,5 @@
-"""Pieces of a syntax tree: their text, their place, the first fault. What they mean for a schema: `syntax` and `asking`.
+"""Pieces of a syntax tree: their text, their place, the first fault. What they mean for a schema:
+`syntax` and `asking`.
 
 The parser is an optional extra. It is loaded when it is first used, and only in the worker.
 """
@@ -13,14 +14,35 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Parser, QueryCursor
 
 FUNCTIONS = frozenset(
-    ("function_declaration", "function_expression", "arrow_function", "method_definition", "generator_function", "generator_function_declaration")
+    (
+        "function_declaration",
+        "function_expression",
+        "arrow_function",
+        "method_definition",
+        "generator_function",
+        "generator_function_declaration",
+    )
 )
 _PROSE = frozenset(("comment", "string_fragment", "string", "template_string", "regex_pattern"))
 MAX_NAME = 300
 """Signs of a name that is listed as it is written."""
 
-_ESCAPE = re.compile(r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-7]{1,3})|(\r\n|[\s\S]))")
-_SIGNS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "\n": "", "\r\n": "", "\r": "", "\u2028": "", "\u2029": ""}
+_ESCAPE = re.compile(
+    r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-7]{1,3})|(\r\n|[\s\S]))"
+)
+_SIGNS = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "b": "\b",
+    "f": "\f",
+    "v": "\v",
+    "\n": "",
+    "\r\n": "",
+    "\r": "",
+    "\u2028": "",
+    "\u2029": "",
+}
 
 
 class NoModule(Exception):
@@ -34,10 +56,14 @@ class NoModule(Exception):
 
 
 def is_inside_function(node: Node, *, arrows: bool = True) -> bool:
-    """Whether a function stands around the node; without `arrows`, one that has its own `arguments` and `new.target`."""
+    """Whether a function stands around the node; without `arrows`, one that has its own `arguments`
+    and `new.target`.
+    """
     above = node.parent
     while above is not None:
-        if (above.type in FUNCTIONS and (arrows or above.type != "arrow_function")) or above.type == "class_static_block":
+        if (
+            above.type in FUNCTIONS and (arrows or above.type != "arrow_function")
+        ) or above.type == "class_static_block":
             return True
         above = above.parent
     return False
@@ -45,8 +71,14 @@ def is_inside_function(node: Node, *, arrows: bool = True) -> bool:
 
 def text(node: Node | None) -> str:
     """The text of a node, escapes in a name resolved; empty for none."""
-    written = node.text.decode("utf-8", "replace") if node is not None and node.text is not None else ""
-    return _ESCAPE.sub(_sign, written) if "\\" in written and node is not None and node.type.endswith("identifier") else written
+    written = (
+        node.text.decode("utf-8", "replace") if node is not None and node.text is not None else ""
+    )
+    return (
+        _ESCAPE.sub(_sign, written)
+        if "\\" in written and node is not None and node.type.endswith("identifier")
+        else written
+    )
 
 
 def name_of(node: Node) -> str:
@@ -55,7 +87,9 @@ def name_of(node: Node) -> str:
 
 
 def string(node: Node | None) -> str:
-    """The value of a string literal, escapes resolved: otherwise fs written with an escape would not be found."""
+    """The value of a string literal, escapes resolved: otherwise fs written with an escape would
+    not be found.
+    """
     return _ESCAPE.sub(_sign, text(node)[1:-1])
 
 
@@ -69,7 +103,9 @@ def _sign(found: re.Match[str]) -> str:
 
 def place(node: Node) -> tuple[int, int]:
     """Line and column, counted from 1; the column in bytes."""
-    row, column = node.start_point  # unpacked: its attributes `row` and `column` are freed memory past 256 in tree-sitter 0.26
+    row, column = (
+        node.start_point
+    )  # unpacked: its attributes `row` and `column` are freed memory past 256 in tree-sitter 0.26
     return row + 1, column + 1
 
 
@@ -77,17 +113,27 @@ def first_error(root: Node) -> NoModule:
     """Where the text stops being a module."""
     node = root
     while not (node.is_error or node.is_missing):
-        inner = next((child for child in node.children if child.has_error or child.is_missing), None)
+        inner = next(
+            (child for child in node.children if child.has_error or child.is_missing), None
+        )
         if inner is None:
             break
         node = inner
     seen = text(node).split("\n")[0][:40]
-    what = f"here {node.type} is missing." if node.is_missing else f"not JavaScript, at {seen!r}." if seen else "not JavaScript."
+    what = (
+        f"here {node.type} is missing."
+        if node.is_missing
+        else f"not JavaScript, at {seen!r}."
+        if seen
+        else "not JavaScript."
+    )
     return NoModule(*place(node), what)
 
 
 def refuse_script_comments(root: Node, source: bytes) -> None:
-    """Raise where `<!--` or `-->` would be a comment in a script. In a module it is an expression, and the engine evaluates a script."""
+    """Raise where `<!--` or `-->` would be a comment in a script. In a module it is an expression,
+    and the engine evaluates a script.
+    """
     for found in re.finditer(rb"<!--|-->", source):
         node = root.descendant_for_byte_range(found.start(), found.end())
         if node is not None and node.type in _PROSE:

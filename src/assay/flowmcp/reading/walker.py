@@ -1,10 +1,13 @@
-"""The JavaScript that stands around a module: what it takes away before the module runs, and how it copies the exported object to plain data.
+"""The JavaScript that stands around a module: what it takes away before the module runs, and how it
+copies the exported object to plain data.
 
-It takes hold of every function it needs before the module runs, and afterwards touches only objects without a prototype: whatever the module does
-to `JSON`, `Array.prototype` or `Object.prototype` changes nothing here. It changes what users of the module see, so each change of a built-in is noted,
-and so is each place where reading a property, listing the keys and writing JSON differ. Accessors are never called. All of it is joined to one line: the
-engine gives line 1 no number, so that the lines of an error are those of the module, which begins on line 2. Where an accessor was read, the engine does
-not know.
+It takes hold of every function it needs before the module runs, and afterwards touches only objects
+without a prototype: whatever the module does to `JSON`, `Array.prototype` or `Object.prototype`
+changes nothing here. It changes what users of the module see, so each change of a built-in is
+noted, and so is each place where reading a property, listing the keys and writing JSON differ.
+Accessors are never called. All of it is joined to one line: the engine gives line 1 no number, so
+that the lines of an error are those of the module, which begins on line 2. Where an accessor was
+read, the engine does not know.
 """
 
 from __future__ import annotations
@@ -12,15 +15,73 @@ from __future__ import annotations
 from assay.flowmcp.reading import limits
 
 HOST = (
-    "process", "global", "window", "self", "document", "navigator", "location", "Deno", "Bun", "require", "module", "exports", "__dirname",
-    "__filename", "fetch", "XMLHttpRequest", "WebSocket", "EventSource", "setTimeout", "setInterval", "setImmediate", "queueMicrotask", "Buffer",
-    "performance", "crypto", "Intl", "WebAssembly", "URL", "URLSearchParams", "TextEncoder", "TextDecoder", "structuredClone", "atob", "btoa",
-    "AbortController", "Blob", "File", "FormData", "Headers", "Request", "Response", "Event", "EventTarget", "Worker", "MessageChannel",
-    "BroadcastChannel", "std", "os", "print", "scriptArgs", "bjson", "gc", "Temporal", "WeakRef", "FinalizationRegistry", "SharedArrayBuffer",
-    "Atomics", "Proxy", "__date_clock", "InternalError", "eval", "Function",
-)  # fmt: skip
-"""Names that a host has and this engine has not, or that answer differently from run to run or from engine to engine. Asking for one, also with
-`typeof`, refuses the module: otherwise it could describe itself one way to the gate and another way to its users."""
+    "process",
+    "global",
+    "window",
+    "self",
+    "document",
+    "navigator",
+    "location",
+    "Deno",
+    "Bun",
+    "require",
+    "module",
+    "exports",
+    "__dirname",
+    "__filename",
+    "fetch",
+    "XMLHttpRequest",
+    "WebSocket",
+    "EventSource",
+    "setTimeout",
+    "setInterval",
+    "setImmediate",
+    "queueMicrotask",
+    "Buffer",
+    "performance",
+    "crypto",
+    "Intl",
+    "WebAssembly",
+    "URL",
+    "URLSearchParams",
+    "TextEncoder",
+    "TextDecoder",
+    "structuredClone",
+    "atob",
+    "btoa",
+    "AbortController",
+    "Blob",
+    "File",
+    "FormData",
+    "Headers",
+    "Request",
+    "Response",
+    "Event",
+    "EventTarget",
+    "Worker",
+    "MessageChannel",
+    "BroadcastChannel",
+    "std",
+    "os",
+    "print",
+    "scriptArgs",
+    "bjson",
+    "gc",
+    "Temporal",
+    "WeakRef",
+    "FinalizationRegistry",
+    "SharedArrayBuffer",
+    "Atomics",
+    "Proxy",
+    "__date_clock",
+    "InternalError",
+    "eval",
+    "Function",
+)
+"""Names that a host has and this engine has not, or that answer differently from run to run or from
+engine to engine. Asking for one, also with `typeof`, refuses the module: otherwise it could
+describe itself one way to the gate and another way to its users.
+"""
 
 _WALKER = """
 (function () {
@@ -386,7 +447,7 @@ _WALKER = """
     return "";
   };
 })()
-"""
+"""  # noqa: E501
 
 WALKER = " ".join(
     _WALKER.replace("MAX_NOTES", str(limits.MAX_NOTES))
@@ -395,5 +456,7 @@ WALKER = " ".join(
     .replace("MAX_DEPTH", str(limits.MAX_DEPTH))
     .split("\n")
 )
-"""An expression whose value is a function of a task: ("forbid", JSON of names and what they are), ("name", the same for
-names that are forbidden unless the engine has them: a host may), ("run", function), ("deliver"). The last two give JSON."""
+"""An expression whose value is a function of a task: ("forbid", JSON of names and what they are),
+("name", the same for names that are forbidden unless the engine has them: a host may), ("run",
+function), ("deliver"). The last two give JSON.
+"""

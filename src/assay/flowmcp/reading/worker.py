@@ -1,8 +1,10 @@
-"""The process in which a module is parsed and evaluated: no files, no network, no environment, hard limits.
+"""The process in which a module is parsed and evaluated: no files, no network, no environment, hard
+limits.
 
-It answers requests one after the other (`worker_process`): the bytes of a module come in, JSON goes out. Every module gets an engine of its own. The parent
-kills this process when it takes too long, because a regular expression can keep the engine from ever looking at its
-clock. The parent's side is `engine`.
+It answers requests one after the other (`worker_process`): the bytes of a module come in, JSON goes
+out. Every module gets an engine of its own. The parent kills this process when it takes too long,
+because a regular expression can keep the engine from ever looking at its clock. The parent's side
+is `engine`.
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ from assay.worker_process import serve
 _LINE = re.compile(r"<input>:(\d+)")
 _UNKNOWN = "the unknown name "
 _NAMED = re.compile(rf"(?:{_UNKNOWN})?`([^`]+)`(?: of the import|$)")
-_WARM_UP = b"import { a } from 'a'\nexport const main = { a: [1, 'x'], f() {} }\nexport const handlers = () => ({ b: { run: async () => import('c') } })\n"
+_WARM_UP = (
+    b"import { a } from 'a'\nexport const main = { a: [1, 'x'], f() {} }\nexport const handlers ="
+    b" () => ({ b: { run: async () => import('c') } })\n"
+)
 
 
 class _Callable(Protocol):
@@ -43,7 +48,13 @@ def main() -> None:
     """Answer requests from standard input until it ends."""
     os.environ["TZ"] = "UTC"  # the local time of a date must not depend on the machine
     time.tzset()
-    serve(_reply, greeting=_greeting, cpu_s=limits.CPU_S, memory=limits.PROCESS_MEMORY, wall_s=limits.WALL_S + 1)
+    serve(
+        _reply,
+        greeting=_greeting,
+        cpu_s=limits.CPU_S,
+        memory=limits.PROCESS_MEMORY,
+        wall_s=limits.WALL_S + 1,
+    )
 
 
 def _reply(source: bytes) -> bytes:
@@ -51,11 +62,13 @@ def _reply(source: bytes) -> bytes:
 
 
 def _greeting() -> bytes:
-    """One module before the doors close: what is imported on first use is imported now, and a broken installation shows here."""
+    """One module before the doors close: what is imported on first use is imported now, and a
+    broken installation shows here.
+    """
     return json.dumps({"works": answer(_WARM_UP).get("outcome") == "copied"}).encode()
 
 
-# --- one module ----------------------------------------------------------------------------------------------------------------------------
+# --- one module
 
 
 def answer(source: bytes) -> dict[str, Any]:
@@ -63,20 +76,46 @@ def answer(source: bytes) -> dict[str, Any]:
     try:
         module = Parsed(source)
     except NoModule as error:
-        return {"outcome": "no module", "line": error.line, "column": error.column, "message": error.message}
+        return {
+            "outcome": "no module",
+            "line": error.line,
+            "column": error.column,
+            "message": error.message,
+        }
     except RecursionError:
         return {"outcome": "too much", "why": "stack", "path": []}
     target = module.target()
     if target is None:
-        others = [*module.exports, *(f"{name} of '{_shown(specifier)}'" for name, specifier in module.passed_on.items())]
-        return {"outcome": "no export", "exports": [*others[:20], *(["default"] if module.has_default else [])]}
+        others = [
+            *module.exports,
+            *(f"{name} of '{_shown(specifier)}'" for name, specifier in module.passed_on.items()),
+        ]
+        return {
+            "outcome": "no export",
+            "exports": [*others[:20], *(["default"] if module.has_default else [])],
+        }
     if target == "*":
-        return {"outcome": "used", "export": "main", "what": f"what `export *` passes on from '{_shown(module.passed_on['*'])}'", "line": None}
+        return {
+            "outcome": "used",
+            "export": "main",
+            "what": f"what `export *` passes on from '{_shown(module.passed_on['*'])}'",
+            "line": None,
+        }
     if target in module.passed_on:
-        return {"outcome": "used", "export": target, "what": f"`{target}` of the import '{_shown(module.passed_on[target])}'", "line": None}
+        return {
+            "outcome": "used",
+            "export": target,
+            "what": f"`{target}` of the import '{_shown(module.passed_on[target])}'",
+            "line": None,
+        }
     local = module.exports[target]
     if local in module.imported:
-        return {"outcome": "used", "export": target, "what": f"`{local}` of the import '{_shown(module.imported[local])}'", "line": None}
+        return {
+            "outcome": "used",
+            "export": target,
+            "what": f"`{local}` of the import '{_shown(module.imported[local])}'",
+            "line": None,
+        }
     outcome = _evaluate(module, local)
     if outcome["outcome"] == "copied":
         outcome |= {"asked": [list(one) for one in module.asked], "handlers": list(module.handlers)}
@@ -84,13 +123,17 @@ def answer(source: bytes) -> dict[str, Any]:
 
 
 def _evaluate(module: Parsed, target: str) -> dict[str, Any]:
-    """All of the module if that works, else only what the target needs: a key read from `process.env` for a handler is no fault of the schema."""
+    """All of the module if that works, else only what the target needs: a key read from
+    `process.env` for a handler is no fault of the schema.
+    """
     missing = module.cannot_run(target)
     if missing is not None:
         return {"outcome": "used", "line": missing[0], "what": missing[1]}
     whole = module.program(target, whole=True)
     outcome = _run(module, target, whole)
-    if outcome["outcome"] == "used" and not outcome["what"].startswith(_UNKNOWN):  # no host may have it, and then the module does not load
+    if outcome["outcome"] == "used" and not outcome["what"].startswith(
+        _UNKNOWN
+    ):  # no host may have it, and then the module does not load
         part = module.program(target, whole=False)
         outcome = outcome if part == whole else _run(module, target, part)
     probe = module.probes(target) if outcome["outcome"] == "copied" else None
@@ -105,13 +148,22 @@ def _run(module: Parsed, target: str, program: bytes) -> dict[str, Any]:
     context.set_memory_limit(limits.MEMORY)
     context.set_max_stack_size(limits.STACK)
     walker: _Callable = context.eval(WALKER)
-    forbidden = {name: f"`{name}`" for name in HOST} | {name: f"`{name}` of the import '{_shown(at)}'" for name, at in module.imported.items()}
+    forbidden = {name: f"`{name}`" for name in HOST} | {
+        name: f"`{name}` of the import '{_shown(at)}'" for name, at in module.imported.items()
+    }
     forbidden[module.stand_in] = "`import()`"
-    walker("name", json.dumps([[name, f"{_UNKNOWN}`{name}`"] for name in sorted(module.names - forbidden.keys())]))
+    walker(
+        "name",
+        json.dumps(
+            [[name, f"{_UNKNOWN}`{name}`"] for name in sorted(module.names - forbidden.keys())]
+        ),
+    )
     walker("forbid", json.dumps(list(forbidden.items())))
     context.set_time_limit(limits.RUN_S)
     try:
-        code: _Callable = context.eval(f"(function () {{ 'use strict';\n{program.decode()}\n;return () => ({target});\n}})")
+        code: _Callable = context.eval(
+            f"(function () {{ 'use strict';\n{program.decode()}\n;return () => ({target});\n}})"
+        )
     except quickjs.JSException as error:
         return _broken(str(error), compiling=True)
     try:
@@ -127,7 +179,9 @@ def _run(module: Parsed, target: str, program: bytes) -> dict[str, Any]:
 
 
 def _run_jobs(context: _Context) -> dict[str, Any] | None:
-    """Run what the module put off until after itself: an importer would see its effects. A job that is interrupted says nothing, so time is taken."""
+    """Run what the module put off until after itself: an importer would see its effects. A job that
+    is interrupted says nothing, so time is taken.
+    """
     import quickjs  # an optional extra, as above
 
     began = time.process_time()
@@ -153,15 +207,31 @@ def _broken(text: str, *, compiling: bool) -> dict[str, Any]:
     if "out of memory" in text or text.strip() in ("", "null"):
         return {"outcome": "too much", "why": "memory", "path": []}
     if compiling:
-        return {"outcome": "no syntax", "line": _line_of(text), "message": text.split("\n")[0].removeprefix("SyntaxError: ")}
+        return {
+            "outcome": "no syntax",
+            "line": _line_of(text),
+            "message": text.split("\n")[0].removeprefix("SyntaxError: "),
+        }
     return {"outcome": "threw", "name": "", "message": text.split("\n")[0], "line": _line_of(text)}
 
 
 def _with_line(outcome: dict[str, Any], module: Parsed, target: str) -> dict[str, Any]:
-    if outcome["outcome"] == "threw" and outcome["name"] == "InternalError" and outcome["message"].startswith(("out of memory", "stack overflow")):
-        return {"outcome": "too much", "why": "memory" if outcome["message"].startswith("out") else "stack", "path": []}
+    if (
+        outcome["outcome"] == "threw"
+        and outcome["name"] == "InternalError"
+        and outcome["message"].startswith(("out of memory", "stack overflow"))
+    ):
+        return {
+            "outcome": "too much",
+            "why": "memory" if outcome["message"].startswith("out") else "stack",
+            "path": [],
+        }
     if outcome["outcome"] == "threw" and (outcome["name"], outcome["message"]) == ("", "null"):
-        return {"outcome": "too much", "why": "null", "path": []}  # no memory was left to make an error of
+        return {
+            "outcome": "too much",
+            "why": "null",
+            "path": [],
+        }  # no memory was left to make an error of
     if "stack" in outcome:
         outcome["line"] = _line_of(outcome.pop("stack"))
     named = _NAMED.match(outcome["what"]) if outcome["outcome"] == "used" else None

@@ -1,4 +1,6 @@
-"""Names that are easily taken for one another: the same but for case and underscores, or one sign more."""
+"""Names that are easily taken for one another: the same but for case and underscores, or one sign
+more.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,13 @@ def fold(name: str) -> str:
 
 
 def pairs(names: Sequence[str]) -> list[Pair]:
-    """The alike pairs among some names; each name is compared with what differs by one sign only, so ten thousand names cost ten thousand looks.
+    """The alike pairs among some names; each name is compared with what differs by one sign only,
+    so ten thousand names cost ten thousand looks.
 
-    >>> [(pair.first, pair.second, pair.same) for pair in pairs(["listItem", "list_item", "listItems", "getPage1", "getPage2"])]
+    >>> [
+    ...     (pair.first, pair.second, pair.same)
+    ...     for pair in pairs(["listItem", "list_item", "listItems", "getPage1", "getPage2"])
+    ... ]
     [('listItem', 'list_item', True), ('listItem', 'listItems', False)]
     """
     first: dict[str, str] = {}

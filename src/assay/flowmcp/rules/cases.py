@@ -1,4 +1,6 @@
-"""The checks of the tests of a tool: how many there are, and whether a call could be made of each."""
+"""The checks of the tests of a tool: how many there are, and whether a call could be made of
+each.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,14 @@ def check(tool: dict[str, Any], path: str, found: Findings) -> None:
     """Check the tests of one tool."""
     number = count(tool)
     if number < MIN_TESTS:
-        found.add("tests-few", f"{path}.tests", f"there {'is 1' if number == 1 else f'are {number}'}.")
+        found.add(
+            "tests-few", f"{path}.tests", f"there {'is 1' if number == 1 else f'are {number}'}."
+        )
     listed = tool.get("tests")
     known = parameters_of(tool, path)
     given = {parameter.key: parameter for parameter in known if parameter.given}
-    # A value such as {{CITY}} is an error of its own; the tests that give CITY are not wrong as well.
+    # A value such as {{CITY}} is an error of its own; the tests that give CITY are not wrong as
+    # well.
     others = {name for parameter in known for name in placeholders(parameter.value)}
     seen: list[dict[str, Any]] = []
     for index, test in enumerate(listed if isinstance(listed, list) else []):
@@ -44,7 +49,9 @@ def check(tool: dict[str, Any], path: str, found: Findings) -> None:
         for key, value in values.items():
             if key not in given:
                 if key not in others:
-                    found.add("test-key-unknown", f"{where}.{key}", "is no parameter that a caller gives.")
+                    found.add(
+                        "test-key-unknown", f"{where}.{key}", "is no parameter that a caller gives."
+                    )
             elif (why := refusal(given[key], value)) is not None:
                 found.add("test-value-refused", f"{where}.{key}", why)
         for key, parameter in given.items():
@@ -56,7 +63,9 @@ def check(tool: dict[str, Any], path: str, found: Findings) -> None:
 
 
 def refusal(parameter: Parameter, value: object) -> str | None:
-    """Why a parameter refuses a value; None if it takes it. A shared list is not at hand: its values are taken."""
+    """Why a parameter refuses a value; None if it takes it. A shared list is not at hand: its
+    values are taken.
+    """
     kind = parameter.primitive.partition("(")[0]
     number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
     if kind == "number" and not number:
@@ -71,13 +80,31 @@ def refusal(parameter: Parameter, value: object) -> str | None:
         return f"is {_shown(value)}, not an object."
     if kind == "enum":
         allowed = parameter.values
-        return None if not allowed or str(value) in allowed else f"is {_shown(value)}, not one of {', '.join(allowed[:8])}{' …' if len(allowed) > 8 else ''}."
+        return (
+            None
+            if not allowed or str(value) in allowed
+            else (
+                f"is {_shown(value)}, not one of"
+                f" {', '.join(allowed[:8])}{' …' if len(allowed) > 8 else ''}."
+            )
+        )
     for option in parameter.options:
         bound = _BOUND.match(option)
-        if bound is None or not isinstance(value, int | float | Decimal | str | list) or (number and bound[1] == "length"):
+        if (
+            bound is None
+            or not isinstance(value, int | float | Decimal | str | list)
+            or (number and bound[1] == "length")
+        ):
             continue
-        size, limit = (value if isinstance(value, int | float | Decimal) else len(value)), float(bound[2])
-        if (bound[1] == "min" and size < limit) or (bound[1] == "max" and size > limit) or (bound[1] == "length" and size != limit):
+        size, limit = (
+            (value if isinstance(value, int | float | Decimal) else len(value)),
+            float(bound[2]),
+        )
+        if (
+            (bound[1] == "min" and size < limit)
+            or (bound[1] == "max" and size > limit)
+            or (bound[1] == "length" and size != limit)
+        ):
             return f"is {'' if number else 'of length '}{size}, beyond {option}."
     return None
 

@@ -1,4 +1,6 @@
-"""Instructions to the model that hide in what a tool says about itself, and signs that a reader of the file does not see."""
+"""Instructions to the model that hide in what a tool says about itself, and signs that a reader of
+the file does not see.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,34 @@ _ORDERS = tuple(
             r"\b(ignore|disregard|forget|override)\b.{0,30}\b(previous|prior|above|earlier|other|all)\b.{0,30}\b(instruction|prompt|rule|message|context)",
             "tells the model to drop its instructions",
         ),
-        (rf"{_NOT}\b.{{0,20}}\b(tell|inform|notify|warn|alert) {_WHO}\b", "tells the model to keep something from the user"),
-        (rf"{_NOT}\b.{{0,20}}\b(mention|reveal|disclose|show)\b.{{0,40}}\bto {_WHO}\b", "tells the model to keep something from the user"),
+        (
+            rf"{_NOT}\b.{{0,20}}\b(tell|inform|notify|warn|alert) {_WHO}\b",
+            "tells the model to keep something from the user",
+        ),
+        (
+            rf"{_NOT}\b.{{0,20}}\b(mention|reveal|disclose|show)\b.{{0,40}}\bto {_WHO}\b",
+            "tells the model to keep something from the user",
+        ),
         (rf"\bwithout (telling|informing|notifying|asking|alerting) {_WHO}\b", _BEHIND),
-        (r"</?\s*(system|important|instructions?|secret|admin|assistant)\s*>|\[/?(system|inst)\]|<\|im_(start|end)\|>", "uses marks that give models orders"),
-        (r"\b(reveal|print|repeat|send|leak|output)\b.{0,30}\b(system prompt|your instructions|hidden prompt)", "asks for the model's own instructions"),
+        (
+            r"</?\s*(system|important|instructions?|secret|admin|assistant)\s*>|\[/?(system|inst)\]|<\|im_(start|end)\|>",
+            "uses marks that give models orders",
+        ),
+        (
+            (
+                r"\b(reveal|print|repeat|send|leak|output)\b.{0,30}\b(system prompt|your"
+                r" instructions|hidden prompt)"
+            ),
+            "asks for the model's own instructions",
+        ),
         (
             r"\b(read|open|cat|send|upload|include|pass|attach)\b.{0,60}(~/\.ssh|id_rsa|\.aws/credentials|/etc/passwd|mcp\.json)",
             "asks for a private file",
         ),
-        (r"\byou are now (a|an|the|in)\b|\bnew (system )?instructions\s*:|\bjailbreak\b", "gives the model another role"),
+        (
+            r"\byou are now (a|an|the|in)\b|\bnew (system )?instructions\s*:|\bjailbreak\b",
+            "gives the model another role",
+        ),
         (r"<!--", "hides text in a comment"),
     )
 )
@@ -50,7 +70,9 @@ def orders_in(text: str) -> str | None:
     for pattern, why in _ORDERS:
         for found in pattern.finditer(text):
             # "Never delete without asking the user" protects the user.
-            if why != _BEHIND or not _NEGATED.search(text, max(0, found.start() - 200), found.start()):
+            if why != _BEHIND or not _NEGATED.search(
+                text, max(0, found.start() - 200), found.start()
+            ):
                 return why
     return None
 
@@ -63,9 +85,17 @@ def _invisible(sign: str) -> str | None:
         return "a sign that turns the direction of text"
     if 0xE0000 <= code <= 0xE007F:
         return "a tag sign, in which whole sentences can hide"
-    return "a sign that shows nothing" if unicodedata.category(sign) == "Cf" or code in (0x115F, 0x1160, 0x3164, 0xFFA0) else None
+    return (
+        "a sign that shows nothing"
+        if unicodedata.category(sign) == "Cf" or code in (0x115F, 0x1160, 0x3164, 0xFFA0)
+        else None
+    )
 
 
 def _joins(text: str, index: int) -> bool:
     """Whether a joiner stands where scripts and emoji need it: between two signs beyond ASCII."""
-    return 0 < index < len(text) - 1 and not text[index - 1].isascii() and not text[index + 1].isascii()
+    return (
+        0 < index < len(text) - 1
+        and not text[index - 1].isascii()
+        and not text[index + 1].isascii()
+    )

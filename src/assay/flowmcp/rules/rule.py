@@ -15,7 +15,9 @@ LEVELS = ("error", "warning", "note")
 
 
 class Rule(NamedTuple):
-    """One rule of a tool schema. A rule has one level: the same break never weighs differently from file to file."""
+    """One rule of a tool schema. A rule has one level: the same break never weighs differently from
+    file to file.
+    """
 
     id: str
     level: str
@@ -31,7 +33,10 @@ def table(rules: Iterable[Rule]) -> dict[str, Rule]:
     known: dict[str, Rule] = {}
     for rule in rules:
         if rule.id in known or rule.level not in LEVELS:
-            raise ValueError(f"the rule {rule.id!r} stands twice, or its level {rule.level!r} is none of {', '.join(LEVELS)}")
+            raise ValueError(
+                f"the rule {rule.id!r} stands twice, or its level {rule.level!r} is none of"
+                f" {', '.join(LEVELS)}"
+            )
         known[rule.id] = rule
     return known
 
@@ -39,17 +44,32 @@ def table(rules: Iterable[Rule]) -> dict[str, Rule]:
 class Findings:
     """What the checks of one schema found, in the order of the checks."""
 
-    def __init__(self, rules: Mapping[str, Rule], *, source: bytes = b"", lines: bool = False) -> None:
+    def __init__(
+        self, rules: Mapping[str, Rule], *, source: bytes = b"", lines: bool = False
+    ) -> None:
         self._rules = rules
         self._text = source.decode("utf-8", "replace") if lines else ""
         self._found: list[SchemaFinding] = []
         self._lines: dict[str, int | None] = {}
 
-    def add(self, rule: str, path: str, message: str, *, fix: str = "", line: int | None = None) -> None:
-        """Note that a rule is broken at a path. A finding that was already made is not made again."""
+    def add(
+        self, rule: str, path: str, message: str, *, fix: str = "", line: int | None = None
+    ) -> None:
+        """Note that a rule is broken at a path. A finding that was already made is not made
+        again.
+        """
         known = self._rules[rule]
-        finding = SchemaFinding(rule, known.level, path, message, fix or known.fix, line if line is not None else self._line(path))
-        if finding not in self._found[-200:]:  # a rule may look at one place twice; looking further back would cost the square
+        finding = SchemaFinding(
+            rule,
+            known.level,
+            path,
+            message,
+            fix or known.fix,
+            line if line is not None else self._line(path),
+        )
+        if (
+            finding not in self._found[-200:]
+        ):  # a rule may look at one place twice; looking further back would cost the square
             self._found.append(finding)
 
     def all(self) -> list[SchemaFinding]:
@@ -68,10 +88,14 @@ class Findings:
 
 
 def _line_of(text: str, names: list[str]) -> int | None:
-    """The line on which the last of some nested keys begins. Only a key at the start of a line counts: a wrong line is worse than none."""
+    """The line on which the last of some nested keys begins. Only a key at the start of a line
+    counts: a wrong line is worse than none.
+    """
     start = 0
     for name in names:
-        found = re.compile(rf"""^[ \t]*(["']?){re.escape(name)}\1[ \t]*:""", re.MULTILINE).search(text, start)
+        found = re.compile(rf"""^[ \t]*(["']?){re.escape(name)}\1[ \t]*:""", re.MULTILINE).search(
+            text, start
+        )
         if found is None:
             return None
         start = found.start()

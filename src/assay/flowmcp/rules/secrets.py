@@ -1,4 +1,6 @@
-"""Secrets that stand in plain sight. A finding says where one stands and how long it is, never what it says."""
+"""Secrets that stand in plain sight. A finding says where one stands and how long it is, never what
+it says.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +14,20 @@ if TYPE_CHECKING:
 
 _SHAPES = re.compile(
     r"\bsk-[\w-]{20,}|\b[sr]k_live_\w{16,}|\bgh[pousr]_\w{30,}|\bgithub_pat_\w{30,}|\bglpat-[\w-]{20,}|\bxox[abprs]-[\w-]{10,}"
-    r"|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{35}|\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]*|-----BEGIN [A-Z ]*PRIVATE KEY-----"
+    r"|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{35}|\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]*|-----BEGIN [A-Z"
+    r" ]*PRIVATE KEY-----"
 )
 """What keys of well-known services look like, whatever they are called."""
 
 _NAMES = re.compile(
-    r"api[-_ ]?key|access[-_ ]?(key|token)|auth[-_ ]?(token|key)|^authorization$|secret|passw|private[-_ ]?key|subscription[-_ ]?key|bearer|^x-.*token$",
+    r"api[-_ ]?key|access[-_ ]?(key|token)|auth[-_"
+    r" ]?(token|key)|^authorization$|secret|passw|private[-_ ]?key|subscription[-_"
+    r" ]?key|bearer|^x-.*token$",
     re.IGNORECASE,
 )
-_HARMLESS = re.compile(r"demo|test|your|example|sample|public|dummy|placeholder|changeme|x{4,}", re.IGNORECASE)
+_HARMLESS = re.compile(
+    r"demo|test|your|example|sample|public|dummy|placeholder|changeme|x{4,}", re.IGNORECASE
+)
 
 
 class Secret(NamedTuple):
@@ -40,7 +47,8 @@ def names_a_secret(name: str) -> bool:
 
 
 def secret_in(text: str, *, name: str = "") -> Secret | None:
-    """The first secret in a text, None if there is none. The name of the field makes a plain literal suspect.
+    """The first secret in a text, None if there is none. The name of the field makes a plain
+    literal suspect.
 
     >>> secret_in("Bearer {{API_KEY}}", name="Authorization") is None
     True
@@ -58,8 +66,16 @@ def secret_in(text: str, *, name: str = "") -> Secret | None:
 
 
 def _opaque(text: str) -> bool:
-    """Whether a literal can be a key: long, one word, letters and digits. An address of a chain (0x…) and a word in plain language are none."""
-    if len(text) < 12 or "{{" in text or re.search(r"\s", text) or text.startswith("0x") or _HARMLESS.search(text):
+    """Whether a literal can be a key: long, one word, letters and digits. An address of a chain
+    (0x…) and a word in plain language are none.
+    """
+    if (
+        len(text) < 12
+        or "{{" in text
+        or re.search(r"\s", text)
+        or text.startswith("0x")
+        or _HARMLESS.search(text)
+    ):
         return False
     return re.search(r"[A-Za-z]", text) is not None and re.search(r"\d", text) is not None
 
@@ -81,13 +97,21 @@ def _in_address(text: str) -> Secret | None:
 
 
 def texts(value: object, path: str) -> Iterator[tuple[str, str, str]]:
-    """Every text in a tree with its path and the name of its field. Without recursion: a hostile tree is as deep as it likes."""
+    """Every text in a tree with its path and the name of its field. Without recursion: a hostile
+    tree is as deep as it likes.
+    """
     stack: list[tuple[object, str, str]] = [(value, path, "")]
     while stack:
         item, where, name = stack.pop()
         if isinstance(item, str):
             yield item, where, name
         elif isinstance(item, dict):
-            stack += [(child, f"{where}.{key}" if where else str(key), str(key)) for key, child in reversed(item.items())]
+            stack += [
+                (child, f"{where}.{key}" if where else str(key), str(key))
+                for key, child in reversed(item.items())
+            ]
         elif isinstance(item, list | tuple):
-            stack += [(child, f"{where}[{index}]", name) for index, child in reversed(list(enumerate(item)))]
+            stack += [
+                (child, f"{where}[{index}]", name)
+                for index, child in reversed(list(enumerate(item)))
+            ]

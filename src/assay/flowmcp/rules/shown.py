@@ -1,4 +1,6 @@
-"""What a model is shown of a tool: its name, what it says about itself, and the schema of its input. One view for FlowMCP and MCP."""
+"""What a model is shown of a tool: its name, what it says about itself, and the schema of its
+input. One view for FlowMCP and MCP.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,14 @@ if TYPE_CHECKING:
     from assay.flowmcp.source import ToolSchema
 
 _DEFAULT = re.compile(r"default\((.*)\)\Z", re.DOTALL)
-_TYPES = {"string": "string", "number": "number", "boolean": "boolean", "array": "array", "object": "object", "enum": "string"}
+_TYPES = {
+    "string": "string",
+    "number": "number",
+    "boolean": "boolean",
+    "array": "array",
+    "object": "object",
+    "enum": "string",
+}
 
 
 class Shown(NamedTuple):
@@ -34,22 +43,46 @@ class Shown(NamedTuple):
     """Whether it is called with PUT or DELETE. False where nobody says."""
 
     def text(self) -> str:
-        """The definition as a client puts it before a model, in the spelling of `JSON.stringify`."""
-        shown: dict[str, Any] = {"name": self.name, "description": self.description, "inputSchema": self.schema}
+        """The definition as a client puts it before a model, in the spelling of
+        `JSON.stringify`.
+        """
+        shown: dict[str, Any] = {
+            "name": self.name,
+            "description": self.description,
+            "inputSchema": self.schema,
+        }
         try:
             return ecma.stringify(shown)
-        except (RecursionError, ValueError, TypeError):  # a tree that JSON cannot say; `input-schema-invalid` reports it
+        except (
+            RecursionError,
+            ValueError,
+            TypeError,
+        ):  # a tree that JSON cannot say; `input-schema-invalid` reports it
             return f"{self.name}{self.description}"
 
 
 def tools_of(schema: ToolSchema) -> list[Shown]:
-    """The tools of a schema in their order. What is no object is left out: `validation` reports it."""
-    group = schema.main.get("tools") if schema.main.get("tools") is not None else schema.main.get("routes")
+    """The tools of a schema in their order. What is no object is left out: `validation` reports
+    it.
+    """
+    group = (
+        schema.main.get("tools")
+        if schema.main.get("tools") is not None
+        else schema.main.get("routes")
+    )
     key = "tools" if schema.main.get("tools") is not None else "routes"
     if isinstance(group, dict):
-        named = [(str(name), tool, f"{key}.{name}") for name, tool in group.items() if isinstance(tool, dict)]
+        named = [
+            (str(name), tool, f"{key}.{name}")
+            for name, tool in group.items()
+            if isinstance(tool, dict)
+        ]
     elif isinstance(group, list):
-        named = [(str(tool.get("name", index)), tool, f"{key}[{index}]") for index, tool in enumerate(group) if isinstance(tool, dict)]
+        named = [
+            (str(tool.get("name", index)), tool, f"{key}[{index}]")
+            for index, tool in enumerate(group)
+            if isinstance(tool, dict)
+        ]
     else:
         return []
     make = _from_flowmcp if schema.kind == "flowmcp" else _from_mcp
@@ -59,18 +92,37 @@ def tools_of(schema: ToolSchema) -> list[Shown]:
 def _from_mcp(name: str, tool: dict[str, Any], path: str) -> Shown:
     schema, annotations = tool.get("inputSchema"), tool.get("annotations")
     properties = schema.get("properties") if isinstance(schema, dict) else None
-    fields = {str(key): f"{path}.inputSchema.properties.{key}" for key in properties} if isinstance(properties, dict) else {}
+    fields = (
+        {str(key): f"{path}.inputSchema.properties.{key}" for key in properties}
+        if isinstance(properties, dict)
+        else {}
+    )
     title = tool.get("title") or (annotations.get("title") if isinstance(annotations, dict) else "")
-    return Shown(name, path, _text(tool.get("description")), _text(title), schema, fields, annotations if isinstance(annotations, dict) else {}, writes=False)
+    return Shown(
+        name,
+        path,
+        _text(tool.get("description")),
+        _text(title),
+        schema,
+        fields,
+        annotations if isinstance(annotations, dict) else {},
+        writes=False,
+    )
 
 
 def _from_flowmcp(name: str, tool: dict[str, Any], path: str) -> Shown:
-    """A FlowMCP tool as the server that serves it would show it: the caller's parameters only, with the types and values of `z`."""
+    """A FlowMCP tool as the server that serves it would show it: the caller's parameters only, with
+    the types and values of `z`.
+    """
     properties: dict[str, Any] = {}
     required: list[str] = []
     fields: dict[str, str] = {}
     listed = tool.get("parameters")
-    raw = {f"{path}.parameters[{index}]": item for index, item in enumerate(listed)} if isinstance(listed, list) else {}
+    raw = (
+        {f"{path}.parameters[{index}]": item for index, item in enumerate(listed)}
+        if isinstance(listed, list)
+        else {}
+    )
     for parameter in parameters_of(tool, path):
         if not parameter.given:
             continue
@@ -96,16 +148,35 @@ def _from_flowmcp(name: str, tool: dict[str, Any], path: str) -> Shown:
     if required:
         schema["required"] = required
     meta = tool.get("meta")
-    hints = {"readOnlyHint": meta.get("isReadOnly"), "destructiveHint": meta.get("isDestructive")} if isinstance(meta, dict) else {}
+    hints = (
+        {"readOnlyHint": meta.get("isReadOnly"), "destructiveHint": meta.get("isDestructive")}
+        if isinstance(meta, dict)
+        else {}
+    )
     annotations = {key: value for key, value in hints.items() if isinstance(value, bool)}
-    return Shown(name, path, _text(tool.get("description")), "", schema, fields, annotations, writes=tool.get("method") in ("PUT", "DELETE"))
+    return Shown(
+        name,
+        path,
+        _text(tool.get("description")),
+        "",
+        schema,
+        fields,
+        annotations,
+        writes=tool.get("method") in ("PUT", "DELETE"),
+    )
 
 
 def fields_of(tool: Shown) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """The parameters of a tool: name, place, schema. One that is no object is given as an empty one."""
+    """The parameters of a tool: name, place, schema. One that is no object is given as an empty
+    one.
+    """
     properties = tool.schema.get("properties") if isinstance(tool.schema, dict) else None
     for name, field in properties.items() if isinstance(properties, dict) else ():
-        yield str(name), tool.fields.get(str(name), tool.path), field if isinstance(field, dict) else {}
+        yield (
+            str(name),
+            tool.fields.get(str(name), tool.path),
+            field if isinstance(field, dict) else {},
+        )
 
 
 def _text(value: object) -> str:

@@ -25,7 +25,11 @@ _META = {
     "alwaysLoad": ("meta-always-load", bool),
 }
 _JSON_TYPES = ("string", "number", "boolean", "object", "array")
-_TYPES_OF = {"application/json": ("object", "array"), "image/png": ("string",), "text/plain": ("string",)}
+_TYPES_OF = {
+    "application/json": ("object", "array"),
+    "image/png": ("string",),
+    "text/plain": ("string",),
+}
 
 
 class Parameter(NamedTuple):
@@ -62,13 +66,27 @@ def parameters_of(tool: dict[str, Any], path: str) -> list[Parameter]:
     listed = tool.get("parameters")
     known = []
     for index, item in enumerate(listed if isinstance(listed, list) else []):
-        position, z = (item.get("position"), item.get("z")) if isinstance(item, dict) else (None, None)
+        position, z = (
+            (item.get("position"), item.get("z")) if isinstance(item, dict) else (None, None)
+        )
         if isinstance(position, dict) and isinstance(position.get("key"), str):
             z = z if isinstance(z, dict) else {}
             options = z.get("options")
-            texts = tuple(option for option in options if isinstance(option, str)) if isinstance(options, list) else ()
-            where, value, location = f"{path}.parameters[{index}]", str(position.get("value", "")), str(position.get("location", ""))
-            known.append(Parameter(where, position["key"], value, location, str(z.get("primitive", "")), texts))
+            texts = (
+                tuple(option for option in options if isinstance(option, str))
+                if isinstance(options, list)
+                else ()
+            )
+            where, value, location = (
+                f"{path}.parameters[{index}]",
+                str(position.get("value", "")),
+                str(position.get("location", "")),
+            )
+            known.append(
+                Parameter(
+                    where, position["key"], value, location, str(z.get("primitive", "")), texts
+                )
+            )
     return known
 
 
@@ -81,16 +99,28 @@ def check(schema: ToolSchema, name: str, tool: object, path: str, found: Finding
         return
     method, route = tool.get("method"), tool.get("path")
     if method not in METHODS:
-        found.add("method-unknown", f"{path}.method", "is missing." if method is None else f"is {method!r}.")
+        found.add(
+            "method-unknown",
+            f"{path}.method",
+            "is missing." if method is None else f"is {method!r}.",
+        )
     if not isinstance(route, str) or not route:
         found.add("path-missing", f"{path}.path", "is missing." if not route else "is no text.")
     elif not route.startswith("/"):
         found.add("path-start", f"{path}.path", f"begins with {route[0]!r}.")
     description = tool.get("description")
     if not isinstance(description, str) or not description.strip():
-        found.add("tool-description-missing", f"{path}.description", "is missing." if not description else "is no text.")
+        found.add(
+            "tool-description-missing",
+            f"{path}.description",
+            "is missing." if not description else "is no text.",
+        )
     if not isinstance(tool.get("parameters"), list):
-        found.add("parameters-missing", f"{path}.parameters", "is missing." if tool.get("parameters") is None else "is no list.")
+        found.add(
+            "parameters-missing",
+            f"{path}.parameters",
+            "is missing." if tool.get("parameters") is None else "is no list.",
+        )
     else:
         for index, item in enumerate(tool["parameters"]):
             _check_parameter(schema.main, item, f"{path}.parameters[{index}]", found)
@@ -109,15 +139,25 @@ def check_server_params(schema: ToolSchema, tools: dict[str, Any], found: Findin
             if isinstance(tool, dict):
                 named.append((f"{key}.{name}.headers", tool.get("headers")))
                 used |= set(placeholders(str(tool.get("path", ""))))
-                used |= {used_name for parameter in parameters_of(tool, "") for used_name in placeholders(parameter.value)}
+                used |= {
+                    used_name
+                    for parameter in parameters_of(tool, "")
+                    for used_name in placeholders(parameter.value)
+                }
     for path, headers in named:
         for header, value in headers.items() if isinstance(headers, dict) else ():
             for name in placeholders(str(value)):
                 used.add(name)
                 if name not in known:
-                    found.add("server-param-undeclared", f"{path}.{header}", f"asks for {{{{{name}}}}}, which `requiredServerParams` does not name.")
+                    found.add(
+                        "server-param-undeclared",
+                        f"{path}.{header}",
+                        f"asks for {{{{{name}}}}}, which `requiredServerParams` does not name.",
+                    )
     for name in sorted(known - used) if not schema.handlers else ():
-        found.add("server-param-unused", "requiredServerParams", f"names {name}, which nothing uses.")
+        found.add(
+            "server-param-unused", "requiredServerParams", f"names {name}, which nothing uses."
+        )
 
 
 def _check_parameter(main: dict[str, Any], item: object, path: str, found: Findings) -> None:
@@ -130,7 +170,15 @@ def _check_parameter(main: dict[str, Any], item: object, path: str, found: Findi
         if not isinstance(position.get("value"), str):
             found.add("value-missing", f"{path}.position.value", "is missing or no text.")
         if position.get("location") not in LOCATIONS:
-            found.add("location-unknown", f"{path}.position.location", "is missing." if position.get("location") is None else f"is {position['location']!r}.")
+            found.add(
+                "location-unknown",
+                f"{path}.position.location",
+                (
+                    "is missing."
+                    if position.get("location") is None
+                    else f"is {position['location']!r}."
+                ),
+            )
         else:
             _check_value(main, position, path, found)
     if not isinstance(z, dict):
@@ -139,14 +187,24 @@ def _check_parameter(main: dict[str, Any], item: object, path: str, found: Findi
     _check_type(main, z, path, found)
 
 
-def _check_value(main: dict[str, Any], position: dict[str, Any], path: str, found: Findings) -> None:
+def _check_value(
+    main: dict[str, Any], position: dict[str, Any], path: str, found: Findings
+) -> None:
     value = position.get("value")
     if not isinstance(value, str):
         return
     for name in PLACEHOLDER.findall(value):
         if name != "USER_PARAM" and name.removeprefix("SERVER_PARAM:") not in server_params(main):
-            fix = "Name it in `requiredServerParams`, or write '{{USER_PARAM}}': the key is what the caller gives."
-            found.add("server-param-undeclared", f"{path}.position.value", f"asks for {{{{{name}}}}}, which nobody fills.", fix=fix)
+            fix = (
+                "Name it in `requiredServerParams`, or write '{{USER_PARAM}}': the key is what the"
+                " caller gives."
+            )
+            found.add(
+                "server-param-undeclared",
+                f"{path}.position.value",
+                f"asks for {{{{{name}}}}}, which nobody fills.",
+                fix=fix,
+            )
 
 
 def _check_type(main: dict[str, Any], z: dict[str, Any], path: str, found: Findings) -> None:
@@ -159,12 +217,24 @@ def _check_type(main: dict[str, Any], z: dict[str, Any], path: str, found: Findi
         found.add("enum-empty", f"{path}.z.primitive", "names no value: no call can pass.")
     else:
         lists = main.get("sharedLists")
-        declared = {entry.get("ref") for entry in lists if isinstance(entry, dict)} if isinstance(lists, list) else set()
+        declared = (
+            {entry.get("ref") for entry in lists if isinstance(entry, dict)}
+            if isinstance(lists, list)
+            else set()
+        )
         for name in PLACEHOLDER.findall(primitive):
             if match[2] is None:
-                found.add("list-outside-enum", f"{path}.z.primitive", f"uses {{{{{name}}}}} in {match[1]}().")
+                found.add(
+                    "list-outside-enum",
+                    f"{path}.z.primitive",
+                    f"uses {{{{{name}}}}} in {match[1]}().",
+                )
             elif name.partition(":")[0] not in declared:
-                found.add("list-undeclared", f"{path}.z.primitive", f"uses the list {name.partition(':')[0]!r}.")
+                found.add(
+                    "list-undeclared",
+                    f"{path}.z.primitive",
+                    f"uses the list {name.partition(':')[0]!r}.",
+                )
     if options is None:
         return
     if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
@@ -175,8 +245,12 @@ def _check_type(main: dict[str, Any], z: dict[str, Any], path: str, found: Findi
             found.add("option-unknown", f"{path}.z.options", f"holds {option.partition('(')[0]!r}.")
 
 
-def _check_request(schema: ToolSchema, name: str, tool: dict[str, Any], path: str, found: Findings) -> None:
-    """Check that every value finds its way into the request, and every gap in the request its value."""
+def _check_request(
+    schema: ToolSchema, name: str, tool: dict[str, Any], path: str, found: Findings
+) -> None:
+    """Check that every value finds its way into the request, and every gap in the request its
+    value.
+    """
     route = tool["path"] if isinstance(tool.get("path"), str) else ""
     address = f"{schema.main.get('root', '')}{route}"
     known = parameters_of(tool, path)
@@ -185,13 +259,19 @@ def _check_request(schema: ToolSchema, name: str, tool: dict[str, Any], path: st
     old_form = False
     for parameter in known:
         if parameter.location == "insert":
-            old_form |= (colon := f":{parameter.key}" in address) and f"{{{{{parameter.key}}}}}" not in address
+            old_form |= (
+                colon := f":{parameter.key}" in address
+            ) and f"{{{{{parameter.key}}}}}" not in address
             if not colon and parameter.key not in placeholders(address):
                 rule = "parameter-left-to-handler" if handled else "insert-without-placeholder"
-                found.add(rule, parameter.path, f"{parameter.key!r} has no place in the path {route!r}.")
+                found.add(
+                    rule, parameter.path, f"{parameter.key!r} has no place in the path {route!r}."
+                )
         elif parameter.location == "body" and tool.get("method") not in ("POST", "PUT", None):
             rule = "parameter-left-to-handler" if handled else "body-without-body"
-            found.add(rule, parameter.path, f"{parameter.key!r} stands in the body of a {tool['method']}.")
+            found.add(
+                rule, parameter.path, f"{parameter.key!r} stands in the body of a {tool['method']}."
+            )
     if old_form:
         found.add("placeholder-form", f"{path}.path", f"is {route!r}.")
     _check_gaps(schema, route, inserts, path, found, handled=handled)
@@ -200,20 +280,34 @@ def _check_request(schema: ToolSchema, name: str, tool: dict[str, Any], path: st
         first = seen.setdefault(parameter.key, parameter)
         if first is parameter:
             continue
-        fixed = {first.location, parameter.location} == {"query"} and not (first.given and parameter.given)
-        found.add("query-key-twice" if fixed else "parameter-twice", parameter.path, f"{parameter.key!r} stands twice.")
+        fixed = {first.location, parameter.location} == {"query"} and not (
+            first.given and parameter.given
+        )
+        found.add(
+            "query-key-twice" if fixed else "parameter-twice",
+            parameter.path,
+            f"{parameter.key!r} stands twice.",
+        )
 
 
-def _check_gaps(schema: ToolSchema, route: str, inserts: set[str], path: str, found: Findings, *, handled: bool) -> None:
+def _check_gaps(
+    schema: ToolSchema, route: str, inserts: set[str], path: str, found: Findings, *, handled: bool
+) -> None:
     known = server_params(schema.main)
     unfilled = "parameter-left-to-handler" if handled else "placeholder-without-insert"
     for name in placeholders(route):
         if name in known or name in inserts:
             continue
         if name.isupper():
-            found.add("server-param-undeclared", f"{path}.path", f"asks for {{{{{name}}}}}, which nobody fills.")
+            found.add(
+                "server-param-undeclared",
+                f"{path}.path",
+                f"asks for {{{{{name}}}}}, which nobody fills.",
+            )
         else:
-            found.add(unfilled, f"{path}.path", f"asks for {{{{{name}}}}}, which no parameter fills.")
+            found.add(
+                unfilled, f"{path}.path", f"asks for {{{{{name}}}}}, which no parameter fills."
+            )
     for name in _COLON.findall(route.partition("?")[0]):
         if not any(name.startswith(key) for key in inserts):
             found.add(unfilled, f"{path}.path", f"asks for :{name}, which no parameter fills.")
@@ -222,12 +316,22 @@ def _check_gaps(schema: ToolSchema, route: str, inserts: set[str], path: str, fo
 def _check_meta(main: dict[str, Any], tool: dict[str, Any], path: str, found: Findings) -> None:
     meta = tool.get("meta") if tool.get("meta") is not None else main.get("meta")
     if not isinstance(meta, dict):
-        found.add("meta-missing", f"{path}.meta", "is missing." if meta is None else "is no object.")
+        found.add(
+            "meta-missing", f"{path}.meta", "is missing." if meta is None else "is no object."
+        )
         return
     for field, (rule, kind) in _META.items():
         value = meta.get(field)
-        if not isinstance(value, kind) or value == "" or (isinstance(value, list) and not all(isinstance(alias, str) for alias in value)):
-            found.add(rule, f"{path}.meta.{field}", "is missing." if value is None else "is of another type.")
+        if (
+            not isinstance(value, kind)
+            or value == ""
+            or (isinstance(value, list) and not all(isinstance(alias, str) for alias in value))
+        ):
+            found.add(
+                rule,
+                f"{path}.meta.{field}",
+                "is missing." if value is None else "is of another type.",
+            )
 
 
 def _check_output(tool: dict[str, Any], path: str, found: Findings) -> None:
@@ -240,15 +344,29 @@ def _check_output(tool: dict[str, Any], path: str, found: Findings) -> None:
         return
     mime_type, schema = output.get("mimeType"), output.get("schema")
     if mime_type not in MIME_TYPES:
-        found.add("mime-type-unknown", f"{path}.mimeType", "is missing." if mime_type is None else f"is {mime_type!r}.")
+        found.add(
+            "mime-type-unknown",
+            f"{path}.mimeType",
+            "is missing." if mime_type is None else f"is {mime_type!r}.",
+        )
     if not isinstance(schema, dict) or schema.get("type") not in _JSON_TYPES:
-        what = f"has the type {schema.get('type')!r}." if isinstance(schema, dict) else "is missing or no object."
+        what = (
+            f"has the type {schema.get('type')!r}."
+            if isinstance(schema, dict)
+            else "is missing or no object."
+        )
         found.add("output-schema-missing", f"{path}.schema", what)
         return
     if mime_type in _TYPES_OF and schema["type"] not in _TYPES_OF[mime_type]:
-        found.add("output-type-mismatch", f"{path}.schema.type", f"is {schema['type']!r} for {mime_type}.")
+        found.add(
+            "output-type-mismatch", f"{path}.schema.type", f"is {schema['type']!r} for {mime_type}."
+        )
     elif mime_type == "image/png" and schema.get("format") != "base64":
-        found.add("output-type-mismatch", f"{path}.schema.format", f"is {schema.get('format')!r} for image/png.")
+        found.add(
+            "output-type-mismatch",
+            f"{path}.schema.format",
+            f"is {schema.get('format')!r} for image/png.",
+        )
     stack: list[tuple[dict[str, Any], str, int]] = [(schema, f"{path}.schema", 1)]
     while stack:
         node, where, depth = stack.pop()
@@ -259,6 +377,16 @@ def _check_output(tool: dict[str, Any], path: str, found: Findings) -> None:
         if "items" in node and node.get("type") not in ("array", None):
             found.add("items-misplaced", where, f"is {node.get('type')!r} and has items.")
         properties = node.get("properties")
-        children = [(child, f"{where}.properties.{key}", depth + 1) for key, child in properties.items()] if isinstance(properties, dict) else []
-        children.append((node.get("items"), f"{where}.items", depth))  # the members of a list are no level of their own
-        stack += [(child, place, level) for child, place, level in reversed(children) if isinstance(child, dict)]
+        children = (
+            [(child, f"{where}.properties.{key}", depth + 1) for key, child in properties.items()]
+            if isinstance(properties, dict)
+            else []
+        )
+        children.append(
+            (node.get("items"), f"{where}.items", depth)
+        )  # the members of a list are no level of their own
+        stack += [
+            (child, place, level)
+            for child, place, level in reversed(children)
+            if isinstance(child, dict)
+        ]

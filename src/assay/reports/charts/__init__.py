@@ -1,4 +1,6 @@
-"""Charts: plain documents of the contract in, `Chart` out. One file for each family: grades, summaries, decisions, exams, judges."""
+"""Charts: plain documents of the contract in, `Chart` out. One file for each family: grades,
+summaries, decisions, exams, judges.
+"""
 
 from assay.reports.charts.chart import DARK, PALETTE, THEME, Chart
 

@@ -1,8 +1,11 @@
-"""What every chart is made of: the record, the palette, the theme, and how text and numbers enter it.
+"""What every chart is made of: the record, the palette, the theme, and how text and numbers enter
+it.
 
-A chart is a Vega-Lite specification, a sentence that says what it shows, and the table behind it. All three come from one document and nothing is made up:
-what the document does not hold is said in words. Field names in a specification are ours and never taken from a document, because Vega reads dots and
-brackets in them; text from a document enters as data only, cleaned and cut by `label`. Nothing here draws: see `assay.reports.drawing`.
+A chart is a Vega-Lite specification, a sentence that says what it shows, and the table behind it.
+All three come from one document and nothing is made up: what the document does not hold is said in
+words. Field names in a specification are ours and never taken from a document, because Vega reads
+dots and brackets in them; text from a document enters as data only, cleaned and cut by `label`.
+Nothing here draws: see `assay.reports.drawing`.
 """
 
 from __future__ import annotations
@@ -18,17 +21,31 @@ if TYPE_CHECKING:
 Spec = dict[str, Any]
 
 INK, QUIET, RULE, GROUND, TRACK = "#22211d", "#625e54", "#dfdbcf", "#fbfaf6", "#e4e0d4"
-BLUE, SKY, GREY, ORANGE, RED, GREEN, PINK = "#0072B2", "#56B4E9", "#8c8c8c", "#E69F00", "#D55E00", "#009E73", "#CC79A7"
-"""Okabe and Ito's colours, which people with any kind of colour vision can tell apart; each can be seen on a light and on a dark ground."""
+BLUE, SKY, GREY, ORANGE, RED, GREEN, PINK = (
+    "#0072B2",
+    "#56B4E9",
+    "#8c8c8c",
+    "#E69F00",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+)
+"""Okabe and Ito's colours, which people with any kind of colour vision can tell apart; each can be
+seen on a light and on a dark ground.
+"""
 BLACK, WHITE = "#111111", "#ffffff"
 """Text on a coloured mark, which is the same in both schemes."""
 LETTER_COLOURS = {"A": BLUE, "B": SKY, "C": GREY, "D": ORANGE, "F": RED}
 DARK = {INK: "#e8e4da", QUIET: "#a8a294", RULE: "#37342d", GROUND: "#171613", TRACK: "#37342d"}
 """What a colour becomes on a dark ground; the others stay."""
-PALETTE = frozenset({INK, QUIET, RULE, GROUND, TRACK, BLUE, SKY, GREY, ORANGE, RED, GREEN, PINK, BLACK, WHITE})
+PALETTE = frozenset(
+    {INK, QUIET, RULE, GROUND, TRACK, BLUE, SKY, GREY, ORANGE, RED, GREEN, PINK, BLACK, WHITE}
+)
 
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
-"""The first ships with the renderer, so that text has the same width on every machine; a browser without it takes one of the same width."""
+"""The first ships with the renderer, so that text has the same width on every machine; a browser
+without it takes one of the same width.
+"""
 WIDTH = 430
 """Of the plot, in pixels; the labels stand beside it."""
 MAX_LABEL = 34
@@ -75,7 +92,9 @@ THEME: Spec = {
     "point": {"color": BLUE, "filled": True, "size": 60},
     "line": {"color": BLUE, "strokeWidth": 2},
 }
-"""The look of every chart. No font, colour or size is said anywhere else, except where a mark's meaning picks the colour."""
+"""The look of every chart. No font, colour or size is said anywhere else, except where a mark's
+meaning picks the colour.
+"""
 
 
 class Chart(NamedTuple):
@@ -115,11 +134,24 @@ def over(values: Sequence[Mapping[str, Any]], layer: Spec) -> Spec:
     return {"data": {"values": [dict(value) for value in values]}, **layer}
 
 
-# --- text -----------------------------------------------------------------------------------------------------------------------------------
+# --- text
 
-# Controls, half a surrogate pair, what makes text run backwards, and what XML forbids: no reader sees them, and one name could pose as another.
+# Controls, half a surrogate pair, what makes text run backwards, and what XML forbids: no reader
+# sees them, and one name could pose as another.
 _UNSEEN = dict.fromkeys(
-    [*range(32), *range(127, 160), 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A), *range(0xD800, 0xE000), 0xFEFF, 0xFFFE, 0xFFFF],
+    [
+        *range(32),
+        *range(127, 160),
+        0x200B,
+        0x200E,
+        0x200F,
+        *range(0x2028, 0x202F),
+        *range(0x2066, 0x206A),
+        *range(0xD800, 0xE000),
+        0xFEFF,
+        0xFFFE,
+        0xFFFF,
+    ],
     0xFFFD,
 )
 
@@ -157,7 +189,7 @@ def labels(values: Iterable[object], most: int = MAX_LABEL) -> list[str]:
     return found
 
 
-# --- numbers --------------------------------------------------------------------------------------------------------------------------------
+# --- numbers
 
 
 def number(value: object) -> float | None:
@@ -211,7 +243,11 @@ def interval(found: Mapping[str, Any] | None, *, form: Any = shown) -> str:
     >>> interval({"value": 0.5, "low": None, "high": None, "reason": "one sample"})
     'no interval: one sample'
     """
-    if not isinstance(found, dict) or number(found.get("low")) is None or number(found.get("high")) is None:
+    if (
+        not isinstance(found, dict)
+        or number(found.get("low")) is None
+        or number(found.get("high")) is None
+    ):
         reason = found.get("reason") if isinstance(found, dict) else None
         return f"no interval: {clean(reason)}" if reason else "no interval"
     level = number(found.get("level"))
@@ -242,4 +278,7 @@ def cut(rows: Sequence[tuple[str, ...]], columns: int) -> tuple[tuple[str, ...],
     """The rows of a table up to the limit; beyond it the last row says how many more there are."""
     if len(rows) <= MAX_TABLE:
         return tuple(rows)
-    return (*rows[:MAX_TABLE], (f"… and {len(rows) - MAX_TABLE:,} more, left out here", *[""] * (columns - 1)))
+    return (
+        *rows[:MAX_TABLE],
+        (f"… and {len(rows) - MAX_TABLE:,} more, left out here", *[""] * (columns - 1)),
+    )

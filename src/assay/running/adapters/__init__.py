@@ -1,6 +1,8 @@
-"""How a workflow is called. An adapter takes a task, writes what happens into a recorder and returns the outputs; the rest is the runner's.
+"""How a workflow is called. An adapter takes a task, writes what happens into a recorder and
+returns the outputs; the rest is the runner's.
 
-An adapter decides nothing about scores. Each kind is one module, loaded when a workflow asks for it, with a function `make(spec, folder)`.
+An adapter decides nothing about scores. Each kind is one module, loaded when a workflow asks for
+it, with a function `make(spec, folder)`.
 """
 
 from __future__ import annotations
@@ -36,11 +38,18 @@ class Task(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """The task as a command or an endpoint gets it."""
-        return {"schema": "assay.task/1", "run_id": self.run_id, "attempt": self.attempt, "inputs": dict(self.inputs)}
+        return {
+            "schema": "assay.task/1",
+            "run_id": self.run_id,
+            "attempt": self.attempt,
+            "inputs": dict(self.inputs),
+        }
 
 
 class CallFailed(Exception):  # no fault of ours, and it never leaves the runner
-    """The workflow did not give outputs. `again` says whether another try may help; `status` is how the run ends if it does not."""
+    """The workflow did not give outputs. `again` says whether another try may help; `status` is how
+    the run ends if it does not.
+    """
 
     def __init__(self, message: str, *, again: bool = True, status: str = "error") -> None:
         super().__init__(message)
@@ -52,7 +61,9 @@ class Adapter(Protocol):
     """One way to call a workflow."""
 
     async def call(self, task: Task, record: Recorder) -> Any:
-        """The outputs for a task, as the workflow gave them; the runner checks what they are. Raises `CallFailed`, or whatever the workflow raises."""
+        """The outputs for a task, as the workflow gave them; the runner checks what they are.
+        Raises `CallFailed`, or whatever the workflow raises.
+        """
         ...
 
     async def close(self) -> None:
@@ -65,7 +76,14 @@ def make_adapter(spec: Mapping[str, Any], folder: Path, *, where: str) -> Adapte
     kind = spec.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         near = near_miss(str(kind), KINDS)
-        raise InputError("RUN-001", f"adapter.kind is {kind!r}.{near}", where=where, fix=f"It is one of {', '.join(KINDS)}.")
+        raise InputError(
+            "RUN-001",
+            f"adapter.kind is {kind!r}.{near}",
+            where=where,
+            fix=f"It is one of {', '.join(KINDS)}.",
+        )
     module = import_module(f"assay.running.adapters.{KINDS[kind]}")
-    made: Adapter = module.make({key: value for key, value in spec.items() if key != "kind"}, folder, where)
+    made: Adapter = module.make(
+        {key: value for key, value in spec.items() if key != "kind"}, folder, where
+    )
     return made

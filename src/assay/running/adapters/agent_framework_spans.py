@@ -1,7 +1,8 @@
 """Agent Framework's OpenTelemetry spans, heard as they begin and end, and told to a `Trail`.
 
-A span processor is added to the tracer provider of the program once. Each span goes to the run in whose context it began. The framework ends the span of
-something that was cancelled as if all were well: the exception on its way out tells the difference.
+A span processor is added to the tracer provider of the program once. Each span goes to the run in
+whose context it began. The framework ends the span of something that was cancelled as if all were
+well: the exception on its way out tells the difference.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from assay.importers.spans import Meaning
 
 SCOPE = "agent_framework"
-"""The name under which the framework writes its spans. Another instrumentation may write the same model call once more: it is not counted twice."""
+"""The name under which the framework writes its spans. Another instrumentation may write the same
+model call once more: it is not counted twice.
+"""
 
 _watching: ContextVar[Watch | None] = ContextVar("assay_agent_framework", default=None)
 _spans: WeakValueDictionary[tuple[int, int], Watch] = WeakValueDictionary()
@@ -54,9 +57,15 @@ def listen(*, content: bool, where: str) -> None:
 
     if not settings.ENABLED or not settings.use_latest_experimental_gen_ai_semconv:
         raise InputError(
-            "RUN-004", "Agent Framework's instrumentation is switched off or writes an older form, and the evidence comes from its spans.", where=where,
-            fix="Unset ENABLE_INSTRUMENTATION and OTEL_SEMCONV_STABILITY_OPT_IN, and do not call disable_instrumentation().",
-        )  # fmt: skip
+            "RUN-004",
+            "Agent Framework's instrumentation is switched off or writes an older form, and the"
+            " evidence comes from its spans.",
+            where=where,
+            fix=(
+                "Unset ENABLE_INSTRUMENTATION and OTEL_SEMCONV_STABILITY_OPT_IN, and do not call"
+                " disable_instrumentation()."
+            ),
+        )
     with _lock:
         provider: Any = trace.get_tracer_provider()
         if isinstance(provider, trace.ProxyTracerProvider):  # nobody has set one
@@ -64,12 +73,23 @@ def listen(*, content: bool, where: str) -> None:
             trace.set_tracer_provider(provider)
             _own.add(provider)
         if not hasattr(provider, "add_span_processor"):
-            raise InputError("RUN-004", f"the tracer provider of this program is {type(provider).__name__}, which takes no span processor.", where=where)
+            raise InputError(
+                "RUN-004",
+                f"the tracer provider of this program is {type(provider).__name__}, which takes no"
+                " span processor.",
+                where=where,
+            )
         if not settings.SENSITIVE_DATA_ENABLED and not content and provider not in _own:
             raise InputError(
-                "RUN-004", "this program has a tracer provider of its own, and the arguments of tools are in no span unless content is written to all of them.",
-                where=where, fix="Allow it with adapter.content: true, or ENABLE_SENSITIVE_DATA=true; its exporters then get prompts and arguments too.",
-            )  # fmt: skip
+                "RUN-004",
+                "this program has a tracer provider of its own, and the arguments of tools are in"
+                " no span unless content is written to all of them.",
+                where=where,
+                fix=(
+                    "Allow it with adapter.content: true, or ENABLE_SENSITIVE_DATA=true; its"
+                    " exporters then get prompts and arguments too."
+                ),
+            )
         settings.enable_sensitive_data = True
         if provider not in _heard:
             provider.add_span_processor(_Ears())
@@ -89,7 +109,9 @@ class _Ears:
         """Nothing to add to a span."""
 
     def on_end(self, span: Any) -> None:
-        watch = _spans.pop((span.context.trace_id, span.context.span_id), None)  # it may end in another context than it began in
+        watch = _spans.pop(
+            (span.context.trace_id, span.context.span_id), None
+        )  # it may end in another context than it began in
         if watch is not None:
             watch.hear(watch.ends, span)
 
@@ -156,10 +178,21 @@ class Watch:
             self._steps[own] = step
 
     def _begin(self, own: int, parent: int, kind: str, name: str, span: Any) -> str:
-        key = self._failed.pop((parent, span.name), None) or format(own, "016x")  # the same again after a failure is the same step
-        sources = [self._sent[link.context.span_id] for link in span.links if link.context.span_id in self._sent]
+        key = self._failed.pop((parent, span.name), None) or format(
+            own, "016x"
+        )  # the same again after a failure is the same step
+        sources = [
+            self._sent[link.context.span_id]
+            for link in span.links
+            if link.context.span_id in self._sent
+        ]
         self._opened.add(own)
-        self.trail.begins(key, str(span.attributes.get("executor.id", name)), sources=sources, agent=name if kind == "invoke_agent" else None)
+        self.trail.begins(
+            key,
+            str(span.attributes.get("executor.id", name)),
+            sources=sources,
+            agent=name if kind == "invoke_agent" else None,
+        )
         return key
 
     def ends(self, span: Any) -> None:
@@ -180,7 +213,16 @@ class Watch:
             self._agent_ends(span, parent, step, meant, cancelled)
         elif kind == "execute_tool":
             error = "CancelledError" if cancelled else meant.error
-            self.trail.runs(step, Ran(meant.name, meant.arguments, meant.call_id, error, began=self._began.pop(own, None)))
+            self.trail.runs(
+                step,
+                Ran(
+                    meant.name,
+                    meant.arguments,
+                    meant.call_id,
+                    error,
+                    began=self._began.pop(own, None),
+                ),
+            )
         if own in self._opened and step is not None:
             if cancelled:  # the framework ends such a span as if all were well
                 self.trail.fails(step, "CancelledError", cancelled=True)
@@ -196,7 +238,9 @@ class Watch:
         if meant.kind == "retrieval":
             self.trail.finds(meant.documents or ())
 
-    def _model_ends(self, own: int, parent: int, step: str, meant: Meaning, cancelled: bool) -> None:
+    def _model_ends(
+        self, own: int, parent: int, step: str, meant: Meaning, cancelled: bool
+    ) -> None:
         agent = self._agents.get(own)
         if meant.error is not None:
             self.trail.breaks(step, (parent, "chat"))
@@ -204,13 +248,24 @@ class Watch:
             if agent is not None:
                 self._answered.add(agent.context.span_id)
             self.trail.answers(
-                step, Answer(meant.model, meant.tokens, meant.cost_usd, meant.calls or (), None if agent is None else offered_of(agent.attributes or {}))
+                step,
+                Answer(
+                    meant.model,
+                    meant.tokens,
+                    meant.cost_usd,
+                    meant.calls or (),
+                    None if agent is None else offered_of(agent.attributes or {}),
+                ),
             )
 
-    def _agent_ends(self, span: Any, parent: int, step: str, meant: Meaning, cancelled: bool) -> None:
+    def _agent_ends(
+        self, span: Any, parent: int, step: str, meant: Meaning, cancelled: bool
+    ) -> None:
         if meant.error is not None:
             self.trail.breaks(step, (parent, "invoke_agent", meant.name))
-        elif not cancelled and span.context.span_id not in self._answered:  # an agent that runs elsewhere: it speaks for its model
+        elif (
+            not cancelled and span.context.span_id not in self._answered
+        ):  # an agent that runs elsewhere: it speaks for its model
             self.trail.answers(step, Answer(meant.model, meant.tokens, meant.cost_usd))
         if self.trail.waits:
             for call_id in meant.refusals:
@@ -226,13 +281,25 @@ def _read(span: Any) -> Span:
     """A span of the SDK as the importers know it."""
     context = span.context
     return Span(
-        trace_id=format(context.trace_id, "032x"), span_id=format(context.span_id, "016x"), name=span.name, start_ns=span.start_time or 0, end_ns=span.end_time,
-        parent_id=None if span.parent is None else format(span.parent.span_id, "016x"), attributes=span.attributes or {},
-        events=(), error=_error(span), resource={},
-    )  # fmt: skip
+        trace_id=format(context.trace_id, "032x"),
+        span_id=format(context.span_id, "016x"),
+        name=span.name,
+        start_ns=span.start_time or 0,
+        end_ns=span.end_time,
+        parent_id=None if span.parent is None else format(span.parent.span_id, "016x"),
+        attributes=span.attributes or {},
+        events=(),
+        error=_error(span),
+        resource={},
+    )
 
 
 def _error(span: Any) -> str | None:
     """What went wrong, in the words every adapter uses for an exception."""
     failed = not (span.status.is_ok or span.status.status_code.name == "UNSET")
-    return error_of(failed, span.status.description, [(event.name, event.attributes or {}) for event in span.events], span.attributes or {})
+    return error_of(
+        failed,
+        span.status.description,
+        [(event.name, event.attributes or {}) for event in span.events],
+        span.attributes or {},
+    )

@@ -1,7 +1,9 @@
-"""A command as a workflow: the task as JSON on its standard input, the reply as JSON on its standard output.
+"""A command as a workflow: the task as JSON on its standard input, the reply as JSON on its
+standard output.
 
-The command runs in the folder of the workflow file, in a process group of its own that is killed as a whole when its time is over. Standard output is the
-reply and nothing else; what it writes to standard error is shown when it fails.
+The command runs in the folder of the workflow file, in a process group of its own that is killed as
+a whole when its time is over. Standard output is the reply and nothing else; what it writes to
+standard error is shown when it fails.
 """
 
 from __future__ import annotations
@@ -36,23 +38,44 @@ def make(spec: Mapping[str, Any], folder: Path, where: str) -> Command:
     """The adapter for a command. `{python}` in it is the interpreter that runs assay."""
     unknown = sorted(set(spec) - set(KEYS))
     if unknown:
-        raise InputError("RUN-001", f"adapter has the key {unknown[0]!r}; a command adapter has {', '.join(KEYS)}.", where=where)
+        raise InputError(
+            "RUN-001",
+            f"adapter has the key {unknown[0]!r}; a command adapter has {', '.join(KEYS)}.",
+            where=where,
+        )
     command = spec.get("command")
-    if not isinstance(command, list) or not command or not all(isinstance(word, str) for word in command):
-        raise InputError("RUN-001", "adapter.command is a list of words, the program first.", where=where, fix='For example: ["{python}", "answer.py"].')
+    if (
+        not isinstance(command, list)
+        or not command
+        or not all(isinstance(word, str) for word in command)
+    ):
+        raise InputError(
+            "RUN-001",
+            "adapter.command is a list of words, the program first.",
+            where=where,
+            fix='For example: ["{python}", "answer.py"].',
+        )
     environment = spec.get("env", {})
-    if not isinstance(environment, dict) or not all(isinstance(value, str) for value in environment.values()):
+    if not isinstance(environment, dict) or not all(
+        isinstance(value, str) for value in environment.values()
+    ):
         raise InputError("RUN-001", "adapter.env maps names to texts.", where=where)
     limit = spec.get("max_reply_bytes", MAX_REPLY)
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        raise InputError("RUN-001", "adapter.max_reply_bytes is a whole number from 1.", where=where)
-    return Command([word.replace("{python}", sys.executable) for word in command], folder, environment, limit)
+        raise InputError(
+            "RUN-001", "adapter.max_reply_bytes is a whole number from 1.", where=where
+        )
+    return Command(
+        [word.replace("{python}", sys.executable) for word in command], folder, environment, limit
+    )
 
 
 class Command:
     """A program that is started once for each task."""
 
-    def __init__(self, command: list[str], folder: Path, environment: Mapping[str, str], limit: int) -> None:
+    def __init__(
+        self, command: list[str], folder: Path, environment: Mapping[str, str], limit: int
+    ) -> None:
         self._command = command
         self._folder = folder
         self._environment = {**os.environ, **environment}
@@ -72,7 +95,9 @@ class Command:
             )
         except (OSError, ValueError) as error:
             words = error.strerror if isinstance(error, OSError) else str(error)
-            raise CallFailed(f"the command {self._command[0]!r} cannot be started: {words}.", again=False) from None
+            raise CallFailed(
+                f"the command {self._command[0]!r} cannot be started: {words}.", again=False
+            ) from None
         try:
             out, errors = await self._talk(process, _encode(task.document()))
             code = await process.wait()
@@ -88,7 +113,9 @@ class Command:
             raise CallFailed("the command has no pipes.")  # it always has: all three were asked for
 
         async def send() -> None:
-            with suppress(BrokenPipeError, ConnectionResetError):  # a command may not care for its input
+            with suppress(
+                BrokenPipeError, ConnectionResetError
+            ):  # a command may not care for its input
                 stdin.write(task)
                 await stdin.drain()
             with suppress(BrokenPipeError, ConnectionResetError):
@@ -108,7 +135,9 @@ async def _bounded(stream: asyncio.StreamReader, limit: int) -> bytes:
     while block := await stream.read(65536):
         size += len(block)
         if size > limit:
-            raise CallFailed(f"the command wrote more than {limit:,} bytes to its standard output.", again=False)
+            raise CallFailed(
+                f"the command wrote more than {limit:,} bytes to its standard output.", again=False
+            )
         parts.append(block)
     return b"".join(parts)
 
@@ -121,10 +150,13 @@ async def _tail(stream: asyncio.StreamReader) -> bytes:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Kill what is left of the process group, and close the pipes: a command may leave children behind, and one of them may hold a pipe open."""
+    """Kill what is left of the process group, and close the pipes: a command may leave children
+    behind, and one of them may hold a pipe open.
+    """
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    process._transport.close()  # type: ignore[attr-defined]  # there is no public way to close the pipes of a process
+    # there is no public way to close the pipes of a process
+    process._transport.close()  # type: ignore[attr-defined]
     await process.wait()
     await asyncio.sleep(0)
 

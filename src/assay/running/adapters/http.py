@@ -1,7 +1,8 @@
 """An HTTP endpoint as a workflow: the task is posted as JSON, the answer is the reply.
 
-Redirects are not followed: they could lead the inputs of a sample to another host. The answer must say that it is JSON, and is read up to a limit. Keys come
-from the environment, never from the file, and no header is ever written down.
+Redirects are not followed: they could lead the inputs of a sample to another host. The answer must
+say that it is JSON, and is read up to a limit. Keys come from the environment, never from the file,
+and no header is ever written down.
 """
 
 from __future__ import annotations
@@ -33,30 +34,63 @@ def make(spec: Mapping[str, Any], folder: Path, where: str) -> Http:
     """The adapter for an endpoint."""
     unknown = sorted(set(spec) - set(KEYS))
     if unknown:
-        raise InputError("RUN-001", f"adapter has the key {unknown[0]!r}; an http adapter has {', '.join(KEYS)}.", where=where)
+        raise InputError(
+            "RUN-001",
+            f"adapter has the key {unknown[0]!r}; an http adapter has {', '.join(KEYS)}.",
+            where=where,
+        )
     url = spec.get("url")
     parts = urlsplit(url) if isinstance(url, str) else None
-    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
-        raise InputError("RUN-001", "adapter.url is an http or https address without a name or password in it.", where=where)
-    headers = {"Content-Type": "application/json", "Accept": "application/json", **_texts(spec.get("headers", {}), where)}
+    if (
+        parts is None
+        or parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or parts.username
+        or parts.password
+    ):
+        raise InputError(
+            "RUN-001",
+            "adapter.url is an http or https address without a name or password in it.",
+            where=where,
+        )
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "application/json",
+        **_texts(spec.get("headers", {}), where),
+    }
     for header, name in _texts(spec.get("headers_from_env", {}), where).items():
         value = os.environ.get(name)
         if not value:
-            raise InputError("RUN-004", f"the environment has no {name}, from which the header {header} comes.", where=where)
+            raise InputError(
+                "RUN-004",
+                f"the environment has no {name}, from which the header {header} comes.",
+                where=where,
+            )
         headers[header] = value
     limit = spec.get("max_reply_bytes", MAX_REPLY)
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        raise InputError("RUN-001", "adapter.max_reply_bytes is a whole number from 1.", where=where)
+        raise InputError(
+            "RUN-001", "adapter.max_reply_bytes is a whole number from 1.", where=where
+        )
     try:
-        import aiohttp  # noqa: F401 - to say at once that it is missing
+        import aiohttp  # noqa: F401
     except ImportError:
-        raise InputError("RUN-004", "calling an endpoint needs aiohttp.", where=where, fix="pip install 'assay[run]'") from None
+        raise InputError(
+            "RUN-004",
+            "calling an endpoint needs aiohttp.",
+            where=where,
+            fix="pip install 'assay[run]'",
+        ) from None
     return Http(str(url), headers, limit)
 
 
 def _texts(value: Any, where: str) -> dict[str, str]:
     if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
-        raise InputError("RUN-001", "adapter.headers and adapter.headers_from_env map names to texts.", where=where)
+        raise InputError(
+            "RUN-001",
+            "adapter.headers and adapter.headers_from_env map names to texts.",
+            where=where,
+        )
     return dict(value)
 
 
@@ -75,9 +109,13 @@ class Http:
 
         if self._session is None:
             timeout = aiohttp.ClientTimeout(total=None)  # the runner keeps the time
-            self._session = aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0), headers=self._headers)
+            self._session = aiohttp.ClientSession(
+                timeout=timeout, connector=aiohttp.TCPConnector(limit=0), headers=self._headers
+            )
         try:
-            async with self._session.post(self._url, data=_encode(task.document()), allow_redirects=False) as answer:
+            async with self._session.post(
+                self._url, data=_encode(task.document()), allow_redirects=False
+            ) as answer:
                 self._refuse(answer)
                 return read_reply(await self._body(answer), record)
         except (aiohttp.ClientError, OSError) as error:
@@ -86,7 +124,10 @@ class Http:
 
     def _refuse(self, answer: Any) -> None:
         if 300 <= answer.status < 400:
-            raise CallFailed(f"the endpoint answers {answer.status}, a redirect, which is not followed.", again=False)
+            raise CallFailed(
+                f"the endpoint answers {answer.status}, a redirect, which is not followed.",
+                again=False,
+            )
         if answer.status == 429 or answer.status >= 500:
             raise CallFailed(f"the endpoint answers {answer.status}.")
         if answer.status >= 400:
@@ -101,7 +142,9 @@ class Http:
         async for block in answer.content.iter_chunked(65536):
             size += len(block)
             if size > self._limit:
-                raise CallFailed(f"the endpoint answers more than {self._limit:,} bytes.", again=False)
+                raise CallFailed(
+                    f"the endpoint answers more than {self._limit:,} bytes.", again=False
+                )
             parts.append(block)
         return b"".join(parts)
 

@@ -1,4 +1,6 @@
-"""Reading what LangChain says of a model's answer, of the tools it was shown and of documents. What it does not say is None, never 0."""
+"""Reading what LangChain says of a model's answer, of the tools it was shown and of documents. What
+it does not say is None, never 0.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +29,38 @@ class ModelCall(NamedTuple):
 
 def answer_of(response: Any, asked: ModelCall) -> Answer:
     """What a model answered and used."""
-    message = next((getattr(one, "message", None) for several in response.generations for one in several), None)
+    message = next(
+        (getattr(one, "message", None) for several in response.generations for one in several), None
+    )
     told = getattr(message, "response_metadata", None) or {}
     usage = getattr(message, "usage_metadata", None) or {}
-    older = (response.llm_output or {}).get("token_usage") or {} if isinstance(response.llm_output, Mapping) else {}
-    calls = [Asked(one["name"], one.get("args"), one.get("id")) for one in getattr(message, "tool_calls", None) or ()]
-    calls += [Asked(one["name"], str(one.get("args")), one.get("id")) for one in getattr(message, "invalid_tool_calls", None) or () if one.get("name")]
+    older = (
+        (response.llm_output or {}).get("token_usage") or {}
+        if isinstance(response.llm_output, Mapping)
+        else {}
+    )
+    calls = [
+        Asked(one["name"], one.get("args"), one.get("id"))
+        for one in getattr(message, "tool_calls", None) or ()
+    ]
+    calls += [
+        Asked(one["name"], str(one.get("args")), one.get("id"))
+        for one in getattr(message, "invalid_tool_calls", None) or ()
+        if one.get("name")
+    ]
     return Answer(
         model=text(told.get("model_name")) or text(told.get("model")) or text(asked.model),
-        tokens=_total(usage) if usage else _total({**older, "input_tokens": older.get("prompt_tokens"), "output_tokens": older.get("completion_tokens")}),
+        tokens=(
+            _total(usage)
+            if usage
+            else _total(
+                {
+                    **older,
+                    "input_tokens": older.get("prompt_tokens"),
+                    "output_tokens": older.get("completion_tokens"),
+                }
+            )
+        ),
         cost_usd=_cost([told, told.get("token_usage"), usage, older]),
         calls=() if asked.is_form else calls,
         offered=asked.offered,
@@ -72,7 +97,9 @@ def is_refusal(error: BaseException) -> bool:
 
 def passage(document: Any) -> tuple[str | None, str | None]:
     """The id and the text of a document."""
-    return passage_id(getattr(document, "id", None), getattr(document, "metadata", None)), text(getattr(document, "page_content", None))
+    return passage_id(getattr(document, "id", None), getattr(document, "metadata", None)), text(
+        getattr(document, "page_content", None)
+    )
 
 
 def text(value: Any) -> str | None:

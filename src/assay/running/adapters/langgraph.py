@@ -1,7 +1,9 @@
-"""A LangGraph graph as a workflow: `target` is a compiled graph, a `StateGraph`, or a function that builds one.
+"""A LangGraph graph as a workflow: `target` is a compiled graph, a `StateGraph`, or a function that
+builds one.
 
-The evidence comes from LangChain's own callbacks, by the rules of `trail`. A run of a node of the outermost graph is a step; a rerun of the same task under a
-retry policy is the same step. LangSmith never hears of it: a gate must not send a team's samples anywhere.
+The evidence comes from LangChain's own callbacks, by the rules of `trail`. A run of a node of the
+outermost graph is a step; a rerun of the same task under a retry policy is the same step. LangSmith
+never hears of it: a gate must not send a team's samples anywhere.
 """
 
 from __future__ import annotations
@@ -15,7 +17,15 @@ from assay.errors import InputError
 from assay.running.adapters import CallFailed
 from assay.running.adapters.langgraph_story import ears_for, routes_of
 from assay.running.adapters.loading import load
-from assay.running.adapters.targets import agents_of, built, check_keys, framework, outputs_of, plain, renamed
+from assay.running.adapters.targets import (
+    agents_of,
+    built,
+    check_keys,
+    framework,
+    outputs_of,
+    plain,
+    renamed,
+)
 from assay.running.adapters.trail import Trail
 
 if TYPE_CHECKING:
@@ -32,18 +42,29 @@ def make(spec: Mapping[str, Any], folder: Path, where: str) -> LangGraph:
     """The adapter for a graph."""
     check_keys(spec, KEYS, "a langgraph adapter", where)
     if not isinstance(spec.get("config", {}), Mapping):
-        raise InputError("RUN-001", f"adapter.config is {spec['config']!r}; it is what LangGraph calls a config.", where=where)
+        raise InputError(
+            "RUN-001",
+            f"adapter.config is {spec['config']!r}; it is what LangGraph calls a config.",
+            where=where,
+        )
     renamed(spec.get("input"), {}, where)
     framework("langgraph.graph", "langgraph", where)
     framework("langchain_core.callbacks", "langgraph", where)
     target = load(spec.get("target"), folder, where)
     if not (_is_graph(target) or callable(target)):
-        raise InputError("RUN-004", f"{spec['target']!r} is {type(target).__name__}; it is a graph or a function that builds one.", where=where)
+        raise InputError(
+            "RUN-004",
+            f"{spec['target']!r} is {type(target).__name__}; it is a graph or a function that"
+            " builds one.",
+            where=where,
+        )
     return LangGraph(target, spec, where)
 
 
 def _is_graph(target: Any) -> bool:
-    return not isinstance(target, type) and (hasattr(target, "ainvoke") or hasattr(target, "compile"))
+    return not isinstance(target, type) and (
+        hasattr(target, "ainvoke") or hasattr(target, "compile")
+    )
 
 
 class LangGraph:
@@ -78,7 +99,9 @@ class LangGraph:
         if ears.fault is not None:
             raise ears.fault
         if isinstance(result, Mapping) and result.get("__interrupt__"):
-            raise CallFailed("the graph waits for a person (interrupt), and there is none.", again=False)
+            raise CallFailed(
+                "the graph waits for a person (interrupt), and there is none.", again=False
+            )
         return outputs_of(plain(result, _message), self._spec.get("output"))
 
     async def close(self) -> None:
@@ -89,11 +112,17 @@ class LangGraph:
         if hasattr(found, "compile") and not hasattr(found, "ainvoke"):
             found = found.compile()
         if not hasattr(found, "ainvoke"):
-            raise InputError("RUN-004", f"{self._spec['target']!r} gives {type(found).__name__}; it gives a graph.", where=self._where)
+            raise InputError(
+                "RUN-004",
+                f"{self._spec['target']!r} gives {type(found).__name__}; it gives a graph.",
+                where=self._where,
+            )
         return found
 
     def _config(self, ears: Any) -> dict[str, Any]:
-        """A thread of its own for each call: a graph with a memory must not remember the sample before."""
+        """A thread of its own for each call: a graph with a memory must not remember the sample
+        before.
+        """
         config = dict(self._spec.get("config", {}))
         config["configurable"] = {"thread_id": str(uuid4()), **config.get("configurable", {})}
         config["callbacks"] = [ears]
@@ -115,4 +144,7 @@ def _message(value: Any) -> Any:
 
     if not isinstance(value, BaseMessage):
         return value
-    return {"role": value.type, "content": value.content if isinstance(value.content, str) else str(value.text)}
+    return {
+        "role": value.type,
+        "content": value.content if isinstance(value.content, str) else str(value.text),
+    }

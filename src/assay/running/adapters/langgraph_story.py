@@ -1,7 +1,8 @@
 """What LangChain's callbacks say of one run of a graph, told to a `Trail`.
 
-A node run is a run right below the root that has the node's name; everything below it belongs to it. Which node led to which is read off the edges of the
-graph, the choices of its conditional edges and the commands that nodes return, because no callback says it.
+A node run is a run right below the root that has the node's name; everything below it belongs to
+it. Which node led to which is read off the edges of the graph, the choices of its conditional edges
+and the commands that nodes return, because no callback says it.
 """
 
 from __future__ import annotations
@@ -22,17 +23,21 @@ UNNAMED = "LangGraph"
 """The name of a graph that nobody named."""
 
 
-# --- where a node leads -------------------------------------------------------------------------------------------------------------------
+# --- where a node leads
 
 
 class Routes(NamedTuple):
-    """The edges of a graph: those that always hold, and those that a function chooses, by the function's name; a lambda has none."""
+    """The edges of a graph: those that always hold, and those that a function chooses, by the
+    function's name; a lambda has none.
+    """
 
     always: Mapping[str, set[str]]
     chosen: Mapping[str, Mapping[str | None, Mapping[Any, str] | None]]
 
     def after(self, node: str, outputs: Any, choices: Mapping[str | None, Any]) -> set[str]:
-        """The nodes that a run of a node leads to: its edges, what its conditional edges chose, and where its `Command` goes."""
+        """The nodes that a run of a node leads to: its edges, what its conditional edges chose, and
+        where its `Command` goes.
+        """
         found = set(self.always.get(node, ()))
         for name, ends in self.chosen.get(node, {}).items():
             if name in choices:
@@ -46,13 +51,17 @@ class Routes(NamedTuple):
 
 
 def _chosen(given: Any, ends: Mapping[Any, str]) -> set[str]:
-    """The nodes that a choice or a `goto` names: one or several, by name, by what stands for the name, or as `Send`."""
+    """The nodes that a choice or a `goto` names: one or several, by name, by what stands for the
+    name, or as `Send`.
+    """
     several = given if isinstance(given, list | tuple) else [given]
     return {str(one.node) if hasattr(one, "node") else str(ends.get(one, one)) for one in several}
 
 
 def routes_of(graph: Any) -> Routes | None:
-    """The edges of a graph; None where it is not built from nodes and edges, so that nobody can tell who handed on to whom."""
+    """The edges of a graph; None where it is not built from nodes and edges, so that nobody can
+    tell who handed on to whom.
+    """
     while not hasattr(graph, "builder") and hasattr(graph, "bound"):
         graph = graph.bound
     builder = getattr(graph, "builder", None)
@@ -64,11 +73,14 @@ def routes_of(graph: Any) -> Routes | None:
     for starts, end in getattr(builder, "waiting_edges", ()):
         for start in starts:
             always.setdefault(start, set()).add(end)
-    chosen = {node: {branch.path.name: branch.ends for branch in branches.values()} for node, branches in builder.branches.items()}
+    chosen = {
+        node: {branch.path.name: branch.ends for branch in branches.values()}
+        for node, branches in builder.branches.items()
+    }
     return Routes(always, chosen)
 
 
-# --- hearing what happens -----------------------------------------------------------------------------------------------------------------
+# --- hearing what happens
 
 
 class _Node:
@@ -111,27 +123,54 @@ class _Story:
         self.models: dict[Any, ModelCall] = {}
         self.tools: dict[Any, _Tool] = {}
 
-    def chain_start(self, name: str | None, tags: Sequence[str], metadata: Mapping[str, Any], run: Any, parent: Any) -> None:
+    def chain_start(
+        self,
+        name: str | None,
+        tags: Sequence[str],
+        metadata: Mapping[str, Any],
+        run: Any,
+        parent: Any,
+    ) -> None:
         if parent is None and self.root is None:
             self.root = run
             return
-        node, place = metadata.get("langgraph_node"), str(metadata.get("langgraph_checkpoint_ns") or "")
+        node, place = (
+            metadata.get("langgraph_node"),
+            str(metadata.get("langgraph_checkpoint_ns") or ""),
+        )
         key = place.split("|")[0]
         self.parents[run] = (parent, name)
         if key:
             self.keys[run] = key
         if name == node and parent != self.root:
             self.graphs.add(parent)
-        if parent == self.root and name == node and isinstance(node, str) and not node.startswith("__") and key:
+        if (
+            parent == self.root
+            and name == node
+            and isinstance(node, str)
+            and not node.startswith("__")
+            and key
+        ):
             begun = self.nodes[run] = _Node(key, node, int(metadata.get("langgraph_step") or 0))
             self.trail.begins(key, node, sources=self._sources(begun))
-        elif parent in self.nodes and name in self.routes.chosen.get(self.nodes[parent].name, {}) and _is_after_body(tags):
+        elif (
+            parent in self.nodes
+            and name in self.routes.chosen.get(self.nodes[parent].name, {})
+            and _is_after_body(tags)
+        ):
             self.branches[run] = (self.nodes[parent], name)
 
     def _sources(self, begun: _Node) -> list[str]:
-        """The steps that led here and did not lead here before; where none is known to, all that ended last: a handoff left out would keep a rule."""
+        """The steps that led here and did not lead here before; where none is known to, all that
+        ended last: a handoff left out would keep a rule.
+        """
         before = [one for one in self.done if one.superstep < begun.superstep]
-        found = [one for one in before if begun.name in one.to and one.taken.setdefault(begun.name, begun.superstep) == begun.superstep]
+        found = [
+            one
+            for one in before
+            if begun.name in one.to
+            and one.taken.setdefault(begun.name, begun.superstep) == begun.superstep
+        ]
         last = max((one.superstep for one in before), default=0)
         return [one.key for one in found or before if found or one.superstep == last]
 
@@ -148,24 +187,36 @@ class _Story:
     def chain_error(self, error: BaseException, run: Any) -> None:
         from langgraph.errors import GraphBubbleUp, ParentCommand
 
-        if isinstance(error, ParentCommand):  # not an error: a part of the node sends the work to another node
+        if isinstance(
+            error, ParentCommand
+        ):  # not an error: a part of the node sends the work to another node
             self.chain_end(error.args[0], run)
         elif run in self.nodes:
             node = self.nodes.pop(run)
             if not isinstance(error, GraphBubbleUp):
                 self.trail.fails(node.key, said(error), cancelled=not isinstance(error, Exception))
 
-    def model_start(self, metadata: Mapping[str, Any], params: Mapping[str, Any], run: Any, parent: Any) -> None:
+    def model_start(
+        self, metadata: Mapping[str, Any], params: Mapping[str, Any], run: Any, parent: Any
+    ) -> None:
         key = self._key(metadata, parent)
         if key is None:
             return
         unit = (parent, "model")
-        self.models[run] = ModelCall(key, unit, metadata.get("ls_model_name"), offered_tools(params.get("tools")), "ls_structured_output_format" in metadata)
+        self.models[run] = ModelCall(
+            key,
+            unit,
+            metadata.get("ls_model_name"),
+            offered_tools(params.get("tools")),
+            "ls_structured_output_format" in metadata,
+        )
         self.trail.speaks(key, text(metadata.get("lc_agent_name")) or self._graph_name(parent))
         self.trail.tries(key, unit)
 
     def _graph_name(self, run: Any) -> str | None:
-        """The name of the outermost graph inside the node that a run belongs to: the agent that the node runs."""
+        """The name of the outermost graph inside the node that a run belongs to: the agent that the
+        node runs.
+        """
         found = None
         while run in self.parents and run not in self.nodes:
             parent, name = self.parents[run]
@@ -184,15 +235,27 @@ class _Story:
         if asked is not None and isinstance(error, Exception):
             self.trail.breaks(asked.key, asked.unit)
 
-    def tool_start(self, name: str, arguments: Any, call_id: str | None, metadata: Mapping[str, Any], run: Any, parent: Any) -> None:
-        self.tools[run] = _Tool(name, arguments, call_id, self._key(metadata, parent), self.trail.moment())
+    def tool_start(
+        self,
+        name: str,
+        arguments: Any,
+        call_id: str | None,
+        metadata: Mapping[str, Any],
+        run: Any,
+        parent: Any,
+    ) -> None:
+        self.tools[run] = _Tool(
+            name, arguments, call_id, self._key(metadata, parent), self.trail.moment()
+        )
         if self.tools[run].key is not None:
             self.keys[run] = str(self.tools[run].key)
 
     def tool_end(self, run: Any, error: str | None, refused: bool) -> None:
         tool = self.tools.pop(run, None)
         if tool is not None:
-            self.trail.runs(tool.key, Ran(tool.name, tool.arguments, tool.call_id, error, refused, tool.began))
+            self.trail.runs(
+                tool.key, Ran(tool.name, tool.arguments, tool.call_id, error, refused, tool.began)
+            )
 
     def finish(self) -> None:
         """The run is over: a tool that is still at work was cut off, and no callback says so."""
@@ -205,12 +268,16 @@ class _Story:
 
 
 def _is_after_body(tags: Sequence[str]) -> bool:
-    """Whether a run is a later part of a node: the first is what the node does, those after it write and choose."""
+    """Whether a run is a later part of a node: the first is what the node does, those after it
+    write and choose.
+    """
     return any(tag.startswith("seq:step:") and tag != "seq:step:1" for tag in tags)
 
 
 def ears_for(trail: Trail, routes: Routes | None) -> Any:
-    """A callback handler that tells a story. It runs in line, so that a step's end is never heard before its beginning."""
+    """A callback handler that tells a story. It runs in line, so that a step's end is never heard
+    before its beginning.
+    """
     from langchain_core.callbacks import BaseCallbackHandler
 
     story, lock = _Story(trail, routes or Routes({}, {})), threading.RLock()
@@ -223,14 +290,33 @@ def ears_for(trail: Trail, routes: Routes | None) -> Any:
             try:
                 with lock:
                     tell(*what)
-            except Exception as error:  # LangChain would only log it, and the run would look whole without its evidence
+            except (
+                Exception
+                # LangChain would only log it, and the run would look whole without its evidence
+            ) as error:
                 self.fault = self.fault or error
 
         def finish(self) -> None:
             self.hear(story.finish)
 
-        def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: Any, parent_run_id: Any = None, metadata: Any = None, **more: Any) -> None:
-            self.hear(story.chain_start, more.get("name"), more.get("tags") or (), metadata or {}, run_id, parent_run_id)
+        def on_chain_start(
+            self,
+            serialized: Any,
+            inputs: Any,
+            *,
+            run_id: Any,
+            parent_run_id: Any = None,
+            metadata: Any = None,
+            **more: Any,
+        ) -> None:
+            self.hear(
+                story.chain_start,
+                more.get("name"),
+                more.get("tags") or (),
+                metadata or {},
+                run_id,
+                parent_run_id,
+            )
 
         def on_chain_end(self, outputs: Any, *, run_id: Any, **more: Any) -> None:
             self.hear(story.chain_end, outputs, run_id)
@@ -238,11 +324,41 @@ def ears_for(trail: Trail, routes: Routes | None) -> Any:
         def on_chain_error(self, error: BaseException, *, run_id: Any, **more: Any) -> None:
             self.hear(story.chain_error, error, run_id)
 
-        def on_chat_model_start(self, serialized: Any, messages: Any, *, run_id: Any, parent_run_id: Any = None, metadata: Any = None, **more: Any) -> None:
-            self.hear(story.model_start, metadata or {}, more.get("invocation_params") or {}, run_id, parent_run_id)
+        def on_chat_model_start(
+            self,
+            serialized: Any,
+            messages: Any,
+            *,
+            run_id: Any,
+            parent_run_id: Any = None,
+            metadata: Any = None,
+            **more: Any,
+        ) -> None:
+            self.hear(
+                story.model_start,
+                metadata or {},
+                more.get("invocation_params") or {},
+                run_id,
+                parent_run_id,
+            )
 
-        def on_llm_start(self, serialized: Any, prompts: Any, *, run_id: Any, parent_run_id: Any = None, metadata: Any = None, **more: Any) -> None:
-            self.hear(story.model_start, metadata or {}, more.get("invocation_params") or {}, run_id, parent_run_id)
+        def on_llm_start(
+            self,
+            serialized: Any,
+            prompts: Any,
+            *,
+            run_id: Any,
+            parent_run_id: Any = None,
+            metadata: Any = None,
+            **more: Any,
+        ) -> None:
+            self.hear(
+                story.model_start,
+                metadata or {},
+                more.get("invocation_params") or {},
+                run_id,
+                parent_run_id,
+            )
 
         def on_llm_end(self, response: Any, *, run_id: Any, **more: Any) -> None:
             self.hear(story.model_end, response, run_id)
@@ -251,10 +367,26 @@ def ears_for(trail: Trail, routes: Routes | None) -> Any:
             self.hear(story.model_error, error, run_id)
 
         def on_tool_start(
-            self, serialized: Any, input_str: str, *, run_id: Any, parent_run_id: Any = None, metadata: Any = None, inputs: Any = None, **more: Any
+            self,
+            serialized: Any,
+            input_str: str,
+            *,
+            run_id: Any,
+            parent_run_id: Any = None,
+            metadata: Any = None,
+            inputs: Any = None,
+            **more: Any,
         ) -> None:
             name = more.get("name") or (serialized or {}).get("name") or "tool"
-            self.hear(story.tool_start, name, input_str if inputs is None else inputs, more.get("tool_call_id"), metadata or {}, run_id, parent_run_id)
+            self.hear(
+                story.tool_start,
+                name,
+                input_str if inputs is None else inputs,
+                more.get("tool_call_id"),
+                metadata or {},
+                run_id,
+                parent_run_id,
+            )
 
         def on_tool_end(self, output: Any, *, run_id: Any, **more: Any) -> None:
             failed = getattr(output, "status", None) == "error"

@@ -1,4 +1,6 @@
-"""Finding the Python object that a workflow file names: `module:name`, looked for beside the file first."""
+"""Finding the Python object that a workflow file names: `module:name`, looked for beside the file
+first.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ _beside: dict[Path, ModuleType] = {}
 
 
 def load(target: Any, folder: Path, where: str) -> Any:
-    """The object that `module:name` stands for. A module beside the workflow file comes before one that is installed."""
+    """The object that `module:name` stands for. A module beside the workflow file comes before one
+    that is installed.
+    """
     if not isinstance(target, str) or not _TARGET.fullmatch(target):
         raise InputError("RUN-001", f"a target is 'module:name', not {target!r}.", where=where)
     module_name, _, path = target.partition(":")
@@ -30,10 +34,15 @@ def load(target: Any, folder: Path, where: str) -> Any:
             module = _module(module_name, folder)
     except ModuleNotFoundError as error:
         raise InputError(
-            "RUN-004", f"the module {error.name!r} is not there.", where=where, fix=f"Put {module_name}.py beside the file, or install it."
+            "RUN-004",
+            f"the module {error.name!r} is not there.",
+            where=where,
+            fix=f"Put {module_name}.py beside the file, or install it.",
         ) from None
     except Exception as error:
-        raise InputError("RUN-004", f"the module {module_name!r} cannot be loaded: {said(error)}.", where=where) from error
+        raise InputError(
+            "RUN-004", f"the module {module_name!r} cannot be loaded: {said(error)}.", where=where
+        ) from error
     found: Any = module
     for part in path.split("."):
         if not hasattr(found, part):
@@ -43,7 +52,9 @@ def load(target: Any, folder: Path, where: str) -> Any:
 
 
 def _module(name: str, folder: Path) -> ModuleType:
-    """A module by its file where it lies beside the workflow, under a name of its own: two projects may each have a `flow.py`."""
+    """A module by its file where it lies beside the workflow, under a name of its own: two projects
+    may each have a `flow.py`.
+    """
     file = folder.joinpath(*name.split(".")).with_suffix(".py")
     if not file.is_file():
         if (folder / name.split(".")[0]).is_dir() and str(folder) not in sys.path:

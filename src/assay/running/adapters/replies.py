@@ -1,6 +1,8 @@
-"""What a command or an endpoint answers: the outputs alone, or `assay.reply/1`, which also says what happened.
+"""What a command or an endpoint answers: the outputs alone, or `assay.reply/1`, which also says
+what happened.
 
-A reply says what was done and never how well: it has no scores, gates or test results of its own, because a workflow does not grade itself.
+A reply says what was done and never how well: it has no scores, gates or test results of its own,
+because a workflow does not grade itself.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ SHOWN = 300
 
 
 class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """An answer with evidence. A list that is there is complete; one that is absent says that nobody looked."""
+    """An answer with evidence. A list that is there is complete; one that is absent says that
+    nobody looked.
+    """
 
     schema: str
     outputs: dict[str, Any] = {}
@@ -39,11 +43,15 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 def read_reply(data: bytes, record: Recorder) -> Mapping[str, Any]:
-    """The outputs of a reply; what it says beside them goes into the recorder. Raises `CallFailed` for what is no reply."""
+    """The outputs of a reply; what it says beside them goes into the recorder. Raises `CallFailed`
+    for what is no reply.
+    """
     try:
         tree = parse_json(data)
     except (ValueError, RecursionError) as error:
-        raise CallFailed(f"the reply is no JSON ({_first_line(error)}): {_start(data)}", again=False) from None
+        raise CallFailed(
+            f"the reply is no JSON ({_first_line(error)}): {_start(data)}", again=False
+        ) from None
     if not isinstance(tree, dict):
         raise CallFailed(f"the reply is a JSON {_kind(tree)}, not an object.", again=False)
     if tree.get("schema") != REPLY_SCHEMA:
@@ -51,16 +59,24 @@ def read_reply(data: bytes, record: Recorder) -> Mapping[str, Any]:
     try:
         reply = convert(tree, Reply)
     except msgspec.ValidationError as error:
-        raise CallFailed(f"the reply is not of the shape {REPLY_SCHEMA}: {error}.", again=False) from None
+        raise CallFailed(
+            f"the reply is not of the shape {REPLY_SCHEMA}: {error}.", again=False
+        ) from None
     _take(reply, record)
     if reply.status != "success":
-        raise CallFailed(reply.error or f"the workflow says that it ended with status '{reply.status}'.", again=False, status=reply.status)
+        raise CallFailed(
+            reply.error or f"the workflow says that it ended with status '{reply.status}'.",
+            again=False,
+            status=reply.status,
+        )
     return reply.outputs
 
 
 def _take(reply: Reply, record: Recorder) -> None:
     for call in reply.tool_calls or ():
-        record.tool(call.name, call.arguments, step=call.step, valid=call.valid, error=_text(call.error))
+        record.tool(
+            call.name, call.arguments, step=call.step, valid=call.valid, error=_text(call.error)
+        )
     for step in reply.steps or ():
         opened = record.begin(step.name, agent=step.agent, critical=step.critical)
         opened.used(model=step.model, tier=step.tier, tokens=step.tokens, cost_usd=step.cost_usd)
@@ -74,11 +90,23 @@ def _take(reply: Reply, record: Recorder) -> None:
         record.retrieved(found.id, found.text, rank=found.rank)
     for claim in reply.claims or ():
         record.claim(claim.text, citations=claim.citations)
-    record.watched(*(name for name in ("tool_calls", "handoffs", "retrieval", "claims") if getattr(reply, name) is not None))
+    record.watched(
+        *(
+            name
+            for name in ("tool_calls", "handoffs", "retrieval", "claims")
+            if getattr(reply, name) is not None
+        )
+    )
 
 
 def _text(value: Any) -> str | None:
-    return None if value is None else value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return (
+        None
+        if value is None
+        else value
+        if isinstance(value, str)
+        else msgspec.json.encode(value).decode()
+    )
 
 
 def _first_line(error: BaseException) -> str:
@@ -86,7 +114,15 @@ def _first_line(error: BaseException) -> str:
 
 
 def _kind(tree: Any) -> str:
-    return "list" if isinstance(tree, list) else "null" if tree is None else "text" if isinstance(tree, str) else "value"
+    return (
+        "list"
+        if isinstance(tree, list)
+        else "null"
+        if tree is None
+        else "text"
+        if isinstance(tree, str)
+        else "value"
+    )
 
 
 def _start(data: bytes) -> str:

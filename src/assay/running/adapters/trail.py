@@ -1,9 +1,12 @@
-"""What the adapters of agent frameworks have in common: a run followed from the outside as it happens, and told to a recorder.
+"""What the adapters of agent frameworks have in common: a run followed from the outside as it
+happens, and told to a recorder.
 
-A framework says that a unit of work begins and ends, that a model answers, that a tool ran. What is a step, an agent, a retry, a handoff and a valid call is
-decided by the rules of `importers.rules`, which spans that are read later are held to as well, so that the same workflow gives the same evidence in every
-framework and on every way (W-083). Beside those rules: an agent is also a step that the workflow file lists as one, and a call that a framework carried out
-without any schema being known is valid, because it accepted the arguments.
+A framework says that a unit of work begins and ends, that a model answers, that a tool ran. What is
+a step, an agent, a retry, a handoff and a valid call is decided by the rules of `importers.rules`,
+which spans that are read later are held to as well, so that the same workflow gives the same
+evidence in every framework and on every way (W-083). Beside those rules: an agent is also a step
+that the workflow file lists as one, and a call that a framework carried out without any schema
+being known is valid, because it accepted the arguments.
 """
 
 from __future__ import annotations
@@ -12,7 +15,17 @@ import threading
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.importers.rules import BROKEN, NOT_RUN, UNKNOWN, Tries, agents_before, keeps, made_at, not_carried_out, passages
+from assay.importers.rules import (
+    BROKEN,
+    NOT_RUN,
+    UNKNOWN,
+    Tries,
+    agents_before,
+    keeps,
+    made_at,
+    not_carried_out,
+    passages,
+)
 from assay.importers.spans import Call as Asked
 
 if TYPE_CHECKING:
@@ -68,13 +81,21 @@ class _Waiting(NamedTuple):
 
 
 class Trail:
-    """One run of a workflow, followed from the outside. It may be used from several threads; after `close` it hears nothing more.
+    """One run of a workflow, followed from the outside. It may be used from several threads; after
+    `close` it hears nothing more.
 
     >>> from assay.running.recorder import Recorder
     >>> record = Recorder(clock=None)
     >>> trail = Trail(record, agents=None)
-    >>> trail.begins("1", "planner"); trail.speaks("1", None); trail.answers("1", Answer("m-1", 12)); trail.ends("1")
-    >>> trail.begins("2", "writer", sources=["1"]); trail.speaks("2", None); trail.fails("2", "lost"); trail.begins("2", "writer"); trail.ends("2")
+    >>> trail.begins("1", "planner")
+    >>> trail.speaks("1", None)
+    >>> trail.answers("1", Answer("m-1", 12))
+    >>> trail.ends("1")
+    >>> trail.begins("2", "writer", sources=["1"])
+    >>> trail.speaks("2", None)
+    >>> trail.fails("2", "lost")
+    >>> trail.begins("2", "writer")
+    >>> trail.ends("2")
     >>> trail.close(interrupted=False)
     >>> record.evidence()["handoffs"], [(step.name, step.retries) for step in record.steps]
     ([{'from': 'planner', 'to': 'writer'}], [('planner', 0), ('writer', 1)])
@@ -92,14 +113,20 @@ class Trail:
         record.watched("tool_calls")
 
     def moment(self) -> int:
-        """Now, as a number that grows with every call of this: the order of what happens in a run."""
+        """Now, as a number that grows with every call of this: the order of what happens in a
+        run.
+        """
         with self._lock:
             return next(self._moments)
 
-    # --- steps -----------------------------------------------------------------------------------------------------------------------
+    # --- steps
 
-    def begins(self, key: str, name: str, *, sources: Iterable[str] = (), agent: str | None = None) -> None:
-        """A step begins, because of the steps in `sources`. One that failed before and begins again is the same step, tried again."""
+    def begins(
+        self, key: str, name: str, *, sources: Iterable[str] = (), agent: str | None = None
+    ) -> None:
+        """A step begins, because of the steps in `sources`. One that failed before and begins again
+        is the same step, tried again.
+        """
         with self._lock:
             if self._closed:
                 return
@@ -111,7 +138,9 @@ class Trail:
                 return
             named = agent if self._agents is None else name if name in self._agents else None
             step = self._record.begin(name, agent=named)
-            self._followed[key] = _Followed(step, [self._followed[one] for one in sources if one in self._followed])
+            self._followed[key] = _Followed(
+                step, [self._followed[one] for one in sources if one in self._followed]
+            )
             if named is not None:
                 self._hand_on(self._followed[key])
 
@@ -130,7 +159,9 @@ class Trail:
                 known.failed = ("cancelled" if cancelled else "error", error)
 
     def speaks(self, key: str, agent: str | None) -> None:
-        """A step asks a model, so it is an agent's: `agent`, or the step's own name. The first to speak gives the name."""
+        """A step asks a model, so it is an agent's: `agent`, or the step's own name. The first to
+        speak gives the name.
+        """
         with self._lock:
             known = self._open(key)
             if known is not None and known.step.agent is None and self._agents is None:
@@ -140,7 +171,9 @@ class Trail:
     def _hand_on(self, known: _Followed) -> None:
         """Write down from which agents the work came."""
         to = known.step.agent
-        for source in agents_before(known.sources, lambda one: one.step.agent, lambda one: one.sources):
+        for source in agents_before(
+            known.sources, lambda one: one.step.agent, lambda one: one.sources
+        ):
             if to is not None and source != to:
                 self._record.handoff(source, to)
 
@@ -148,10 +181,12 @@ class Trail:
         known = None if self._closed else self._followed.get(key)
         return None if known is None or known.step.over else known
 
-    # --- models ----------------------------------------------------------------------------------------------------------------------
+    # --- models
 
     def tries(self, key: str, unit: Hashable) -> None:
-        """A model or an agent is asked inside a step. If the same unit broke before, this is a retry."""
+        """A model or an agent is asked inside a step. If the same unit broke before, this is a
+        retry.
+        """
         with self._lock:
             known = self._open(key)
             if known is not None and known.tries.begins(unit):
@@ -174,38 +209,58 @@ class Trail:
             known.costs.append(answer.cost_usd)
             step = known.step
             step.model = answer.model or step.model
-            step.tokens = None if None in known.tokens else sum(one for one in known.tokens if one is not None)
+            step.tokens = (
+                None
+                if None in known.tokens
+                else sum(one for one in known.tokens if one is not None)
+            )
             step.cost_usd = None
             if None not in known.costs:
                 for cost in known.costs:
                     step.used(cost_usd=cost)
             places = made_at(self.moment(), [None] * len(answer.calls))
-            self._waiting += [_Waiting(place, call, step.name, answer.offered) for place, call in zip(places, answer.calls, strict=True)]
+            self._waiting += [
+                _Waiting(place, call, step.name, answer.offered)
+                for place, call in zip(places, answer.calls, strict=True)
+            ]
 
-    # --- tools -----------------------------------------------------------------------------------------------------------------------
+    # --- tools
 
     def runs(self, key: str | None, ran: Ran) -> None:
-        """A tool ran. Its arguments are those the model wrote, where a model asked for it: a framework may have filled some in."""
+        """A tool ran. Its arguments are those the model wrote, where a model asked for it: a
+        framework may have filled some in.
+        """
         with self._lock:
             if self._closed:
                 return
             asked = self._take(ran)
             known = self._followed.get(key) if key is not None else None
-            arguments = ran.arguments if asked is None or asked.call.arguments is None else asked.call.arguments
+            arguments = (
+                ran.arguments
+                if asked is None or asked.call.arguments is None
+                else asked.call.arguments
+            )
             schema = None if asked is None or asked.offered is None else asked.offered.get(ran.name)
             valid = False if ran.refused else keeps(schema, arguments, otherwise=True)
             self._record.tool(
-                ran.name, {} if arguments is None and not ran.refused else arguments, step=known.step.name if known is not None else None, valid=valid,
+                ran.name,
+                {} if arguments is None and not ran.refused else arguments,
+                step=known.step.name if known is not None else None,
+                valid=valid,
                 error=BROKEN if ran.refused else ran.error,
-                place=asked.place if asked is not None else (self.moment() if ran.began is None else ran.began, 0),
-            )  # fmt: skip
+                place=asked.place
+                if asked is not None
+                else (self.moment() if ran.began is None else ran.began, 0),
+            )
 
     def refuses(self, key: str, call_id: str) -> None:
         """The framework refused the arguments of a call, and told only the model so."""
         with self._lock:
             waiting = next((one for one in self._waiting if one.call.call_id == call_id), None)
             if waiting is not None:
-                self.runs(key, Ran(waiting.call.name, waiting.call.arguments, call_id, refused=True))
+                self.runs(
+                    key, Ran(waiting.call.name, waiting.call.arguments, call_id, refused=True)
+                )
 
     @property
     def waits(self) -> bool:
@@ -215,18 +270,29 @@ class Trail:
     def _take(self, ran: Ran) -> _Waiting | None:
         """The request that a tool's run answers: by its id; without one, the first of that name."""
         for index, one in enumerate(self._waiting):
-            if one.call.name == ran.name and (ran.call_id is None or one.call.call_id in (ran.call_id, None)):
+            if one.call.name == ran.name and (
+                ran.call_id is None or one.call.call_id in (ran.call_id, None)
+            ):
                 return self._waiting.pop(index)
         return None
 
     def _left(self) -> None:
-        """Calls that were asked for and never made: a tool that does not exist, arguments that were refused, an end before it."""
+        """Calls that were asked for and never made: a tool that does not exist, arguments that were
+        refused, an end before it.
+        """
         for one in self._waiting:
             valid, error = not_carried_out(one.call, one.offered)
-            self._record.tool(one.call.name, one.call.arguments, step=one.step, valid=valid, error=error, place=one.place)
+            self._record.tool(
+                one.call.name,
+                one.call.arguments,
+                step=one.step,
+                valid=valid,
+                error=error,
+                place=one.place,
+            )
         self._waiting.clear()
 
-    # --- passages and the end --------------------------------------------------------------------------------------------------------
+    # --- passages and the end
 
     def finds(self, found: Sequence[tuple[str | None, str | None]]) -> None:
         """A search found these: the id and the text of each, the best first."""
@@ -235,13 +301,17 @@ class Trail:
                 self._found.append(found)
 
     def close(self, *, interrupted: bool) -> None:
-        """The run is over. A step that failed for good ends so; where the run was interrupted, open steps are left to whoever interrupted it."""
+        """The run is over. A step that failed for good ends so; where the run was interrupted, open
+        steps are left to whoever interrupted it.
+        """
         with self._lock:
             if self._closed:
                 return
             self._left()
             for known in self._followed.values():
-                if known.failed is not None and not (interrupted and known.failed[0] == "cancelled"):
+                if known.failed is not None and not (
+                    interrupted and known.failed[0] == "cancelled"
+                ):
                     known.step.end(known.failed[0], error=known.failed[1])
             for one in passages(self._found).found:
                 self._record.retrieved(one.id, one.text, rank=one.rank)

@@ -18,10 +18,13 @@ def main(job: Job) -> None:
 
 
 def _become_command(job: Job, trouble: int) -> None:
-    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and a command would inherit that
+    for ignored in (
+        signal.SIGPIPE,
+        signal.SIGXFSZ,
+    ):  # Python ignores them, and a command would inherit that
         signal.signal(ignored, signal.SIG_DFL)
     argv, env = list(job["argv"]), dict(job["env"])
     try:
-        os.execvpe(argv[0], argv, env)  # noqa: S606  # running the caller's command is the purpose
+        os.execvpe(argv[0], argv, env)  # running the caller's command is the purpose  # noqa: S606
     except OSError as error:
         give_up(trouble, f"{argv[0]} cannot be run: {error.strerror}")

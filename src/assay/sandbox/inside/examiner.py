@@ -1,7 +1,8 @@
 """The process of the tests: trusted code, untrusted values.
 
-The tests see the solution's functions as callables that ask the other process. What comes back is a plain value, an iterator, another such callable,
-or an Opaque that equals nothing: so no comparison is ever made by code of the solution. The verdict is said when the last test has returned, by this
+The tests see the solution's functions as callables that ask the other process. What comes back is a
+plain value, an iterator, another such callable, or an Opaque that equals nothing: so no comparison
+is ever made by code of the solution. The verdict is said when the last test has returned, by this
 process, which has run nothing of the solution.
 """
 
@@ -24,11 +25,15 @@ if TYPE_CHECKING:
     from .supervisor import Job
 
 Answer = tuple[str, str, int]
-"""passed, failed or tests (the tests themselves are at fault), why, and how often the solution was called."""
+"""passed, failed or tests (the tests themselves are at fault), why, and how often the solution was
+called.
+"""
 
 
 class SolutionError(Exception):
-    """The solution raised something that is no built-in exception, ended, or broke the pipe's form."""
+    """The solution raised something that is no built-in exception, ended, or broke the pipe's
+    form.
+    """
 
 
 def main(job: Job) -> None:
@@ -41,7 +46,9 @@ def _examine(job: Job, trouble: int) -> None:
     if job["packages"]:
         add_packages()
     os.close(trouble)
-    word, why, calls = judge(*job["channel"], test=job["test"], support=job["support"], entry_point=job["entry_point"])
+    word, why, calls = judge(
+        *job["channel"], test=job["test"], support=job["support"], entry_point=job["entry_point"]
+    )
     values.send(answer, values.encode([word, why[:4000], calls], _refuse))
     os._exit(0)
 
@@ -62,13 +69,17 @@ def judge(incoming: int, outgoing: int, *, test: str, support: str, entry_point:
     names = loaded[1] if len(loaded) == 2 and isinstance(loaded[1], dict) else {}
     if entry_point and not isinstance(names.get(entry_point), Function):
         return "failed", f"the solution defines no function `{entry_point}`", 0
-    namespace: dict[str, Any] = {name: value for name, value in names.items() if _may_enter(name, entry_point)}
+    namespace: dict[str, Any] = {
+        name: value for name, value in names.items() if _may_enter(name, entry_point)
+    }
     try:
         tests.run(namespace, names.get(entry_point), entry_point)
     except BaseException as error:
         word, why = explain(error, test)
         return word, why + solution.remark(), solution.calls
-    if solution.broken:  # also where the tests caught the error: an ended process has answered nothing since
+    if (
+        solution.broken
+    ):  # also where the tests caught the error: an ended process has answered nothing since
         return "failed", solution.broken, solution.calls
     if not solution.calls:
         return "tests", "the tests never called the solution", 0
@@ -76,8 +87,14 @@ def judge(incoming: int, outgoing: int, *, test: str, support: str, entry_point:
 
 
 def _may_enter(name: object, entry_point: str) -> bool:
-    """A solution may not replace what the tests take for granted: its `len` is not their `len`, and its `__builtins__` not theirs."""
-    return isinstance(name, str) and not name.startswith("__") and (name == entry_point or not hasattr(builtins, name))
+    """A solution may not replace what the tests take for granted: its `len` is not their `len`, and
+    its `__builtins__` not theirs.
+    """
+    return (
+        isinstance(name, str)
+        and not name.startswith("__")
+        and (name == entry_point or not hasattr(builtins, name))
+    )
 
 
 def explain(error: BaseException, test: str) -> tuple[str, str]:
@@ -91,17 +108,30 @@ def explain(error: BaseException, test: str) -> tuple[str, str]:
     shown = lines[line - 1].strip()[:200] if 0 < line <= len(lines) else ""
     place = f"line {line} of the tests: " if line else ""
     if getattr(error, "of_solution", False):
-        return "failed", f"{place}`{shown}`: {error}" if isinstance(error, SolutionError) else f"{place}the solution raised {type(error).__name__}: {error}"
+        return "failed", (
+            f"{place}`{shown}`: {error}"
+            if isinstance(error, SolutionError)
+            else f"{place}the solution raised {type(error).__name__}: {error}"
+        )
     if isinstance(error, ImportError | TestsError):
         return "tests", f"{place}{type(error).__name__}: {error}"
     said = f": {error}" if str(error) else ""
-    return "failed", f"{place}{type(error).__name__}{said} at `{shown}`" if shown else f"{place}{type(error).__name__}{said}"
+    return (
+        "failed",
+        (
+            f"{place}{type(error).__name__}{said} at `{shown}`"
+            if shown
+            else f"{place}{type(error).__name__}{said}"
+        ),
+    )
 
 
 def _unloaded(message: list[Any]) -> str:
     try:
         _, names, text, line = message
-        return f"the solution cannot be loaded: {names[0]}{f' at line {line}' if line else ''}: {text}"
+        return (
+            f"the solution cannot be loaded: {names[0]}{f' at line {line}' if line else ''}: {text}"
+        )
     except (ValueError, TypeError, IndexError):
         return "the solution cannot be loaded"
 
@@ -110,11 +140,13 @@ def _refuse(value: object) -> Handle:
     raise values.CannotCross(f"a value of the type {type(value).__name__}")
 
 
-# --- the solution, as the tests see it -----------------------------------------------------------------------------------------------------
+# --- the solution, as the tests see it
 
 
 class Opaque:
-    """An object of the solution that has no plain form. It equals nothing, is neither true nor false, and has no attributes."""
+    """An object of the solution that has no plain form. It equals nothing, is neither true nor
+    false, and has no attributes.
+    """
 
     __slots__ = ("_name", "_number")
 
@@ -126,7 +158,9 @@ class Opaque:
         return f"<an object of the solution's type {self._name}>"
 
     def __bool__(self) -> bool:
-        raise _of_solution(SolutionError(f"the solution returned {self!r}, which is no plain value"))
+        raise _of_solution(
+            SolutionError(f"the solution returned {self!r}, which is no plain value")
+        )
 
 
 class Function:
@@ -175,7 +209,10 @@ class _Solution:
         if not self._opaque:
             return ""
         kinds = ", ".join(sorted(self._opaque)[:5])
-        return f" (the solution returned objects that have no plain form, of the types {kinds}; if that is the task, ask for one process)"
+        return (
+            f" (the solution returned objects that have no plain form, of the types {kinds}; if"
+            " that is the task, ask for one process)"
+        )
 
     def hear(self) -> list[Any]:
         message = values.decode(values.receive(self._incoming), self._release)
@@ -183,7 +220,9 @@ class _Solution:
             raise ValueError("no message")
         return message
 
-    def ask(self, word: str, number: int, arguments: tuple[object, ...], named: dict[str, object]) -> object:
+    def ask(
+        self, word: str, number: int, arguments: tuple[object, ...], named: dict[str, object]
+    ) -> object:
         self.calls += 1
         try:
             self._say(word, number, list(arguments), named)
@@ -193,14 +232,25 @@ class _Solution:
                     break
                 self._call_back(message)
             if message[0] == "raised" and (name := _control(message[1], word)):
-                # An error of this kind ends a loop or a process of the tests instead of failing them, so they are not asked whether they mind.
-                self.broken = f"the solution raised {name}, which would end a loop or the process of the tests"
+                # An error of this kind ends a loop or a process of the tests instead of failing
+                # them, so they are not asked whether they mind.
+                self.broken = (
+                    f"the solution raised {name}, which would end a loop or the process of the"
+                    " tests"
+                )
                 raise _of_solution(SolutionError(self.broken))
             return self._result(message, arguments)
         except Gone:
             self.broken = "the solution ended its process"
             raise _of_solution(SolutionError(self.broken)) from None
-        except (ValueError, TypeError, IndexError, AttributeError, RecursionError, MemoryError) as error:
+        except (
+            ValueError,
+            TypeError,
+            IndexError,
+            AttributeError,
+            RecursionError,
+            MemoryError,
+        ) as error:
             if getattr(error, "of_solution", False):
                 raise
             self.broken = f"the solution broke the form of the pipe ({type(error).__name__})"
@@ -210,7 +260,9 @@ class _Solution:
         try:
             body = values.encode(list(message), self._lend)
         except values.CannotCross as error:
-            raise TestsError(f"the tests hand over {error}, which cannot cross; ask for one process") from None
+            raise TestsError(
+                f"the tests hand over {error}, which cannot cross; ask for one process"
+            ) from None
         values.send(self._outgoing, body)
 
     def _result(self, message: list[Any], arguments: tuple[object, ...]) -> object:
@@ -260,13 +312,23 @@ def _update(given: object, now: object) -> None:
 
 
 def _control(names: list[str], word: str) -> str:
-    """The name of an exception that steers loops, generators or the process, or nothing. Only a step of an iterator may end by StopIteration."""
-    own = {"StopIteration", "StopAsyncIteration", "GeneratorExit", "SystemExit", "KeyboardInterrupt"} - ({"StopIteration"} if word == "next" else set())
+    """The name of an exception that steers loops, generators or the process, or nothing. Only a
+    step of an iterator may end by StopIteration.
+    """
+    own = {
+        "StopIteration",
+        "StopAsyncIteration",
+        "GeneratorExit",
+        "SystemExit",
+        "KeyboardInterrupt",
+    } - ({"StopIteration"} if word == "next" else set())
     return next((name for name in names if name in own), "")
 
 
 def _raised(names: list[str], text: str) -> BaseException:
-    """The solution's exception as the nearest built-in one. Only names travel: no class of the solution, and none that a runner takes for a skip."""
+    """The solution's exception as the nearest built-in one. Only names travel: no class of the
+    solution, and none that a runner takes for a skip.
+    """
     if names[0] == "CannotCross":
         return _of_solution(SolutionError(text))
     for name in names:

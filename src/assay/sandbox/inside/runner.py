@@ -1,9 +1,12 @@
-"""Run one test of a tree with pytest or unittest, and sign a record of every step: the program that an interpreter in the sandbox gets by `-c`.
+"""Run one test of a tree with pytest or unittest, and sign a record of every step: the program that
+an interpreter in the sandbox gets by `-c`.
 
-Nothing is decided here: the caller reads the record, see `sandbox.testing`. The key of the signature comes on standard input and is gone before any code
-of the tree runs. The test runner is imported before the tree is on the path, and test modules are made from bytes that were read before that, so no
-module, compiled file or entry of `sys.modules` can stand in for them; a test that passed must have been entered. At the end tests that must fail run in
-the same process: where the code under test changed the test runner or its assertions, they pass, and that gives it away.
+Nothing is decided here: the caller reads the record, see `sandbox.testing`. The key of the
+signature comes on standard input and is gone before any code of the tree runs. The test runner is
+imported before the tree is on the path, and test modules are made from bytes that were read before
+that, so no module, compiled file or entry of `sys.modules` can stand in for them; a test that
+passed must have been entered. At the end tests that must fail run in the same process: where the
+code under test changed the test runner or its assertions, they pass, and that gives it away.
 """
 
 from __future__ import annotations
@@ -27,14 +30,37 @@ if TYPE_CHECKING:
     from typing import Any
 
 MUST_FAIL: dict[str, tuple[Any, ...]] = {
-    "fail": ("no",), "assertEqual": (1, 2), "assertNotEqual": (1, 1), "assertTrue": (0,), "assertFalse": (1,), "assertIs": (1, 2), "assertIsNot": (1, 1),
-    "assertIsNone": (1,), "assertIsNotNone": (None,), "assertIn": (1, []), "assertNotIn": (1, [1]), "assertIsInstance": (1, str),
-    "assertNotIsInstance": (1, int), "assertRaises": (ValueError, int), "assertRaisesRegex": (ValueError, "x", int), "assertAlmostEqual": (1, 2),
-    "assertNotAlmostEqual": (1, 1), "assertGreater": (1, 2), "assertGreaterEqual": (1, 2), "assertLess": (2, 1), "assertLessEqual": (2, 1),
-    "assertRegex": ("a", "b"), "assertNotRegex": ("a", "a"), "assertCountEqual": ([1], [2]), "assertMultiLineEqual": ("a", "b"),
-    "assertSequenceEqual": ([1], [2]), "assertListEqual": ([1], [2]), "assertTupleEqual": ((1,), (2,)), "assertSetEqual": ({1}, {2}),
+    "fail": ("no",),
+    "assertEqual": (1, 2),
+    "assertNotEqual": (1, 1),
+    "assertTrue": (0,),
+    "assertFalse": (1,),
+    "assertIs": (1, 2),
+    "assertIsNot": (1, 1),
+    "assertIsNone": (1,),
+    "assertIsNotNone": (None,),
+    "assertIn": (1, []),
+    "assertNotIn": (1, [1]),
+    "assertIsInstance": (1, str),
+    "assertNotIsInstance": (1, int),
+    "assertRaises": (ValueError, int),
+    "assertRaisesRegex": (ValueError, "x", int),
+    "assertAlmostEqual": (1, 2),
+    "assertNotAlmostEqual": (1, 1),
+    "assertGreater": (1, 2),
+    "assertGreaterEqual": (1, 2),
+    "assertLess": (2, 1),
+    "assertLessEqual": (2, 1),
+    "assertRegex": ("a", "b"),
+    "assertNotRegex": ("a", "a"),
+    "assertCountEqual": ([1], [2]),
+    "assertMultiLineEqual": ("a", "b"),
+    "assertSequenceEqual": ([1], [2]),
+    "assertListEqual": ([1], [2]),
+    "assertTupleEqual": ((1,), (2,)),
+    "assertSetEqual": ({1}, {2}),
     "assertDictEqual": ({1: 1}, {1: 2}),
-}  # fmt: skip
+}
 """Assertions of unittest that cannot hold."""
 MUST_FAIL_PYTEST = b"""
 import pytest
@@ -62,7 +88,9 @@ class Record:
         """Tests of our own, which run after the others."""
         self.defined: set[str] = set()
         self.entered: set[str] = set()
-        """Functions that the test modules define as tests, and those that the present test has entered."""
+        """Functions that the test modules define as tests, and those that the present test has
+        entered.
+        """
 
     def fault(self, word: str, reason: object) -> None:
         """Note what went wrong, with the end of a long reason."""
@@ -114,7 +142,9 @@ class Record:
     def pytest_runtest_logreport(self, report: Any) -> None:
         """A phase of a test ended."""
         outcome = str(report.outcome)
-        if hasattr(report, "context") and outcome == "passed":  # a part of a test, which has a report of its own
+        if (
+            hasattr(report, "context") and outcome == "passed"
+        ):  # a part of a test, which has a report of its own
             return
         if hasattr(report, "wasxfail"):
             outcome = "xfailed" if outcome == "skipped" else "xpassed"
@@ -124,19 +154,41 @@ class Record:
 
     def confirm(self, function: str, outcome: str) -> str:
         """A test that passed without being entered was replaced by something else."""
-        return "never ran" if outcome == "passed" and function in self.defined - self.entered else outcome
+        return (
+            "never ran"
+            if outcome == "passed" and function in self.defined - self.entered
+            else outcome
+        )
 
     def check(self, name: str, function: Any, case: Any) -> None:
         """A coroutine or generator of a plain TestCase is made and never run."""
-        lazy = inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
-        if lazy and isinstance(case, type) and issubclass(case, unittest.TestCase) and not issubclass(case, unittest.IsolatedAsyncioTestCase):
-            self.fault("never run", f"{name} is a coroutine or a generator, and its class does not run those")
+        lazy = (
+            inspect.iscoroutinefunction(function)
+            or inspect.isgeneratorfunction(function)
+            or inspect.isasyncgenfunction(function)
+        )
+        if (
+            lazy
+            and isinstance(case, type)
+            and issubclass(case, unittest.TestCase)
+            and not issubclass(case, unittest.IsolatedAsyncioTestCase)
+        ):
+            self.fault(
+                "never run",
+                f"{name} is a coroutine or a generator, and its class does not run those",
+            )
 
 
 OUTCOMES = {
-    "startTest": "started", "addSuccess": "passed", "addFailure": "failed", "addError": "errored", "addSkip": "skipped", "addExpectedFailure": "xfailed",
-    "addUnexpectedSuccess": "xpassed", "addSubTest": "failed",
-}  # fmt: skip
+    "startTest": "started",
+    "addSuccess": "passed",
+    "addFailure": "failed",
+    "addError": "errored",
+    "addSkip": "skipped",
+    "addExpectedFailure": "xfailed",
+    "addUnexpectedSuccess": "xpassed",
+    "addSubTest": "failed",
+}
 """What a result of unittest is told, and the word for it."""
 
 
@@ -147,13 +199,21 @@ def result_class(record: Record) -> type[unittest.TextTestResult]:
         def note(self: Any, test: Any, *more: Any) -> None:
             if name == "startTest":
                 record.entered.clear()
-            if name != "addSubTest" or more[-1] is not None:  # a part of a test that passed says nothing yet
-                record.steps.append((test.id(), "call", record.confirm(test.id().rpartition(".")[2], outcome)))
+            if (
+                name != "addSubTest" or more[-1] is not None
+            ):  # a part of a test that passed says nothing yet
+                record.steps.append(
+                    (test.id(), "call", record.confirm(test.id().rpartition(".")[2], outcome))
+                )
             getattr(unittest.TextTestResult, name)(self, test, *more)
 
         return note
 
-    return type("Result", (unittest.TextTestResult,), {name: noting(name, outcome) for name, outcome in OUTCOMES.items()})
+    return type(
+        "Result",
+        (unittest.TextTestResult,),
+        {name: noting(name, outcome) for name, outcome in OUTCOMES.items()},
+    )
 
 
 def load(path: str, source: bytes, record: Record, *, root: str = "") -> types.ModuleType:
@@ -163,10 +223,17 @@ def load(path: str, source: bytes, record: Record, *, root: str = "") -> types.M
     """
     tree = ast.parse(source, path)
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith(
+            "test"
+        ):
             record.defined.add(node.name)
-            told = ast.Expr(ast.Call(ast.Name("__entered__", ast.Load()), [ast.Constant(node.name)], []))
-            node.body.insert(int(ast.get_docstring(node) is not None), ast.fix_missing_locations(ast.copy_location(told, node.body[0])))
+            told = ast.Expr(
+                ast.Call(ast.Name("__entered__", ast.Load()), [ast.Constant(node.name)], [])
+            )
+            node.body.insert(
+                int(ast.get_docstring(node) is not None),
+                ast.fix_missing_locations(ast.copy_location(told, node.body[0])),
+            )
     folder, name = os.path.split(path)
     parts = [] if name == "__init__.py" else [name.removesuffix(".py")]
     while (folder != root) if root else os.path.isfile(os.path.join(folder, "__init__.py")):
@@ -176,12 +243,14 @@ def load(path: str, source: bytes, record: Record, *, root: str = "") -> types.M
         sys.path.insert(0, folder)
     above = [importlib.import_module(".".join(parts[:count])) for count in range(1, len(parts))]
     within = [os.path.dirname(path)] if os.path.basename(path) == "__init__.py" else None
-    spec = importlib.util.spec_from_file_location(".".join(parts), path, submodule_search_locations=within)
+    spec = importlib.util.spec_from_file_location(
+        ".".join(parts), path, submodule_search_locations=within
+    )
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     module.__dict__["__entered__"] = record.entered.add
-    exec(compile(tree, path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102  # the caller's tests
+    exec(compile(tree, path, "exec", dont_inherit=True), module.__dict__)  # the caller's tests  # noqa: S102
     if above:
         setattr(above[-1], parts[-1], module)
     return module
@@ -192,22 +261,39 @@ def run_pytest(record: Record, arguments: list[str]) -> int:
     import pytest
 
     ours = ["-q", "-p", "no:cacheprovider", "--assert=plain", "-o", "xfail_strict=true"]
-    return int(pytest.main([*ours, "--rootdir", os.getcwd(), *arguments, "--maxfail=0"], plugins=[record]))
+    return int(
+        pytest.main([*ours, "--rootdir", os.getcwd(), *arguments, "--maxfail=0"], plugins=[record])
+    )
 
 
 def run_unittest(record: Record, suite: unittest.TestSuite, stream: Any = None) -> None:
-    """Run a suite of unittest and then assertions that must fail, with the record written by the result."""
+    """Run a suite of unittest and then assertions that must fail, with the record written by the
+    result.
+    """
     for test in _flat(suite):
         record.collected.append(test.id())
-        record.check(test.id(), getattr(test, getattr(test, "_testMethodName", ""), None), type(test))
-    calls = {f"test_{name}": (lambda self, name=name, given=given: getattr(self, name)(*given)) for name, given in MUST_FAIL.items()}
-    ours = unittest.TestLoader().loadTestsFromTestCase(type("MustFail", (unittest.TestCase,), {"__module__": "must_fail", **calls}))
+        record.check(
+            test.id(), getattr(test, getattr(test, "_testMethodName", ""), None), type(test)
+        )
+    calls = {
+        f"test_{name}": lambda self, name=name, given=given: getattr(self, name)(*given)
+        for name, given in MUST_FAIL.items()
+    }
+    ours = unittest.TestLoader().loadTestsFromTestCase(
+        type("MustFail", (unittest.TestCase,), {"__module__": "must_fail", **calls})
+    )
     record.must_fail += [test.id() for test in _flat(ours)]
-    unittest.TextTestRunner(stream=stream, resultclass=result_class(record)).run(unittest.TestSuite([suite, ours]))
+    unittest.TextTestRunner(stream=stream, resultclass=result_class(record)).run(
+        unittest.TestSuite([suite, ours])
+    )
 
 
 def _flat(suite: Any) -> list[Any]:
-    return [one for test in suite for one in _flat(test)] if isinstance(suite, unittest.BaseTestSuite) else [suite]
+    return (
+        [one for test in suite for one in _flat(test)]
+        if isinstance(suite, unittest.BaseTestSuite)
+        else [suite]
+    )
 
 
 def _load_suite(record: Record, path: str, rest: str) -> unittest.TestSuite:
@@ -217,7 +303,16 @@ def _load_suite(record: Record, path: str, rest: str) -> unittest.TestSuite:
 
 
 def _sources(path: str) -> dict[str, bytes]:
-    found = [path] if os.path.isfile(path) else [os.path.join(at, name) for at, _, names in os.walk(path) for name in names if name.endswith(".py")]
+    found = (
+        [path]
+        if os.path.isfile(path)
+        else [
+            os.path.join(at, name)
+            for at, _, names in os.walk(path)
+            for name in names
+            if name.endswith(".py")
+        ]
+    )
     sources = {}
     for one in found:
         with open(one, "rb") as stream:
@@ -226,7 +321,9 @@ def _sources(path: str) -> dict[str, bytes]:
 
 
 def main() -> None:
-    """Arguments: pytest or unittest, the report, the file (or folder) of the test, its name in there or what pytest is to be given."""
+    """Arguments: pytest or unittest, the report, the file (or folder) of the test, its name in
+    there or what pytest is to be given.
+    """
     kind, report, file, *rest = sys.argv[1:]
     del sys.argv[1:]  # not for the tests
     signed = hmac.new(os.read(0, 4096), digestmod="sha256")
@@ -258,7 +355,9 @@ def main() -> None:
     if code == 1:  # of those that must fail, and so for the others to say
         seen = {outcome for name, _, outcome in record.steps if name not in record.must_fail}
         code = int(bool(record.faults) or not seen <= {"started", "passed", "skipped", "xfailed"})
-    body = json.dumps({name: getattr(record, name) for name in ("collected", "steps", "faults", "must_fail")}).encode()
+    body = json.dumps(
+        {name: getattr(record, name) for name in ("collected", "steps", "faults", "must_fail")}
+    ).encode()
     signed.update(body)
     if os.getpid() == process:  # not a copy of it that the code made
         with open(report, "wb") as stream:

@@ -1,7 +1,8 @@
 """The process of the solution: loads it, then answers calls until the pipe closes.
 
-Nothing here is trusted by anybody: the solution shares this interpreter and may change all of it. What leaves is bytes, and the other side makes
-plain values of them. No test, no expected value and no verdict is ever in this process.
+Nothing here is trusted by anybody: the solution shares this interpreter and may change all of it.
+What leaves is bytes, and the other side makes plain values of them. No test, no expected value and
+no verdict is ever in this process.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def load(code: str, name: str) -> types.ModuleType:
     """Run the code as a module of this name."""
     module = types.ModuleType(name)
     sys.modules[name] = module
-    exec(compile(code, f"<{name}>", "exec"), module.__dict__)  # noqa: S102  # running it is the purpose
+    exec(compile(code, f"<{name}>", "exec"), module.__dict__)  # running it is the purpose  # noqa: S102
     return module
 
 
@@ -55,7 +56,11 @@ def _serve(job: Job, trouble: int) -> None:
     except BaseException as error:
         server.say("unloaded", *_described(error), _line(error))
         os._exit(0)
-    names = {name: value for name, value in vars(module).items() if not name.startswith("__") and not isinstance(value, types.ModuleType)}
+    names = {
+        name: value
+        for name, value in vars(module).items()
+        if not name.startswith("__") and not isinstance(value, types.ModuleType)
+    }
     server.say("loaded", names)
     try:
         while True:
@@ -89,7 +94,8 @@ class _Server:
             self.say("raised", *_described(error))
             return
         try:
-            # Arguments go back too: a function that sorts in place is right only if its caller sees it.
+            # Arguments go back too: a function that sorts in place is right only if its caller sees
+            # it.
             self.say("value", result, list(arguments))
         except CannotCross as error:
             self.say("raised", ["CannotCross"], f"the solution returned {error}")

@@ -1,7 +1,7 @@
 """The tests of an item as text: what in it is a test, and that each of them ran.
 
-A test that is ignored would be a pass. So every name of the module or of a class that looks like a test is watched, whatever it is bound to, and the
-item is refused by the name of what nobody ran.
+A test that is ignored would be a pass. So every name of the module or of a class that looks like a
+test is watched, whatever it is bound to, and the item is refused by the name of what nobody ran.
 """
 
 from __future__ import annotations
@@ -25,13 +25,19 @@ def _is_test(name: str) -> bool:
 
 
 class Tests:
-    """The tests of an item. Every test that their text defines must be entered, or the item is refused."""
+    """The tests of an item. Every test that their text defines must be entered, or the item is
+    refused.
+    """
 
     def __init__(self, support: str, test: str) -> None:
         tree = ast.parse(test, "<test>")
         self._left: dict[int, str] = {}
         self._acts = any(isinstance(node, ast.Assert | ast.Call) for node in ast.walk(tree))
-        self._idle = [node.lineno for node in tree.body if _is_main(node) and any(isinstance(one, ast.Assert) for one in ast.walk(node))]
+        self._idle = [
+            node.lineno
+            for node in tree.body
+            if _is_main(node) and any(isinstance(one, ast.Assert) for one in ast.walk(node))
+        ]
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_test(node.name):
                 at = len(self._left)
@@ -40,26 +46,46 @@ class Tests:
         for node, in_class in _outside_functions(tree, in_class=False):
             if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                if name := next((one.id for one in targets if isinstance(one, ast.Name) and _is_test(one.id)), ""):
+                if name := next(
+                    (one.id for one in targets if isinstance(one, ast.Name) and _is_test(one.id)),
+                    "",
+                ):
                     parts = (ast.Constant(name), ast.Constant(node.lineno), ast.Constant(in_class))
                     node.value = _filled(_call(_BOUND, node.value, *parts), node.value)
-            elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name) and _is_test(node.value.func.id):
-                node.value = _filled(_call(_SAID, node.value, ast.Constant(node.value.func.id)), node.value)
+            elif (
+                isinstance(node, ast.Expr)
+                and isinstance(node.value, ast.Call)
+                and isinstance(node.value.func, ast.Name)
+                and _is_test(node.value.func.id)
+            ):
+                node.value = _filled(
+                    _call(_SAID, node.value, ast.Constant(node.value.func.id)), node.value
+                )
         self._count = len(self._left)
         self._programs = [compile(support, "<support>", "exec"), compile(tree, "<test>", "exec")]
 
     def run(self, namespace: dict[str, Any], candidate: object, entry_point: str) -> None:
-        """Run the text, and what it only defines: `check(candidate)`, callables `test*`, and classes of unittest."""
+        """Run the text, and what it only defines: `check(candidate)`, callables `test*`, and
+        classes of unittest.
+        """
         of_solution = set(map(id, namespace.values()))
         namespace["__name__"] = "test"
         namespace[_RAN] = lambda at: self._left.pop(at, None)
-        namespace[_BOUND] = lambda value, *where: value if id(value) in of_solution else self._watch(value, *where)
+        namespace[_BOUND] = lambda value, *where: (
+            value if id(value) in of_solution else self._watch(value, *where)
+        )
         namespace[_SAID] = _finish
         for program in self._programs:
-            exec(program, namespace)  # noqa: S102  # the caller's tests
-            if entry_point and program is self._programs[0]:  # the prompt of a benchmark can be its support: it defines the function, empty
+            exec(program, namespace)  # the caller's tests  # noqa: S102
+            if (
+                entry_point and program is self._programs[0]
+            ):  # the prompt of a benchmark can be its support: it defines the function, empty
                 namespace[entry_point] = candidate
-        own = {name: value for name, value in namespace.items() if id(value) not in of_solution and name not in (_RAN, _BOUND, _SAID)}
+        own = {
+            name: value
+            for name, value in namespace.items()
+            if id(value) not in of_solution and name not in (_RAN, _BOUND, _SAID)
+        }
         check = own.get("check")
         if candidate is not None and callable(check):
             _finish(check(candidate), "check", strict=_is_expression(check))
@@ -71,12 +97,23 @@ class Tests:
             ran.add(id(value))
             if not _required(value):
                 _finish(value(), name, strict=_is_expression(value))
-            elif _RAN not in getattr(getattr(value, "__code__", None), "co_names", ()) and not hasattr(value, _BOUND):
+            elif _RAN not in getattr(
+                getattr(value, "__code__", None), "co_names", ()
+            ) and not hasattr(value, _BOUND):
                 raise TestsError(f"`{name}` was never run: it takes arguments that nobody gives")
-        cases = [value for value in own.values() if isinstance(value, type) and value.__module__ == "test" and hasattr(value, "countTestCases")]
+        cases = [
+            value
+            for value in own.values()
+            if isinstance(value, type)
+            and value.__module__ == "test"
+            and hasattr(value, "countTestCases")
+        ]
         lost = _run_cases(cases) if cases else ""
         if self._idle:
-            raise TestsError(f"the asserts at line {self._idle[0]} are for a program of their own (`__main__`), and were never run")
+            raise TestsError(
+                f"the asserts at line {self._idle[0]} are for a program of their own (`__main__`),"
+                " and were never run"
+            )
         if self._left:
             raise TestsError(f"{next(iter(self._left.values()))} was never run")
         if lost:
@@ -85,16 +122,22 @@ class Tests:
             raise TestsError("the tests never called the solution: there is no test")
 
     def _watch(self, value: Any, name: str, line: int, in_class: bool) -> Any:
-        """What the text binds to the name of a test, so that we see whether it is called. Data stays as it is."""
+        """What the text binds to the name of a test, so that we see whether it is called. Data
+        stays as it is.
+        """
         if in_class and isinstance(value, classmethod | property):
             self._count += 1
             self._left[self._count] = f"`{name}` at line {line}"  # nobody here runs these
             return value
-        if not _may_be_test(value) or _RAN in getattr(getattr(value, "__code__", None), "co_names", ()):
+        if not _may_be_test(value) or _RAN in getattr(
+            getattr(value, "__code__", None), "co_names", ()
+        ):
             return value
         import functools  # only tests that are no `def` need it
 
-        if not in_class and not isinstance(value, type(_is_test) | type(self.run) | type(len) | functools.partial):
+        if not in_class and not isinstance(
+            value, type(_is_test) | type(self.run) | type(len) | functools.partial
+        ):
             return value  # an object that can also be called may be data
         at = self._count = self._count + 1
         self._left[at] = f"`{name}` at line {line}"
@@ -109,7 +152,12 @@ class Tests:
             return None
 
         setattr(watched, _BOUND, _is_expression(value))
-        return watched if not in_class or (hasattr(type(value), "__get__") and not isinstance(value, staticmethod)) else staticmethod(watched)
+        return (
+            watched
+            if not in_class
+            or (hasattr(type(value), "__get__") and not isinstance(value, staticmethod))
+            else staticmethod(watched)
+        )
 
 
 def _filled(made: Any, place: ast.AST) -> Any:
@@ -126,20 +174,30 @@ def _outside_functions(node: ast.AST, *, in_class: bool) -> Iterator[tuple[ast.A
         if isinstance(one, ast.stmt | ast.excepthandler | ast.match_case):
             yield one, in_class
             if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield from _outside_functions(one, in_class=in_class or isinstance(one, ast.ClassDef))
+                yield from _outside_functions(
+                    one, in_class=in_class or isinstance(one, ast.ClassDef)
+                )
 
 
 def _may_be_test(value: Any) -> bool:
-    return callable(value) and not isinstance(value, type) and not getattr(type(value), "of_solution", False)
+    return (
+        callable(value)
+        and not isinstance(value, type)
+        and not getattr(type(value), "of_solution", False)
+    )
 
 
 def _is_expression(value: Any) -> bool:
-    """Whether a test says by its result whether it holds: a lambda can do nothing else, and of an object nobody knows."""
+    """Whether a test says by its result whether it holds: a lambda can do nothing else, and of an
+    object nobody knows.
+    """
     return bool(getattr(value, _BOUND, getattr(value, "__name__", "<lambda>") == "<lambda>"))
 
 
 def _is_main(node: ast.stmt) -> bool:
-    return isinstance(node, ast.If) and any(isinstance(one, ast.Name) and one.id == "__name__" for one in ast.walk(node.test))
+    return isinstance(node, ast.If) and any(
+        isinstance(one, ast.Name) and one.id == "__name__" for one in ast.walk(node.test)
+    )
 
 
 def _required(function: Any) -> bool:
@@ -148,16 +206,19 @@ def _required(function: Any) -> bool:
 
     try:
         return any(
-            one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in inspect.signature(function).parameters.values()
+            one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+            for one in inspect.signature(function).parameters.values()
         )
     except (TypeError, ValueError):
         return True
 
 
 def _finish(result: Any, name: str, *, strict: bool = False) -> None:
-    """Wait for a test that is a coroutine, which has run only then. A test that answers no has failed; one that yields cannot be run here.
+    """Wait for a test that is a coroutine, which has run only then. A test that answers no has
+    failed; one that yields cannot be run here.
 
-    `strict` is for a test that is no `def`: it has failed by 0 and by an empty text or list as well. None is no answer.
+    `strict` is for a test that is no `def`: it has failed by 0 and by an empty text or list as
+    well. None is no answer.
     """
     if hasattr(type(result), "__await__"):
         import asyncio  # heavy, and rarely needed
@@ -173,11 +234,15 @@ def _finish(result: Any, name: str, *, strict: bool = False) -> None:
 
 
 def _run_cases(cases: list[Any]) -> str:
-    """Run classes of unittest. The answer is what unittest says of a test that returned something, which it does not look at."""
+    """Run classes of unittest. The answer is what unittest says of a test that returned something,
+    which it does not look at.
+    """
     import unittest  # heavy, and here only because the tests have loaded it
     import warnings
 
-    suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(case) for case in cases)
+    suite = unittest.TestSuite(
+        unittest.defaultTestLoader.loadTestsFromTestCase(case) for case in cases
+    )
     result = unittest.TestResult()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

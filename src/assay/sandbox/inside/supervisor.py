@@ -1,10 +1,14 @@
-"""The trusted parent of untrusted code: starts it as another user under limits, watches it, and alone says how it ended.
+"""The trusted parent of untrusted code: starts it as another user under limits, watches it, and
+alone says how it ended.
 
-What it says goes through a pipe that the untrusted process closes before any code of the candidate runs. As root outside, the candidate gets a user
-of its own, so it can neither signal nor inspect this process. As an ordinary user outside there is one user inside as well: this process then makes
-itself unreadable (not dumpable), and a candidate that kills it leaves no word, which never counts as passed.
+What it says goes through a pipe that the untrusted process closes before any code of the candidate
+runs. As root outside, the candidate gets a user of its own, so it can neither signal nor inspect
+this process. As an ordinary user outside there is one user inside as well: this process then makes
+itself unreadable (not dumpable), and a candidate that kills it leaves no word, which never counts
+as passed.
 
-Every 50 ms it looks at `/proc`: memory and computing time of the whole tree, and how many tasks there are.
+Every 50 ms it looks at `/proc`: memory and computing time of the whole tree, and how many tasks
+there are.
 """
 
 from __future__ import annotations
@@ -43,7 +47,9 @@ class Seen:
 
 
 def supervise(job: Job, act: Callable[[Job, int], None]) -> None:
-    """Run `act` in a child as the job's user, report, end. `act` gets the job and a pipe for the reason why it could not start."""
+    """Run `act` in a child as the job's user, report, end. `act` gets the job and a pipe for the
+    reason why it could not start.
+    """
     report, leash, parent = int(job["report"]), int(job["leash"]), os.getppid()
     if job["private"]:
         _prctl(_SET_DUMPABLE, 0)
@@ -97,7 +103,9 @@ def _start(job: Job, act: Callable[[Job, int], None], trouble: int) -> None:
 
 
 def _close_all_but(kept: list[int], highest: int) -> None:
-    """Close every descriptor but the standard three and these: above all the pipe on which only the supervisor speaks."""
+    """Close every descriptor but the standard three and these: above all the pipe on which only the
+    supervisor speaks.
+    """
     at = 3
     for one in sorted(one for one in kept if one >= 3):
         os.closerange(at, one)
@@ -118,7 +126,9 @@ def _become(user: int) -> None:
 
 
 def _put(path: str, mode: int, data: bytes | str | None) -> None:
-    """Write one entry below the working folder: None is a folder, text a symbolic link. What leads through a link is refused."""
+    """Write one entry below the working folder: None is a folder, text a symbolic link. What leads
+    through a link is refused.
+    """
     parts = path.split("/")
     folder = ""
     for part in parts[:-1] if data is not None else parts:
@@ -139,20 +149,26 @@ def _put(path: str, mode: int, data: bytes | str | None) -> None:
 
 def _limit(job: Job) -> None:
     bounds = {
-        resource.RLIMIT_CORE: 0, resource.RLIMIT_CPU: job["cpu_s"], resource.RLIMIT_AS: job["memory"], resource.RLIMIT_FSIZE: job["file"],
-        resource.RLIMIT_NOFILE: job["open_files"], resource.RLIMIT_MEMLOCK: 0, resource.RLIMIT_MSGQUEUE: 0,
-    }  # fmt: skip
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_CPU: job["cpu_s"],
+        resource.RLIMIT_AS: job["memory"],
+        resource.RLIMIT_FSIZE: job["file"],
+        resource.RLIMIT_NOFILE: job["open_files"],
+        resource.RLIMIT_MEMLOCK: 0,
+        resource.RLIMIT_MSGQUEUE: 0,
+    }
     if job["tasks"]:
         bounds[resource.RLIMIT_NPROC] = job["tasks"]
     for what, bound in bounds.items():
         _, hard = resource.getrlimit(what)
         bound = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
-        # One second more for the hard limit: the soft one ends the process by SIGXCPU, which says why.
+        # One second more for the hard limit: the soft one ends the process by SIGXCPU, which says
+        # why.
         top = bound + 1 if what == resource.RLIMIT_CPU and hard == resource.RLIM_INFINITY else bound
         resource.setrlimit(what, (bound, top))
 
 
-# --- watching ------------------------------------------------------------------------------------------------------------------------------
+# --- watching
 
 
 def _watch(job: Job, child: int, leash: int) -> list[str]:
@@ -167,7 +183,9 @@ def _watch(job: Job, child: int, leash: int) -> list[str]:
         seen = _look(job)
         peak_kb, cpu_s = max(peak_kb, seen.kb), max(cpu_s, seen.cpu_s)
         if seen.tasks >= job["most_tasks"]:
-            lines.append(f"violation processes {seen.tasks} tasks at once, and {job['most_tasks']} may be")
+            lines.append(
+                f"violation processes {seen.tasks} tasks at once, and {job['most_tasks']} may be"
+            )
         if leash in ready:
             lines.append("stopped leash")
         elif waiting in ready:
@@ -185,18 +203,27 @@ def _watch(job: Job, child: int, leash: int) -> list[str]:
         lines += _leftover(job)
     _kill_all(job, child)
     _, status, usage = os.wait4(child, 0)
-    lines.append(f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit {os.WEXITSTATUS(status)}")
+    lines.append(
+        f"signal {os.WTERMSIG(status)}"
+        if os.WIFSIGNALED(status)
+        else f"exit {os.WEXITSTATUS(status)}"
+    )
     lines.append(f"cpu {max(cpu_s, usage.ru_utime + usage.ru_stime):.4f}")
     lines.append(f"peak {max(peak_kb, usage.ru_maxrss)}")
     if job["namespaced"]:
         routes = _refused_routes()
         if routes:
-            lines.append(f"violation network {routes} times something outside was addressed; there is no network")
+            lines.append(
+                f"violation network {routes} times something outside was addressed; there is no"
+                " network"
+            )
     return list(dict.fromkeys(lines))
 
 
 def _leftover(job: Job) -> list[str]:
-    """Processes that outlive the one that was started. What is about to end by itself gets a tenth of a second."""
+    """Processes that outlive the one that was started. What is about to end by itself gets a tenth
+    of a second.
+    """
     until = time.monotonic() + _GRACE_S
     while True:
         left = _others(job)
@@ -208,7 +235,9 @@ def _leftover(job: Job) -> list[str]:
 
 
 def _others(job: Job) -> list[int]:
-    """The processes of the tree. None only if three looks agree: one that forks and ends between listing and reading is missed by a single look."""
+    """The processes of the tree. None only if three looks agree: one that forks and ends between
+    listing and reading is missed by a single look.
+    """
     for _ in range(3):
         pids = _look(job).pids
         if pids:
@@ -249,12 +278,16 @@ def _look(job: Job) -> Seen:
 
 
 def _user_of(name: str) -> int:
-    """The user of a process. Its folder's owner would not do: that is root for a process that changed its user."""
+    """The user of a process. Its folder's owner would not do: that is root for a process that
+    changed its user.
+    """
     with open(f"/proc/{name}/status", "rb", 0) as file:
         return int(file.read(4096).partition(b"Uid:")[2].split(None, 1)[0])
 
 
-def _descends(pid: int, own: int, parents: Mapping[int, tuple[int, list[bytes], list[bytes]]]) -> bool:
+def _descends(
+    pid: int, own: int, parents: Mapping[int, tuple[int, list[bytes], list[bytes]]]
+) -> bool:
     for _ in range(len(parents) + 1):
         if pid == own:
             return True
@@ -305,7 +338,9 @@ def _kill(pid: int) -> None:
 
 
 def _refused_routes() -> int:
-    """How often the kernel found no way to an address: this namespace has a loopback and nothing else."""
+    """How often the kernel found no way to an address: this namespace has a loopback and nothing
+    else.
+    """
     total = 0
     try:
         with open("/proc/net/snmp") as file:
@@ -318,11 +353,13 @@ def _refused_routes() -> int:
     return total
 
 
-# --- pipes ---------------------------------------------------------------------------------------------------------------------------------
+# --- pipes
 
 
 def _written(path: str, most: int) -> bytes | None:
-    """The report a command wrote: a plain file of its own, never what a link or a pipe in its place leads to."""
+    """The report a command wrote: a plain file of its own, never what a link or a pipe in its place
+    leads to.
+    """
     if not path:
         return None
     try:
@@ -338,12 +375,18 @@ def _written(path: str, most: int) -> bytes | None:
 
 
 def _remove(folder: str) -> None:
-    """Remove the folders of a run without walls, whose caller is gone. Links are removed, not followed."""
+    """Remove the folders of a run without walls, whose caller is gone. Links are removed, not
+    followed.
+    """
     for path, folders, files in os.walk(os.path.dirname(folder), topdown=False):
         for name in (*files, *folders):
             whole = os.path.join(path, name)
             try:
-                os.rmdir(whole) if name in folders and not os.path.islink(whole) else os.unlink(whole)
+                (
+                    os.rmdir(whole)
+                    if name in folders and not os.path.islink(whole)
+                    else os.unlink(whole)
+                )
             except OSError:
                 continue
     os.rmdir(os.path.dirname(folder))

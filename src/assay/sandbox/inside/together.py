@@ -1,8 +1,10 @@
 """Solution and tests in one interpreter, as HumanEval runs them: for answers that are objects.
 
-A solution that sets out to can forge the verdict here, because it shares memory with what decides. What is still asked for: the tests came to their
-end, a token that only this module is given was sent after that, and the process ended with status 0. That holds against `os._exit(0)`, a printed
-PASSED, SystemExit, exit handlers and a child that reports; not against code that searches the frames for the token or patches what the tests use.
+A solution that sets out to can forge the verdict here, because it shares memory with what decides.
+What is still asked for: the tests came to their end, a token that only this module is given was
+sent after that, and the process ended with status 0. That holds against `os._exit(0)`, a printed
+PASSED, SystemExit, exit handlers and a child that reports; not against code that searches the
+frames for the token or patches what the tests use.
 """
 
 from __future__ import annotations
@@ -48,7 +50,13 @@ def _judge(code: str, test: str, support: str, entry_point: str) -> tuple[str, s
     except BaseException as error:
         line = _line(error)
         names, text = _described(error)
-        return "failed", f"the solution cannot be loaded: {names[0]}{f' at line {line}' if line else ''}: {text}"
+        return (
+            "failed",
+            (
+                f"the solution cannot be loaded: {names[0]}{f' at line {line}' if line else ''}:"
+                f" {text}"
+            ),
+        )
     candidate = getattr(module, entry_point, None) if entry_point else None
     if entry_point and not callable(candidate):
         return "failed", f"the solution defines no function `{entry_point}`"

@@ -1,8 +1,11 @@
-"""Plain values as bytes, and back: how a solution and its tests talk without sharing an interpreter.
+"""Plain values as bytes, and back: how a solution and its tests talk without sharing an
+interpreter.
 
-Only these cross: None, booleans, integers, floats, complex numbers, text, bytes, and lists, tuples, dicts, sets, frozensets and ranges of them. A
-subclass crosses as its base, so that an `int` that says it equals everything arrives as the int it is. A function or an iterator crosses as a
-handle; any other object as its type's name. Decoding makes nothing but these, so bytes written by hostile code can at worst be wrong values.
+Only these cross: None, booleans, integers, floats, complex numbers, text, bytes, and lists, tuples,
+dicts, sets, frozensets and ranges of them. A subclass crosses as its base, so that an `int` that
+says it equals everything arrives as the int it is. A function or an iterator crosses as a handle;
+any other object as its type's name. Decoding makes nothing but these, so bytes written by hostile
+code can at worst be wrong values.
 """
 
 from __future__ import annotations
@@ -27,7 +30,9 @@ class Gone(Exception):
 
 
 class Handle:
-    """Stands for something that stays on its own side. `kind` is f (function), g (iterator), o (any other object) or r (one's own thing, returned)."""
+    """Stands for something that stays on its own side. `kind` is f (function), g (iterator), o (any
+    other object) or r (one's own thing, returned).
+    """
 
     __slots__ = ("kind", "name", "number")
 
@@ -89,7 +94,13 @@ def _write(value: object, parts: list[bytes], hold: Callable[[object], Handle], 
         _write_all(b"h", (handle.kind, handle.number, handle.name), parts, hold, depth)
 
 
-def _write_all(tag: bytes, items: Iterable[object], parts: list[bytes], hold: Callable[[object], Handle], depth: int) -> None:
+def _write_all(
+    tag: bytes,
+    items: Iterable[object],
+    parts: list[bytes],
+    hold: Callable[[object], Handle],
+    depth: int,
+) -> None:
     items = list(items)
     parts.append(b"%s%d:" % (tag, len(items)))
     for item in items:
@@ -97,14 +108,18 @@ def _write_all(tag: bytes, items: Iterable[object], parts: list[bytes], hold: Ca
 
 
 def decode(data: bytes, release: Callable[[Handle], object]) -> object:
-    """The value of these bytes. `release` turns a Handle into what stands for it. Raises ValueError or TypeError for bytes that are no value."""
+    """The value of these bytes. `release` turns a Handle into what stands for it. Raises ValueError
+    or TypeError for bytes that are no value.
+    """
     value, end = _read(data, 0, release, 0)
     if end != len(data):
         raise ValueError("something follows the value")
     return value
 
 
-def _read(data: bytes, at: int, release: Callable[[Handle], object], depth: int) -> tuple[object, int]:
+def _read(
+    data: bytes, at: int, release: Callable[[Handle], object], depth: int
+) -> tuple[object, int]:
     if depth > MAX_DEPTH + 4:
         raise ValueError("too deep")
     tag = data[at : at + 1]
@@ -123,7 +138,13 @@ def _read(data: bytes, at: int, release: Callable[[Handle], object], depth: int)
         raise ValueError("longer than the message")
     if tag in b"sba":
         raw = data[at : at + count]
-        return raw.decode("utf-8", "surrogatepass") if tag == b"s" else raw if tag == b"b" else bytearray(raw), at + count
+        return (
+            raw.decode("utf-8", "surrogatepass")
+            if tag == b"s"
+            else raw
+            if tag == b"b"
+            else bytearray(raw)
+        ), at + count
     items: list[object] = []
     for _ in range(count):
         item, at = _read(data, at, release, depth + 1)
@@ -160,7 +181,7 @@ def _gather(tag: bytes, items: list[object], release: Callable[[Handle], object]
     raise ValueError("parts of the wrong kind")
 
 
-# --- pipes ---------------------------------------------------------------------------------------------------------------------------------
+# --- pipes
 
 
 def send(pipe: int, body: bytes) -> None:
@@ -174,7 +195,9 @@ def send(pipe: int, body: bytes) -> None:
 
 
 def receive(pipe: int) -> bytes:
-    """Read one message. Raises Gone at the end, ValueError for one that is longer than any may be."""
+    """Read one message. Raises Gone at the end, ValueError for one that is longer than any may
+    be.
+    """
     length = int.from_bytes(_exactly(pipe, _LENGTH), "big")
     if length > MAX_BYTES + 1024 * 1024:
         raise ValueError("a message beyond the limit")

@@ -1,7 +1,8 @@
 """Measures: raw scores read off the evidence itself, one file per family.
 
-A measure says what it looks at and which formula reads its raw value. What it cannot tell is `Undetermined` with the reason, never 0 and never NaN.
-It runs no code and asks no model. A family is loaded when one of its measures is asked for: a profile of two measures need not load forty.
+A measure says what it looks at and which formula reads its raw value. What it cannot tell is
+`Undetermined` with the reason, never 0 and never NaN. It runs no code and asks no model. A family
+is loaded when one of its measures is asked for: a profile of two measures need not load forty.
 """
 
 from __future__ import annotations
@@ -51,7 +52,13 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "bleu",
         "rouge_l",
     ),
-    "tool_use.TOOL_USE": ("tool_selection_accuracy", "argument_correctness", "tool_call_validity", "trajectory_match", "handoff_accuracy"),
+    "tool_use.TOOL_USE": (
+        "tool_selection_accuracy",
+        "argument_correctness",
+        "tool_call_validity",
+        "trajectory_match",
+        "handoff_accuracy",
+    ),
     "grounding.GROUNDING": (
         "context_precision",
         "context_precision_share",
@@ -67,7 +74,9 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 
 
 class _Measures(Registry[Measure]):
-    """The measures by name; those that are built in are loaded with their family, when one of it is asked for."""
+    """The measures by name; those that are built in are loaded with their family, when one of it is
+    asked for.
+    """
 
     def __init__(self) -> None:
         super().__init__("measure")
@@ -84,7 +93,9 @@ class _Measures(Registry[Measure]):
             module, _, group = family.partition(".")
             for measure in getattr(import_module(f"assay.scoring.metrics.{module}"), group):
                 self.add(measure.id, measure)
-                self._unloaded.pop(measure.id, None)  # only now: whoever does not find it here looks there
+                self._unloaded.pop(
+                    measure.id, None
+                )  # only now: whoever does not find it here looks there
 
     def get(self, name: str) -> Measure | None:
         self._load(name)

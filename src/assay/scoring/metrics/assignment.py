@@ -1,7 +1,9 @@
-"""Pairing rows with columns so that the weights add up to the most: the Hungarian algorithm, on whole numbers.
+"""Pairing rows with columns so that the weights add up to the most: the Hungarian algorithm, on
+whole numbers.
 
-Own and small, because the weights are exact and the matrices are tiny: one cell for each pair of calls of one tool. Deterministic: of several best
-assignments, the order of rows and columns chooses. O(rows^2 * columns) at worst; ties cost little, because a free column is taken first.
+Own and small, because the weights are exact and the matrices are tiny: one cell for each pair of
+calls of one tool. Deterministic: of several best assignments, the order of rows and columns
+chooses. O(rows^2 * columns) at worst; ties cost little, because a free column is taken first.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ if TYPE_CHECKING:
 
 
 def assign(weights: Sequence[Sequence[int]]) -> list[int | None]:
-    """The column of each row, None where there are more rows than columns. Every row is paired as long as there are columns.
+    """The column of each row, None where there are more rows than columns. Every row is paired as
+    long as there are columns.
 
     >>> assign([[3, 2], [3, 0]]), assign([[1], [5]]), assign([])
     ([1, 0], [None, 0], [])
@@ -31,7 +34,9 @@ def assign(weights: Sequence[Sequence[int]]) -> list[int | None]:
 
 
 def _assign(weights: Sequence[Sequence[int]], rows: int, columns: int) -> list[int]:
-    """Shortest augmenting paths with potentials; there are at least as many columns as rows. Column and row 0 are sentinels."""
+    """Shortest augmenting paths with potentials; there are at least as many columns as rows. Column
+    and row 0 are sentinels.
+    """
     of_row, of_column = [0] * (rows + 1), [0] * (columns + 1)
     holder = [0] * (columns + 1)
     """Which row holds a column, 0 for none."""

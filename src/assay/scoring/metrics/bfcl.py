@@ -1,9 +1,11 @@
-"""The matching rules of the Berkeley Function-Calling Leaderboard: its checker's verdicts and its names for what went wrong.
+"""The matching rules of the Berkeley Function-Calling Leaderboard: its checker's verdicts and its
+names for what went wrong.
 
-Each argument has a list of possible answers; "" in it says that the argument may be left out. Texts are compared folded, types strictly. Two things differ
-from the leaderboard's code, neither on its data: `true` is never 1, and parallel calls are paired by the best assignment, where the leaderboard takes the
-first that fits and so fails some right answers by their order.
-Source: https://github.com/ShishirPatil/gorilla, berkeley-function-call-leaderboard, ast_checker (2024).
+Each argument has a list of possible answers; "" in it says that the argument may be left out. Texts
+are compared folded, types strictly. Two things differ from the leaderboard's code, neither on its
+data: `true` is never 1, and parallel calls are paired by the best assignment, where the leaderboard
+takes the first that fits and so fails some right answers by their order. Source:
+https://github.com/ShishirPatil/gorilla, berkeley-function-call-leaderboard, ast_checker (2024).
 """
 
 from __future__ import annotations
@@ -22,13 +24,35 @@ WRONG_COUNT = "wrong_count"
 _SIMPLE = "simple_function_checker"
 _PARALLEL = "parallel_function_checker_no_order"
 
-_KINDS = {str: "string", bool: "boolean", int: "integer", float: "float", Decimal: "float", list: "array", tuple: "array", dict: "dict"}
+_KINDS = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "float",
+    Decimal: "float",
+    list: "array",
+    tuple: "array",
+    dict: "dict",
+}
 _DECLARED = {
-    "string": "string", "boolean": "boolean", "integer": "integer", "float": "float", "number": "float", "array": "array", "tuple": "array",
-    "dict": "dict", "object": "dict", "any": "string",
-}  # fmt: skip
+    "string": "string",
+    "boolean": "boolean",
+    "integer": "integer",
+    "float": "float",
+    "number": "float",
+    "array": "array",
+    "tuple": "array",
+    "dict": "dict",
+    "object": "dict",
+    "any": "string",
+}
 _TEXTS = ("string", "any")
-_PLAIN = {"boolean": (bool,), "integer": (int,), "float": (int, float, Decimal), "number": (int, float, Decimal)}
+_PLAIN = {
+    "boolean": (bool,),
+    "integer": (int,),
+    "float": (int, float, Decimal),
+    "number": (int, float, Decimal),
+}
 _FOLDING = str.maketrans("'", '"', " ,./-_*^")
 _COPY = re.compile(r"[_ ]\d+")
 
@@ -43,7 +67,8 @@ def fold(text: str) -> str:
 
 
 def tool_named(name: str, tools: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The tool that an expected call means. The data numbers repeated calls ("play_1", "play 2"), and where there is one tool it is meant.
+    """The tool that an expected call means. The data numbers repeated calls ("play_1", "play 2"),
+    and where there is one tool it is meant.
 
     >>> tool_named("play_2", [{"name": "pause"}, {"name": "play"}])
     {'name': 'play'}
@@ -54,13 +79,18 @@ def tool_named(name: str, tools: Sequence[Mapping[str, Any]]) -> Mapping[str, An
         if tool["name"] == name:
             return tool
     # the longest name first: "play" must not take the answers of "play_next"
-    starts = [tool for tool in tools if name.startswith(tool["name"]) and _COPY.fullmatch(name[len(tool["name"]) :])]
+    starts = [
+        tool
+        for tool in tools
+        if name.startswith(tool["name"]) and _COPY.fullmatch(name[len(tool["name"]) :])
+    ]
     inside = starts or [tool for tool in tools if tool["name"] in name]
     return max(inside, key=lambda tool: len(tool["name"]), default=None)
 
 
 def called_name(name: str, tools: Iterable[Mapping[str, Any]]) -> str:
-    """The tool that a call names: some models may not write dots, so "a_b" calls "a.b" where no tool is "a_b" itself.
+    """The tool that a call names: some models may not write dots, so "a_b" calls "a.b" where no
+    tool is "a_b" itself.
 
     >>> called_name("math_hypot", [{"name": "math.hypot"}])
     'math.hypot'
@@ -101,15 +131,23 @@ def _folded(value: Any) -> Any:
 
 
 def argument_fault(value: Any, details: Any, possible: Sequence[Any]) -> str | None:
-    """What is wrong with the value of one argument, in the leaderboard's words; None where it is right.
+    """What is wrong with the value of one argument, in the leaderboard's words; None where it is
+    right.
 
-    >>> argument_fault("New York", {"type": "string"}, ["new-york", "NYC"]), argument_fault(5, {"type": "float"}, [5.0])
+    >>> (
+    ...     argument_fault("New York", {"type": "string"}, ["new-york", "NYC"]),
+    ...     argument_fault(5, {"type": "float"}, [5.0]),
+    ... )
     (None, None)
     >>> argument_fault([5], {"type": "array", "items": {"type": "float"}}, [[5.0]])
     'type_error:nested'
     """
     said = details.get("type") if type(details) is dict else None
-    if type(said) is str:  # the usual cases: a text where one is declared, and a number or truth value of the declared type
+    if (
+        type(said) is str
+        # the usual cases: a text where one is declared, and a number or truth value of the declared
+        # type
+    ):
         if type(value) is str:
             if said in _TEXTS:
                 return None if value in possible else _text_fault(value, possible)
@@ -120,7 +158,11 @@ def argument_fault(value: Any, details: Any, possible: Sequence[Any]) -> str | N
         declared = answers or kind
     if declared == "float" and kind == "integer":
         kind = "float"
-    inner = _declared(details.get("items")) if declared == "array" and isinstance(details, dict) else None
+    inner = (
+        _declared(details.get("items"))
+        if declared == "array" and isinstance(details, dict)
+        else None
+    )
     is_variable = answers is not None and answers != declared
     if kind == declared:
         if inner is not None and not any(_items_fit(value, inner, answer) for answer in possible):
@@ -142,7 +184,9 @@ def argument_fault(value: Any, details: Any, possible: Sequence[Any]) -> str | N
 
 
 def _text_fault(value: str, possible: Sequence[Any]) -> str | None:
-    """What is wrong with a text that is not possible as it stands. Where the answers are no texts, it is not folded."""
+    """What is wrong with a text that is not possible as it stands. Where the answers are no texts,
+    it is not folded.
+    """
     if _answer_kind(possible) not in (None, "string"):
         return "value_error:others"
     given = fold(value)
@@ -153,7 +197,9 @@ def _text_fault(value: str, possible: Sequence[Any]) -> str | None:
 
 
 def _items_fit(value: Sequence[Any], inner: str, answer: Any) -> bool:
-    """Whether the types inside a list are those of the schema or of the answer. An int is no float here."""
+    """Whether the types inside a list are those of the schema or of the answer. An int is no float
+    here.
+    """
     if not isinstance(answer, list):
         return True
     of_answer = _answer_kind(answer)
@@ -164,7 +210,9 @@ def _list_fault(value: Sequence[Any], possible: Sequence[Any]) -> str | None:
     given = [_folded(item) for item in value]
     for answer in possible:
         # "" says that the argument may be left out, and an empty list leaves it out
-        if (isinstance(answer, list) and same(given, [_folded(item) for item in answer])) or (answer == "" and not given):
+        if (isinstance(answer, list) and same(given, [_folded(item) for item in answer])) or (
+            answer == "" and not given
+        ):
             return None
     return "value_error:list/tuple"
 
@@ -187,10 +235,16 @@ def _against(value: Mapping[str, Any], answer: Mapping[str, Any]) -> str | None:
         if name not in answer:
             fault = "value_error:dict_key"
             break
-        if not is_among(_folded(item), [_folded(one) for one in answer[name]] if isinstance(answer[name], list) else ()):
+        if not is_among(
+            _folded(item),
+            [_folded(one) for one in answer[name]] if isinstance(answer[name], list) else (),
+        ):
             fault = "value_error:dict_value"
             break
-    if any(name not in value and not (isinstance(listed, list) and "" in listed) for name, listed in answer.items()):
+    if any(
+        name not in value and not (isinstance(listed, list) and "" in listed)
+        for name, listed in answer.items()
+    ):
         return "value_error:dict_key"
     return fault
 
@@ -201,7 +255,14 @@ def _dicts_fault(value: Sequence[Any], possible: Sequence[Any]) -> str | None:
         if not isinstance(answer, list | str) or len(value) != len(answer):
             fault = "value_error:list_dict_count"
             continue
-        found = next((found for item, one in zip(value, answer, strict=True) if (found := _dict_fault(item, [one])) is not None), None)
+        found = next(
+            (
+                found
+                for item, one in zip(value, answer, strict=True)
+                if (found := _dict_fault(item, [one])) is not None
+            ),
+            None,
+        )
         if found is None:
             return None
         fault = found
@@ -213,11 +274,20 @@ def parameters(tool: Mapping[str, Any]) -> tuple[Mapping[str, Any], frozenset[st
     schema = tool.get("parameters")
     schema = schema if isinstance(schema, dict) else {}
     declared, required = schema.get("properties"), schema.get("required")
-    named = frozenset([name for name in required if isinstance(name, str)]) if isinstance(required, list) else frozenset()
+    named = (
+        frozenset([name for name in required if isinstance(name, str)])
+        if isinstance(required, list)
+        else frozenset()
+    )
     return (declared if isinstance(declared, dict) else {}), named
 
 
-def call_fault(arguments: Mapping[str, Any], declared: Mapping[str, Any], required: frozenset[str], possible: Mapping[str, Sequence[Any]]) -> str | None:
+def call_fault(
+    arguments: Mapping[str, Any],
+    declared: Mapping[str, Any],
+    required: frozenset[str],
+    possible: Mapping[str, Sequence[Any]],
+) -> str | None:
     """What is wrong with a call of the right tool; None where it is right."""
     if not required <= arguments.keys():
         return f"{_SIMPLE}:missing_required"
@@ -232,8 +302,12 @@ def call_fault(arguments: Mapping[str, Any], declared: Mapping[str, Any], requir
     return None
 
 
-def item_fault(calls: int, expected: int, tools: int, *, right_tool: bool, fault: str | None) -> str:
-    """The leaderboard's name for what is wrong with an item: it checks one call of the only tool by itself, and all else as parallel calls."""
+def item_fault(
+    calls: int, expected: int, tools: int, *, right_tool: bool, fault: str | None
+) -> str:
+    """The leaderboard's name for what is wrong with an item: it checks one call of the only tool by
+    itself, and all else as parallel calls.
+    """
     family = _SIMPLE if tools == 1 and expected == 1 else _PARALLEL
     if calls != expected:
         return f"{family}:{WRONG_COUNT}"

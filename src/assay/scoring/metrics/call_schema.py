@@ -1,7 +1,9 @@
 """Whether a call keeps the JSON Schema of its tool, and why not.
 
-A tool is `{"name", "description", "parameters": JSON Schema}`. The leaderboard's dialect of types ("dict", "float", "tuple", "any") is read as JSON Schema's.
-The schema is hostile: see `records.contract`. One that is no schema, or that takes too long to evaluate, makes the call undetermined, never valid.
+A tool is `{"name", "description", "parameters": JSON Schema}`. The leaderboard's dialect of types
+("dict", "float", "tuple", "any") is read as JSON Schema's. The schema is hostile: see
+`records.contract`. One that is no schema, or that takes too long to evaluate, makes the call
+undetermined, never valid.
 """
 
 from __future__ import annotations
@@ -21,10 +23,30 @@ if TYPE_CHECKING:
     from assay.records.contract import Contract
     from assay.scoring.metrics.calls import Call
 
-_DIALECT = {"dict": "object", "float": "number", "double": "number", "tuple": "array", "list": "array", "int": "integer", "str": "string", "bool": "boolean"}
+_DIALECT = {
+    "dict": "object",
+    "float": "number",
+    "double": "number",
+    "tuple": "array",
+    "list": "array",
+    "int": "integer",
+    "str": "string",
+    "bool": "boolean",
+}
 _SCHEMAS_BY_NAME = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
 _SCHEMA_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
-_SCHEMAS = ("items", "additionalProperties", "unevaluatedProperties", "unevaluatedItems", "contains", "propertyNames", "not", "if", "then", "else")
+_SCHEMAS = (
+    "items",
+    "additionalProperties",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "contains",
+    "propertyNames",
+    "not",
+    "if",
+    "then",
+    "else",
+)
 _IN_PLACE = {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas"}
 """Where other schemas may declare a property."""
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
@@ -41,11 +63,20 @@ _VALID = Validity(True, "the arguments keep the tool's schema")
 
 
 def standard_schema(schema: Any, *, depth: int = 0) -> Any:
-    """A schema with the dialect's types as JSON Schema's. Only where a type stands: a parameter may well be called "type".
+    """A schema with the dialect's types as JSON Schema's. Only where a type stands: a parameter may
+    well be called "type".
 
-    >>> standard_schema({"type": "dict", "properties": {"type": {"type": "any"}, "at": {"type": "tuple", "items": {"type": "float"}}}})
+    >>> standard_schema(
+    ...     {
+    ...         "type": "dict",
+    ...         "properties": {
+    ...             "type": {"type": "any"},
+    ...             "at": {"type": "tuple", "items": {"type": "float"}},
+    ...         },
+    ...     }
+    ... )
     {'type': 'object', 'properties': {'type': {}, 'at': {'type': 'array', 'items': {'type': 'number'}}}}
-    """
+    """  # noqa: E501
     if not isinstance(schema, dict):
         return schema
     if depth > MAX_DEPTH:
@@ -56,9 +87,13 @@ def standard_schema(schema: Any, *, depth: int = 0) -> Any:
             listed = value if isinstance(value, list) else [value]
             if "any" in listed:
                 continue
-            made[name] = [_typed(one) for one in value] if isinstance(value, list) else _typed(value)
+            made[name] = (
+                [_typed(one) for one in value] if isinstance(value, list) else _typed(value)
+            )
         elif name in _SCHEMAS_BY_NAME and isinstance(value, dict):
-            made[name] = {inner: standard_schema(one, depth=depth + 1) for inner, one in value.items()}
+            made[name] = {
+                inner: standard_schema(one, depth=depth + 1) for inner, one in value.items()
+            }
         elif name == "items" and isinstance(value, list):  # as drafts before 2020 wrote a tuple
             made["prefixItems"] = [standard_schema(one, depth=depth + 1) for one in value]
         elif name in _SCHEMA_LISTS and isinstance(value, list):
@@ -75,10 +110,18 @@ def _typed(name: Any) -> Any:
 
 
 def check_call(call: Call, tools: Sequence[Mapping[str, Any]], *, closed: bool = False) -> Validity:
-    """Whether a call names a tool and its arguments keep that tool's schema. `closed` refuses arguments that the schema does not declare.
+    """Whether a call names a tool and its arguments keep that tool's schema. `closed` refuses
+    arguments that the schema does not declare.
 
     >>> from assay.scoring.metrics.calls import Call
-    >>> tool = {"name": "add", "parameters": {"type": "dict", "properties": {"a": {"type": "float"}}, "required": ["a"]}}
+    >>> tool = {
+    ...     "name": "add",
+    ...     "parameters": {
+    ...         "type": "dict",
+    ...         "properties": {"a": {"type": "float"}},
+    ...         "required": ["a"],
+    ...     },
+    ... }
     >>> check_call(Call("add", {"a": 1}), [tool]).valid, check_call(Call("add", {}), [tool]).reason
     (True, 'add: "a" is a required property')
     >>> check_call(Call("ad", {}), [tool]).reason
@@ -86,7 +129,11 @@ def check_call(call: Call, tools: Sequence[Mapping[str, Any]], *, closed: bool =
     """
     named = [tool for tool in tools if tool.get("name") == call.name]
     if not named:
-        return Validity(False, f"no tool is named {call.name!r}.{near_miss(call.name, [str(tool.get('name')) for tool in tools])}")
+        return Validity(
+            False,
+            "no tool is named"
+            f" {call.name!r}.{near_miss(call.name, [str(tool.get('name')) for tool in tools])}",
+        )
     if len(named) > 1:
         return Validity(None, f"{len(named)} tools are named {call.name!r}")
     if call.arguments is None:
@@ -109,7 +156,11 @@ def _check(name: str, arguments: dict[str, Any], schema: Any, *, closed: bool) -
     if checked.valid:
         return _VALID
     if checked.valid is None or not checked.broken:
-        return Validity(None, f"the arguments of {name!r} could not be checked: {checked.problem or 'no place named'}")
+        return Validity(
+            None,
+            f"the arguments of {name!r} could not be checked:"
+            f" {checked.problem or 'no place named'}",
+        )
     path, message = checked.broken[0]
     place = ".".join(map(str, path))
     return Validity(False, f"{name}{'.' + place if place else ''}: {message}")
@@ -117,9 +168,14 @@ def _check(name: str, arguments: dict[str, Any], schema: Any, *, closed: bool) -
 
 @lru_cache(maxsize=1024)
 def _contract(text: bytes, closed: bool) -> Contract:
-    from assay.records.contract import Contract  # the validator costs as much to load as all the rest, and many runs need none
+    from assay.records.contract import (
+        Contract,
+    )  # the validator costs as much to load as all the rest, and many runs need none
 
     schema = standard_schema(parse_json(text))
     if closed and isinstance(schema, dict) and "additionalProperties" not in schema:
-        schema = {**schema, "unevaluatedProperties" if _IN_PLACE & schema.keys() else "additionalProperties": False}
+        schema = {
+            **schema,
+            "unevaluatedProperties" if _IN_PLACE & schema.keys() else "additionalProperties": False,
+        }
     return Contract(_ENCODER.encode(schema))

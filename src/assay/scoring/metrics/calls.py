@@ -1,7 +1,9 @@
-"""Calls against expected calls: which tool was chosen, which arguments are right, which path was taken.
+"""Calls against expected calls: which tool was chosen, which arguments are right, which path was
+taken.
 
-Calls are paired with expected calls of the same tool so that the most arguments are right; a call too many counts against precision, a missing one against
-recall. A call without arguments counts as one thing to get right, so that extra ones are not free. All scores are exact quotients.
+Calls are paired with expected calls of the same tool so that the most arguments are right; a call
+too many counts against precision, a missing one against recall. A call without arguments counts as
+one thing to get right, so that extra ones are not free. All scores are exact quotients.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 MAX_CELLS = 250_000
-"""Pairs of calls of one tool that are compared: five hundred different calls against five hundred take seconds, and nobody expects more."""
+"""Pairs of calls of one tool that are compared: five hundred different calls against five hundred
+take seconds, and nobody expects more.
+"""
 FEW = 16
 """Calls of one tool that are compared one by one with an expectation, rather than by a key."""
 Mode = Literal["strict", "unordered", "subset", "superset"]
@@ -35,7 +39,9 @@ class Call(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """One call as it should be: for each argument the values that will do. `declared` and `named` are the tool's, where the rules look at it."""
+    """One call as it should be: for each argument the values that will do. `declared` and `named`
+    are the tool's, where the rules look at it.
+    """
 
     name: str
     accepted: Mapping[str, list[Any]] | None
@@ -54,7 +60,9 @@ class Pair(NamedTuple):
     right: int
     """Arguments that are right."""
     wanted: int
-    """Arguments to get right: the required ones, and those given that may be left out; at least 1."""
+    """Arguments to get right: the required ones, and those given that may be left out; at least
+    1.
+    """
     is_whole: bool
     """Whether the whole call is right."""
 
@@ -82,18 +90,32 @@ class Matching(NamedTuple):
 
     @property
     def selection(self) -> Ratio:
-        """Tools chosen right, of all that were called or should have been. No call where none is expected is 1."""
-        return Ratio(self.selected, max(self.calls, self.expected) or 1) if self.calls or self.expected else Ratio(1, 1)
+        """Tools chosen right, of all that were called or should have been. No call where none is
+        expected is 1.
+        """
+        return (
+            Ratio(self.selected, max(self.calls, self.expected) or 1)
+            if self.calls or self.expected
+            else Ratio(1, 1)
+        )
 
     @property
     def argument_f1(self) -> Ratio:
         """2 right / (given + wanted). No call where none is expected is 1."""
-        return Ratio(2 * self.right, self.given + self.wanted) if self.calls or self.expected else Ratio(1, 1)
+        return (
+            Ratio(2 * self.right, self.given + self.wanted)
+            if self.calls or self.expected
+            else Ratio(1, 1)
+        )
 
     @property
     def exact_calls(self) -> Ratio:
         """Calls that are wholly right, of all that were made or expected."""
-        return Ratio(self.whole, max(self.calls, self.expected)) if self.calls or self.expected else Ratio(1, 1)
+        return (
+            Ratio(self.whole, max(self.calls, self.expected))
+            if self.calls or self.expected
+            else Ratio(1, 1)
+        )
 
     @property
     def is_correct(self) -> bool:
@@ -107,7 +129,9 @@ class Rules(NamedTuple):
     name: str
     compare: Callable[[Call, Expected], Pair]
     is_transitive: bool
-    """Whether two calls that are right for one single-valued expectation are right for the same ones: then equal calls are paired without comparing all."""
+    """Whether two calls that are right for one single-valued expectation are right for the same
+    ones: then equal calls are paired without comparing all.
+    """
 
 
 def right_arguments(given: Mapping[str, Any], accepted: Mapping[str, Any]) -> int:
@@ -157,7 +181,11 @@ def _compare_bfcl(call: Call, expected: Expected) -> Pair:
             optional += "" in listed and name not in expected.named
             right += bfcl.argument_fault(value, declared[name], listed) is None
     # as many right ones as there are to get right leave none missing
-    return Pair(right, expected.required + optional or 1, right == len(given) == expected.required + optional)
+    return Pair(
+        right,
+        expected.required + optional or 1,
+        right == len(given) == expected.required + optional,
+    )
 
 
 PLAIN = Rules("plain", _compare_plain, True)
@@ -182,7 +210,9 @@ def match(calls: Sequence[Call], expected: Sequence[Expected], *, rules: Rules =
         if call.name != wish.name:
             return Matching(1, 1, 0, 0, _units(call), wish.required or 1, 0, [])
         pair = rules.compare(call, wish)
-        return Matching(1, 1, 1, pair.right, _units(call), pair.wanted, int(pair.is_whole), [Found(0, 0, pair)])
+        return Matching(
+            1, 1, 1, pair.right, _units(call), pair.wanted, int(pair.is_whole), [Found(0, 0, pair)]
+        )
     wishes: dict[str, list[int]] = {}
     for index, wish in enumerate(expected):
         wishes.setdefault(wish.name, []).append(index)
@@ -194,7 +224,9 @@ def match(calls: Sequence[Call], expected: Sequence[Expected], *, rules: Rules =
     for name, rows in made.items():
         pairs += _pair_up(calls, expected, rows, wishes[name], rules)
     pairs.sort(key=lambda found: found.expected)
-    wanted = sum(wish.required or 1 for wish in expected) + sum(found.pair.wanted - (expected[found.expected].required or 1) for found in pairs)
+    wanted = sum(wish.required or 1 for wish in expected) + sum(
+        found.pair.wanted - (expected[found.expected].required or 1) for found in pairs
+    )
     return Matching(
         len(calls),
         len(expected),
@@ -207,15 +239,26 @@ def match(calls: Sequence[Call], expected: Sequence[Expected], *, rules: Rules =
     )
 
 
-def _pair_up(calls: Sequence[Call], expected: Sequence[Expected], rows: list[int], columns: list[int], rules: Rules) -> list[Found]:
-    """The best pairs among calls and expected calls of one tool: most right arguments, then fewest optional ones wrong, then most calls wholly right."""
+def _pair_up(
+    calls: Sequence[Call],
+    expected: Sequence[Expected],
+    rows: list[int],
+    columns: list[int],
+    rules: Rules,
+) -> list[Found]:
+    """The best pairs among calls and expected calls of one tool: most right arguments, then fewest
+    optional ones wrong, then most calls wholly right.
+    """
     if len(rows) == 1 and len(columns) == 1:
         return [Found(rows[0], columns[0], rules.compare(calls[rows[0]], expected[columns[0]]))]
     found: list[Found] = []
     if rules.is_transitive:
         rows, columns = _take_equal(calls, expected, rows, columns, rules, found)
         if len(rows) == 1 and len(columns) == 1:
-            return [*found, Found(rows[0], columns[0], rules.compare(calls[rows[0]], expected[columns[0]]))]
+            return [
+                *found,
+                Found(rows[0], columns[0], rules.compare(calls[rows[0]], expected[columns[0]])),
+            ]
     if not rows or not columns:
         return found
     keys = {row: key(calls[row].arguments, typed=not rules.is_transitive) for row in rows}
@@ -230,15 +273,22 @@ def _pair_up(calls: Sequence[Call], expected: Sequence[Expected], rows: list[int
     if len(rows) * len(columns) > MAX_CELLS:
         raise InputError(
             "FIL-004",
-            f"{len(rows):,} different calls of {calls[rows[0]].name!r} stand against {len(columns):,} expected ones; at most {MAX_CELLS:,} pairs are compared.",
+            f"{len(rows):,} different calls of {calls[rows[0]].name!r} stand against"
+            f" {len(columns):,} expected ones; at most {MAX_CELLS:,} pairs are compared.",
         )
     compared: dict[Any, list[Pair]] = {}
     for row in rows:
         if keys[row] not in compared:
-            compared[keys[row]] = [rules.compare(calls[row], expected[column]) for column in columns]
+            compared[keys[row]] = [
+                rules.compare(calls[row], expected[column]) for column in columns
+            ]
     optional = sum(len(expected[column].accepted or ()) for column in columns)
     weights = {
-        name: [_weight(pair, expected[column], len(columns), optional) for pair, column in zip(line, columns, strict=True)] for name, line in compared.items()
+        name: [
+            _weight(pair, expected[column], len(columns), optional)
+            for pair, column in zip(line, columns, strict=True)
+        ]
+        for name, line in compared.items()
     }
     for row, at in zip(rows, assign([weights[keys[row]] for row in rows]), strict=True):
         if at is not None:
@@ -247,9 +297,15 @@ def _pair_up(calls: Sequence[Call], expected: Sequence[Expected], rows: list[int
 
 
 def _take_equal(
-    calls: Sequence[Call], expected: Sequence[Expected], rows: list[int], columns: list[int], rules: Rules, found: list[Found]
+    calls: Sequence[Call],
+    expected: Sequence[Expected],
+    rows: list[int],
+    columns: list[int],
+    rules: Rules,
+    found: list[Found],
 ) -> tuple[list[int], list[int]]:
-    """Pair each single-valued expectation with the first free call that equals it; what is left is handed back.
+    """Pair each single-valued expectation with the first free call that equals it; what is left is
+    handed back.
 
     Such a pair may be made at once: swapping the call away gains at most what it loses.
     """
@@ -257,7 +313,11 @@ def _take_equal(
     if len(rows) <= FEW:
         rows = rows.copy()
         for column in columns:
-            equal = _first_equal(calls, expected[column], rows, column, rules) if _is_single(expected[column]) else None
+            equal = (
+                _first_equal(calls, expected[column], rows, column, rules)
+                if _is_single(expected[column])
+                else None
+            )
             if equal is None:
                 left.append(column)
             else:
@@ -270,7 +330,11 @@ def _take_equal(
     for column in columns:
         wish = expected[column]
         accepted = wish.accepted
-        alike = free.get(key({name: listed[0] for name, listed in accepted.items()})) if accepted is not None and _is_single(wish) else None
+        alike = (
+            free.get(key({name: listed[0] for name, listed in accepted.items()}))
+            if accepted is not None and _is_single(wish)
+            else None
+        )
         if alike:
             row = alike.pop()
             found.append(Found(row, column, rules.compare(calls[row], wish)))
@@ -284,7 +348,9 @@ def _is_single(wish: Expected) -> bool:
     return wish.accepted is not None and all(len(listed) == 1 for listed in wish.accepted.values())
 
 
-def _first_equal(calls: Sequence[Call], wish: Expected, rows: Sequence[int], column: int, rules: Rules) -> Found | None:
+def _first_equal(
+    calls: Sequence[Call], wish: Expected, rows: Sequence[int], column: int, rules: Rules
+) -> Found | None:
     for row in rows:
         if _equals(calls[row].arguments, wish.accepted):
             return Found(row, column, rules.compare(calls[row], wish))
@@ -295,19 +361,27 @@ def _equals(given: Mapping[str, Any] | None, accepted: Mapping[str, list[Any]] |
     """Whether every argument has the one value that its list holds."""
     if given is None or accepted is None or len(given) != len(accepted):
         return False
-    for name, value in given.items():  # noqa: SIM110  # a generator would cost as much as the comparison
+    for (
+        name,
+        value,
+    ) in given.items():  # a generator would cost as much as the comparison
         if name not in accepted or not same(value, accepted[name][0]):
             return False
     return True
 
 
 def _weight(pair: Pair, expected: Expected, pairs: int, optional: int) -> int:
-    """One whole number in which a right argument outweighs all optional ones, and those outweigh all whole calls."""
-    return (pair.right * (optional + 1) - (pair.wanted - (expected.required or 1))) * (pairs + 1) + pair.is_whole
+    """One whole number in which a right argument outweighs all optional ones, and those outweigh
+    all whole calls.
+    """
+    return (pair.right * (optional + 1) - (pair.wanted - (expected.required or 1))) * (
+        pairs + 1
+    ) + pair.is_whole
 
 
 def forbidden_calls(calls: Iterable[Call], forbidden: Iterable[str]) -> list[Call]:
-    """The calls of forbidden tools, in order; case, surrounding space and compatible signs do not hide one. The gate `no_forbidden_tool` also sees look-alikes.
+    """The calls of forbidden tools, in order; case, surrounding space and compatible signs do not
+    hide one. The gate `no_forbidden_tool` also sees look-alikes.
 
     >>> forbidden_calls([Call("search", {}), Call(" Delete_All", {})], ["delete_all"])
     [Call(name=' Delete_All', arguments={})]
@@ -320,28 +394,55 @@ def _plain_name(name: str) -> str:
     return unicodedata.normalize("NFKC", name).casefold().strip()
 
 
-def trajectory_match(calls: Sequence[Call], expected: Sequence[Expected], *, mode: Mode = "strict", over: Over = "names", rules: Rules = PLAIN) -> bool:
+def trajectory_match(
+    calls: Sequence[Call],
+    expected: Sequence[Expected],
+    *,
+    mode: Mode = "strict",
+    over: Over = "names",
+    rules: Rules = PLAIN,
+) -> bool:
     """Whether the path of calls is the expected one.
 
-    `strict`: the same calls in the same order. `unordered`: the same calls. `subset`: no call beyond the expected ones. `superset`: every expected call, and
-    perhaps more. `over` says whether calls are the same by tool name, or by name and arguments.
+    `strict`: the same calls in the same order. `unordered`: the same calls. `subset`: no call
+    beyond the expected ones. `superset`: every expected call, and perhaps more. `over` says whether
+    calls are the same by tool name, or by name and arguments.
 
     >>> path = [Call("plan", {}), Call("write", {})]
-    >>> [trajectory_match(path, [Expected("write", {}, 0)], mode=mode) for mode in ("strict", "unordered", "subset", "superset")]
+    >>> [
+    ...     trajectory_match(path, [Expected("write", {}, 0)], mode=mode)
+    ...     for mode in ("strict", "unordered", "subset", "superset")
+    ... ]
     [False, False, False, True]
     """
     if mode not in get_args(Mode) or over not in get_args(Over):
-        raise ValueError(f"the mode is one of {', '.join(get_args(Mode))} and `over` one of {', '.join(get_args(Over))}, not {mode!r} and {over!r}")
+        raise ValueError(
+            f"the mode is one of {', '.join(get_args(Mode))} and `over` one of"
+            f" {', '.join(get_args(Over))}, not {mode!r} and {over!r}"
+        )
     if mode == "strict":
         return len(calls) == len(expected) and all(
-            call.name == wish.name and (over == "names" or rules.compare(call, wish).is_whole) for call, wish in zip(calls, expected, strict=True)
+            call.name == wish.name and (over == "names" or rules.compare(call, wish).is_whole)
+            for call, wish in zip(calls, expected, strict=True)
         )
     if over == "names":
-        common = sum((Counter(call.name for call in calls) & Counter(wish.name for wish in expected)).values())
+        common = sum(
+            (
+                Counter(call.name for call in calls) & Counter(wish.name for wish in expected)
+            ).values()
+        )
     else:
-        by_whole = Rules(rules.name, lambda call, wish: _only_whole(rules.compare(call, wish)), rules.is_transitive)
-        common = match(calls, [wish._replace(required=1) for wish in expected], rules=by_whole).whole
-    return (mode == "superset" or common == len(calls)) and (mode == "subset" or common == len(expected))
+        by_whole = Rules(
+            rules.name,
+            lambda call, wish: _only_whole(rules.compare(call, wish)),
+            rules.is_transitive,
+        )
+        common = match(
+            calls, [wish._replace(required=1) for wish in expected], rules=by_whole
+        ).whole
+    return (mode == "superset" or common == len(calls)) and (
+        mode == "subset" or common == len(expected)
+    )
 
 
 def _only_whole(pair: Pair) -> Pair:

@@ -1,7 +1,9 @@
 """When two JSON values are the same, and a key under which equal values meet.
 
-Numbers compare as numbers (1 is 1.0), `true` is no number, the order of an object's keys means nothing, texts compare sign by sign. What is not JSON
-(NaN, the infinities, what nests beyond the limit) equals nothing, not even itself: a value that nobody can write down is never the expected one.
+Numbers compare as numbers (1 is 1.0), `true` is no number, the order of an object's keys means
+nothing, texts compare sign by sign. What is not JSON (NaN, the infinities, what nests beyond the
+limit) equals nothing, not even itself: a value that nobody can write down is never the expected
+one.
 """
 
 from __future__ import annotations
@@ -30,7 +32,11 @@ def _number(value: Any) -> int | Decimal | None:
 def same(one: Any, other: Any, *, depth: int = 0) -> bool:
     """Whether two JSON values are equal.
 
-    >>> same({"a": 1, "b": [0.1]}, {"b": [Decimal("0.10")], "a": 1.0}), same(True, 1), same(float("nan"), float("nan"))
+    >>> (
+    ...     same({"a": 1, "b": [0.1]}, {"b": [Decimal("0.10")], "a": 1.0}),
+    ...     same(True, 1),
+    ...     same(float("nan"), float("nan")),
+    ... )
     (True, False, False)
     """
     kind, against = type(one), type(other)
@@ -48,11 +54,16 @@ def same(one: Any, other: Any, *, depth: int = 0) -> bool:
     if kind is dict:
         if against is not dict or len(one) != len(other):
             return False
-        return all(name in other and same(value, other[name], depth=depth + 1) for name, value in one.items())
+        return all(
+            name in other and same(value, other[name], depth=depth + 1)
+            for name, value in one.items()
+        )
     if kind is list or kind is tuple:
         if (against is not list and against is not tuple) or len(one) != len(other):
             return False
-        return all(same(left, right, depth=depth + 1) for left, right in zip(one, other, strict=True))
+        return all(
+            same(left, right, depth=depth + 1) for left, right in zip(one, other, strict=True)
+        )
     return one is other and (one is None or kind is bool)
 
 
@@ -62,14 +73,19 @@ def is_among(value: Any, listed: Iterable[Any]) -> bool:
     >>> is_among(1, [True, 1.0]), is_among(1, [True])
     (True, False)
     """
-    for other in listed:  # noqa: SIM110  # every argument of every call passes through; a generator would cost as much as the comparison
+    for other in (  # noqa: SIM110
+        listed
+        # every argument of every call passes through; a generator would cost as much as the
+        # comparison
+    ):
         if same(value, other):
             return True
     return False
 
 
 def key(value: Any, *, typed: bool = False, depth: int = 0) -> Hashable:
-    """A hashable stand-in: two keys are equal exactly when the values are the `same`; `typed` keeps 1 and 1.0 apart.
+    """A hashable stand-in: two keys are equal exactly when the values are the `same`; `typed` keeps
+    1 and 1.0 apart.
 
     >>> key({"a": [1, {"b": None}]}) == key({"a": [1.0, {"b": None}]}), key(True) == key(1)
     (True, False)
@@ -87,7 +103,12 @@ def key(value: Any, *, typed: bool = False, depth: int = 0) -> Hashable:
     if depth > MAX_DEPTH:
         return object()
     if kind is dict:
-        return (dict, frozenset((name, key(item, typed=typed, depth=depth + 1)) for name, item in value.items()))
+        return (
+            dict,
+            frozenset(
+                (name, key(item, typed=typed, depth=depth + 1)) for name, item in value.items()
+            ),
+        )
     if kind is list or kind is tuple:
         return (list, tuple(key(item, typed=typed, depth=depth + 1) for item in value))
     return object()

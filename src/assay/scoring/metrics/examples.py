@@ -1,6 +1,7 @@
 """An example of each measure: evidence of a run, and the raw score that the measure reads off it.
 
-Shown with a measure's data sheet; a test runs every one, so that none can say what is not true. The numbers are worked out by hand, not taken from the code.
+Shown with a measure's data sheet; a test runs every one, so that none can say what is not true. The
+numbers are worked out by hand, not taken from the code.
 """
 
 from __future__ import annotations
@@ -18,10 +19,16 @@ class Example(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """As a data sheet shows it."""
-        return {"evidence": self.evidence, **({"params": self.params} if self.params else {}), "value": self.value}
+        return {
+            "evidence": self.evidence,
+            **({"params": self.params} if self.params else {}),
+            "value": self.value,
+        }
 
 
-_TESTS = {"tests": {"fail_to_pass": {"passed": 1, "total": 2}, "pass_to_pass": {"passed": 9, "total": 10}}}
+_TESTS = {
+    "tests": {"fail_to_pass": {"passed": 1, "total": 2}, "pass_to_pass": {"passed": 9, "total": 10}}
+}
 _STEPS = {
     "steps": [
         {"name": "plan", "status": "success", "duration_ms": 100, "retries": 0, "tokens": 40},
@@ -31,7 +38,12 @@ _STEPS = {
     ]
 }
 _PASSAGES = [
-    {"id": "ferry", "text": "The first ferry leaves the north pier at 9:30 on weekdays.", "rank": 1, "relevant": True},
+    {
+        "id": "ferry",
+        "text": "The first ferry leaves the north pier at 9:30 on weekdays.",
+        "rank": 1,
+        "relevant": True,
+    },
     {"id": "menu", "text": "The harbour cafe opens at noon.", "rank": 2, "relevant": False},
     {"id": "fares", "text": "A return ticket costs 12 euros.", "rank": 3, "relevant": True},
 ]
@@ -40,14 +52,38 @@ _WANTED = {"retrieval": _PASSAGES, "expected": {"relevant_ids": ["ferry", "fares
 _CLAIMS = {
     "retrieval": _PASSAGES,
     "claims": [
-        {"text": "The first ferry leaves at 9:30 on weekdays.", "citations": ["ferry"], "supported": True, "severity": "none"},
-        {"text": 'The cafe "opens at noon".', "citations": ["menu", "guide"], "supported": True, "severity": "none"},
-        {"text": "A ticket costs 40 euros.", "citations": ["fares"], "supported": False, "severity": "high"},
+        {
+            "text": "The first ferry leaves at 9:30 on weekdays.",
+            "citations": ["ferry"],
+            "supported": True,
+            "severity": "none",
+        },
+        {
+            "text": 'The cafe "opens at noon".',
+            "citations": ["menu", "guide"],
+            "supported": True,
+            "severity": "none",
+        },
+        {
+            "text": "A ticket costs 40 euros.",
+            "citations": ["fares"],
+            "supported": False,
+            "severity": "high",
+        },
         {"text": "Dogs travel free.", "citations": [], "supported": False, "severity": "low"},
     ],
 }
 _CALL = {"name": "search", "arguments": {"city": "Oslo", "day": 2}}
-_TOOLS = [{"name": "search", "parameters": {"type": "object", "properties": {"city": {"type": "string"}, "day": {"type": "integer"}}, "required": ["city"]}}]
+_TOOLS = [
+    {
+        "name": "search",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "day": {"type": "integer"}},
+            "required": ["city"],
+        },
+    }
+]
 _PATCH = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n"
 
 EXAMPLES: dict[str, Example] = {
@@ -71,25 +107,90 @@ EXAMPLES: dict[str, Example] = {
     "retrieval_recall": Example(_WANTED, {"passed": 2, "total": 3}),
     "retrieval_map": Example(_WANTED, (1 + 2 / 3) / 3),
     "retrieval_ndcg": Example(_WANTED, (1 + 1 / log2(4)) / (1 + 1 / log2(3) + 1 / log2(4))),
-    "patch_similarity": Example({"outputs": {"patch": _PATCH.replace("new", "other")}, "expected": {"patch": _PATCH}}, 0.5),
-    "exact_match": Example({"outputs": {"city": "Oslo ", "day": 2}, "expected": {"city": "Oslo", "day": 3}}, {"passed": 1, "total": 2}),
-    "contains_expected": Example({"outputs": {"answer": "It is in Oslo."}, "expected": {"answer": ["Oslo", "Norway"]}}, {"passed": 0, "total": 1}),
-    "numeric_close": Example({"outputs": {"sum": "10.4"}, "expected": {"sum": 10}}, {"passed": 1, "total": 1}, {"absolute": 0.5}),
-    "json_schema_valid": Example({"outputs": {"day": "two"}, "output_schema": {"properties": {"day": {"type": "integer"}}}}, 0),
-    "edit_similarity": Example({"outputs": {"word": "sitting"}, "expected": {"word": "kitten"}}, 1 - 3 / 7),
-    "token_recall": Example({"outputs": {"answer": "the ferry leaves"}, "expected": {"answer": "the first ferry"}}, 2 / 3),
-    "word_budget": Example({"outputs": {"answer": "At half past nine."}}, 0, {"output": "answer", "words": 3}),
-    "bleu": Example({"outputs": {"answer": "the ferry leaves at nine"}, "expected": {"answer": "the ferry leaves at nine"}}, 1.0),
-    "rouge_l": Example({"outputs": {"answer": "the ferry leaves"}, "expected": {"answer": "the first ferry leaves"}}, 6 / 7),
-    "tool_selection_accuracy": Example({"tool_calls": [_CALL, {"name": "wipe", "arguments": {}}], "expected": {"tool_calls": [_CALL]}}, 0.5),
-    "argument_correctness": Example({"tool_calls": [_CALL], "expected": {"tool_calls": [{"name": "search", "arguments": {"city": "Oslo", "day": 3}}]}}, 0.5),
+    "patch_similarity": Example(
+        {"outputs": {"patch": _PATCH.replace("new", "other")}, "expected": {"patch": _PATCH}}, 0.5
+    ),
+    "exact_match": Example(
+        {"outputs": {"city": "Oslo ", "day": 2}, "expected": {"city": "Oslo", "day": 3}},
+        {"passed": 1, "total": 2},
+    ),
+    "contains_expected": Example(
+        {"outputs": {"answer": "It is in Oslo."}, "expected": {"answer": ["Oslo", "Norway"]}},
+        {"passed": 0, "total": 1},
+    ),
+    "numeric_close": Example(
+        {"outputs": {"sum": "10.4"}, "expected": {"sum": 10}},
+        {"passed": 1, "total": 1},
+        {"absolute": 0.5},
+    ),
+    "json_schema_valid": Example(
+        {"outputs": {"day": "two"}, "output_schema": {"properties": {"day": {"type": "integer"}}}},
+        0,
+    ),
+    "edit_similarity": Example(
+        {"outputs": {"word": "sitting"}, "expected": {"word": "kitten"}}, 1 - 3 / 7
+    ),
+    "token_recall": Example(
+        {"outputs": {"answer": "the ferry leaves"}, "expected": {"answer": "the first ferry"}},
+        2 / 3,
+    ),
+    "word_budget": Example(
+        {"outputs": {"answer": "At half past nine."}}, 0, {"output": "answer", "words": 3}
+    ),
+    "bleu": Example(
+        {
+            "outputs": {"answer": "the ferry leaves at nine"},
+            "expected": {"answer": "the ferry leaves at nine"},
+        },
+        1.0,
+    ),
+    "rouge_l": Example(
+        {
+            "outputs": {"answer": "the ferry leaves"},
+            "expected": {"answer": "the first ferry leaves"},
+        },
+        6 / 7,
+    ),
+    "tool_selection_accuracy": Example(
+        {
+            "tool_calls": [_CALL, {"name": "wipe", "arguments": {}}],
+            "expected": {"tool_calls": [_CALL]},
+        },
+        0.5,
+    ),
+    "argument_correctness": Example(
+        {
+            "tool_calls": [_CALL],
+            "expected": {
+                "tool_calls": [{"name": "search", "arguments": {"city": "Oslo", "day": 3}}]
+            },
+        },
+        0.5,
+    ),
     "tool_call_validity": Example(
-        {"tool_calls": [_CALL, {"name": "search", "arguments": {"day": "two"}}], "expected": {"tools": _TOOLS}}, {"passed": 1, "total": 2}
+        {
+            "tool_calls": [_CALL, {"name": "search", "arguments": {"day": "two"}}],
+            "expected": {"tools": _TOOLS},
+        },
+        {"passed": 1, "total": 2},
     ),
     "trajectory_match": Example(
-        {"tool_calls": [_CALL, {"name": "book", "arguments": {}}], "expected": {"tool_calls": [{"name": "search", "arguments": {}}]}}, 1, {"mode": "superset"}
+        {
+            "tool_calls": [_CALL, {"name": "book", "arguments": {}}],
+            "expected": {"tool_calls": [{"name": "search", "arguments": {}}]},
+        },
+        1,
+        {"mode": "superset"},
     ),
-    "handoff_accuracy": Example({"handoffs": [{"from": "plan", "to": "code", "expected": "code"}, {"from": "code", "to": "plan", "expected": "test"}]}, 0.5),
+    "handoff_accuracy": Example(
+        {
+            "handoffs": [
+                {"from": "plan", "to": "code", "expected": "code"},
+                {"from": "code", "to": "plan", "expected": "test"},
+            ]
+        },
+        0.5,
+    ),
     "context_precision": Example(_RETRIEVED, 0.833333333),
     "context_precision_share": Example(_RETRIEVED, {"passed": 2, "total": 3}),
     "context_recall": Example(_WANTED, 0.666666667),

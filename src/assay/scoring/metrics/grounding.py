@@ -1,7 +1,9 @@
-"""Retrieval-augmented answers without a model: was the right context found, does every claim cite it, and do its words bear the claim out.
+"""Retrieval-augmented answers without a model: was the right context found, does every claim cite
+it, and do its words bear the claim out.
 
-Citations are ids of retrieved passages, compared sign by sign. Whether a passage entails a claim cannot be told from words; each sheet says what its measure
-does not see. The verdicts of a judge stand in `claims[].supported`, and the gates read those: nothing here replaces them.
+Citations are ids of retrieved passages, compared sign by sign. Whether a passage entails a claim
+cannot be told from words; each sheet says what its measure does not see. The verdicts of a judge
+stand in `claims[].supported`, and the gates read those: nothing here replaces them.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
 
     from assay.records.evidence import Claim, Retrieved, Run
 
-_NO_RETRIEVAL = Undetermined("the run lists no `retrieval` (an empty list says that nothing was found)")
+_NO_RETRIEVAL = Undetermined(
+    "the run lists no `retrieval` (an empty list says that nothing was found)"
+)
 _FINE: int = 10**30
 SEVERITY_WEIGHTS = {"none": 0, "low": 0.25, "medium": 0.5, "high": 1, "critical": 1}
 
@@ -29,11 +33,12 @@ def _shown(value: Ratio) -> float:
     return exact.shown(exact.norm_of(value), NORM_DIGITS)
 
 
-# --- context ------------------------------------------------------------------------------------------------------------------------------
+# --- context
 
 
 def average_precision(relevant: Sequence[bool]) -> Ratio:
-    """The mean of precision@k over the ranks k that hold a relevant passage; 0 where none does. Right to 10**-30.
+    """The mean of precision@k over the ranks k that hold a relevant passage; 0 where none does.
+    Right to 10**-30.
 
     >>> found = average_precision([True, False, True])
     >>> found.num / found.den
@@ -43,18 +48,23 @@ def average_precision(relevant: Sequence[bool]) -> Ratio:
     for rank, is_relevant in enumerate(relevant, 1):
         if is_relevant:
             hits += 1
-            # As a count of 10**-30, finer than any digit shown: the exact sum over a hundred thousand ranks is a fraction of a hundred thousand bits.
+            # As a count of 10**-30, finer than any digit shown: the exact sum over a hundred
+            # thousand ranks is a fraction of a hundred thousand bits.
             total += (2 * hits * _FINE + rank) // (2 * rank)
     return Ratio(total, hits * _FINE) if hits else Ratio(0, 1)
 
 
 def ranked(retrieval: Sequence[Retrieved]) -> list[Retrieved] | Undetermined:
-    """Passages in their order: by `rank` where every one has its own, as listed where none has one."""
+    """Passages in their order: by `rank` where every one has its own, as listed where none has
+    one.
+    """
     ranks = [passage.rank for passage in retrieval if passage.rank is not None]
     if not ranks:
         return list(retrieval)
     if len(ranks) < len(retrieval):
-        return Undetermined(f"{len(retrieval) - len(ranks)} of {len(retrieval)} passages have no `rank`")
+        return Undetermined(
+            f"{len(retrieval) - len(ranks)} of {len(retrieval)} passages have no `rank`"
+        )
     if len(set(ranks)) < len(ranks):
         return Undetermined("two passages have the same `rank`")
     return sorted(retrieval, key=lambda passage: passage.rank or 0)
@@ -67,13 +77,19 @@ def _relevant_ids(run: Run) -> frozenset[str] | Undetermined | None:
     listed = run.expected["relevant_ids"]
     if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
         return Undetermined("`expected.relevant_ids` is no list of ids")
-    return frozenset(listed) if listed else Undetermined("`expected.relevant_ids` is empty: no passage could have been right")
+    return (
+        frozenset(listed)
+        if listed
+        else Undetermined("`expected.relevant_ids` is empty: no passage could have been right")
+    )
 
 
 def relevance(run: Run) -> list[bool] | Undetermined:
-    """For each retrieved passage in rank order, whether it is relevant: by `expected.relevant_ids`, else by its own `relevant`.
+    """For each retrieved passage in rank order, whether it is relevant: by `expected.relevant_ids`,
+    else by its own `relevant`.
 
-    A passage that comes again is not relevant again: else a run would gain by retrieving one good passage ten times.
+    A passage that comes again is not relevant again: else a run would gain by retrieving one good
+    passage ten times.
     """
     if run.retrieval is None:
         return _NO_RETRIEVAL
@@ -87,7 +103,10 @@ def relevance(run: Run) -> list[bool] | Undetermined:
     if ids is None:
         unjudged = sum(passage.relevant is None for passage in ordered)
         if unjudged:
-            return Undetermined(f"{unjudged} of {len(ordered)} passages were not judged (`relevant` is null), and there is no `expected.relevant_ids`")
+            return Undetermined(
+                f"{unjudged} of {len(ordered)} passages were not judged (`relevant` is null), and"
+                " there is no `expected.relevant_ids`"
+            )
     seen: set[str] = set()
     found = []
     for passage in ordered:
@@ -110,7 +129,9 @@ def _context_share(run: Run, _params: Mapping[str, Any]) -> Any:
 def _context_recall(run: Run, _params: Mapping[str, Any]) -> Any:
     ids = _relevant_ids(run)
     if ids is None:
-        return Undetermined("the run does not say which passages should have been found (`expected.relevant_ids`)")
+        return Undetermined(
+            "the run does not say which passages should have been found (`expected.relevant_ids`)"
+        )
     if isinstance(ids, Undetermined):
         return ids
     if run.retrieval is None:
@@ -118,15 +139,19 @@ def _context_recall(run: Run, _params: Mapping[str, Any]) -> Any:
     return _shown(Ratio(len(ids & {passage.id for passage in run.retrieval}), len(ids)))
 
 
-# --- citations ----------------------------------------------------------------------------------------------------------------------------
+# --- citations
 
 
 def texts_by_id(retrieval: Sequence[Retrieved]) -> dict[str, str | None] | Undetermined:
-    """The text of each passage. An id with two texts is undetermined: a citation of it could be borne out by either."""
+    """The text of each passage. An id with two texts is undetermined: a citation of it could be
+    borne out by either.
+    """
     found: dict[str, str | None] = {}
     for passage in retrieval:
         if passage.id in found and found[passage.id] != passage.text:
-            return Undetermined(f"two retrieved passages have the id {passage.id!r} and different texts")
+            return Undetermined(
+                f"two retrieved passages have the id {passage.id!r} and different texts"
+            )
         found[passage.id] = passage.text
     return found
 
@@ -172,7 +197,7 @@ def _cited_passages(run: Run) -> list[tuple[Claim, list[lexical.Passage]]] | Und
     return found
 
 
-# --- support ------------------------------------------------------------------------------------------------------------------------------
+# --- support
 
 
 def _quotes(run: Run, _params: Mapping[str, Any]) -> Any:
@@ -183,12 +208,16 @@ def _quotes(run: Run, _params: Mapping[str, Any]) -> Any:
     for claim, passages in pairs:
         quotes = lexical.quotations(claim.text)
         total += len(quotes)
-        passed += sum(any(lexical.occurs(quote, passage) for passage in passages) for quote in quotes)
+        passed += sum(
+            any(lexical.occurs(quote, passage) for passage in passages) for quote in quotes
+        )
     return {"passed": passed, "total": total} if total else Undetermined("no claim quotes anything")
 
 
 def lexical_support(run: Run, *, threshold: Any = 0.6) -> list[lexical.Support] | Undetermined:
-    """For each claim of a run, whether the words of the passages it cites bear it out; one that cites nothing retrieved is not supported."""
+    """For each claim of a run, whether the words of the passages it cites bear it out; one that
+    cites nothing retrieved is not supported.
+    """
     limit = exact.ratio(threshold)
     if not 0 <= limit.num <= limit.den:
         raise ValueError(f"the threshold is {threshold}; it is a share from 0 to 1")
@@ -213,18 +242,32 @@ class SeveritySummary(NamedTuple):
     unsupported: dict[str, int]
     """By severity; only severities that occur."""
     unjudged: int
-    """Claims that nobody judged or that cite no retrieved passage, and unsupported ones whose severity nobody gave."""
+    """Claims that nobody judged or that cite no retrieved passage, and unsupported ones whose
+    severity nobody gave.
+    """
     worst: str | None
     """The gravest severity of an unsupported claim."""
 
 
 def summarise_severity(claims: Sequence[Claim], citable: frozenset[str]) -> SeveritySummary:
-    """Count the unsupported claims by severity. The severity of a supported claim says how grave it would be, and does not count."""
-    found: Counter[str] = Counter(claim.severity for claim in claims if claim.supported is False and claim.severity is not None)
+    """Count the unsupported claims by severity. The severity of a supported claim says how grave it
+    would be, and does not count.
+    """
+    found: Counter[str] = Counter(
+        claim.severity
+        for claim in claims
+        if claim.supported is False and claim.severity is not None
+    )
     by_severity = {severity: found[severity] for severity in SEVERITY_WEIGHTS if found[severity]}
     supported = sum(is_supported(claim, citable) is True for claim in claims)
     unjudged = len(claims) - supported - sum(by_severity.values())
-    return SeveritySummary(len(claims), supported, by_severity, unjudged, list(by_severity)[-1] if by_severity else None)
+    return SeveritySummary(
+        len(claims),
+        supported,
+        by_severity,
+        unjudged,
+        list(by_severity)[-1] if by_severity else None,
+    )
 
 
 def _severity(run: Run, params: Mapping[str, Any]) -> Any:
@@ -234,7 +277,8 @@ def _severity(run: Run, params: Mapping[str, Any]) -> Any:
     found = summarise_severity(*evidence)
     if found.unjudged:
         return Undetermined(
-            f"{found.unjudged} of {found.claims} claims have no `supported`, cite no retrieved passage, or are unsupported and have no `severity`"
+            f"{found.unjudged} of {found.claims} claims have no `supported`, cite no retrieved"
+            " passage, or are unsupported and have no `severity`"
         )
     weights = {**SEVERITY_WEIGHTS, **params.get("weights", {})}
     num, den = 0, 1
@@ -258,8 +302,14 @@ GROUNDING = (
         "retrieval[].rank, expected.relevant_ids; without it, retrieval[].relevant",
         "undetermined, also where nothing was retrieved or a passage was not judged",
         _context_precision,
-        citation=f"{_RAGAS} (context precision): the mean of precision@k over the relevant passages that were retrieved",
-        limits="Relevance is yes or no. What was not retrieved does not count: see context_recall. A passage retrieved again is not relevant again.",
+        citation=(
+            f"{_RAGAS} (context precision): the mean of precision@k over the relevant passages that"
+            " were retrieved"
+        ),
+        limits=(
+            "Relevance is yes or no. What was not retrieved does not count: see context_recall. A"
+            " passage retrieved again is not relevant again."
+        ),
     ),
     Measure(
         "context_precision_share",
@@ -285,7 +335,10 @@ GROUNDING = (
         "undetermined; nothing retrieved is 0",
         _context_recall,
         citation=f"{_RAGAS} (ID-based context recall)",
-        limits="Ids only: another passage that says the same is not found. Only as complete as the list of relevant ids.",
+        limits=(
+            "Ids only: another passage that says the same is not found. Only as complete as the"
+            " list of relevant ids."
+        ),
     ),
     Measure(
         "citation_presence",
@@ -298,7 +351,10 @@ GROUNDING = (
         "undetermined, also where there are no claims",
         _presence,
         citation=f"{_ALCE}; Workflow Scoring & Evaluation Reference Guide, section 6, profile C",
-        limits="Whether the passage supports the claim is not seen. A claim that was not listed is not missed.",
+        limits=(
+            "Whether the passage supports the claim is not seen. A claim that was not listed is not"
+            " missed."
+        ),
     ),
     Measure(
         "citation_resolution",
@@ -311,7 +367,10 @@ GROUNDING = (
         "undetermined, also where nothing is cited",
         _resolution,
         citation=_ALCE,
-        limits="A citation of the wrong passage resolves as well. Ids compare sign by sign. A claim that cites nothing does not count: see citation_presence.",
+        limits=(
+            "A citation of the wrong passage resolves as well. Ids compare sign by sign. A claim"
+            " that cites nothing does not count: see citation_presence."
+        ),
     ),
     Measure(
         "quotes_grounded",
@@ -323,8 +382,14 @@ GROUNDING = (
         "claims[].text, claims[].citations, retrieval[].text",
         "undetermined, also where no claim quotes anything",
         _quotes,
-        citation="Menick et al. 2022, Teaching language models to support answers with verified quotes (GopherCite)",
-        limits="Only what stands in double quotation marks. A true quotation may be out of context; words around it, also a denial, are not seen.",
+        citation=(
+            "Menick et al. 2022, Teaching language models to support answers with verified quotes"
+            " (GopherCite)"
+        ),
+        limits=(
+            "Only what stands in double quotation marks. A true quotation may be out of context;"
+            " words around it, also a denial, are not seen."
+        ),
     ),
     Measure(
         "lexical_support",
@@ -334,12 +399,19 @@ GROUNDING = (
         "higher is better",
         "zero_one",
         "claims[].text, claims[].citations, retrieval[].text",
-        "undetermined, also where there are no claims; a claim that cites nothing retrieved is unsupported",
+        "undetermined, also where there are no claims; a claim that cites nothing retrieved is"
+        " unsupported",
         _lexical,
         params={"threshold": 0.6},
-        citation="token recall after Rajpurkar et al. 2016 (SQuAD); knowledge precision in Adlakha et al. 2023, Evaluating correctness and faithfulness",
-        limits="Compares words, not meaning: a paraphrase counts as unsupported; the same words in another order or about another subject count as supported; "
-        "what a denial applies to, units, number words and entailment are not seen. Denials and empty words are English.",
+        citation=(
+            "token recall after Rajpurkar et al. 2016 (SQuAD); knowledge precision in Adlakha et"
+            " al. 2023, Evaluating correctness and faithfulness"
+        ),
+        limits=(
+            "Compares words, not meaning: a paraphrase counts as unsupported; the same words in"
+            " another order or about another subject count as supported; what a denial applies to,"
+            " units, number words and entailment are not seen. Denials and empty words are English."
+        ),
     ),
     Measure(
         "severity_weighted_support",
@@ -349,11 +421,18 @@ GROUNDING = (
         "higher is better",
         "zero_one",
         "claims[].supported, claims[].severity, claims[].citations, retrieval",
-        "undetermined, also where a claim was not judged or cites no retrieved passage, or an unsupported one has no severity",
+        "undetermined, also where a claim was not judged or cites no retrieved passage, or an"
+        " unsupported one has no severity",
         _severity,
         params={"weights": SEVERITY_WEIGHTS},
-        citation="Workflow Scoring & Evaluation Reference Guide, section 6, profile C; the weights are ours",
-        limits="Only as good as the verdicts in the run. A mean hides one grave claim among many; the gate no_high_severity_hallucination does not.",
+        citation=(
+            "Workflow Scoring & Evaluation Reference Guide, section 6, profile C; the weights are"
+            " ours"
+        ),
+        limits=(
+            "Only as good as the verdicts in the run. A mean hides one grave claim among many; the"
+            " gate no_high_severity_hallucination does not."
+        ),
         reads_verdicts=True,
     ),
 )

@@ -1,7 +1,9 @@
-"""Agents passing work on: whether it went to the right one, and along the edges that the rules allow.
+"""Agents passing work on: whether it went to the right one, and along the edges that the rules
+allow.
 
-The rules are a graph that may hold cycles; every walk remembers where it has been, so none runs for ever. The gate `handoff_graph_respected` decides on edges
-alone; here also who handed on what he never held, and who went round in circles.
+The rules are a graph that may hold cycles; every walk remembers where it has been, so none runs for
+ever. The gate `handoff_graph_respected` decides on edges alone; here also who handed on what he
+never held, and who went round in circles.
 """
 
 from __future__ import annotations
@@ -62,8 +64,14 @@ def reachable(rules: Iterable[tuple[str, str]], start: str) -> frozenset[str]:
     return frozenset(seen)
 
 
-def check_graph(handoffs: Sequence[tuple[str, str]], rules: Iterable[tuple[str, str]], *, start: str | None = None) -> GraphFinding:
-    """Whether handoffs keep the rules. The work begins with `start`, or with whoever hands it on first.
+def check_graph(
+    handoffs: Sequence[tuple[str, str]],
+    rules: Iterable[tuple[str, str]],
+    *,
+    start: str | None = None,
+) -> GraphFinding:
+    """Whether handoffs keep the rules. The work begins with `start`, or with whoever hands it on
+    first.
 
     >>> check_graph([("a", "b"), ("b", "a"), ("a", "b")], [("a", "b"), ("b", "a")])
     GraphFinding(outside=(), not_held=(), unreachable=(), repeated=1)
@@ -91,18 +99,24 @@ def check_graph(handoffs: Sequence[tuple[str, str]], rules: Iterable[tuple[str, 
 
 
 def accuracy(handoffs: Sequence[tuple[str, str]], expected: Sequence[tuple[str, str]]) -> Ratio:
-    """Expected handoffs that were made, each as often as it was expected, of all that were made or expected.
+    """Expected handoffs that were made, each as often as it was expected, of all that were made or
+    expected.
 
     >>> accuracy([("a", "b"), ("b", "c"), ("b", "c")], [("a", "b"), ("b", "c")])
     Ratio(num=2, den=3)
     """
     if not handoffs and not expected:
         return Ratio(1, 1)
-    return Ratio(sum((Counter(map(tuple, handoffs)) & Counter(map(tuple, expected))).values()), max(len(handoffs), len(expected)))
+    return Ratio(
+        sum((Counter(map(tuple, handoffs)) & Counter(map(tuple, expected))).values()),
+        max(len(handoffs), len(expected)),
+    )
 
 
 def run_accuracy(run: Run) -> Ratio | Undetermined:
-    """Handoff accuracy of a run: against `expected.handoffs` where it is there, else each handoff against its own `expected`."""
+    """Handoff accuracy of a run: against `expected.handoffs` where it is there, else each handoff
+    against its own `expected`.
+    """
     if run.handoffs is None:
         return Undetermined("the run lists no `handoffs` (an empty list says there were none)")
     made = [(handoff.source, handoff.to) for handoff in run.handoffs]
@@ -114,17 +128,31 @@ def run_accuracy(run: Run) -> Ratio | Undetermined:
             return Undetermined('`expected.handoffs` is no list of {"from", "to"}')
         return accuracy(made, known)
     if not made:
-        return Undetermined("the run made no handoff, and `expected.handoffs` does not say that none was due")
+        return Undetermined(
+            "the run made no handoff, and `expected.handoffs` does not say that none was due"
+        )
     # One without a label is not left out of the count: a run could then label only what went well.
     unlabelled = sum(handoff.expected is None for handoff in run.handoffs)
     if unlabelled:
-        return Undetermined(f"{unlabelled} of {len(made)} handoffs do not say where they should have gone (`expected`)")
+        return Undetermined(
+            f"{unlabelled} of {len(made)} handoffs do not say where they should have gone"
+            " (`expected`)"
+        )
     return Ratio(sum(handoff.to == handoff.expected for handoff in run.handoffs), len(made))
 
 
 def _edge(item: object) -> Edge | None:
-    if isinstance(item, dict) and isinstance(item.get("from"), str) and isinstance(item.get("to"), str):
+    if (
+        isinstance(item, dict)
+        and isinstance(item.get("from"), str)
+        and isinstance(item.get("to"), str)
+    ):
         return Edge(item["from"], item["to"])
-    if isinstance(item, list | tuple) and len(item) == 2 and isinstance(item[0], str) and isinstance(item[1], str):
+    if (
+        isinstance(item, list | tuple)
+        and len(item) == 2
+        and isinstance(item[0], str)
+        and isinstance(item[1], str)
+    ):
         return Edge(item[0], item[1])
     return None

@@ -1,7 +1,8 @@
 """Words, numbers, negations and quotations in a text, as far as they can be told without a model.
 
-Texts are compared after Unicode compatibility folding, case folding and with one kind of quotation mark and dash. Nothing here understands: a paraphrase shares
-no words, and a denial is a word from a list (English).
+Texts are compared after Unicode compatibility folding, case folding and with one kind of quotation
+mark and dash. Nothing here understands: a paraphrase shares no words, and a denial is a word from a
+list (English).
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from assay.exact import Ratio
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_MARKS = str.maketrans("’‘ʼ‐‑–—−", "'''-----", "\u00ad\u200b\u2060\ufeff")  # curly marks and dashes; signs that cannot be seen
-# Patterns are compiled when they are first used: most commands read no claims, and compiling all takes as long as starting does.
+_MARKS = str.maketrans(
+    "’‘ʼ‐‑–—−", "'''-----", "\u00ad\u200b\u2060\ufeff"
+)  # curly marks and dashes; signs that cannot be seen
+# Patterns are compiled when they are first used: most commands read no claims, and compiling all
+# takes as long as starting does.
 _NUMBER = r"\d+(?:[.,]\d+)*"
 # Scripts written without spaces are compared sign by sign.
 _UNSPACED = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -26,12 +30,66 @@ _THOUSANDS = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?"
 _SENTENCE = r"(?<=[.!?。！？])\s+|\n{2,}|(?<=[。！？])"
 _QUOTED = r'"([^"]*)"|“([^“”]*)”|„([^„“”]*)[“”]|«([^«»]*)»'
 _ELLIPSIS = r"\[?(?:\.\.\.|…)\]?"
-_NEGATIONS = frozenset(("no", "not", "never", "none", "nobody", "nothing", "nowhere", "neither", "nor", "without", "cannot"))
-_EMPTY_WORDS = frozenset((
-    "a", "an", "the", "of", "to", "in", "on", "at", "by", "for", "from", "with", "and", "or", "as", "is", "are", "was", "were", "be", "been", "being",
-    "it", "its", "this", "that", "these", "those", "he", "she", "they", "them", "his", "her", "their", "we", "you", "i",
-))  # fmt: skip
-_RAISED = {ord(sign): f" {digit}" for digit, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}  # else 10⁵ would be 105
+_NEGATIONS = frozenset(
+    (
+        "no",
+        "not",
+        "never",
+        "none",
+        "nobody",
+        "nothing",
+        "nowhere",
+        "neither",
+        "nor",
+        "without",
+        "cannot",
+    )
+)
+_EMPTY_WORDS = frozenset(
+    (
+        "a",
+        "an",
+        "the",
+        "of",
+        "to",
+        "in",
+        "on",
+        "at",
+        "by",
+        "for",
+        "from",
+        "with",
+        "and",
+        "or",
+        "as",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "been",
+        "being",
+        "it",
+        "its",
+        "this",
+        "that",
+        "these",
+        "those",
+        "he",
+        "she",
+        "they",
+        "them",
+        "his",
+        "her",
+        "their",
+        "we",
+        "you",
+        "i",
+    )
+)
+_RAISED = {
+    ord(sign): f" {digit}" for digit, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")
+}  # else 10⁵ would be 105
 
 
 def folded(text: str) -> str:
@@ -49,11 +107,15 @@ def tokens(text: str) -> list[str]:
     >>> tokens("It costs 1,000.50 euros; it isn't free.")
     ['it', 'costs', '1000.5', 'euros', 'it', "isn't", 'free']
     """
-    return [number(found) if found[0].isdecimal() else found for found in re.findall(_TOKEN, folded(text))]
+    return [
+        number(found) if found[0].isdecimal() else found
+        for found in re.findall(_TOKEN, folded(text))
+    ]
 
 
 def number(written: str) -> str:
-    """A number in one way of writing: no thousands commas, no zeros that say nothing. A single comma before other than three digits is a decimal point.
+    """A number in one way of writing: no thousands commas, no zeros that say nothing. A single
+    comma before other than three digits is a decimal point.
 
     >>> [number(text) for text in ("1,000", "007", "3.50", "3,5", "-0", "1.2.3")]
     ['1000', '7', '3.5', '3.5', '0', '1.2.3']
@@ -88,7 +150,11 @@ def words(text: str) -> frozenset[str]:
     >>> sorted(words("The 3 gates are not open"))
     ['gates', 'open']
     """
-    return frozenset(one for one in tokens(text) if not one[0].isdecimal() and one not in _EMPTY_WORDS and not is_negation(one))
+    return frozenset(
+        one
+        for one in tokens(text)
+        if not one[0].isdecimal() and one not in _EMPTY_WORDS and not is_negation(one)
+    )
 
 
 def is_negation(word: str) -> bool:
@@ -111,7 +177,8 @@ def sentences(text: str) -> list[str]:
 
 
 def quotations(text: str) -> list[str]:
-    """What stands in quotation marks and holds a word. Single marks are not read: an apostrophe looks the same.
+    """What stands in quotation marks and holds a word. Single marks are not read: an apostrophe
+    looks the same.
 
     >>> quotations('He said "yes, it is" and „nein“, «oui»; "!".')
     ['yes, it is', 'nein', 'oui']
@@ -140,13 +207,22 @@ class Passage(NamedTuple):
 
 def read_passage(text: str) -> Passage:
     """A passage, ready to be compared with many claims."""
-    return Passage(f" {' '.join(tokens(text))} ", words(text), numbers(text), [Sentence(words(part), numbers(part), negates(part)) for part in sentences(text)])
+    return Passage(
+        f" {' '.join(tokens(text))} ",
+        words(text),
+        numbers(text),
+        [Sentence(words(part), numbers(part), negates(part)) for part in sentences(text)],
+    )
 
 
 def occurs(quote: str, passage: Passage) -> bool:
-    """Whether a quotation stands word for word in a passage; parts around an ellipsis in their order.
+    """Whether a quotation stands word for word in a passage; parts around an ellipsis in their
+    order.
 
-    >>> occurs("the gate [...] closed", read_passage("Then the gate, at last, closed.")), occurs("art", read_passage("part"))
+    >>> (
+    ...     occurs("the gate [...] closed", read_passage("Then the gate, at last, closed.")),
+    ...     occurs("art", read_passage("part")),
+    ... )
     (True, False)
     """
     at = 0
@@ -161,7 +237,9 @@ def occurs(quote: str, passage: Passage) -> bool:
 
 
 class Support(NamedTuple):
-    """Whether passages bear a claim out by their words: how many of its words they hold, and what speaks against it, or nothing."""
+    """Whether passages bear a claim out by their words: how many of its words they hold, and what
+    speaks against it, or nothing.
+    """
 
     shared: int
     total: int
@@ -176,11 +254,16 @@ class Support(NamedTuple):
 def support(claim: str, passages: Sequence[Passage], *, threshold: Ratio) -> Support:
     """Whether passages hold enough words of a claim, every number of it, and deny where it denies.
 
-    The denial is looked for in the sentence that shares the most words with the claim, the first of several.
+    The denial is looked for in the sentence that shares the most words with the claim, the first of
+    several.
 
-    >>> support("The gate is 7 m wide.", [read_passage("The gate is 8 m wide.")], threshold=Ratio(3, 5)).fault
+    >>> support(
+    ...     "The gate is 7 m wide.", [read_passage("The gate is 8 m wide.")], threshold=Ratio(3, 5)
+    ... ).fault
     'no cited passage has the number 7'
-    >>> support("The gate is not open.", [read_passage("The gate is open.")], threshold=Ratio(3, 5)).fault
+    >>> support(
+    ...     "The gate is not open.", [read_passage("The gate is open.")], threshold=Ratio(3, 5)
+    ... ).fault
     'it denies what the nearest sentence says'
     """
     wanted, own_numbers, denies = words(claim), numbers(claim), negates(claim)
@@ -202,5 +285,13 @@ def support(claim: str, passages: Sequence[Passage], *, threshold: Ratio) -> Sup
             if common > most:
                 nearest, most = sentence.negates, common
     if denies != nearest:
-        return Support(shared, total, "it denies what the nearest sentence says" if denies else "the nearest sentence denies what it says")
+        return Support(
+            shared,
+            total,
+            (
+                "it denies what the nearest sentence says"
+                if denies
+                else "the nearest sentence denies what it says"
+            ),
+        )
     return Support(shared, total, "")

@@ -31,7 +31,9 @@ class Measure(NamedTuple):
     absence: str
     """What it says when that is not there."""
     take: Callable[[Run, Mapping[str, Any]], Any]
-    """The raw score, or `Undetermined`; the second argument is `params` with what the criterion overrides."""
+    """The raw score, or `Undetermined`; the second argument is `params` with what the criterion
+    overrides.
+    """
     range: str = "0..1"
     params: Mapping[str, Any] = {}
     """Its parameters with their defaults."""
@@ -41,7 +43,9 @@ class Measure(NamedTuple):
     limits: str = ""
     """What it cannot see."""
     reads_verdicts: bool = False
-    """Whether it only counts verdicts that a judge or a person put into the evidence: then the score is theirs, not measured."""
+    """Whether it only counts verdicts that a judge or a person put into the evidence: then the
+    score is theirs, not measured.
+    """
 
     def sheet(self) -> dict[str, Any]:
         """The data sheet, as `assay library show measure ID` prints it."""

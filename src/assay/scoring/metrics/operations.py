@@ -1,7 +1,9 @@
-"""What a run cost: time, money, tokens and repetitions, against a service level that the profile names.
+"""What a run cost: time, money, tokens and repetitions, against a service level that the profile
+names.
 
-A step that was skipped took nothing and failed at nothing: it is left out of the shares, unless it is critical, which leaves them undetermined. Otherwise a
-workflow that skips its hard steps would look the most stable.
+A step that was skipped took nothing and failed at nothing: it is left out of the shares, unless it
+is critical, which leaves them undetermined. Otherwise a workflow that skips its hard steps would
+look the most stable.
 """
 
 from __future__ import annotations
@@ -17,7 +19,11 @@ if TYPE_CHECKING:
 
 
 def _latency(run: Run, _params: Mapping[str, Any]) -> Any:
-    return Undetermined("the run carries no `latency_ms`") if run.latency_ms is None else run.latency_ms
+    return (
+        Undetermined("the run carries no `latency_ms`")
+        if run.latency_ms is None
+        else run.latency_ms
+    )
 
 
 def _cost(run: Run, _params: Mapping[str, Any]) -> Any:
@@ -32,7 +38,10 @@ def _summed(run: Run, name: str) -> int | Undetermined:
     counts: list[int | None] = [getattr(step, name) for step in run.steps or ()]
     known = [count for count in counts if count is not None]
     if not counts or len(known) < len(counts):
-        return Undetermined(f"the run carries no `{name}`, and {'has no steps' if not counts else 'not every step does'}")
+        return Undetermined(
+            f"the run carries no `{name}`, and"
+            f" {'has no steps' if not counts else 'not every step does'}"
+        )
     return sum(known)
 
 
@@ -48,7 +57,9 @@ def _ran(run: Run) -> list[Step] | Undetermined:
     """The steps that ran."""
     if not run.steps:
         return Undetermined("the run lists no `steps`")
-    skipped = next((step.name for step in run.steps if step.status == "skipped" and step.critical), None)
+    skipped = next(
+        (step.name for step in run.steps if step.status == "skipped" and step.critical), None
+    )
     if skipped is not None:
         return Undetermined(f"the critical step '{skipped}' was skipped")
     ran = [step for step in run.steps if step.status != "skipped"]
@@ -67,14 +78,21 @@ def _amplification(run: Run, _params: Mapping[str, Any]) -> Any:
 
 def _failure_rate(run: Run, _params: Mapping[str, Any]) -> Any:
     ran = _ran(run)
-    return ran if isinstance(ran, Undetermined) else sum(step.status != "success" for step in ran) / len(ran)
+    return (
+        ran
+        if isinstance(ran, Undetermined)
+        else sum(step.status != "success" for step in ran) / len(ran)
+    )
 
 
 def _stability(run: Run, _params: Mapping[str, Any]) -> Any:
     ran = _ran(run)
     if isinstance(ran, Undetermined):
         return ran
-    return {"passed": sum(step.status not in ("timeout", "error") for step in ran), "total": len(ran)}
+    return {
+        "passed": sum(step.status not in ("timeout", "error") for step in ran),
+        "total": len(ran),
+    }
 
 
 def _duration(percent: int) -> Callable[[Run, Mapping[str, Any]], Any]:
@@ -86,7 +104,9 @@ def _duration(percent: int) -> Callable[[Run, Mapping[str, Any]], Any]:
         if unknown is not None:
             return Undetermined(f"the step '{unknown}' carries no `duration_ms`")
         ordered = sorted(step.duration_ms for step in ran)
-        return ordered[-(-percent * len(ordered) // 100) - 1]  # the nearest rank: a duration that was seen, not one between two
+        return ordered[
+            -(-percent * len(ordered) // 100) - 1
+        ]  # the nearest rank: a duration that was seen, not one between two
 
     return take
 
@@ -94,34 +114,125 @@ def _duration(percent: int) -> Callable[[Run, Mapping[str, Any]], Any]:
 _DOWN = "lower is better"
 _RANK = "nearest-rank percentile"
 OPERATIONS = (
-    Measure("latency", "1", "Wall time of the run", "ms", "lower is better", "lower_is_better", "latency_ms", "undetermined", _latency),
-    Measure("cost", "1", "Cost of the run", "usd", "lower is better", "lower_is_better", "cost_usd", "undetermined", _cost),
     Measure(
-        "tokens", "1", "Tokens of the run", "tokens", _DOWN, "lower_is_better", "tokens, steps[].tokens", "undetermined", _tokens, range="0..",
-        limits="Tokens of different models are not the same size. The run's own count holds where there is one.",
+        "latency",
+        "1",
+        "Wall time of the run",
+        "ms",
+        "lower is better",
+        "lower_is_better",
+        "latency_ms",
+        "undetermined",
+        _latency,
     ),
     Measure(
-        "retries", "1", "Repetitions in the run", "retries", _DOWN, "lower_is_better", "retries, steps[].retries", "undetermined", _retries, range="0..",
+        "cost",
+        "1",
+        "Cost of the run",
+        "usd",
+        "lower is better",
+        "lower_is_better",
+        "cost_usd",
+        "undetermined",
+        _cost,
+    ),
+    Measure(
+        "tokens",
+        "1",
+        "Tokens of the run",
+        "tokens",
+        _DOWN,
+        "lower_is_better",
+        "tokens, steps[].tokens",
+        "undetermined",
+        _tokens,
+        range="0..",
+        limits=(
+            "Tokens of different models are not the same size. The run's own count holds where"
+            " there is one."
+        ),
+    ),
+    Measure(
+        "retries",
+        "1",
+        "Repetitions in the run",
+        "retries",
+        _DOWN,
+        "lower_is_better",
+        "retries, steps[].retries",
+        "undetermined",
+        _retries,
+        range="0..",
         limits="Sees what the workflow reports, not what a client repeats below it.",
     ),
     Measure(
-        "retry_amplification", "1", "Attempts for each step that ran", "attempts per step", _DOWN, "lower_is_better", "steps, retries, steps[].retries",
-        "undetermined", _amplification, range="1..", limits="1 is no repetition. One step repeated ten times and ten repeated once look the same.",
+        "retry_amplification",
+        "1",
+        "Attempts for each step that ran",
+        "attempts per step",
+        _DOWN,
+        "lower_is_better",
+        "steps, retries, steps[].retries",
+        "undetermined",
+        _amplification,
+        range="1..",
+        limits=(
+            "1 is no repetition. One step repeated ten times and ten repeated once look the same."
+        ),
     ),
     Measure(
-        "step_failure_rate", "1", "Steps that ran and did not succeed", "share", _DOWN, "lower_is_better", "steps[].status", "undetermined", _failure_rate,
+        "step_failure_rate",
+        "1",
+        "Steps that ran and did not succeed",
+        "share",
+        _DOWN,
+        "lower_is_better",
+        "steps[].status",
+        "undetermined",
+        _failure_rate,
         limits="A step that failed and was repeated with success counts as it ended.",
     ),
     Measure(
-        "infrastructure_stability", "1", "Steps that ended without a timeout or an error", "share", "higher is better", "ratio", "steps[].status",
-        "undetermined", _stability, limits="A step that ran and gave a bad answer is stable: `failed` is the workflow's fault, `error` the machine's.",
+        "infrastructure_stability",
+        "1",
+        "Steps that ended without a timeout or an error",
+        "share",
+        "higher is better",
+        "ratio",
+        "steps[].status",
+        "undetermined",
+        _stability,
+        limits=(
+            "A step that ran and gave a bad answer is stable: `failed` is the workflow's fault,"
+            " `error` the machine's."
+        ),
     ),
     Measure(
-        "step_duration_p50", "1", "Median time of a step", "ms", _DOWN, "lower_is_better", "steps[].duration_ms", "undetermined", _duration(50),
-        range="0..", citation=_RANK, limits="Of few steps it says little. Steps that run at the same time each count in full.",
+        "step_duration_p50",
+        "1",
+        "Median time of a step",
+        "ms",
+        _DOWN,
+        "lower_is_better",
+        "steps[].duration_ms",
+        "undetermined",
+        _duration(50),
+        range="0..",
+        citation=_RANK,
+        limits="Of few steps it says little. Steps that run at the same time each count in full.",
     ),
     Measure(
-        "step_duration_p95", "1", "Time of the slowest steps", "ms", _DOWN, "lower_is_better", "steps[].duration_ms", "undetermined", _duration(95),
-        range="0..", citation=_RANK, limits="Of fewer than 20 steps it is the slowest one.",
+        "step_duration_p95",
+        "1",
+        "Time of the slowest steps",
+        "ms",
+        _DOWN,
+        "lower_is_better",
+        "steps[].duration_ms",
+        "undetermined",
+        _duration(95),
+        range="0..",
+        citation=_RANK,
+        limits="Of fewer than 20 steps it is the slowest one.",
     ),
-)  # fmt: skip
+)

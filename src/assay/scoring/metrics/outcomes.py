@@ -1,8 +1,10 @@
 """Tests that must pass: how much of an issue is resolved, as SWE-bench counts it.
 
-`fail_to_pass` are the tests that failed before and must pass now, `pass_to_pass` those that passed and must still. An instance is resolved in full where
-all of both pass, partially where all of the second and some of the first pass, and not at all otherwise. An empty list of tests counts as passed, as in
-SWE-bench; how many instances have no tests at all is counted, so that nobody takes them for solved. What was not generated or did not apply resolves nothing.
+`fail_to_pass` are the tests that failed before and must pass now, `pass_to_pass` those that passed
+and must still. An instance is resolved in full where all of both pass, partially where all of the
+second and some of the first pass, and not at all otherwise. An empty list of tests counts as
+passed, as in SWE-bench; how many instances have no tests at all is counted, so that nobody takes
+them for solved. What was not generated or did not apply resolves nothing.
 
 Source: SWE-bench (swebench 5, harness/grading.py).
 """
@@ -57,24 +59,34 @@ class Instance(NamedTuple):
 def resolution(fail_to_pass: Share, pass_to_pass: Share) -> Status:
     """`full`, `partial` or `no`.
 
-    >>> resolution(Share(2, 2), Share(0, 0)), resolution(Share(1, 2), Share(9, 9)), resolution(Share(2, 2), Share(8, 9))
+    >>> (
+    ...     resolution(Share(2, 2), Share(0, 0)),
+    ...     resolution(Share(1, 2), Share(9, 9)),
+    ...     resolution(Share(2, 2), Share(8, 9)),
+    ... )
     ('full', 'partial', 'no')
     """
-    if pass_to_pass.passed < pass_to_pass.total or (fail_to_pass.passed == 0 and fail_to_pass.total > 0):
+    if pass_to_pass.passed < pass_to_pass.total or (
+        fail_to_pass.passed == 0 and fail_to_pass.total > 0
+    ):
         return "no"
     return "full" if fail_to_pass.passed == fail_to_pass.total else "partial"
 
 
 def summarise(instances: Iterable[Instance]) -> dict[str, Any]:
-    """The JSON form of `assay measure tests`. A rate whose denominator is 0 is null, with its reason under `reasons`.
+    """The JSON form of `assay measure tests`. A rate whose denominator is 0 is null, with its
+    reason under `reasons`.
 
-    `resolved` is the share of all instances; of those that were generated, and of those that applied, it is another number under another name.
+    `resolved` is the share of all instances; of those that were generated, and of those that
+    applied, it is another number under another name.
     """
     listed = list(instances)
     if not listed:
         raise NotEnoughEvidence("SCO-034", "there are no instances in the file.")
     statuses = [item.status() for item in listed]
-    ran = [item for item in listed if item.fail_to_pass is not None and item.pass_to_pass is not None]
+    ran = [
+        item for item in listed if item.fail_to_pass is not None and item.pass_to_pass is not None
+    ]
     counts = {
         "all": len(listed),
         "generated": sum(item.generated for item in listed),
@@ -83,9 +95,15 @@ def summarise(instances: Iterable[Instance]) -> dict[str, Any]:
         "full": statuses.count("full"),
         "partial": statuses.count("partial"),
         "no": statuses.count("no"),
-        "without_tests": sum(item.fail_to_pass.total + item.pass_to_pass.total == 0 for item in ran if item.fail_to_pass and item.pass_to_pass),
+        "without_tests": sum(
+            item.fail_to_pass.total + item.pass_to_pass.total == 0
+            for item in ran
+            if item.fail_to_pass and item.pass_to_pass
+        ),
     }
-    rates, reasons = _rates(counts["resolved"], counts["all"], counts["generated"], counts["applied"])
+    rates, reasons = _rates(
+        counts["resolved"], counts["all"], counts["generated"], counts["applied"]
+    )
     for name in ("fail_to_pass", "pass_to_pass"):
         shares: list[Share] = [getattr(item, name) for item in ran]
         tests = sum(share.total for share in shares)
@@ -96,7 +114,10 @@ def summarise(instances: Iterable[Instance]) -> dict[str, Any]:
         if not tests:
             reasons[f"{name}_pooled"] = "there are no such tests"
     return {
-        "instances": {item.instance_id: _shown(item, status) for item, status in zip(listed, statuses, strict=True)},
+        "instances": {
+            item.instance_id: _shown(item, status)
+            for item, status in zip(listed, statuses, strict=True)
+        },
         "counts": counts,
         "rates": rates,
         **({"reasons": reasons} if reasons else {}),
@@ -106,7 +127,9 @@ def summarise(instances: Iterable[Instance]) -> dict[str, Any]:
 def _mean(shares: list[Share]) -> float:
     """The mean of the shares, added exactly and rounded once."""
     common = lcm(*(share.total or 1 for share in shares))
-    return sum(share.passed * (common // share.total) if share.total else common for share in shares) / (common * len(shares))
+    return sum(
+        share.passed * (common // share.total) if share.total else common for share in shares
+    ) / (common * len(shares))
 
 
 def _shown(item: Instance, status: Status) -> dict[str, Any]:
@@ -117,7 +140,9 @@ def _shown(item: Instance, status: Status) -> dict[str, Any]:
     }
 
 
-def _rates(resolved: int, everything: int, generated: int, applied: int) -> tuple[dict[str, float | None], dict[str, str]]:
+def _rates(
+    resolved: int, everything: int, generated: int, applied: int
+) -> tuple[dict[str, float | None], dict[str, str]]:
     rates: dict[str, float | None] = {}
     reasons = {}
     for name, count, what in (
@@ -131,15 +156,17 @@ def _rates(resolved: int, everything: int, generated: int, applied: int) -> tupl
     return rates, reasons
 
 
-# --- reading ------------------------------------------------------------------------------------------------------------------------------
+# --- reading
 
 
 def read_instances(documents: Iterable[Document | Unread], *, where: str = "") -> list[Instance]:
-    """Instances from lines `{"instance_id", "fail_to_pass": {"passed": [names], "failed": [names]}, "pass_to_pass": {...}}`.
+    """Instances from lines `{"instance_id", "fail_to_pass": {"passed": [names], "failed": [names]},
+    "pass_to_pass": {...}}`.
 
-    `generated` and `applied` may stand beside them, and are true otherwise. SWE-bench's own `{id: {"FAIL_TO_PASS": {"success", "failure"}, ...}}`, with or
-    without `tests_status` around it, is read too. A test that is named among the passed and the failed, or twice, is a fault; so is a `resolved` that the
-    lists do not bear out.
+    `generated` and `applied` may stand beside them, and are true otherwise. SWE-bench's own `{id:
+    {"FAIL_TO_PASS": {"success", "failure"}, ...}}`, with or without `tests_status` around it, is
+    read too. A test that is named among the passed and the failed, or twice, is a fault; so is a
+    `resolved` that the lists do not bear out.
     """
     found: dict[str, Instance] = {}
     faults: list[Fault] = []
@@ -149,13 +176,33 @@ def read_instances(documents: Iterable[Document | Unread], *, where: str = "") -
             continue
         for name, tree in _entries(document.tree):
             made = _instance(name, tree)
-            message = made if isinstance(made, str) else f"instance '{name}' stands twice." if made.instance_id in found else ""
+            message = (
+                made
+                if isinstance(made, str)
+                else f"instance '{name}' stands twice."
+                if made.instance_id in found
+                else ""
+            )
             if message:
-                faults.append(Fault(message, code="SCO-034", file=document.file, line=document.line, path=document.at))
+                faults.append(
+                    Fault(
+                        message,
+                        code="SCO-034",
+                        file=document.file,
+                        line=document.line,
+                        path=document.at,
+                    )
+                )
             elif isinstance(made, Instance):
                 found[made.instance_id] = made
     if faults:
-        error = InputError(faults[0].code, faults[0].message, where=where or faults[0].file, fix=faults[0].fix, faults=faults[:MAX_FAULTS])
+        error = InputError(
+            faults[0].code,
+            faults[0].message,
+            where=where or faults[0].file,
+            fix=faults[0].fix,
+            faults=faults[:MAX_FAULTS],
+        )
         error.fault_count = len(faults)
         raise error
     return list(found.values())
@@ -165,7 +212,12 @@ _OURS = {"instance_id", "fail_to_pass", "pass_to_pass"}
 
 
 def _entries(tree: Any) -> Iterable[tuple[Any, Any]]:
-    if isinstance(tree, dict) and tree and not tree.keys() & _OURS and all(isinstance(item, dict) for item in tree.values()):
+    if (
+        isinstance(tree, dict)
+        and tree
+        and not tree.keys() & _OURS
+        and all(isinstance(item, dict) for item in tree.values())
+    ):
         return tree.items()
     return [(tree.get("instance_id") if isinstance(tree, dict) else None, tree)]
 
@@ -176,7 +228,10 @@ def _instance(name: Any, tree: Any) -> Instance | str:
     generated = tree.get("generated", tree.get("patch_exists", True))
     applied = tree.get("applied", tree.get("patch_successfully_applied", generated))
     if type(generated) is not bool or type(applied) is not bool or (applied and not generated):
-        return f"instance '{name}': `generated` and `applied` must be true or false, and what was not generated cannot have applied."
+        return (
+            f"instance '{name}': `generated` and `applied` must be true or false, and what was not"
+            " generated cannot have applied."
+        )
     tests = tree.get("tests_status", tree)
     shares = []
     for ours, theirs in (("fail_to_pass", "FAIL_TO_PASS"), ("pass_to_pass", "PASS_TO_PASS")):
@@ -188,7 +243,10 @@ def _instance(name: Any, tree: Any) -> Instance | str:
     made = Instance(name, shares[0], shares[1], generated, applied)
     claimed = tree.get("resolved")
     if claimed is not None and claimed is not (made.status() == "full"):
-        return f"instance '{name}' says resolved: {str(claimed).lower()[:20]}, and its lists of tests say {made.status()}. Correct one of them."
+        return (
+            f"instance '{name}' says resolved: {str(claimed).lower()[:20]}, and its lists of tests"
+            f" say {made.status()}. Correct one of them."
+        )
     return made
 
 
@@ -204,7 +262,10 @@ def _share(given: Any) -> Share | str:
     if len(names) < len(passed) + len(failed):
         both = sorted(set(passed) & set(failed))
         twice = both[0] if both else Counter(passed + failed).most_common(1)[0][0]
-        return f"the test '{twice[:100]}' stands {'among the passed and among the failed' if both else 'twice'}. Keep one."
+        return (
+            f"the test '{twice[:100]}' stands"
+            f" {'among the passed and among the failed' if both else 'twice'}. Keep one."
+        )
     return Share(len(passed), len(names))
 
 
@@ -214,17 +275,26 @@ def _is_names(given: Any) -> bool:
 
 def is_report(tree: Any) -> bool:
     """Whether this is a run report of SWE-bench, old or new."""
-    return isinstance(tree, dict) and ("resolved_ids" in tree or {"generated", "applied", "resolved"} <= tree.keys())
+    return isinstance(tree, dict) and (
+        "resolved_ids" in tree or {"generated", "applied", "resolved"} <= tree.keys()
+    )
 
 
 def read_report(tree: Any, *, where: str = "") -> dict[str, Any]:
-    """Counts and rates of a run report: lists of instance ids under `generated`, `applied`, `resolved`, `no_generation` and more.
+    """Counts and rates of a run report: lists of instance ids under `generated`, `applied`,
+    `resolved`, `no_generation` and more.
 
-    The newer report of swebench, with `submitted_ids`, `completed_ids` and `resolved_ids`, is read too; its counts must be those of its lists.
-    `all` are the instances named anywhere, once each: an id may stand in two of the lists. A newer report may count more (`total_instances`).
+    The newer report of swebench, with `submitted_ids`, `completed_ids` and `resolved_ids`, is read
+    too; its counts must be those of its lists. `all` are the instances named anywhere, once each:
+    an id may stand in two of the lists. A newer report may count more (`total_instances`).
     """
     if not is_report(tree):
-        raise InputError("SCO-034", "is not a run report: it must list instance ids under `generated`, `applied` and `resolved`.", where=where)
+        raise InputError(
+            "SCO-034",
+            "is not a run report: it must list instance ids under `generated`, `applied` and"
+            " `resolved`.",
+            where=where,
+        )
     total = 0
     if "resolved_ids" in tree:
         tree, total = _from_new(tree, where)
@@ -233,45 +303,96 @@ def read_report(tree: Any, *, where: str = "") -> dict[str, Any]:
         raise InputError("SCO-034", f"`{wrong[0]}` must be a list of instance ids.", where=where)
     sets = {key: set(ids) for key, ids in tree.items()}
     if not sets["resolved"] <= sets["applied"] or not sets["applied"] <= sets["generated"]:
-        raise InputError("SCO-034", "an instance is resolved that did not apply, or applied that was not generated.", where=where)
-    not_resolved = sets["resolved"].intersection(name for key in _NOT_RESOLVED for name in sets.get(key, ()))
+        raise InputError(
+            "SCO-034",
+            "an instance is resolved that did not apply, or applied that was not generated.",
+            where=where,
+        )
+    not_resolved = sets["resolved"].intersection(
+        name for key in _NOT_RESOLVED for name in sets.get(key, ())
+    )
     if not_resolved:
-        raise InputError("SCO-034", f"instance {min(not_resolved)!r} is resolved, and also listed as failed.", where=where)
+        raise InputError(
+            "SCO-034",
+            f"instance {min(not_resolved)!r} is resolved, and also listed as failed.",
+            where=where,
+        )
     everything = max(total, len(set().union(*sets.values())))
-    rates, reasons = _rates(len(sets["resolved"]), everything, len(sets["generated"]), len(sets["applied"]))
-    return {"counts": {**{key: len(ids) for key, ids in tree.items()}, "all": everything}, "rates": rates, **({"reasons": reasons} if reasons else {})}
+    rates, reasons = _rates(
+        len(sets["resolved"]), everything, len(sets["generated"]), len(sets["applied"])
+    )
+    return {
+        "counts": {**{key: len(ids) for key, ids in tree.items()}, "all": everything},
+        "rates": rates,
+        **({"reasons": reasons} if reasons else {}),
+    }
 
 
-_NOT_RESOLVED = ("unresolved", "error", "no_apply", "install_fail", "reset_failed", "test_errored", "test_timeout")
+_NOT_RESOLVED = (
+    "unresolved",
+    "error",
+    "no_apply",
+    "install_fail",
+    "reset_failed",
+    "test_errored",
+    "test_timeout",
+)
 
 
 def _from_new(tree: dict[str, Any], where: str) -> tuple[dict[str, Any], int]:
-    """The lists of a newer report under the names of the older one, and how many instances it counts in all."""
+    """The lists of a newer report under the names of the older one, and how many instances it
+    counts in all.
+    """
     lists = {key.removesuffix("_ids"): ids for key, ids in tree.items() if key.endswith("_ids")}
     for name, ids in lists.items():
         count = tree.get(f"{name}_instances", len(ids) if _is_names(ids) else 0)
         if not _is_names(ids) or len(set(ids)) != len(ids) or count != len(ids):
-            raise InputError("SCO-034", f"`{name}_ids` must be a list of instance ids, each once, as many as `{name}_instances` says.", where=where)
+            raise InputError(
+                "SCO-034",
+                f"`{name}_ids` must be a list of instance ids, each once, as many as"
+                f" `{name}_instances` says.",
+                where=where,
+            )
     total = tree.get("total_instances", 0)
     if type(total) is not int or not {"submitted", "completed", "resolved"} <= lists.keys():
-        raise InputError("SCO-034", "is not a run report: it must list `submitted_ids`, `completed_ids` and `resolved_ids`.", where=where)
+        raise InputError(
+            "SCO-034",
+            "is not a run report: it must list `submitted_ids`, `completed_ids` and"
+            " `resolved_ids`.",
+            where=where,
+        )
     empty = set(lists.get("empty_patch", []))
     generated = [name for name in lists["submitted"] if name not in empty]
-    return {"generated": generated, "applied": lists["completed"], **{name: ids for name, ids in lists.items() if name != "completed"}}, total
+    return {
+        "generated": generated,
+        "applied": lists["completed"],
+        **{name: ids for name, ids in lists.items() if name != "completed"},
+    }, total
 
 
 def check_report(tree: Any, document: Mapping[str, Any], *, where: str = "") -> None:
-    """Raise InputError SCO-034 where a run report calls others resolved than the lists of tests do."""
+    """Raise InputError SCO-034 where a run report calls others resolved than the lists of tests
+    do.
+    """
     read_report(tree, where=where)
     claimed = set(tree.get("resolved_ids", tree.get("resolved", [])))
     shown = {name for name, item in document["instances"].items() if item["status"] == "full"}
     if claimed != shown:
         name = min(claimed ^ shown)
-        words = "is resolved by the report, and not by its lists of tests" if name in claimed else "is resolved by its lists of tests, and not by the report"
-        raise InputError("SCO-034", f"instance {name!r} {words}.", where=where, fix="Give the report and the results of the same run.")
+        words = (
+            "is resolved by the report, and not by its lists of tests"
+            if name in claimed
+            else "is resolved by its lists of tests, and not by the report"
+        )
+        raise InputError(
+            "SCO-034",
+            f"instance {name!r} {words}.",
+            where=where,
+            fix="Give the report and the results of the same run.",
+        )
 
 
-# --- measures of one run ------------------------------------------------------------------------------------------------------------------
+# --- measures of one run
 
 
 def _tally(run: Run, name: str) -> Tally | Undetermined:
@@ -288,7 +409,11 @@ def _share_of(name: str) -> Any:
         tally = _tally(run, name)
         if isinstance(tally, Undetermined):
             return tally
-        return {"passed": tally.passed, "total": tally.total} if tally.total else Undetermined(f"`tests.{name}` counts no tests")
+        return (
+            {"passed": tally.passed, "total": tally.total}
+            if tally.total
+            else Undetermined(f"`tests.{name}` counts no tests")
+        )
 
     return take
 
@@ -302,23 +427,57 @@ def _resolved(run: Run, _params: Mapping[str, Any]) -> Any:
     if isinstance(second, Undetermined):
         return second
     if first.total == 0:
-        return Undetermined("`tests.fail_to_pass` counts no tests: nothing shows that the issue is resolved")
-    return int(resolution(Share(first.passed, first.total), Share(second.passed, second.total)) == "full")
+        return Undetermined(
+            "`tests.fail_to_pass` counts no tests: nothing shows that the issue is resolved"
+        )
+    return int(
+        resolution(Share(first.passed, first.total), Share(second.passed, second.total)) == "full"
+    )
 
 
 _SWE = "Jimenez et al., SWE-bench, 2024; swebench 5, harness/grading.py"
 OUTCOMES = (
     Measure(
-        "fail_to_pass", "1", "Tests of the issue that pass now", "share", "higher is better", "ratio", "tests.fail_to_pass", "undetermined",
-        _share_of("fail_to_pass"), citation=_SWE, limits="As good as the tests: a patch can pass them and be wrong.",
+        "fail_to_pass",
+        "1",
+        "Tests of the issue that pass now",
+        "share",
+        "higher is better",
+        "ratio",
+        "tests.fail_to_pass",
+        "undetermined",
+        _share_of("fail_to_pass"),
+        citation=_SWE,
+        limits="As good as the tests: a patch can pass them and be wrong.",
     ),
     Measure(
-        "pass_to_pass", "1", "Tests that passed before and still do", "share", "higher is better", "ratio", "tests.pass_to_pass", "undetermined",
-        _share_of("pass_to_pass"), citation=_SWE, limits="Sees only what the tests cover.",
+        "pass_to_pass",
+        "1",
+        "Tests that passed before and still do",
+        "share",
+        "higher is better",
+        "ratio",
+        "tests.pass_to_pass",
+        "undetermined",
+        _share_of("pass_to_pass"),
+        citation=_SWE,
+        limits="Sees only what the tests cover.",
     ),
     Measure(
-        "tests_resolved", "1", "Every test that must pass passes", "yes or no", "higher is better", "binary", "tests, patch_applies", "undetermined",
-        _resolved, range="0 or 1", citation=_SWE,
-        limits="Without tests of the issue it is undetermined, where SWE-bench would count an empty list as passed. No credit for a partial resolution.",
+        "tests_resolved",
+        "1",
+        "Every test that must pass passes",
+        "yes or no",
+        "higher is better",
+        "binary",
+        "tests, patch_applies",
+        "undetermined",
+        _resolved,
+        range="0 or 1",
+        citation=_SWE,
+        limits=(
+            "Without tests of the issue it is undetermined, where SWE-bench would count an empty"
+            " list as passed. No credit for a partial resolution."
+        ),
     ),
-)  # fmt: skip
+)

@@ -1,4 +1,6 @@
-"""What the parameters of measures accept. A name means the same in every measure, so that a profile is checked before anything is graded."""
+"""What the parameters of measures accept. A name means the same in every measure, so that a profile
+is checked before anything is graded.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class Accepted(NamedTuple):
 
 def _one_of(names: Iterable[str]) -> Accepted:
     known = tuple(names)
-    return Accepted(f"one of {', '.join(known)}", lambda value: isinstance(value, str) and value in known)
+    return Accepted(
+        f"one of {', '.join(known)}", lambda value: isinstance(value, str) and value in known
+    )
 
 
 def _is_amount(value: Any, most: int | None = None) -> bool:
@@ -36,7 +40,11 @@ def _is_amount(value: Any, most: int | None = None) -> bool:
 
 
 def _are_weights(value: Any) -> bool:
-    return isinstance(value, dict) and set(value) <= set(get_args(Severity)) and all(_is_amount(weight, 1) for weight in value.values())
+    return (
+        isinstance(value, dict)
+        and set(value) <= set(get_args(Severity))
+        and all(_is_amount(weight, 1) for weight in value.values())
+    )
 
 
 _COUNT = Accepted("a whole number from 1 on", lambda value: type(value) is int and value >= 1)
@@ -48,13 +56,26 @@ ACCEPTED: dict[str, Accepted] = {
     "k": _COUNT,
     "match": _one_of(COMPARE),
     "mode": _one_of(get_args(Mode)),
-    "output": Accepted("the name of an output, or null for all that are expected", lambda value: value is None or (isinstance(value, str) and bool(value))),
+    "output": Accepted(
+        "the name of an output, or null for all that are expected",
+        lambda value: value is None or (isinstance(value, str) and bool(value)),
+    ),
     "over": _one_of(get_args(Over)),
     "relative": _AMOUNT,
-    "relevant": Accepted("a name in `expected`", lambda value: isinstance(value, str) and bool(value)),
-    "steps": Accepted(f"a list of {', '.join(STEPS)}", lambda value: isinstance(value, list | tuple) and all(isinstance(x, str) and x in STEPS for x in value)),
+    "relevant": Accepted(
+        "a name in `expected`", lambda value: isinstance(value, str) and bool(value)
+    ),
+    "steps": Accepted(
+        f"a list of {', '.join(STEPS)}",
+        lambda value: (
+            isinstance(value, list | tuple)
+            and all(isinstance(x, str) and x in STEPS for x in value)
+        ),
+    ),
     "threshold": Accepted("a number from 0 to 1", lambda value: _is_amount(value, 1)),
-    "weights": Accepted(f"numbers from 0 to 1 for some of {', '.join(get_args(Severity))}", _are_weights),
+    "weights": Accepted(
+        f"numbers from 0 to 1 for some of {', '.join(get_args(Severity))}", _are_weights
+    ),
     "words": _COUNT,
 }
 
@@ -70,7 +91,11 @@ def param_faults(measure: Measure, given: Mapping[str, Any]) -> Iterator[ParamFa
     """What is wrong with the parameters that a criterion gives to a measure."""
     for name, value in given.items():
         if name not in measure.params:
-            yield ParamFault(name, f"the measure '{measure.id}' has no parameter '{name}'.{near_miss(name, measure.params)}")
+            yield ParamFault(
+                name,
+                f"the measure '{measure.id}' has no parameter"
+                f" '{name}'.{near_miss(name, measure.params)}",
+            )
             continue
         accepted = _accepted(name, measure.params[name])
         if not accepted.holds(value):
@@ -78,7 +103,11 @@ def param_faults(measure: Measure, given: Mapping[str, Any]) -> Iterator[ParamFa
             yield ParamFault(name, f"is {value!r}; it must be {accepted.words}.{near}")
     for name, default in measure.params.items():
         if name not in given and not _accepted(name, default).holds(default):
-            yield ParamFault(None, f"the measure '{measure.id}' needs the parameter '{name}', {_accepted(name, default).words}.")
+            yield ParamFault(
+                None,
+                f"the measure '{measure.id}' needs the parameter '{name}',"
+                f" {_accepted(name, default).words}.",
+            )
 
 
 def _names(accepted: Accepted) -> list[str]:
@@ -86,7 +115,9 @@ def _names(accepted: Accepted) -> list[str]:
 
 
 def _accepted(name: str, default: Any) -> Accepted:
-    """What a parameter accepts; one of an outsider's measure, whose name is not known here, whatever is of the kind of its default."""
+    """What a parameter accepts; one of an outsider's measure, whose name is not known here,
+    whatever is of the kind of its default.
+    """
     found = ACCEPTED.get(name)
     if found is not None or default is None:
         return found or Accepted("anything", lambda _value: True)

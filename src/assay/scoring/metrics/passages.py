@@ -1,7 +1,8 @@
 """What one run retrieved: measures on its `retrieval` list.
 
-The order is that of `rank`, which must run 0..n-1 or 1..n without a gap; a passage is relevant where it says so. Measures over many queries, from
-TREC files, are in `retrieval`. A passage that nobody judged makes a measure undetermined: to count it as wrong or as right would be a guess.
+The order is that of `rank`, which must run 0..n-1 or 1..n without a gap; a passage is relevant
+where it says so. Measures over many queries, from TREC files, are in `retrieval`. A passage that
+nobody judged makes a measure undetermined: to count it as wrong or as right would be a guess.
 """
 
 from __future__ import annotations
@@ -16,23 +17,33 @@ if TYPE_CHECKING:
 
     from assay.records.evidence import Retrieved, Run
 
-_TREC = "trec_eval (NIST); Manning, Raghavan, Schütze: Introduction to Information Retrieval, chapter 8"
-_NDCG = "Järvelin, Kekäläinen: Cumulated gain-based evaluation of IR techniques, ACM TOIS 20(4), 2002"
+_TREC = (
+    "trec_eval (NIST); Manning, Raghavan, Schütze: Introduction to Information Retrieval, chapter 8"
+)
+_NDCG = (
+    "Järvelin, Kekäläinen: Cumulated gain-based evaluation of IR techniques, ACM TOIS 20(4), 2002"
+)
 _ALL = "relevant_ids"
 
 
 def _ranked(run: Run) -> list[Retrieved] | Undetermined:
     """The passages in rank order, or why there is no such order."""
     if run.retrieval is None:
-        return Undetermined("the run carries no `retrieval` (an empty list says that nothing was retrieved)")
+        return Undetermined(
+            "the run carries no `retrieval` (an empty list says that nothing was retrieved)"
+        )
     unranked = next((passage.id for passage in run.retrieval if passage.rank is None), None)
     if unranked is not None:
         return Undetermined(f"the passage '{unranked}' of `retrieval` has no rank")
     if len({passage.id for passage in run.retrieval}) < len(run.retrieval):
-        return Undetermined("a passage stands twice in `retrieval`")  # else one good passage, repeated, would fill the whole list
+        return Undetermined(
+            "a passage stands twice in `retrieval`"
+        )  # else one good passage, repeated, would fill the whole list
     ordered = sorted(run.retrieval, key=lambda passage: passage.rank or 0)
     first = ordered[0].rank if ordered else 0
-    if first not in (0, 1) or any(passage.rank != first + index for index, passage in enumerate(ordered)):
+    if first not in (0, 1) or any(
+        passage.rank != first + index for index, passage in enumerate(ordered)
+    ):
         return Undetermined("the ranks of `retrieval` do not run from 1 (or 0) without a gap")
     return ordered
 
@@ -48,7 +59,11 @@ def _judged(passages: Sequence[Retrieved]) -> list[bool] | Undetermined:
 
 def _cutoff(params: Mapping[str, Any], name: str = "k") -> int | Undetermined:
     k = params.get(name, 10)
-    return k if type(k) is int and k >= 1 else Undetermined(f"the parameter `{name}` is {k!r}; it must be a whole number from 1 on")
+    return (
+        k
+        if type(k) is int and k >= 1
+        else Undetermined(f"the parameter `{name}` is {k!r}; it must be a whole number from 1 on")
+    )
 
 
 def _precision(run: Run, params: Mapping[str, Any]) -> Any:
@@ -72,7 +87,10 @@ def _reciprocal_rank(run: Run, _params: Mapping[str, Any]) -> Any:
         return ordered
     for rank, passage in enumerate(ordered, 1):
         if passage.relevant is None:
-            return Undetermined(f"nobody judged whether the passage '{passage.id}' is relevant, and no relevant one stands before it")
+            return Undetermined(
+                f"nobody judged whether the passage '{passage.id}' is relevant, and no relevant one"
+                " stands before it"
+            )
         if passage.relevant:
             return 1 / rank
     return 0
@@ -80,8 +98,15 @@ def _reciprocal_rank(run: Run, _params: Mapping[str, Any]) -> Any:
 
 def _coverage(run: Run, _params: Mapping[str, Any]) -> Any:
     if not run.retrieval:
-        return Undetermined("the run carries no `retrieval`" if run.retrieval is None else "`retrieval` is empty: there is nothing to judge")
-    return {"passed": sum(passage.relevant is not None for passage in run.retrieval), "total": len(run.retrieval)}
+        return Undetermined(
+            "the run carries no `retrieval`"
+            if run.retrieval is None
+            else "`retrieval` is empty: there is nothing to judge"
+        )
+    return {
+        "passed": sum(passage.relevant is not None for passage in run.retrieval),
+        "total": len(run.retrieval),
+    }
 
 
 def _wanted(run: Run, params: Mapping[str, Any]) -> set[str] | Undetermined:
@@ -89,10 +114,17 @@ def _wanted(run: Run, params: Mapping[str, Any]) -> set[str] | Undetermined:
     name = params.get("relevant", _ALL)
     listed = run.expected.get(name) if isinstance(run.expected, dict) else None
     if listed is None:
-        return Undetermined(f"the run does not say which documents are relevant (`expected.{name}`, a list of ids): what was missed cannot be counted")
+        return Undetermined(
+            f"the run does not say which documents are relevant (`expected.{name}`, a list of ids):"
+            " what was missed cannot be counted"
+        )
     if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
         return Undetermined(f"`expected.{name}` is not a list of ids")
-    return set(listed) if listed else Undetermined(f"`expected.{name}` is empty: there is nothing to find")
+    return (
+        set(listed)
+        if listed
+        else Undetermined(f"`expected.{name}` is empty: there is nothing to find")
+    )
 
 
 def _hits(run: Run, params: Mapping[str, Any]) -> tuple[list[int], int, int] | Undetermined:
@@ -104,12 +136,18 @@ def _hits(run: Run, params: Mapping[str, Any]) -> tuple[list[int], int, int] | U
     assert isinstance(ordered, list)
     assert isinstance(k, int)
     assert isinstance(wanted, set)
-    return [rank for rank, passage in enumerate(ordered[:k], 1) if passage.id in wanted], len(wanted), k
+    return (
+        [rank for rank, passage in enumerate(ordered[:k], 1) if passage.id in wanted],
+        len(wanted),
+        k,
+    )
 
 
 def _recall(run: Run, params: Mapping[str, Any]) -> Any:
     found = _hits(run, params)
-    return found if isinstance(found, Undetermined) else {"passed": len(found[0]), "total": found[1]}
+    return (
+        found if isinstance(found, Undetermined) else {"passed": len(found[0]), "total": found[1]}
+    )
 
 
 def _average_precision(run: Run, params: Mapping[str, Any]) -> Any:
@@ -140,31 +178,105 @@ _FULL = "retrieval[].rank, expected.relevant_ids"
 _BLIND = "Sees what was retrieved, not what was missed."
 RETRIEVAL = (
     Measure(
-        "retrieval_precision", "1", "Relevant passages among the first k", "share", "higher is better", "ratio", _LIST, "undetermined", _precision,
-        params={"k": 10}, citation=_TREC, limits=_BLIND + " Fewer than k passages count as k, the absent ones as not relevant, as in trec_eval's P_k.",
+        "retrieval_precision",
+        "1",
+        "Relevant passages among the first k",
+        "share",
+        "higher is better",
+        "ratio",
+        _LIST,
+        "undetermined",
+        _precision,
+        params={"k": 10},
+        citation=_TREC,
+        limits=_BLIND
+        + " Fewer than k passages count as k, the absent ones as not relevant, as in trec_eval's"
+        " P_k.",
     ),
     Measure(
-        "retrieval_success", "1", "A relevant passage among the first k", "yes or no", "higher is better", "binary", _LIST, "undetermined", _success,
-        range="0 or 1", params={"k": 10}, citation=_TREC, limits=_BLIND,
+        "retrieval_success",
+        "1",
+        "A relevant passage among the first k",
+        "yes or no",
+        "higher is better",
+        "binary",
+        _LIST,
+        "undetermined",
+        _success,
+        range="0 or 1",
+        params={"k": 10},
+        citation=_TREC,
+        limits=_BLIND,
     ),
     Measure(
-        "reciprocal_rank", "1", "One over the rank of the first relevant passage", "1/rank", "higher is better", "zero_one", _LIST, "undetermined",
-        _reciprocal_rank, citation=_TREC, limits="Looks no further than the first relevant passage. 0 where all are judged and none is relevant.",
+        "reciprocal_rank",
+        "1",
+        "One over the rank of the first relevant passage",
+        "1/rank",
+        "higher is better",
+        "zero_one",
+        _LIST,
+        "undetermined",
+        _reciprocal_rank,
+        citation=_TREC,
+        limits=(
+            "Looks no further than the first relevant passage. 0 where all are judged and none is"
+            " relevant."
+        ),
     ),
     Measure(
-        "retrieval_coverage", "1", "Retrieved passages that somebody judged", "share", "higher is better", "ratio", "retrieval[].relevant", "undetermined",
-        _coverage, citation="ir_measures, Judged@k", limits="Says how far the other measures can be trusted, not whether the retrieval is good.",
+        "retrieval_coverage",
+        "1",
+        "Retrieved passages that somebody judged",
+        "share",
+        "higher is better",
+        "ratio",
+        "retrieval[].relevant",
+        "undetermined",
+        _coverage,
+        citation="ir_measures, Judged@k",
+        limits="Says how far the other measures can be trusted, not whether the retrieval is good.",
     ),
     Measure(
-        "retrieval_recall", "1", "Relevant documents found among the first k", "share", "higher is better", "ratio", _FULL, "undetermined", _recall,
-        params={"k": 100, "relevant": _ALL}, citation=_TREC, limits="As good as the list of relevant documents; `relevant` names it under `expected`.",
+        "retrieval_recall",
+        "1",
+        "Relevant documents found among the first k",
+        "share",
+        "higher is better",
+        "ratio",
+        _FULL,
+        "undetermined",
+        _recall,
+        params={"k": 100, "relevant": _ALL},
+        citation=_TREC,
+        limits="As good as the list of relevant documents; `relevant` names it under `expected`.",
     ),
     Measure(
-        "retrieval_map", "1", "Average precision over the first k", "1", "higher is better", "zero_one", _FULL, "undetermined", _average_precision,
-        params={"k": 1000, "relevant": _ALL}, citation=_TREC, limits="A document that is not on the list of relevant ones counts as not relevant.",
+        "retrieval_map",
+        "1",
+        "Average precision over the first k",
+        "1",
+        "higher is better",
+        "zero_one",
+        _FULL,
+        "undetermined",
+        _average_precision,
+        params={"k": 1000, "relevant": _ALL},
+        citation=_TREC,
+        limits="A document that is not on the list of relevant ones counts as not relevant.",
     ),
     Measure(
-        "retrieval_ndcg", "1", "Normalised discounted cumulative gain of the first k", "1", "higher is better", "zero_one", _FULL, "undetermined", _ndcg,
-        params={"k": 10, "relevant": _ALL}, citation=_NDCG, limits="Relevance is yes or no here; graded judgements are read from TREC files.",
+        "retrieval_ndcg",
+        "1",
+        "Normalised discounted cumulative gain of the first k",
+        "1",
+        "higher is better",
+        "zero_one",
+        _FULL,
+        "undetermined",
+        _ndcg,
+        params={"k": 10, "relevant": _ALL},
+        citation=_NDCG,
+        limits="Relevance is yes or no here; graded judgements are read from TREC files.",
     ),
-)  # fmt: skip
+)

@@ -1,7 +1,8 @@
 """pass@k and pass^k: would one of k attempts succeed, would all of them.
 
-Both are exact: a fraction of binomial coefficients for each task, and their mean over tasks of any number of attempts. A k above some task's number of
-attempts has no estimate, and is null with the reason; leaving such tasks out would compare different sets of tasks under one name.
+Both are exact: a fraction of binomial coefficients for each task, and their mean over tasks of any
+number of attempts. A k above some task's number of attempts has no estimate, and is null with the
+reason; leaving such tasks out would compare different sets of tasks under one name.
 """
 
 from __future__ import annotations
@@ -31,21 +32,24 @@ class Task(NamedTuple):
 
 
 def pass_at_k(n: int, c: int, k: int) -> Fraction:
-    """The chance that one at least of k attempts, drawn without putting back from n of which c passed, passes: 1 - C(n-c, k) / C(n, k).
+    """The chance that one at least of k attempts, drawn without putting back from n of which c
+    passed, passes: 1 - C(n-c, k) / C(n, k).
 
     From 0 to 1, higher is better. It rises with k.
 
     >>> pass_at_k(5, 1, 2)
     Fraction(2, 5)
 
-    Source: Chen et al., Evaluating Large Language Models Trained on Code, 2021 (HumanEval), the unbiased estimator.
+    Source: Chen et al., Evaluating Large Language Models Trained on Code, 2021 (HumanEval), the
+    unbiased estimator.
     """
     _check(n, c, k)
     return 1 - Fraction(comb(n - c, k), comb(n, k))
 
 
 def pass_hat_k(n: int, c: int, k: int) -> Fraction:
-    """The chance that all of k attempts, drawn without putting back from n of which c passed, pass: C(c, k) / C(n, k).
+    """The chance that all of k attempts, drawn without putting back from n of which c passed, pass:
+    C(c, k) / C(n, k).
 
     From 0 to 1, higher is better. It falls with k: it measures reliability.
 
@@ -60,11 +64,15 @@ def pass_hat_k(n: int, c: int, k: int) -> Fraction:
 
 def _check(n: int, c: int, k: int) -> None:
     if not 0 <= c <= n <= MAX_ATTEMPTS or not 1 <= k <= n:
-        raise ValueError(f"n = {n}, c = {c}, k = {k}: needs 0 <= c <= n <= {MAX_ATTEMPTS} and 1 <= k <= n")
+        raise ValueError(
+            f"n = {n}, c = {c}, k = {k}: needs 0 <= c <= n <= {MAX_ATTEMPTS} and 1 <= k <= n"
+        )
 
 
 class Means(NamedTuple):
-    """Both estimates for one k, averaged over tasks; None, with the reason, where some task has fewer attempts."""
+    """Both estimates for one k, averaged over tasks; None, with the reason, where some task has
+    fewer attempts.
+    """
 
     k: int
     pass_at: Fraction | None
@@ -73,7 +81,8 @@ class Means(NamedTuple):
 
 
 def mean_pass(tasks: Sequence[Task], k: int) -> Means:
-    """The mean of pass@k and of pass^k over tasks; each task counts the same, however often it was attempted.
+    """The mean of pass@k and of pass^k over tasks; each task counts the same, however often it was
+    attempted.
 
     >>> mean_pass([Task("a", 2, 1), Task("b", 4, 4)], 2).pass_at
     Fraction(1, 1)
@@ -85,12 +94,20 @@ def mean_pass(tasks: Sequence[Task], k: int) -> Means:
     short = [task for task in tasks if task.n < k]
     if short:
         more = f" (and {len(short) - 1:,} more tasks)" if len(short) > 1 else ""
-        return Means(k, None, None, f"task '{short[0].task_id}' has {short[0].n} attempts, fewer than {k}{more}")
+        return Means(
+            k,
+            None,
+            None,
+            f"task '{short[0].task_id}' has {short[0].n} attempts, fewer than {k}{more}",
+        )
     missed = solved = Fraction(0)
     groups: dict[int, Counter[int]] = {}
     for task in tasks:
         groups.setdefault(task.n, Counter())[task.c] += 1
-    for n, counts in groups.items():  # tasks of as many attempts share a denominator: one fraction for each n
+    for (
+        n,
+        counts,
+    ) in groups.items():  # tasks of as many attempts share a denominator: one fraction for each n
         ways = comb(n, k)
         missed += Fraction(sum(comb(n - c, k) * count for c, count in counts.items()), ways)
         solved += Fraction(sum(comb(c, k) * count for c, count in counts.items()), ways)
@@ -98,7 +115,9 @@ def mean_pass(tasks: Sequence[Task], k: int) -> Means:
 
 
 def report(tasks: Sequence[Task], ks: Iterable[int]) -> dict[str, Any]:
-    """The JSON form of `assay measure pass-at-k`: a value for each k, null with its reason under `reasons` where there is none."""
+    """The JSON form of `assay measure pass-at-k`: a value for each k, null with its reason under
+    `reasons` where there is none.
+    """
     made: dict[str, Any] = {}
     reasons: dict[str, str] = {}
     for k in dict.fromkeys(ks):
@@ -112,11 +131,12 @@ def report(tasks: Sequence[Task], ks: Iterable[int]) -> dict[str, Any]:
     return {**made, "tasks": len(tasks), **({"reasons": reasons} if reasons else {})}
 
 
-# --- reading ------------------------------------------------------------------------------------------------------------------------------
+# --- reading
 
 
 def read_tasks(documents: Iterable[Document | Unread], *, where: str = "") -> list[Task]:
-    """Tasks from lines `{"task_id", "n", "c"}`, one for each task, or `{"task_id", "passed"}`, one for each attempt; other keys are not looked at.
+    """Tasks from lines `{"task_id", "n", "c"}`, one for each task, or `{"task_id", "passed"}`, one
+    for each attempt; other keys are not looked at.
 
     A task is given in one of the two ways. Every fault is named with its line.
     """
@@ -129,9 +149,23 @@ def read_tasks(documents: Iterable[Document | Unread], *, where: str = "") -> li
             continue
         message = _take(document.tree, counted, attempts)
         if message:
-            faults.append(Fault(message, code="SCO-033", file=document.file, line=document.line, path=document.at))
+            faults.append(
+                Fault(
+                    message,
+                    code="SCO-033",
+                    file=document.file,
+                    line=document.line,
+                    path=document.at,
+                )
+            )
     if faults:
-        error = InputError(faults[0].code, faults[0].message, where=where or faults[0].file, fix=faults[0].fix, faults=faults[:MAX_FAULTS])
+        error = InputError(
+            faults[0].code,
+            faults[0].message,
+            where=where or faults[0].file,
+            fix=faults[0].fix,
+            faults=faults[:MAX_FAULTS],
+        )
         error.fault_count = len(faults)
         raise error
     tasks = [*counted.values(), *(Task(name, n, c) for name, (n, c) in attempts.items())]
@@ -153,7 +187,10 @@ def _take(tree: Any, counted: dict[str, Task], attempts: dict[str, list[int]]) -
     if by_count and "passed" in tree:
         return f"task '{name}': give `n` and `c`, or `passed` of one attempt, not both."
     if name in counted or (by_count and name in attempts):
-        return f"task '{name}' was counted before: a second count, or an attempt beside a count, would make it count twice."
+        return (
+            f"task '{name}' was counted before: a second count, or an attempt beside a count, would"
+            " make it count twice."
+        )
     if by_count:
         n, c = tree.get("n"), tree.get("c")
         if type(n) is not int or type(c) is not int:
@@ -166,8 +203,12 @@ def _take(tree: Any, counted: dict[str, Task], attempts: dict[str, list[int]]) -
         return ""
     passed = tree.get("passed")
     if passed is not True and passed is not False:
-        # null is an attempt that nobody checked: neither a success nor a failure, and so no attempt that can be counted
-        return f"task '{name}': `passed` must be true or false, not {'missing' if 'passed' not in tree else 'null' if passed is None else 'something else'}."
+        # null is an attempt that nobody checked: neither a success nor a failure, and so no attempt
+        # that can be counted
+        return (
+            f"task '{name}': `passed` must be true or false, not"
+            f" {'missing' if 'passed' not in tree else 'null' if passed is None else 'something else'}."  # noqa: E501
+        )
     tally = attempts.setdefault(name, [0, 0])
     if tally[0] == MAX_ATTEMPTS:
         return f"task '{name}' has more than {MAX_ATTEMPTS:,} attempts."

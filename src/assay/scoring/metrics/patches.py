@@ -1,8 +1,10 @@
 """Patches as unified diffs: how alike two are, and whether one applies to a tree.
 
-The parser reads what git and diff write, and trusts nothing: a hunk must hold as many lines as it announces, and a path must stay inside the tree. Two patches
-are compared by the lines they add and remove, file by file and in order; where a hunk begins, how much context it shows, and white space do not count.
-Likeness is not correctness: a good patch may look quite different, and a wrong one differ by a single sign. Only tests say whether a patch works.
+The parser reads what git and diff write, and trusts nothing: a hunk must hold as many lines as it
+announces, and a path must stay inside the tree. Two patches are compared by the lines they add and
+remove, file by file and in order; where a hunk begins, how much context it shows, and white space
+do not count. Likeness is not correctness: a good patch may look quite different, and a wrong one
+differ by a single sign. Only tests say whether a patch works.
 """
 
 from __future__ import annotations
@@ -30,7 +32,17 @@ GIT_SECONDS = 30.0
 _HUNK = r"@@ -[0-9]+(?:,([0-9]{1,9}))? \+[0-9]+(?:,([0-9]{1,9}))? @@"
 _MOVED = r"(?:rename|copy) (?:from|to) (.+)"
 _ESCAPE = r"\\([abtnvfr\"\\]|[0-3][0-7]{2})"
-_SIGNS = {"a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
+_SIGNS = {
+    "a": "\a",
+    "b": "\b",
+    "t": "\t",
+    "n": "\n",
+    "v": "\v",
+    "f": "\f",
+    "r": "\r",
+    '"': '"',
+    "\\": "\\",
+}
 
 
 class PatchError(ValueError):
@@ -49,9 +61,13 @@ class FilePatch(NamedTuple):
 
 
 def parse_patch(text: str) -> list[FilePatch]:
-    r"""The files of a unified diff, in its order. Prose before a file's header is passed over, as git does.
+    r"""The files of a unified diff, in its order. Prose before a file's header is passed over, as
+    git does.
 
-    >>> [(found.path, found.hunks) for found in parse_patch("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n")]
+    >>> [
+    ...     (found.path, found.hunks)
+    ...     for found in parse_patch("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n")
+    ... ]
     [('x', (('-old', '+new'),))]
     """
     if len(text) > MAX_PATCH:
@@ -103,7 +119,10 @@ def _hunk(lines: list[str], at: int, removed: int, added: int) -> tuple[int, tup
     start = at
     while removed or added:
         if at >= len(lines):
-            raise PatchError(f"line {start}: the hunk is cut off, with {removed} old and {added} new lines to come")
+            raise PatchError(
+                f"line {start}: the hunk is cut off, with {removed} old and {added} new lines to"
+                " come"
+            )
         line = lines[at]
         at += 1
         sign = line[:1]
@@ -128,7 +147,11 @@ def _unquoted(name: str) -> str:
     if len(name) < 2 or name[0] != '"' or name[-1] != '"':
         return name
     inner = re.sub(_ESCAPE, lambda found: _SIGNS.get(found[1]) or chr(int(found[1], 8)), name[1:-1])
-    return inner.encode("latin-1", "ignore").decode("utf-8", "replace") if all(ord(sign) < 256 for sign in inner) else inner
+    return (
+        inner.encode("latin-1", "ignore").decode("utf-8", "replace")
+        if all(ord(sign) < 256 for sign in inner)
+        else inner
+    )
 
 
 def _name(field: str) -> str:
@@ -136,14 +159,22 @@ def _name(field: str) -> str:
 
 
 def _git_names(field: str) -> list[str]:
-    """The two paths after `diff --git`: git writes the same one twice unless the file moved, and then says so in other lines too."""
+    """The two paths after `diff --git`: git writes the same one twice unless the file moved, and
+    then says so in other lines too.
+    """
     if field.startswith('"') or field.endswith('"'):
         found = re.findall(r'"(?:[^"\\]|\\.)*"|\S+', field)
         return [_unquoted(name) for name in found]
     half = len(field) // 2
     if field[half : half + 1] == " " and field[2:half] == field[half + 3 :]:
         return [field[:half], field[half + 1 :]]
-    return field.split(" ") if field.count(" ") == 1 else [field[: field.find(" b/")], field[field.find(" b/") + 1 :]] if " b/" in field else []
+    return (
+        field.split(" ")
+        if field.count(" ") == 1
+        else [field[: field.find(" b/")], field[field.find(" b/") + 1 :]]
+        if " b/" in field
+        else []
+    )
 
 
 def _checked(name: str) -> str:
@@ -154,19 +185,23 @@ def _checked(name: str) -> str:
         raise PatchError(f"the path {name[:200]!r} is absolute, or not written with /")
     if not path or any(part in ("", ".", "..") for part in parts):
         raise PatchError(f"the path {name[:200]!r} leads out of the tree, or nowhere")
-    if any(part.lower() in (".git", "git~1") for part in parts) or any(ord(sign) < 32 for sign in path):
+    if any(part.lower() in (".git", "git~1") for part in parts) or any(
+        ord(sign) < 32 for sign in path
+    ):
         raise PatchError(f"the path {name[:200]!r} is none that a patch may change")
     return path
 
 
-# --- likeness -----------------------------------------------------------------------------------------------------------------------------
+# --- likeness
 
 
 class PatchLikeness(NamedTuple):
     """How alike two patches are, and in what."""
 
     score: Ratio
-    """Twice the changed lines both have in order, file by file, over the changed lines of both: 0..1."""
+    """Twice the changed lines both have in order, file by file, over the changed lines of both:
+    0..1.
+    """
     shared_files: int
     files: int
     """In either."""
@@ -184,8 +219,9 @@ def _lines_of(hunk: tuple[str, ...]) -> list[str]:
 def patch_likeness(actual: str, expected: str) -> PatchLikeness:
     r"""Compare two unified diffs.
 
-    It is symmetric in its score, 1 for the same changes however they are cut into hunks, and 0 where no changed line is shared. A file that only one of them
-    touches counts in full against it; so does a file that is only renamed or changes its mode.
+    It is symmetric in its score, 1 for the same changes however they are cut into hunks, and 0
+    where no changed line is shared. A file that only one of them touches counts in full against it;
+    so does a file that is only renamed or changes its mode.
 
     >>> patch = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n"
     >>> patch_likeness(patch, patch.replace("new", "other")).score
@@ -201,20 +237,31 @@ def patch_likeness(actual: str, expected: str) -> PatchLikeness:
             continue
         shared += common_length(left, right)
         total += max(len(left), path in first) + max(len(right), path in second)
-    same = sum((Counter(map(tuple, first.get(path, ()))) & Counter(map(tuple, listed))).total() for path, listed in second.items())
-    return PatchLikeness(Ratio(2 * shared, total), len(first.keys() & second.keys()), len(first.keys() | second.keys()), same, sum(map(len, second.values())))
+    same = sum(
+        (Counter(map(tuple, first.get(path, ()))) & Counter(map(tuple, listed))).total()
+        for path, listed in second.items()
+    )
+    return PatchLikeness(
+        Ratio(2 * shared, total),
+        len(first.keys() & second.keys()),
+        len(first.keys() | second.keys()),
+        same,
+        sum(map(len, second.values())),
+    )
 
 
 def _by_path(files: list[FilePatch]) -> dict[str, list[list[str]]]:
     found: dict[str, list[list[str]]] = {}
     for item in files:
-        found.setdefault(item.path, []).extend(lines for lines in map(_lines_of, item.hunks) if lines)
+        found.setdefault(item.path, []).extend(
+            lines for lines in map(_lines_of, item.hunks) if lines
+        )
     if sum(len(hunk) for hunks in found.values() for hunk in hunks) > MAX_LENGTH:
         raise PatchError(f"more than {MAX_LENGTH:,} lines are changed, too many to compare")
     return found
 
 
-# --- applying -----------------------------------------------------------------------------------------------------------------------------
+# --- applying
 
 
 class Applies(NamedTuple):
@@ -240,21 +287,27 @@ class PatchedFile(NamedTuple):
 
 
 def applies_cleanly(patch: str, tree: str, *, seconds: float = GIT_SECONDS) -> Applies:
-    """Whether `git apply --check` takes the patch on a copy of the files it names; the tree itself is never written to, nor read as a repository.
+    """Whether `git apply --check` takes the patch on a copy of the files it names; the tree itself
+    is never written to, nor read as a repository.
 
-    Only those files are copied, and git runs without any configuration: a hostile `.git/config` in the tree could have it run programs.
-    Paths are one level deep (`a/x`, `b/x`), as git writes them.
+    Only those files are copied, and git runs without any configuration: a hostile `.git/config` in
+    the tree could have it run programs. Paths are one level deep (`a/x`, `b/x`), as git writes
+    them.
     """
     return _on_a_copy(patch, tree, seconds, ["--check"]).applies
 
 
 def apply_patch(patch: str, tree: str, *, seconds: float = GIT_SECONDS) -> Patched:
-    """What a patch makes of the files it names. As `applies_cleanly`, it works on a copy of those files alone and leaves the tree as it is."""
+    """What a patch makes of the files it names. As `applies_cleanly`, it works on a copy of those
+    files alone and leaves the tree as it is.
+    """
     return _on_a_copy(patch, tree, seconds, [])
 
 
 def _on_a_copy(patch: str, tree: str, seconds: float, options: list[str]) -> Patched:
-    from tempfile import TemporaryDirectory  # it brings half of the standard library, and few commands apply a patch
+    from tempfile import (
+        TemporaryDirectory,
+    )  # it brings half of the standard library, and few commands apply a patch
 
     try:
         files = parse_patch(patch)
@@ -275,7 +328,9 @@ def _on_a_copy(patch: str, tree: str, seconds: float, options: list[str]) -> Pat
             fault = _copy(tree, copy, path)
             if fault:
                 return _refused(fault)
-        found = _git_apply(data if data.endswith(b"\n") else data + b"\n", copy, home, seconds, options)
+        found = _git_apply(
+            data if data.endswith(b"\n") else data + b"\n", copy, home, seconds, options
+        )
         if not found.clean or options:
             return Patched(found, {})
         return Patched(found, {path: _after(copy, path) for path in paths})
@@ -301,7 +356,9 @@ def _after(copy: str, path: str) -> PatchedFile | None:
 
 
 def _copy(tree: str, copy: str, path: str) -> str:
-    """Bring what stands at a path of the tree, if anything, into the copy; the reason why it cannot be, or nothing."""
+    """Bring what stands at a path of the tree, if anything, into the copy; the reason why it cannot
+    be, or nothing.
+    """
     source, target = tree, copy
     parts = path.split("/")
     for index, part in enumerate(parts):
@@ -315,7 +372,9 @@ def _copy(tree: str, copy: str, path: str) -> str:
                 return f"'{'/'.join(parts[: index + 1])}' is larger than {MAX_FILE // 2**20} MiB"
             with open(source, "rb") as stream, open(target, "wb") as written:
                 written.write(stream.read())
-            os.chmod(target, os.stat(source).st_mode & 0o777 | 0o600)  # a patch may look at the mode
+            os.chmod(
+                target, os.stat(source).st_mode & 0o777 | 0o600
+            )  # a patch may look at the mode
             return ""
         else:
             return "" if not os.path.exists(source) else f"'{path}' is no plain file"
@@ -335,7 +394,15 @@ def _git_apply(patch: bytes, copy: str, home: str, seconds: float, options: list
     }
     try:
         command = ["git", "apply", *options, "-p1", "-"]  # by the caller's PATH, without a shell
-        done = subprocess.run(command, input=patch, cwd=copy, env=environment, capture_output=True, timeout=seconds, check=False)  # noqa: S603
+        done = subprocess.run(  # noqa: S603
+            command,
+            input=patch,
+            cwd=copy,
+            env=environment,
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+        )
     except FileNotFoundError:
         return Applies(False, "git is not installed, so nobody can say")
     except subprocess.TimeoutExpired:
@@ -343,10 +410,12 @@ def _git_apply(patch: bytes, copy: str, home: str, seconds: float, options: list
     if done.returncode == 0:
         return Applies(True, "git applies it cleanly")
     said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return Applies(False, f"git says: {said[0][:300]}" if said else f"git ended with {done.returncode}")
+    return Applies(
+        False, f"git says: {said[0][:300]}" if said else f"git ended with {done.returncode}"
+    )
 
 
-# --- the measure of one run ---------------------------------------------------------------------------------------------------------------
+# --- the measure of one run
 
 
 def _similarity(run: Run, params: Mapping[str, Any]) -> Any:
@@ -368,9 +437,22 @@ def _similarity(run: Run, params: Mapping[str, Any]) -> Any:
 
 PATCHES = (
     Measure(
-        "patch_similarity", "1", "Likeness of the patch and the one expected", "share of changed lines", "higher is better", "zero_one",
-        "outputs.patch, expected.patch", "undetermined", _similarity, params={"output": "patch"},
-        citation="Dice coefficient over the longest common subsequence of changed lines, file by file",
-        limits="Not correctness: another good fix looks different. White space does not count, not even Python's indentation. Up to 20,000 changed lines.",
+        "patch_similarity",
+        "1",
+        "Likeness of the patch and the one expected",
+        "share of changed lines",
+        "higher is better",
+        "zero_one",
+        "outputs.patch, expected.patch",
+        "undetermined",
+        _similarity,
+        params={"output": "patch"},
+        citation=(
+            "Dice coefficient over the longest common subsequence of changed lines, file by file"
+        ),
+        limits=(
+            "Not correctness: another good fix looks different. White space does not count, not"
+            " even Python's indentation. Up to 20,000 changed lines."
+        ),
     ),
-)  # fmt: skip
+)

@@ -1,9 +1,11 @@
 """Ranked retrieval, as trec_eval measures it: order, names and digits.
 
-Documents are ranked by score, highest first; equal scores by document id, highest first, whatever rank a file claims. A document that nobody judged,
-or that is judged below 0, is not relevant and gains nothing. nDCG gains are the grades themselves; `ndcg_exp` has the gain 2**grade - 1. Per-query sums
-run in rank order, so that they are trec_eval's to the last digit; means are summed exactly, so that no order of queries changes them.
-Scores are compared as they are, like trec_eval 10 does; pytrec_eval and trec_eval 9 first round them to single precision, and see more ties.
+Documents are ranked by score, highest first; equal scores by document id, highest first, whatever
+rank a file claims. A document that nobody judged, or that is judged below 0, is not relevant and
+gains nothing. nDCG gains are the grades themselves; `ndcg_exp` has the gain 2**grade - 1. Per-query
+sums run in rank order, so that they are trec_eval's to the last digit; means are summed exactly, so
+that no order of queries changes them. Scores are compared as they are, like trec_eval 10 does;
+pytrec_eval and trec_eval 9 first round them to single precision, and see more ties.
 
 Files are read in `trec_files`. What a single run of a workflow retrieved is measured in `passages`.
 """
@@ -44,7 +46,9 @@ class Evaluation(NamedTuple):
     queries: dict[str, dict[str, float]]
     """By query in the order of their ids."""
     missing: tuple[str, ...]
-    """Judged queries that the run does not answer: each counts 0 with `complete`, and is left out otherwise."""
+    """Judged queries that the run does not answer: each counts 0 with `complete`, and is left out
+    otherwise.
+    """
     unjudged: tuple[str, ...]
     """Queries of the run without judgements, left out always."""
     without_relevant: tuple[str, ...]
@@ -85,12 +89,17 @@ def ranking(scores: Mapping[str, float]) -> list[str]:
     >>> ranking({"a": 1.0, "b": 1.0, "c": 2.0})
     ['c', 'b', 'a']
     """
-    # ids are compared by code point, which for UTF-8 is the order of strcmp; the second sort keeps it among equals
+    # ids are compared by code point, which for UTF-8 is the order of strcmp; the second sort keeps
+    # it among equals
     return sorted(sorted(scores, reverse=True), key=scores.__getitem__, reverse=True)
 
 
-def _placed(scores: Mapping[str, float], judged: Mapping[str, int], ascending: Sequence[float], least: int) -> dict[int, int]:
-    """The grade by rank of each retrieved document of at least that grade: found among the sorted scores, without sorting the documents."""
+def _placed(
+    scores: Mapping[str, float], judged: Mapping[str, int], ascending: Sequence[float], least: int
+) -> dict[int, int]:
+    """The grade by rank of each retrieved document of at least that grade: found among the sorted
+    scores, without sorting the documents.
+    """
     found = {}
     count = len(ascending)
     places: dict[str, int] | None = None
@@ -100,7 +109,9 @@ def _placed(scores: Mapping[str, float], judged: Mapping[str, int], ascending: S
             score = scores[document]
             at = bisect_left(ascending, score)
             rank = count - at
-            if rank > 1 and ascending[at + 1] == score:  # another document has the same score, so their ids decide
+            if (
+                rank > 1 and ascending[at + 1] == score
+            ):  # another document has the same score, so their ids decide
                 places = places or {name: place for place, name in enumerate(ranking(scores), 1)}
                 rank = places[document]
             found[rank] = grade
@@ -111,16 +122,29 @@ def _ascending(query: str, scores: Mapping[str, float]) -> list[float]:
     values = sorted(scores.values())
     # a sum is finite only where every score is; NaN would rank a document anywhere
     if not isfinite(sum(values)) and not all(map(isfinite, values)):
-        document, score = next((name, value) for name, value in scores.items() if not isfinite(value))
-        raise InputError("SCO-031", f"query '{query}': the score of document '{document}' is {score}, not a finite number.")
+        document, score = next(
+            (name, value) for name, value in scores.items() if not isfinite(value)
+        )
+        raise InputError(
+            "SCO-031",
+            f"query '{query}': the score of document '{document}' is {score}, not a finite number.",
+        )
     return values
 
 
-def evaluate(qrels: Qrels, run: Scores, metrics: Iterable[str] = DEFAULT_METRICS, *, relevance_level: int = 1, complete: bool = False) -> Evaluation:
+def evaluate(
+    qrels: Qrels,
+    run: Scores,
+    metrics: Iterable[str] = DEFAULT_METRICS,
+    *,
+    relevance_level: int = 1,
+    complete: bool = False,
+) -> Evaluation:
     """Every metric for every judged query of the run, and its mean.
 
-    A query with judgements that the run lacks counts 0 with `complete` (trec_eval's `-c`) and is left out otherwise; either way it is named.
-    Where no query is left to average, the mean is empty: there is nothing to say.
+    A query with judgements that the run lacks counts 0 with `complete` (trec_eval's `-c`) and is
+    left out otherwise; either way it is named. Where no query is left to average, the mean is
+    empty: there is nothing to say.
 
     >>> found = evaluate({"q": {"a": 1, "b": 0}}, {"q": {"b": 2.0, "a": 1.0}}, ["map", "P_1"])
     >>> found.mean
@@ -132,10 +156,18 @@ def evaluate(qrels: Qrels, run: Scores, metrics: Iterable[str] = DEFAULT_METRICS
         raise UsageError("SCO-030", f"the relevance level is {relevance_level}; the lowest is 1.")
     plan = {name: metric(name) for name in metrics}
     names = sorted(qrels if complete else qrels.keys() & run.keys())
-    table = _by_columns(qrels, run, names, list(plan), relevance_level) if len(names) >= LARGE else None
+    table = (
+        _by_columns(qrels, run, names, list(plan), relevance_level) if len(names) >= LARGE else None
+    )
     if table is not None:
         columns, relevant = table
-        queries = dict(zip(names, map(dict, map(zip, repeat(list(plan)), zip(*columns, strict=True))), strict=True))
+        queries = dict(
+            zip(
+                names,
+                map(dict, map(zip, repeat(list(plan)), zip(*columns, strict=True))),
+                strict=True,
+            )
+        )
     else:
         queries, relevant = {}, []
         for name in names:
@@ -143,28 +175,56 @@ def evaluate(qrels: Qrels, run: Scores, metrics: Iterable[str] = DEFAULT_METRICS
             queries[name] = {key: take(ranked) for key, take in plan.items()}
             relevant.append(ranked.relevant)
         columns = [[found[key] for found in queries.values()] for key in plan]
-    mean = {key: _mean(key, column) for key, column in zip(plan, columns, strict=True)} if names else {}
+    mean = (
+        {key: _mean(key, column) for key, column in zip(plan, columns, strict=True)}
+        if names
+        else {}
+    )
     without = [name for name, count in zip(names, relevant, strict=True) if not count]
     missing, unjudged = sorted(qrels.keys() - run.keys()), sorted(run.keys() - qrels.keys())
     return Evaluation(mean, queries, tuple(missing), tuple(unjudged), tuple(without))
 
 
-def _ranked(query: str, judged: Mapping[str, int], scores: Mapping[str, float], level: int) -> _Ranked:
+def _ranked(
+    query: str, judged: Mapping[str, int], scores: Mapping[str, float], level: int
+) -> _Ranked:
     ascending = _ascending(query, scores)
     gains = _placed(scores, judged, ascending, 1)
     best = sorted([grade for grade in judged.values() if grade > 0], reverse=True)
     if level == 1:
-        return _Ranked(gains, sorted(gains), len(best), best, len(ascending), judged, scores, ascending, level)
+        return _Ranked(
+            gains, sorted(gains), len(best), best, len(ascending), judged, scores, ascending, level
+        )
     ranks = sorted([rank for rank, grade in gains.items() if grade >= level])
-    return _Ranked(gains, ranks, sum(map(level.__le__, best)), best, len(ascending), judged, scores, ascending, level)
+    return _Ranked(
+        gains,
+        ranks,
+        sum(map(level.__le__, best)),
+        best,
+        len(ascending),
+        judged,
+        scores,
+        ascending,
+        level,
+    )
 
 
-def _by_columns(qrels: Qrels, run: Scores, names: list[str], keys: list[str], relevance_level: int) -> Table | None:
+def _by_columns(
+    qrels: Qrels, run: Scores, names: list[str], keys: list[str], relevance_level: int
+) -> Table | None:
     if not all(map(HERE.fullmatch, keys)):
         return None
     try:
-        return tabulate([qrels[name] for name in names], [run.get(name) or {} for name in names], keys, relevance_level=relevance_level)
-    except (ImportError, OverflowError):  # numpy is an optional extra; a grade beyond 64 bits is for the plain loop
+        return tabulate(
+            [qrels[name] for name in names],
+            [run.get(name) or {} for name in names],
+            keys,
+            relevance_level=relevance_level,
+        )
+    except (
+        ImportError,
+        OverflowError,
+    ):  # numpy is an optional extra; a grade beyond 64 bits is for the plain loop
         return None
 
 
@@ -172,12 +232,14 @@ def _mean(name: str, values: list[float]) -> float:
     return sum(map(int, values)) if name in COUNTS else fsum(values) / len(values)
 
 
-# --- the metrics --------------------------------------------------------------------------------------------------------------------------
+# --- the metrics
 
 
 @lru_cache(maxsize=32)
 def _discounts(bits: int) -> tuple[float, ...]:
-    """log2(rank + 1) at the place of the rank. A few sizes, so that the table is made a few times."""
+    """log2(rank + 1) at the place of the rank. A few sizes, so that the table is made a few
+    times.
+    """
     return tuple(log2(rank + 1) for rank in range((1 << bits) + 1))
 
 
@@ -232,9 +294,16 @@ def _ndcg(ranked: _Ranked, cutoff: int | None = None) -> float:
 
 def _ndcg_exp(ranked: _Ranked, cutoff: int | None = None) -> float:
     if ranked.best and ranked.best[0] > MAX_GRADE:
-        raise InputError("SCO-031", f"a grade is {ranked.best[0]}; beyond {MAX_GRADE} the exponential gain is no number any more.", fix="Take `ndcg`.")
+        raise InputError(
+            "SCO-031",
+            f"a grade is {ranked.best[0]}; beyond {MAX_GRADE} the exponential gain is no number any"
+            " more.",
+            fix="Take `ndcg`.",
+        )
     raised = {rank: 2**grade - 1 for rank, grade in ranked.gains.items()}
-    return _ndcg(ranked._replace(best=[2**grade - 1 for grade in ranked.best], gains=raised), cutoff)
+    return _ndcg(
+        ranked._replace(best=[2**grade - 1 for grade in ranked.best], gains=raised), cutoff
+    )
 
 
 def _bpref(ranked: _Ranked) -> float:
@@ -245,7 +314,9 @@ def _bpref(ranked: _Ranked) -> float:
         if grade < ranked.level:
             before += 1
         else:
-            total += 1.0 - min(before, ranked.relevant) / min(wrong, ranked.relevant) if before else 1.0
+            total += (
+                1.0 - min(before, ranked.relevant) / min(wrong, ranked.relevant) if before else 1.0
+            )
     return total / ranked.relevant if ranked.relevant else 0.0
 
 
@@ -263,9 +334,16 @@ def _set_f(ranked: _Ranked) -> float:
 
 
 def _judged(ranked: _Ranked, cutoff: int | None = None) -> float:
-    """The share of the first documents that somebody judged: how far the other numbers can be trusted."""
+    """The share of the first documents that somebody judged: how far the other numbers can be
+    trusted.
+    """
     first = ranked.retrieved if cutoff is None else min(cutoff, ranked.retrieved)
-    return sum(rank <= first for rank in _placed(ranked.scores, ranked.judged, ranked.ascending, 0)) / first if first else 0.0
+    return (
+        sum(rank <= first for rank in _placed(ranked.scores, ranked.judged, ranked.ascending, 0))
+        / first
+        if first
+        else 0.0
+    )
 
 
 _WHOLE: dict[str, Callable[[_Ranked], float]] = {
@@ -304,12 +382,16 @@ def metric(name: str) -> Callable[[_Ranked], float]:
     Traceback (most recent call last):
         ...
     assay.errors.UsageError: no retrieval metric is named 'ndgc_cut_10'. Did you mean 'ndcg_cut_K'? ...
-    """
+    """  # noqa: E501
     if name in _WHOLE:
         return _WHOLE[name]
     parts = _NAME.fullmatch(name)
     if parts is None or parts[1] not in _CUT or int(parts[2]) > MAX_CUTOFF:
         hint = near_miss(re.sub(r"\d+$", "K", name[:200]), METRIC_NAMES)
-        raise UsageError("SCO-030", f"no retrieval metric is named '{name[:200]}'.{hint}", fix=f"The names, with a cutoff for K: {', '.join(METRIC_NAMES)}.")
+        raise UsageError(
+            "SCO-030",
+            f"no retrieval metric is named '{name[:200]}'.{hint}",
+            fix=f"The names, with a cutoff for K: {', '.join(METRIC_NAMES)}.",
+        )
     take, cutoff = _CUT[parts[1]], int(parts[2])
     return lambda ranked: take(ranked, cutoff)

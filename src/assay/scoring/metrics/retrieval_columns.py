@@ -1,7 +1,8 @@
 """The metrics of `retrieval` for many queries at once, in numpy: the same digits, in half the time.
 
-Every sum runs in rank order (`add.accumulate` adds from left to right), so that each value is the one the plain loop gives, to the last bit.
-What is not here (`HERE` says what is) is left to that loop, and so is every run where numpy is not installed.
+Every sum runs in rank order (`add.accumulate` adds from left to right), so that each value is the
+one the plain loop gives, to the last bit. What is not here (`HERE` says what is) is left to that
+loop, and so is every run where numpy is not installed.
 """
 
 from __future__ import annotations
@@ -14,14 +15,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-HERE = re.compile(r"num_ret|num_rel|num_rel_ret|map|recip_rank|ndcg|Rprec|(?:P|recall|success|map_cut|ndcg_cut)[_.][1-9][0-9]{0,6}")
+HERE = re.compile(
+    r"num_ret|num_rel|num_rel_ret|map|recip_rank|ndcg|Rprec|(?:P|recall|success|map_cut|ndcg_cut)[_.][1-9][0-9]{0,6}"
+)
 LARGE = 2_000
 """Queries from which loading numpy pays."""
 _GRADES = 1 << 16
 """Grades below this fit beside a rank in one integer."""
 _NO_RANK = 1 << 62
 _BLOCK = 64
-"""Queries read at a time: few enough that what was just read is still in the cache when it is looked up."""
+"""Queries read at a time: few enough that what was just read is still in the cache when it is
+looked up.
+"""
 
 
 class Table(NamedTuple):
@@ -31,11 +36,18 @@ class Table(NamedTuple):
     relevant: list[int]
 
 
-def tabulate(judged: Sequence[Mapping[str, int]], scored: Sequence[Mapping[str, float]], metrics: Sequence[str], *, relevance_level: int) -> Table | None:
+def tabulate(
+    judged: Sequence[Mapping[str, int]],
+    scored: Sequence[Mapping[str, float]],
+    metrics: Sequence[str],
+    *,
+    relevance_level: int,
+) -> Table | None:
     """A column for each metric; None where this is a case for the plain loop.
 
-    Such are a score that is not finite, a grade beyond all scales, and a query so much larger than the others that a table of all would be mostly blank.
-    Raises ImportError where numpy is not installed.
+    Such are a score that is not finite, a grade beyond all scales, and a query so much larger than
+    the others that a table of all would be mostly blank. Raises ImportError where numpy is not
+    installed.
     """
     import numpy as np  # an optional extra, and a tenth of a second to load: only for many queries
 
@@ -70,22 +82,35 @@ def tabulate(judged: Sequence[Mapping[str, int]], scored: Sequence[Mapping[str, 
 _values: Callable[[Mapping[str, Any]], Any] = dict.values  # type: ignore[assignment]
 
 
-def _read(np: Any, judged: Sequence[Mapping[str, int]], scored: Sequence[Mapping[str, float]]) -> tuple[Any, Any, Any]:
-    """Every score, every grade, and the score of every document whose grade is not 0 (NaN where it was not retrieved): no line of Python for any of them."""
+def _read(
+    np: Any, judged: Sequence[Mapping[str, int]], scored: Sequence[Mapping[str, float]]
+) -> tuple[Any, Any, Any]:
+    """Every score, every grade, and the score of every document whose grade is not 0 (NaN where it
+    was not retrieved): no line of Python for any of them.
+    """
     values, grades, found = [], [], []
     for start in range(0, len(judged), _BLOCK):
         some, these = judged[start : start + _BLOCK], scored[start : start + _BLOCK]
         grades.append(np.fromiter(chain.from_iterable(map(_values, some)), np.int64))
         values.append(np.fromiter(chain.from_iterable(map(_values, these)), np.float64))
         graded = map(compress, some, map(_values, some))
-        found.append(np.fromiter(chain.from_iterable(map(map, [scores.get for scores in these], graded, repeat(repeat(np.nan)))), np.float64))
+        found.append(
+            np.fromiter(
+                chain.from_iterable(
+                    map(map, [scores.get for scores in these], graded, repeat(repeat(np.nan)))
+                ),
+                np.float64,
+            )
+        )
     return np.concatenate(values), np.concatenate(grades), np.concatenate(found)
 
 
 def _falling(np: Any, values: Any, lengths: Any) -> Any:
     """The scores of each query from high to low."""
     width = int(lengths.max())
-    if len(lengths) * width > 20 * len(values) + 1_000_000:  # one query is much longer than the others: a matrix would be mostly blank
+    if (
+        len(lengths) * width > 20 * len(values) + 1_000_000
+    ):  # one query is much longer than the others: a matrix would be mostly blank
         return values[np.lexsort((-values, np.repeat(np.arange(len(lengths)), lengths)))]
     there = np.arange(width) < lengths[:, None]
     rows = np.full((len(lengths), width), np.inf)
@@ -95,7 +120,14 @@ def _falling(np: Any, values: Any, lengths: Any) -> Any:
 
 
 def _ranks(
-    np: Any, values: Any, ends: Any, lengths: Any, query: Any, score: Any, judged: Sequence[Mapping[str, int]], scored: Sequence[Mapping[str, float]]
+    np: Any,
+    values: Any,
+    ends: Any,
+    lengths: Any,
+    query: Any,
+    score: Any,
+    judged: Sequence[Mapping[str, int]],
+    scored: Sequence[Mapping[str, float]],
 ) -> Any:
     """The rank of each hit: a binary search in every query's falling scores at once."""
     if not len(query):
@@ -113,7 +145,12 @@ def _ranks(
     tied = np.unique(query[(place + 1 < end) & (values[np.minimum(place + 1, last)] == score)])
     for index in tied.tolist():  # another document has the same score, so their ids decide
         scores, grades = scored[index], judged[index]
-        places = {name: place for place, name in enumerate(sorted(sorted(scores, reverse=True), key=scores.__getitem__, reverse=True), 1)}
+        places = {
+            name: place
+            for place, name in enumerate(
+                sorted(sorted(scores, reverse=True), key=scores.__getitem__, reverse=True), 1
+            )
+        }
         hits = [places[name] for name, grade in grades.items() if grade > 0 and name in scores]
         rank[np.searchsorted(query, index) :][: len(hits)] = hits
     return rank
@@ -130,7 +167,9 @@ def _rows(np: Any, count: int, rows: Any, cells: Any, blank: int) -> Any:
 class _Hits:
     """The hits of every query in rank order, a row for each query; rank 0 is no hit."""
 
-    def __init__(self, np: Any, gains: Any, best: Any, relevant: Any, retrieved: Any, level: int) -> None:
+    def __init__(
+        self, np: Any, gains: Any, best: Any, relevant: Any, retrieved: Any, level: int
+    ) -> None:
         self.np, self.best, self.relevant, self.retrieved = np, best, relevant, retrieved
         self.gain = gains % _GRADES
         self.gain_rank = np.where(gains < _NO_RANK, gains // _GRADES, 0)
@@ -160,13 +199,21 @@ class _Hits:
         if family in ("ndcg", "ndcg_cut"):
             return self._ndcg(cutoff)
         if family == "Rprec":
-            return self._over_relevant(((self.rank > 0) & (self.rank <= self.relevant[:, None])).sum(axis=1))
+            return self._over_relevant(
+                ((self.rank > 0) & (self.rank <= self.relevant[:, None])).sum(axis=1)
+            )
         kept = self._kept(self.rank, cutoff)
         if family in ("map", "map_cut"):
             terms = np.arange(1, kept.shape[1] + 1) / np.where(kept, self.rank, 1)
             return self._over_relevant(self._sum(np.where(kept, terms, 0.0)))
         within = kept.sum(axis=1)
-        return within if family == "num_rel_ret" else within / cutoff if family == "P" else self._over_relevant(within)
+        return (
+            within
+            if family == "num_rel_ret"
+            else within / cutoff
+            if family == "P"
+            else self._over_relevant(within)
+        )
 
     def _kept(self, rank: Any, cutoff: int | None) -> Any:
         return rank > 0 if cutoff is None else (rank > 0) & (rank <= cutoff)
@@ -184,6 +231,8 @@ class _Hits:
         # the C library's logarithm, as in the plain loop: numpy's may differ in the last bit
         discounts = np.array([1.0, *(log2(rank + 1) for rank in range(1, last + 1))])
         kept = self._kept(self.gain_rank, cutoff)
-        gained = self._sum(np.where(kept, self.gain / discounts[np.where(kept, self.gain_rank, 0)], 0.0))
+        gained = self._sum(
+            np.where(kept, self.gain / discounts[np.where(kept, self.gain_rank, 0)], 0.0)
+        )
         ideal = self._sum(best / discounts[1 : best.shape[1] + 1])
         return np.where(ideal > 0, gained / np.where(ideal > 0, ideal, 1.0), 0.0)

@@ -1,7 +1,10 @@
-"""How alike two texts are: edit distance, shared tokens, and the two overlaps that are advice only (BLEU, ROUGE-L).
+"""How alike two texts are: edit distance, shared tokens, and the two overlaps that are advice only
+(BLEU, ROUGE-L).
 
-Distances run on whole machine words at once (Myers 1999, Hyyrö 2004), in plain Python and with a limit on length; no library is needed, and none gives
-other digits. BLEU and ROUGE-L say how many words two texts share, not whether either is right: no gate and no floor may rest on them (`ADVISORY`).
+Distances run on whole machine words at once (Myers 1999, Hyyrö 2004), in plain Python and with a
+limit on length; no library is needed, and none gives other digits. BLEU and ROUGE-L say how many
+words two texts share, not whether either is right: no gate and no floor may rest on them
+(`ADVISORY`).
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ ADVISORY = frozenset({"bleu", "rouge_l"})
 def _check_length(*items: Sequence[Hashable]) -> None:
     for item in items:
         if len(item) > MAX_LENGTH:
-            raise ValueError(f"a text of {len(item):,} signs is too long to compare; {MAX_LENGTH:,} is the limit")
+            raise ValueError(
+                f"a text of {len(item):,} signs is too long to compare; {MAX_LENGTH:,} is the limit"
+            )
 
 
 def _masks(items: Sequence[Hashable]) -> dict[Hashable, int]:
@@ -38,7 +43,8 @@ def _masks(items: Sequence[Hashable]) -> dict[Hashable, int]:
 
 
 def edit_distance(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
-    """The least number of insertions, deletions and replacements that turn one into the other (Levenshtein).
+    """The least number of insertions, deletions and replacements that turn one into the other
+    (Levenshtein).
 
     >>> edit_distance("kitten", "sitting")
     3
@@ -79,7 +85,8 @@ def common_length(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
 
 
 def edit_similarity(first: str, second: str) -> Ratio:
-    """1 minus the edit distance over the longer length: from 0 (nothing in common) to 1 (equal). Two empty texts are equal.
+    """1 minus the edit distance over the longer length: from 0 (nothing in common) to 1 (equal).
+    Two empty texts are equal.
 
     >>> edit_similarity("kitten", "sitting")
     Ratio(num=4, den=7)
@@ -105,12 +112,18 @@ class Overlap(NamedTuple):
     expected: int
 
     def recall(self) -> Ratio | None:
-        """The share of the expected tokens that the actual text has; None where none are expected."""
+        """The share of the expected tokens that the actual text has; None where none are
+        expected.
+        """
         return Ratio(self.shared, self.expected) if self.expected else None
 
     def f1(self) -> Ratio | None:
         """The harmonic mean of recall and precision; None where neither side has tokens."""
-        return Ratio(2 * self.shared, self.actual + self.expected) if self.actual + self.expected else None
+        return (
+            Ratio(2 * self.shared, self.actual + self.expected)
+            if self.actual + self.expected
+            else None
+        )
 
 
 def token_overlap(actual: str, expected: str) -> Overlap:
@@ -126,7 +139,8 @@ def token_overlap(actual: str, expected: str) -> Overlap:
 
 
 def rouge_l(actual: str, expected: str) -> Ratio | None:
-    """ROUGE-L F1: twice the longest common subsequence of tokens over the tokens of both; None where neither has any. Advice only.
+    """ROUGE-L F1: twice the longest common subsequence of tokens over the tokens of both; None
+    where neither has any. Advice only.
 
     >>> rouge_l("the cat sat", "the fat cat sat")
     Ratio(num=6, den=7)
@@ -140,7 +154,8 @@ def rouge_l(actual: str, expected: str) -> Ratio | None:
 
 
 def bleu(actual: str, expected: str, *, order: int = 4) -> float | None:
-    """Sentence BLEU on tokens, 0 to 1, zero counts smoothed by halving (sacrebleu's `exp`); None where either side has no tokens. Advice only.
+    """Sentence BLEU on tokens, 0 to 1, zero counts smoothed by halving (sacrebleu's `exp`); None
+    where either side has no tokens. Advice only.
 
     >>> round(bleu("the cat sat on the mat", "the cat sat on a mat"), 4)
     0.5373
@@ -156,7 +171,10 @@ def bleu(actual: str, expected: str, *, order: int = 4) -> float | None:
         total = len(first) - size + 1
         if total <= 0:
             break
-        found, wanted = (Counter(tuple(words[at : at + size]) for at in range(len(words) - size + 1)) for words in (first, second))
+        found, wanted = (
+            Counter(tuple(words[at : at + size]) for at in range(len(words) - size + 1))
+            for words in (first, second)
+        )
         shared = (found & wanted).total()
         if shared == 0:
             if size == 1:

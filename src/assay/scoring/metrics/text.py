@@ -1,7 +1,9 @@
-"""Comparing what came out with what was expected: normalisation in named steps, comparators, and the measures built of them.
+"""Comparing what came out with what was expected: normalisation in named steps, comparators, and
+the measures built of them.
 
-A step is a name, so that a rubric can say in data how texts are brought together before they are compared; the steps run in the order given. Comparators
-answer yes or no. Patterns run on an engine that never backtracks: no pattern takes longer than the text is long, and none looks around or back.
+A step is a name, so that a rubric can say in data how texts are brought together before they are
+compared; the steps run in the order given. Comparators answer yes or no. Patterns run on an engine
+that never backtracks: no pattern takes longer than the text is long, and none looks around or back.
 How alike two texts are is in `similarity`; what two JSON values differ in is in `values`.
 """
 
@@ -52,7 +54,8 @@ STEPS: dict[str, Callable[[str], str]] = {
 
 
 def normalised(text: str, steps: Iterable[str]) -> str:
-    """The text after the steps, in their order. An unknown step is refused: a comparison without it would be another one.
+    """The text after the steps, in their order. An unknown step is refused: a comparison without it
+    would be another one.
 
     >>> normalised("  Yes. ", ["strip", "drop_period", "casefold"])
     'yes'
@@ -60,12 +63,16 @@ def normalised(text: str, steps: Iterable[str]) -> str:
     for name in steps:
         step = STEPS.get(name) if isinstance(name, str) else None
         if step is None:
-            raise InputError("SCO-035", f"no normalisation step is named '{name}'.{near_miss(str(name), STEPS)}", fix=f"There are: {', '.join(STEPS)}.")
+            raise InputError(
+                "SCO-035",
+                f"no normalisation step is named '{name}'.{near_miss(str(name), STEPS)}",
+                fix=f"There are: {', '.join(STEPS)}.",
+            )
         text = step(text)
     return text
 
 
-# --- comparators --------------------------------------------------------------------------------------------------------------------------
+# --- comparators
 
 
 def is_exact(actual: str, expected: str, *, steps: Sequence[str] = ()) -> bool:
@@ -78,7 +85,8 @@ def is_exact(actual: str, expected: str, *, steps: Sequence[str] = ()) -> bool:
 
 
 def has_substring(actual: str, expected: str, *, steps: Sequence[str] = ()) -> bool:
-    """Whether the expected text stands anywhere in the other. An empty expectation is refused: every text contains it.
+    """Whether the expected text stands anywhere in the other. An empty expectation is refused:
+    every text contains it.
 
     >>> has_substring("He went home", "went")
     True
@@ -87,7 +95,8 @@ def has_substring(actual: str, expected: str, *, steps: Sequence[str] = ()) -> b
 
 
 def has_word(actual: str, expected: str, *, steps: Sequence[str] = ()) -> bool:
-    """Whether the expected text stands in the other with no letter or digit directly before or after it.
+    """Whether the expected text stands in the other with no letter or digit directly before or
+    after it.
 
     >>> has_word("He went home", "we"), has_word("He went home", "went home")
     (False, True)
@@ -99,15 +108,19 @@ def has_word(actual: str, expected: str, *, steps: Sequence[str] = ()) -> bool:
 def _wanted(expected: str, steps: Sequence[str]) -> str:
     wanted = normalised(expected, steps)
     if not wanted:
-        raise InputError("SCO-035", "the expected text is empty, and every text contains it.", fix="Say what must be there.")
+        raise InputError(
+            "SCO-035",
+            "the expected text is empty, and every text contains it.",
+            fix="Say what must be there.",
+        )
     return wanted
 
 
 def has_pattern(actual: str, pattern: str, *, steps: Sequence[str] = ()) -> bool:
     r"""Whether the pattern matches somewhere; `^` and `$` are the two ends of the text.
 
-    The dialect is that of JSON Schema without lookaround and back references; `\d` and `\w` are ASCII. Pattern, text and compiled size are limited,
-    and time is linear in the text.
+    The dialect is that of JSON Schema without lookaround and back references; `\d` and `\w` are
+    ASCII. Pattern, text and compiled size are limited, and time is linear in the text.
 
     >>> has_pattern("order 42", r"^order \d+$")
     True
@@ -116,27 +129,41 @@ def has_pattern(actual: str, pattern: str, *, steps: Sequence[str] = ()) -> bool
     """
     text = normalised(actual, steps)
     if len(text) > MAX_TEXT:
-        raise InputError("SCO-035", f"the text has {len(text):,} signs; a pattern looks at {MAX_TEXT:,} at most.")
+        raise InputError(
+            "SCO-035", f"the text has {len(text):,} signs; a pattern looks at {MAX_TEXT:,} at most."
+        )
     found = _matcher(pattern).check(text)
     if found.valid is None:
-        raise InputError("SCO-035", f"the pattern '{pattern[:100]}' could not be applied: {found.problem}.")
+        raise InputError(
+            "SCO-035", f"the pattern '{pattern[:100]}' could not be applied: {found.problem}."
+        )
     return found.valid
 
 
 @lru_cache(maxsize=256)
 def _matcher(pattern: str) -> Contract:
-    import jsonschema_rs  # the validator costs as much to load as all the rest, and few comparisons need a pattern
+    # the validator costs as much to load as all the rest, and few comparisons need a pattern
+    import jsonschema_rs
 
     from assay.records.contract import Contract, encode
 
     if len(pattern) > MAX_PATTERN:
-        raise InputError("SCO-035", f"the pattern has {len(pattern):,} signs; {MAX_PATTERN:,} is the limit.")
+        raise InputError(
+            "SCO-035", f"the pattern has {len(pattern):,} signs; {MAX_PATTERN:,} is the limit."
+        )
     limits = jsonschema_rs.RegexOptions(size_limit=MAX_COMPILED, dfa_size_limit=MAX_COMPILED)
     try:
-        jsonschema_rs.Draft202012Validator({"pattern": pattern}, offline=True, pattern_options=limits)
+        jsonschema_rs.Draft202012Validator(
+            {"pattern": pattern}, offline=True, pattern_options=limits
+        )
     except (jsonschema_rs.ValidationError, ValueError):
-        fix = "Lookaround and back references are not supported, nor is a pattern that grows beyond all bounds."
-        raise InputError("SCO-035", f"the pattern '{pattern[:100]}' cannot be used.", fix=fix) from None
+        fix = (
+            "Lookaround and back references are not supported, nor is a pattern that grows beyond"
+            " all bounds."
+        )
+        raise InputError(
+            "SCO-035", f"the pattern '{pattern[:100]}' cannot be used.", fix=fix
+        ) from None
     return Contract(encode({"pattern": pattern}))
 
 
@@ -149,13 +176,15 @@ def word_count(text: str) -> int:
     return len(text.split())
 
 
-# --- measures of one run ------------------------------------------------------------------------------------------------------------------
+# --- measures of one run
 
 _Pair = tuple[str, Any, Any]
 
 
 def _pairs(run: Run, params: Mapping[str, Any]) -> list[_Pair] | Undetermined:
-    """Name, actual and expected value of each output that is expected, or of the one that `output` names. An output that is not there is None."""
+    """Name, actual and expected value of each output that is expected, or of the one that `output`
+    names. An output that is not there is None.
+    """
     if not isinstance(run.expected, dict) or not run.expected:
         return Undetermined("the run carries no `expected` object of outputs and their values")
     if run.outputs is None:
@@ -163,11 +192,18 @@ def _pairs(run: Run, params: Mapping[str, Any]) -> list[_Pair] | Undetermined:
     name = params.get("output")
     if name is not None and name not in run.expected:
         return Undetermined(f"`expected` says nothing about the output '{name}'")
-    return [(key, run.outputs.get(key), run.expected[key]) for key in ([name] if name is not None else run.expected)]
+    return [
+        (key, run.outputs.get(key), run.expected[key])
+        for key in ([name] if name is not None else run.expected)
+    ]
 
 
-def _share(holds: Callable[[Any, Any, Mapping[str, Any]], bool | Undetermined]) -> Callable[[Run, Mapping[str, Any]], Any]:
-    """A measure of how many expected outputs hold. One that the run lacks does not hold: to leave it out would reward silence."""
+def _share(
+    holds: Callable[[Any, Any, Mapping[str, Any]], bool | Undetermined],
+) -> Callable[[Run, Mapping[str, Any]], Any]:
+    """A measure of how many expected outputs hold. One that the run lacks does not hold: to leave
+    it out would reward silence.
+    """
 
     def take(run: Run, params: Mapping[str, Any]) -> Any:
         pairs = _pairs(run, params)
@@ -211,7 +247,11 @@ def _contains(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool | U
     return all(compare(actual, item, steps=steps) for item in wanted)
 
 
-COMPARE: dict[str, Callable[..., bool]] = {"substring": has_substring, "word": has_word, "exact": is_exact}
+COMPARE: dict[str, Callable[..., bool]] = {
+    "substring": has_substring,
+    "word": has_word,
+    "exact": is_exact,
+}
 """What `match` may be."""
 
 
@@ -220,11 +260,17 @@ def _close(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool | Unde
     if wanted is None:
         return Undetermined("what is expected is not a number")
     found = numeric(actual)
-    return found is not None and is_close(found, wanted, absolute=params.get("absolute", 0), relative=params.get("relative", 0))
+    return found is not None and is_close(
+        found, wanted, absolute=params.get("absolute", 0), relative=params.get("relative", 0)
+    )
 
 
-def _mean(score: Callable[[str, str], Ratio | float | None]) -> Callable[[Run, Mapping[str, Any]], Any]:
-    """A measure that averages a likeness over the expected outputs. One that the run lacks is not alike at all."""
+def _mean(
+    score: Callable[[str, str], Ratio | float | None],
+) -> Callable[[Run, Mapping[str, Any]], Any]:
+    """A measure that averages a likeness over the expected outputs. One that the run lacks is not
+    alike at all.
+    """
 
     def take(run: Run, params: Mapping[str, Any]) -> Any:
         pairs = _pairs(run, params)
@@ -244,7 +290,9 @@ def _mean(score: Callable[[str, str], Ratio | float | None]) -> Callable[[Run, M
             if likeness is None:
                 return Undetermined(f"output '{name}': there are no words to compare")
             found.append(likeness)
-        return fsum(item.num / item.den if isinstance(item, tuple) else item for item in found) / len(pairs)
+        return fsum(
+            item.num / item.den if isinstance(item, tuple) else item for item in found
+        ) / len(pairs)
 
     return take
 
@@ -259,8 +307,12 @@ def _bleu(actual: str, expected: str) -> float | None:
 
 def _schema_valid(run: Run, _params: Mapping[str, Any]) -> Any:
     if run.output_schema is None or run.outputs is None:
-        return Undetermined(f"the run carries no `{'output_schema' if run.output_schema is None else 'outputs'}`")
-    from assay.scoring.contract import contract_fault  # the validator costs as much to load as all the rest, and many runs need none
+        return Undetermined(
+            f"the run carries no `{'output_schema' if run.output_schema is None else 'outputs'}`"
+        )
+    from assay.scoring.contract import (
+        contract_fault,
+    )  # the validator costs as much to load as all the rest, and many runs need none
 
     found = contract_fault(run.output_schema, run.outputs)
     return Undetermined(found.reason) if found.passed is None else int(found.passed)
@@ -269,55 +321,155 @@ def _schema_valid(run: Run, _params: Mapping[str, Any]) -> Any:
 def _within_budget(run: Run, params: Mapping[str, Any]) -> Any:
     budget, name = params.get("words"), params.get("output")
     if type(budget) is not int or budget < 1:
-        return Undetermined("the parameter `words`, a whole number from 1 on, says how many words there may be")
+        return Undetermined(
+            "the parameter `words`, a whole number from 1 on, says how many words there may be"
+        )
     if run.outputs is None or name not in run.outputs:
         return Undetermined(f"the run carries no output '{name}'")
     text = run.outputs[name]
-    return int(word_count(text) <= budget) if isinstance(text, str) else Undetermined(f"the output '{name}' is not a text")
+    return (
+        int(word_count(text) <= budget)
+        if isinstance(text, str)
+        else Undetermined(f"the output '{name}' is not a text")
+    )
 
 
 _BOTH = "outputs, expected"
 _UNIT, _UP, _OUT = "share", "higher is better", "undetermined"
 _STEPS = ("nfc", "strip")
-_ADVICE = "Advisory only: it counts shared words and says nothing of truth; no gate or floor may rest on it."
+_ADVICE = (
+    "Advisory only: it counts shared words and says nothing of truth; no gate or floor may rest"
+    " on it."
+)
 TEXT = (
     Measure(
-        "exact_match", "1", "Expected outputs that came out exactly", _UNIT, _UP, "ratio", _BOTH, _OUT, _share(_equal),
-        params={"output": None, "steps": _STEPS}, citation="Rajpurkar et al., SQuAD, 2016",
-        limits="An answer in other words is a miss. Texts are compared after `steps`, all else as JSON, numbers by value.",
+        "exact_match",
+        "1",
+        "Expected outputs that came out exactly",
+        _UNIT,
+        _UP,
+        "ratio",
+        _BOTH,
+        _OUT,
+        _share(_equal),
+        params={"output": None, "steps": _STEPS},
+        citation="Rajpurkar et al., SQuAD, 2016",
+        limits=(
+            "An answer in other words is a miss. Texts are compared after `steps`, all else as"
+            " JSON, numbers by value."
+        ),
     ),
     Measure(
-        "contains_expected", "1", "Outputs that contain what is expected", _UNIT, _UP, "ratio", _BOTH, _OUT, _share(_contains),
-        params={"output": None, "steps": _STEPS, "match": "substring"}, limits="'not Paris' contains 'Paris'. Of a list of texts all must be there.",
+        "contains_expected",
+        "1",
+        "Outputs that contain what is expected",
+        _UNIT,
+        _UP,
+        "ratio",
+        _BOTH,
+        _OUT,
+        _share(_contains),
+        params={"output": None, "steps": _STEPS, "match": "substring"},
+        limits="'not Paris' contains 'Paris'. Of a list of texts all must be there.",
     ),
     Measure(
-        "numeric_close", "1", "Expected numbers that came out within the tolerance", _UNIT, _UP, "ratio", _BOTH, _OUT, _share(_close),
+        "numeric_close",
+        "1",
+        "Expected numbers that came out within the tolerance",
+        _UNIT,
+        _UP,
+        "ratio",
+        _BOTH,
+        _OUT,
+        _share(_close),
         params={"output": None, "absolute": 0, "relative": 0},
-        limits="A text counts where all of it is one plain number. The wider of the two tolerances holds.",
+        limits=(
+            "A text counts where all of it is one plain number. The wider of the two tolerances"
+            " holds."
+        ),
     ),
     Measure(
-        "json_schema_valid", "1", "The outputs keep their JSON Schema", "yes or no", _UP, "binary", "outputs, output_schema", _OUT, _schema_valid,
-        range="0 or 1", citation="JSON Schema 2020-12", limits="Shape only: a valid output can be wrong.",
+        "json_schema_valid",
+        "1",
+        "The outputs keep their JSON Schema",
+        "yes or no",
+        _UP,
+        "binary",
+        "outputs, output_schema",
+        _OUT,
+        _schema_valid,
+        range="0 or 1",
+        citation="JSON Schema 2020-12",
+        limits="Shape only: a valid output can be wrong.",
     ),
     Measure(
-        "edit_similarity", "1", "Likeness of outputs and expectations, sign by sign", "1 - distance / length", _UP, "zero_one", _BOTH, _OUT,
-        _mean(edit_similarity), params={"output": None, "steps": _STEPS}, citation="Levenshtein, 1966; Myers, 1999",
+        "edit_similarity",
+        "1",
+        "Likeness of outputs and expectations, sign by sign",
+        "1 - distance / length",
+        _UP,
+        "zero_one",
+        _BOTH,
+        _OUT,
+        _mean(edit_similarity),
+        params={"output": None, "steps": _STEPS},
+        citation="Levenshtein, 1966; Myers, 1999",
         limits="'is' and 'is not' are alike. Texts of more than 20,000 signs are not compared.",
     ),
     Measure(
-        "token_recall", "1", "Expected words that came out", _UNIT, _UP, "zero_one", _BOTH, _OUT, _mean(_recall), params={"output": None, "steps": _STEPS},
-        citation="Rajpurkar et al., SQuAD, 2016", limits="Order and negation do not count, and a longer answer never loses.",
+        "token_recall",
+        "1",
+        "Expected words that came out",
+        _UNIT,
+        _UP,
+        "zero_one",
+        _BOTH,
+        _OUT,
+        _mean(_recall),
+        params={"output": None, "steps": _STEPS},
+        citation="Rajpurkar et al., SQuAD, 2016",
+        limits="Order and negation do not count, and a longer answer never loses.",
     ),
     Measure(
-        "word_budget", "1", "An output keeps its budget of words", "yes or no", _UP, "binary", "outputs", _OUT, _within_budget, range="0 or 1",
-        params={"output": "answer", "words": None}, limits="Words are what white space separates.",
+        "word_budget",
+        "1",
+        "An output keeps its budget of words",
+        "yes or no",
+        _UP,
+        "binary",
+        "outputs",
+        _OUT,
+        _within_budget,
+        range="0 or 1",
+        params={"output": "answer", "words": None},
+        limits="Words are what white space separates.",
     ),
     Measure(
-        "bleu", "1", "BLEU of outputs against expectations", "1", _UP, "zero_one", _BOTH, _OUT, _mean(_bleu), params={"output": None, "steps": _STEPS},
-        citation="Papineni et al., BLEU, 2002; sacrebleu's exp smoothing", limits=_ADVICE,
+        "bleu",
+        "1",
+        "BLEU of outputs against expectations",
+        "1",
+        _UP,
+        "zero_one",
+        _BOTH,
+        _OUT,
+        _mean(_bleu),
+        params={"output": None, "steps": _STEPS},
+        citation="Papineni et al., BLEU, 2002; sacrebleu's exp smoothing",
+        limits=_ADVICE,
     ),
     Measure(
-        "rouge_l", "1", "ROUGE-L of outputs against expectations", "1", _UP, "zero_one", _BOTH, _OUT, _mean(rouge_l), params={"output": None, "steps": _STEPS},
-        citation="Lin, ROUGE, 2004", limits=_ADVICE,
+        "rouge_l",
+        "1",
+        "ROUGE-L of outputs against expectations",
+        "1",
+        _UP,
+        "zero_one",
+        _BOTH,
+        _OUT,
+        _mean(rouge_l),
+        params={"output": None, "steps": _STEPS},
+        citation="Lin, ROUGE, 2004",
+        limits=_ADVICE,
     ),
-)  # fmt: skip
+)

@@ -1,7 +1,8 @@
 """Tool calls in a file against the calls that were expected: what `assay measure tool-calls` says.
 
-What a model wrote is never a fault of the file: a call that cannot be read is a call that is wrong. What the file's author wrote is: an expectation that
-nothing can meet is named with its line, and nothing is scored. The measures of a run stand in `tool_use`.
+What a model wrote is never a fault of the file: a call that cannot be read is a call that is wrong.
+What the file's author wrote is: an expectation that nothing can meet is named with its line, and
+nothing is scored. The measures of a run stand in `tool_use`.
 """
 
 from __future__ import annotations
@@ -22,9 +23,13 @@ KEPT_FAULTS = 100
 
 
 def read_call(item: Any) -> Call:
-    """A call as a model wrote it; arguments may be JSON text. What cannot be read has arguments None, and matches nothing.
+    """A call as a model wrote it; arguments may be JSON text. What cannot be read has arguments
+    None, and matches nothing.
 
-    >>> read_call({"name": "add", "arguments": '{"a": 1}'}), read_call({"name": "add", "arguments": "{a"})
+    >>> (
+    ...     read_call({"name": "add", "arguments": '{"a": 1}'}),
+    ...     read_call({"name": "add", "arguments": "{a"}),
+    ... )
     (Call(name='add', arguments={'a': 1}), Call(name='add', arguments=None))
     """
     if type(item) is not dict:
@@ -39,7 +44,9 @@ def read_call(item: Any) -> Call:
 
 
 def _tools(listed: Any, add: Callable[..., None]) -> list[dict[str, Any]]:
-    """The tools of a line; an entry as some APIs wrap it (`{"type": "function", "function": {...}}`) is unwrapped."""
+    """The tools of a line; an entry as some APIs wrap it (`{"type": "function", "function":
+    {...}}`) is unwrapped.
+    """
     if listed is None:
         return []
     if type(listed) is not list:
@@ -49,7 +56,11 @@ def _tools(listed: Any, add: Callable[..., None]) -> list[dict[str, Any]]:
     for index, tool in enumerate(listed):
         inner = tool.get("function", tool) if type(tool) is dict else None
         if type(inner) is not dict or type(inner.get("name")) is not str or not inner["name"]:
-            add(f"tools[{index}]", "is no function with a name.", 'Give {"name", "description", "parameters"}.')
+            add(
+                f"tools[{index}]",
+                "is no function with a name.",
+                'Give {"name", "description", "parameters"}.',
+            )
         else:
             tools.append(inner)
     return tools
@@ -58,30 +69,55 @@ def _tools(listed: Any, add: Callable[..., None]) -> list[dict[str, Any]]:
 def _plain_expected(item: Any, index: int, add: Callable[..., None]) -> Expected | None:
     name = item.get("name") if type(item) is dict else None
     if type(name) is not str or not name:
-        add(f"expected[{index}]", "is no expected call with a name.", 'Give {"name", "arguments": {argument: [acceptable values]}}.')
+        add(
+            f"expected[{index}]",
+            "is no expected call with a name.",
+            'Give {"name", "arguments": {argument: [acceptable values]}}.',
+        )
         return None
     accepted = item.get("arguments", {})
     if type(accepted) is not dict:
-        add(f"expected[{index}].arguments", "is no object of acceptable values.", "Give {argument: [acceptable values]}.")
+        add(
+            f"expected[{index}].arguments",
+            "is no object of acceptable values.",
+            "Give {argument: [acceptable values]}.",
+        )
         return None
     for argument, values in accepted.items():
         if type(values) is not list or not values:
-            add(f"expected[{index}].arguments.{argument}", "is no list of acceptable values.", "One value is a list of one.")
+            add(
+                f"expected[{index}].arguments.{argument}",
+                "is no list of acceptable values.",
+                "One value is a list of one.",
+            )
             return None
     return Expected(name, accepted, len(accepted))
 
 
-def _bfcl_expected(item: Any, tools: Sequence[Mapping[str, Any]], at: str, add: Callable[..., None]) -> Expected | None:
+def _bfcl_expected(
+    item: Any, tools: Sequence[Mapping[str, Any]], at: str, add: Callable[..., None]
+) -> Expected | None:
     name = item.get("name") if type(item) is dict else None
     if type(name) is not str or not name:
-        add(at, "is no expected call with a name.", 'Give {"name", "arguments": {argument: [possible answers]}}.')
+        add(
+            at,
+            "is no expected call with a name.",
+            'Give {"name", "arguments": {argument: [possible answers]}}.',
+        )
         return None
     tool, accepted = bfcl.tool_named(name, tools), item.get("arguments", {})
-    # The leaderboard's own data holds slips of this kind, and it counts them as calls that nobody made.
-    if tool is None or type(accepted) is not dict or any(type(values) is not list for values in accepted.values()):
+    # The leaderboard's own data holds slips of this kind, and it counts them as calls that nobody
+    # made.
+    if (
+        tool is None
+        or type(accepted) is not dict
+        or any(type(values) is not list for values in accepted.values())
+    ):
         return Expected(name, None, 1)
     declared, named = bfcl.parameters(tool)
-    required = sum("" not in values and argument not in named for argument, values in accepted.items()) + len(named)
+    required = sum(
+        "" not in values and argument not in named for argument, values in accepted.items()
+    ) + len(named)
     return Expected(tool["name"], accepted, required, declared, named)
 
 
@@ -100,15 +136,26 @@ def _item(line: Any, rules: Rules, add: Callable[..., None]) -> _Item | None:
         return None
     listed, wished, tools = line.get("calls", _MISSING), line.get("expected"), []
     if listed is not None and type(listed) is not list:
-        add("calls", "is missing." if listed is _MISSING else "is no list.", "Give [] for no call, and null for an answer that could not be read.")
+        add(
+            "calls",
+            "is missing." if listed is _MISSING else "is no list.",
+            "Give [] for no call, and null for an answer that could not be read.",
+        )
     if type(wished) is not list:
         add("expected", "is no list of expected calls.", "Give [] where no call is right.")
         return None
     if rules is BFCL:
         tools = _tools(line.get("tools"), add)
         if wished and not line.get("tools"):
-            add("tools", "holds no function.", "The leaderboard's rules read the types of arguments there.")
-        read = [_bfcl_expected(wish, tools, f"expected[{index}]", add) for index, wish in enumerate(wished)]
+            add(
+                "tools",
+                "holds no function.",
+                "The leaderboard's rules read the types of arguments there.",
+            )
+        read = [
+            _bfcl_expected(wish, tools, f"expected[{index}]", add)
+            for index, wish in enumerate(wished)
+        ]
     else:
         read = [_plain_expected(wish, index, add) for index, wish in enumerate(wished)]
     calls = [read_call(call) for call in listed] if type(listed) is list else None
@@ -120,27 +167,52 @@ def _item(line: Any, rules: Rules, add: Callable[..., None]) -> _Item | None:
 def _verdict(item: _Item, rules: Rules) -> dict[str, Any]:
     if item.calls is None:
         nothing = 0.0 if item.expected else None
-        return {"correct": False, "error": bfcl.UNREADABLE if rules is BFCL else "unreadable_calls", "selection": nothing, "argument_f1": nothing}
+        return {
+            "correct": False,
+            "error": bfcl.UNREADABLE if rules is BFCL else "unreadable_calls",
+            "selection": nothing,
+            "argument_f1": nothing,
+        }
     found = match(item.calls, item.expected, rules=rules)
     error = None
     if not found.is_correct:
-        error = _bfcl_error(found, item) if rules is BFCL else _plain_error(found, item.calls, item.expected)
+        error = (
+            _bfcl_error(found, item)
+            if rules is BFCL
+            else _plain_error(found, item.calls, item.expected)
+        )
     selection, f1 = found.selection, found.argument_f1
-    return {"correct": error is None, "error": error, "selection": selection.num / selection.den, "argument_f1": f1.num / f1.den}
+    return {
+        "correct": error is None,
+        "error": error,
+        "selection": selection.num / selection.den,
+        "argument_f1": f1.num / f1.den,
+    }
 
 
 def measure_tool_calls(lines: Iterable[Any], rules: str = "plain") -> dict[str, Any]:
-    """Right and wrong calls of a file of `{"id", "tools", "calls", "expected"}`. `calls` null says that the answer could not be read.
+    """Right and wrong calls of a file of `{"id", "tools", "calls", "expected"}`. `calls` null says
+    that the answer could not be read.
 
-    Every fault of the file is raised at once; an id that stands twice is one, because a second line could cover a failure. Without lines `accuracy` is null.
+    Every fault of the file is raised at once; an id that stands twice is one, because a second line
+    could cover a failure. Without lines `accuracy` is null.
 
-    >>> line = {"id": "a", "tools": [], "calls": [{"name": "f", "arguments": {"x": 2}}], "expected": [{"name": "f", "arguments": {"x": [1, 3]}}]}
+    >>> line = {
+    ...     "id": "a",
+    ...     "tools": [],
+    ...     "calls": [{"name": "f", "arguments": {"x": 2}}],
+    ...     "expected": [{"name": "f", "arguments": {"x": [1, 3]}}],
+    ... }
     >>> measure_tool_calls([line])["items"]["a"]
     {'correct': False, 'error': 'wrong_value: x of f', 'selection': 1.0, 'argument_f1': 0.0}
     """
     chosen = RULES.get(rules)
     if chosen is None:
-        raise UsageError("CLI-001", f"no matching rules are named {rules!r}.{near_miss(rules, RULES)}", fix=f"Choose one of {', '.join(RULES)}.")
+        raise UsageError(
+            "CLI-001",
+            f"no matching rules are named {rules!r}.{near_miss(rules, RULES)}",
+            fix=f"Choose one of {', '.join(RULES)}.",
+        )
     items: dict[str, dict[str, Any]] = {}
     faults: list[Fault] = []
     fault_count = at = 0
@@ -174,7 +246,9 @@ def measure_tool_calls(lines: Iterable[Any], rules: str = "plain") -> dict[str, 
             except InputError as error:
                 add("calls", error.message, "Split the item.", code=error.code)
     if faults:
-        raised = InputError(faults[0].code, f"{fault_count} faults: nothing was measured.", faults=faults)
+        raised = InputError(
+            faults[0].code, f"{fault_count} faults: nothing was measured.", faults=faults
+        )
         raised.fault_count = fault_count
         raise raised
     correct = sum(item["correct"] for item in items.values())
@@ -193,7 +267,9 @@ def _bfcl_error(found: Matching, item: _Item) -> str:
         call, wish = calls[0], expected[0]
         if call.arguments is not None and wish.accepted is not None and wish.declared is not None:
             fault = bfcl.call_fault(call.arguments, wish.declared, wish.named, wish.accepted)
-    return bfcl.item_fault(len(calls), len(expected), len(item.tools), right_tool=bool(found.pairs), fault=fault)
+    return bfcl.item_fault(
+        len(calls), len(expected), len(item.tools), right_tool=bool(found.pairs), fault=fault
+    )
 
 
 def _plain_error(found: Matching, calls: Sequence[Call], expected: Sequence[Expected]) -> str:

@@ -1,7 +1,9 @@
-"""Tool use of a run: which tools it chose, how it called them, which way it went, to whom it passed the work.
+"""Tool use of a run: which tools it chose, how it called them, which way it went, to whom it passed
+the work.
 
-A run's expected calls stand under `expected.tool_calls`, its tools under `expected.tools`, its expected handoffs under `expected.handoffs`. Forbidden tools and
-the graph of handoffs are gates, not scores: see `scoring.gates`.
+A run's expected calls stand under `expected.tool_calls`, its tools under `expected.tools`, its
+expected handoffs under `expected.handoffs`. Forbidden tools and the graph of handoffs are gates,
+not scores: see `scoring.gates`.
 """
 
 from __future__ import annotations
@@ -27,26 +29,56 @@ def run_calls(run: Run) -> list[Call] | Undetermined:
     if run.tool_calls is None:
         return Undetermined("the run lists no `tool_calls` (an empty list says there were none)")
     return [
-        Call(call.name, call.arguments) if type(call.arguments) is dict else read_call({"name": call.name, "arguments": call.arguments})
+        (
+            Call(call.name, call.arguments)
+            if type(call.arguments) is dict
+            else read_call({"name": call.name, "arguments": call.arguments})
+        )
         for call in run.tool_calls
     ]
 
 
 def run_expected(run: Run) -> list[Expected] | Undetermined:
-    """The calls that a run should have made: `{"name", "arguments": {argument: value}}`, or lists of values under `acceptable`, which add to `arguments`."""
+    """The calls that a run should have made: `{"name", "arguments": {argument: value}}`, or lists
+    of values under `acceptable`, which add to `arguments`.
+    """
     listed = run.expected.get("tool_calls") if isinstance(run.expected, dict) else None
     if not isinstance(listed, list):
-        return Undetermined("the run does not say which calls are right (`expected.tool_calls`; an empty list says none)")
+        return Undetermined(
+            "the run does not say which calls are right (`expected.tool_calls`; an empty list says"
+            " none)"
+        )
     found = []
     for index, item in enumerate(listed):
         name = item.get("name") if isinstance(item, dict) else None
-        arguments, acceptable = (item.get("arguments", {}), item.get("acceptable", {})) if isinstance(item, dict) else (None, None)
-        if not isinstance(name, str) or not name or not isinstance(arguments, dict) or not isinstance(acceptable, dict):
-            return Undetermined(f'`expected.tool_calls[{index}]` is no {{"name", "arguments", "acceptable"}}')
+        arguments, acceptable = (
+            (item.get("arguments", {}), item.get("acceptable", {}))
+            if isinstance(item, dict)
+            else (None, None)
+        )
+        if (
+            not isinstance(name, str)
+            or not name
+            or not isinstance(arguments, dict)
+            or not isinstance(acceptable, dict)
+        ):
+            return Undetermined(
+                f'`expected.tool_calls[{index}]` is no {{"name", "arguments", "acceptable"}}'
+            )
         if not all(isinstance(values, list) and values for values in acceptable.values()):
-            return Undetermined(f"`expected.tool_calls[{index}].acceptable` holds something that is no list of values")
-        accepted = {argument: [value, *acceptable.get(argument, ())] for argument, value in arguments.items()}
-        accepted.update((argument, values) for argument, values in acceptable.items() if argument not in arguments)
+            return Undetermined(
+                f"`expected.tool_calls[{index}].acceptable` holds something that is no list of"
+                " values"
+            )
+        accepted = {
+            argument: [value, *acceptable.get(argument, ())]
+            for argument, value in arguments.items()
+        }
+        accepted.update(
+            (argument, values)
+            for argument, values in acceptable.items()
+            if argument not in arguments
+        )
         found.append(Expected(name, accepted, len(accepted)))
     return found
 
@@ -75,7 +107,14 @@ def _selection(run: Run, _params: Mapping[str, Any]) -> Any:
 def _unrecorded(run: Run) -> Undetermined | None:
     """Calls whose arguments nobody recorded; they are not wrong, nobody knows."""
     count = sum(call.arguments is None for call in run.tool_calls or ())
-    return Undetermined(f"{count} of {len(run.tool_calls or ())} tool calls do not carry their `arguments` ({{}} says there were none)") if count else None
+    return (
+        Undetermined(
+            f"{count} of {len(run.tool_calls or ())} tool calls do not carry their `arguments`"
+            " ({} says there were none)"
+        )
+        if count
+        else None
+    )
 
 
 def _arguments(run: Run, _params: Mapping[str, Any]) -> Any:
@@ -87,24 +126,33 @@ def _arguments(run: Run, _params: Mapping[str, Any]) -> Any:
 
 def _validity(run: Run, params: Mapping[str, Any]) -> Any:
     if not run.tool_calls:
-        return Undetermined("the run lists no `tool_calls`" if run.tool_calls is None else "the run called no tool")
+        return Undetermined(
+            "the run lists no `tool_calls`" if run.tool_calls is None else "the run called no tool"
+        )
     total = len(run.tool_calls)
     tools = run.expected.get("tools") if isinstance(run.expected, dict) else None
     if tools is None:
         unchecked = sum(call.valid is None for call in run.tool_calls)
         if unchecked:
             return Undetermined(
-                f"{unchecked} of {total} tool calls were not checked (`valid` is null), and the run does not carry its tools (`expected.tools`)"
+                f"{unchecked} of {total} tool calls were not checked (`valid` is null), and the run"
+                " does not carry its tools (`expected.tools`)"
             )
         return {"passed": sum(call.valid is True for call in run.tool_calls), "total": total}
-    if not isinstance(tools, list) or not all(isinstance(tool, dict) and isinstance(tool.get("name"), str) for tool in tools):
+    if not isinstance(tools, list) or not all(
+        isinstance(tool, dict) and isinstance(tool.get("name"), str) for tool in tools
+    ):
         return Undetermined('`expected.tools` is no list of {"name", "description", "parameters"}')
     missing = _unrecorded(run)
     if missing is not None:
         return missing
     valid = 0
     for made in run.tool_calls:
-        found = check_call(read_call({"name": made.name, "arguments": made.arguments}), tools, closed=bool(params.get("closed", False)))
+        found = check_call(
+            read_call({"name": made.name, "arguments": made.arguments}),
+            tools,
+            closed=bool(params.get("closed", False)),
+        )
         if found.valid is None:
             return Undetermined(found.reason)
         # a reported verdict can only worsen a computed one
@@ -148,12 +196,16 @@ TOOL_USE = (
         "undetermined; no call where none is expected is 1",
         _selection,
         citation=_BFCL,
-        limits="Sees names only: not the order, the arguments, or whether a call came too late. Another way to the same end is wrong unless it is expected.",
+        limits=(
+            "Sees names only: not the order, the arguments, or whether a call came too late."
+            " Another way to the same end is wrong unless it is expected."
+        ),
     ),
     Measure(
         "argument_correctness",
         "1",
-        "F1 of arguments, with calls paired to expected calls of the same tool so that the most are right",
+        "F1 of arguments, with calls paired to expected calls of the same tool so that the most are"
+        " right",
         "share",
         "higher is better",
         "zero_one",
@@ -161,7 +213,10 @@ TOOL_USE = (
         "undetermined; no call where none is expected is 1",
         _arguments,
         citation=f"{_BFCL}; F1 after van Rijsbergen 1979; assignment after Kuhn 1955",
-        limits="Values compare as JSON: 'Oslo' is not 'oslo', and a date written otherwise is wrong unless it is acceptable. Every argument weighs the same.",
+        limits=(
+            "Values compare as JSON: 'Oslo' is not 'oslo', and a date written otherwise is wrong"
+            " unless it is acceptable. Every argument weighs the same."
+        ),
     ),
     Measure(
         "tool_call_validity",
@@ -175,7 +230,10 @@ TOOL_USE = (
         _validity,
         params={"closed": False},
         citation=f"JSON Schema 2020-12; {_BFCL}",
-        limits="A valid call can be the wrong one. Unless `closed`, an argument that the schema does not declare is accepted as the schema accepts it.",
+        limits=(
+            "A valid call can be the wrong one. Unless `closed`, an argument that the schema does"
+            " not declare is accepted as the schema accepts it."
+        ),
     ),
     Measure(
         "trajectory_match",
@@ -189,8 +247,12 @@ TOOL_USE = (
         _trajectory,
         range="0 or 1",
         params={"mode": "strict", "over": "names"},
-        citation="the trajectory modes of LangChain's agentevals: strict, unordered, subset, superset",
-        limits="One expected path: a better one is no match. It does not see what the calls returned.",
+        citation=(
+            "the trajectory modes of LangChain's agentevals: strict, unordered, subset, superset"
+        ),
+        limits=(
+            "One expected path: a better one is no match. It does not see what the calls returned."
+        ),
     ),
     Measure(
         "handoff_accuracy",
@@ -203,6 +265,9 @@ TOOL_USE = (
         "undetermined, also where a handoff does not say where it should have gone",
         _handoff_accuracy,
         citation="Workflow Scoring & Evaluation Reference Guide, section 6, profile D",
-        limits="Without `expected.handoffs` a handoff that should have happened and did not is not seen. The order is not compared.",
+        limits=(
+            "Without `expected.handoffs` a handoff that should have happened and did not is not"
+            " seen. The order is not compared."
+        ),
     ),
 )

@@ -1,8 +1,10 @@
 """Reading TREC judgements (qrels) and run files.
 
-Fields are separated by spaces or tabs, lines end in LF or CRLF; blank lines and lines that begin with `#` are passed over, and what follows the run's name
-is ignored, all as trec_eval does. trec_eval reads a grade `x` as 0 and a score `nan` as a number; here a field that is not what it should be is a fault.
-All faults of a file come at once, the first `MAX_FAULTS` with their lines. The file is read in blocks: a line without an end does not fill the memory.
+Fields are separated by spaces or tabs, lines end in LF or CRLF; blank lines and lines that begin
+with `#` are passed over, and what follows the run's name is ignored, all as trec_eval does.
+trec_eval reads a grade `x` as 0 and a score `nan` as a number; here a field that is not what it
+should be is a fault. All faults of a file come at once, the first `MAX_FAULTS` with their lines.
+The file is read in blocks: a line without an end does not fill the memory.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ class _Faults:
     def raise_if_any(self) -> None:
         if self.kept:
             first = self.kept[0]
-            error = InputError(first.code, first.message, where=self.file, fix=first.fix, faults=self.kept)
+            error = InputError(
+                first.code, first.message, where=self.file, fix=first.fix, faults=self.kept
+            )
             error.fault_count = self.count
             raise error
 
@@ -64,7 +68,11 @@ def _lines(stream: IO[bytes], faults: _Faults) -> Iterator[list[bytes]]:
         number += len(lines)
         yield lines
         if len(rest) > MAX_LINE:
-            faults.add(number + 1, f"the line is longer than {MAX_LINE // 1024} KiB.", fix="The rest of the file was not read.")
+            faults.add(
+                number + 1,
+                f"the line is longer than {MAX_LINE // 1024} KiB.",
+                fix="The rest of the file was not read.",
+            )
             return
     if rest:
         yield [rest]
@@ -75,7 +83,9 @@ class _Shape(NamedTuple, Generic[T]):
 
     fields: int
     splits: int
-    """As many as there are fields, where nothing may follow the last; one less, where anything may."""
+    """As many as there are fields, where nothing may follow the last; one less, where anything
+    may.
+    """
     named: str
     place: int
     """Of the value."""
@@ -90,7 +100,9 @@ def _is_grade(value: int) -> bool:
 
 
 def _whole(field: bytes) -> int:
-    return int(field[: MAX_DIGITS + 4])  # a longer number is beyond every scale, and takes long to read
+    return int(
+        field[: MAX_DIGITS + 4]
+    )  # a longer number is beyond every scale, and takes long to read
 
 
 _JUDGEMENT = _Shape(
@@ -104,22 +116,32 @@ _JUDGEMENT = _Shape(
     "trec_eval would read a part, or 0.",
 )
 _RESULT = _Shape(
-    6, 5, "a result has 6: query, Q0, document, rank, score, name of the run", 4, float, isfinite, "the score '{}' is not a finite number.", "Leave it out."
+    6,
+    5,
+    "a result has 6: query, Q0, document, rank, score, name of the run",
+    4,
+    float,
+    isfinite,
+    "the score '{}' is not a finite number.",
+    "Leave it out.",
 )
 
 
 def read_qrels(path: str) -> dict[str, dict[str, int]]:
     """Grades by query and document, from lines `query iteration document grade`.
 
-    A document judged twice for one query is a fault where the grades differ; the same judgement twice is one judgement. A file without judgements is a fault.
+    A document judged twice for one query is a fault where the grades differ; the same judgement
+    twice is one judgement. A file without judgements is a fault.
     """
     return _read(path, _JUDGEMENT, same_again=True)
 
 
 def read_run(path: str) -> dict[str, dict[str, float]]:
-    """Scores by query and document, from lines `query Q0 document rank score name`. The rank is not read: the score says it.
+    """Scores by query and document, from lines `query Q0 document rank score name`. The rank is not
+    read: the score says it.
 
-    A document that stands twice for one query is a fault, as for trec_eval, and so is a score that is not a finite number. A file without results is a fault.
+    A document that stands twice for one query is a fault, as for trec_eval, and so is a score that
+    is not a finite number. A file without results is a fault.
     """
     return _read(path, _RESULT, same_again=False)
 
@@ -135,12 +157,16 @@ def _read(path: str, shape: _Shape[T], *, same_again: bool) -> dict[str, dict[st
             number += len(lines)
     faults.raise_if_any()
     if not found:
-        raise InputError("FIL-005", f"there is nothing to read in the file; {shape.named}.", where=path)
+        raise InputError(
+            "FIL-005", f"there is nothing to read in the file; {shape.named}.", where=path
+        )
     return found
 
 
 def _take_block(lines: list[bytes], shape: _Shape[T], found: dict[str, dict[str, T]]) -> bool:
-    """Take lines in which nothing is unusual, column by column; False, and nothing taken, where something is."""
+    """Take lines in which nothing is unusual, column by column; False, and nothing taken, where
+    something is.
+    """
     fields: list[bytes] = []
     for line in lines:
         fields += line.split(None, shape.fields - 1)
@@ -152,7 +178,9 @@ def _take_block(lines: list[bytes], shape: _Shape[T], found: dict[str, dict[str,
     try:
         documents = list(map(bytes.decode, fields[2 :: shape.fields]))
         values = list(map(shape.read, written))
-        names = [(name.decode(), len(list(same))) for name, same in groupby(fields[:: shape.fields])]
+        names = [
+            (name.decode(), len(list(same))) for name, same in groupby(fields[:: shape.fields])
+        ]
     except ValueError:
         return False
     made: dict[str, dict[str, T]] = {}
@@ -160,7 +188,12 @@ def _take_block(lines: list[bytes], shape: _Shape[T], found: dict[str, dict[str,
     for name, count in names:
         end = start + count
         block = dict(zip(documents[start:end], values[start:end], strict=True))
-        if len(block) < count or name in made or name.startswith("#") or not block.keys().isdisjoint(found.get(name, ())):
+        if (
+            len(block) < count
+            or name in made
+            or name.startswith("#")
+            or not block.keys().isdisjoint(found.get(name, ()))
+        ):
             return False
         made[name] = block
         start = end
@@ -171,7 +204,15 @@ def _take_block(lines: list[bytes], shape: _Shape[T], found: dict[str, dict[str,
     return True
 
 
-def _take_lines(lines: list[bytes], shape: _Shape[T], found: dict[str, dict[str, T]], faults: _Faults, number: int, *, same_again: bool) -> None:
+def _take_lines(
+    lines: list[bytes],
+    shape: _Shape[T],
+    found: dict[str, dict[str, T]],
+    faults: _Faults,
+    number: int,
+    *,
+    same_again: bool,
+) -> None:
     """Take lines one by one, and note what is wrong with each; `number` lines come before them."""
     for line in lines:
         number += 1
@@ -179,7 +220,11 @@ def _take_lines(lines: list[bytes], shape: _Shape[T], found: dict[str, dict[str,
         if not fields or fields[0][0] == _COMMENT:
             continue
         if len(fields) != shape.fields:
-            faults.add(number, f"{'more than ' if len(fields) > shape.fields else ''}{min(len(fields), shape.fields)} fields; {shape.named}.")
+            faults.add(
+                number,
+                f"{'more than ' if len(fields) > shape.fields else ''}{min(len(fields), shape.fields)} fields;"  # noqa: E501
+                f" {shape.named}.",
+            )
             continue
         written = fields[shape.place]
         try:
@@ -197,4 +242,9 @@ def _take_lines(lines: list[bytes], shape: _Shape[T], found: dict[str, dict[str,
         kept = found.setdefault(name, {}).setdefault(document, value)
         if kept is not value and not (same_again and kept == value):
             again = f"judged twice, {kept} and {value}" if same_again else "listed twice"
-            faults.add(number, f"query '{_text(fields[0])}': the document '{_text(fields[2])}' is {again}.", code="SCO-032", fix="Keep one.")
+            faults.add(
+                number,
+                f"query '{_text(fields[0])}': the document '{_text(fields[2])}' is {again}.",
+                code="SCO-032",
+                fix="Keep one.",
+            )

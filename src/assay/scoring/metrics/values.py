@@ -1,4 +1,6 @@
-"""Comparing JSON values: what they differ in, and whether two numbers are close. Numbers are compared exactly, as they were written."""
+"""Comparing JSON values: what they differ in, and whether two numbers are close. Numbers are
+compared exactly, as they were written.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,13 @@ class Difference(NamedTuple):
 
 
 def json_diff(actual: Any, expected: Any, *, limit: int = MAX_DIFFERENCES) -> list[Difference]:
-    """The paths that differ, in the order of the expectation; at most `limit` of them. Numbers differ by value, so that 1 is 1.0; true is no number.
+    """The paths that differ, in the order of the expectation; at most `limit` of them. Numbers
+    differ by value, so that 1 is 1.0; true is no number.
 
-    >>> [tuple(found) for found in json_diff({"a": [1, 2], "b": 1}, {"a": [1, 3], "c": None, "b": 1.0})]
+    >>> [
+    ...     tuple(found)
+    ...     for found in json_diff({"a": [1, 2], "b": 1}, {"a": [1, 3], "c": None, "b": 1.0})
+    ... ]
     [('a[1]', 'value'), ('c', 'missing')]
     """
     found: list[Difference] = []
@@ -34,11 +40,24 @@ def json_diff(actual: Any, expected: Any, *, limit: int = MAX_DIFFERENCES) -> li
     while todo and len(found) < limit:
         path, left, right = todo.pop()
         if isinstance(right, dict) and isinstance(left, dict):
-            found += [Difference(show_path((*path, key)), "unexpected") for key in left if key not in right]
-            todo += [((*path, key), left.get(key, _ABSENT), value) for key, value in reversed(right.items())]
+            found += [
+                Difference(show_path((*path, key)), "unexpected")
+                for key in left
+                if key not in right
+            ]
+            todo += [
+                ((*path, key), left.get(key, _ABSENT), value)
+                for key, value in reversed(right.items())
+            ]
         elif isinstance(right, list) and isinstance(left, list):
-            found += [Difference(show_path((*path, index)), "unexpected") for index in range(len(right), len(left))][:limit]
-            todo += [((*path, index), left[index] if index < len(left) else _ABSENT, right[index]) for index in range(len(right) - 1, -1, -1)]
+            found += [
+                Difference(show_path((*path, index)), "unexpected")
+                for index in range(len(right), len(left))
+            ][:limit]
+            todo += [
+                ((*path, index), left[index] if index < len(left) else _ABSENT, right[index])
+                for index in range(len(right) - 1, -1, -1)
+            ]
         elif left is _ABSENT:
             found.append(Difference(show_path(path), "missing"))
         else:
@@ -60,7 +79,8 @@ def _differ(left: Any, right: Any) -> str:
 
 
 def numeric(value: Any) -> Ratio | None:
-    """A number, or a text that is one plain number and nothing else, exactly; None for all other things.
+    """A number, or a text that is one plain number and nothing else, exactly; None for all other
+    things.
 
     >>> numeric(" 1.50 "), numeric("1,5"), numeric(True), numeric("1e999999999")
     (Ratio(num=3, den=2), None, None, None)
@@ -74,13 +94,22 @@ def numeric(value: Any) -> Ratio | None:
 
 
 def is_close(actual: Ratio, expected: Ratio, *, absolute: Any = 0, relative: Any = 0) -> bool:
-    """Whether the two differ by no more than the wider tolerance; `relative` is of the expected value. Both tolerances are read as written.
+    """Whether the two differ by no more than the wider tolerance; `relative` is of the expected
+    value. Both tolerances are read as written.
 
-    >>> is_close(Ratio(1, 3), Ratio(33, 100), absolute=Decimal("0.01")), is_close(Ratio(3, 1), Ratio(2, 1), relative=0.1)
+    >>> (
+    ...     is_close(Ratio(1, 3), Ratio(33, 100), absolute=Decimal("0.01")),
+    ...     is_close(Ratio(3, 1), Ratio(2, 1), relative=0.1),
+    ... )
     (True, False)
     """
     allowed, share = exact.ratio(absolute), exact.ratio(relative)
     if allowed.num < 0 or share.num < 0:
         raise ValueError("a tolerance is below 0")
-    apart = Ratio(abs(actual.num * expected.den - expected.num * actual.den), actual.den * expected.den)
-    return apart.num * allowed.den <= allowed.num * apart.den or apart.num * share.den * expected.den <= share.num * abs(expected.num) * apart.den
+    apart = Ratio(
+        abs(actual.num * expected.den - expected.num * actual.den), actual.den * expected.den
+    )
+    return (
+        apart.num * allowed.den <= allowed.num * apart.den
+        or apart.num * share.den * expected.den <= share.num * abs(expected.num) * apart.den
+    )

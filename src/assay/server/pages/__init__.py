@@ -1,6 +1,7 @@
 """Pages: what people look at. Each is one file; `install` puts them all into the application.
 
-They read through the same store functions as the API, with the same tokens, and are not part of its description.
+They read through the same store functions as the API, with the same tokens, and are not part of its
+description.
 """
 
 from __future__ import annotations
@@ -11,7 +12,22 @@ from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 
 from assay.server.bodies import header
-from assay.server.pages import charts, compare, decisions, exams, files, judges, library, live, login, overview, results, run, runs, schemas
+from assay.server.pages import (
+    charts,
+    compare,
+    decisions,
+    exams,
+    files,
+    judges,
+    library,
+    live,
+    login,
+    overview,
+    results,
+    run,
+    runs,
+    schemas,
+)
 from assay.server.pages.routing import PageRoute, mark, refused
 
 if TYPE_CHECKING:
@@ -19,7 +35,22 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-PAGES = (overview, runs, live, run, compare, decisions, exams, judges, schemas, results, library, login, charts, files)
+PAGES = (
+    overview,
+    runs,
+    live,
+    run,
+    compare,
+    decisions,
+    exams,
+    judges,
+    schemas,
+    results,
+    library,
+    login,
+    charts,
+    files,
+)
 """Every file with pages. An address that fits two belongs to the one that comes first."""
 router = APIRouter(include_in_schema=False)
 for _module in PAGES:
@@ -27,13 +58,22 @@ for _module in PAGES:
 
 
 def install(app: FastAPI) -> None:
-    """Serve the pages. What a browser asks for and is not there is a page too; for everyone else it stays a problem document."""
+    """Serve the pages. What a browser asks for and is not there is a page too; for everyone else it
+    stays a problem document.
+    """
     app.include_router(router)
-    app.state.page_paths = frozenset(route.path for module in PAGES for route in module.router.routes if isinstance(route, PageRoute))
+    app.state.page_paths = frozenset(
+        route.path
+        for module in PAGES
+        for route in module.router.routes
+        if isinstance(route, PageRoute)
+    )
     plain = app.exception_handlers[HTTPException]
 
     async def shown(request: Request, error: Exception) -> Response:
-        if request.url.path.startswith(("/api/", "/v1/")) or "text/html" not in (header(request, "accept") or ""):
+        if request.url.path.startswith(("/api/", "/v1/")) or "text/html" not in (
+            header(request, "accept") or ""
+        ):
             found: Response = await plain(request, error)  # type: ignore[misc]
             return found
         mark(request)

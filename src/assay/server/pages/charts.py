@@ -1,7 +1,7 @@
 """Pictures of charts, each at an address of its own: `.svg` for pages, `.png` to take away.
 
-A page tells the sentence and the table at once and leaves the picture to a second request, so that drawing never holds it up. A browser asks again each time
-and gets a 304 where nothing has changed.
+A page tells the sentence and the table at once and leaves the picture to a second request, so that
+drawing never holds it up. A browser asks again each time and gets a 304 where nothing has changed.
 """
 
 from __future__ import annotations
@@ -40,8 +40,14 @@ OF_GRADE: dict[str, Callable[[Mapping[str, Any]], Chart]] = {
     "gates": grades.gates,
 }
 
-OF_RECORD: dict[str, Callable[[Services, str, str, str], Chart | None]] = {"decisions": decision_chart, "exams": exam_chart, "judges": judge_chart}
-"""What makes the charts of a stored record, by the first part of its page's address: from services, project, digest and the name of the chart."""
+OF_RECORD: dict[str, Callable[[Services, str, str, str], Chart | None]] = {
+    "decisions": decision_chart,
+    "exams": exam_chart,
+    "judges": judge_chart,
+}
+"""What makes the charts of a stored record, by the first part of its page's address: from services,
+project, digest and the name of the chart.
+"""
 
 
 def picture(request: Request, chart: Chart, ending: str) -> Response:
@@ -51,7 +57,12 @@ def picture(request: Request, chart: Chart, ending: str) -> Response:
     if not drawing.available():
         raise Problem(404, "charts cannot be drawn here.", fix=drawing.MISSING)
     etag = f'"{drawing.digest(chart)}-{ending}"'
-    headers = {"ETag": etag, "Cache-Control": "private, no-cache", "Vary": "Authorization, Cookie", "Content-Security-Policy": OWN_POLICY}
+    headers = {
+        "ETag": etag,
+        "Cache-Control": "private, no-cache",
+        "Vary": "Authorization, Cookie",
+        "Content-Security-Policy": OWN_POLICY,
+    }
     if etag in (header(request, "if-none-match") or ""):
         return Response(None, 304, headers=headers)
     data = drawing.svg(chart) if ending == "svg" else drawing.png(chart)
@@ -59,16 +70,24 @@ def picture(request: Request, chart: Chart, ending: str) -> Response:
 
 
 @router.get("/charts/grades/{digest}/{name}.{ending}")
-def get_grade_chart(request: Request, digest: str, name: str, ending: Ending, principal: Principal = READER) -> Response:
+def get_grade_chart(
+    request: Request, digest: str, name: str, ending: Ending, principal: Principal = READER
+) -> Response:
     """A chart of one stored grade."""
     services: Services = request.app.state.services
     if name not in OF_GRADE:
         raise finding.absent("chart", name)
-    return picture(request, OF_GRADE[name](finding.record(services, principal.project, "grade", digest).tree()), ending)
+    return picture(
+        request,
+        OF_GRADE[name](finding.record(services, principal.project, "grade", digest).tree()),
+        ending,
+    )
 
 
 @router.get("/charts/overview/{policy}/{name}.{ending}")
-def get_overview_chart(request: Request, policy: str, name: str, ending: Ending, principal: Principal = READER) -> Response:
+def get_overview_chart(
+    request: Request, policy: str, name: str, ending: Ending, principal: Principal = READER
+) -> Response:
     """A chart of the newest grades of the project, under one policy."""
     found = overview_chart(request.app.state.services, principal.project, name, policy)
     if found is None:
@@ -77,9 +96,20 @@ def get_overview_chart(request: Request, policy: str, name: str, ending: Ending,
 
 
 @router.get("/charts/{kind}/{digest}/{name}.{ending}")
-def get_record_chart(request: Request, kind: str, digest: str, name: str, ending: Ending, principal: Principal = READER) -> Response:
+def get_record_chart(
+    request: Request,
+    kind: str,
+    digest: str,
+    name: str,
+    ending: Ending,
+    principal: Principal = READER,
+) -> Response:
     """A chart of a stored decision, exam or card."""
-    found = OF_RECORD[kind](request.app.state.services, principal.project, digest, name) if kind in OF_RECORD else None
+    found = (
+        OF_RECORD[kind](request.app.state.services, principal.project, digest, name)
+        if kind in OF_RECORD
+        else None
+    )
     if found is None:
         raise finding.absent("chart", name)
     return picture(request, found, ending)

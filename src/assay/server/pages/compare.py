@@ -1,6 +1,8 @@
-"""Compare two sets of stored runs: the decision as POST /decisions would make it, worked out for the page and not stored. The address is the whole state.
+"""Compare two sets of stored runs: the decision as POST /decisions would make it, worked out for
+the page and not stored. The address is the whole state.
 
-A set is a workflow with its version (`faq@3`, each part quoted), on one dataset where one is chosen, or a stored baseline (`baseline:production`).
+A set is a workflow with its version (`faq@3`, each part quoted), on one dataset where one is
+chosen, or a stored baseline (`baseline:production`).
 """
 
 from __future__ import annotations
@@ -77,7 +79,9 @@ class Asked(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """The runs of one side, and how many older ones were left out for newer ones of the same sample."""
+    """The runs of one side, and how many older ones were left out for newer ones of the same
+    sample.
+    """
 
     items: list[Item]
     left_out: int
@@ -108,7 +112,12 @@ def parted(text: str, where: str) -> tuple[str, str | None]:
     """
     name, at, version = text.partition("@")
     if not name or "@" in version:
-        raise Problem(422, f"{text[:80]!r} names no set.", where=where, fix="Choose one in the form: it is a workflow and its version, as faq@3.")
+        raise Problem(
+            422,
+            f"{text[:80]!r} names no set.",
+            where=where,
+            fix="Choose one in the form: it is a workflow and its version, as faq@3.",
+        )
     return unquote(name), unquote(version) if at else None
 
 
@@ -126,9 +135,16 @@ def compare(
     services: Services = request.app.state.services
     asked = Asked(*((one or "").strip() for one in (candidate, baseline, dataset, policy, repeats)))
     form = _form(services, principal.project, asked)
-    lead = "Whether one set of stored runs may replace another, by the rules of a release policy. Nothing is stored."
+    lead = (
+        "Whether one set of stored runs may replace another, by the rules of a release policy."
+        " Nothing is stored."
+    )
     if form is None:
-        nothing = empty("No run is stored in this project yet, so there is nothing to compare. A run comes in by the command or by the API:", FIRST)
+        nothing = empty(
+            "No run is stored in this project yet, so there is nothing to compare. A run comes in"
+            " by the command or by the API:",
+            FIRST,
+        )
         return page(request, "Compare", nothing, nav="/decisions", lead=lead)
     if not asked.candidate or not asked.baseline:
         missing = (
@@ -136,38 +152,77 @@ def compare(
             if not (asked.candidate or asked.baseline)
             else f"Choose the {'candidate' if asked.baseline else 'baseline'} too."
         )
-        return page(request, "Compare", form, tag("p", missing, class_="absent"), nav="/decisions", lead=lead)
+        return page(
+            request,
+            "Compare",
+            form,
+            tag("p", missing, class_="absent"),
+            nav="/decisions",
+            lead=lead,
+        )
     try:
         found = _compared(services, principal.project, asked)
     except (AssayError, Problem) as error:
         told = error.detail if isinstance(error, Problem) else error.message
         fix = [tag("p", tag("b", "What to do: "), error.fix)] if error.fix else []
         refused = section(
-            "Not compared", note(f"{told[:1].upper()}{told[1:]}", kind="bad"), *fix, tag("p", f"Error {error.code}.", class_="hint"), id="refused"
+            "Not compared",
+            note(f"{told[:1].upper()}{told[1:]}", kind="bad"),
+            *fix,
+            tag("p", f"Error {error.code}.", class_="hint"),
+            id="refused",
         )
         return page(request, "Compare", form, refused, nav="/decisions", lead=lead, status=422)
-    said = [note("Worked out now from the stored runs; this decision is not stored."), *(note(one) for one in found.notes)]
-    return page(request, "Compare", form, *said, *parts.body(found.decision, found.pairs, ""), _keep(asked), nav="/decisions", lead=lead)
+    said = [
+        note("Worked out now from the stored runs; this decision is not stored."),
+        *(note(one) for one in found.notes),
+    ]
+    return page(
+        request,
+        "Compare",
+        form,
+        *said,
+        *parts.body(found.decision, found.pairs, ""),
+        _keep(asked),
+        nav="/decisions",
+        lead=lead,
+    )
 
 
-# --- the form -------------------------------------------------------------------------------------------------------------------------------
+# --- the form
 
 
 def _form(services: Services, project: str, asked: Asked) -> Html | None:
     """What there is to choose from; None where nothing is stored."""
     database = services.ledger.database
     workflows = [
-        (named(one.id, one.version), f"{one.id} {one.version or ''}".strip() + f" ({one.runs:,} runs)")
+        (
+            named(one.id, one.version),
+            f"{one.id} {one.version or ''}".strip() + f" ({one.runs:,} runs)",
+        )
         for one in seen(database, project, "workflow", limit=OFFERED)
     ]
     kept = _baselines(services, project)
     if not workflows and not kept:
         return None
-    datasets = [(named(one.id, one.version), f"{one.id} {one.version or ''}".strip()) for one in seen(database, project, "dataset", limit=OFFERED)]
-    policies = [(entry.id, entry.id) for entry in services.shelf.entries("policies") if isinstance(services.shelf.load("policies", entry.id), ReleasePolicy)]
+    datasets = [
+        (named(one.id, one.version), f"{one.id} {one.version or ''}".strip())
+        for one in seen(database, project, "dataset", limit=OFFERED)
+    ]
+    policies = [
+        (entry.id, entry.id)
+        for entry in services.shelf.entries("policies")
+        if isinstance(services.shelf.load("policies", entry.id), ReleasePolicy)
+    ]
     fields = [
         _select("candidate", "Candidate", [("Workflows", workflows)], asked.candidate, "choose"),
-        _select("baseline", "Baseline", [("Stored baselines", kept), ("Workflows", workflows)], asked.baseline, "choose"),
+        _select(
+            "baseline",
+            "Baseline",
+            [("Stored baselines", kept), ("Workflows", workflows)],
+            asked.baseline,
+            "choose",
+        ),
         _select("dataset", "Dataset", [("", datasets)], asked.dataset, "any, as the runs say"),
         _select("policy", "Release policy", [("", policies)], asked.policy, "release, the newest"),
         _select(
@@ -186,30 +241,64 @@ def _form(services: Services, project: str, asked: Asked) -> Html | None:
 def _baselines(services: Services, project: str) -> list[tuple[str, str]]:
     """The newest of each stored baseline of runs."""
     found: dict[str, str] = {}
-    for item in services.ledger.find("baseline", project=project, limit=BASELINES, newest_first=True).items:
-        if item.body is not None and (one := _kept(item.body)).kind != "exam" and isinstance(one.name, str):
-            found.setdefault(BASELINE + quote(one.name, safe=" "), f"{one.name} ({item.created_at[:10]})")
+    for item in services.ledger.find(
+        "baseline", project=project, limit=BASELINES, newest_first=True
+    ).items:
+        if (
+            item.body is not None
+            and (one := _kept(item.body)).kind != "exam"
+            and isinstance(one.name, str)
+        ):
+            found.setdefault(
+                BASELINE + quote(one.name, safe=" "), f"{one.name} ({item.created_at[:10]})"
+            )
     return list(found.items())
 
 
-def _select(name: str, label: str, groups: Sequence[tuple[str, Sequence[tuple[str, str]]]], value: str, nothing: str) -> Html:
+def _select(
+    name: str,
+    label: str,
+    groups: Sequence[tuple[str, Sequence[tuple[str, str]]]],
+    value: str,
+    nothing: str,
+) -> Html:
     known = {key for _, pairs in groups for key, _ in pairs}
     options_ = [join([Html('<option value="">'), nothing, Html("</option>")])]
     for title, pairs in groups:
-        options = [tag("option", text, value=key, **({"selected": "selected"} if key == value else {})) for key, text in pairs]
+        options = [
+            tag("option", text, value=key, **({"selected": "selected"} if key == value else {}))
+            for key, text in pairs
+        ]
         options_ += [tag("optgroup", *options, label=title)] if title and options else options
     if value and value not in known:
         options_.append(tag("option", value, value=value, selected="selected"))
-    return tag("div", tag("label", label, for_=f"f-{name}"), tag("select", *options_, name_=name, id=f"f-{name}"), class_="field")
+    return tag(
+        "div",
+        tag("label", label, for_=f"f-{name}"),
+        tag("select", *options_, name_=name, id=f"f-{name}"),
+        class_="field",
+    )
 
 
 def _keep(asked: Asked) -> Html:
     """How to have this decision stored."""
     if asked.repeats == NEWEST:
-        return section("To store it", tag("p", "Post the digests of the runs you mean to /api/v1/decisions."), id="keep")
-    sides = {side: _filter(getattr(asked, side), asked.dataset, side) for side in ("candidate", "baseline")}
-    body = msgspec.json.encode({**sides, **({"policy": asked.policy} if asked.policy else {})}).decode()
-    command = f"curl -H 'Content-Type: application/json' -d {shlex.quote(body)} http://127.0.0.1:8321/api/v1/decisions"
+        return section(
+            "To store it",
+            tag("p", "Post the digests of the runs you mean to /api/v1/decisions."),
+            id="keep",
+        )
+    sides = {
+        side: _filter(getattr(asked, side), asked.dataset, side)
+        for side in ("candidate", "baseline")
+    }
+    body = msgspec.json.encode(
+        {**sides, **({"policy": asked.policy} if asked.policy else {})}
+    ).decode()
+    command = (
+        "curl -H 'Content-Type: application/json' -d"
+        f" {shlex.quote(body)} http://127.0.0.1:8321/api/v1/decisions"
+    )
     return section(
         "To store it",
         tag("pre", tag("code", command), tabindex="0"),
@@ -229,7 +318,7 @@ def _filter(text: str, dataset: str, where: str) -> dict[str, Any]:
     return {"filter": wanted}
 
 
-# --- comparing ------------------------------------------------------------------------------------------------------------------------------
+# --- comparing
 
 
 def _compared(services: Services, project: str, asked: Asked) -> Compared:
@@ -241,7 +330,10 @@ def _compared(services: Services, project: str, asked: Asked) -> Compared:
     for name in ("candidate", "baseline"):
         taken = _taken(services, project, getattr(asked, name), asked, name, rules)
         if taken.left_out:
-            notes.append(f"Of the {name} {taken.left_out:,} older runs are left out: a newer one of the same sample is there.")
+            notes.append(
+                f"Of the {name} {taken.left_out:,} older runs are left out: a newer one of the same"
+                " sample is there."
+            )
 
         def seen_(document: Document, graded: Graded, *, mine: bool = name == "candidate") -> None:
             if mine:
@@ -253,7 +345,10 @@ def _compared(services: Services, project: str, asked: Asked) -> Compared:
     terms = Terms(plan=declared(None, rules, looks=1, slices=()).plan)
     decision = decide(ours, theirs, rules, grader, terms=terms)
     samples = list(dict.fromkeys([*ours.rows, *theirs.rows]))
-    pairs = [{"sample": sample, "candidate": _score(ours, sample), "baseline": _score(theirs, sample)} for sample in samples]
+    pairs = [
+        {"sample": sample, "candidate": _score(ours, sample), "baseline": _score(theirs, sample)}
+        for sample in samples
+    ]
     return Compared(decision, Pairs(pairs, runs, True), notes)
 
 
@@ -262,7 +357,9 @@ def _score(side: Side, sample: str) -> float | None:
     return None if row is None else float(row.score) / 100
 
 
-def _taken(services: Services, project: str, text: str, asked: Asked, name: str, rules: ReleaseRules) -> Taken:
+def _taken(
+    services: Services, project: str, text: str, asked: Asked, name: str, rules: ReleaseRules
+) -> Taken:
     wanted = _filter(text, asked.dataset, name)
     if "baseline" in wanted:
         record = find_baseline(services, project, wanted["baseline"])
@@ -272,20 +369,37 @@ def _taken(services: Services, project: str, text: str, asked: Asked, name: str,
             raise _too_many(name)
         items = [finding.record(services, project, None, digest) for digest in digests]
         if any(item.kind not in ("run", "scorecard") for item in items):
-            raise InputError("REL-002", f"the {name} is no baseline of runs, so there is nothing to pair.", where=name, fix="Choose another.")
+            raise InputError(
+                "REL-002",
+                f"the {name} is no baseline of runs, so there is nothing to pair.",
+                where=name,
+                fix="Choose another.",
+            )
         if any(item.body is None for item in items):
-            raise NotEnoughEvidence("REL-003", f"evidence of the {name} was forgotten.", where=name, fix="Keep a new baseline.")
+            raise NotEnoughEvidence(
+                "REL-003",
+                f"evidence of the {name} was forgotten.",
+                where=name,
+                fix="Keep a new baseline.",
+            )
         return Taken(items, 0)
     found: list[Item] = []
     cursor: int | None = None
     while True:
-        part = services.ledger.find("run", wanted["filter"], project=project, after=cursor, limit=1000, newest_first=True)
+        part = services.ledger.find(
+            "run", wanted["filter"], project=project, after=cursor, limit=1000, newest_first=True
+        )
         found += [item for item in part.items if item.body is not None]
         cursor = part.next_cursor
         if cursor is None or len(found) > MOST:
             break
     if not found:
-        raise NotEnoughEvidence("REL-003", f"the {name} holds no runs: none is stored of this set.", where=name, fix="Choose another set or dataset.")
+        raise NotEnoughEvidence(
+            "REL-003",
+            f"the {name} holds no runs: none is stored of this set.",
+            where=name,
+            fix="Choose another set or dataset.",
+        )
     if len(found) > MOST:
         raise _too_many(name)
     return _newest(found) if asked.repeats == NEWEST else Taken(found, 0)
@@ -305,5 +419,7 @@ def _newest(items: Sequence[Item]) -> Taken:
     kept: dict[str, Item] = {}
     for item in items:
         said = _sample(item.body or b"{}")
-        kept.setdefault(msgspec.json.encode([said.dataset, said.attempt], order="sorted").decode(), item)
+        kept.setdefault(
+            msgspec.json.encode([said.dataset, said.attempt], order="sorted").decode(), item
+        )
     return Taken(list(kept.values()), len(items) - len(kept))

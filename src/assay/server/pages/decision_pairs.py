@@ -1,6 +1,8 @@
-"""The samples of a stored decision, pair by pair: from the stored grades that it decides on, nothing is graded again.
+"""The samples of a stored decision, pair by pair: from the stored grades that it decides on,
+nothing is graded again.
 
-A sample that was repeated has the mean of its scores, as in the decision. Of a decision on many runs only those are named that the decision itself names.
+A sample that was repeated has the mean of its scores, as in the decision. Of a decision on many
+runs only those are named that the decision itself names.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ _read = msgspec.json.Decoder(_Grade).decode
 
 
 class Pairs(NamedTuple):
-    """Pairs as charts take them: `sample`, `candidate`, `baseline`. `runs` has the evidence of each sample on the candidate's side, by its digest."""
+    """Pairs as charts take them: `sample`, `candidate`, `baseline`. `runs` has the evidence of each
+    sample on the candidate's side, by its digest.
+    """
 
     pairs: list[dict[str, Any]]
     runs: dict[str, str]
@@ -43,23 +47,37 @@ class Pairs(NamedTuple):
 
 
 def pairs_of(services: Services, project: str, item: Item, decision: Mapping[str, Any]) -> Pairs:
-    """Every pair of a decision, or those that fell most where there are too many, or where no evidence is stored."""
-    sides = {name: _evidence(services, project, item.digest, f"{name}_of") for name in ("candidate", "baseline")}
+    """Every pair of a decision, or those that fell most where there are too many, or where no
+    evidence is stored.
+    """
+    sides = {
+        name: _evidence(services, project, item.digest, f"{name}_of")
+        for name in ("candidate", "baseline")
+    }
     if not all(sides.values()) or any(len(found) > MOST for found in sides.values()):
         return Pairs(rows_of(decision.get("worse")), {}, False)
-    decided = {link.target for link in services.ledger.links_of(item.digest, project=project, relation="decides", limit=4 * MOST)}
+    decided = {
+        link.target
+        for link in services.ledger.links_of(
+            item.digest, project=project, relation="decides", limit=4 * MOST
+        )
+    }
     scores: dict[str, dict[str, list[float]]] = {}
     runs: dict[str, str] = {}
     for name, evidence in sides.items():
         for digest, grade in _grades(services, project, evidence, decided):
             sample = _sample(grade)
             if exact.is_number(grade.weighted_score):
-                scores.setdefault(sample, {}).setdefault(name, []).append(float(grade.weighted_score))
+                scores.setdefault(sample, {}).setdefault(name, []).append(
+                    float(grade.weighted_score)
+                )
             if name == "candidate":
                 runs[sample] = digest
     left_out = set(texts(mapped(decision.get("missing")).get("quarantined")))
     pairs = [
-        {"sample": sample, **{name: sum(values) / len(values) for name, values in found.items()}} for sample, found in scores.items() if sample not in left_out
+        {"sample": sample, **{name: sum(values) / len(values) for name, values in found.items()}}
+        for sample, found in scores.items()
+        if sample not in left_out
     ]
     return Pairs(pairs, runs, True)
 
@@ -69,11 +87,22 @@ def _evidence(services: Services, project: str, decision: str, relation: str) ->
     return [link.source for link in links if link.source is not None and link.target == decision]
 
 
-def _grades(services: Services, project: str, evidence: list[str], decided: set[str]) -> Iterable[tuple[str, _Grade]]:
-    """The grade of each record that the decision goes by, with that record. Runs that came to one scorecard share its grades, which then say the same."""
+def _grades(
+    services: Services, project: str, evidence: list[str], decided: set[str]
+) -> Iterable[tuple[str, _Grade]]:
+    """The grade of each record that the decision goes by, with that record. Runs that came to one
+    scorecard share its grades, which then say the same.
+    """
     known = grades_of(services.ledger.database, project, evidence)
-    chosen = {digest: next((grade.digest for grade in known.get(digest, ()) if grade.digest in decided), None) for digest in evidence}
-    bodies = services.ledger.get_many({grade for grade in chosen.values() if grade is not None}, project=project)
+    chosen = {
+        digest: next(
+            (grade.digest for grade in known.get(digest, ()) if grade.digest in decided), None
+        )
+        for digest in evidence
+    }
+    bodies = services.ledger.get_many(
+        {grade for grade in chosen.values() if grade is not None}, project=project
+    )
     for digest, grade in chosen.items():
         item = bodies.get(grade or "")
         if item is not None and item.body is not None:

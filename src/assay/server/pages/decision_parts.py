@@ -1,6 +1,8 @@
-"""What a decision says, part by part: the outcome and its reason first, then the rules with their evidence, the difference, and both sides.
+"""What a decision says, part by part: the outcome and its reason first, then the rules with their
+evidence, the difference, and both sides.
 
-Used for a stored decision and for one that is only worked out in a page, which has no address and so carries its pictures itself.
+Used for a stored decision and for one that is only worked out in a page, which has no address and
+so carries its pictures itself.
 """
 
 from __future__ import annotations
@@ -9,7 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from assay.reports.charts import decisions as charts
 from assay.reports.markup import Html, join, points, say, tag
-from assay.server.pages.layout import Column, address, chart, facts, letter, link, number, section, short, table, verdict
+from assay.server.pages.layout import (
+    Column,
+    address,
+    chart,
+    facts,
+    letter,
+    link,
+    number,
+    section,
+    short,
+    table,
+    verdict,
+)
 from assay.server.pages.paging import mapped, rows_of, signed, texts, words
 
 if TYPE_CHECKING:
@@ -19,14 +33,23 @@ if TYPE_CHECKING:
 
 Decision = dict[str, Any]
 MAX_ROWS = 200
-OUTCOMES = {"promote": "promote", "hold": "hold", "reject": "reject", "not_enough_evidence": "not enough evidence"}
+OUTCOMES = {
+    "promote": "promote",
+    "hold": "hold",
+    "reject": "reject",
+    "not_enough_evidence": "not enough evidence",
+}
 _MEANING = {
     "promote": "The candidate may replace the baseline.",
     "hold": "Nothing is shown to be worse, but it is not shown to be as good either.",
     "reject": "A rule is shown to be violated.",
     "not_enough_evidence": "There is too little to decide on, and that never promotes.",
 }
-_CLAIMS = {"superior": "better", "non_inferior": "not worse by the margin or more", "equivalent": "equivalent"}
+_CLAIMS = {
+    "superior": "better",
+    "non_inferior": "not worse by the margin or more",
+    "equivalent": "equivalent",
+}
 _QUANTILES = ("p5", "p25", "p50", "p75", "p95")
 _COVERED = ("scored", "failed", "inconclusive", "errored", "not_applicable")
 
@@ -42,7 +65,13 @@ def head(decision: Decision) -> Html:
         class_="outcome",
     )
     why = tag("p", say(decision.get("reason"), "No reason is stated."), class_="verdict")
-    return tag("div", said, why, tag("p", _MEANING.get(outcome, "This is no outcome that is known here."), class_="hint"), class_="decided")
+    return tag(
+        "div",
+        said,
+        why,
+        tag("p", _MEANING.get(outcome, "This is no outcome that is known here."), class_="hint"),
+        class_="decided",
+    )
 
 
 def figures(decision: Decision) -> Html:
@@ -51,21 +80,44 @@ def figures(decision: Decision) -> Html:
     difference, n = mapped(found.get("difference")), found.get("n_paired")
     pairs = n if isinstance(n, int) else None
     claims = [text for key, text in _CLAIMS.items() if found.get(key) is True]
-    counts = [f"{found[key]:,} {key}" for key in ("wins", "losses", "ties") if isinstance(found.get(key), int)]
+    counts = [
+        f"{found[key]:,} {key}"
+        for key in ("wins", "losses", "ties")
+        if isinstance(found.get(key), int)
+    ]
     return facts(
         [
-            ("Difference, points of 100", number(difference.get("estimate"), interval=difference, n=pairs, absent="not known")),
+            (
+                "Difference, points of 100",
+                number(
+                    difference.get("estimate"), interval=difference, n=pairs, absent="not known"
+                ),
+            ),
             ("May fall by", points(found.get("margin"), "no margin is stated")),
-            ("Paired samples", say(n) if decision.get("paired") is not False else "none: the sets share no samples"),
+            (
+                "Paired samples",
+                (
+                    say(n)
+                    if decision.get("paired") is not False
+                    else "none: the sets share no samples"
+                ),
+            ),
             ("Sample by sample", ", ".join(counts) or tag("span", "not counted", class_="absent")),
-            ("The candidate is shown to be", ", ".join(claims) or tag("span", "none of better, equivalent, as good", class_="absent")),
-            ("Smallest difference it could see", points(found.get("minimum_detectable_effect"), "not known")),
+            (
+                "The candidate is shown to be",
+                ", ".join(claims)
+                or tag("span", "none of better, equivalent, as good", class_="absent"),
+            ),
+            (
+                "Smallest difference it could see",
+                points(found.get("minimum_detectable_effect"), "not known"),
+            ),
         ],
         kind="figures",
     )
 
 
-# --- rules ----------------------------------------------------------------------------------------------------------------------------------
+# --- rules
 
 
 def rule_verdict(rule: Mapping[str, Any]) -> Html:
@@ -75,18 +127,45 @@ def rule_verdict(rule: Mapping[str, Any]) -> Html:
         return verdict("holds")
     if holds is None:
         return verdict("undetermined", "could not be judged")
-    return verdict("violated") if rule.get("violated") is not False else verdict("undetermined", "not shown to hold")
+    return (
+        verdict("violated")
+        if rule.get("violated") is not False
+        else verdict("undetermined", "not shown to hold")
+    )
 
 
 def rules(decision: Decision) -> Html:
     """Each promotion rule with its evidence; what does not hold comes first."""
-    found = sorted(rows_of(decision.get("rules")), key=lambda rule: (rule.get("holds") is True, rule.get("violated") is not True))
-    rows = [[tag("code", say(rule.get("id"))), rule_verdict(rule), join([say(rule.get("reason"), "no reason is stated"), _evidence(rule)])] for rule in found]
+    found = sorted(
+        rows_of(decision.get("rules")),
+        key=lambda rule: (rule.get("holds") is True, rule.get("violated") is not True),
+    )
+    rows = [
+        [
+            tag("code", say(rule.get("id"))),
+            rule_verdict(rule),
+            join([say(rule.get("reason"), "no reason is stated"), _evidence(rule)]),
+        ]
+        for rule in found
+    ]
     held = sum(rule.get("holds") is True for rule in found)
-    said = f"{held} of {len(found)} hold. Only where all hold is the candidate promoted." if found else ""
+    said = (
+        f"{held} of {len(found)} hold. Only where all hold is the candidate promoted."
+        if found
+        else ""
+    )
     columns = ("Rule", "Verdict", Column("Why", "wide"))
     return section(
-        "Promotion rules", table("Promotion rules", columns, rows, absent="No rule is named, so none holds.", kind="stack rules"), id="rules", hint=said
+        "Promotion rules",
+        table(
+            "Promotion rules",
+            columns,
+            rows,
+            absent="No rule is named, so none holds.",
+            kind="stack rules",
+        ),
+        id="rules",
+        hint=said,
     )
 
 
@@ -99,34 +178,53 @@ def _evidence(rule: Mapping[str, Any]) -> Html:
 
 
 def value_text(value: Any) -> str:
-    """A value of the evidence; one with an interval is shown with it, a list of things one below the other."""
+    """A value of the evidence; one with an interval is shown with it, a list of things one below
+    the other.
+    """
     if isinstance(value, dict) and {"low", "high"} <= value.keys():
-        return number(value.get("value", value.get("estimate")), interval=value, digits=4, absent="not known")
+        return number(
+            value.get("value", value.get("estimate")), interval=value, digits=4, absent="not known"
+        )
     if isinstance(value, dict) and value and all(isinstance(one, dict) for one in value.values()):
-        return join(tag("span", f"{key}: ", say(one), class_="line") for key, one in list(value.items())[:MAX_ROWS])
+        return join(
+            tag("span", f"{key}: ", say(one), class_="line")
+            for key, one in list(value.items())[:MAX_ROWS]
+        )
     if isinstance(value, list) and value and isinstance(value[0], dict):
         return join(tag("span", say(one), class_="line") for one in value[:MAX_ROWS])
     if isinstance(value, str) and value.startswith("sha256:"):
         return short(value)
     if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
-        return join(part for place, one in enumerate(value[:MAX_ROWS]) for part in (", " if place else "", value_text(one)))
+        return join(
+            part
+            for place, one in enumerate(value[:MAX_ROWS])
+            for part in (", " if place else "", value_text(one))
+        )
     return say(value, "none")
 
 
-# --- pictures and items ---------------------------------------------------------------------------------------------------------------------
+# --- pictures and items
 
 
 def difference(decision: Decision, url: str) -> Html:
     """The difference with its interval and the margin; the slices below it."""
     found = charts.difference(decision)
-    return section("Difference", chart(found, f"{url}/{found.name}" if url else ""), id="difference")
+    return section(
+        "Difference", chart(found, f"{url}/{found.name}" if url else ""), id="difference"
+    )
 
 
 def scatter(decision: Decision, pairs: Pairs, url: str) -> Html:
     """Sample by sample, the candidate against the baseline."""
-    found = charts.paired_scatter(pairs.pairs, n_paired=mapped(decision.get("comparison")).get("n_paired"))
+    found = charts.paired_scatter(
+        pairs.pairs, n_paired=mapped(decision.get("comparison")).get("n_paired")
+    )
     if decision.get("paired") is False:
-        return section("Pairs", tag("p", "The two sides share no samples, so nothing can be paired.", class_="absent"), id="pairs")
+        return section(
+            "Pairs",
+            tag("p", "The two sides share no samples, so nothing can be paired.", class_="absent"),
+            id="pairs",
+        )
     return section("Pairs", chart(found, f"{url}/{found.name}" if url else ""), id="pairs")
 
 
@@ -139,14 +237,35 @@ def worse(decision: Decision, runs: Mapping[str, str]) -> Html:
             points(one.get("candidate"), "missing"),
             points(one.get("baseline"), "missing"),
             tag("b", signed(one.get("difference"))),
-            join(part for name in texts(one.get("newly_failed_gates")) for part in (tag("code", name), " ")) or tag("span", "none", class_="absent"),
+            join(
+                part
+                for name in texts(one.get("newly_failed_gates"))
+                for part in (tag("code", name), " ")
+            )
+            or tag("span", "none", class_="absent"),
         ]
         for one in found[:MAX_ROWS]
     ]
-    columns = (Column("Sample"), Column("Candidate", "n"), Column("Baseline", "n"), Column("Difference", "n"), "Gates that newly fail")
+    columns = (
+        Column("Sample"),
+        Column("Candidate", "n"),
+        Column("Baseline", "n"),
+        Column("Difference", "n"),
+        "Gates that newly fail",
+    )
     lost = mapped(decision.get("comparison")).get("losses")
-    listed = table("Samples that got worse, the worst first", columns, rows, absent="No sample got worse.", kind="stack")
-    more = f"The {len(found)} that fell most of {lost:,} that got worse." if isinstance(lost, int) and lost > len(found) else ""
+    listed = table(
+        "Samples that got worse, the worst first",
+        columns,
+        rows,
+        absent="No sample got worse.",
+        kind="stack",
+    )
+    more = (
+        f"The {len(found)} that fell most of {lost:,} that got worse."
+        if isinstance(lost, int) and lost > len(found)
+        else ""
+    )
     return section("Got worse", listed, *_missing(decision, runs), id="worse", hint=more)
 
 
@@ -156,8 +275,12 @@ def _sample(name: str, runs: Mapping[str, str]) -> str:
 
 def _missing(decision: Decision, runs: Mapping[str, str]) -> list[Html]:
     told = {
-        "candidate": "The candidate lacks these samples; each counts as 0 points with every gate failed",
-        "baseline": "The baseline lacks these samples; each counts as 100 points with every gate passed",
+        "candidate": (
+            "The candidate lacks these samples; each counts as 0 points with every gate failed"
+        ),
+        "baseline": (
+            "The baseline lacks these samples; each counts as 100 points with every gate passed"
+        ),
         "quarantined": "Left out by name",
     }
     found = mapped(decision.get("missing"))
@@ -175,8 +298,14 @@ def change(decision: Decision) -> Html:
     """What would move the outcome, and what else is to be known."""
     moves = texts(decision.get("would_change"))
     notes = [*texts(decision.get("notes")), *texts(decision.get("mismatches"))]
-    listed = tag("ul", *(tag("li", one) for one in moves)) if moves else tag("p", "The decision names nothing that would change it.", class_="absent")
-    more = [tag("h3", "To be known"), tag("ul", *(tag("li", one) for one in notes))] if notes else []
+    listed = (
+        tag("ul", *(tag("li", one) for one in moves))
+        if moves
+        else tag("p", "The decision names nothing that would change it.", class_="absent")
+    )
+    more = (
+        [tag("h3", "To be known"), tag("ul", *(tag("li", one) for one in notes))] if notes else []
+    )
     return section("What would change it", listed, *more, *_flaky(decision), id="change")
 
 
@@ -195,10 +324,13 @@ def _flaky(decision: Decision) -> list[Html]:
         for one in found[:MAX_ROWS]
     ]
     columns = ("Sample", "Side", "Passes in", Column("Repeats", "n"), "Leave it out with")
-    return [tag("h3", "Samples whose repeats disagree"), table("Samples whose repeats disagree", columns, rows)]
+    return [
+        tag("h3", "Samples whose repeats disagree"),
+        table("Samples whose repeats disagree", columns, rows),
+    ]
 
 
-# --- both sides -----------------------------------------------------------------------------------------------------------------------------
+# --- both sides
 
 
 def summaries(decision: Decision) -> Html:
@@ -209,15 +341,22 @@ def summaries(decision: Decision) -> Html:
     for group, form in (("gates", _gate), ("criteria", _criterion)):
         for name in dict.fromkeys(key for side in sides for key in mapped(side.get(group))):
             rows.append(
-                [join([f"{'Gate' if group == 'gates' else 'Criterion'} ", tag("code", name)]), *(form(mapped(side.get(group)).get(name)) for side in sides)]
+                [
+                    join([f"{'Gate' if group == 'gates' else 'Criterion'} ", tag("code", name)]),
+                    *(form(mapped(side.get(group)).get(name)) for side in sides),
+                ]
             )
-    listed = table("Both sides", ("Measure", "Candidate", "Baseline"), rows[:MAX_ROWS], kind="sides")
+    listed = table(
+        "Both sides", ("Measure", "Candidate", "Baseline"), rows[:MAX_ROWS], kind="sides"
+    )
     return section("Both sides", listed, *_reasons(sides), id="sides")
 
 
 def _coverage(side: Mapping[str, Any]) -> str:
     found = mapped(side.get("coverage"))
-    return ", ".join(f"{found[name]} {name.replace('_', ' ')}" for name in _COVERED if found.get(name)) or say(None)
+    return ", ".join(
+        f"{found[name]} {name.replace('_', ' ')}" for name in _COVERED if found.get(name)
+    ) or say(None)
 
 
 def _mean(side: Mapping[str, Any]) -> Html:
@@ -227,27 +366,47 @@ def _mean(side: Mapping[str, Any]) -> Html:
 
 def _quantiles(side: Mapping[str, Any]) -> str:
     found = mapped(mapped(side.get("weighted_score")).get("quantiles"))
-    return join(part for name in _QUANTILES if name in found for part in (tag("small", f"{name} "), points(found[name]), " ")) if found else say(None)
+    return (
+        join(
+            part
+            for name in _QUANTILES
+            if name in found
+            for part in (tag("small", f"{name} "), points(found[name]), " ")
+        )
+        if found
+        else say(None)
+    )
 
 
 def _rate(side: Mapping[str, Any]) -> Html:
     found = mapped(side.get("pass_rate"))
     n = side.get("n")
-    return number(found.get("value"), interval=found, n=n if isinstance(n, int) else None, percent=True, absent="not known")
+    return number(
+        found.get("value"),
+        interval=found,
+        n=n if isinstance(n, int) else None,
+        percent=True,
+        absent="not known",
+    )
 
 
 _MEASURES = (
     ("Runs", lambda side: say(side.get("n"))),
     ("Pass rate", _rate),
     ("Mean score, points of 100", _mean),
-    ("Spread of the scores (standard deviation)", lambda side: points(mapped(side.get("weighted_score")).get("sd"), "not known")),
+    (
+        "Spread of the scores (standard deviation)",
+        lambda side: points(mapped(side.get("weighted_score")).get("sd"), "not known"),
+    ),
     ("Scores at", _quantiles),
     ("Coverage", _coverage),
 )
 
 
 def _letters(side: Mapping[str, Any]) -> str:
-    """The letters with their policies; where there are two policies no count of letters is shown, because they are of two kinds."""
+    """The letters with their policies; where there are two policies no count of letters is shown,
+    because they are of two kinds.
+    """
     policies = texts(side.get("policies"))
     found = {name: n for name, n in mapped(side.get("grades")).items() if n}
     if not found:
@@ -255,7 +414,15 @@ def _letters(side: Mapping[str, Any]) -> str:
     if len(policies) > 1:
         return f"of {len(policies)} policies, and so not counted together: {', '.join(policies)}"
     policy = policies[0] if policies else None
-    return join([*(part for name, n in found.items() for part in (tag("span", f"{n:,} × ", letter(name, policy), class_="line"),))])
+    return join(
+        [
+            *(
+                part
+                for name, n in found.items()
+                for part in (tag("span", f"{n:,} × ", letter(name, policy), class_="line"),)
+            )
+        ]
+    )
 
 
 def _gate(found: Any) -> str:
@@ -264,7 +431,16 @@ def _gate(found: Any) -> str:
     n = found.get("n")
     open_ = f" · {found['undetermined']} undetermined" if found.get("undetermined") else ""
     rate = mapped(found.get("rate"))
-    return join([say(found.get("failed")), " failed ", number(rate.get("value"), interval=rate, n=n if isinstance(n, int) else None, percent=True), open_])
+    return join(
+        [
+            say(found.get("failed")),
+            " failed ",
+            number(
+                rate.get("value"), interval=rate, n=n if isinstance(n, int) else None, percent=True
+            ),
+            open_,
+        ]
+    )
 
 
 def _criterion(found: Any) -> str:
@@ -273,39 +449,71 @@ def _criterion(found: Any) -> str:
     mean, n = mapped(found.get("mean")), found.get("n")
     below = f" · {found['floor_failures']} below its floor" if found.get("floor_failures") else ""
     missing = f" · {found['missing']} without a score" if found.get("missing") else ""
-    return join([number(mean.get("value"), interval=mean, n=n if isinstance(n, int) else None, digits=3), below, missing])
+    return join(
+        [
+            number(mean.get("value"), interval=mean, n=n if isinstance(n, int) else None, digits=3),
+            below,
+            missing,
+        ]
+    )
 
 
 def _reasons(sides: Sequence[Mapping[str, Any]]) -> list[Html]:
-    counted = [{str(one.get("reason")): one for one in rows_of(side.get("top_failure_reasons"))} for side in sides]
+    counted = [
+        {str(one.get("reason")): one for one in rows_of(side.get("top_failure_reasons"))}
+        for side in sides
+    ]
     names = list(dict.fromkeys(name for found in counted for name in found))
     rows = [
-        [name, *(say(found[name].get("count")) if name in found else "0" for found in counted), say((counted[0].get(name) or counted[1][name]).get("example"))]
+        [
+            name,
+            *(say(found[name].get("count")) if name in found else "0" for found in counted),
+            say((counted[0].get(name) or counted[1][name]).get("example")),
+        ]
         for name in names
     ]
     if not rows:
         return []
-    columns = (Column("Reason", "wide"), Column("Candidate", "n"), Column("Baseline", "n"), "For example run")
-    return [tag("h3", "Why runs do not pass"), table("Why runs do not pass", columns, rows[:MAX_ROWS])]
+    columns = (
+        Column("Reason", "wide"),
+        Column("Candidate", "n"),
+        Column("Baseline", "n"),
+        "For example run",
+    )
+    return [
+        tag("h3", "Why runs do not pass"),
+        table("Why runs do not pass", columns, rows[:MAX_ROWS]),
+    ]
 
 
 def origin(decision: Decision) -> Html:
     """What the decision was made with: fingerprint, plan, versions and digests."""
     fingerprint, plan = mapped(decision.get("fingerprint")), mapped(decision.get("plan"))
     fields = [
-        (words(key), value_text([one or "none" for one in value] if isinstance(value, list) else value))
+        (
+            words(key),
+            value_text([one or "none" for one in value] if isinstance(value, list) else value),
+        )
         for key, value in mapped(fingerprint.get("fields")).items()
     ]
     declared = "declared before" if plan.get("declared") is True else "nothing was declared before"
     changed = texts(plan.get("changed"))
-    planned = [(words(key), value_text(value)) for key, value in plan.items() if key not in ("declared", "changed")]
+    planned = [
+        (words(key), value_text(value))
+        for key, value in plan.items()
+        if key not in ("declared", "changed")
+    ]
     systems = [
         ("Scoring system", say(decision.get("scoringSystem"))),
         ("Grading system", say(decision.get("gradingSystem"))),
         ("Looks", say(decision.get("looks"))),
     ]
     digests = [(words(key), short(value)) for key, value in mapped(decision.get("digests")).items()]
-    warned = tag("p", verdict("not as declared", f"Not as it was declared: {'; '.join(changed)}.")) if changed else Html("")
+    warned = (
+        tag("p", verdict("not as declared", f"Not as it was declared: {'; '.join(changed)}."))
+        if changed
+        else Html("")
+    )
     return section(
         "What it rests on",
         tag("h3", "Both sides were made with"),
@@ -322,13 +530,23 @@ def origin(decision: Decision) -> Html:
 
 def contents(parts: Sequence[tuple[str, str]]) -> Html:
     """The way to the parts of a long page."""
-    return tag("nav", tag("ul", *(tag("li", link(name, f"#{id}")) for id, name in parts)), aria_label="On this page", class_="toc")
+    return tag(
+        "nav",
+        tag("ul", *(tag("li", link(name, f"#{id}")) for id, name in parts)),
+        aria_label="On this page",
+        class_="toc",
+    )
 
 
 SECTIONS = (
-    ("rules", "Rules"), ("difference", "Difference"), ("worse", "Got worse"), ("pairs", "Pairs"), ("change", "What would change it"), ("sides", "Both sides"),
+    ("rules", "Rules"),
+    ("difference", "Difference"),
+    ("worse", "Got worse"),
+    ("pairs", "Pairs"),
+    ("change", "What would change it"),
+    ("sides", "Both sides"),
     ("origin", "What it rests on"),
-)  # fmt: skip
+)
 
 
 def body(decision: Decision, pairs: Pairs, url: str) -> list[Html]:

@@ -1,4 +1,6 @@
-"""Decisions: what may replace what, in a list and one by one. A gate on an exam or on tool schemas is a decision too, with rules and letters of its own."""
+"""Decisions: what may replace what, in a list and one by one. A gate on an exam or on tool schemas
+is a decision too, with rules and letters of its own.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,22 @@ from assay.server.pages import decision_parts as parts
 from assay.server.pages import gate_parts
 from assay.server.pages.decision_pairs import pairs_of
 from assay.server.pages.evidence import block
-from assay.server.pages.layout import Column, Field, address, clip, empty, facts, filters, link, page, section, short, table, verdict, when
+from assay.server.pages.layout import (
+    Column,
+    Field,
+    address,
+    clip,
+    empty,
+    facts,
+    filters,
+    link,
+    page,
+    section,
+    short,
+    table,
+    verdict,
+    when,
+)
 from assay.server.pages.paging import Cursor, Text, listed, mapped, plain, rows_of, texts, ways
 from assay.server.pages.routing import READER, PageRoute
 from assay.store.decided import SIDES, sides_of
@@ -35,8 +52,19 @@ RELEASE, EXAM_GATE, SCHEMA_GATE = "assay.decision/1", "assay.exam-gate/1", "assa
 NAMED = {RELEASE: "release", EXAM_GATE: "exam gate", SCHEMA_GATE: "tool schemas"}
 FIRST = "assay gate candidate.jsonl --baseline baseline.jsonl --store .assay/ledger.db"
 _GATES = {"gate-passed": True, "gate-not-passed": False}
-CHOICES = (*parts.OUTCOMES.items(), ("gate-passed", "gate of an exam or schema: passed"), ("gate-not-passed", "gate of an exam or schema: not passed"))
-COLUMNS = (Column("Decision"), Column("Outcome"), Column("Why", "wide"), Column("Kind"), Column("Policy"), Column("Decided"))
+CHOICES = (
+    *parts.OUTCOMES.items(),
+    ("gate-passed", "gate of an exam or schema: passed"),
+    ("gate-not-passed", "gate of an exam or schema: not passed"),
+)
+COLUMNS = (
+    Column("Decision"),
+    Column("Outcome"),
+    Column("Why", "wide"),
+    Column("Kind"),
+    Column("Policy"),
+    Column("Decided"),
+)
 
 
 class _Side(msgspec.Struct):
@@ -73,7 +101,12 @@ class Line(NamedTuple):
 
 @router.get("/decisions")
 def list_decisions(
-    request: Request, principal: Principal = READER, outcome: Text = None, policy: Text = None, after: Cursor = None, before: Cursor = None
+    request: Request,
+    principal: Principal = READER,
+    outcome: Text = None,
+    policy: Text = None,
+    after: Cursor = None,
+    before: Cursor = None,
 ) -> Response:
     """Decisions, the newest first."""
     services: Services = request.app.state.services
@@ -83,20 +116,49 @@ def list_decisions(
         wanted["passed"] = _GATES[asked["outcome"]]
     elif asked["outcome"]:
         wanted["status"] = asked["outcome"]
-    found = listed(services, principal.project, "decision", wanted, after=after, before=before, limit=ON_A_PAGE)
-    compare = tag("p", link("Compare two sets of stored runs", "/compare"), " without storing anything.")
+    found = listed(
+        services, principal.project, "decision", wanted, after=after, before=before, limit=ON_A_PAGE
+    )
+    compare = tag(
+        "p", link("Compare two sets of stored runs", "/compare"), " without storing anything."
+    )
     if not found.items and not wanted and not after and not before:
-        more = "Or post to /api/v1/decisions. `assay exam gate` and `assay schema gate` store theirs the same way."
-        nothing = empty("No decision is stored in this project yet. A candidate is decided on against a baseline:", FIRST, more=more)
+        more = (
+            "Or post to /api/v1/decisions. `assay exam gate` and `assay schema gate` store theirs"
+            " the same way."
+        )
+        nothing = empty(
+            "No decision is stored in this project yet. A candidate is decided on against a"
+            " baseline:",
+            FIRST,
+            more=more,
+        )
         return page(request, "Decisions", nothing, compare, nav="/decisions")
     rows = rows_of_decisions(services, principal.project, found.items)
     names = [entry.id for entry in services.shelf.entries("policies")]
-    form = filters("/decisions", [Field("outcome", "Outcome", "select", CHOICES), Field("policy", "Policy", choices=names)], asked)
-    shown = table("Decisions, the newest first", COLUMNS, rows, kind="stack runs", absent="No decision fits this filter.")
+    form = filters(
+        "/decisions",
+        [Field("outcome", "Outcome", "select", CHOICES), Field("policy", "Policy", choices=names)],
+        asked,
+    )
+    shown = table(
+        "Decisions, the newest first",
+        COLUMNS,
+        rows,
+        kind="stack runs",
+        absent="No decision fits this filter.",
+    )
     tally = services.ledger.count("decision", project=principal.project)
     lead = f"{tally.n:,} decision{'' if tally.n == 1 else 's'} stored, the newest first."
     return page(
-        request, "Decisions", compare, form, shown, ways("decisions", asked, found, what="decision", paged=bool(after or before)), nav="/decisions", lead=lead
+        request,
+        "Decisions",
+        compare,
+        form,
+        shown,
+        ways("decisions", asked, found, what="decision", paged=bool(after or before)),
+        nav="/decisions",
+        lead=lead,
     )
 
 
@@ -109,10 +171,24 @@ def rows_of_decisions(services: Services, project: str, items: Sequence[Item]) -
 def _row(item: Item, sides: dict[str, Named]) -> list[str]:
     said = _said(item.body) if item.body is not None else None
     line = (
-        _line(said, sides) if said is not None else Line("forgotten decision", verdict("none", "forgotten"), "its content was taken out for good", "not known")
+        _line(said, sides)
+        if said is not None
+        else Line(
+            "forgotten decision",
+            verdict("none", "forgotten"),
+            "its content was taken out for good",
+            "not known",
+        )
     )
     policy = say(said.policy if said is not None else None)
-    return [link(clip(line.name, 120), address("decisions", item.digest)), line.outcome, clip(line.why, 500), line.kind, policy, when(item.created_at)]
+    return [
+        link(clip(line.name, 120), address("decisions", item.digest)),
+        line.outcome,
+        clip(line.why, 500),
+        line.kind,
+        policy,
+        when(item.created_at),
+    ]
 
 
 def _line(said: _Said, sides: dict[str, Named]) -> Line:
@@ -127,7 +203,12 @@ def _line(said: _Said, sides: dict[str, Named]) -> Line:
         )
     if said.schema == SCHEMA_GATE:
         results = rows_of(said.results)
-        names = str(results[0].get("subject")) + (f" and {len(results) - 1} more" if len(results) > 1 else "") if results else "nothing"
+        names = (
+            str(results[0].get("subject"))
+            + (f" and {len(results) - 1} more" if len(results) > 1 else "")
+            if results
+            else "nothing"
+        )
         return Line(
             f"Production gate of {names}",
             gate_parts.schema_outcome({"passed": said.passed, "results": results}),
@@ -143,15 +224,19 @@ def _passed(passed: Any) -> Html:
 
 
 def side_name(named: Named | None, summary: _Side | None, side: str) -> str:
-    """A side by its workflows; by the name it has in the decision where its evidence is not stored, or is of no workflow."""
+    """A side by its workflows; by the name it has in the decision where its evidence is not stored,
+    or is of no workflow.
+    """
     if named is None or not named.workflows:
         return str(summary.name) if summary is not None and summary.name else side
     workflow, version = named.workflows[0]
     more = len(named.workflows) - 1
-    return f"{workflow} {version or ''}".strip() + (f" and {more} other{'s' if more > 1 else ''}" if more else "")
+    return f"{workflow} {version or ''}".strip() + (
+        f" and {more} other{'s' if more > 1 else ''}" if more else ""
+    )
 
 
-# --- one decision ---------------------------------------------------------------------------------------------------------------------------
+# --- one decision
 
 
 @router.get("/decisions/{digest}")
@@ -161,7 +246,9 @@ def show_decision(request: Request, digest: str, principal: Principal = READER) 
     item = finding.record(services, principal.project, "decision", digest)
     decision: dict[str, Any] = item.tree()
     schema = decision.get("schema")
-    sides = sides_of(services.ledger.database, principal.project, [item.seq], look_at=parts.MAX_ROWS).get(item.seq, {})
+    sides = sides_of(
+        services.ledger.database, principal.project, [item.seq], look_at=parts.MAX_ROWS
+    ).get(item.seq, {})
     line = _line(_said(item.body or b"{}"), sides)
     told = _stored(item, replayed=schema in NAMED)
     if schema == RELEASE:
@@ -172,7 +259,12 @@ def show_decision(request: Request, digest: str, principal: Principal = READER) 
     elif schema == SCHEMA_GATE:
         body = gate_parts.schemas(services, principal.project, item, decision)
     else:
-        body = [section("The record", block("As it is stored", decision, address("api", "v1", "records", digest)))]
+        body = [
+            section(
+                "The record",
+                block("As it is stored", decision, address("api", "v1", "records", digest)),
+            )
+        ]
     return page(request, line.name[:200], *body, told, nav="/decisions")
 
 
@@ -198,5 +290,8 @@ def decision_chart(services: Services, project: str, digest: str, name: str) -> 
     if name == "difference":
         return charts.difference(decision)
     if name == "paired-scatter":
-        return charts.paired_scatter(pairs_of(services, project, item, decision).pairs, n_paired=mapped(decision.get("comparison")).get("n_paired"))
+        return charts.paired_scatter(
+            pairs_of(services, project, item, decision).pairs,
+            n_paired=mapped(decision.get("comparison")).get("n_paired"),
+        )
     return charts.rules(decision) if name == "rules" else None

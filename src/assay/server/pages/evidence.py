@@ -1,4 +1,6 @@
-"""What was seen of a run: its steps and agents, its tool calls, what went in and what came out. Everything is shown as text, whatever it holds."""
+"""What was seen of a run: its steps and agents, its tool calls, what went in and what came out.
+Everything is shown as text, whatever it holds.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,17 @@ import msgspec
 from assay.reports.charts import grades
 from assay.reports.markup import Html, join, say, tag
 from assay.server.pages.grade_parts import MAX_ROWS
-from assay.server.pages.layout import Column, address, chart, clip, facts, link, section, table, verdict
+from assay.server.pages.layout import (
+    Column,
+    address,
+    chart,
+    clip,
+    facts,
+    link,
+    section,
+    table,
+    verdict,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,53 +30,119 @@ Tree = dict[str, Any]
 MAX_TEXT = 8_000
 """Signs of one text on a page; the record itself has them all."""
 _encode = msgspec.json.Encoder(decimal_format="number").encode
-_TESTS = {"fail_to_pass": "Broken tests that must pass now", "pass_to_pass": "Tests that must still pass"}
-_SPENT = {"latency_ms": "Latency, ms", "cost_usd": "Cost, USD", "tokens": "Tokens", "retries": "Retries"}
+_TESTS = {
+    "fail_to_pass": "Broken tests that must pass now",
+    "pass_to_pass": "Tests that must still pass",
+}
+_SPENT = {
+    "latency_ms": "Latency, ms",
+    "cost_usd": "Cost, USD",
+    "tokens": "Tokens",
+    "retries": "Retries",
+}
 _STEPS = (
-    Column("Step"), Column("Agent"), Column("Status"), Column("Critical"), Column("Duration, ms", "n"), Column("Retries", "n"), Column("Model"),
-    Column("Tokens", "n"), Column("Cost, USD", "n"), Column("Scores"), Column("Error", "wide"),
-)  # fmt: skip
+    Column("Step"),
+    Column("Agent"),
+    Column("Status"),
+    Column("Critical"),
+    Column("Duration, ms", "n"),
+    Column("Retries", "n"),
+    Column("Model"),
+    Column("Tokens", "n"),
+    Column("Cost, USD", "n"),
+    Column("Scores"),
+    Column("Error", "wide"),
+)
 _AGENTS = (
-    Column("Agent"), Column("Steps", "n"), Column("Succeeded", "n"), Column("Failed", "n"), Column("Skipped", "n"), Column("Duration, ms", "n"),
-    Column("Retries", "n"), Column("Tokens", "n"), Column("Cost, USD", "n"),
-)  # fmt: skip
+    Column("Agent"),
+    Column("Steps", "n"),
+    Column("Succeeded", "n"),
+    Column("Failed", "n"),
+    Column("Skipped", "n"),
+    Column("Duration, ms", "n"),
+    Column("Retries", "n"),
+    Column("Tokens", "n"),
+    Column("Cost, USD", "n"),
+)
 
 
 def text(value: Any) -> str:
     """A value as text: a text as it is, anything else as JSON."""
-    return value if isinstance(value, str) else msgspec.json.format(_encode(value), indent=2).decode()
+    return (
+        value if isinstance(value, str) else msgspec.json.format(_encode(value), indent=2).decode()
+    )
 
 
 def block(title: str, value: Any, whole: str) -> Html:
     """A value under its name. A long one is cut, and says where the rest is."""
     found = text(value)
     cut = found[:MAX_TEXT]
-    more = [tag("p", f"The first {MAX_TEXT:,} of {len(found):,} signs. ", link("The whole record", whole), class_="hint")] if len(cut) < len(found) else []
-    return tag("div", tag("h3", title), tag("pre", cut, tabindex="0", aria_label=title, role="region"), *more, class_="text")
+    more = (
+        [
+            tag(
+                "p",
+                f"The first {MAX_TEXT:,} of {len(found):,} signs. ",
+                link("The whole record", whole),
+                class_="hint",
+            )
+        ]
+        if len(cut) < len(found)
+        else []
+    )
+    return tag(
+        "div",
+        tag("h3", title),
+        tag("pre", cut, tabindex="0", aria_label=title, role="region"),
+        *more,
+        class_="text",
+    )
 
 
 def steps(run: Tree | None, result: Tree | None, url: str) -> Html:
     """Steps on an axis of time and as a table, and what each agent did."""
     told = (run or {}).get("steps") or (result or {}).get("step_scores") or ()
     if not told:
-        return section("Steps and agents", tag("p", "This run reports no step.", class_="absent"), id="steps")
+        return section(
+            "Steps and agents", tag("p", "This run reports no step.", class_="absent"), id="steps"
+        )
     rows = [_step(step) for step in told[:MAX_ROWS]]
     agents = [_agent(one) for one in ((result or {}).get("agent_scores") or ())[:MAX_ROWS]]
-    more = [tag("p", f"The first {MAX_ROWS} of {len(told):,} steps.", class_="hint")] if len(told) > MAX_ROWS else []
-    picture = chart(grades.timeline(result), f"{url}/timeline") if result is not None and url else Html("")
+    more = (
+        [tag("p", f"The first {MAX_ROWS} of {len(told):,} steps.", class_="hint")]
+        if len(told) > MAX_ROWS
+        else []
+    )
+    picture = (
+        chart(grades.timeline(result), f"{url}/timeline")
+        if result is not None and url
+        else Html("")
+    )
     listed = tag("details", tag("summary", "Steps in numbers"), table("Steps", _STEPS, rows), *more)
-    return section("Steps and agents", picture, listed, tag("h3", "Agents"), table("Agents", _AGENTS, agents, absent="No step names its agent."), id="steps")
+    return section(
+        "Steps and agents",
+        picture,
+        listed,
+        tag("h3", "Agents"),
+        table("Agents", _AGENTS, agents, absent="No step names its agent."),
+        id="steps",
+    )
 
 
 def _step(step: Mapping[str, Any]) -> list[str]:
     scores = step.get("scores") or {}
-    shown = join(tag("span", clip(name, 100), ": ", clip(_raw(score), 100), class_="line") for name, score in list(scores.items())[:10]) or say(None, "none")
+    shown = join(
+        tag("span", clip(name, 100), ": ", clip(_raw(score), 100), class_="line")
+        for name, score in list(scores.items())[:10]
+    ) or say(None, "none")
     return [
         clip(step.get("name")),
         clip(step.get("agent"), absent="none"),
         verdict(step.get("status")),
         say(step.get("critical", True)),
-        *(clip(step.get(name), 60, absent="not reported") for name in ("duration_ms", "retries", "model", "tokens", "cost_usd")),
+        *(
+            clip(step.get(name), 60, absent="not reported")
+            for name in ("duration_ms", "retries", "model", "tokens", "cost_usd")
+        ),
         shown,
         clip(step.get("error"), absent="none"),
     ]
@@ -77,22 +155,45 @@ def _raw(score: Any) -> Any:
 def _agent(one: Mapping[str, Any]) -> list[str]:
     unreported = one.get("unreported") or {}
     spent = [
-        say(one.get(name), f"not reported by {unreported[name]} of its steps" if name in unreported else "not reported")
+        say(
+            one.get(name),
+            (
+                f"not reported by {unreported[name]} of its steps"
+                if name in unreported
+                else "not reported"
+            ),
+        )
         for name in ("duration_ms", "retries", "tokens", "cost_usd")
     ]
-    return [clip(one.get("agent"), absent="none"), *(say(one.get(name)) for name in ("steps", "succeeded", "failed", "skipped")), *spent]
+    return [
+        clip(one.get("agent"), absent="none"),
+        *(say(one.get(name)) for name in ("steps", "succeeded", "failed", "skipped")),
+        *spent,
+    ]
 
 
 def tool_calls(run: Tree) -> Html:
-    """Each call with its arguments and whether they were valid. One that nobody checked is not valid, it is unchecked."""
+    """Each call with its arguments and whether they were valid. One that nobody checked is not
+    valid, it is unchecked.
+    """
     calls: Sequence[Mapping[str, Any]] | None = run.get("tool_calls")
     if not calls:
-        said = "This run says nothing of tool calls." if calls is None else "This run called no tool."
+        said = (
+            "This run says nothing of tool calls." if calls is None else "This run called no tool."
+        )
         return section("Tool calls", tag("p", said, class_="absent"), id="tools")
-    words = {True: ("valid", "valid"), False: ("invalid", "invalid"), None: ("undetermined", "not checked")}
+    words = {
+        True: ("valid", "valid"),
+        False: ("invalid", "invalid"),
+        None: ("undetermined", "not checked"),
+    }
     rows = []
     for call in calls[:MAX_ROWS]:
-        arguments = tag("code", clip(text(call["arguments"])), class_="cut") if call.get("arguments") is not None else say(None, "none")
+        arguments = (
+            tag("code", clip(text(call["arguments"])), class_="cut")
+            if call.get("arguments") is not None
+            else say(None, "none")
+        )
         rows.append(
             [
                 tag("code", clip(call.get("name"))),
@@ -103,8 +204,16 @@ def tool_calls(run: Tree) -> Html:
             ]
         )
     valid = sum(call.get("valid") is True for call in calls)
-    hint = f"{valid} of {len(calls):,} are known to be valid." + (f" The first {MAX_ROWS} are shown." if len(calls) > MAX_ROWS else "")
-    columns = ("Tool", "Step", "Arguments are", Column("Arguments", "wide"), Column("Error", "wide"))
+    hint = f"{valid} of {len(calls):,} are known to be valid." + (
+        f" The first {MAX_ROWS} are shown." if len(calls) > MAX_ROWS else ""
+    )
+    columns = (
+        "Tool",
+        "Step",
+        "Arguments are",
+        Column("Arguments", "wide"),
+        Column("Error", "wide"),
+    )
     return section("Tool calls", table("Tool calls", columns, rows), id="tools", hint=hint)
 
 
@@ -122,36 +231,86 @@ def evidence(run: Tree, digest: str) -> Html:
         ("Expected", "expected", "The run states nothing that was expected."),
     ):
         value = run.get(name)
-        parts.append(block(title, value, whole) if value not in (None, {}) else tag("div", tag("h3", title), tag("p", absent, class_="absent")))
+        parts.append(
+            block(title, value, whole)
+            if value not in (None, {})
+            else tag("div", tag("h3", title), tag("p", absent, class_="absent"))
+        )
     spent = [(label, say(run.get(name), "not reported")) for name, label in _SPENT.items()]
-    tests = [(label, say((run.get("tests") or {}).get(name), "not run")) for name, label in _TESTS.items()] if run.get("tests") else []
-    return section("Evidence", tag("div", *parts, class_="columns"), facts([*spent, *tests]), *_claims(run), *_retrieval(run), *_handoffs(run), id="evidence")
+    tests = (
+        [
+            (label, say((run.get("tests") or {}).get(name), "not run"))
+            for name, label in _TESTS.items()
+        ]
+        if run.get("tests")
+        else []
+    )
+    return section(
+        "Evidence",
+        tag("div", *parts, class_="columns"),
+        facts([*spent, *tests]),
+        *_claims(run),
+        *_retrieval(run),
+        *_handoffs(run),
+        id="evidence",
+    )
 
 
 def _claims(run: Tree) -> list[Html]:
     claims = run.get("claims")
     if claims is None:
         return []
-    words = {True: ("pass", "supported"), False: ("fail", "not supported"), None: ("undetermined", "not judged")}
+    words = {
+        True: ("pass", "supported"),
+        False: ("fail", "not supported"),
+        None: ("undetermined", "not judged"),
+    }
     rows = [
-        [clip(one.get("text")), verdict(*words[one.get("supported")]), clip(one.get("citations"), absent="none"), say(one.get("severity"))]
+        [
+            clip(one.get("text")),
+            verdict(*words[one.get("supported")]),
+            clip(one.get("citations"), absent="none"),
+            say(one.get("severity")),
+        ]
         for one in claims[:MAX_ROWS]
     ]
-    return [tag("h3", "Claims"), table("Claims", (Column("Claim", "wide"), "Support", "Citations", "Severity"), rows, absent="The answer makes no claim.")]
+    return [
+        tag("h3", "Claims"),
+        table(
+            "Claims",
+            (Column("Claim", "wide"), "Support", "Citations", "Severity"),
+            rows,
+            absent="The answer makes no claim.",
+        ),
+    ]
 
 
 def _retrieval(run: Tree) -> list[Html]:
     found = run.get("retrieval")
     if found is None:
         return []
-    words = {True: ("pass", "relevant"), False: ("fail", "not relevant"), None: ("undetermined", "not judged")}
+    words = {
+        True: ("pass", "relevant"),
+        False: ("fail", "not relevant"),
+        None: ("undetermined", "not judged"),
+    }
     rows = [
-        [tag("code", clip(one.get("id"))), say(one.get("rank")), verdict(*words[one.get("relevant")]), clip(one.get("text"), absent="no text")]
+        [
+            tag("code", clip(one.get("id"))),
+            say(one.get("rank")),
+            verdict(*words[one.get("relevant")]),
+            clip(one.get("text"), absent="no text"),
+        ]
         for one in found[:MAX_ROWS]
     ]
     return [
         tag("h3", "Retrieved"),
-        table("Retrieved passages", ("Passage", Column("Rank", "n"), "Relevance", Column("Text", "wide")), rows, absent="Nothing was retrieved."),
+        table(
+            "Retrieved passages",
+            ("Passage", Column("Rank", "n"), "Relevance", Column("Text", "wide")),
+            rows,
+            absent="Nothing was retrieved.",
+        ),
     ]
 
 
@@ -159,5 +318,11 @@ def _handoffs(run: Tree) -> list[Html]:
     found = run.get("handoffs")
     if found is None:
         return []
-    rows = [[clip(one.get("from")), clip(one.get("to")), clip(one.get("expected"))] for one in found[:MAX_ROWS]]
-    return [tag("h3", "Handoffs"), table("Handoffs", ("From", "To", "Expected"), rows, absent="No agent handed over.")]
+    rows = [
+        [clip(one.get("from")), clip(one.get("to")), clip(one.get("expected"))]
+        for one in found[:MAX_ROWS]
+    ]
+    return [
+        tag("h3", "Handoffs"),
+        table("Handoffs", ("From", "To", "Expected"), rows, absent="No agent handed over."),
+    ]

@@ -1,4 +1,6 @@
-"""The results of one exam over time, and the distribution that is stored for it: the baseline of the system in production."""
+"""The results of one exam over time, and the distribution that is stored for it: the baseline of
+the system in production.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ BASELINES = 50
 
 
 class Same(NamedTuple):
-    """What results must share to stand in one history: the questions with their expectations, by their digest, and what the exam is for."""
+    """What results must share to stand in one history: the questions with their expectations, by
+    their digest, and what the exam is for.
+    """
 
     exam: Any
     set: Any
@@ -71,7 +75,9 @@ class History(NamedTuple):
 
 def baseline_of(services: Services, project: str, exam: Same) -> Stored | None:
     """The newest baseline that is a result of this exam."""
-    for item in services.ledger.find("baseline", project=project, limit=BASELINES, newest_first=True).items:
+    for item in services.ledger.find(
+        "baseline", project=project, limit=BASELINES, newest_first=True
+    ).items:
         kept = _kept(item.body) if item.body is not None else None
         if kept is None or kept.kind != "exam" or not isinstance(kept.evidence_digests, list):
             continue
@@ -89,7 +95,24 @@ def history_of(services: Services, project: str, exam: Same, stored: Stored | No
     for item in reversed(found.items):
         one = brief(item.body) if item.body is not None else None
         if one is not None and one.same == exam:
-            points.append({"at": item.created_at, "score": one.score, "n": one.n, "rubric": one.rubric, "digest": item.digest})
+            points.append(
+                {
+                    "at": item.created_at,
+                    "score": one.score,
+                    "n": one.n,
+                    "rubric": one.rubric,
+                    "digest": item.digest,
+                }
+            )
     said = "" if found.next_cursor is None else f"Of the last {LOOKED_AT} results of all exams. "
-    spread = rows_of(brief(stored.item.body).distribution) if stored is not None and stored.item.body is not None else None
-    return History(points, spread, stored.name if stored is not None else "", f"{said}A result that is the same to the byte is stored once.")
+    spread = (
+        rows_of(brief(stored.item.body).distribution)
+        if stored is not None and stored.item.body is not None
+        else None
+    )
+    return History(
+        points,
+        spread,
+        stored.name if stored is not None else "",
+        f"{said}A result that is the same to the byte is stored once.",
+    )

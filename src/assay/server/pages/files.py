@@ -1,4 +1,6 @@
-"""The files of the pages: style, script and sign, each under an address that changes with its content."""
+"""The files of the pages: style, script and sign, each under an address that changes with its
+content.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,11 @@ from assay.server.pages.routing import PageRoute
 from assay.server.problems import Problem
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-MEDIA = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
+MEDIA = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
 FILES = frozenset(one.name for one in STATIC.iterdir() if one.suffix[1:] in MEDIA)
 
 
@@ -28,5 +34,11 @@ async def get_file(request: Request, name: str) -> Response:
     if name not in FILES:
         raise Problem(404, "there is no such file.", where=name[:100])
     data = _content(name)
-    kept = "public, max-age=31536000, immutable" if request.query_params.get("v") == sha256(data).hexdigest()[:12] else "no-cache"
-    return Response(data, headers={"Cache-Control": kept}, media_type=MEDIA[name.rpartition(".")[2]])
+    kept = (
+        "public, max-age=31536000, immutable"
+        if request.query_params.get("v") == sha256(data).hexdigest()[:12]
+        else "no-cache"
+    )
+    return Response(
+        data, headers={"Cache-Control": kept}, media_type=MEDIA[name.rpartition(".")[2]]
+    )

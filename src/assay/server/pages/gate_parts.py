@@ -1,4 +1,6 @@
-"""The gates of exams and of tool schemas, as decisions: which of their rules hold, and what they were decided on."""
+"""The gates of exams and of tool schemas, as decisions: which of their rules hold, and what they
+were decided on.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,11 @@ MAX_ROWS = 200
 
 def _head(outcome: Html, policy: Any, reasons: Sequence[str]) -> Html:
     under = tag("small", "under ", say(policy, "no policy"))
-    why = tag("p", ". ".join(one[:1].upper() + one[1:] for one in reasons) or "No reason is stated.", class_="verdict")
+    why = tag(
+        "p",
+        ". ".join(one[:1].upper() + one[1:] for one in reasons) or "No reason is stated.",
+        class_="verdict",
+    )
     return tag("div", tag("p", outcome, " ", under, class_="outcome"), why, class_="decided")
 
 
@@ -28,7 +34,7 @@ def _passed(passed: Any) -> Html:
     return verdict("passed", "Passed") if passed is True else verdict("not passed", "Not passed")
 
 
-# --- exams ----------------------------------------------------------------------------------------------------------------------------------
+# --- exams
 
 
 def held(found: Any, absent: str) -> Html:
@@ -47,61 +53,121 @@ def exam(services: Services, project: str, item: Item, decision: Tree) -> list[H
             "Capstone score",
             held(capstone, "not asked"),
             "blocks",
-            join(["score ", say(mapped(capstone).get("score")), ", at least ", say(mapped(capstone).get("limit"))]),
+            join(
+                [
+                    "score ",
+                    say(mapped(capstone).get("score")),
+                    ", at least ",
+                    say(mapped(capstone).get("limit")),
+                ]
+            ),
         ],
         [
             "Drop on the regression set",
             held(drop, "no baseline was given"),
             "blocks",
-            join(
-                [
-                    "from ",
-                    say(moved.get("baseline")),
-                    " to ",
-                    say(moved.get("candidate")),
-                    ", a drop of ",
-                    say(moved.get("drop")),
-                    ", at most ",
-                    say(moved.get("limit")),
-                ]
-            )
-            if moved
-            else say(None, "nothing to compare with"),
+            (
+                join(
+                    [
+                        "from ",
+                        say(moved.get("baseline")),
+                        " to ",
+                        say(moved.get("candidate")),
+                        ", a drop of ",
+                        say(moved.get("drop")),
+                        ", at most ",
+                        say(moved.get("limit")),
+                    ]
+                )
+                if moved
+                else say(None, "nothing to compare with")
+            ),
         ],
         [
             "Production target",
             held(target, "not asked"),
             "only tells",
-            join(["score ", say(mapped(target).get("score")), ", target ", say(mapped(target).get("limit"))]),
+            join(
+                [
+                    "score ",
+                    say(mapped(target).get("score")),
+                    ", target ",
+                    say(mapped(target).get("limit")),
+                ]
+            ),
         ],
     ]
     for soft in rows_of(decision.get("soft")):
         warn = soft.get("warn")
-        said = verdict("undetermined", "not measured") if warn is None else verdict("stale", "warns") if warn is True else verdict("holds")
-        value = join(
-            ["value ", say(soft.get("value"), "none"), ", limit ", say(soft.get("limit")), *([": ", str(soft["reason"])] if soft.get("reason") else [])]
+        said = (
+            verdict("undetermined", "not measured")
+            if warn is None
+            else verdict("stale", "warns")
+            if warn is True
+            else verdict("holds")
         )
-        rows.append([join(["Soft gate ", tag("code", say(soft.get("id")))]), said, "only warns", value])
+        value = join(
+            [
+                "value ",
+                say(soft.get("value"), "none"),
+                ", limit ",
+                say(soft.get("limit")),
+                *([": ", str(soft["reason"])] if soft.get("reason") else []),
+            ]
+        )
+        rows.append(
+            [join(["Soft gate ", tag("code", say(soft.get("id")))]), said, "only warns", value]
+        )
     verify = mapped(decision.get("verify_rubric"))
     if verify:
         test = mapped(verify.get("self_test"))
-        sound = verdict("holds") if test.get("passed") is True else verdict("fails", "the rubric fails its own test")
+        sound = (
+            verdict("holds")
+            if test.get("passed") is True
+            else verdict("fails", "the rubric fails its own test")
+        )
         rows.append(
-            ["Rise, checked for a fault of the rubric", sound, "blocks", join(["rise ", say(verify.get("rise")), ", checked above ", say(verify.get("limit"))])]
+            [
+                "Rise, checked for a fault of the rubric",
+                sound,
+                "blocks",
+                join(
+                    ["rise ", say(verify.get("rise")), ", checked above ", say(verify.get("limit"))]
+                ),
+            ]
         )
     axes = mapped(moved.get("axes"))
     changes = [(words(axis), say(change)) for axis, change in axes.items()]
     notes = texts(decision.get("notes"))
     return [
-        _head(_passed(decision.get("passed")), decision.get("policy"), texts(decision.get("reasons"))),
-        section("Gates", table("Gates of the exam", ("Gate", "Verdict", "It", Column("Found", "wide")), rows, kind="stack"), id="rules"),
-        *([section("Change of each axis against the baseline", facts(changes), id="axes")] if changes else []),
-        *([section("To be known", tag("ul", *(tag("li", one) for one in notes)), id="notes")] if notes else []),
+        _head(
+            _passed(decision.get("passed")), decision.get("policy"), texts(decision.get("reasons"))
+        ),
+        section(
+            "Gates",
+            table(
+                "Gates of the exam",
+                ("Gate", "Verdict", "It", Column("Found", "wide")),
+                rows,
+                kind="stack",
+            ),
+            id="rules",
+        ),
+        *(
+            [section("Change of each axis against the baseline", facts(changes), id="axes")]
+            if changes
+            else []
+        ),
+        *(
+            [section("To be known", tag("ul", *(tag("li", one) for one in notes)), id="notes")]
+            if notes
+            else []
+        ),
         _rests_on(services, project, item, "exams", decision),
     ]
 
 
-# --- tool schemas ---------------------------------------------------------------------------------------------------------------------------
+# --- tool schemas
 
 
 def schema_outcome(decision: Mapping[str, Any]) -> Html:
@@ -109,13 +175,24 @@ def schema_outcome(decision: Mapping[str, Any]) -> Html:
     results = rows_of(decision.get("results"))
     if decision.get("passed") is True:
         return verdict("passed")
-    failed = any(rule.get("holds") is False for one in results for rule in rows_of(one.get("rules")))
-    return verdict("not passed") if failed or not results else verdict("undetermined", "cannot be told")
+    failed = any(
+        rule.get("holds") is False for one in results for rule in rows_of(one.get("rules"))
+    )
+    return (
+        verdict("not passed")
+        if failed or not results
+        else verdict("undetermined", "cannot be told")
+    )
 
 
 def first_reason(results: Sequence[Mapping[str, Any]]) -> str:
     """The first rule that does not hold, in words."""
-    open_ = [(one, rule) for one in results for rule in rows_of(one.get("rules")) if rule.get("holds") is not True]
+    open_ = [
+        (one, rule)
+        for one in results
+        for rule in rows_of(one.get("rules"))
+        if rule.get("holds") is not True
+    ]
     if not open_:
         return "every rule holds" if results else "nothing was asked about"
     one, rule = sorted(open_, key=lambda pair: pair[1].get("holds") is None)[0]
@@ -125,17 +202,41 @@ def first_reason(results: Sequence[Mapping[str, Any]]) -> str:
 
 def schemas(services: Services, project: str, item: Item, decision: Tree) -> list[Html]:
     """The production gate: each subject with its rules."""
-    words_of = {True: verdict("holds"), False: verdict("violated"), None: verdict("undetermined", "could not be judged")}
+    words_of = {
+        True: verdict("holds"),
+        False: verdict("violated"),
+        None: verdict("undetermined", "could not be judged"),
+    }
     parts = []
     for result in rows_of(decision.get("results"))[:MAX_ROWS]:
         rules = [
-            [tag("code", say(rule.get("id"))), words_of.get(rule.get("holds"), verdict(None)), say(rule.get("reason"))] for rule in rows_of(result.get("rules"))
+            [
+                tag("code", say(rule.get("id"))),
+                words_of.get(rule.get("holds"), verdict(None)),
+                say(rule.get("reason")),
+            ]
+            for rule in rows_of(result.get("rules"))
         ]
         name = str(result.get("subject"))
         passed = verdict("passed" if result.get("passed") is True else "not passed")
-        parts.append(section(name, tag("p", passed), table(f"Rules for {name}", ("Rule", "Verdict", Column("Why", "wide")), rows=rules, kind="stack rules")))
+        parts.append(
+            section(
+                name,
+                tag("p", passed),
+                table(
+                    f"Rules for {name}",
+                    ("Rule", "Verdict", Column("Why", "wide")),
+                    rows=rules,
+                    kind="stack rules",
+                ),
+            )
+        )
     return [
-        _head(schema_outcome(decision), decision.get("policy"), [first_reason(rows_of(decision.get("results")))]),
+        _head(
+            schema_outcome(decision),
+            decision.get("policy"),
+            [first_reason(rows_of(decision.get("results")))],
+        ),
         *parts,
         _rests_on(services, project, item, "schemas", decision),
     ]
@@ -149,11 +250,21 @@ def _rests_on(services: Services, project: str, item: Item, path: str, decision:
         for one in links
         if one.relation in told and one.source and one.target == item.digest
     ]
-    systems = [(f"Digest of the {words(key).lower()}", short(value)) for key, value in mapped(decision.get("digests")).items()]
+    systems = [
+        (f"Digest of the {words(key).lower()}", short(value))
+        for key, value in mapped(decision.get("digests")).items()
+    ]
     versions = [
         ("Scoring system", say(decision.get("scoringSystem"))),
         ("Grading system", say(decision.get("gradingSystem"))),
         ("Rubric", say(decision.get("rubric"), "none")),
     ]
-    listed = table("What was decided on", ("Record", "It was"), rows, absent="What it was decided on is not stored.")
-    return section("What it rests on", listed, facts([*versions, *systems], kind="small"), id="origin")
+    listed = table(
+        "What was decided on",
+        ("Record", "It was"),
+        rows,
+        absent="What it was decided on is not stored.",
+    )
+    return section(
+        "What it rests on", listed, facts([*versions, *systems], kind="small"), id="origin"
+    )

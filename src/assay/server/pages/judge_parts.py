@@ -1,6 +1,8 @@
-"""What a judge's card says, part by part: whether it may gate and under which policy, how it agrees with people, its biases, and how it moved.
+"""What a judge's card says, part by part: whether it may gate and under which policy, how it agrees
+with people, its biases, and how it moved.
 
-Anybody may post a card whose digest fits, so nothing in it is of a shape that can be relied on: what is not what it should be was not measured.
+Anybody may post a card whose digest fits, so nothing in it is of a shape that can be relied on:
+what is not what it should be was not measured.
 """
 
 from __future__ import annotations
@@ -15,7 +17,20 @@ from assay.judging.card import Admission, Term, admit
 from assay.judging.drift import compare_cards
 from assay.reports.charts import judges as charts
 from assay.reports.markup import Html, join, say, tag
-from assay.server.pages.layout import Column, address, chart, facts, link, note, number, section, short, table, verdict, when
+from assay.server.pages.layout import (
+    Column,
+    address,
+    chart,
+    facts,
+    link,
+    note,
+    number,
+    section,
+    short,
+    table,
+    verdict,
+    when,
+)
 from assay.server.pages.paging import mapped, words
 
 if TYPE_CHECKING:
@@ -36,7 +51,11 @@ _STATISTICS = {
     "kendall_tau_b": "Kendall's tau-b",
     "pearson": "Pearson's correlation",
 }
-_CORRECTED = {"naive": "As the judge says", "ppi": "Prediction-powered", "misclassification": "Corrected for its mistakes"}
+_CORRECTED = {
+    "naive": "As the judge says",
+    "ppi": "Prediction-powered",
+    "misclassification": "Corrected for its mistakes",
+}
 
 
 class Told(NamedTuple):
@@ -49,7 +68,9 @@ class Told(NamedTuple):
 def policies(services: Services) -> dict[str, JudgeTerms]:
     """The policies on the shelf that have terms for judges, that of the server first."""
     found: dict[str, JudgeTerms] = {}
-    for name in dict.fromkeys([services.settings.policy, *(entry.id for entry in services.shelf.entries("policies"))]):
+    for name in dict.fromkeys(
+        [services.settings.policy, *(entry.id for entry in services.shelf.entries("policies"))]
+    ):
         loaded = services.shelf.load("policies", name)
         terms = make_rules(loaded).judge_terms if isinstance(loaded, Policy) else None
         if terms is not None:
@@ -62,7 +83,9 @@ def admitted(card: Card, terms: JudgeTerms, now: datetime) -> Admission:
     try:
         return admit(card, terms, now=now)
     except (TypeError, ValueError, AttributeError, KeyError):
-        return Admission(False, (Term("card", None, None, None, "its card is not of the shape it should have"),))
+        return Admission(
+            False, (Term("card", None, None, None, "its card is not of the shape it should have"),)
+        )
 
 
 def age_days(card: Card, now: datetime) -> float | None:
@@ -79,25 +102,38 @@ def age_text(card: Card, now: datetime) -> str:
     days = age_days(card, now)
     if days is None:
         return "its card has no date"
-    return f"{days:.0f} day{'' if round(days) == 1 else 's'}" if days >= 1 else "less than a day" if days >= 0 else "from the future"
+    return (
+        f"{days:.0f} day{'' if round(days) == 1 else 's'}"
+        if days >= 1
+        else "less than a day"
+        if days >= 0
+        else "from the future"
+    )
 
 
 def kappa(card: Card) -> dict[str, Any]:
-    """The agreement that a policy looks at: weighted where the labels are ordered, plain otherwise."""
-    found = mapped(card.get("agreement")) or mapped(mapped(card.get("calibration")).get("agreement"))
+    """The agreement that a policy looks at: weighted where the labels are ordered, plain
+    otherwise.
+    """
+    found = mapped(card.get("agreement")) or mapped(
+        mapped(card.get("calibration")).get("agreement")
+    )
     for one in (mapped(found.get("weighted_kappa")).get("quadratic"), found.get("cohen_kappa")):
         if exact.is_number(mapped(one).get("low")):
             return mapped(one)
     return mapped(found.get("cohen_kappa"))
 
 
-# --- parts ----------------------------------------------------------------------------------------------------------------------------------
+# --- parts
 
 
 def head(card: Card, terms: dict[str, JudgeTerms], now: datetime) -> Html:
     """May it gate, under each policy that asks for something, and why not."""
     if not terms:
-        return note("No policy on this shelf has terms for judges, so no judge gates here. `judge.gate` in a policy states them; workflow-judged has them.")
+        return note(
+            "No policy on this shelf has terms for judges, so no judge gates here. `judge.gate` in"
+            " a policy states them; workflow-judged has them."
+        )
     lines = []
     for name, asked in terms.items():
         found = admitted(card, asked, now)
@@ -119,11 +155,23 @@ def figures(card: Card, now: datetime) -> Html:
         [
             (
                 "Kappa with people",
-                number(agreed.get("value"), interval=agreed or None, n=_whole(calibration.get("n_labelled")), digits=3, absent="not measured"),
+                number(
+                    agreed.get("value"),
+                    interval=agreed or None,
+                    n=_whole(calibration.get("n_labelled")),
+                    digits=3,
+                    absent="not measured",
+                ),
             ),
             (
                 "Pairs judged by their order",
-                number(order.get("value"), interval=order or None, n=_whole(mapped(card.get("audit_items")).get("n")), percent=True, absent="not measured"),
+                number(
+                    order.get("value"),
+                    interval=order or None,
+                    n=_whole(mapped(card.get("audit_items")).get("n")),
+                    percent=True,
+                    absent="not measured",
+                ),
             ),
             ("Age of the card", age_text(card, now)),
             ("Family", say(card.get("family"))),
@@ -138,19 +186,42 @@ def _whole(value: Any) -> int | None:
 
 def term_tables(card: Card, terms: dict[str, JudgeTerms], now: datetime) -> Html:
     """Every term of every policy."""
-    told = {True: verdict("holds"), False: verdict("fails", "does not hold"), None: verdict("undetermined", "not measured")}
+    told = {
+        True: verdict("holds"),
+        False: verdict("fails", "does not hold"),
+        None: verdict("undetermined", "not measured"),
+    }
     parts: list[Html] = []
     for name, asked in terms.items():
-        rows = [[tag("code", term.id), told[term.holds], term.sentence] for term in admitted(card, asked, now).terms]
-        parts += [tag("h3", f"Under {name}"), table(f"Terms of {name}", ("Term", "Verdict", Column("Found", "wide")), rows, kind="stack rules")]
+        rows = [
+            [tag("code", term.id), told[term.holds], term.sentence]
+            for term in admitted(card, asked, now).terms
+        ]
+        parts += [
+            tag("h3", f"Under {name}"),
+            table(
+                f"Terms of {name}",
+                ("Term", "Verdict", Column("Found", "wide")),
+                rows,
+                kind="stack rules",
+            ),
+        ]
     was = mapped(card.get("admission"))
     if was:
         said = "might gate" if was.get("may_gate") is True else "might not gate"
         parts.append(
-            tag("p", f"When the card was made, it {said} under {was.get('policy', 'no policy')}: {was.get('reason', 'no reason is stated')}.", class_="hint")
+            tag(
+                "p",
+                f"When the card was made, it {said} under {was.get('policy', 'no policy')}:"
+                f" {was.get('reason', 'no reason is stated')}.",
+                class_="hint",
+            )
         )
     return section(
-        "What a policy asks of it", *(parts or [tag("p", "Nothing is asked.", class_="absent")]), id="terms", hint="Told as of now: a card grows old."
+        "What a policy asks of it",
+        *(parts or [tag("p", "Nothing is asked.", class_="absent")]),
+        id="terms",
+        hint="Told as of now: a card grows old.",
     )
 
 
@@ -160,13 +231,27 @@ def agreement(card: Card, url: str) -> Html:
     found = mapped(calibration.get("agreement")) or mapped(card.get("agreement"))
     n = _whole(calibration.get("n_labelled"))
     rows = [
-        [label, number(mapped(found.get(key)).get("value"), interval=found.get(key), n=n, digits=3, absent="not measured")]
+        [
+            label,
+            number(
+                mapped(found.get(key)).get("value"),
+                interval=found.get(key),
+                n=n,
+                digits=3,
+                absent="not measured",
+            ),
+        ]
         for key, label in _STATISTICS.items()
         if isinstance(found.get(key), dict)
     ]
     for key, one in mapped(found.get("weighted_kappa")).items():
         if isinstance(one, dict):
-            rows.append([f"Weighted kappa, {key}", number(one.get("value"), interval=one, n=n, digits=3, absent="not measured")])
+            rows.append(
+                [
+                    f"Weighted kappa, {key}",
+                    number(one.get("value"), interval=one, n=n, digits=3, absent="not measured"),
+                ]
+            )
     corrected = [
         [
             label,
@@ -180,10 +265,31 @@ def agreement(card: Card, url: str) -> Html:
         for key, label in _CORRECTED.items()
         if isinstance(mapped(calibration.get("corrected")).get(key), dict)
     ]
-    pictures = [chart(made, f"{url}/{made.name}") for made in (charts.calibration(card), charts.confusion(card))]
-    numbers = table("Agreement with people", ("Statistic", "Value"), rows, absent="No agreement with people was measured.")
-    rates = [tag("h3", "The mean verdict, corrected for the judge"), table("Corrected", ("How", "Value"), corrected)] if corrected else []
-    return section("Agreement with people", tag("div", *pictures, class_="columns"), numbers, *rates, id="agreement")
+    pictures = [
+        chart(made, f"{url}/{made.name}")
+        for made in (charts.calibration(card), charts.confusion(card))
+    ]
+    numbers = table(
+        "Agreement with people",
+        ("Statistic", "Value"),
+        rows,
+        absent="No agreement with people was measured.",
+    )
+    rates = (
+        [
+            tag("h3", "The mean verdict, corrected for the judge"),
+            table("Corrected", ("How", "Value"), corrected),
+        ]
+        if corrected
+        else []
+    )
+    return section(
+        "Agreement with people",
+        tag("div", *pictures, class_="columns"),
+        numbers,
+        *rates,
+        id="agreement",
+    )
 
 
 def bias(card: Card, url: str) -> Html:
@@ -199,7 +305,13 @@ def drift_points(cards: Sequence[Told]) -> list[dict[str, Any]]:
         found = kappa(told.card)
         if found:
             n = _whole(mapped(told.card.get("calibration")).get("n_labelled"))
-            points.append({"at": told.card.get("made_at"), "n": n, **{key: found.get(key) for key in ("value", "low", "high", "level")}})
+            points.append(
+                {
+                    "at": told.card.get("made_at"),
+                    "n": n,
+                    **{key: found.get(key) for key in ("value", "low", "high", "level")},
+                }
+            )
     return points
 
 
@@ -208,7 +320,11 @@ def drift(card: Card, cards: Sequence[Told], url: str, digest: str) -> Html:
     made = charts.drift(drift_points(cards))
     rows = [
         [
-            link(short(told.item.digest), address("judges", told.item.digest)) if told.item.digest != digest else join([short(told.item.digest), " this one"]),
+            (
+                link(short(told.item.digest), address("judges", told.item.digest))
+                if told.item.digest != digest
+                else join([short(told.item.digest), " this one"])
+            ),
             when(told.card.get("made_at")),
             number(
                 kappa(told.card).get("value"),
@@ -222,19 +338,35 @@ def drift(card: Card, cards: Sequence[Told], url: str, digest: str) -> Html:
         for told in sorted(cards, key=lambda one: str(one.card.get("made_at")), reverse=True)
     ]
     listed = table("Cards of this judge", ("Card", "Made", "Kappa with people", "Wording"), rows)
-    return section("Drift", _drifted(card, [told.card for told in cards if told.item.digest != digest]), chart(made, f"{url}/{made.name}"), listed, id="drift")
+    return section(
+        "Drift",
+        _drifted(card, [told.card for told in cards if told.item.digest != digest]),
+        chart(made, f"{url}/{made.name}"),
+        listed,
+        id="drift",
+    )
 
 
 def _drifted(card: Card, others: Sequence[Card]) -> Html:
     past = [one for one in others if str(one.get("made_at")) < str(card.get("made_at"))]
     if not past:
-        return tag("p", "There is no older card of this judge to hold this one against.", class_="absent")
+        return tag(
+            "p", "There is no older card of this judge to hold this one against.", class_="absent"
+        )
     try:
         found = compare_cards(past, card)
     except (AssayError, TypeError, ValueError, AttributeError, KeyError) as error:
-        said = error.message if isinstance(error, AssayError) else "a card is not of the shape it should have"
+        said = (
+            error.message
+            if isinstance(error, AssayError)
+            else "a card is not of the shape it should have"
+        )
         return tag("p", verdict("undetermined", "Drift cannot be told"), f": {said}")
-    alarm = {True: verdict("fails", "It has drifted"), False: verdict("holds", "No drift is shown"), None: verdict("undetermined", "Drift cannot be told")}
+    alarm = {
+        True: verdict("fails", "It has drifted"),
+        False: verdict("holds", "No drift is shown"),
+        None: verdict("undetermined", "Drift cannot be told"),
+    }
     return tag("p", alarm[found["alarm"]], f": {found['reason']}")
 
 
@@ -243,8 +375,14 @@ def origin(card: Card, item: Item, services: Services, project: str) -> Html:
     price, usage = mapped(card.get("price")), mapped(card.get("usage"))
     identity = [(words(key), say(value)) for key, value in mapped(card.get("identity")).items()]
     links = services.ledger.links_of(item.digest, project=project, relation="evidence_of", limit=20)
-    made_of = [short(one.source, address("judges", one.source)) for one in links if one.source and one.target == item.digest]
-    behind = join(part for one in made_of for part in (one, " ")) if made_of else say(None, "not stored")
+    made_of = [
+        short(one.source, address("judges", one.source))
+        for one in links
+        if one.source and one.target == item.digest
+    ]
+    behind = (
+        join(part for one in made_of for part in (one, " ")) if made_of else say(None, "not stored")
+    )
     pairs = [
         ("Model", say(card.get("model"))),
         ("Wording of the questions", say(card.get("prompt_version"), "not stated")),
@@ -254,7 +392,16 @@ def origin(card: Card, item: Item, services: Services, project: str) -> Html:
         ("Audited on", say(mapped(card.get("audit_items")), "no items")),
         ("Made of", behind),
         ("Digest of the card", short(card.get("digest"))),
-        ("Record", join([short(item.digest), " ", link("the whole record", address("api", "v1", "records", item.digest))])),
+        (
+            "Record",
+            join(
+                [
+                    short(item.digest),
+                    " ",
+                    link("the whole record", address("api", "v1", "records", item.digest)),
+                ]
+            ),
+        ),
         ("Stored", when(item.created_at)),
         ("By", say(item.author, "not stated")),
     ]
@@ -265,4 +412,6 @@ def cards_of(services: Services, project: str, model: Any) -> list[Told]:
     """The stored cards of one judge among the newest."""
     found = services.ledger.find("card", project=project, limit=CARDS, newest_first=True).items
     cards = [Told(item, item.tree()) for item in found if item.body is not None]
-    return [told for told in cards if isinstance(told.card, dict) and told.card.get("model") == model]
+    return [
+        told for told in cards if isinstance(told.card, dict) and told.card.get("model") == model
+    ]

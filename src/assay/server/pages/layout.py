@@ -1,10 +1,13 @@
-"""What every page is made of: the frame around it, and the parts that show a table, a number, a letter, a chart, an absence.
+"""What every page is made of: the frame around it, and the parts that show a table, a number, a
+letter, a chart, an absence.
 
     return page(request, "Runs", section("Newest", table("Runs", columns, rows)), nav="/runs")
 
-Markup is made by `tag` of `reports.markup` and nowhere else, so that whatever is stored is shown as text. A number comes with its interval and n (`number`),
-a letter with its policy (`letter`), a missing value in words (`say`), a chart with its sentence and its table (`chart`). Addresses are made by `address`,
-which quotes every part: an id may hold any sign. No page has a style or a script of its own: they are files in `server/static`.
+Markup is made by `tag` of `reports.markup` and nowhere else, so that whatever is stored is shown as
+text. A number comes with its interval and n (`number`), a letter with its policy (`letter`), a
+missing value in words (`say`), a chart with its sentence and its table (`chart`). Addresses are
+made by `address`, which quotes every part: an id may hold any sign. No page has a style or a script
+of its own: they are files in `server/static`.
 """
 
 from __future__ import annotations
@@ -44,7 +47,9 @@ NAV = {
 }
 """What stands at the top of every page; an entry whose page is not there is left out."""
 SIGNS = {
-    **dict.fromkeys(("pass", "passed", "success", "holds", "promote", "done", "valid", "same"), "✓"),
+    **dict.fromkeys(
+        ("pass", "passed", "success", "holds", "promote", "done", "valid", "same"), "✓"
+    ),
     **dict.fromkeys(("undetermined", "not_enough_evidence", "hold", "stale", "unknown"), "?"),
     **dict.fromkeys(("queued", "running", "executing", "evaluating", "cancelling"), "…"),
     **dict.fromkeys(("skipped", "cancelled", "none"), "–"),
@@ -53,7 +58,7 @@ SIGNS = {
 _KIND_OF = {"✓": "good", "?": "open", "…": "busy", "–": "off"}
 
 
-# --- addresses ----------------------------------------------------------------------------------------------------------------------------
+# --- addresses
 
 
 def address(*parts: str, **query: str | None) -> str:
@@ -63,7 +68,11 @@ def address(*parts: str, **query: str | None) -> str:
     ('/runs/a%2Fb%20%3F', '/runs?grade=F', '/')
     """
     asked = urlencode({name.rstrip("_"): _utf8(value) for name, value in query.items() if value})
-    return "/" + "/".join([quote(_utf8(part), safe=":@") for part in parts]) + (f"?{asked}" if asked else "")
+    return (
+        "/"
+        + "/".join([quote(_utf8(part), safe=":@") for part in parts])
+        + (f"?{asked}" if asked else "")
+    )
 
 
 def _utf8(text: str) -> bytes:
@@ -83,19 +92,22 @@ def static(name: str) -> str:
 
 
 def void(element: str, /, **attributes: str) -> Html:
-    """An element without content. An attribute that is empty is kept: an image with an empty `alt` is a decoration, one without is a riddle.
+    """An element without content. An attribute that is empty is kept: an image with an empty `alt`
+    is a decoration, one without is a riddle.
 
     >>> void("img", src="/a.svg", alt="")
     '<img src="/a.svg" alt="">'
     """
-    made = tag(element, **{f"{key.rstrip('_')}_": value or _EMPTY for key, value in attributes.items()})
+    made = tag(
+        element, **{f"{key.rstrip('_')}_": value or _EMPTY for key, value in attributes.items()}
+    )
     return Html(str(made).removesuffix(f"</{element}>").replace(f'"{_EMPTY}"', '""'))
 
 
 _EMPTY = "\ufdd0"  # a sign that no text holds
 
 
-# --- the frame ----------------------------------------------------------------------------------------------------------------------------
+# --- the frame
 
 
 def page(
@@ -108,12 +120,20 @@ def page(
     scripts: Sequence[str] = (),
     headers: Mapping[str, str] | None = None,
 ) -> HTMLResponse:
-    """A whole page. `nav` is the entry of NAV it belongs to, `lead` the sentence under its title, `scripts` files of ours that make it alive."""
+    """A whole page. `nav` is the entry of NAV it belongs to, `lead` the sentence under its title,
+    `scripts` files of ours that make it alive.
+    """
     scripted = [tag("script", src=static(name), type="module") for name in scripts]
     head = [
-        Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">'),
+        Html(
+            '<meta charset="utf-8"><meta name="viewport" content="width=device-width,'
+            ' initial-scale=1"><meta name="color-scheme" content="light dark">'
+        ),
         tag("title", title, " · Assay"),
-        Html(f'<link rel="stylesheet" href="{static("pages.css")}"><link rel="icon" href="{static("assay.svg")}" type="image/svg+xml">'),
+        Html(
+            f'<link rel="stylesheet" href="{static("pages.css")}"><link rel="icon"'
+            f' href="{static("assay.svg")}" type="image/svg+xml">'
+        ),
         *scripted,
     ]
     heading = [tag("h1", title), *([tag("p", lead, class_="lead")] if lead else [])]
@@ -121,9 +141,18 @@ def page(
         tag("a", "Skip to the content", href="#content", class_="skip"),
         _top(request, nav),
         tag("main", *heading, *parts, id="content", tabindex="-1"),
-        tag("footer", tag("p", f"Assay {__version__} · every number here is read from the ledger of this project.")),
+        tag(
+            "footer",
+            tag(
+                "p",
+                f"Assay {__version__} · every number here is read from the ledger of this project.",
+            ),
+        ),
     ]
-    text = f'<!doctype html>\n<html lang="en">\n<head>{join(head)}</head>\n<body>\n{join(body)}\n</body>\n</html>\n'
+    text = (
+        "<!doctype html>\n<html"
+        f' lang="en">\n<head>{join(head)}</head>\n<body>\n{join(body)}\n</body>\n</html>\n'
+    )
     return HTMLResponse(text.encode("utf-8", "replace"), status, headers=dict(headers or {}))
 
 
@@ -132,23 +161,45 @@ def _top(request: Request, nav: str) -> Html:
     entries = []
     for path, name in NAV.items():
         if path in there:
-            entries.append(tag("li", tag("a", name, href=path, aria_current="page" if path == nav else "")))
+            entries.append(
+                tag("li", tag("a", name, href=path, aria_current="page" if path == nav else ""))
+            )
     who: Principal | None = request.scope.get("assay.principal")
     out: list[Html] = []
     if who is not None:
         out.append(tag("span", "Project ", tag("b", who.project)))
         if who.token:
-            out.append(tag("form", tag("button", "Log out", class_="plain"), method="post", action="/logout"))
+            out.append(
+                tag(
+                    "form",
+                    tag("button", "Log out", class_="plain"),
+                    method="post",
+                    action="/logout",
+                )
+            )
         else:
             out.append(link("Log in", "/login"))
-    brand = tag("a", void("img", src=static("assay.svg"), alt="", width="22", height="22"), "Assay", href="/", class_="brand")
+    brand = tag(
+        "a",
+        void("img", src=static("assay.svg"), alt="", width="22", height="22"),
+        "Assay",
+        href="/",
+        class_="brand",
+    )
     menu = tag("nav", tag("ul", *entries), aria_label="Main") if who is not None else Html("")
     return tag("header", tag("div", brand, menu, tag("div", *out, class_="who"), class_="bar"))
 
 
 def problem_page(request: Request, problem: Problem) -> HTMLResponse:
     """What went wrong, where, and what to do; for a person."""
-    titles = {401: "Log in first", 403: "Not allowed", 404: "Not found", 405: "Not possible here", 429: "Too many requests", 500: "A fault of ours"}
+    titles = {
+        401: "Log in first",
+        403: "Not allowed",
+        404: "Not found",
+        405: "Not possible here",
+        429: "Too many requests",
+        500: "A fault of ours",
+    }
     title = titles.get(problem.status, HTTPStatus(problem.status).phrase)
     said = [tag("p", _sentence(problem.detail), class_="verdict bad")]
     fix = problem.fix or _FIXES.get(problem.status, "")
@@ -156,22 +207,37 @@ def problem_page(request: Request, problem: Problem) -> HTMLResponse:
     said += [tag("p", tag("b", "Where: "), tag("code", problem.where))] if problem.where else []
     said.append(tag("p", f"Error {problem.code}, status {problem.status}.", class_="hint"))
     said.append(tag("p", link("Overview", "/"), " · ", link("Runs", "/runs")))
-    return page(request, title, tag("div", *said, class_="problem"), status=problem.status, headers=problem.headers)
+    return page(
+        request,
+        title,
+        tag("div", *said, class_="problem"),
+        status=problem.status,
+        headers=problem.headers,
+    )
 
 
-_FIXES = {404: "Look for it in the lists; what belongs to another project is not shown here.", 503: "Wait a moment, then load the page again."}
+_FIXES = {
+    404: "Look for it in the lists; what belongs to another project is not shown here.",
+    503: "Wait a moment, then load the page again.",
+}
 
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-# --- parts --------------------------------------------------------------------------------------------------------------------------------
+# --- parts
 
 
 def section(title: str, *parts: str, id: str = "", hint: str = "") -> Html:
     """A part of a page with a title, which can be linked to by its id."""
-    return tag("section", tag("h2", title), *([tag("p", hint, class_="hint")] if hint else []), *parts, id=id)
+    return tag(
+        "section",
+        tag("h2", title),
+        *([tag("p", hint, class_="hint")] if hint else []),
+        *parts,
+        id=id,
+    )
 
 
 class Column(NamedTuple):
@@ -181,33 +247,88 @@ class Column(NamedTuple):
     kind: str = ""
 
 
-def table(caption: str, columns: Sequence[str | Column], rows: Iterable[Sequence[str]], *, absent: str = "none", kind: str = "", keep: bool = False) -> Html:
-    """A table that scrolls in its own box. Each row begins with its header; a cell is text or markup. Where there are no rows, `absent` says so in words.
+def table(
+    caption: str,
+    columns: Sequence[str | Column],
+    rows: Iterable[Sequence[str]],
+    *,
+    absent: str = "none",
+    kind: str = "",
+    keep: bool = False,
+) -> Html:
+    """A table that scrolls in its own box. Each row begins with its header; a cell is text or
+    markup. Where there are no rows, `absent` says so in words.
 
-    With the kind `stack` it folds into cards on a phone instead. With `keep` a table without rows is there, for a script to fill.
+    With the kind `stack` it folds into cards on a phone instead. With `keep` a table without rows
+    is there, for a script to fill.
     """
     heads = [column if isinstance(column, Column) else Column(column) for column in columns]
     lines = []
     for row in rows:
-        cells = [tag("td", cell, class_=head.kind, role="cell", data_label=head.title) for cell, head in zip(row[1:], heads[1:], strict=True)]
-        lines.append(tag("tr", tag("th", row[0], scope="row", role="rowheader", class_=heads[0].kind), *cells, role="row"))
+        cells = [
+            tag("td", cell, class_=head.kind, role="cell", data_label=head.title)
+            for cell, head in zip(row[1:], heads[1:], strict=True)
+        ]
+        lines.append(
+            tag(
+                "tr",
+                tag("th", row[0], scope="row", role="rowheader", class_=heads[0].kind),
+                *cells,
+                role="row",
+            )
+        )
     if not lines and not keep:
         return tag("p", absent, class_="absent")
-    top = tag("tr", *(tag("th", head.title, scope="col", role="columnheader", class_=head.kind) for head in heads), role="row")
+    top = tag(
+        "tr",
+        *(
+            tag("th", head.title, scope="col", role="columnheader", class_=head.kind)
+            for head in heads
+        ),
+        role="row",
+    )
     # a table that folds loses its roles in a browser unless they are said
-    found = tag("table", tag("caption", caption), tag("thead", top, role="rowgroup"), tag("tbody", *lines, role="rowgroup"), role="table", class_=kind)
-    return tag("div", found, role="region", aria_label=caption, tabindex="0", class_=f"scroll {kind}".strip())
+    found = tag(
+        "table",
+        tag("caption", caption),
+        tag("thead", top, role="rowgroup"),
+        tag("tbody", *lines, role="rowgroup"),
+        role="table",
+        class_=kind,
+    )
+    return tag(
+        "div",
+        found,
+        role="region",
+        aria_label=caption,
+        tabindex="0",
+        class_=f"scroll {kind}".strip(),
+    )
 
 
 def facts(pairs: Iterable[tuple[str, str]], *, kind: str = "") -> Html:
-    """Names and values. The kind `figures` makes them large, `small` small and one below the other."""
-    return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs), class_=f"facts {kind}".strip())
+    """Names and values. The kind `figures` makes them large, `small` small and one below the
+    other.
+    """
+    return tag(
+        "dl",
+        *(tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs),
+        class_=f"facts {kind}".strip(),
+    )
 
 
 def number(
-    value: Any, *, interval: Any = None, n: int | None = None, digits: int = 2, percent: bool = False, unit: str = "", absent: str = "not stated"
+    value: Any,
+    *,
+    interval: Any = None,
+    n: int | None = None,
+    digits: int = 2,
+    percent: bool = False,
+    unit: str = "",
+    absent: str = "not stated",
 ) -> Html:
-    """A number with its interval and n. `interval` is a mapping or record with low, high, level (and a reason where it has none).
+    """A number with its interval and n. `interval` is a mapping or record with low, high, level
+    (and a reason where it has none).
 
     >>> number(0.9, interval={"low": 0.8, "high": 0.95, "level": 0.95}, n=40, percent=True)
     '<span class="num"><b>90.0%</b> <small>80.0% to 95.0% (95%), n 40</small></span>'
@@ -216,17 +337,26 @@ def number(
     """
     if not exact.is_number(value):
         return tag("span", absent, class_="absent")
-    low, high, level, reason = (_member(interval, name) for name in ("low", "high", "level", "reason"))
+    low, high, level, reason = (
+        _member(interval, name) for name in ("low", "high", "level", "reason")
+    )
     after = []
     if exact.is_number(low) and exact.is_number(high):
         shown = f" ({float(level):.0%})" if exact.is_number(level) else ""
-        after.append(f"{_written(low, digits, percent)} to {_written(high, digits, percent)}{shown}")
+        after.append(
+            f"{_written(low, digits, percent)} to {_written(high, digits, percent)}{shown}"
+        )
     elif interval is not None:
         after.append(f"no interval: {reason}" if reason else "no interval")
     if n is not None:
         after.append(f"n {n:,}")
     more = [" ", tag("small", ", ".join(after))] if after else []
-    return tag("span", tag("b", _written(value, digits, percent) + (f" {unit}" if unit else "")), *more, class_="num")
+    return tag(
+        "span",
+        tag("b", _written(value, digits, percent) + (f" {unit}" if unit else "")),
+        *more,
+        class_="num",
+    )
 
 
 def _written(value: Any, digits: int, percent: bool) -> str:
@@ -249,12 +379,17 @@ def letter(grade: Any, policy: Any, *, large: bool = False) -> Html:
         return tag("span", "no grade", class_="absent")
     known = grade if grade in LETTERS else "other"
     return tag(
-        "span", tag("b", say(grade), class_=f"grade-{known}"), " ", tag("small", say(policy, "policy not stated")), class_="letter large" if large else "letter"
+        "span",
+        tag("b", say(grade), class_=f"grade-{known}"),
+        " ",
+        tag("small", say(policy, "policy not stated")),
+        class_="letter large" if large else "letter",
     )
 
 
 def verdict(word: Any, text: str = "") -> Html:
-    """A verdict as a sign and words, never as a colour alone. `text` is said instead of the word. What is unknown or missing looks bad, not good.
+    """A verdict as a sign and words, never as a colour alone. `text` is said instead of the word.
+    What is unknown or missing looks bad, not good.
 
     >>> verdict("pass", "passed")
     '<span class="good"><span aria-hidden="true" class="sign">✓</span> passed</span>'
@@ -262,11 +397,17 @@ def verdict(word: Any, text: str = "") -> Html:
     known = str(word or "not stated")
     sign = SIGNS.get(known, "✗")
     shown = text or known.replace("_", " ")
-    return tag("span", tag("span", sign, aria_hidden="true", class_="sign"), f" {shown}", class_=_KIND_OF.get(sign, "bad"))
+    return tag(
+        "span",
+        tag("span", sign, aria_hidden="true", class_="sign"),
+        f" {shown}",
+        class_=_KIND_OF.get(sign, "bad"),
+    )
 
 
 def clip(value: Any, most: int = 300, *, absent: str = "not stated") -> str:
-    """A value as a person reads it, cut where it is long: a page must not be as large as what is stored.
+    """A value as a person reads it, cut where it is long: a page must not be as large as what is
+    stored.
 
     >>> clip("abcdef", 3), clip(0.5)
     ('abc … (6 signs)', '0.5')
@@ -294,7 +435,11 @@ def short(digest: Any, href: str = "") -> Html:
     text = say(digest)
     if isinstance(text, Html):
         return text
-    found = tag("code", f"{text.removeprefix('sha256:')[:12]}…" if text.startswith("sha256:") else text, title=text)
+    found = tag(
+        "code",
+        f"{text.removeprefix('sha256:')[:12]}…" if text.startswith("sha256:") else text,
+        title=text,
+    )
     return link(found, href) if href else found
 
 
@@ -308,27 +453,64 @@ def empty(sentence: str, command: str = "", *, more: str = "") -> Html:
 
 def note(text: str, *, kind: str = "open") -> Html:
     """A line that stands out: `good`, `bad` or `open`."""
-    return tag("p", text, class_=f"note {kind}", role="status" if kind == "good" else "alert" if kind == "bad" else "")
+    return tag(
+        "p",
+        text,
+        class_=f"note {kind}",
+        role="status" if kind == "good" else "alert" if kind == "bad" else "",
+    )
 
 
 def chart(found: Chart, url: str = "") -> Html:
     """A chart: its picture, its sentence, its table, and links to take it away.
 
-    `url` is its address without an ending, which serves it as .svg and .png (see `charts.picture`); without one the picture stands in the page itself. Where
-    there is nothing to draw, or nothing to draw with, the table is open and a line says why.
+    `url` is its address without an ending, which serves it as .svg and .png (see `charts.picture`);
+    without one the picture stands in the page itself. Where there is nothing to draw, or nothing to
+    draw with, the table is open and a line says why.
     """
     drawn = found.spec is not None and can_draw()
-    columns = [Column(name, "n" if _numeric(found.rows, place) else "") for place, name in enumerate(found.columns)]
+    columns = [
+        Column(name, "n" if _numeric(found.rows, place) else "")
+        for place, name in enumerate(found.columns)
+    ]
     rows = [[clip(cell) for cell in row] for row in found.rows]
-    inner = [tag("summary", "Table"), table(f"{found.title}: the table", columns, rows, absent="The chart has no rows.")]
+    inner = [
+        tag("summary", "Table"),
+        table(f"{found.title}: the table", columns, rows, absent="The chart has no rows."),
+    ]
     parts = [tag("figcaption", tag("b", found.title), " ", tag("span", found.sentence))]
     if drawn:
-        source = f"{url}.svg" if url else f"data:image/svg+xml;base64,{b64encode(drawing.svg(found)).decode()}"
-        parts.append(
-            tag("div", void("img", src=source, alt=found.sentence, loading="lazy"), tabindex="0", role="group", aria_label=found.title, class_="picture")
+        source = (
+            f"{url}.svg"
+            if url
+            else f"data:image/svg+xml;base64,{b64encode(drawing.svg(found)).decode()}"
         )
-        ways = [link(name, f"{url}.{name.lower()}", aria_label=f"{found.title} as {name}") for name in ("SVG", "PNG")] if url else []
-        parts.append(tag("div", tag("details", *inner), tag("span", *[part for way in ways for part in (way, " ")], class_="away"), class_="behind"))
+        parts.append(
+            tag(
+                "div",
+                void("img", src=source, alt=found.sentence, loading="lazy"),
+                tabindex="0",
+                role="group",
+                aria_label=found.title,
+                class_="picture",
+            )
+        )
+        ways = (
+            [
+                link(name, f"{url}.{name.lower()}", aria_label=f"{found.title} as {name}")
+                for name in ("SVG", "PNG")
+            ]
+            if url
+            else []
+        )
+        parts.append(
+            tag(
+                "div",
+                tag("details", *inner),
+                tag("span", *[part for way in ways for part in (way, " ")], class_="away"),
+                class_="behind",
+            )
+        )
         return tag("figure", *parts, class_="chart")
     if found.spec is not None:
         parts.append(tag("p", drawing.MISSING, class_="hint"))
@@ -345,14 +527,20 @@ def can_draw() -> bool:
 
 def _numeric(rows: Sequence[Sequence[str]], place: int) -> bool:
     """Whether a column of a table reads as numbers."""
-    return place > 0 and bool(rows) and sum(row[place][:1].isdigit() or row[place][:1] in "+-−" for row in rows) * 2 > len(rows)
+    return (
+        place > 0
+        and bool(rows)
+        and sum(row[place][:1].isdigit() or row[place][:1] in "+-−" for row in rows) * 2 > len(rows)
+    )
 
 
-# --- lists ---------------------------------------------------------------------------------------------------------------------------------
+# --- lists
 
 
 class Field(NamedTuple):
-    """One thing to filter by. `choices` of a `select` are all there are; of a text they are offered."""
+    """One thing to filter by. `choices` of a `select` are all there are; of a text they are
+    offered.
+    """
 
     name: str
     label: str
@@ -362,13 +550,34 @@ class Field(NamedTuple):
 
 
 def filters(action: str, fields: Sequence[Field], values: Mapping[str, str | None]) -> Html:
-    """A form whose state is the address: it works without a script, and the back button takes it back."""
+    """A form whose state is the address: it works without a script, and the back button takes it
+    back.
+    """
     given = {field.name: values.get(field.name) or "" for field in fields}
-    inputs = [tag("div", tag("label", field.label, for_=f"f-{field.name}"), _input(field, given[field.name]), class_="field") for field in fields]
-    buttons = [tag("button", "Filter"), *([" ", link("Clear", action)] if any(given.values()) else [])]
+    inputs = [
+        tag(
+            "div",
+            tag("label", field.label, for_=f"f-{field.name}"),
+            _input(field, given[field.name]),
+            class_="field",
+        )
+        for field in fields
+    ]
+    buttons = [
+        tag("button", "Filter"),
+        *([" ", link("Clear", action)] if any(given.values()) else []),
+    ]
     used = [field.label.lower() for field in fields if given[field.name]]
     said = f"Filter: {', '.join(used)}" if used else "Filter"
-    form = tag("form", *inputs, tag("div", *buttons, class_="field go"), method="get", action=action, role="search", aria_label="Filter the list")
+    form = tag(
+        "form",
+        *inputs,
+        tag("div", *buttons, class_="field go"),
+        method="get",
+        action=action,
+        role="search",
+        aria_label="Filter the list",
+    )
     return tag("details", tag("summary", said), form, open="open", class_="filters")
 
 
@@ -377,16 +586,57 @@ def _input(field: Field, value: str) -> Html:
         pairs = [(one, one) if isinstance(one, str) else one for one in field.choices]
         if value and value not in [key for key, _ in pairs]:
             pairs.append((value, value))
-        options = [tag("option", text, value=key, **({"selected": "selected"} if key == value else {})) for key, text in pairs]
-        return tag("select", Html('<option value="">any</option>'), *options, name_=field.name, id=f"f-{field.name}")
+        options = [
+            tag("option", text, value=key, **({"selected": "selected"} if key == value else {}))
+            for key, text in pairs
+        ]
+        return tag(
+            "select",
+            Html('<option value="">any</option>'),
+            *options,
+            name_=field.name,
+            id=f"f-{field.name}",
+        )
     offered = [tag("option", value=str(one)) for one in field.choices]
     listed = {"list": f"l-{field.name}"} if offered else {}
-    made = void("input", type=field.kind, value=value, placeholder=field.hint, autocomplete="off", name=field.name, id=f"f-{field.name}", **listed)
+    made = void(
+        "input",
+        type=field.kind,
+        value=value,
+        placeholder=field.hint,
+        autocomplete="off",
+        name=field.name,
+        id=f"f-{field.name}",
+        **listed,
+    )
     return join([made, *([tag("datalist", *offered, id=f"l-{field.name}")] if offered else [])])
 
 
-def pager(*, newest: str = "", newer: str = "", older: str = "", said: str = "", look_further: bool = False) -> Html:
-    """The way through a list that has no page numbers. A way that is not there is left out; `said` says what is on this page."""
-    ways = [("Newest", newest), ("← Newer", newer), ("Look further back →" if look_further else "Older →", older)]
-    found = [link(name, href, rel={"← Newer": "prev"}.get(name, "next" if href == older else "")) for name, href in ways if href]
-    return tag("nav", tag("span", said), tag("span", *[part for one in found for part in (one, " ")], class_="ways"), aria_label="Pages", class_="pager")
+def pager(
+    *,
+    newest: str = "",
+    newer: str = "",
+    older: str = "",
+    said: str = "",
+    look_further: bool = False,
+) -> Html:
+    """The way through a list that has no page numbers. A way that is not there is left out; `said`
+    says what is on this page.
+    """
+    ways = [
+        ("Newest", newest),
+        ("← Newer", newer),
+        ("Look further back →" if look_further else "Older →", older),
+    ]
+    found = [
+        link(name, href, rel={"← Newer": "prev"}.get(name, "next" if href == older else ""))
+        for name, href in ways
+        if href
+    ]
+    return tag(
+        "nav",
+        tag("span", said),
+        tag("span", *[part for one in found for part in (one, " ")], class_="ways"),
+        aria_label="Pages",
+        class_="pager",
+    )

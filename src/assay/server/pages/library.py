@@ -1,7 +1,9 @@
-"""The shelf: profiles, policies and rubrics with their versions and digests, and the gates, measures and formulas they use.
+"""The shelf: profiles, policies and rubrics with their versions and digests, and the gates,
+measures and formulas they use.
 
-A profile, a rubric or a policy for runs can be tried on a run that is pasted into the page: it is scored and graded as if it had been posted, and nothing is
-stored. What is wrong with it is said with its line.
+A profile, a rubric or a policy for runs can be tried on a run that is pasted into the page: it is
+scored and graded as if it had been posted, and nothing is stored. What is wrong with it is said
+with its line.
 """
 
 from __future__ import annotations
@@ -28,7 +30,17 @@ from assay.server.auth import Principal, admit
 from assay.server.events import plain
 from assay.server.pages import grade_parts, shelf_parts
 from assay.server.pages.evidence import text
-from assay.server.pages.layout import Column, address, facts, link, page, section, short, table, verdict
+from assay.server.pages.layout import (
+    Column,
+    address,
+    facts,
+    link,
+    page,
+    section,
+    short,
+    table,
+    verdict,
+)
 from assay.server.pages.routing import READER, PageRoute, form
 from assay.server.pages.sample import sample_for
 from assay.server.state import check_name, on_shelf
@@ -73,14 +85,34 @@ def list_library(request: Request, principal: Principal = READER) -> Response:
     for kind, (title, hint) in TITLES.items():
         if kind in KINDS:
             rows = [_shelf_row(services, entry) for entry in services.shelf.entries(kind)]
-            listed = table(title, ("Name", Column("Title", "wide"), "Family", "Published", "Digest"), rows, absent="None is on the shelf.")
+            listed = table(
+                title,
+                ("Name", Column("Title", "wide"), "Family", "Published", "Digest"),
+                rows,
+                absent="None is on the shelf.",
+            )
         else:
             registry = REGISTRIES[kind]
-            names = [[link(tag("code", name), address("library", kind, name)), registry[name].title] for name in registry]
+            names = [
+                [link(tag("code", name), address("library", kind, name)), registry[name].title]
+                for name in registry
+            ]
             listed = table(title, ("Name", Column("Title", "wide")), names)
         parts.append(section(title, listed, id=kind, hint=hint))
-    toc = tag("nav", tag("ul", *(tag("li", link(title, f"#{kind}")) for kind, (title, _) in TITLES.items())), aria_label="On this page", class_="toc")
-    return page(request, "Library", toc, *parts, nav="/library", lead="Every rule that grades, by name and version. What is published never changes.")
+    toc = tag(
+        "nav",
+        tag("ul", *(tag("li", link(title, f"#{kind}")) for kind, (title, _) in TITLES.items())),
+        aria_label="On this page",
+        class_="toc",
+    )
+    return page(
+        request,
+        "Library",
+        toc,
+        *parts,
+        nav="/library",
+        lead="Every rule that grades, by name and version. What is published never changes.",
+    )
 
 
 def _shelf_row(services: Services, entry: Entry) -> list[str]:
@@ -89,7 +121,11 @@ def _shelf_row(services: Services, entry: Entry) -> list[str]:
         link(entry.id, address("library", entry.kind, entry.id)),
         say(getattr(loaded, "title", None), "no title"),
         say(getattr(loaded, "family", None), "none"),
-        verdict("passed", "published") if entry.key in services.shelf.published(entry.root) else verdict("undetermined", "not published"),
+        (
+            verdict("passed", "published")
+            if entry.key in services.shelf.published(entry.root)
+            else verdict("undetermined", "not published")
+        ),
         short(_digest(services, entry)),
     ]
 
@@ -115,16 +151,56 @@ def _sheet(request: Request, kind: str, name: str) -> Response:
     if found is None:
         raise finding.absent(_singular(kind), name)
     sheet: dict[str, Any] = found.sheet()
-    short_ones = [(key.replace("_", " ").capitalize(), say(value, "none")) for key, value in sheet.items() if key not in ("id", "title", "example")]
-    example = [section("Example", tag("pre", text(plain(sheet["example"])), tabindex="0", role="region", aria_label="Example"))] if sheet.get("example") else []
+    short_ones = [
+        (key.replace("_", " ").capitalize(), say(value, "none"))
+        for key, value in sheet.items()
+        if key not in ("id", "title", "example")
+    ]
+    example = (
+        [
+            section(
+                "Example",
+                tag(
+                    "pre",
+                    text(plain(sheet["example"])),
+                    tabindex="0",
+                    role="region",
+                    aria_label="Example",
+                ),
+            )
+        ]
+        if sheet.get("example")
+        else []
+    )
     crumb = tag("p", link(f"All {kind}", f"/library#{kind}"), class_="hint")
-    return page(request, name, facts(short_ones, kind="pairs"), *example, crumb, nav="/library", lead=f"{_singular(kind).capitalize()}: {sheet['title']}.")
+    return page(
+        request,
+        name,
+        facts(short_ones, kind="pairs"),
+        *example,
+        crumb,
+        nav="/library",
+        lead=f"{_singular(kind).capitalize()}: {sheet['title']}.",
+    )
 
 
-def _item(request: Request, services: Services, entry: Entry, loaded: Any, *, tried: Sequence[str] = (), sample: str = "", status: int = 200) -> Response:
+def _item(
+    request: Request,
+    services: Services,
+    entry: Entry,
+    loaded: Any,
+    *,
+    tried: Sequence[str] = (),
+    sample: str = "",
+    status: int = 200,
+) -> Response:
     versions = [
         [
-            link(one.id, address("library", entry.kind, one.id), aria_current="true" if one.id == entry.id else ""),
+            link(
+                one.id,
+                address("library", entry.kind, one.id),
+                aria_current="true" if one.id == entry.id else "",
+            ),
             _state(services, one),
             tag("code", _digest(services, one)),
         ]
@@ -133,12 +209,30 @@ def _item(request: Request, services: Services, entry: Entry, loaded: Any, *, tr
     ]
     source = services.shelf.read(entry.path).decode("utf-8", "replace")
     parts = [*tried, shelf_parts.content(loaded), *_try_form(services, entry, loaded, sample)]
-    parts.append(section("Versions", table("Versions", ("Name", "State", "Digest of the file"), versions), id="versions"))
     parts.append(
-        section("File", tag("details", tag("summary", "As it is written"), tag("pre", source, tabindex="0", role="region", aria_label="The file")), id="file")
+        section(
+            "Versions",
+            table("Versions", ("Name", "State", "Digest of the file"), versions),
+            id="versions",
+        )
+    )
+    parts.append(
+        section(
+            "File",
+            tag(
+                "details",
+                tag("summary", "As it is written"),
+                tag("pre", source, tabindex="0", role="region", aria_label="The file"),
+            ),
+            id="file",
+        )
     )
     title = getattr(loaded, "title", None) or ""
-    said = f"{_singular(entry.kind).capitalize()}: {title}." if title else _singular(entry.kind).capitalize()
+    said = (
+        f"{_singular(entry.kind).capitalize()}: {title}."
+        if title
+        else _singular(entry.kind).capitalize()
+    )
     more = [tag("p", loaded.description)] if getattr(loaded, "description", None) else []
     crumb = tag("p", link(f"All {entry.kind}", f"/library#{entry.kind}"), class_="hint")
     return page(request, entry.id, crumb, *more, *parts, nav="/library", lead=said, status=status)
@@ -152,15 +246,29 @@ def _state(services: Services, entry: Entry) -> Html:
     )
 
 
-# --- trying it out --------------------------------------------------------------------------------------------------------------------------
+# --- trying it out
 
 
 def _try_form(services: Services, entry: Entry, loaded: Any, sample: str) -> list[Html]:
     if not isinstance(loaded, Profile | Rubric | Policy):
         return []
     given = sample or sample_for(services.shelf, loaded)
-    where = tag("textarea", given[:MAX_SAMPLE], name_="run", id="run", rows="16", spellcheck="false", aria_describedby="run-hint")
-    hint = tag("p", "A run (assay.run/1) or a scorecard as JSON. It is scored and graded here; nothing is stored.", id="run-hint", class_="hint")
+    where = tag(
+        "textarea",
+        given[:MAX_SAMPLE],
+        name_="run",
+        id="run",
+        rows="16",
+        spellcheck="false",
+        aria_describedby="run-hint",
+    )
+    hint = tag(
+        "p",
+        "A run (assay.run/1) or a scorecard as JSON. It is scored and graded here; nothing is"
+        " stored.",
+        id="run-hint",
+        class_="hint",
+    )
     body = tag(
         "form",
         tag("label", "Evidence", for_="run"),
@@ -186,11 +294,15 @@ async def try_item(request: Request, kind: str, name: str) -> Response:
         raise finding.absent("item that can be tried on a run", name)
     data = sent.get("run", "").replace("\r\n", "\n")
     try:
-        tried = await services.in_turn(principal.project, lambda: _tried(services, principal.project, entry, data))
+        tried = await services.in_turn(
+            principal.project, lambda: _tried(services, principal.project, entry, data)
+        )
         status = 200
     except AssayError as error:
         tried, status = _wrong(error), 422
-    return await asyncio.to_thread(_item, request, services, entry, loaded, tried=[tried], sample=data or " ", status=status)
+    return await asyncio.to_thread(
+        _item, request, services, entry, loaded, tried=[tried], sample=data or " ", status=status
+    )
 
 
 def _tried(services: Services, project: str, entry: Entry, data: str) -> Html:
@@ -207,19 +319,47 @@ def _tried(services: Services, project: str, entry: Entry, data: str) -> Html:
     graded = services.grader(project, **chosen).grade(Document(tree, "the sample", source=raw))
     result: dict[str, Any] = plain(graded.payload())
     card = tag(
-        "details", tag("summary", "Scorecard"), tag("pre", text(plain(graded.grade.scorecard))[:20_000], tabindex="0", role="region", aria_label="Scorecard")
+        "details",
+        tag("summary", "Scorecard"),
+        tag(
+            "pre",
+            text(plain(graded.grade.scorecard))[:20_000],
+            tabindex="0",
+            role="region",
+            aria_label="Scorecard",
+        ),
     )
-    parts = [grade_parts.head(result), grade_parts.gates(result), grade_parts.scores(result, ""), grade_parts.why(result), card]
-    return tag("section", tag("h2", "Tried on the sample"), tag("p", "Not stored.", class_="hint"), *parts, id="tried", class_="tried")
+    parts = [
+        grade_parts.head(result),
+        grade_parts.gates(result),
+        grade_parts.scores(result, ""),
+        grade_parts.why(result),
+        card,
+    ]
+    return tag(
+        "section",
+        tag("h2", "Tried on the sample"),
+        tag("p", "Not stored.", class_="hint"),
+        *parts,
+        id="tried",
+        class_="tried",
+    )
 
 
-_FIXES = {"FIL-002": "Mend it there: texts and keys stand in double quotes, and no comma comes before a closing sign."}
+_FIXES = {
+    "FIL-002": (
+        "Mend it there: texts and keys stand in double quotes, and no comma comes before a closing"
+        " sign."
+    )
+}
 """What to do about a fault that does not say it itself."""
 
 
 def _wrong(error: AssayError) -> Html:
     """What is wrong with the sample, line by line, and what to do."""
-    faults = list(getattr(error, "faults", ())) or [Fault(error.message, code=error.code, fix=error.fix)]
+    faults = list(getattr(error, "faults", ())) or [
+        Fault(error.message, code=error.code, fix=error.fix)
+    ]
     rows = [
         [
             f"line {fault.line}" if fault.line is not None else "no line",
@@ -230,6 +370,23 @@ def _wrong(error: AssayError) -> Html:
         ]
         for fault in faults[:100]
     ]
-    said = tag("p", verdict("fail", f"This sample cannot be graded: {len(faults)} fault{'s' if len(faults) != 1 else ''}."), role="alert")
-    listed = table("Faults", ("Line", "Where", Column("What is wrong", "wide"), Column("What to do", "wide"), "Code"), rows)
-    return tag("section", tag("h2", "Tried on the sample"), join([said, listed]), id="tried", class_="tried")
+    said = tag(
+        "p",
+        verdict(
+            "fail",
+            f"This sample cannot be graded: {len(faults)} fault{'s' if len(faults) != 1 else ''}.",
+        ),
+        role="alert",
+    )
+    listed = table(
+        "Faults",
+        ("Line", "Where", Column("What is wrong", "wide"), Column("What to do", "wide"), "Code"),
+        rows,
+    )
+    return tag(
+        "section",
+        tag("h2", "Tried on the sample"),
+        join([said, listed]),
+        id="tried",
+        class_="tried",
+    )

@@ -1,6 +1,8 @@
-"""A run in progress, step by step. The page tells what has happened; a small script goes on from there over the stream of events.
+"""A run in progress, step by step. The page tells what has happened; a small script goes on from
+there over the stream of events.
 
-Without the script the page says so and has a link that loads it anew. Only the last `SHOWN` steps are shown: a run may have a hundred thousand events.
+Without the script the page says so and has a link that loads it anew. Only the last `SHOWN` steps
+are shown: a run may have a hundred thousand events.
 """
 
 from __future__ import annotations
@@ -15,7 +17,20 @@ from assay.files import parse_json
 from assay.reports.markup import Html, join, points, say, tag
 from assay.server import finding
 from assay.server.auth import Principal
-from assay.server.pages.layout import Column, address, clip, facts, letter, link, note, page, section, table, verdict, when
+from assay.server.pages.layout import (
+    Column,
+    address,
+    clip,
+    facts,
+    letter,
+    link,
+    note,
+    page,
+    section,
+    table,
+    verdict,
+    when,
+)
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.pages.runs import workflow_of
 from assay.store import events
@@ -39,7 +54,14 @@ STATES = {
     "failed": "It has ended in an error and has no grade.",
     "cancelled": "It was cancelled.",
 }
-COLUMNS = (Column("Step"), Column("Agent"), Column("Status"), Column("Duration, ms", "n"), Column("Tool calls", "n"), Column("Error", "wide"))
+COLUMNS = (
+    Column("Step"),
+    Column("Agent"),
+    Column("Status"),
+    Column("Duration, ms", "n"),
+    Column("Tool calls", "n"),
+    Column("Error", "wide"),
+)
 
 
 @router.get("/runs/{run_id:path}/live")
@@ -50,29 +72,88 @@ async def live_run(request: Request, run_id: str, principal: Principal = READER)
     found = await asyncio.to_thread(events.find, database, principal.project, key(run_id))
     if found is None:
         item = await asyncio.to_thread(finding.run, services, principal.project, run_id)
-        return RedirectResponse(address("runs", item.digest), 303)  # it is stored and was never watched
-    told = await asyncio.to_thread(events.after, database, principal.project, found.run_id, max(0, found.events - LOOKED_AT), limit=LOOKED_AT)
+        return RedirectResponse(
+            address("runs", item.digest), 303
+        )  # it is stored and was never watched
+    told = await asyncio.to_thread(
+        events.after,
+        database,
+        principal.project,
+        found.run_id,
+        max(0, found.events - LOOKED_AT),
+        limit=LOOKED_AT,
+    )
     head = parse_json(found.head)
-    state = tag("p", verdict(found.state, STATES.get(found.state, found.state)), id="state", role="status", aria_live="polite")
-    about = facts([("Workflow", workflow_of(head)), ("Dataset", _dataset(head)), ("Events", tag("span", f"{found.events:,}", id="count"))])
-    steps = section("Steps", _steps(told), id="steps", hint=f"The last {SHOWN} steps are shown." if found.events > LOOKED_AT else "")
-    parts = [state, tag("p", "", id="connection", role="status", class_="hint"), about, steps, section("Evaluation", _evaluation(told), id="evaluation")]
+    state = tag(
+        "p",
+        verdict(found.state, STATES.get(found.state, found.state)),
+        id="state",
+        role="status",
+        aria_live="polite",
+    )
+    about = facts(
+        [
+            ("Workflow", workflow_of(head)),
+            ("Dataset", _dataset(head)),
+            ("Events", tag("span", f"{found.events:,}", id="count")),
+        ]
+    )
+    steps = section(
+        "Steps",
+        _steps(told),
+        id="steps",
+        hint=f"The last {SHOWN} steps are shown." if found.events > LOOKED_AT else "",
+    )
+    parts = [
+        state,
+        tag("p", "", id="connection", role="status", class_="hint"),
+        about,
+        steps,
+        section("Evaluation", _evaluation(told), id="evaluation"),
+    ]
     if found.over:
-        return page(request, f"Run {run_id}", *parts, nav="/runs", lead="Told as it happened; it is over.")
+        return page(
+            request, f"Run {run_id}", *parts, nav="/runs", lead="Told as it happened; it is over."
+        )
     said = tag(
         "noscript",
-        note(join(["This page goes on by itself only with JavaScript. ", link("Load it again", address("runs", run_id, "live")), " to see what is new."])),
+        note(
+            join(
+                [
+                    "This page goes on by itself only with JavaScript. ",
+                    link("Load it again", address("runs", run_id, "live")),
+                    " to see what is new.",
+                ]
+            )
+        ),
     )
     told_to = told[-1].position if told else found.events
     stream = tag(
-        "div", said, *parts, id="live", data_stream=address("api", "v1", "runs", run_id, "events"), data_seen=str(told_to), data_runs=address("runs") + "/"
+        "div",
+        said,
+        *parts,
+        id="live",
+        data_stream=address("api", "v1", "runs", run_id, "events"),
+        data_seen=str(told_to),
+        data_runs=address("runs") + "/",
     )
-    return page(request, f"Run {run_id}", stream, nav="/runs", lead="Live: it is told as it happens.", scripts=["live.js"])
+    return page(
+        request,
+        f"Run {run_id}",
+        stream,
+        nav="/runs",
+        lead="Live: it is told as it happens.",
+        scripts=["live.js"],
+    )
 
 
 def _dataset(head: dict[str, Any]) -> str:
     found = head.get("dataset")
-    return join([say(found.get("id")), " ", tag("small", say(found.get("sample_id"), "no sample"))]) if isinstance(found, dict) else say(None)
+    return (
+        join([say(found.get("id")), " ", tag("small", say(found.get("sample_id"), "no sample"))])
+        if isinstance(found, dict)
+        else say(None)
+    )
 
 
 def _steps(told: Sequence[Stored]) -> Html:
@@ -84,7 +165,9 @@ def _steps(told: Sequence[Stored]) -> Html:
         elif one.kind in ("step_start", "step_end"):
             body = parse_json(one.body)
             step = body["step"]
-            rows[step.get("index"), step.get("name")] = _row(step, body.get("tool_calls") or (), ended=one.kind == "step_end")
+            rows[step.get("index"), step.get("name")] = _row(
+                step, body.get("tool_calls") or (), ended=one.kind == "step_end"
+            )
     return table("Steps", COLUMNS, list(rows.values())[-SHOWN:], keep=True)
 
 
@@ -94,7 +177,14 @@ def _row(step: dict[str, Any], calls: Sequence[Any], *, ended: bool) -> list[str
         return [name, agent, verdict("running"), "", "", ""]
     invalid = sum(call.get("valid") is False for call in calls)
     count = f"{len(calls)}" + (f", {invalid} invalid" if invalid else "")
-    return [name, agent, verdict(step.get("status")), say(step.get("duration_ms"), "not reported"), count, clip(step.get("error"), absent="none")]
+    return [
+        name,
+        agent,
+        verdict(step.get("status")),
+        say(step.get("duration_ms"), "not reported"),
+        count,
+        clip(step.get("error"), absent="none"),
+    ]
 
 
 def _evaluation(told: Sequence[Stored]) -> Html:
@@ -109,4 +199,15 @@ def _evaluation(told: Sequence[Stored]) -> Html:
     sentence = say(next(iter(body.get("explanation") or ()), None), "No reason is stated.")
     score = facts([("Score", points(body.get("weighted_score"))), ("Ended", when(body.get("at")))])
     way = tag("p", link("The whole grade", address("runs", str(body.get("digest")))))
-    return join([tag("div", letter(body.get("grade"), body.get("policy"), large=True), tag("p", sentence, class_="verdict"), class_="top"), score, way])
+    return join(
+        [
+            tag(
+                "div",
+                letter(body.get("grade"), body.get("policy"), large=True),
+                tag("p", sentence, class_="verdict"),
+                class_="top",
+            ),
+            score,
+            way,
+        ]
+    )

@@ -1,4 +1,6 @@
-"""Logging in and out: a token becomes a cookie that no script can read and that no other site can send."""
+"""Logging in and out: a token becomes a cookie that no script can read and that no other site can
+send.
+"""
 
 from __future__ import annotations
 
@@ -23,32 +25,82 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 def local(path: str | None) -> str:
     r"""A path on this server to go back to; anything else is the overview.
 
-    >>> local("/runs?grade=F"), local("//elsewhere"), local("/\\elsewhere"), local("https://elsewhere"), local(None)
+    >>> (
+    ...     local("/runs?grade=F"),
+    ...     local("//elsewhere"),
+    ...     local("/\\elsewhere"),
+    ...     local("https://elsewhere"),
+    ...     local(None),
+    ... )
     ('/runs?grade=F', '/', '/', '/', '/')
     """
-    good = path is not None and path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() and not path.startswith("/log")
+    good = (
+        path is not None
+        and path.startswith("/")
+        and not path.startswith(("//", "/\\"))
+        and path.isprintable()
+        and not path.startswith("/log")
+    )
     return path if good and path is not None else "/"
 
 
-def _shown(request: Request, to: str, said: str = "", *, ended: bool = False, status: int = 200) -> Response:
+def _shown(
+    request: Request, to: str, said: str = "", *, ended: bool = False, status: int = 200
+) -> Response:
     parts = [note(said, kind="bad")] if said else []
     if ended:
-        parts.append(note("The token of this browser is not good any more: it ended or was revoked.", kind="open"))
+        parts.append(
+            note(
+                "The token of this browser is not good any more: it ended or was revoked.",
+                kind="open",
+            )
+        )
     label = tag("label", "Token", for_="token")
-    text = void("input", type="password", id="token", name="token", autocomplete="current-password", required="required", spellcheck="false")
+    text = void(
+        "input",
+        type="password",
+        id="token",
+        name="token",
+        autocomplete="current-password",
+        required="required",
+        spellcheck="false",
+    )
     # a browser that keeps passwords wants a name to keep it under
-    named = void("input", type="text", name="username", value="assay", autocomplete="username", hidden="hidden", readonly="readonly")
+    named = void(
+        "input",
+        type="text",
+        name="username",
+        value="assay",
+        autocomplete="username",
+        hidden="hidden",
+        readonly="readonly",
+    )
     back = void("input", type="hidden", name="next", value=to)
     fields = [named, tag("div", label, text, class_="field"), back, tag("button", "Log in")]
-    made = tag("p", "An operator makes one with ", tag("code", "assay token create --scope read"), ". It is shown once.", class_="hint")
+    made = tag(
+        "p",
+        "An operator makes one with ",
+        tag("code", "assay token create --scope read"),
+        ". It is shown once.",
+        class_="hint",
+    )
     return page(
-        request, "Log in", *parts, tag("form", *fields, method="post", action="/login", class_="login"), made,
-        lead="A token names a project and what you may do there.", status=status,
-    )  # fmt: skip
+        request,
+        "Log in",
+        *parts,
+        tag("form", *fields, method="post", action="/login", class_="login"),
+        made,
+        lead="A token names a project and what you may do there.",
+        status=status,
+    )
 
 
 @router.get("/login")
-async def show_login(request: Request, to: Annotated[str | None, Query(alias="next", max_length=4000)] = None, ended: str = "") -> Response:
+async def show_login(
+    request: Request,
+    to: Annotated[str | None, Query(alias="next", max_length=4000)] = None,
+    ended: str = "",
+) -> Response:
     """The form."""
     return _shown(request, local(to), ended=bool(ended))
 
@@ -60,10 +112,17 @@ async def log_in(request: Request) -> Response:
     token, to = sent.get("token", "").strip(), local(sent.get("next"))
     gatekeeper: Gatekeeper = request.app.state.services.gatekeeper
     if await gatekeeper.known(token) is None:
-        return _shown(request, to, "This is no valid token: it was mistyped, has ended or was revoked.", status=401)
+        return _shown(
+            request,
+            to,
+            "This is no valid token: it was mistyped, has ended or was revoked.",
+            status=401,
+        )
     made = RedirectResponse(to, 303)
     secure = request.url.scheme == "https" or header(request, "x-forwarded-proto") == "https"
-    made.set_cookie(cookie_name(request), token, httponly=True, samesite="strict", secure=secure, path="/")
+    made.set_cookie(
+        cookie_name(request), token, httponly=True, samesite="strict", secure=secure, path="/"
+    )
     return made
 
 

@@ -1,6 +1,7 @@
 """The first page: what needs attention, what runs, how it goes, and what was decided last.
 
-Nothing here counts what is stored: every question reads a bounded number of rows from the end of an index, and the page says of how many it speaks.
+Nothing here counts what is stored: every question reads a bounded number of rows from the end of an
+index, and the page says of how many it speaks.
 """
 
 from __future__ import annotations
@@ -19,7 +20,18 @@ from assay.judging.card import admit, newest
 from assay.reports.markup import Html, join, say, tag
 from assay.server.auth import Principal
 from assay.server.pages import decisions, recent_runs
-from assay.server.pages.layout import address, chart, empty, letter, link, page, section, table, verdict, when
+from assay.server.pages.layout import (
+    address,
+    chart,
+    empty,
+    letter,
+    link,
+    page,
+    section,
+    table,
+    verdict,
+    when,
+)
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.pages.runs import FIRST
 from assay.store import executions, jobs, recent
@@ -60,7 +72,11 @@ class Alarm(NamedTuple):
 
 
 @router.get("/")
-def overview(request: Request, principal: Principal = READER, policy: Annotated[str | None, Query(max_length=200)] = None) -> Response:
+def overview(
+    request: Request,
+    principal: Principal = READER,
+    policy: Annotated[str | None, Query(max_length=200)] = None,
+) -> Response:
     """The state of a project on one page."""
     services: Services = request.app.state.services
     project = principal.project
@@ -68,47 +84,108 @@ def overview(request: Request, principal: Principal = READER, policy: Annotated[
     decided = recent.newest(services.ledger.database, project, "decision", limit=DECISIONS)
     running = _running(services, project)
     if not found.grades and not decided:
-        lead = f"Nothing is {'graded' if services.ledger.count(project=project).n else 'stored'} in this project yet."
-        return page(request, "Overview", *([running] if running else []), _first(), _results(), nav="/", lead=lead)
+        lead = (
+            f"Nothing is {'graded' if services.ledger.count(project=project).n else 'stored'} in"
+            " this project yet."
+        )
+        return page(
+            request,
+            "Overview",
+            *([running] if running else []),
+            _first(),
+            _results(),
+            nav="/",
+            lead=lead,
+        )
     parts = [
-        section("Needs attention", _attention(_alarms(services, project, found, decided)), id="attention"),
-        section("Running now", running or tag("p", "Nothing runs now.", class_="absent"), id="running"),
+        section(
+            "Needs attention",
+            _attention(_alarms(services, project, found, decided)),
+            id="attention",
+        ),
+        section(
+            "Running now", running or tag("p", "Nothing runs now.", class_="absent"), id="running"
+        ),
     ]
-    body = [tag("div", *parts, class_="columns"), _charts(services, found, policy), _decisions(services, project, decided), _newest(found), _results()]
+    body = [
+        tag("div", *parts, class_="columns"),
+        _charts(services, found, policy),
+        _decisions(services, project, decided),
+        _newest(found),
+        _results(),
+    ]
     return page(request, "Overview", *body, nav="/", lead=_lead(found))
 
 
 def _lead(found: Window) -> str:
     n = len(found.grades)
     runs = f"{n:,} graded run{'s' if n != 1 else ''} and scorecards"
-    return f"All {runs} of this project." if found.whole else f"Of the last {recent_runs.WINDOW:,} grades: {runs}."
+    return (
+        f"All {runs} of this project."
+        if found.whole
+        else f"Of the last {recent_runs.WINDOW:,} grades: {runs}."
+    )
 
 
 def _first() -> Html:
     return empty(
-        "Runs, grades and decisions appear here as they come in. To begin, send the evidence of a run:", FIRST, more="Or run a workflow with `assay run`."
+        "Runs, grades and decisions appear here as they come in. To begin, send the evidence of a"
+        " run:",
+        FIRST,
+        more="Or run a workflow with `assay run`.",
     )
 
 
 def _results() -> Html:
     """The way to what has no place in the menu."""
-    return tag("p", link("Results", "/results"), " of measures, ranks, summaries and drift that commands stored.", class_="hint")
+    return tag(
+        "p",
+        link("Results", "/results"),
+        " of measures, ranks, summaries and drift that commands stored.",
+        class_="hint",
+    )
 
 
-# --- attention ------------------------------------------------------------------------------------------------------------------------------
+# --- attention
 
 
 def _attention(alarms: Sequence[Alarm]) -> Html:
     if not alarms:
-        return tag("p", verdict("passed", "Nothing: no decision failed, no gate is undetermined, no run ended in error, no judge's card is stale."))
-    lines = [tag("li", verdict("fail" if alarm.kind == "bad" else "undetermined", " "), " ", link(alarm.text, alarm.href)) for alarm in alarms]
+        return tag(
+            "p",
+            verdict(
+                "passed",
+                "Nothing: no decision failed, no gate is undetermined, no run ended in error, no"
+                " judge's card is stale.",
+            ),
+        )
+    lines = [
+        tag(
+            "li",
+            verdict("fail" if alarm.kind == "bad" else "undetermined", " "),
+            " ",
+            link(alarm.text, alarm.href),
+        )
+        for alarm in alarms
+    ]
     return tag("ul", *lines, class_="alarms")
 
 
-def _alarms(services: Services, project: str, found: Window, decided: Sequence[recent.Brief]) -> list[Alarm]:
-    alarms = [*_of_decisions(decided), *_of_gates(services, project), *_of_runs(services, project, found), *_of_cards(services, project)]
+def _alarms(
+    services: Services, project: str, found: Window, decided: Sequence[recent.Brief]
+) -> list[Alarm]:
+    alarms = [
+        *_of_decisions(decided),
+        *_of_gates(services, project),
+        *_of_runs(services, project, found),
+        *_of_cards(services, project),
+    ]
     alarms += [
-        Alarm("bad", f"A job to {job.asked.get('kind', 'work')} failed ({when_text(job.created_at)}).", address("api", "v1", "jobs", job.id))
+        Alarm(
+            "bad",
+            f"A job to {job.asked.get('kind', 'work')} failed ({when_text(job.created_at)}).",
+            address("api", "v1", "jobs", job.id),
+        )
         for job in jobs.newest(services.ledger.database, project, limit=SHOWN)
         if job.state == jobs.FAILED
     ]
@@ -126,50 +203,94 @@ def _of_decisions(decided: Sequence[recent.Brief]) -> Iterable[Alarm]:
         if one.status != "promote":
             words = str(one.status or "no outcome").replace("_", " ")
             yield Alarm(
-                "bad" if one.status == "reject" else "open", f"The last decision: {words} ({when_text(one.created_at)}).", address("decisions", one.digest)
+                "bad" if one.status == "reject" else "open",
+                f"The last decision: {words} ({when_text(one.created_at)}).",
+                address("decisions", one.digest),
             )
 
 
 def _of_gates(services: Services, project: str) -> Iterable[Alarm]:
-    bodies = recent.bodies(services.ledger.database, project, "grade", limit=FAILED_LOOKED_AT, passed=False)
+    bodies = recent.bodies(
+        services.ledger.database, project, "grade", limit=FAILED_LOOKED_AT, passed=False
+    )
     open_: Counter[str] = Counter()
     for _, body in bodies:
-        open_.update(name for name, gate in _gates(body).hard_gates.items() if gate.status == "undetermined")
+        open_.update(
+            name for name, gate in _gates(body).hard_gates.items() if gate.status == "undetermined"
+        )
     for name, n in open_.most_common(4):
         runs = f"{n} run{'s' if n != 1 else ''}"
-        yield Alarm("open", f"Gate {name} is undetermined in {runs} of the last {len(bodies)} that did not pass: no evidence.", address("runs", gate=name))
+        yield Alarm(
+            "open",
+            f"Gate {name} is undetermined in {runs} of the last {len(bodies)} that did not pass: no"
+            " evidence.",
+            address("runs", gate=name),
+        )
 
 
 def _of_runs(services: Services, project: str, found: Window) -> Iterable[Alarm]:
     oldest = found.grades[-1].seq if found.grades else 0
     for status in ENDED_BADLY:
-        ended = [one for one in recent.newest(services.ledger.database, project, "run", limit=100, status=status) if found.whole or one.seq >= oldest]
+        ended = [
+            one
+            for one in recent.newest(
+                services.ledger.database, project, "run", limit=100, status=status
+            )
+            if found.whole or one.seq >= oldest
+        ]
         if ended:
-            many = "100 or more runs" if len(ended) == 100 else f"{len(ended)} run{'s' if len(ended) != 1 else ''}"
+            many = (
+                "100 or more runs"
+                if len(ended) == 100
+                else f"{len(ended)} run{'s' if len(ended) != 1 else ''}"
+            )
             words = {"error": "in an error", "timeout": "at a time limit"}[status]
-            yield Alarm("bad", f"{many} ended {words}; the newest is {ended[0].run_id or 'without an id'}.", address("runs", status=status))
+            yield Alarm(
+                "bad",
+                f"{many} ended {words}; the newest is {ended[0].run_id or 'without an id'}.",
+                address("runs", status=status),
+            )
 
 
 def _of_cards(services: Services, project: str) -> Iterable[Alarm]:
-    """Judges whose newest card is too old to gate, by the first policy on the shelf that has terms for judges."""
+    """Judges whose newest card is too old to gate, by the first policy on the shelf that has terms
+    for judges.
+    """
     stored = services.ledger.find("card", project=project, limit=CARDS, newest_first=True).items
     digests = {item.tree()["digest"]: item.digest for item in stored if item.body is not None}
     cards = [*services.cards, *(item.tree() for item in stored if item.body is not None)]
     if not cards:
         return
-    names = dict.fromkeys([services.settings.policy, *(entry.id for entry in services.shelf.entries("policies"))])
+    names = dict.fromkeys(
+        [services.settings.policy, *(entry.id for entry in services.shelf.entries("policies"))]
+    )
     loaded = (services.shelf.load("policies", name) for name in names)
-    terms = next((rules.judge_terms for one in loaded if isinstance(one, Policy) and (rules := make_rules(one)).judge_terms is not None), None)
+    terms = next(
+        (
+            rules.judge_terms
+            for one in loaded
+            if isinstance(one, Policy) and (rules := make_rules(one)).judge_terms is not None
+        ),
+        None,
+    )
     if terms is None:
         return
     for card in (card for listed in newest(cards).values() for card in listed):
-        stale = [term.sentence for term in admit(card, terms, now=datetime.now(UTC)).terms if term.id == "age" and term.holds is not True]
+        stale = [
+            term.sentence
+            for term in admit(card, terms, now=datetime.now(UTC)).terms
+            if term.id == "age" and term.holds is not True
+        ]
         if stale:
             digest = digests.get(str(card.get("digest")))
-            yield Alarm("open", f"Judge {card.get('model')} may not gate: {stale[0]}.", address("judges", digest) if digest else "/judges")
+            yield Alarm(
+                "open",
+                f"Judge {card.get('model')} may not gate: {stale[0]}.",
+                address("judges", digest) if digest else "/judges",
+            )
 
 
-# --- running --------------------------------------------------------------------------------------------------------------------------------
+# --- running
 
 
 def _running(services: Services, project: str) -> Html:
@@ -194,23 +315,49 @@ def _running(services: Services, project: str) -> Html:
         if execution.state in _BUSY:
             asked = parse_json(execution.asked)
             counts = executions.counts(database, execution)
-            done = f"{sum(counts.get(state, 0) for state in ('done', 'failed', 'cancelled')):,} of {sum(counts.values()):,} runs"
+            done = (
+                f"{sum(counts.get(state, 0) for state in ('done', 'failed', 'cancelled')):,} of"
+                f" {sum(counts.values()):,} runs"
+            )
             name = f"execution {execution.id[:12]}"
             where = address("runs", workflow=str(asked["workflow"]["id"]))
-            rows.append([link(name, where), verdict(execution.state), done, say(asked["workflow"].get("id")), when(execution.created_at)])
+            rows.append(
+                [
+                    link(name, where),
+                    verdict(execution.state),
+                    done,
+                    say(asked["workflow"].get("id")),
+                    when(execution.created_at),
+                ]
+            )
     for job in jobs.newest(database, project, limit=SHOWN):
         if job.state in _BUSY:
             done = f"{job.progress.get('seen', 0):,} looked at"
             rows.append(
-                [link(f"{job.asked.get('kind', 'job')} {job.id[:8]}", address("api", "v1", "jobs", job.id)), verdict(job.state), done, "", when(job.created_at)]
+                [
+                    link(
+                        f"{job.asked.get('kind', 'job')} {job.id[:8]}",
+                        address("api", "v1", "jobs", job.id),
+                    ),
+                    verdict(job.state),
+                    done,
+                    "",
+                    when(job.created_at),
+                ]
             )
     if not rows:
         return Html("")
-    more = [tag("p", f"The {SHOWN} newest runs are shown; more are in progress.", class_="hint")] if len(live) > SHOWN else []
-    return join([table("Running now", ("What", "State", "So far", "Workflow", "Since"), rows), *more])
+    more = (
+        [tag("p", f"The {SHOWN} newest runs are shown; more are in progress.", class_="hint")]
+        if len(live) > SHOWN
+        else []
+    )
+    return join(
+        [table("Running now", ("What", "State", "So far", "Workflow", "Since"), rows), *more]
+    )
 
 
-# --- how it goes ----------------------------------------------------------------------------------------------------------------------------
+# --- how it goes
 
 
 def _charts(services: Services, found: Window, wanted: str | None) -> Html:
@@ -219,21 +366,51 @@ def _charts(services: Services, found: Window, wanted: str | None) -> Html:
         return Html("")
     policy = wanted if wanted in policies else policies[0]
     url = address("charts", "overview", policy)
-    mix, rates = recent_runs.mix(found, policy, recent_runs.letters_of(services, policy)), recent_runs.rates(found, policy)
+    mix, rates = (
+        recent_runs.mix(found, policy, recent_runs.letters_of(services, policy)),
+        recent_runs.rates(found, policy),
+    )
     others = [link(name, address(policy=name)) for name in policies if name != policy]
-    said = f"Under {policy}, {'all' if found.whole else 'the newest'} {len(found.of(policy)):,} runs, by when they were graded."
-    ways = [tag("p", "Other policies: ", *[part for one in others for part in (one, " ")], class_="hint")] if others else []
-    grid = tag("div", chart(mix, f"{url}/{mix.name}"), chart(rates, f"{url}/{rates.name}"), class_="columns")
+    said = (
+        f"Under {policy}, {'all' if found.whole else 'the newest'} {len(found.of(policy)):,} runs,"
+        " by when they were graded."
+    )
+    ways = (
+        [
+            tag(
+                "p",
+                "Other policies: ",
+                *[part for one in others for part in (one, " ")],
+                class_="hint",
+            )
+        ]
+        if others
+        else []
+    )
+    grid = tag(
+        "div",
+        chart(mix, f"{url}/{mix.name}"),
+        chart(rates, f"{url}/{rates.name}"),
+        class_="columns",
+    )
     return section("How it goes", grid, *ways, id="mix", hint=said)
 
 
 def _decisions(services: Services, project: str, decided: Sequence[recent.Brief]) -> Html:
     if not decided:
-        nothing = empty("No decision is stored yet. A candidate is decided on against a baseline:", decisions.FIRST)
+        nothing = empty(
+            "No decision is stored yet. A candidate is decided on against a baseline:",
+            decisions.FIRST,
+        )
         return section("Latest decisions", nothing, id="decisions")
     found = services.ledger.get_many([one.digest for one in decided[:SHOWN]], project=project)
     items = [found[one.digest] for one in decided[:SHOWN] if one.digest in found]
-    listed = table("Latest decisions", decisions.COLUMNS, decisions.rows_of_decisions(services, project, items), kind="stack")
+    listed = table(
+        "Latest decisions",
+        decisions.COLUMNS,
+        decisions.rows_of_decisions(services, project, items),
+        kind="stack",
+    )
     return section("Latest decisions", listed, id="decisions")
 
 
@@ -243,12 +420,26 @@ def _newest(found: Window) -> Html:
             link(one.run_id or "without an id", address("runs", one.digest)),
             letter(one.grade, one.policy),
             verdict("passed" if one.passed is True else "not passed"),
-            join([say(one.workflow, "a bare scorecard"), " ", tag("small", "version ", say(one.workflow_version))])
-            if one.workflow
-            else say(None, "a bare scorecard"),
+            (
+                join(
+                    [
+                        say(one.workflow, "a bare scorecard"),
+                        " ",
+                        tag("small", "version ", say(one.workflow_version)),
+                    ]
+                )
+                if one.workflow
+                else say(None, "a bare scorecard")
+            ),
             when(one.created_at),
         ]
         for one in found.grades[:SHOWN]
     ]
-    listed = table("Newest runs", ("Run", "Grade", "Verdict", "Workflow", "Graded"), rows, absent="No run is graded yet.", kind="stack")
+    listed = table(
+        "Newest runs",
+        ("Run", "Grade", "Verdict", "Workflow", "Graded"),
+        rows,
+        absent="No run is graded yet.",
+        kind="stack",
+    )
     return section("Newest runs", listed, tag("p", link("All runs", "/runs")), id="newest")

@@ -1,4 +1,6 @@
-"""A page of stored records, the newest first, from a place onwards or back from it. A page costs the same wherever it stands."""
+"""A page of stored records, the newest first, from a place onwards or back from it. A page costs
+the same wherever it stands.
+"""
 
 from __future__ import annotations
 
@@ -32,21 +34,40 @@ class Listed(NamedTuple):
     older: str | None
 
 
-def listed(services: Services, project: str, kind: str, filters: Mapping[str, Any], *, after: str | None, before: str | None, limit: int) -> Listed:
+def listed(
+    services: Services,
+    project: str,
+    kind: str,
+    filters: Mapping[str, Any],
+    *,
+    after: str | None,
+    before: str | None,
+    limit: int,
+) -> Listed:
     """The records after a place, or with `before` those that came just after it in time."""
     back, forth = finding.cursor(after or None), finding.cursor(before or None)
     newest_first = forth is None
     found = services.ledger.find(
-        kind, dict(filters), project=project, after=back if newest_first else forth, limit=limit, newest_first=newest_first, look_at=LOOKED_AT
+        kind,
+        dict(filters),
+        project=project,
+        after=back if newest_first else forth,
+        limit=limit,
+        newest_first=newest_first,
+        look_at=LOOKED_AT,
     )
     more = None if found.next_cursor is None else str(found.next_cursor)
     if newest_first:
-        return Listed(found.items, str(found.items[0].seq) if back is not None and found.items else None, more)
+        return Listed(
+            found.items, str(found.items[0].seq) if back is not None and found.items else None, more
+        )
     items = found.items[::-1]
     return Listed(items, more, str(items[-1].seq) if items else None)
 
 
-def ways(path: str, query: Mapping[str, str | None], found: Listed, *, what: str, paged: bool) -> Html:
+def ways(
+    path: str, query: Mapping[str, str | None], found: Listed, *, what: str, paged: bool
+) -> Html:
     """The way through a list."""
     n = len(found.items)
     return pager(
@@ -59,13 +80,17 @@ def ways(path: str, query: Mapping[str, str | None], found: Listed, *, what: str
 
 
 def mapped(value: Any) -> dict[str, Any]:
-    """A mapping as it is, anything else as an empty one: what is stored need not be of the shape it should have."""
+    """A mapping as it is, anything else as an empty one: what is stored need not be of the shape it
+    should have.
+    """
     return value if isinstance(value, dict) else {}
 
 
 def rows_of(value: Any) -> list[dict[str, Any]]:
     """The mappings in a list; nothing where there is no list."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list | tuple) else []
+    return (
+        [one for one in value if isinstance(one, dict)] if isinstance(value, list | tuple) else []
+    )
 
 
 def texts(value: Any) -> list[str]:
@@ -98,4 +123,10 @@ def plain(value: Any, absent: str = "not stated") -> str:
     >>> plain(0.5), plain("x"), plain(None)
     ('0.5', 'x', 'not stated')
     """
-    return number_text(value) if exact.is_number(value) else str(value) if value not in (None, "") else absent
+    return (
+        number_text(value)
+        if exact.is_number(value)
+        else str(value)
+        if value not in (None, "")
+        else absent
+    )

@@ -1,7 +1,8 @@
 """What the newest grades of a project say together: the mix of letters and the pass rate over time.
 
-Only the last `WINDOW` grades are read, however many there are, and the pages say so. A run that was graded more than once counts once, by its newest grade.
-Letters of two policies are never put together: each chart is of one policy.
+Only the last `WINDOW` grades are read, however many there are, and the pages say so. A run that was
+graded more than once counts once, by its newest grade. Letters of two policies are never put
+together: each chart is of one policy.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ _FILLED = "0000-01-01T00:00:00Z"
 
 
 class Window(NamedTuple):
-    """The newest grades, one for each run, the newest first; and whether these are all there are."""
+    """The newest grades, one for each run, the newest first; and whether these are all there
+    are.
+    """
 
     grades: tuple[Brief, ...]
     whole: bool
@@ -37,7 +40,10 @@ class Window(NamedTuple):
     @property
     def policies(self) -> list[str]:
         """The policies of these grades, the one that most have first."""
-        return [policy for policy, _ in Counter(one.policy for one in self.grades if one.policy).most_common()]
+        return [
+            policy
+            for policy, _ in Counter(one.policy for one in self.grades if one.policy).most_common()
+        ]
 
     def of(self, policy: str) -> list[Brief]:
         """The grades of one policy."""
@@ -71,18 +77,35 @@ def rates(found: Window, policy: str) -> Chart:
         points.append({"at": at, "n": len(part), **rate.shown()})
     made = summaries.pass_rate_over_time(points)
     days = {str(point["at"])[:10] for point in points}
-    return made if len(days) > 2 else made._replace(spec=_by_clock(made.spec, "%-d %b %H:%M" if len(days) == 2 else "%H:%M:%S"))
+    return (
+        made
+        if len(days) > 2
+        else made._replace(
+            spec=_by_clock(made.spec, "%-d %b %H:%M" if len(days) == 2 else "%H:%M:%S")
+        )
+    )
 
 
 def _by_clock(part: Any, form: str) -> Any:
-    """The same specification with the time of the day on its axis, where all of it is within a day or two."""
+    """The same specification with the time of the day on its axis, where all of it is within a day
+    or two.
+    """
     if isinstance(part, dict):
-        return {key: form if key == "format" and value == summaries.time_axis()["axis"]["format"] else _by_clock(value, form) for key, value in part.items()}
+        return {
+            key: (
+                form
+                if key == "format" and value == summaries.time_axis()["axis"]["format"]
+                else _by_clock(value, form)
+            )
+            for key, value in part.items()
+        }
     return [_by_clock(one, form) for one in part] if isinstance(part, list) else part
 
 
 def _binned(grades: Sequence[Brief]) -> list[tuple[str, list[Brief]]]:
-    """Grades in their order in time, by the largest unit that gives a line; in blocks of equal size where that would be too many points."""
+    """Grades in their order in time, by the largest unit that gives a line; in blocks of equal size
+    where that would be too many points.
+    """
     listed = sorted(grades, key=lambda one: one.seq)
     for _, length in UNITS:
         bins: dict[str, list[Brief]] = {}
@@ -92,7 +115,10 @@ def _binned(grades: Sequence[Brief]) -> list[tuple[str, list[Brief]]]:
             break
     if len(bins) > MANY:
         size = -(-len(listed) // MANY)
-        return [(part[-1].created_at, part) for part in (listed[start : start + size] for start in range(0, len(listed), size))]
+        return [
+            (part[-1].created_at, part)
+            for part in (listed[start : start + size] for start in range(0, len(listed), size))
+        ]
     return [(at + _FILLED[len(at) :], part) for at, part in sorted(bins.items())]
 
 

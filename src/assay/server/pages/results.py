@@ -1,4 +1,6 @@
-"""Results that commands stored: measures, ranks, summaries, drift. A result is shown as it was said, with what it was made of; nothing is computed here."""
+"""Results that commands stored: measures, ranks, summaries, drift. A result is shown as it was
+said, with what it was made of; nothing is computed here.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,19 @@ from assay.reports.markup import Html, say, tag
 from assay.server import finding
 from assay.server.auth import Principal
 from assay.server.pages.evidence import block
-from assay.server.pages.layout import Column, address, clip, empty, facts, link, page, section, short, table, when
+from assay.server.pages.layout import (
+    Column,
+    address,
+    clip,
+    empty,
+    facts,
+    link,
+    page,
+    section,
+    short,
+    table,
+    when,
+)
 from assay.server.pages.paging import Cursor, listed, mapped, ways, words
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.pages.run import PAGE_OF
@@ -26,27 +40,64 @@ ON_A_PAGE = 20
 """Few: the result of a large measure is large."""
 MAX_FACTS = 40
 MADE_OF = 20
-FIRST = "assay summary runs.jsonl --store\nassay measure retrieval --qrels qrels.txt --run run.txt --store"
+FIRST = (
+    "assay summary runs.jsonl --store\nassay measure retrieval --qrels qrels.txt --run run.txt"
+    " --store"
+)
 COLUMNS = (Column("Result"), Column("Stored"), Column("By"), Column("Digest"))
 
 
 @router.get("/results")
-def list_results(request: Request, principal: Principal = READER, after: Cursor = None, before: Cursor = None) -> Response:
+def list_results(
+    request: Request, principal: Principal = READER, after: Cursor = None, before: Cursor = None
+) -> Response:
     """The results of a project, the newest first."""
     services: Services = request.app.state.services
-    found = listed(services, principal.project, "result", {}, after=after, before=before, limit=ON_A_PAGE)
+    found = listed(
+        services, principal.project, "result", {}, after=after, before=before, limit=ON_A_PAGE
+    )
     if not found.items and not after and not before:
         more = "`assay rank` and `assay judge drift` take `--store` too."
-        return page(request, "Results", empty("No result is stored in this project yet. A measure or a summary is kept by:", FIRST, more=more), nav="/")
-    shown = table("Results, the newest first", COLUMNS, [_row(item) for item in found.items], kind="stack runs", absent="No result is stored.")
+        return page(
+            request,
+            "Results",
+            empty(
+                "No result is stored in this project yet. A measure or a summary is kept by:",
+                FIRST,
+                more=more,
+            ),
+            nav="/",
+        )
+    shown = table(
+        "Results, the newest first",
+        COLUMNS,
+        [_row(item) for item in found.items],
+        kind="stack runs",
+        absent="No result is stored.",
+    )
     tally = services.ledger.count("result", project=principal.project)
-    lead = f"{tally.n:,} result{'' if tally.n == 1 else 's'} stored. What was said once stays: the same input gives the same record."
-    return page(request, "Results", shown, ways("results", {}, found, what="result", paged=bool(after or before)), nav="/", lead=lead)
+    lead = (
+        f"{tally.n:,} result{'' if tally.n == 1 else 's'} stored. What was said once stays: the"
+        " same input gives the same record."
+    )
+    return page(
+        request,
+        "Results",
+        shown,
+        ways("results", {}, found, what="result", paged=bool(after or before)),
+        nav="/",
+        lead=lead,
+    )
 
 
 def _row(item: Item) -> list[str]:
     name = name_of(item) if item.body is not None else f"{name_of(item)}, forgotten"
-    return [link(name, address("results", item.digest)), when(item.created_at), say(item.author, "nobody named"), short(item.digest)]
+    return [
+        link(name, address("results", item.digest)),
+        when(item.created_at),
+        say(item.author, "nobody named"),
+        short(item.digest),
+    ]
 
 
 def name_of(item: Item) -> str:
@@ -63,14 +114,33 @@ def show_result(request: Request, digest: str, principal: Principal = READER) ->
     document = mapped(item.tree())
     whole = address("api", "v1", "records", digest)
     verb = verb_of(item.schema)
-    again = tag("p", "It is not replayed: ", tag("code", f"assay {verb}"), " makes it again from its input.", class_="hint") if verb else Html("")
+    again = (
+        tag(
+            "p",
+            "It is not replayed: ",
+            tag("code", f"assay {verb}"),
+            " makes it again from its input.",
+            class_="hint",
+        )
+        if verb
+        else Html("")
+    )
     body = [
         _said(document),
         _made_of(services, principal.project, digest),
         section("Document", block("As it was said", document, whole), id="document"),
         section(
             "Record",
-            tag("p", short(digest), " stored ", when(item.created_at), ", by ", say(item.author, "nobody named"), ". ", link("The whole record", whole)),
+            tag(
+                "p",
+                short(digest),
+                " stored ",
+                when(item.created_at),
+                ", by ",
+                say(item.author, "nobody named"),
+                ". ",
+                link("The whole record", whole),
+            ),
             again,
             id="record",
         ),
@@ -80,7 +150,11 @@ def show_result(request: Request, digest: str, principal: Principal = READER) ->
 
 def _said(document: dict[str, Any]) -> Html:
     """What stands in a document by itself. What is nested is in the document below."""
-    plain = [(words(key)[:100], clip(value)) for key, value in document.items() if key != "schema" and not isinstance(value, dict | list)]
+    plain = [
+        (words(key)[:100], clip(value))
+        for key, value in document.items()
+        if key != "schema" and not isinstance(value, dict | list)
+    ]
     if not plain:
         return Html("")
     return section("In short", facts(plain[:MAX_FACTS], kind="small"), id="short")
@@ -88,13 +162,34 @@ def _said(document: dict[str, Any]) -> Html:
 
 def _made_of(services: Services, project: str, digest: str) -> Html:
     """The stored records that a result was made of."""
-    links = services.ledger.links_of(digest, project=project, relation="evidence_of", limit=MADE_OF + 1)
+    links = services.ledger.links_of(
+        digest, project=project, relation="evidence_of", limit=MADE_OF + 1
+    )
     sources = [one.source for one in links if one.source is not None and one.target == digest]
-    kinds = {name: item.kind for name, item in services.ledger.get_many(sources[:MADE_OF], project=project).items()}
+    kinds = {
+        name: item.kind
+        for name, item in services.ledger.get_many(sources[:MADE_OF], project=project).items()
+    }
     rows = []
     for name in sources[:MADE_OF]:
         where = PAGE_OF.get(kinds.get(name, ""), "")
-        rows.append([short(name, address(where, name) if where else address("api", "v1", "records", name)), kinds.get(name, "record")])
-    shown = table("What it was made of", ("Record", "Kind"), rows, absent="What it was made of is not in the ledger.")
-    more = [tag("p", f"The first {MADE_OF} are shown; there are more.", class_="hint")] if len(sources) > MADE_OF else []
+        rows.append(
+            [
+                short(
+                    name, address(where, name) if where else address("api", "v1", "records", name)
+                ),
+                kinds.get(name, "record"),
+            ]
+        )
+    shown = table(
+        "What it was made of",
+        ("Record", "Kind"),
+        rows,
+        absent="What it was made of is not in the ledger.",
+    )
+    more = (
+        [tag("p", f"The first {MADE_OF} are shown; there are more.", class_="hint")]
+        if len(sources) > MADE_OF
+        else []
+    )
     return section("Made of", shown, *more, id="made-of")

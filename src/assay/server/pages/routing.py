@@ -1,7 +1,8 @@
 """How a page is asked for: who may, what a form may send, and what is shown when it goes wrong.
 
-Every route of a page is a `PageRoute`: its errors are pages too, and whoever is not logged in is sent to `/login` and back. A page that changes or computes
-something takes a POST that came from a page of this very server; `form` sees to that.
+Every route of a page is a `PageRoute`: its errors are pages too, and whoever is not logged in is
+sent to `/login` and back. A page that changes or computes something takes a POST that came from a
+page of this very server; `form` sees to that.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ class PageRoute(APIRoute):
 
 
 def mark(request: Request) -> None:
-    """Say that a request is for a page: what stands around it sends the headers of a page, and shows a fault as one."""
+    """Say that a request is for a page: what stands around it sends the headers of a page, and
+    shows a fault as one.
+    """
     request.scope["assay.page"] = lambda problem: problem_page(request, problem)
 
 
@@ -58,8 +61,13 @@ def refused(request: Request, error: Exception) -> Response:
         to = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         asked = [f"next={quote(to, safe='/')}"] if request.method == "GET" and to != "/" else []
         ended = cookie_name(request) in (header(request, "cookie") or "")
-        made = RedirectResponse(f"/login{'?' if asked or ended else ''}{'&'.join(['ended=yes', *asked] if ended else asked)}", 303)
-        if ended:  # else this machine, where it may come in without a token, would be sent here for good
+        made = RedirectResponse(
+            f"/login{'?' if asked or ended else ''}{'&'.join(['ended=yes', *asked] if ended else asked)}",  # noqa: E501
+            303,
+        )
+        if (
+            ended
+        ):  # else this machine, where it may come in without a token, would be sent here for good
             made.delete_cookie(cookie_name(request), path="/", httponly=True, samesite="strict")
         return made
     return problem_page(request, problem)
@@ -73,10 +81,21 @@ def _problem(error: Exception) -> Problem:
     if isinstance(error, RequestValidationError):
         first: Mapping[str, Any] = next(iter(error.errors()), {})
         where = str(next(reversed(first.get("loc", ("",)))))
-        return Problem(422, f"'{where}' cannot be read: {first.get('msg', 'it is not of its shape')}.", where=where)
+        return Problem(
+            422,
+            f"'{where}' cannot be read: {first.get('msg', 'it is not of its shape')}.",
+            where=where,
+        )
     status = error.status_code if isinstance(error, HTTPException) else 500
-    words = {404: "there is nothing at this address.", 405: "this address does not take this method."}
-    return Problem(status, words.get(status, "this cannot be answered."), fix="Go on from the overview." if status in words else "")
+    words = {
+        404: "there is nothing at this address.",
+        405: "this address does not take this method.",
+    }
+    return Problem(
+        status,
+        words.get(status, "this cannot be answered."),
+        fix="Go on from the overview." if status in words else "",
+    )
 
 
 async def _read(request: Request) -> Principal:
@@ -88,13 +107,22 @@ READER: Any = Depends(_read)
 
 
 async def form(request: Request) -> Mapping[str, str]:
-    """The fields of a form that a page of this server sent; the first of a name. One that comes from elsewhere is refused."""
+    """The fields of a form that a page of this server sent; the first of a name. One that comes
+    from elsewhere is refused.
+    """
     if not is_same_origin(request):
-        raise Problem(403, "this form was sent from another site.", where="Origin", fix="Open the page here and send it again.")
+        raise Problem(
+            403,
+            "this form was sent from another site.",
+            where="Origin",
+            fix="Open the page here and send it again.",
+        )
     bodies.media_type(request, FORM)
     data = await bodies.whole(request, request.app.state.services.settings)
     try:
-        pairs = parse_qsl(data.decode("utf-8"), keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
+        pairs = parse_qsl(
+            data.decode("utf-8"), keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict"
+        )
     except ValueError:
         raise Problem(400, "the form cannot be read.", where="body") from None
     found: dict[str, str] = {}

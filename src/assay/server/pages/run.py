@@ -1,6 +1,8 @@
-"""One run: the verdict first with its reason, then everything behind it, down to digests; and a button that makes the grade again.
+"""One run: the verdict first with its reason, then everything behind it, down to digests; and a
+button that makes the grade again.
 
-A run is asked for by its id (the newest of it), or by a digest: of the run, of a scorecard, or of one of its grades, which is then the one that is shown.
+A run is asked for by its id (the newest of it), or by a digest: of the run, of a scorecard, or of
+one of its grades, which is then the one that is shown.
 """
 
 from __future__ import annotations
@@ -17,7 +19,21 @@ from assay.reports.markup import Html, join, say, tag
 from assay.server import finding
 from assay.server.auth import Principal, admit
 from assay.server.pages import evidence, grade_parts
-from assay.server.pages.layout import address, clip, facts, letter, link, note, page, section, short, table, verdict, void, when
+from assay.server.pages.layout import (
+    address,
+    clip,
+    facts,
+    letter,
+    link,
+    note,
+    page,
+    section,
+    short,
+    table,
+    verdict,
+    void,
+    when,
+)
 from assay.server.pages.routing import READER, PageRoute, form
 from assay.server.problems import Problem
 from assay.store import events
@@ -62,9 +78,16 @@ RELATIONS = {
     ("baseline_of", False): "has for its baseline",
 }
 SECTIONS = (
-    ("gates", "Gates"), ("points", "Points"), ("floors", "Floors"), ("change", "What would change it"), ("why", "Why"), ("steps", "Steps"),
-    ("tools", "Tool calls"), ("evidence", "Evidence"), ("lineage", "Lineage"),
-)  # fmt: skip
+    ("gates", "Gates"),
+    ("points", "Points"),
+    ("floors", "Floors"),
+    ("change", "What would change it"),
+    ("why", "Why"),
+    ("steps", "Steps"),
+    ("tools", "Tool calls"),
+    ("evidence", "Evidence"),
+    ("lineage", "Lineage"),
+)
 
 
 class Shown(NamedTuple):
@@ -96,7 +119,9 @@ def found_run(services: Services, project: str, name: str) -> Shown:
 
 @router.post("/runs/{run_id:path}/replay")
 async def replay_grade(request: Request, run_id: str) -> Response:
-    """Make the stored grade again from its stored evidence, and say whether it is the same to the byte. Nothing is stored."""
+    """Make the stored grade again from its stored evidence, and say whether it is the same to the
+    byte. Nothing is stored.
+    """
     await form(request)
     principal = await admit(request, "read")
     services: Services = request.app.state.services
@@ -104,7 +129,9 @@ async def replay_grade(request: Request, run_id: str) -> Response:
     if found.grade is None:
         raise Problem(404, "this run has no grade that could be made again.", where=run_id[:100])
     grade = found.grade
-    said = await services.in_turn(principal.project, lambda: _replayed(services, principal.project, grade))
+    said = await services.in_turn(
+        principal.project, lambda: _replayed(services, principal.project, grade)
+    )
     return await asyncio.to_thread(_page, request, services, principal.project, found, said)
 
 
@@ -113,9 +140,22 @@ def _replayed(services: Services, project: str, grade: Item) -> Html:
         made = replay(services.ledger, grade, services.shelf, project=project)
     except AssayError as error:
         fix = [" ", error.fix] if error.fix else []
-        return note(join(["Replay: this grade cannot be made again. ", error.message, *fix]), kind="bad")
+        return note(
+            join(["Replay: this grade cannot be made again. ", error.message, *fix]), kind="bad"
+        )
     if made.same:
-        return note(join(["Replay: made again from the stored evidence, the grade is the same, byte for byte. ", short(grade.digest)]), kind="good")
+        return note(
+            join(
+                [
+                    (
+                        "Replay: made again from the stored evidence, the grade is the same, byte"
+                        " for byte. "
+                    ),
+                    short(grade.digest),
+                ]
+            ),
+            kind="good",
+        )
     gap = made.difference
     where = (
         [
@@ -126,39 +166,79 @@ def _replayed(services: Services, project: str, grade: Item) -> Html:
         if gap
         else []
     )
-    return tag("div", tag("p", verdict("fail", "Replay: made again, the grade is not the same.")), facts(where, kind="pairs"), class_="note bad", role="alert")
+    return tag(
+        "div",
+        tag("p", verdict("fail", "Replay: made again, the grade is not the same.")),
+        facts(where, kind="pairs"),
+        class_="note bad",
+        role="alert",
+    )
 
 
 @router.get("/runs/{run_id:path}")
 def show_run(request: Request, run_id: str, principal: Principal = READER) -> Response:
     """A run."""
     services: Services = request.app.state.services
-    return _page(request, services, principal.project, _or_live(services, principal.project, run_id), Html(""))
+    return _page(
+        request,
+        services,
+        principal.project,
+        _or_live(services, principal.project, run_id),
+        Html(""),
+    )
 
 
 def _or_live(services: Services, project: str, run_id: str) -> Shown:
     try:
         return found_run(services, project, run_id)
     except Problem as problem:
-        if problem.status != 404 or events.find(services.ledger.database, project, key(run_id)) is None:
+        if (
+            problem.status != 404
+            or events.find(services.ledger.database, project, key(run_id)) is None
+        ):
             raise
-    raise Problem(404, "this run is not stored yet: it is in progress.", where=run_id[:100], fix=f"Watch it at {address('runs', run_id, 'live')}")
+    raise Problem(
+        404,
+        "this run is not stored yet: it is in progress.",
+        where=run_id[:100],
+        fix=f"Watch it at {address('runs', run_id, 'live')}",
+    )
 
 
 def _page(request: Request, services: Services, project: str, found: Shown, said: Html) -> Response:
     run = found.item.tree() if found.item.body is not None and found.item.kind == "run" else None
-    result = found.grade.tree() if found.grade is not None and found.grade.body is not None else None
+    result = (
+        found.grade.tree() if found.grade is not None and found.grade.body is not None else None
+    )
     name = str((run or result or {}).get("run_id") or found.item.digest)
-    parts: list[str] = [said, *_warnings(found), *([grade_parts.head(result)] if result else []), _about(found, run, result)]
+    parts: list[str] = [
+        said,
+        *_warnings(found),
+        *([grade_parts.head(result)] if result else []),
+        _about(found, run, result),
+    ]
     url = address("charts", "grades", found.grade.digest) if found.grade is not None else ""
     there = [
         (anchor, title)
         for anchor, title in SECTIONS
-        if (result or anchor in ("steps", "tools", "evidence", "lineage")) and (run or anchor not in ("tools", "evidence"))
+        if (result or anchor in ("steps", "tools", "evidence", "lineage"))
+        and (run or anchor not in ("tools", "evidence"))
     ]
-    parts.append(tag("nav", tag("ul", *(tag("li", link(title, f"#{anchor}")) for anchor, title in there)), aria_label="On this page", class_="toc"))
+    parts.append(
+        tag(
+            "nav",
+            tag("ul", *(tag("li", link(title, f"#{anchor}")) for anchor, title in there)),
+            aria_label="On this page",
+            class_="toc",
+        )
+    )
     if result is not None:
-        parts += [grade_parts.gates(result), grade_parts.scores(result, url), grade_parts.floors(result, url), grade_parts.why(result)]
+        parts += [
+            grade_parts.gates(result),
+            grade_parts.scores(result, url),
+            grade_parts.floors(result, url),
+            grade_parts.why(result),
+        ]
     parts.append(evidence.steps(run, result, url))
     if run is not None:
         parts += [evidence.tool_calls(run), evidence.evidence(run, found.item.digest)]
@@ -169,13 +249,29 @@ def _page(request: Request, services: Services, project: str, found: Shown, said
 def _warnings(found: Shown) -> list[Html]:
     made = []
     if found.item.body is None:
-        made.append(note("The content of this record was forgotten; only its digest is left.", kind="bad"))
+        made.append(
+            note("The content of this record was forgotten; only its digest is left.", kind="bad")
+        )
     if found.grade is None:
-        made.append(note("No grade of this run is stored, so there is no verdict. That is not a pass.", kind="bad"))
+        made.append(
+            note(
+                "No grade of this run is stored, so there is no verdict. That is not a pass.",
+                kind="bad",
+            )
+        )
     elif found.grades and found.grade.digest != found.grades[-1].digest:
         newest = found.grades[-1]
         made.append(
-            note(join(["This is an earlier grade. The newest is ", letter(newest.grade, newest.policy), " ", link("show it", address("runs", newest.digest))]))
+            note(
+                join(
+                    [
+                        "This is an earlier grade. The newest is ",
+                        letter(newest.grade, newest.policy),
+                        " ",
+                        link("show it", address("runs", newest.digest)),
+                    ]
+                )
+            )
         )
     return made
 
@@ -183,15 +279,43 @@ def _warnings(found: Shown) -> list[Html]:
 def _about(found: Shown, run: dict[str, Any] | None, result: dict[str, Any] | None) -> Html:
     tree = run or result or {}
     workflow, dataset = tree.get("workflow") or {}, tree.get("dataset") or {}
-    moments = [("Started", when(tree.get("started_at"))), ("Finished", when(tree.get("finished_at")))] if run is not None else []
+    moments = (
+        [("Started", when(tree.get("started_at"))), ("Finished", when(tree.get("finished_at")))]
+        if run is not None
+        else []
+    )
     pairs = [
         (
             "Workflow",
-            join([clip(workflow.get("id"), absent="a bare scorecard"), *([" ", tag("small", "version ", clip(workflow.get("version")))] if workflow else [])]),
+            join(
+                [
+                    clip(workflow.get("id"), absent="a bare scorecard"),
+                    *(
+                        [" ", tag("small", "version ", clip(workflow.get("version")))]
+                        if workflow
+                        else []
+                    ),
+                ]
+            ),
         ),
         ("Family", clip(workflow.get("family"), absent="none")),
-        ("Dataset", join([clip(dataset.get("id")), *([" ", tag("small", "version ", clip(dataset.get("version")))] if dataset else [])])),
-        ("Sample", clip((result or {}).get("sample_id") or dataset.get("sample_id"), absent="none")),
+        (
+            "Dataset",
+            join(
+                [
+                    clip(dataset.get("id")),
+                    *(
+                        [" ", tag("small", "version ", clip(dataset.get("version")))]
+                        if dataset
+                        else []
+                    ),
+                ]
+            ),
+        ),
+        (
+            "Sample",
+            clip((result or {}).get("sample_id") or dataset.get("sample_id"), absent="none"),
+        ),
         ("Status of the run", verdict(tree["status"]) if tree.get("status") else say(None)),
         *moments,
         ("Stored", when(found.item.created_at)),
@@ -202,28 +326,57 @@ def _about(found: Shown, run: dict[str, Any] | None, result: dict[str, Any] | No
 
 def _tags(tree: dict[str, Any]) -> str:
     named = [str(one) for one in tree.get("tags") or ()][:SHOWN]
-    return join(part for one in named for part in (link(one, address("runs", tag=one)) if len(one) <= 500 else clip(one), " ")) if named else say(None, "none")
+    return (
+        join(
+            part
+            for one in named
+            for part in (link(one, address("runs", tag=one)) if len(one) <= 500 else clip(one), " ")
+        )
+        if named
+        else say(None, "none")
+    )
 
 
-# --- lineage --------------------------------------------------------------------------------------------------------------------------------
+# --- lineage
 
 
 def _lineage(services: Services, project: str, found: Shown, result: dict[str, Any] | None) -> Html:
     grades = [
         [
-            link(short(one.digest), address("runs", one.digest), aria_current="true" if found.grade is not None and one.digest == found.grade.digest else ""),
+            link(
+                short(one.digest),
+                address("runs", one.digest),
+                aria_current=(
+                    "true" if found.grade is not None and one.digest == found.grade.digest else ""
+                ),
+            ),
             letter(one.grade, one.policy),
             verdict("passed" if one.passed is True else "not passed"),
             say(one.profile, "none"),
-            "shown here" if found.grade is not None and one.digest == found.grade.digest else "the newest" if one is found.grades[-1] else "earlier",
+            (
+                "shown here"
+                if found.grade is not None and one.digest == found.grade.digest
+                else "the newest"
+                if one is found.grades[-1]
+                else "earlier"
+            ),
         ]
         for one in found.grades[::-1][:SHOWN]
     ]
     parts = [
         tag("h3", "Grades of this evidence"),
-        table("Grades of this evidence", ("Grade record", "Grade", "Verdict", "Profile", "Which"), grades, absent="None is stored."),
+        table(
+            "Grades of this evidence",
+            ("Grade record", "Grade", "Verdict", "Profile", "Which"),
+            grades,
+            absent="None is stored.",
+        ),
     ]
-    parts += [tag("h3", "Linked records"), _links(services, project, found), *_same_id(services, project, found)]
+    parts += [
+        tag("h3", "Linked records"),
+        _links(services, project, found),
+        *_same_id(services, project, found),
+    ]
     if result is not None:
         made_by = [
             (name, say(result.get(key)))
@@ -235,11 +388,32 @@ def _lineage(services: Services, project: str, found: Shown, result: dict[str, A
                 ("gradingSystem", "Grading system"),
             )
         ]
-        why = [(f"Why this {kind}", say((chosen or {}).get("why"))) for kind, chosen in (result.get("selection") or {}).items() if chosen]
-        digests = [(f"Digest of the {name}", tag("code", say(value))) for name, value in (result.get("digests") or {}).items()]
-        parts += [tag("h3", "Made by"), facts([*_shelf(made_by), *why]), tag("h3", "Digests"), facts(digests, kind="small")]
+        why = [
+            (f"Why this {kind}", say((chosen or {}).get("why")))
+            for kind, chosen in (result.get("selection") or {}).items()
+            if chosen
+        ]
+        digests = [
+            (f"Digest of the {name}", tag("code", say(value)))
+            for name, value in (result.get("digests") or {}).items()
+        ]
+        parts += [
+            tag("h3", "Made by"),
+            facts([*_shelf(made_by), *why]),
+            tag("h3", "Digests"),
+            facts(digests, kind="small"),
+        ]
     records = [
-        (f"Record of the {item.kind}", join([tag("code", item.digest), " ", link("JSON", address("api", "v1", "records", item.digest))]))
+        (
+            f"Record of the {item.kind}",
+            join(
+                [
+                    tag("code", item.digest),
+                    " ",
+                    link("JSON", address("api", "v1", "records", item.digest)),
+                ]
+            ),
+        )
         for item in (found.item, found.grade)
         if item is not None
     ]
@@ -248,7 +422,17 @@ def _lineage(services: Services, project: str, found: Shown, result: dict[str, A
 
 def _shelf(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     kinds = {"Policy": "policies", "Profile": "profiles", "Rubric": "rubrics"}
-    return [(name, link(value, address("library", kinds[name], value)) if name in kinds and not isinstance(value, Html) else value) for name, value in pairs]
+    return [
+        (
+            name,
+            (
+                link(value, address("library", kinds[name], value))
+                if name in kinds and not isinstance(value, Html)
+                else value
+            ),
+        )
+        for name, value in pairs
+    ]
 
 
 def _button(found: Shown) -> list[Html]:
@@ -256,7 +440,8 @@ def _button(found: Shown) -> list[Html]:
         return []
     said = tag(
         "p",
-        "Replay makes this grade again from the stored evidence, with the versions recorded in it, and compares the bytes. Nothing is stored.",
+        "Replay makes this grade again from the stored evidence, with the versions recorded in it,"
+        " and compares the bytes. Nothing is stored.",
         class_="hint",
     )
     button = tag(
@@ -274,19 +459,40 @@ def _links(services: Services, project: str, found: Shown) -> Html:
     own = [item.digest for item in (found.item, found.grade) if item is not None]
     listed: list[tuple[str, Link]] = []
     for digest in dict.fromkeys(own):
-        listed += [(digest, one) for one in services.ledger.links_of(digest, project=project, limit=SHOWN)]
+        listed += [
+            (digest, one) for one in services.ledger.links_of(digest, project=project, limit=SHOWN)
+        ]
     others = {one.target if one.source == digest else str(one.source) for digest, one in listed}
-    kinds = {digest: item.kind for digest, item in services.ledger.get_many(others, project=project).items()}
+    kinds = {
+        digest: item.kind
+        for digest, item in services.ledger.get_many(others, project=project).items()
+    }
     rows = []
     for digest, one in listed[: 2 * SHOWN]:
         other = one.target if one.source == digest else str(one.source)
-        kind = kinds.get(digest, found.grade.kind if found.grade is not None and digest == found.grade.digest else found.item.kind)
+        kind = kinds.get(
+            digest,
+            (
+                found.grade.kind
+                if found.grade is not None and digest == found.grade.digest
+                else found.item.kind
+            ),
+        )
         where = PAGE_OF.get(kinds.get(other, ""), "")
         href = address(where, other) if where else address("api", "v1", "records", other)
         rows.append(
-            [f"This {kind}", RELATIONS.get((one.relation, one.source == digest), one.relation), join([kinds.get(other, "record"), " ", short(other, href)])]
+            [
+                f"This {kind}",
+                RELATIONS.get((one.relation, one.source == digest), one.relation),
+                join([kinds.get(other, "record"), " ", short(other, href)]),
+            ]
         )
-    return table("Linked records", ("Record", "Relation", "Other record"), rows, absent="This run is linked to nothing.")
+    return table(
+        "Linked records",
+        ("Record", "Relation", "Other record"),
+        rows,
+        absent="This run is linked to nothing.",
+    )
 
 
 def _same_id(services: Services, project: str, found: Shown) -> list[Html]:
@@ -295,10 +501,24 @@ def _same_id(services: Services, project: str, found: Shown) -> list[Html]:
     if tree.body is None:
         return []
     run_id = str(tree.tree().get("run_id"))
-    runs = services.ledger.find("run", {"run_id": run_id}, project=project, limit=SHOWN, newest_first=True).items
+    runs = services.ledger.find(
+        "run", {"run_id": run_id}, project=project, limit=SHOWN, newest_first=True
+    ).items
     rows = [
-        [short(item.digest, address("runs", item.digest)), when(item.created_at), say(item.author, "not stated"), say(item.reason, "none")]
+        [
+            short(item.digest, address("runs", item.digest)),
+            when(item.created_at),
+            say(item.author, "not stated"),
+            say(item.reason, "none"),
+        ]
         for item in runs
         if item.digest != found.item.digest
     ]
-    return [tag("h3", "Other runs of this id"), table("Other runs of this id", ("Run", "Stored", "By", "Reason"), rows)] if rows else []
+    return (
+        [
+            tag("h3", "Other runs of this id"),
+            table("Other runs of this id", ("Run", "Stored", "By", "Reason"), rows),
+        ]
+        if rows
+        else []
+    )

@@ -1,4 +1,6 @@
-"""The list of runs. Its address is its state; a page costs the same wherever it stands, so it may be short though more follow, and says so."""
+"""The list of runs. Its address is its state; a page costs the same wherever it stands, so it may
+be short though more follow, and says so.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,21 @@ from assay.reports.markup import Html, join, points, say, tag
 from assay.scoring.gates import GATES
 from assay.server import finding
 from assay.server.auth import Principal
-from assay.server.pages.layout import Column, Field, address, clip, empty, filters, letter, link, page, pager, table, verdict, when
+from assay.server.pages.layout import (
+    Column,
+    Field,
+    address,
+    clip,
+    empty,
+    filters,
+    letter,
+    link,
+    page,
+    pager,
+    table,
+    verdict,
+    when,
+)
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.run_pages import briefly, run_page
 from assay.store import recent
@@ -44,7 +60,10 @@ COLUMNS = (
     Column("Dataset"),
     Column("Started"),
 )
-FIRST = "assay run workflow.yaml --dataset data.jsonl --db sqlite:///.assay/ledger.db\ncurl -d @run.json -H 'Content-Type: application/json' http://127.0.0.1:8321/api/v1/runs"
+FIRST = (
+    "assay run workflow.yaml --dataset data.jsonl --db sqlite:///.assay/ledger.db\ncurl -d"
+    " @run.json -H 'Content-Type: application/json' http://127.0.0.1:8321/api/v1/runs"
+)
 """How the first run comes into a ledger."""
 
 Text = Annotated[str | None, Query(max_length=500)]
@@ -104,15 +123,61 @@ def list_runs(
 ) -> Response:
     """Runs, the newest first."""
     services: Services = request.app.state.services
-    asked = Asked(*((one or "").strip() or None for one in (q, workflow, version, dataset, grade, passed, gate, status, tag, began, ended)))
-    found = _found(services, principal.project, asked, finding.cursor(after or None), finding.cursor(before or None))
+    asked = Asked(
+        *(
+            (one or "").strip() or None
+            for one in (
+                q,
+                workflow,
+                version,
+                dataset,
+                grade,
+                passed,
+                gate,
+                status,
+                tag,
+                began,
+                ended,
+            )
+        )
+    )
+    found = _found(
+        services,
+        principal.project,
+        asked,
+        finding.cursor(after or None),
+        finding.cursor(before or None),
+    )
     form = filters("/runs", _fields(services, principal.project), asked.query())
     items: list[dict[str, Any]] = found["items"]
     if not items and not any(asked) and not after and not before:
-        return page(request, "Runs", empty("No run is stored in this project yet. A run comes in by the command or by the API:", FIRST), nav="/runs")
-    rows = table("Runs, the newest first", COLUMNS, _rows(services, principal.project, items), kind="stack runs", absent=_nothing(found["next"]))
+        return page(
+            request,
+            "Runs",
+            empty(
+                "No run is stored in this project yet. A run comes in by the command or by the"
+                " API:",
+                FIRST,
+            ),
+            nav="/runs",
+        )
+    rows = table(
+        "Runs, the newest first",
+        COLUMNS,
+        _rows(services, principal.project, items),
+        kind="stack runs",
+        absent=_nothing(found["next"]),
+    )
     ways = _ways(asked, found, paged=bool(after or before))
-    return page(request, "Runs", form, rows, ways, nav="/runs", lead=_lead(services, principal.project, asked))
+    return page(
+        request,
+        "Runs",
+        form,
+        rows,
+        ways,
+        nav="/runs",
+        lead=_lead(services, principal.project, asked),
+    )
 
 
 def _fields(services: Services, project: str) -> list[Field]:
@@ -138,20 +203,39 @@ def _lead(services: Services, project: str, asked: Asked) -> str:
     tally = services.ledger.count("run", project=project)
     stored = f"{tally.n:,} run{'s' if tally.n != 1 else ''} stored"
     used = [value for value in asked if value]
-    return f"{stored}; shown are those that the filter lets through, the newest first." if used else f"{stored}, the newest first."
+    return (
+        f"{stored}; shown are those that the filter lets through, the newest first."
+        if used
+        else f"{stored}, the newest first."
+    )
 
 
-# --- finding --------------------------------------------------------------------------------------------------------------------------------
+# --- finding
 
 
-def _found(services: Services, project: str, asked: Asked, after: int | None, before: int | None) -> dict[str, Any]:
+def _found(
+    services: Services, project: str, asked: Asked, after: int | None, before: int | None
+) -> dict[str, Any]:
     """A page: the runs after a place, or with `before` those that came just after it in time."""
     base = {
         key: value
-        for key, value in (("workflow", asked.workflow), ("workflow_version", asked.version), ("dataset", asked.dataset), ("tag", asked.tag))
+        for key, value in (
+            ("workflow", asked.workflow),
+            ("workflow_version", asked.version),
+            ("dataset", asked.dataset),
+            ("tag", asked.tag),
+        )
         if value
     }
-    run_only = {key: value for key, value in (("status", asked.status), ("started_from", asked.began), ("started_before", _until(asked.ended))) if value}
+    run_only = {
+        key: value
+        for key, value in (
+            ("status", asked.status),
+            ("started_from", asked.began),
+            ("started_before", _until(asked.ended)),
+        )
+        if value
+    }
     of_grade: dict[str, Any] = {"grade": asked.grade} if asked.grade else {}
     if asked.passed:
         of_grade["passed"] = asked.passed == "yes"
@@ -159,13 +243,29 @@ def _found(services: Services, project: str, asked: Asked, after: int | None, be
         return _by_text(services, project, asked, after)
     newest_first = before is None
     found = run_page(
-        services, project, base=base, run_only=run_only, of_grade=of_grade, gate=asked.gate, after=after if newest_first else before, limit=ON_A_PAGE,
+        services,
+        project,
+        base=base,
+        run_only=run_only,
+        of_grade=of_grade,
+        gate=asked.gate,
+        after=after if newest_first else before,
+        limit=ON_A_PAGE,
         newest_first=newest_first,
-    )  # fmt: skip
+    )
     if newest_first:
-        return {**found, "newer": str(found["items"][0]["seq"]) if after is not None and found["items"] else None}
+        return {
+            **found,
+            "newer": (
+                str(found["items"][0]["seq"]) if after is not None and found["items"] else None
+            ),
+        }
     items = found["items"][::-1]
-    return {"items": items, "newer": found["next"], "next": str(items[-1]["seq"]) if items else None}
+    return {
+        "items": items,
+        "newer": found["next"],
+        "next": str(items[-1]["seq"]) if items else None,
+    }
 
 
 def _until(text: str | None) -> str | None:
@@ -184,20 +284,39 @@ def _until(text: str | None) -> str | None:
 
 def _by_text(services: Services, project: str, asked: Asked, after: int | None) -> dict[str, Any]:
     """Runs whose id holds a text, out of the next so many; then the other filters on these."""
-    found = recent.containing(services.ledger.database, project, asked.q or "", after=after, look_at=LOOKED_AT, limit=ON_A_PAGE)
+    found = recent.containing(
+        services.ledger.database,
+        project,
+        asked.q or "",
+        after=after,
+        look_at=LOOKED_AT,
+        limit=ON_A_PAGE,
+    )
     newest = shown(services, project, found.digests)
     items = [item for item in newest if _fits(item, asked)]
     if asked.gate:
         said = reasons(services, project, items)
-        items = [item for item in items if item["grade"] and item["grade"]["digest"] in said and asked.gate in said[item["grade"]["digest"]].hard_gate_failures]
-    return {"items": items, "next": None if found.next_cursor is None else str(found.next_cursor), "newer": None}
+        items = [
+            item
+            for item in items
+            if item["grade"]
+            and item["grade"]["digest"] in said
+            and asked.gate in said[item["grade"]["digest"]].hard_gate_failures
+        ]
+    return {
+        "items": items,
+        "next": None if found.next_cursor is None else str(found.next_cursor),
+        "newer": None,
+    }
 
 
 def shown(services: Services, project: str, digests: Sequence[str]) -> list[dict[str, Any]]:
     """Runs as the list shows them, by their digests and in their order."""
     there = services.ledger.get_many(digests, project=project)
     runs = [there[digest] for digest in digests if digest in there]
-    rows: list[dict[str, Any]] = briefly(runs, grades_of(services.ledger.database, project, list(there)), None)["items"]
+    rows: list[dict[str, Any]] = briefly(
+        runs, grades_of(services.ledger.database, project, list(there)), None
+    )["items"]
     return rows
 
 
@@ -221,7 +340,7 @@ def _fits(item: Mapping[str, Any], asked: Asked) -> bool:
     )
 
 
-# --- showing --------------------------------------------------------------------------------------------------------------------------------
+# --- showing
 
 
 def _part(item: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -229,18 +348,29 @@ def _part(item: Mapping[str, Any], name: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def reasons(services: Services, project: str, items: Sequence[Mapping[str, Any]]) -> dict[str, Reason]:
+def reasons(
+    services: Services, project: str, items: Sequence[Mapping[str, Any]]
+) -> dict[str, Reason]:
     """What the grades of these runs say, by the digest of the grade."""
     wanted = [item["grade"]["digest"] for item in items if item["grade"]]
-    return {digest: _reason(grade.body) for digest, grade in services.ledger.get_many(wanted, project=project).items() if grade.body is not None}
+    return {
+        digest: _reason(grade.body)
+        for digest, grade in services.ledger.get_many(wanted, project=project).items()
+        if grade.body is not None
+    }
 
 
 def because(reason: Reason) -> str:
-    """Why, in words: the gates that do not pass by name; else the verdict sentence without its first half, which the columns beside it say."""
+    """Why, in words: the gates that do not pass by name; else the verdict sentence without its
+    first half, which the columns beside it say.
+    """
     closed = reason.hard_gate_failures
     if closed:
         more = f" and {len(closed) - 3} more" if len(closed) > 3 else ""
-        return f"gate{'s' if len(closed) > 1 else ''} {', '.join(closed[:3])}{more} {'do' if len(closed) > 1 else 'does'} not pass"
+        return (
+            f"gate{'s' if len(closed) > 1 else ''} {', '.join(closed[:3])}{more} {'do' if len(closed) > 1 else 'does'} not"  # noqa: E501
+            " pass"
+        )
     sentence = next(iter(reason.explanation), "")
     return sentence.partition(": ")[2] or sentence or say(reason.reason, "no reason is stated")
 
@@ -274,7 +404,13 @@ def run_link(item: Mapping[str, Any]) -> Html:
 def _verdict(grade: Mapping[str, Any] | None, why: Reason | None) -> Html:
     if grade is None:
         return tag("span", "no grade is stored", class_="absent")
-    return join([verdict("passed" if grade["passed"] is True else "not passed"), " ", tag("small", clip(because(why)) if why else "its grade was forgotten")])
+    return join(
+        [
+            verdict("passed" if grade["passed"] is True else "not passed"),
+            " ",
+            tag("small", clip(because(why)) if why else "its grade was forgotten"),
+        ]
+    )
 
 
 def workflow_of(item: Mapping[str, Any]) -> str:
@@ -282,14 +418,22 @@ def workflow_of(item: Mapping[str, Any]) -> str:
     found = _part(item, "workflow")
     if not found:
         return say(None, "not stated")
-    return join([clip(found.get("id")), " ", tag("small", "version ", clip(found.get("version"), 60), class_="whole")])
+    return join(
+        [
+            clip(found.get("id")),
+            " ",
+            tag("small", "version ", clip(found.get("version"), 60), class_="whole"),
+        ]
+    )
 
 
 def _sample(item: Mapping[str, Any]) -> str:
     found = _part(item, "dataset")
     if not found:
         return say(None, "not stated")
-    return join([clip(found.get("id")), " ", tag("small", clip(found.get("sample_id"), absent="no sample"))])
+    return join(
+        [clip(found.get("id")), " ", tag("small", clip(found.get("sample_id"), absent="no sample"))]
+    )
 
 
 def _nothing(more: str | None) -> str:

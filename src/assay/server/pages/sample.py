@@ -1,4 +1,6 @@
-"""A run to begin with, made to fit what is tried: every gate has its evidence and every criterion a good score."""
+"""A run to begin with, made to fit what is tried: every gate has its evidence and every criterion a
+good score.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,30 @@ if TYPE_CHECKING:
 
 _PARTS: dict[str, Any] = {
     "patch_applies_cleanly": {"patch_applies": True},
-    "tests_fail_to_pass_all_green": {"tests": {"fail_to_pass": {"passed": 2, "total": 2}, "pass_to_pass": {"passed": 98, "total": 100}}},
-    "answer_grounded": {"claims": [{"text": "The train leaves at nine.", "citations": ["timetable"], "supported": True, "severity": "low"}]},
-    "no_forbidden_tool": {"tool_calls": [{"name": "search", "arguments": {"q": "trains"}, "valid": True}], "forbidden_tools": ["delete_all"]},
-    "handoff_graph_respected": {"handoffs": [{"from": "planner", "to": "coder"}], "handoff_rules": [["planner", "coder"]]},
+    "tests_fail_to_pass_all_green": {
+        "tests": {
+            "fail_to_pass": {"passed": 2, "total": 2},
+            "pass_to_pass": {"passed": 98, "total": 100},
+        }
+    },
+    "answer_grounded": {
+        "claims": [
+            {
+                "text": "The train leaves at nine.",
+                "citations": ["timetable"],
+                "supported": True,
+                "severity": "low",
+            }
+        ]
+    },
+    "no_forbidden_tool": {
+        "tool_calls": [{"name": "search", "arguments": {"q": "trains"}, "valid": True}],
+        "forbidden_tools": ["delete_all"],
+    },
+    "handoff_graph_respected": {
+        "handoffs": [{"from": "planner", "to": "coder"}],
+        "handoff_rules": [["planner", "coder"]],
+    },
 }
 """What the gates that need more than the rest of the run look at."""
 
@@ -45,17 +67,30 @@ def sample_for(shelf: Shelf, loaded: Any) -> str:
         made.update(_PARTS.get(ref.id, {}))
         if ref.verdict or ref.id == "no_sandbox_violation":
             made.setdefault("gates", {})[ref.id] = {"passed": True, "reason": "seen by the sandbox"}
-    scores = {item.id: {"raw": _good(item.formula)} for item in profile.criteria if item.measure is None} if profile is not None else {}
+    scores = (
+        {item.id: {"raw": _good(item.formula)} for item in profile.criteria if item.measure is None}
+        if profile is not None
+        else {}
+    )
     if isinstance(loaded, Rubric):
         scores |= {item.name: {"raw": _good(item.formula_id)} for item in loaded.criteria}
-    return text({**made, "scores": {name: score for name, score in scores.items() if score["raw"] is not None}})
+    return text(
+        {
+            **made,
+            "scores": {name: score for name, score in scores.items() if score["raw"] is not None},
+        }
+    )
 
 
 def _profile(shelf: Shelf, loaded: Any) -> Profile | None:
     """The profile that goes with a rubric: the one that names it, else one of its name."""
     own = getattr(loaded, "rubric_id", None)
     profiles = [shelf.profile(entry.id) for entry in shelf.entries("profiles")]
-    named = [profile for profile in profiles if own is not None and profile.rubric == getattr(loaded, "id", None)]
+    named = [
+        profile
+        for profile in profiles
+        if own is not None and profile.rubric == getattr(loaded, "id", None)
+    ]
     if named:
         return named[-1]
     try:
@@ -65,5 +100,10 @@ def _profile(shelf: Shelf, loaded: Any) -> Profile | None:
 
 
 def _good(formula: str) -> Any:
-    """A good score, not the best, on the scale of a formula; None where what is scored is measured instead."""
-    return next((high - 1 for (_, high), name in SCALES.items() if name == formula and high > 1), {"zero_one": 0.85, "binary": 1}.get(formula))
+    """A good score, not the best, on the scale of a formula; None where what is scored is measured
+    instead.
+    """
+    return next(
+        (high - 1 for (_, high), name in SCALES.items() if name == formula and high > 1),
+        {"zero_one": 0.85, "binary": 1}.get(formula),
+    )

@@ -1,6 +1,7 @@
 """The tree of a namespace or selection as rows, and the grading entries behind each of them.
 
-A node and a whole have words of their own for how they stand, which are never mixed. A letter stands with the grading system that the index names.
+A node and a whole have words of their own for how they stand, which are never mixed. A letter
+stands with the grading system that the index names.
 """
 
 from __future__ import annotations
@@ -62,13 +63,20 @@ class Entry(NamedTuple):
 def standing(word: Any) -> Html:
     """The status of a node or a whole, as a sign and its word. One that is unknown looks bad."""
     sign, look = _LOOKS.get(str(word), ("✗", "bad"))
-    return tag("span", tag("span", sign, aria_hidden="true", class_="sign"), f" {word or 'not stated'}", class_=look)
+    return tag(
+        "span",
+        tag("span", sign, aria_hidden="true", class_="sign"),
+        f" {word or 'not stated'}",
+        class_=look,
+    )
 
 
 def graded(grade: Any, system: Any) -> Html:
     """A letter of this family with its grading system; what is no letter is said in words."""
     if grade in (None, "", "n/a"):
-        return tag("span", "no grade" if grade != "n/a" else "n/a: too small to be graded", class_="absent")
+        return tag(
+            "span", "no grade" if grade != "n/a" else "n/a: too small to be graded", class_="absent"
+        )
     return letter(grade, f"{FAMILY}, {system or 'grading system not stated'}")
 
 
@@ -76,24 +84,74 @@ def rows_in(index: Tree) -> Iterator[Row]:
     """The nodes in the order of the tree."""
     owner = str(index.get("namespace") or index.get("selectionId"))
     if index.get("selectionId") is not None:
-        yield Row(0, "Selection as a whole", "aggregate", mapped(index.get("selectionAggregate")), ("selection-aggregate",))
+        yield Row(
+            0,
+            "Selection as a whole",
+            "aggregate",
+            mapped(index.get("selectionAggregate")),
+            ("selection-aggregate",),
+        )
         yield Row(0, "About page", "about", mapped(index.get("about")), ("about-selection",))
         for name, node in mapped(index.get("skills")).items():
-            yield Row(0, str(name), "skill", mapped(node), ("selection-skills-L1", "selection-skills-L2", "selection-skills-L3"), skill=str(name))
+            yield Row(
+                0,
+                str(name),
+                "skill",
+                mapped(node),
+                ("selection-skills-L1", "selection-skills-L2", "selection-skills-L3"),
+                skill=str(name),
+            )
         for name, node in mapped(index.get("members")).items():
-            yield Row(0, str(name), "member", mapped(node), href=address("schemas", str(name).partition(".")[0]))
+            yield Row(
+                0,
+                str(name),
+                "member",
+                mapped(node),
+                href=address("schemas", str(name).partition(".")[0]),
+            )
         return
-    yield Row(0, "Namespace as a whole", "aggregate", mapped(index.get("namespaceAggregate")), ("tools-aggregate-namespace",))
-    yield Row(0, "Description", "description", mapped(index.get("description")), ("namespace-description",))
+    yield Row(
+        0,
+        "Namespace as a whole",
+        "aggregate",
+        mapped(index.get("namespaceAggregate")),
+        ("tools-aggregate-namespace",),
+    )
+    yield Row(
+        0,
+        "Description",
+        "description",
+        mapped(index.get("description")),
+        ("namespace-description",),
+    )
     yield Row(0, "About page", "about", mapped(index.get("about")), ("about-namespace",))
     for name, schema in mapped(index.get("schemas")).items():
         node = mapped(schema)
-        yield Row(0, str(name), "schema, with its tools", {key: value for key, value in node.items() if key not in ("tools", "toolsAggregate")})
-        yield Row(1, "All its tools together", "aggregate", mapped(node.get("toolsAggregate")), ("tools-aggregate-schema",), f"{owner}.{name}")
+        yield Row(
+            0,
+            str(name),
+            "schema, with its tools",
+            {key: value for key, value in node.items() if key not in ("tools", "toolsAggregate")},
+        )
+        yield Row(
+            1,
+            "All its tools together",
+            "aggregate",
+            mapped(node.get("toolsAggregate")),
+            ("tools-aggregate-schema",),
+            f"{owner}.{name}",
+        )
         for tool, inner in mapped(node.get("tools")).items():
             yield Row(1, str(tool), "tool", mapped(inner), ("single-test",), f"{owner}.{tool}")
     for name, node in mapped(index.get("skills")).items():
-        yield Row(0, str(name), "skill", mapped(node), ("namespace-skills",), skill=str(name).partition(".")[2])
+        yield Row(
+            0,
+            str(name),
+            "skill",
+            mapped(node),
+            ("namespace-skills",),
+            skill=str(name).partition(".")[2],
+        )
 
 
 def own(row: Row, entries: Sequence[Entry]) -> list[Entry]:
@@ -112,7 +170,9 @@ def deciding(row: Row, entries: Sequence[Entry]) -> Entry | None:
     moment = file_stamp(str(row.node.get("ref") or "").rpartition("/")[2])
     wanted = f"{row.node.get('boundTo')}--{stamp(moment)}" if moment is not None else None
     full = [one for one in entries if one.tree.get("gradingMode") == "full"]
-    return next((one for one in full if one.tree.get("gradingId") == wanted), full[0] if full else None)
+    return next(
+        (one for one in full if one.tree.get("gradingId") == wanted), full[0] if full else None
+    )
 
 
 def tier(row: Row, entry: Entry | None) -> str:
@@ -136,7 +196,9 @@ def capped(node: Mapping[str, Any], system: Any) -> Html:
 
 
 def stale(row: Row, entry: Entry | None, now: datetime) -> list[Html]:
-    """What has grown old: what was graded has changed since, or answers about the outside world are too old by now."""
+    """What has grown old: what was graded has changed since, or answers about the outside world are
+    too old by now.
+    """
     said = []
     if row.node.get("reason") == CHANGED:
         said.append(verdict("stale", CHANGED))
@@ -147,8 +209,17 @@ def stale(row: Row, entry: Entry | None, now: datetime) -> list[Html]:
         said.append(verdict("undetermined", "the age of its answers cannot be told"))
         old = []
     if old:
-        n = len({one.partition(":")[0].rpartition(" ")[2] for one in old})  # the questions that the notes name
-        said.append(join([verdict("stale", f"{n} answer{'s' if n != 1 else ''} too old by now"), tag("small", f": {old[0]}")]))
+        n = len(
+            {one.partition(":")[0].rpartition(" ")[2] for one in old}
+        )  # the questions that the notes name
+        said.append(
+            join(
+                [
+                    verdict("stale", f"{n} answer{'s' if n != 1 else ''} too old by now"),
+                    tag("small", f": {old[0]}"),
+                ]
+            )
+        )
     return said
 
 
@@ -158,7 +229,11 @@ def cells(row: Row, entries: Sequence[Entry], system: Any, now: datetime) -> lis
     entry = deciding(row, mine)
     node = row.node
     reason = node.get("reason") if node.get("reason") != CHANGED else None
-    told = [*stale(row, entry, now), *([str(reason)] if reason else []), *([str(node["note"])] if node.get("note") else [])]
+    told = [
+        *stale(row, entry, now),
+        *([str(reason)] if reason else []),
+        *([str(node["note"])] if node.get("note") else []),
+    ]
     name = link(row.name, row.href) if row.href else row.name
     bound = [short(node["boundTo"])] if node.get("boundTo") else []
     live = mapped(node.get("snapshot")).get("hash")
@@ -166,15 +241,28 @@ def cells(row: Row, entries: Sequence[Entry], system: Any, now: datetime) -> lis
         bound.append(join([tag("small", "source "), tag("code", str(live))]))
     past = tag("span", "none stored" if row.areas else "of its nodes", class_="absent")
     if mine and entry is not None:
-        past = link(f"{len(mine)} grading{'s' if len(mine) != 1 else ''}", address("schemas", entry.item.digest))
+        past = link(
+            f"{len(mine)} grading{'s' if len(mine) != 1 else ''}",
+            address("schemas", entry.item.digest),
+        )
     return [
         tag("span", name, " ", tag("small", row.what), class_=f"depth depth-{row.depth}"),
         standing(node.get("status")),
         capped(node, node.get("gradingSystem") or system),
-        number(node.get("normalizedScore"), digits=3, absent="no mean" if row.areas else "of its nodes"),
+        number(
+            node.get("normalizedScore"), digits=3, absent="no mean" if row.areas else "of its nodes"
+        ),
         tier(row, entry),
-        join(part for one in bound for part in (one, " ")) if bound else tag("span", "nothing", class_="absent"),
-        join(tag("span", one, class_="line") for one in told) if told else tag("span", "nothing", class_="absent"),
+        (
+            join(part for one in bound for part in (one, " "))
+            if bound
+            else tag("span", "nothing", class_="absent")
+        ),
+        (
+            join(tag("span", one, class_="line") for one in told)
+            if told
+            else tag("span", "nothing", class_="absent")
+        ),
         past,
     ]
 

@@ -1,6 +1,8 @@
-"""Tool schemas: namespaces and selections as they stand, the tree of each, its blockers and what is stale, and the history of its grading entries.
+"""Tool schemas: namespaces and selections as they stand, the tree of each, its blockers and what is
+stale, and the history of its grading entries.
 
-An address names a namespace or selection, of which the newest stored index is shown, or the digest of a stored index, entry or report.
+An address names a namespace or selection, of which the newest stored index is shown, or the digest
+of a stored index, entry or report.
 """
 
 from __future__ import annotations
@@ -17,10 +19,32 @@ from assay.server import finding
 from assay.server.auth import Principal
 from assay.server.pages import schema_entries
 from assay.server.pages.decision_parts import contents
-from assay.server.pages.layout import Column, address, clip, empty, facts, link, note, page, pager, section, short, table, when
+from assay.server.pages.layout import (
+    Column,
+    address,
+    clip,
+    empty,
+    facts,
+    link,
+    note,
+    page,
+    pager,
+    section,
+    short,
+    table,
+    when,
+)
 from assay.server.pages.paging import Cursor, Text, mapped, plain, rows_of, texts, words
 from assay.server.pages.routing import READER, PageRoute
-from assay.server.pages.schema_nodes import MEANING, Entry, cells, graded, rows_in, standing, updated
+from assay.server.pages.schema_nodes import (
+    MEANING,
+    Entry,
+    cells,
+    graded,
+    rows_in,
+    standing,
+    updated,
+)
 from assay.server.problems import Problem
 
 if TYPE_CHECKING:
@@ -39,19 +63,42 @@ REPORTS = 20
 ENTRIES = 60
 OLDER = 20
 MAX_NODES = 400
-FIRST = "assay schema import schemas/ --store .assay/ledger.db\nassay schema record answers.json --namespace NAME --store .assay/ledger.db"
-COLUMNS = (Column("Name"), Column("Status"), Column("Grade"), Column("Holds", "wide"), Column("Blocked", "n"), Column("Changed"), Column("Stored"))
+FIRST = (
+    "assay schema import schemas/ --store .assay/ledger.db\nassay schema record answers.json"
+    " --namespace NAME --store .assay/ledger.db"
+)
+COLUMNS = (
+    Column("Name"),
+    Column("Status"),
+    Column("Grade"),
+    Column("Holds", "wide"),
+    Column("Blocked", "n"),
+    Column("Changed"),
+    Column("Stored"),
+)
 NODES = (
-    Column("Node"), Column("Status"), Column("Grade"), Column("Mean, 1 to 5", "n"), Column("Tier and cap"), Column("Bound to"), Column("To be known", "wide"),
+    Column("Node"),
+    Column("Status"),
+    Column("Grade"),
+    Column("Mean, 1 to 5", "n"),
+    Column("Tier and cap"),
+    Column("Bound to"),
+    Column("To be known", "wide"),
     Column("History"),
-)  # fmt: skip
-SECTIONS = (("blockers", "Blockers"), ("tree", "Tree"), ("entries", "Entries"), ("versions", "Older indexes"), ("origin", "Record"))
+)
+SECTIONS = (
+    ("blockers", "Blockers"),
+    ("tree", "Tree"),
+    ("entries", "Entries"),
+    ("versions", "Older indexes"),
+    ("origin", "Record"),
+)
 SELECTION = "selection"
 
 
 class _Brief(msgspec.Struct):
     namespace: Any = None
-    selectionId: Any = None  # noqa: N815  # the name in the document
+    selectionId: Any = None  # the name in the document  # noqa: N815
     status: Any = None
     grade: Any = None
     updatedAt: Any = None  # noqa: N815
@@ -62,7 +109,11 @@ class _Brief(msgspec.Struct):
     @property
     def owner(self) -> tuple[str, str]:
         """Whether it is of a selection or a namespace, and its name."""
-        return (SELECTION, str(self.selectionId)) if self.selectionId is not None else ("namespace", str(self.namespace))
+        return (
+            (SELECTION, str(self.selectionId))
+            if self.selectionId is not None
+            else ("namespace", str(self.namespace))
+        )
 
 
 _brief = msgspec.json.Decoder(_Brief).decode
@@ -80,12 +131,21 @@ def list_schemas(request: Request, principal: Principal = READER, after: Cursor 
     """Namespaces and selections, each as its newest index has it."""
     services: Services = request.app.state.services
     place = finding.cursor(after or None)
-    found = services.ledger.find("index", project=principal.project, after=place, limit=LOOKED_AT, newest_first=True)
+    found = services.ledger.find(
+        "index", project=principal.project, after=place, limit=LOOKED_AT, newest_first=True
+    )
     reports = schema_entries.reports(services, principal.project, REPORTS) if place is None else []
     if not found.items and place is None and not reports:
         more = "`assay schema record`, `index`, `regrade` and `gate` take --store too."
         return page(
-            request, "Tool schemas", empty("No grading of tool schemas is stored in this project yet. Import and grade some:", FIRST, more=more), nav="/schemas"
+            request,
+            "Tool schemas",
+            empty(
+                "No grading of tool schemas is stored in this project yet. Import and grade some:",
+                FIRST,
+                more=more,
+            ),
+            nav="/schemas",
         )
     newest: dict[tuple[str, str], Version] = {}
     for item in found.items:
@@ -96,7 +156,9 @@ def list_schemas(request: Request, principal: Principal = READER, after: Cursor 
     for kind, title in (("namespace", "Namespaces"), (SELECTION, "Selections")):
         rows = [_row(version) for owner, version in sorted(newest.items()) if owner[0] == kind]
         if rows:
-            parts.append(section(title, table(title, COLUMNS, rows, kind="stack runs"), id=f"{kind}s"))
+            parts.append(
+                section(title, table(title, COLUMNS, rows, kind="stack runs"), id=f"{kind}s")
+            )
     if reports:
         parts.append(
             section(
@@ -109,7 +171,8 @@ def list_schemas(request: Request, principal: Principal = READER, after: Cursor 
     follows = found.next_cursor is not None
     if follows or place is not None:
         said = (
-            f"Of {len(found.items):,} stored indexes; a namespace on this page may have a newer one."
+            f"Of {len(found.items):,} stored indexes; a namespace on this page may have a newer"
+            " one."
             if place is not None
             else f"Of the last {LOOKED_AT:,} stored indexes."
         )
@@ -126,19 +189,33 @@ def list_schemas(request: Request, principal: Principal = READER, after: Cursor 
 
 def _lead(newest: dict[tuple[str, str], Version]) -> str:
     kinds = [kind for kind, _ in newest]
-    counted = [f"{kinds.count(kind):,} {kind}{'' if kinds.count(kind) == 1 else 's'}" for kind in ("namespace", SELECTION) if kind in kinds]
-    return f"{' and '.join(counted)}. Letters here are of tool schemas; they say nothing about workflows or exams." if counted else ""
+    counted = [
+        f"{kinds.count(kind):,} {kind}{'' if kinds.count(kind) == 1 else 's'}"
+        for kind in ("namespace", SELECTION)
+        if kind in kinds
+    ]
+    return (
+        f"{' and '.join(counted)}. Letters here are of tool schemas; they say nothing about"
+        " workflows or exams."
+        if counted
+        else ""
+    )
 
 
 def _row(version: Version) -> list[str]:
     item, one = version
     kind, name = one.owner
-    held = {key: value for key, value in mapped(one.summary).items() if key not in ("scoringSystem", "gradingSystem", "mixedVersions")}
+    held = {
+        key: value
+        for key, value in mapped(one.summary).items()
+        if key not in ("scoringSystem", "gradingSystem", "mixedVersions")
+    }
     return [
         link(clip(name, 120), _at(kind, name, item.digest)),
         standing(one.status),
         graded(one.grade, one.gradingSystem),
-        ", ".join(f"{words(key).lower()} {plain(value)}" for key, value in held.items()) or say(None, "nothing"),
+        ", ".join(f"{words(key).lower()} {plain(value)}" for key, value in held.items())
+        or say(None, "nothing"),
         f"{len(rows_of(one.blockers)):,}",
         updated({"updatedAt": one.updatedAt}),
         when(item.created_at),
@@ -146,20 +223,34 @@ def _row(version: Version) -> list[str]:
 
 
 def _at(kind: str, name: str, digest: str) -> str:
-    """The address of a namespace or selection. A name that a browser would take for a step up goes by its index."""
-    return address("schemas", name, kind=SELECTION if kind == SELECTION else None) if name.strip(".") else address("schemas", digest)
+    """The address of a namespace or selection. A name that a browser would take for a step up goes
+    by its index.
+    """
+    return (
+        address("schemas", name, kind=SELECTION if kind == SELECTION else None)
+        if name.strip(".")
+        else address("schemas", digest)
+    )
 
 
-# --- one namespace or selection -------------------------------------------------------------------------------------------------------------
+# --- one namespace or selection
 
 
 @router.get("/schemas/{name:path}")
-def show_schema(request: Request, name: str, principal: Principal = READER, kind: Text = None) -> Response:
+def show_schema(
+    request: Request, name: str, principal: Principal = READER, kind: Text = None
+) -> Response:
     """A namespace, a selection, or one stored index, entry or report."""
     services: Services = request.app.state.services
     project = principal.project
     if not finding.DIGEST.fullmatch(name):
-        return _page(request, services, project, _newest(services, project, name, selection=kind == SELECTION), shown_is_newest=True)
+        return _page(
+            request,
+            services,
+            project,
+            _newest(services, project, name, selection=kind == SELECTION),
+            shown_is_newest=True,
+        )
     item = finding.record(services, project, None, name)
     if item.kind == "entry":
         return schema_entries.entry_page(request, services, project, item)
@@ -172,7 +263,9 @@ def _versions(services: Services, project: str) -> Iterator[Version]:
     cursor: int | None = None
     looked = 0
     while looked < SEARCHED:
-        found = services.ledger.find("index", project=project, after=cursor, limit=AT_ONCE, newest_first=True)
+        found = services.ledger.find(
+            "index", project=project, after=cursor, limit=AT_ONCE, newest_first=True
+        )
         for item in found.items:
             if item.body is not None:
                 yield Version(item, _brief(item.body))
@@ -183,7 +276,9 @@ def _versions(services: Services, project: str) -> Iterator[Version]:
 
 
 def _newest(services: Services, project: str, name: str, *, selection: bool) -> Item:
-    """The newest index of a name: of a namespace, unless a selection is asked for or there is no other."""
+    """The newest index of a name: of a namespace, unless a selection is asked for or there is no
+    other.
+    """
     other: Item | None = None
     for version in _versions(services, project):
         kind, owner = version.brief.owner
@@ -195,13 +290,19 @@ def _newest(services: Services, project: str, name: str, *, selection: bool) -> 
         return other
     raise Problem(
         404,
-        f"there is no namespace or selection {name[:100]!r} among the stored indexes of this project.",
+        f"there is no namespace or selection {name[:100]!r} among the stored indexes of this"
+        " project.",
         where=name[:100],
-        fix="Store it with `assay schema index NAME --store`, or look for it in the list of tool schemas.",
+        fix=(
+            "Store it with `assay schema index NAME --store`, or look for it in the list of tool"
+            " schemas."
+        ),
     )
 
 
-def _page(request: Request, services: Services, project: str, item: Item, *, shown_is_newest: bool) -> Response:
+def _page(
+    request: Request, services: Services, project: str, item: Item, *, shown_is_newest: bool
+) -> Response:
     index: dict[str, Any] = mapped(item.tree())
     kind, name = _brief(item.body or b"{}").owner
     entries = schema_entries.entries_of(services, project, item)
@@ -209,12 +310,29 @@ def _page(request: Request, services: Services, project: str, item: Item, *, sho
     now = datetime.now(UTC)
     nodes = list(rows_in(index))
     rows = [cells(row, entries, system, now) for row in nodes[:MAX_NODES]]
-    older = [version for version in _of(services, project, (kind, name)) if version.item.digest != item.digest]
+    older = [
+        version
+        for version in _of(services, project, (kind, name))
+        if version.item.digest != item.digest
+    ]
     newer = [version for version in older if version.item.seq > item.seq]
     body = [
         _head(index, kind, item),
         *(
-            [note(join(["This is an older index; ", link("the newest is here", address("schemas", name, kind=kind if kind == SELECTION else None)), "."]))]
+            [
+                note(
+                    join(
+                        [
+                            "This is an older index; ",
+                            link(
+                                "the newest is here",
+                                address("schemas", name, kind=kind if kind == SELECTION else None),
+                            ),
+                            ".",
+                        ]
+                    )
+                )
+            ]
             if newer and not shown_is_newest
             else []
         ),
@@ -223,9 +341,16 @@ def _page(request: Request, services: Services, project: str, item: Item, *, sho
         section(
             "Tree",
             table("Nodes", NODES, rows, absent="The index has no nodes.", kind="stack tree"),
-            *([tag("p", f"The first {MAX_NODES} of {len(nodes):,} nodes.", class_="hint")] if len(nodes) > MAX_NODES else []),
+            *(
+                [tag("p", f"The first {MAX_NODES} of {len(nodes):,} nodes.", class_="hint")]
+                if len(nodes) > MAX_NODES
+                else []
+            ),
             id="tree",
-            hint="A node is pending, blocked, graded, stable or rejected. The raw grade is the one before the tier's cap.",
+            hint=(
+                "A node is pending, blocked, graded, stable or rejected. The raw grade is the one"
+                " before the tier's cap."
+            ),
         ),
         _lock(index),
         _history(entries, system),
@@ -247,20 +372,59 @@ def _of(services: Services, project: str, owner: tuple[str, str]) -> list[Versio
 
 def _head(index: dict[str, Any], kind: str, item: Item) -> Html:
     status = str(index.get("status"))
-    letter = tag("p", standing(status), " ", graded(index.get("grade"), index.get("gradingSystem")), class_="outcome")
-    said = tag("p", f"The {kind} is {status}: {MEANING.get(status, 'no status that is known here')}.", class_="verdict")
-    summary = {key: value for key, value in mapped(index.get("summary")).items() if key not in ("scoringSystem", "gradingSystem", "mixedVersions")}
+    letter = tag(
+        "p",
+        standing(status),
+        " ",
+        graded(index.get("grade"), index.get("gradingSystem")),
+        class_="outcome",
+    )
+    said = tag(
+        "p",
+        f"The {kind} is {status}: {MEANING.get(status, 'no status that is known here')}.",
+        class_="verdict",
+    )
+    summary = {
+        key: value
+        for key, value in mapped(index.get("summary")).items()
+        if key not in ("scoringSystem", "gradingSystem", "mixedVersions")
+    }
     figures = [(words(key), say(value)) for key, value in summary.items()]
     mixed = mapped(mapped(index.get("summary")).get("mixedVersions"))
-    warned = [note(join(["Scores of more than one version stand side by side: ", say(mixed), "."]), kind="bad")] if mixed else []
+    warned = (
+        [
+            note(
+                join(["Scores of more than one version stand side by side: ", say(mixed), "."]),
+                kind="bad",
+            )
+        ]
+        if mixed
+        else []
+    )
     return join(
-        [tag("div", letter, said, class_="decided"), *warned, facts([*figures, ("Changed", updated(index)), ("Stored", when(item.created_at))], kind="figures")]
+        [
+            tag("div", letter, said, class_="decided"),
+            *warned,
+            facts(
+                [*figures, ("Changed", updated(index)), ("Stored", when(item.created_at))],
+                kind="figures",
+            ),
+        ]
     )
 
 
 def _blockers(index: dict[str, Any]) -> Html:
-    rows = [[tag("code", say(one.get("node"))), say(one.get("reason"))] for one in rows_of(index.get("blockers"))]
-    listed = table("Blockers", ("Node", Column("Why", "wide")), rows[:MAX_NODES], absent="Nothing is blocked.", kind="stack")
+    rows = [
+        [tag("code", say(one.get("node"))), say(one.get("reason"))]
+        for one in rows_of(index.get("blockers"))
+    ]
+    listed = table(
+        "Blockers",
+        ("Node", Column("Why", "wide")),
+        rows[:MAX_NODES],
+        absent="Nothing is blocked.",
+        kind="stack",
+    )
     return section("Blockers", listed, id="blockers")
 
 
@@ -272,20 +436,44 @@ def _lock(index: dict[str, Any]) -> Html:
         [
             say(one.get("schemaId")),
             standing(one.get("gradingStatus")),
-            say({key: value for key, value in one.items() if key not in ("schemaId", "gradingStatus")}),
+            say(
+                {
+                    key: value
+                    for key, value in one.items()
+                    if key not in ("schemaId", "gradingStatus")
+                }
+            ),
         ]
         for one in rows_of(lock.get("members"))
     ]
-    listed = table("Frozen members", ("Member", "Status when it was frozen", Column("As it was", "wide")), rows[:MAX_NODES], absent="It lists no members.")
-    return section("Frozen members", listed, id="lock", hint="The selection as it was locked; the tree above says how its members stand now.")
+    listed = table(
+        "Frozen members",
+        ("Member", "Status when it was frozen", Column("As it was", "wide")),
+        rows[:MAX_NODES],
+        absent="It lists no members.",
+    )
+    return section(
+        "Frozen members",
+        listed,
+        id="lock",
+        hint="The selection as it was locked; the tree above says how its members stand now.",
+    )
 
 
 def _history(entries: list[Entry], system: Any) -> Html:
     rows = [schema_entries.line(entry, system) for entry in entries[:ENTRIES]]
     listed = table(
-        "Grading entries, the newest first", schema_entries.COLUMNS, rows, absent="No entry is stored with this index: nothing is graded yet.", kind="stack"
+        "Grading entries, the newest first",
+        schema_entries.COLUMNS,
+        rows,
+        absent="No entry is stored with this index: nothing is graded yet.",
+        kind="stack",
     )
-    more = f"The newest {ENTRIES} of {len(entries):,}." if len(entries) > ENTRIES else "Nothing is overwritten: an entry that is superseded stays."
+    more = (
+        f"The newest {ENTRIES} of {len(entries):,}."
+        if len(entries) > ENTRIES
+        else "Nothing is overwritten: an entry that is superseded stays."
+    )
     return section("Entry history", listed, id="entries", hint=more)
 
 
@@ -301,19 +489,46 @@ def _older(versions: list[Version]) -> Html:
     ]
     return section(
         "Other stored indexes of it",
-        table("Other stored indexes", ("Index", "Status", "Grade", "Stored"), rows, absent="This is the only one that is stored.", kind="stack"),
+        table(
+            "Other stored indexes",
+            ("Index", "Status", "Grade", "Stored"),
+            rows,
+            absent="This is the only one that is stored.",
+            kind="stack",
+        ),
         id="versions",
     )
 
 
 def _origin(index: dict[str, Any], item: Item, services: Services) -> Html:
-    known = [entry.id for entry in services.shelf.entries("policies") if getattr(services.shelf.load("policies", entry.id), "family", None) == "flowmcp"]
+    known = [
+        entry.id
+        for entry in services.shelf.entries("policies")
+        if getattr(services.shelf.load("policies", entry.id), "family", None) == "flowmcp"
+    ]
     pairs = [
         ("Scoring system", say(index.get("scoringSystem"))),
         ("Grading system", say(index.get("gradingSystem"))),
-        ("Policy", f"an index names none; of this family the shelf has {', '.join(known) or 'none'}"),
-        ("Record", join([short(item.digest), " ", link("the whole record", address("api", "v1", "records", item.digest))])),
+        (
+            "Policy",
+            f"an index names none; of this family the shelf has {', '.join(known) or 'none'}",
+        ),
+        (
+            "Record",
+            join(
+                [
+                    short(item.digest),
+                    " ",
+                    link("the whole record", address("api", "v1", "records", item.digest)),
+                ]
+            ),
+        ),
         ("By", say(item.author, "not stated")),
     ]
     notes = texts(index.get("notes"))
-    return section("Record", facts(pairs, kind="small"), *([tag("ul", *(tag("li", one) for one in notes))] if notes else []), id="origin")
+    return section(
+        "Record",
+        facts(pairs, kind="small"),
+        *([tag("ul", *(tag("li", one) for one in notes))] if notes else []),
+        id="origin",
+    )

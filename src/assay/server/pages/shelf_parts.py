@@ -1,4 +1,6 @@
-"""What lies on the shelf, shown for reading: a rubric with its anchors, a profile with its gates and criteria, a policy with its bands."""
+"""What lies on the shelf, shown for reading: a rubric with its anchors, a profile with its gates
+and criteria, a policy with its bands.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,18 @@ def content(loaded: Any) -> Html:
         return _profile(loaded)
     if isinstance(loaded, Policy):
         return _policy(loaded)
-    return section("Content", tag("pre", text(plain(loaded)), tabindex="0", role="region", aria_label="Content"), id="content-of")
+    return section(
+        "Content",
+        tag("pre", text(plain(loaded)), tabindex="0", role="region", aria_label="Content"),
+        id="content-of",
+    )
 
 
 def plain(value: Any) -> Any:
     """A record as plain values."""
-    return msgspec.to_builtins(value, enc_hook=lambda one: one._asdict() if hasattr(one, "_asdict") else str(one))
+    return msgspec.to_builtins(
+        value, enc_hook=lambda one: one._asdict() if hasattr(one, "_asdict") else str(one)
+    )
 
 
 def _floor(value: Any) -> str:
@@ -44,17 +52,30 @@ def _rubric(rubric: Rubric) -> Html:
     parts = []
     for item in rubric.criteria:
         low, high = item.scale
-        anchors = [[tag("b", str(point)), say(item.anchors.get(str(point)), "no anchor")] for point in range(high, low - 1, -1)]
+        anchors = [
+            [tag("b", str(point)), say(item.anchors.get(str(point)), "no anchor")]
+            for point in range(high, low - 1, -1)
+        ]
         about = facts(
             [
                 ("Weight", say(item.weight)),
                 ("Scale", f"{low} to {high}"),
-                ("Read by", link(tag("code", item.formula_id), address("library", "formulas", item.formula_id))),
+                (
+                    "Read by",
+                    link(
+                        tag("code", item.formula_id),
+                        address("library", "formulas", item.formula_id),
+                    ),
+                ),
                 ("Floor", _floor(item.critical_floor)),
                 ("Role", say(item.role, "none")),
             ]
         )
-        asks = tag("div", tag("h3", "Evidence it asks for"), tag("ul", *(tag("li", one) for one in item.evidence_required)))
+        asks = tag(
+            "div",
+            tag("h3", "Evidence it asks for"),
+            tag("ul", *(tag("li", one) for one in item.evidence_required)),
+        )
         title = item.label or item.name
         named = [tag("code", item.name), ". "] if item.label and item.label != item.name else []
         parts.append(
@@ -64,27 +85,73 @@ def _rubric(rubric: Rubric) -> Html:
                 about,
                 asks,
                 tag("h3", "Anchors"),
-                table(f"Anchors of {title}", ("Score", Column("What it looks like", "wide")), anchors),
+                table(
+                    f"Anchors of {title}", ("Score", Column("What it looks like", "wide")), anchors
+                ),
             )
         )
     return join(parts)
 
 
 def _profile(profile: Profile) -> Html:
-    gates = [[link(tag("code", name), address("library", "gates", name)), "required of every run", say(None, "none")] for name in REQUIRED]
+    gates = [
+        [
+            link(tag("code", name), address("library", "gates", name)),
+            "required of every run",
+            say(None, "none"),
+        ]
+        for name in REQUIRED
+    ]
     for ref in profile.gates:
-        known = link(tag("code", ref.id), address("library", "gates", ref.id)) if ref.id in GATES else tag("code", ref.id)
+        known = (
+            link(tag("code", ref.id), address("library", "gates", ref.id))
+            if ref.id in GATES
+            else tag("code", ref.id)
+        )
         why = "its verdict comes with the run" if ref.verdict else "required by this profile"
         gates.append([known, why, say(ref.params, "none")])
     rows = []
     for item in profile.criteria:
-        source = link(tag("code", item.measure), address("library", "measures", item.measure)) if item.measure else "a score that comes with the run"
+        source = (
+            link(tag("code", item.measure), address("library", "measures", item.measure))
+            if item.measure
+            else "a score that comes with the run"
+        )
         formula = link(tag("code", item.formula), address("library", "formulas", item.formula))
         title = join([tag("b", item.label), " ", tag("small", tag("code", item.id))])
-        rows.append([title, say(item.weight), str(item.layer), source, formula, say(item.params, "none"), _floor(item.critical_floor), say(item.role, "none")])
-    columns = ("Criterion", Column("Weight", "n"), Column("Layer", "n"), "Raw score from", "Formula", "Parameters", "Floor", "Role")
-    about = [("Family", profile.family), ("Alias", say(profile.alias, "none")), ("Rubric", _named("rubrics", profile.rubric))]
-    about.append(("Judges need", "a calibration card" if profile.judge is not None else say(None, "nothing is asked")))
+        rows.append(
+            [
+                title,
+                say(item.weight),
+                str(item.layer),
+                source,
+                formula,
+                say(item.params, "none"),
+                _floor(item.critical_floor),
+                say(item.role, "none"),
+            ]
+        )
+    columns = (
+        "Criterion",
+        Column("Weight", "n"),
+        Column("Layer", "n"),
+        "Raw score from",
+        "Formula",
+        "Parameters",
+        "Floor",
+        "Role",
+    )
+    about = [
+        ("Family", profile.family),
+        ("Alias", say(profile.alias, "none")),
+        ("Rubric", _named("rubrics", profile.rubric)),
+    ]
+    about.append(
+        (
+            "Judges need",
+            "a calibration card" if profile.judge is not None else say(None, "nothing is asked"),
+        )
+    )
     return join(
         [
             facts(about),
@@ -99,14 +166,29 @@ def _named(kind: str, name: str | None) -> str:
 
 
 def _policy(policy: Policy) -> Html:
-    bands = [[letter(band.grade, policy.id), join(["from ", say(band.min), " points"])] for band in policy.bands]
-    floors = [(f"Floor of the role {role}", say(value)) for role, value in policy.role_floors.items()]
+    bands = [
+        [letter(band.grade, policy.id), join(["from ", say(band.min), " points"])]
+        for band in policy.bands
+    ]
+    floors = [
+        (f"Floor of the role {role}", say(value)) for role, value in policy.role_floors.items()
+    ]
     about = [
         ("Family", policy.family),
         ("Passes from", join([say(policy.pass_threshold), " points"])),
         ("A missed floor caps the grade at", letter(policy.floor_cap, policy.id)),
         *floors,
-        ("Few samples pull a score towards", join([say(policy.shrinkage.prior), ", as strongly as ", say(policy.shrinkage.k), " samples"])),
+        (
+            "Few samples pull a score towards",
+            join(
+                [
+                    say(policy.shrinkage.prior),
+                    ", as strongly as ",
+                    say(policy.shrinkage.k),
+                    " samples",
+                ]
+            ),
+        ),
         ("Points apart that are still a tie", say(policy.ranking.tie_window)),
     ]
     terms: Mapping[str, Any] = plain(policy.judge.gate) if policy.judge.gate is not None else {}
@@ -116,5 +198,9 @@ def _policy(policy: Policy) -> Html:
         else tag("p", "Any judge may gate under this policy.", class_="absent")
     )
     return join(
-        [facts(about), section("Bands", table("Bands", ("Grade", "Holds"), bands), id="bands"), section("What a judge needs to gate", asked, id="judges")]
+        [
+            facts(about),
+            section("Bands", table("Bands", ("Grade", "Holds"), bands), id="bands"),
+            section("What a judge needs to gate", asked, id="judges"),
+        ]
     )

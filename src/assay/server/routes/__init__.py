@@ -1,1 +1,3 @@
-"""One file for each group of routes. Each route says which scope it needs; only health and readiness need none."""
+"""One file for each group of routes. Each route says which scope it needs; only health and
+readiness need none.
+"""

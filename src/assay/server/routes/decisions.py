@@ -1,4 +1,6 @@
-"""Decisions and baselines: what may replace what, on documents that come along or on what the ledger holds."""
+"""Decisions and baselines: what may replace what, on documents that come along or on what the
+ledger holds.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,13 @@ from assay.release.policy import make_release_rules
 from assay.server import bodies, describing, finding
 from assay.server.auth import admit
 from assay.server.grading import BasedGrader
-from assay.server.keeping import KeptSide, baseline_draft, baseline_record, decision_drafts, keep_side
+from assay.server.keeping import (
+    KeptSide,
+    baseline_draft,
+    baseline_record,
+    decision_drafts,
+    keep_side,
+)
 from assay.server.problems import Problem
 from assay.server.state import check_name as on_shelf
 from assay.store import baselines
@@ -46,7 +54,12 @@ _DECISION = describing.taken(
         "quarantine": {"type": "array", "items": {"type": "string"}},
         "looks": {"type": "integer", "minimum": 1, "maximum": 1000},
         "slices": {"type": "array", "items": {"enum": list(_SLICES)}},
-        "plan": {"type": "object", "description": "the plan that was declared before, as `assay gate --plan -o plan.json` writes it"},
+        "plan": {
+            "type": "object",
+            "description": (
+                "the plan that was declared before, as `assay gate --plan -o plan.json` writes it"
+            ),
+        },
     },
     "candidate",
     "baseline",
@@ -63,7 +76,9 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
 
 
 class Evidence(NamedTuple):
-    """The documents of one side. `stored` has the bodies of those that come from the ledger, by digest."""
+    """The documents of one side. `stored` has the bodies of those that come from the ledger, by
+    digest.
+    """
 
     documents: list[Document]
     stored: dict[str, Body]
@@ -77,21 +92,39 @@ class Evidence(NamedTuple):
     openapi_extra=describing.body(_DECISION),
 )
 async def post_decision(request: Request) -> Response:
-    """The same rules as `assay gate`. The decision is stored with links to the evidence and the grades of both sides."""
+    """The same rules as `assay gate`. The decision is stored with links to the evidence and the
+    grades of both sides.
+    """
     services: Services = request.app.state.services
     principal = await admit(request, "write")
-    asked = bodies.fields(await bodies.tree(request, services.settings), _KEYS, required=("candidate", "baseline"))
+    asked = bodies.fields(
+        await bodies.tree(request, services.settings), _KEYS, required=("candidate", "baseline")
+    )
     looks = asked.get("looks", 1)
     if not 1 <= looks <= 1000:
         raise Problem(422, "'looks' is a whole number from 1 to 1000.", where="looks")
-    terms = Terms(bool(asked.get("allow_unpaired")), _texts(asked, "quarantine"), looks, _texts(asked, "slices"))
+    terms = Terms(
+        bool(asked.get("allow_unpaired")),
+        _texts(asked, "quarantine"),
+        looks,
+        _texts(asked, "slices"),
+    )
     if not set(terms.slices) <= set(_SLICES):
         raise Problem(422, f"slices are by {', '.join(_SLICES)}.", where="slices")
-    document, drafts = await services.in_turn(principal.project, lambda: _decided(services, principal.project, principal.author, asked, terms))
+    document, drafts = await services.in_turn(
+        principal.project,
+        lambda: _decided(services, principal.project, principal.author, asked, terms),
+    )
     stored = await _put(services, principal.project, drafts)
     services.metrics.count(f"decisions_{document['outcome']}")
     address = f"/api/v1/decisions/{stored.digest}"
-    found = {"digest": stored.digest, "seq": stored.seq, "new": stored.new, "location": address, "decision": document}
+    found = {
+        "digest": stored.digest,
+        "seq": stored.seq,
+        "new": stored.new,
+        "location": address,
+        "decision": document,
+    }
     return bodies.answer(request, found, status=201, headers={"Location": address})
 
 
@@ -109,19 +142,48 @@ async def _put(services: Services, project: str, drafts: list[Draft]) -> Stored:
     return (await services.writer.put(project, drafts[-1:]))[0]
 
 
-def _decided(services: Services, project: str, author: str, asked: dict[str, Any], terms: Terms) -> tuple[dict[str, Any], list[Draft]]:
-    rules = make_release_rules(services.shelf.release_policy(on_shelf(asked.get("policy", "release"))))
+def _decided(
+    services: Services, project: str, author: str, asked: dict[str, Any], terms: Terms
+) -> tuple[dict[str, Any], list[Draft]]:
+    rules = make_release_rules(
+        services.shelf.release_policy(on_shelf(asked.get("policy", "release")))
+    )
     plan = check_plan(asked["plan"], where="plan") if "plan" in asked else None
     said = declared(plan, rules, looks=terms.looks, slices=terms.slices)
-    grader = services.grader(project, policy=asked.get("grading_policy"), profile=asked.get("profile"), rubric=asked.get("rubric"))
+    grader = services.grader(
+        project,
+        policy=asked.get("grading_policy"),
+        profile=asked.get("profile"),
+        rubric=asked.get("rubric"),
+    )
     drafts: dict[bytes, Draft] = {}  # the evidence first, each record once, and the decision last
-    ours, theirs = (_side(services, project, author, asked[name], grader, drafts, name, rules=rules) for name in ("candidate", "baseline"))
-    document = decide(ours.side, theirs.side, rules, grader, terms=terms._replace(plan=said.plan, samples=said.samples))
-    return document, [*drafts.values(), *decision_drafts(document, ours, theirs, plan=plan, author=author)]
+    ours, theirs = (
+        _side(services, project, author, asked[name], grader, drafts, name, rules=rules)
+        for name in ("candidate", "baseline")
+    )
+    document = decide(
+        ours.side,
+        theirs.side,
+        rules,
+        grader,
+        terms=terms._replace(plan=said.plan, samples=said.samples),
+    )
+    return document, [
+        *drafts.values(),
+        *decision_drafts(document, ours, theirs, plan=plan, author=author),
+    ]
 
 
 def _side(
-    services: Services, project: str, author: str, asked: Any, grader: Grader, drafts: dict[bytes, Draft], name: str, *, rules: ReleaseRules | None = None
+    services: Services,
+    project: str,
+    author: str,
+    asked: Any,
+    grader: Grader,
+    drafts: dict[bytes, Draft],
+    name: str,
+    *,
+    rules: ReleaseRules | None = None,
 ) -> KeptSide:
     """One side, and the drafts of what it rests on."""
     found = _evidence(services, project, asked, name, rules)
@@ -130,16 +192,26 @@ def _side(
     def take(group: list[Draft]) -> None:
         drafts.update((one.digest, one) for one in group)
 
-    return keep_side(found.documents, grader, take, name=name, basis=basis, author=author, stored=found.stored)
+    return keep_side(
+        found.documents, grader, take, name=name, basis=basis, author=author, stored=found.stored
+    )
 
 
-def _evidence(services: Services, project: str, asked: Any, name: str, rules: ReleaseRules | None) -> Evidence:
-    """The documents of one side, from what the request says of it. With rules a baseline may be too old for them."""
+def _evidence(
+    services: Services, project: str, asked: Any, name: str, rules: ReleaseRules | None
+) -> Evidence:
+    """The documents of one side, from what the request says of it. With rules a baseline may be too
+    old for them.
+    """
     if isinstance(asked, list):
         return _inline(asked, name)
     found = bodies.fields(asked, {"digests": list, "filter": dict, "baseline": str})
     if len(found) != 1:
-        raise Problem(422, "a side is a list of documents, or one of digests, filter and baseline.", where=name)
+        raise Problem(
+            422,
+            "a side is a list of documents, or one of digests, filter and baseline.",
+            where=name,
+        )
     if "baseline" in found:
         record = find_baseline(services, project, found["baseline"])
         if rules is not None:
@@ -152,10 +224,17 @@ def _evidence(services: Services, project: str, asked: Any, name: str, rules: Re
     if len(digests) > finding.MAX_SIDE:
         raise Problem(422, f"a side has at most {finding.MAX_SIDE:,} records.", where=name)
     items = [finding.record(services, project, None, digest) for digest in digests]
-    wrong = next((item for item in items if item.kind not in ("run", "scorecard") or item.body is None), None)
+    wrong = next(
+        (item for item in items if item.kind not in ("run", "scorecard") or item.body is None), None
+    )
     if wrong is not None:
-        raise Problem(422, f"{wrong.digest} is no run or scorecard that is still there.", where=name)
-    return Evidence([Document(item.tree(), item.digest) for item in items], {item.digest: Body(item.body or b"") for item in items})
+        raise Problem(
+            422, f"{wrong.digest} is no run or scorecard that is still there.", where=name
+        )
+    return Evidence(
+        [Document(item.tree(), item.digest) for item in items],
+        {item.digest: Body(item.body or b"") for item in items},
+    )
 
 
 def _inline(asked: list[Any], name: str) -> Evidence:
@@ -166,7 +245,12 @@ def _inline(asked: list[Any], name: str) -> Evidence:
 
 def _filtered(services: Services, project: str, asked: dict[str, Any], name: str) -> list[str]:
     if not asked:
-        raise Problem(422, "a filter names at least one thing.", where=f"{name}.filter", fix=f"They are {', '.join(FILTERS)}.")
+        raise Problem(
+            422,
+            "a filter names at least one thing.",
+            where=f"{name}.filter",
+            fix=f"They are {', '.join(FILTERS)}.",
+        )
     digests: list[str] = []
     cursor: int | None = None
     while True:
@@ -176,34 +260,68 @@ def _filtered(services: Services, project: str, asked: dict[str, Any], name: str
         if cursor is None or len(digests) > finding.MAX_SIDE:
             break
     if not digests:
-        raise NotEnoughEvidence("REL-003", f"the {name} holds no runs: nothing matches its filter.", where=name)
+        raise NotEnoughEvidence(
+            "REL-003", f"the {name} holds no runs: nothing matches its filter.", where=name
+        )
     return digests
 
 
-# --- baselines ----------------------------------------------------------------------------------------------------------------------------
+# --- baselines
 
 _BASELINE = describing.taken(
-    {"name": describing.TEXT, "evidence": describing.SIDE, "grading_policy": describing.TEXT, "profile": describing.TEXT}, "name", "evidence"
+    {
+        "name": describing.TEXT,
+        "evidence": describing.SIDE,
+        "grading_policy": describing.TEXT,
+        "profile": describing.TEXT,
+    },
+    "name",
+    "evidence",
 )
 
 
-@router.post("/baselines", status_code=201, summary="Keep a baseline under a name", responses=describing.POSTED, openapi_extra=describing.body(_BASELINE))
+@router.post(
+    "/baselines",
+    status_code=201,
+    summary="Keep a baseline under a name",
+    responses=describing.POSTED,
+    openapi_extra=describing.body(_BASELINE),
+)
 async def post_baseline(request: Request) -> Response:
     """Nothing is overwritten: the newest of a name is meant by it, the older ones stay."""
     services: Services = request.app.state.services
     principal = await admit(request, "write")
-    known: dict[str, type | tuple[type, ...]] = {"name": str, "evidence": (list, dict), "grading_policy": str, "profile": str}
-    asked = bodies.fields(await bodies.tree(request, services.settings), known, required=("name", "evidence"))
-    record, drafts = await services.in_turn(principal.project, lambda: _kept(services, principal.project, principal.author, asked))
+    known: dict[str, type | tuple[type, ...]] = {
+        "name": str,
+        "evidence": (list, dict),
+        "grading_policy": str,
+        "profile": str,
+    }
+    asked = bodies.fields(
+        await bodies.tree(request, services.settings), known, required=("name", "evidence")
+    )
+    record, drafts = await services.in_turn(
+        principal.project, lambda: _kept(services, principal.project, principal.author, asked)
+    )
     stored = await _put(services, principal.project, drafts)
     address = f"/api/v1/baselines/{stored.digest}"
-    found = {"digest": stored.digest, "seq": stored.seq, "new": stored.new, "location": address, "baseline": record}
+    found = {
+        "digest": stored.digest,
+        "seq": stored.seq,
+        "new": stored.new,
+        "location": address,
+        "baseline": record,
+    }
     return bodies.answer(request, found, status=201, headers={"Location": address})
 
 
-def _kept(services: Services, project: str, author: str, asked: dict[str, Any]) -> tuple[dict[str, Any], list[Draft]]:
+def _kept(
+    services: Services, project: str, author: str, asked: dict[str, Any]
+) -> tuple[dict[str, Any], list[Draft]]:
     check_name(asked["name"])
-    grader = services.grader(project, policy=asked.get("grading_policy"), profile=asked.get("profile"))
+    grader = services.grader(
+        project, policy=asked.get("grading_policy"), profile=asked.get("profile")
+    )
     drafts: dict[bytes, Draft] = {}
     kept = _side(services, project, author, asked["evidence"], grader, drafts, "evidence")
     if not kept.evidence or kept.bare:

@@ -1,7 +1,9 @@
-"""Executions: the server runs a workflow that its operator offers, on a dataset, and grades every run.
+"""Executions: the server runs a workflow that its operator offers, on a dataset, and grades every
+run.
 
-A client names a workflow and a dataset by id and version, or sends the samples; nothing it sends is a file, a module, a command or an address to run. That
-the dataset fits is checked over all samples before anything runs. The runs are told live under `/runs/{id}/events`.
+A client names a workflow and a dataset by id and version, or sends the samples; nothing it sends is
+a file, a module, a command or an address to run. That the dataset fits is checked over all samples
+before anything runs. The runs are told live under `/runs/{id}/events`.
 """
 
 from __future__ import annotations
@@ -56,9 +58,18 @@ _VERSION = {"type": ["string", "integer"], "maxLength": 200}
 BODY: dict[str, Any] = describing.taken(
     {
         "schema": {"enum": [SCHEMA]},
-        "workflow": {"oneOf": [describing.TEXT, describing.taken({"id": describing.TEXT, "version": _VERSION}, "id")]},
+        "workflow": {
+            "oneOf": [
+                describing.TEXT,
+                describing.taken({"id": describing.TEXT, "version": _VERSION}, "id"),
+            ]
+        },
         "dataset": describing.taken(
-            {"id": describing.TEXT, "version": _VERSION, "samples": {"type": "array", "items": {"type": "object"}, "minItems": 1}},
+            {
+                "id": describing.TEXT,
+                "version": _VERSION,
+                "samples": {"type": "array", "items": {"type": "object"}, "minItems": 1},
+            },
             "id",
         ),
         "repeat": {"type": "integer", "minimum": 1, "maximum": MAX_REPEAT},
@@ -72,7 +83,9 @@ BODY: dict[str, Any] = describing.taken(
     "dataset",
 )
 """What a client posts to `/runs` to have a workflow run."""
-ACCEPTED: dict[int | str, dict[str, Any]] = {202: {"description": "The execution waits to be run; `Location` tells how far it is."}}
+ACCEPTED: dict[int | str, dict[str, Any]] = {
+    202: {"description": "The execution waits to be run; `Location` tells how far it is."}
+}
 
 
 class Asked(NamedTuple):
@@ -83,39 +96,80 @@ class Asked(NamedTuple):
 
 
 async def accept(request: Request, services: Services, principal: Principal, tree: Any) -> Response:
-    """Check what is asked for and queue it. With an idempotency key, the same request comes to the same execution."""
+    """Check what is asked for and queue it. With an idempotency key, the same request comes to the
+    same execution.
+    """
     executor: Executor = request.app.state.executor
     if executor.offered is None:
-        raise Problem(403, "this server runs no workflows.", where="schema", fix="Its operator may start it with `assay serve --workflows DIR`.")
+        raise Problem(
+            403,
+            "this server runs no workflows.",
+            where="schema",
+            fix="Its operator may start it with `assay serve --workflows DIR`.",
+        )
     key = request.headers.get("idempotency-key")
-    name = secrets.token_hex(8) if key is None else sha256(f"{principal.project}\n{key}".encode()).hexdigest()[:16]
-    asked = await asyncio.to_thread(_asked, services, executor.offered, principal.project, tree, name)
+    name = (
+        secrets.token_hex(8)
+        if key is None
+        else sha256(f"{principal.project}\n{key}".encode()).hexdigest()[:16]
+    )
+    asked = await asyncio.to_thread(
+        _asked, services, executor.offered, principal.project, tree, name
+    )
     database = services.ledger.database
     kept = bodies.encode(asked.kept)
     known = await asyncio.to_thread(stored.find, database, principal.project, name)
     if known is None:
         waiting = await asyncio.to_thread(stored.waiting, database, principal.project)
         if waiting >= services.settings.run_queue:
-            raise Problem(429, f"{waiting} executions of this project wait.", fix="Wait for one of them, or cancel it.", headers={"Retry-After": "30"})
+            raise Problem(
+                429,
+                f"{waiting} executions of this project wait.",
+                fix="Wait for one of them, or cancel it.",
+                headers={"Retry-After": "30"},
+            )
         made = stored.new(name, principal.project, kept, author=principal.author)
         found = await asyncio.to_thread(stored.create, database, made, asked.runs)
         if isinstance(found, str):
-            raise Problem(409, f"a run {found[:80]!r} was begun before.", where="name", fix="Give the execution a name of its own, or none.")
+            raise Problem(
+                409,
+                f"a run {found[:80]!r} was begun before.",
+                where="name",
+                fix="Give the execution a name of its own, or none.",
+            )
         known = found
         executor.wake()
     if known.asked != kept:
-        raise Problem(409, "this idempotency key came with another request before.", where="Idempotency-Key", fix="Take a new key for a new request.")
+        raise Problem(
+            409,
+            "this idempotency key came with another request before.",
+            where="Idempotency-Key",
+            fix="Take a new key for a new request.",
+        )
     address = f"{ADDRESS}/{known.id}"
     listed = [{"run_id": one.run_id, "events": _events(one.run_id)} for one in asked.runs[:SHOWN]]
-    answer = {**_brief(known), "state": QUEUED, "count": len(asked.runs), "runs": listed, "location": address}
+    answer = {
+        **_brief(known),
+        "state": QUEUED,
+        "count": len(asked.runs),
+        "runs": listed,
+        "location": address,
+    }
     return bodies.answer(request, answer, status=202, headers={"Location": address})
 
 
 def _asked(services: Services, offered: Offered, project: str, tree: Any, execution: str) -> Asked:
     number = (int, float, Decimal)
     known: dict[str, type | tuple[type, ...]] = {
-        "schema": str, "workflow": (str, dict), "dataset": dict, "repeat": int, "concurrency": int, "timeout_s": number, "retries": int, "name": str,
-    }  # fmt: skip
+        "schema": str,
+        "workflow": (str, dict),
+        "dataset": dict,
+        "repeat": int,
+        "concurrency": int,
+        "timeout_s": number,
+        "retries": int,
+        "name": str,
+    }
     given = bodies.fields(tree, known, required=("schema", "workflow", "dataset"))
     named = given["workflow"] if isinstance(given["workflow"], dict) else {"id": given["workflow"]}
     workflow = _workflow(offered, *_named(named, "workflow"))
@@ -124,19 +178,35 @@ def _asked(services: Services, offered: Offered, project: str, tree: Any, execut
     limit = services.settings.run_samples
     if len(dataset.samples) * repeat > limit:
         fix = "Send the samples in several requests, or repeat them less."
-        raise Problem(413, f"these are {len(dataset.samples) * repeat:,} runs; the limit is {limit:,}.", where="dataset", fix=fix)
+        raise Problem(
+            413,
+            f"these are {len(dataset.samples) * repeat:,} runs; the limit is {limit:,}.",
+            where="dataset",
+            fix=fix,
+        )
     try:
         prepared = prepare(workflow, dataset)
     except Misfit as error:
         raise misfit(error.reasons) from None
     _can_be_graded(services, project, workflow)
     settings = _settings(given, workflow, execution, repeat, services.settings.run_concurrency)
-    runs = [stored.Planned(one.run_id, one.sample.sample_id, one.attempt) for one in work_of(prepared, settings)]
+    runs = [
+        stored.Planned(one.run_id, one.sample.sample_id, one.attempt)
+        for one in work_of(prepared, settings)
+    ]
     samples = {"samples": given["dataset"]["samples"]} if "samples" in given["dataset"] else {}
     kept = {
         "workflow": {"id": workflow.id, "version": workflow.version, "digest": workflow.digest},
-        "dataset": {"id": dataset.id, "version": dataset.version, "digest": dataset.digest, **samples},
-        **{field: getattr(settings, field) for field in ("name", "repeat", "concurrency", "timeout_s", "retries")},
+        "dataset": {
+            "id": dataset.id,
+            "version": dataset.version,
+            "digest": dataset.digest,
+            **samples,
+        },
+        **{
+            field: getattr(settings, field)
+            for field in ("name", "repeat", "concurrency", "timeout_s", "retries")
+        },
     }
     return Asked(kept, runs)
 
@@ -144,9 +214,15 @@ def _asked(services: Services, offered: Offered, project: str, tree: Any, execut
 def _named(given: dict[str, Any], where: str) -> tuple[str, str | None]:
     """An id and perhaps a version, as a client names what is offered."""
     known: dict[str, type | tuple[type, ...]] = {"id": str, "version": (str, int), "samples": list}
-    found = bodies.fields(given, known if where == "dataset" else {key: known[key] for key in ("id", "version")}, required=("id",))
+    found = bodies.fields(
+        given,
+        known if where == "dataset" else {key: known[key] for key in ("id", "version")},
+        required=("id",),
+    )
     version = found.get("version")
-    if not 0 < len(found["id"]) <= 200 or (version is not None and not 0 < len(str(version)) <= 200):
+    if not 0 < len(found["id"]) <= 200 or (
+        version is not None and not 0 < len(str(version)) <= 200
+    ):
         raise Problem(422, "an id and a version have 1 to 200 signs.", where=where)
     return found["id"], None if version is None else str(version)
 
@@ -169,37 +245,79 @@ def _dataset(offered: Offered, given: dict[str, Any]) -> Dataset:
 
 
 def _not_there(error: AssayError, what: str) -> Problem:
-    """What is not offered is a 404; a file of the operator's that is at fault is no fault of the client, and its path is nobody's business."""
+    """What is not offered is a 404; a file of the operator's that is at fault is no fault of the
+    client, and its path is nobody's business.
+    """
     if isinstance(error, NotOffered | Ambiguous):
-        return Problem(404 if isinstance(error, NotOffered) else 422, error.message, code=error.code, where=error.where, fix=error.fix)
-    return Problem(500, f"{what} is at fault: {error.message}", code=error.code, fix="Its operator has to mend it.")
+        return Problem(
+            404 if isinstance(error, NotOffered) else 422,
+            error.message,
+            code=error.code,
+            where=error.where,
+            fix=error.fix,
+        )
+    return Problem(
+        500,
+        f"{what} is at fault: {error.message}",
+        code=error.code,
+        fix="Its operator has to mend it.",
+    )
 
 
 def _can_be_graded(services: Services, project: str, workflow: Workflow) -> None:
-    """Find profile and rubric before anything runs: a slip in a name must not cost a night of calls."""
+    """Find profile and rubric before anything runs: a slip in a name must not cost a night of
+    calls.
+    """
     sample = Sample(id="x", version="1", sample_id="x")
     try:
-        services.grader(project).scorecard(Run(schema="assay.run/1", run_id="x", workflow=Subject(**workflow.subject()), dataset=sample, status="cancelled"))
+        services.grader(project).scorecard(
+            Run(
+                schema="assay.run/1",
+                run_id="x",
+                workflow=Subject(**workflow.subject()),
+                dataset=sample,
+                status="cancelled",
+            )
+        )
     except InputError as error:
         raise _not_there(error, f"the file of the workflow {workflow.id!r}") from None
 
 
-def _settings(given: dict[str, Any], workflow: Workflow, execution: str, repeat: int, most: int) -> RunSettings:
-    name = given.get("name") or f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', workflow.id).lstrip('_.-')[:60] or 'run'}-{execution}"
+def _settings(
+    given: dict[str, Any], workflow: Workflow, execution: str, repeat: int, most: int
+) -> RunSettings:
+    name = (
+        given.get("name")
+        or f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', workflow.id).lstrip('_.-')[:60] or 'run'}-{execution}"  # noqa: E501
+    )
     if not _NAME.fullmatch(name):
-        raise Problem(422, "a name has letters, digits, and . _ - between them, at most 80.", where="name")
+        raise Problem(
+            422, "a name has letters, digits, and . _ - between them, at most 80.", where="name"
+        )
     timeout, longest = given.get("timeout_s"), float(workflow.spec.limits.timeout_s)
     if timeout is not None and not 0 < timeout <= longest:
-        raise Problem(422, f"timeout_s is {timeout}; the workflow allows more than 0 and at most {longest:g}.", where="timeout_s")
+        raise Problem(
+            422,
+            f"timeout_s is {timeout}; the workflow allows more than 0 and at most {longest:g}.",
+            where="timeout_s",
+        )
     width = min(_within(given, "concurrency", 1, 1_000_000) or most, most)
     retries = _within(given, "retries", 0, MAX_RETRIES)
-    return RunSettings(name, concurrency=width, repeat=repeat, timeout_s=None if timeout is None else float(timeout), retries=retries)
+    return RunSettings(
+        name,
+        concurrency=width,
+        repeat=repeat,
+        timeout_s=None if timeout is None else float(timeout),
+        retries=retries,
+    )
 
 
 def _within(given: dict[str, Any], field: str, least: int, most: int) -> int | None:
     value: int | None = given.get(field)
     if value is not None and not least <= value <= most:
-        raise Problem(422, f"{field} is {value}; it is a whole number from {least} to {most:,}.", where=field)
+        raise Problem(
+            422, f"{field} is {value}; it is a whole number from {least} to {most:,}.", where=field
+        )
     return value
 
 
@@ -207,14 +325,21 @@ def _events(run_id: str) -> str:
     return f"/api/v1/runs/{quote(run_id, safe=':@')}/events"
 
 
-# --- how far they are ---------------------------------------------------------------------------------------------------------------------
+# --- how far they are
 
 
 @router.get("", summary="The newest executions")
 def list_executions(request: Request, principal: Principal = READ) -> Response:
     """The last fifty."""
     services: Services = request.app.state.services
-    return bodies.answer(request, {"items": [_brief(one) for one in stored.newest(services.ledger.database, principal.project)]})
+    return bodies.answer(
+        request,
+        {
+            "items": [
+                _brief(one) for one in stored.newest(services.ledger.database, principal.project)
+            ]
+        },
+    )
 
 
 @router.get("/{execution_id}", summary="How far an execution is, and its runs")
@@ -222,8 +347,13 @@ def get_execution(
     request: Request,
     execution_id: str,
     principal: Principal = READ,
-    state: Annotated[str | None, Query(pattern=f"^({'|'.join(stored.STATES)})$", description="only runs in this state")] = None,
-    after: Annotated[str | None, Query(max_length=20, description="the `next` of the page before")] = None,
+    state: Annotated[
+        str | None,
+        Query(pattern=f"^({'|'.join(stored.STATES)})$", description="only runs in this state"),
+    ] = None,
+    after: Annotated[
+        str | None, Query(max_length=20, description="the `next` of the page before")
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
     """State, counts, faults, and its runs in their order with their grades, page by page."""
@@ -234,23 +364,45 @@ def get_execution(
     place = finding.cursor(after)
     page = stored.runs(database, found.id, states=states, after=place, limit=limit)
     numbers = stored.counts(database, found)
-    counts = {"runs": sum(numbers.values()), **{name: numbers.get(name, 0) for name in stored.STATES}}
+    counts = {
+        "runs": sum(numbers.values()),
+        **{name: numbers.get(name, 0) for name in stored.STATES},
+    }
     next_place = str(page[-1].place) if len(page) == limit else None
-    return bodies.answer(request, {**_brief(found), "counts": counts, "runs": _shown(services, principal.project, page), "next": next_place})
+    return bodies.answer(
+        request,
+        {
+            **_brief(found),
+            "counts": counts,
+            "runs": _shown(services, principal.project, page),
+            "next": next_place,
+        },
+    )
 
 
-@router.post("/{execution_id}/cancel", status_code=202, summary="Cancel an execution", responses=describing.problems(409))
+@router.post(
+    "/{execution_id}/cancel",
+    status_code=202,
+    summary="Cancel an execution",
+    responses=describing.problems(409),
+)
 async def cancel_execution(request: Request, execution_id: str) -> Response:
-    """Its process is ended. Runs that had begun are recorded as cancelled; runs that had not are not recorded, and counted as cancelled."""
+    """Its process is ended. Runs that had begun are recorded as cancelled; runs that had not are
+    not recorded, and counted as cancelled.
+    """
     services: Services = request.app.state.services
     principal = await admit(request, "write")
     found = await asyncio.to_thread(_found, services, principal, execution_id)
     if found.state in (DONE, FAILED):
         raise Problem(409, f"this execution is {found.state}.", where="execution_id")
-    after = await asyncio.to_thread(stored.cancel, services.ledger.database, principal.project, found.id)
+    after = await asyncio.to_thread(
+        stored.cancel, services.ledger.database, principal.project, found.id
+    )
     executor: Executor = request.app.state.executor
     executor.wake()
-    return bodies.answer(request, _brief(after or found), status=202, headers={"Location": f"{ADDRESS}/{found.id}"})
+    return bodies.answer(
+        request, _brief(after or found), status=202, headers={"Location": f"{ADDRESS}/{found.id}"}
+    )
 
 
 def _found(services: Services, principal: Principal, name: str) -> Execution:
@@ -266,15 +418,41 @@ def _brief(one: Execution) -> dict[str, Any]:
     asked = parse_json(one.asked)
     dataset = {key: value for key, value in asked["dataset"].items() if key != "samples"}
     more = {key: asked[key] for key in ("name", "repeat", "concurrency", "timeout_s", "retries")}
-    head = {"execution": one.id, "state": one.state, "workflow": asked["workflow"], "dataset": dataset, **more}
-    return {**head, "faults": one.progress["faults"], "created_at": one.created_at, "author": one.author}
+    head = {
+        "execution": one.id,
+        "state": one.state,
+        "workflow": asked["workflow"],
+        "dataset": dataset,
+        **more,
+    }
+    return {
+        **head,
+        "faults": one.progress["faults"],
+        "created_at": one.created_at,
+        "author": one.author,
+    }
 
 
 def _shown(services: Services, project: str, page: Sequence[Placed]) -> list[dict[str, Any]]:
-    grades = grades_of(services.ledger.database, project, [one.digest for one in page if one.digest is not None])
+    grades = grades_of(
+        services.ledger.database, project, [one.digest for one in page if one.digest is not None]
+    )
     found = []
     for one in page:
-        row: dict[str, Any] = {"run_id": one.run_id, "sample_id": one.sample_id, "attempt": one.attempt, "state": one.state, "events": _events(one.run_id)}
+        row: dict[str, Any] = {
+            "run_id": one.run_id,
+            "sample_id": one.sample_id,
+            "attempt": one.attempt,
+            "state": one.state,
+            "events": _events(one.run_id),
+        }
         known = grades.get(one.digest or "", [])
-        found.append({**row, "digest": one.digest, "grade": known[-1].grade if known else None, "passed": known[-1].passed if known else None})
+        found.append(
+            {
+                **row,
+                "digest": one.digest,
+                "grade": known[-1].grade if known else None,
+                "passed": known[-1].passed if known else None,
+            }
+        )
     return found

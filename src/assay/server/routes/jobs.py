@@ -29,37 +29,80 @@ _JOB = describing.taken(
 )
 
 
-@router.post("", status_code=202, summary="Score or grade again", responses=describing.POSTED, openapi_extra=describing.body(_JOB))
+@router.post(
+    "",
+    status_code=202,
+    summary="Score or grade again",
+    responses=describing.POSTED,
+    openapi_extra=describing.body(_JOB),
+)
 async def post_job(request: Request) -> Response:
-    """`rescore` goes from the runs, `regrade` from the scorecards. New grades are new records that say which ones they supersede."""
+    """`rescore` goes from the runs, `regrade` from the scorecards. New grades are new records that
+    say which ones they supersede.
+    """
     services: Services = request.app.state.services
     principal = await admit(request, "write")
-    known: dict[str, type | tuple[type, ...]] = {"kind": str, "filters": dict, "policy": str, "profile": str, "rubric": str, "reason": str}
+    known: dict[str, type | tuple[type, ...]] = {
+        "kind": str,
+        "filters": dict,
+        "policy": str,
+        "profile": str,
+        "rubric": str,
+        "reason": str,
+    }
     asked = bodies.fields(await bodies.tree(request, services.settings), known, required=("kind",))
     if asked["kind"] not in ("rescore", "regrade"):
         raise Problem(422, "a job is 'rescore' or 'regrade'.", where="kind")
-    services.grader(principal.project, policy=asked.get("policy"), profile=asked.get("profile"), rubric=asked.get("rubric"))
+    services.grader(
+        principal.project,
+        policy=asked.get("policy"),
+        profile=asked.get("profile"),
+        rubric=asked.get("rubric"),
+    )
     filters = asked.get("filters", {})
     # a filter that the ledger does not take is said now, not by a job that fails later
     kind = "run" if asked["kind"] == "rescore" else "scorecard"
     await asyncio.to_thread(services.ledger.find, kind, filters, project=principal.project, limit=1)
-    job = await asyncio.to_thread(stored_jobs.create, services.ledger.database, principal.project, asked, author=principal.author)
+    job = await asyncio.to_thread(
+        stored_jobs.create,
+        services.ledger.database,
+        principal.project,
+        asked,
+        author=principal.author,
+    )
     address = f"/api/v1/jobs/{job.id}"
-    return bodies.answer(request, {**job.document(), "location": address, "filters_known": list(FILTERS)}, status=202, headers={"Location": address})
+    return bodies.answer(
+        request,
+        {**job.document(), "location": address, "filters_known": list(FILTERS)},
+        status=202,
+        headers={"Location": address},
+    )
 
 
 @router.get("", summary="The newest jobs")
 def list_jobs(request: Request, principal: Principal = READ) -> Response:
     """The last fifty."""
     services: Services = request.app.state.services
-    return bodies.answer(request, {"items": [job.document() for job in stored_jobs.newest(services.ledger.database, principal.project)]})
+    return bodies.answer(
+        request,
+        {
+            "items": [
+                job.document()
+                for job in stored_jobs.newest(services.ledger.database, principal.project)
+            ]
+        },
+    )
 
 
 @router.get("/{job_id}", summary="How far a job is")
 def get_job(request: Request, job_id: str, principal: Principal = READ) -> Response:
     """State, progress and faults."""
     services: Services = request.app.state.services
-    job = stored_jobs.find(services.ledger.database, principal.project, job_id) if job_id.isalnum() else None
+    job = (
+        stored_jobs.find(services.ledger.database, principal.project, job_id)
+        if job_id.isalnum()
+        else None
+    )
     if job is None:
         raise finding.absent("job", job_id)
     return bodies.answer(request, job.document())

@@ -1,4 +1,6 @@
-"""What is on the shelf, which workflows and datasets there are, published schemas, and the tree of tool schemas; all read-only."""
+"""What is on the shelf, which workflows and datasets there are, published schemas, and the tree of
+tool schemas; all read-only.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,15 @@ class Kind(StrEnum):
 def list_shelf(request: Request, kind: Kind, principal: Principal = READ) -> Response:
     """Names and versions, a team's own before the built-in."""
     services: Services = request.app.state.services
-    return bodies.answer(request, {"items": [{"id": entry.id, "name": entry.name, "version": entry.version} for entry in services.shelf.entries(kind.value)]})
+    return bodies.answer(
+        request,
+        {
+            "items": [
+                {"id": entry.id, "name": entry.name, "version": entry.version}
+                for entry in services.shelf.entries(kind.value)
+            ]
+        },
+    )
 
 
 @router.get("/library/{kind}/{name}", summary="One profile, policy or rubric")
@@ -52,7 +62,14 @@ def get_shelf(request: Request, kind: Kind, name: str, principal: Principal = RE
         loaded = services.shelf.load(kind.value, check_name(name))
     except ShelfError as error:
         raise on_shelf(error) from None
-    return bodies.answer(request, {"id": str(loaded.id), "kind": kind.value, "content": msgspec.to_builtins(loaded, enc_hook=_plain)})
+    return bodies.answer(
+        request,
+        {
+            "id": str(loaded.id),
+            "kind": kind.value,
+            "content": msgspec.to_builtins(loaded, enc_hook=_plain),
+        },
+    )
 
 
 def _plain(value: Any) -> Any:
@@ -62,7 +79,14 @@ def _plain(value: Any) -> Any:
 
 def _names(request: Request, principal: Principal, what: str) -> Response:
     services: Services = request.app.state.services
-    return bodies.answer(request, {"items": [one._asdict() for one in seen(services.ledger.database, principal.project, what)]})
+    return bodies.answer(
+        request,
+        {
+            "items": [
+                one._asdict() for one in seen(services.ledger.database, principal.project, what)
+            ]
+        },
+    )
 
 
 @router.get("/workflows", summary="The workflows whose runs are here")
@@ -80,7 +104,12 @@ def list_datasets(request: Request, principal: Principal = READ) -> Response:
 @router.get("/schema-of/{name}", summary="A published JSON Schema")
 def get_schema(request: Request, name: str, principal: Principal = READ) -> Response:
     """Of a run, a scorecard, grades, a summary, or the events of a stream."""
-    known: dict[str, Any] = {"run": json_schema(Run), "scorecard": json_schema(Scorecard), "event": event_schema.SCHEMA, **SCHEMAS}
+    known: dict[str, Any] = {
+        "run": json_schema(Run),
+        "scorecard": json_schema(Scorecard),
+        "event": event_schema.SCHEMA,
+        **SCHEMAS,
+    }
     if name not in known:
         raise finding.absent("schema", name)
     return bodies.answer(request, known[name])
@@ -93,7 +122,11 @@ def get_tree(request: Request, principal: Principal = READ) -> Response:
     found = []
     for folder, folders, files in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        found += [os.path.relpath(os.path.join(folder, name), root).replace(os.sep, "/") for name in sorted(files) if name.endswith(".json")]
+        found += [
+            os.path.relpath(os.path.join(folder, name), root).replace(os.sep, "/")
+            for name in sorted(files)
+            if name.endswith(".json")
+        ]
         if len(found) > 10_000:
             break
     return bodies.answer(request, {"items": sorted(found)[:10_000]})
@@ -104,18 +137,34 @@ def get_tree_file(request: Request, path: str, principal: Principal = READ) -> R
     """An index or an entry. A path that leads out of the tree leads nowhere."""
     root = _root(request)
     parts = path.split("/")
-    plain = "\0" not in path and "\\" not in path and all(part and not part.startswith(".") for part in parts) and path.endswith(".json")
+    plain = (
+        "\0" not in path
+        and "\\" not in path
+        and all(part and not part.startswith(".") for part in parts)
+        and path.endswith(".json")
+    )
     target = os.path.realpath(os.path.join(root, *parts)) if plain else ""
-    if not plain or not target.startswith(root + os.sep) or not os.path.isfile(target) or os.path.getsize(target) > MAX_TREE_FILE:
+    if (
+        not plain
+        or not target.startswith(root + os.sep)
+        or not os.path.isfile(target)
+        or os.path.getsize(target) > MAX_TREE_FILE
+    ):
         raise finding.absent("file of the tree", path)
     try:
         return bodies.answer(request, read_json(target).tree)
     except InputError as error:
-        raise Problem(404, "this file of the tree cannot be read as JSON.", code=error.code, where=path) from None
+        raise Problem(
+            404, "this file of the tree cannot be read as JSON.", code=error.code, where=path
+        ) from None
 
 
 def _root(request: Request) -> str:
     services: Services = request.app.state.services
     if services.settings.schemas is None:
-        raise Problem(404, "this server has no tree of tool schemas.", fix="Start it with `assay serve --schemas DIR`.")
+        raise Problem(
+            404,
+            "this server has no tree of tool schemas.",
+            fix="Start it with `assay serve --schemas DIR`.",
+        )
     return os.path.realpath(services.settings.schemas)

@@ -1,6 +1,7 @@
 """Events: a stored run is told again from its steps, a run in progress as it happens.
 
-A runner begins with `POST /runs/live`, posts what happens, and ends with `workflow_end`; then the run is graded, stored and its stream ends.
+A runner begins with `POST /runs/live`, posts what happens, and ends with `workflow_end`; then the
+run is graded, stored and its stream ends.
 """
 
 from __future__ import annotations
@@ -34,7 +35,11 @@ _AT_END = ("schema", "run_id", "workflow", "dataset", "steps", "tool_calls")
 """What is said at the start or step by step, and not again at the end."""
 _HEAD = {
     **{key: value for key, value in describing.RUN.items() if key != "required"},
-    "properties": {key: value for key, value in describing.RUN["properties"].items() if key not in ("status", "steps", "tool_calls")},
+    "properties": {
+        key: value
+        for key, value in describing.RUN["properties"].items()
+        if key not in ("status", "steps", "tool_calls")
+    },
     "required": ["schema", "run_id", "workflow", "dataset"],
 }
 _POSTED = {
@@ -52,9 +57,17 @@ _POSTED = {
 }
 
 
-@router.post("/live", status_code=201, summary="Begin a run that is watched while it runs", responses=describing.POSTED, openapi_extra=describing.body(_HEAD))
+@router.post(
+    "/live",
+    status_code=201,
+    summary="Begin a run that is watched while it runs",
+    responses=describing.POSTED,
+    openapi_extra=describing.body(_HEAD),
+)
 async def start_live(request: Request) -> Response:
-    """The head of a run: everything that is known before its first step. Inputs that are required and missing are a 422 before anything runs."""
+    """The head of a run: everything that is known before its first step. Inputs that are required
+    and missing are a 422 before anything runs.
+    """
     services: Services = request.app.state.services
     principal = await admit(request, "write")
     tree = await bodies.tree(request, services.settings)
@@ -62,22 +75,51 @@ async def start_live(request: Request) -> Response:
         raise Problem(422, "the head of a run is a JSON object.", where="body")
     for name in ("status", "steps", "tool_calls"):
         if name in tree:
-            raise Problem(422, f"'{name}' is said as the run goes on, not at its start.", where=name)
+            raise Problem(
+                422, f"'{name}' is said as the run goes on, not at its start.", where=name
+            )
     run = read_run(bodies.document({**tree, "status": "success"}))
     missing = [name for name in run.required_inputs or () if (run.inputs or {}).get(name) is None]
     if missing:
         raise misfit([f"missing: {name}" for name in missing])
     grader = services.grader(principal.project)
-    await services.at_once(principal.project, lambda: grader.scorecard(run))  # a family that no profile serves is said now, not at the end
+    await services.at_once(
+        principal.project, lambda: grader.scorecard(run)
+    )  # a family that no profile serves is said now, not at the end
     key = index_key(run.run_id)
-    first: list[Event] = [("workflow_start", events.event("workflow_start", run.run_id, run.started_at or now_text(), events.start_fields(run)))]
+    first: list[Event] = [
+        (
+            "workflow_start",
+            events.event(
+                "workflow_start", run.run_id, run.started_at or now_text(), events.start_fields(run)
+            ),
+        )
+    ]
     head, author = bodies.encode(tree), principal.author
-    began = await asyncio.to_thread(stored_events.start, services.ledger.database, principal.project, key, head=head, author=author, events=first)
+    began = await asyncio.to_thread(
+        stored_events.start,
+        services.ledger.database,
+        principal.project,
+        key,
+        head=head,
+        author=author,
+        events=first,
+    )
     if not began:
-        raise Problem(409, f"a run {run.run_id[:80]!r} was begun before.", where="run_id", fix="Give each run an id of its own.")
+        raise Problem(
+            409,
+            f"a run {run.run_id[:80]!r} was begun before.",
+            where="run_id",
+            fix="Give each run an id of its own.",
+        )
     services.hub.told((principal.project, key), 1)
     address = f"/api/v1/runs/{run.run_id}/events"
-    return bodies.answer(request, {"run_id": run.run_id, "state": "running", "events": address}, status=201, headers={"Location": _quoted(address)})
+    return bodies.answer(
+        request,
+        {"run_id": run.run_id, "state": "running", "events": address},
+        status=201,
+        headers={"Location": _quoted(address)},
+    )
 
 
 def _quoted(address: str) -> str:
@@ -91,10 +133,14 @@ def _quoted(address: str) -> str:
     status_code=202,
     summary="Say what happened in a run in progress",
     responses={201: {"description": "The run has ended and is graded."}, **describing.POSTED},
-    openapi_extra=describing.body({"anyOf": [_POSTED, {"type": "array", "items": _POSTED, "minItems": 1}]}),
+    openapi_extra=describing.body(
+        {"anyOf": [_POSTED, {"type": "array", "items": _POSTED, "minItems": 1}]}
+    ),
 )
 async def post_events(request: Request, run_id: str) -> Response:
-    """One event or a list of them, in order. `workflow_end` carries the rest of the run under `run` and is the last; it is answered with the grade."""
+    """One event or a list of them, in order. `workflow_end` carries the rest of the run under `run`
+    and is the last; it is answered with the grade.
+    """
     services: Services = request.app.state.services
     principal = await admit(request, "write")
     tree = await bodies.tree(request, services.settings)
@@ -115,15 +161,32 @@ async def post_events(request: Request, run_id: str) -> Response:
         kind, fields = _checked(one, live.head, index)
         made.append((kind, events.event(kind, run_id, _at(one), fields)))
         ended = kind if kind in ("workflow_end", "error") else ""
-    state = stored_events.EVALUATING if ended == "workflow_end" else stored_events.FAILED if ended else None
-    # what is said at the end is kept with the head in the same transaction: a server that dies now loses nothing
-    head = bodies.encode({**parse_json(live.head), "status": "success", **(posted[-1].get("run") or {})}) if ended == "workflow_end" else None
-    count = await asyncio.to_thread(stored_events.add, database, principal.project, key, made, state=state, head=head)
+    state = (
+        stored_events.EVALUATING
+        if ended == "workflow_end"
+        else stored_events.FAILED
+        if ended
+        else None
+    )
+    # what is said at the end is kept with the head in the same transaction: a server that dies now
+    # loses nothing
+    head = (
+        bodies.encode(
+            {**parse_json(live.head), "status": "success", **(posted[-1].get("run") or {})}
+        )
+        if ended == "workflow_end"
+        else None
+    )
+    count = await asyncio.to_thread(
+        stored_events.add, database, principal.project, key, made, state=state, head=head
+    )
     if count is None:
         raise Problem(409, "this run has ended.", where="run_id")
     services.hub.told((principal.project, key), count)
     if ended != "workflow_end":
-        return bodies.answer(request, {"run_id": run_id, "state": state or "running", "events": count}, status=202)
+        return bodies.answer(
+            request, {"run_id": run_id, "state": state or "running", "events": count}, status=202
+        )
     found = await evaluate(services, principal.project, key)
     return bodies.answer(request, found, status=201, headers={"Location": found["location"]})
 
@@ -134,39 +197,64 @@ def _at(posted: dict[str, Any]) -> str:
 
 
 def _checked(posted: Any, head: bytes, index: int) -> tuple[str, dict[str, Any]]:
-    """One posted event: its kind, and what it says. Everything is checked before anything is stored."""
-    known: dict[str, type | tuple[type, ...]] = {"event": str, "at": str, "step": dict, "tool_calls": list, "run": dict, "message": str}
+    """One posted event: its kind, and what it says. Everything is checked before anything is
+    stored.
+    """
+    known: dict[str, type | tuple[type, ...]] = {
+        "event": str,
+        "at": str,
+        "step": dict,
+        "tool_calls": list,
+        "run": dict,
+        "message": str,
+    }
     found = bodies.fields(posted, known, required=("event",))
     kind = found["event"]
     if kind == "error":
-        return kind, {"message": str(found.get("message", "the workflow failed."))[:2000], "code": "ERR-002", "where": "workflow", "fix": ""}
+        return kind, {
+            "message": str(found.get("message", "the workflow failed."))[:2000],
+            "code": "ERR-002",
+            "where": "workflow",
+            "fix": "",
+        }
     if kind == "workflow_end":
         return kind, events.end_fields(_ended(found.get("run") or {}, head))
     if kind not in ("step_start", "step_end"):
         raise Problem(
-            422, f"{kind[:40]!r} is no event that a runner posts.", where=f"[{index}].event", fix="They are step_start, step_end, workflow_end, error."
+            422,
+            f"{kind[:40]!r} is no event that a runner posts.",
+            where=f"[{index}].event",
+            fix="They are step_start, step_end, workflow_end, error.",
         )
     step = found.get("step")
     if not isinstance(step, dict) or not isinstance(step.get("name"), str):
         raise Problem(422, "a step has a name.", where=f"[{index}].step.name")
     place = step.pop("index", index)
     if not isinstance(place, int) or isinstance(place, bool) or place < 0:
-        raise Problem(422, "the index of a step is a whole number from 0.", where=f"[{index}].step.index")
+        raise Problem(
+            422, "the index of a step is a whole number from 0.", where=f"[{index}].step.index"
+        )
     if kind == "step_start":
         bodies.fields(step, {"name": str, "agent": str})
         return kind, events.step_head(step, place)
     read_record(bodies.document(step, at=f"[{index}].step"), Step, "SCO-011")
     calls = found.get("tool_calls") or []
     for number, call in enumerate(calls):
-        read_record(bodies.document(call, at=f"[{index}].tool_calls[{number}]"), ToolCall, "SCO-011")
-    return kind, events.step_fields(step, place, [{**call, "step": call.get("step") or step["name"]} for call in calls])
+        read_record(
+            bodies.document(call, at=f"[{index}].tool_calls[{number}]"), ToolCall, "SCO-011"
+        )
+    return kind, events.step_fields(
+        step, place, [{**call, "step": call.get("step") or step["name"]} for call in calls]
+    )
 
 
 def _ended(end: dict[str, Any], head: bytes) -> Run:
     """The run as it will be, without its steps, to see that it can be one."""
     for name in _AT_END:
         if name in end:
-            raise Problem(422, f"'{name}' was said before and is not said again.", where=f"run.{name}")
+            raise Problem(
+                422, f"'{name}' was said before and is not said again.", where=f"run.{name}"
+            )
     return read_run(bodies.document({**parse_json(head), "status": "success", **end}))
 
 
@@ -175,7 +263,10 @@ def _ended(end: dict[str, Any], head: bytes) -> Run:
     summary="The events of a run (SSE)",
     response_class=Response,
     responses={
-        200: {"description": "Events in their order, until evaluation_complete or error.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+        200: {
+            "description": "Events in their order, until evaluation_complete or error.",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        }
     },
 )
 async def get_events(
@@ -183,17 +274,28 @@ async def get_events(
     run_id: str,
     principal: Principal = READ,
     last_event_id: Annotated[str | None, Header(max_length=20)] = None,
-    last: Annotated[str | None, Query(alias="last_event_id", max_length=20, description="as the header Last-Event-ID")] = None,
+    last: Annotated[
+        str | None,
+        Query(alias="last_event_id", max_length=20, description="as the header Last-Event-ID"),
+    ] = None,
 ) -> Response:
-    """Every event has an id; `Last-Event-ID` goes on after it. The stream ends after `evaluation_complete` or `error`, never before."""
+    """Every event has an id; `Last-Event-ID` goes on after it. The stream ends after
+    `evaluation_complete` or `error`, never before.
+    """
     services: Services = request.app.state.services
     seen = finding.cursor(last_event_id if last_event_id is not None else last) or 0
     key = index_key(run_id)
     live = None
     if not finding.DIGEST.fullmatch(run_id):
-        live = await asyncio.to_thread(stored_events.find, services.ledger.database, principal.project, key)
+        live = await asyncio.to_thread(
+            stored_events.find, services.ledger.database, principal.project, key
+        )
     if live is not None:
-        stream: Any = LiveStream(services.hub, (principal.project, key), min(seen, live.events - 1 if live.over else seen))
+        stream: Any = LiveStream(
+            services.hub,
+            (principal.project, key),
+            min(seen, live.events - 1 if live.over else seen),
+        )
         return _Handed(stream)
     data = await asyncio.to_thread(_told, services, principal.project, run_id, seen)
     return Response(data, headers={"Cache-Control": "no-cache"}, media_type="text/event-stream")
@@ -211,7 +313,9 @@ class _Handed(Response):
 
 
 def _told(services: Services, project: str, run_id: str, seen: int) -> bytes:
-    """The events of a stored run. Whoever has seen the last one gets it again, so that no stream is ever empty."""
+    """The events of a stored run. Whoever has seen the last one gets it again, so that no stream is
+    ever empty.
+    """
     item = finding.run(services, project, run_id)
     if item.body is None:
         raise Problem(404, "this run was forgotten; only its digest is left.", where=item.digest)

@@ -61,14 +61,27 @@ async def post_scorecard(request: Request) -> Response:
 
     async def work() -> Response:
         grader = chosen(services, principal, request)
-        return await post_one(request, services, principal, grader, bodies.parsed(data), kind="assay.scorecard/1", address="/api/v1/scorecards")
+        return await post_one(
+            request,
+            services,
+            principal,
+            grader,
+            bodies.parsed(data),
+            kind="assay.scorecard/1",
+            address="/api/v1/scorecards",
+        )
 
     return await answered_once(request, services, principal, data, work)
 
 
 _EXAM = describing.taken(
     {
-        "exam": {"anyOf": [{"type": "object"}, {"type": "array", "items": {"type": "object"}, "minItems": 1}]},
+        "exam": {
+            "anyOf": [
+                {"type": "object"},
+                {"type": "array", "items": {"type": "object"}, "minItems": 1},
+            ]
+        },
         "answers": {"type": "array", "items": {"type": "object"}},
         "rubric": describing.TEXT,
         "policy": describing.TEXT,
@@ -78,41 +91,93 @@ _EXAM = describing.taken(
 )
 
 
-@router.post("/exams/grade", status_code=201, summary="Grade the answers to an exam", responses=describing.POSTED, openapi_extra=describing.body(_EXAM))
+@router.post(
+    "/exams/grade",
+    status_code=201,
+    summary="Grade the answers to an exam",
+    responses=describing.POSTED,
+    openapi_extra=describing.body(_EXAM),
+)
 async def grade_an_exam(request: Request) -> Response:
-    """The same evaluator as `assay exam grade`; the result is stored, and every result of an exam stays."""
+    """The same evaluator as `assay exam grade`; the result is stored, and every result of an exam
+    stays.
+    """
     services: Services = request.app.state.services
     principal = await admit(request, "write")
-    known: dict[str, type | tuple[type, ...]] = {"exam": (dict, list), "answers": list, "rubric": str, "policy": str}
-    asked = bodies.fields(await bodies.tree(request, services.settings), known, required=("exam", "answers"))
+    known: dict[str, type | tuple[type, ...]] = {
+        "exam": (dict, list),
+        "answers": list,
+        "rubric": str,
+        "policy": str,
+    }
+    asked = bodies.fields(
+        await bodies.tree(request, services.settings), known, required=("exam", "answers")
+    )
 
     def work() -> tuple[dict[str, Any], list[Draft]]:
         files = asked["exam"] if isinstance(asked["exam"], list) else [asked["exam"]]
-        exam = make_exam([bodies.document(file, at=f"exam[{index}]") for index, file in enumerate(files)])
+        exam = make_exam(
+            [bodies.document(file, at=f"exam[{index}]") for index, file in enumerate(files)]
+        )
         rules = ExamRules(services.shelf.exam_policy(check_name(asked.get("policy", "exam"))))
-        marking = Marking(services.shelf.exam_rubric(check_name(asked.get("rubric") or exam.rubric or rules.policy.default_rubric)))
-        lines = [bodies.document(line, at=f"answers[{index}]") for index, line in enumerate(asked["answers"])]
+        marking = Marking(
+            services.shelf.exam_rubric(
+                check_name(asked.get("rubric") or exam.rubric or rules.policy.default_rubric)
+            )
+        )
+        lines = [
+            bodies.document(line, at=f"answers[{index}]")
+            for index, line in enumerate(asked["answers"])
+        ]
         answers = collect(lines, (item.id for item in exam.items), where="answers")
-        made = exam_document(grade_exam(exam, answers.found, marking), rules, unknown=answers.unknown, faults=answers.faults)
+        made = exam_document(
+            grade_exam(exam, answers.found, marking),
+            rules,
+            unknown=answers.unknown,
+            faults=answers.faults,
+        )
         return made, exam_drafts(made, exam, answers.found.values(), author=principal.author)
 
     document, drafts = await services.in_turn(principal.project, work)
     stored = (await services.writer.put(principal.project, drafts))[-1]
     address = f"/api/v1/exams/{stored.digest}"
-    found = {"digest": stored.digest, "seq": stored.seq, "new": stored.new, "location": address, "result": document}
+    found = {
+        "digest": stored.digest,
+        "seq": stored.seq,
+        "new": stored.new,
+        "location": address,
+        "result": document,
+    }
     return bodies.answer(request, found, status=201, headers={"Location": address})
 
 
-@router.post("/cards", status_code=201, summary="Post the card of a judge", responses=describing.POSTED, openapi_extra=describing.body({"type": "object"}))
+@router.post(
+    "/cards",
+    status_code=201,
+    summary="Post the card of a judge",
+    responses=describing.POSTED,
+    openapi_extra=describing.body({"type": "object"}),
+)
 async def post_card(request: Request) -> Response:
-    """A card as `assay judge card` makes it. Policies with terms for judges look at the cards of their project."""
+    """A card as `assay judge card` makes it. Policies with terms for judges look at the cards of
+    their project.
+    """
     services: Services = request.app.state.services
     principal = await admit(request, "judge")
     card = check_card(await bodies.tree(request, services.settings), where="body")
-    stored = (await services.writer.put(principal.project, [draft(card, kind="card", author=principal.author)]))[0]
+    stored = (
+        await services.writer.put(
+            principal.project, [draft(card, kind="card", author=principal.author)]
+        )
+    )[0]
     services.forget_cards(principal.project)
     address = f"/api/v1/cards/{stored.digest}"
-    return bodies.answer(request, {**stored._asdict(), "location": address}, status=201, headers={"Location": address})
+    return bodies.answer(
+        request,
+        {**stored._asdict(), "location": address},
+        status=201,
+        headers={"Location": address},
+    )
 
 
 def _listing(plural: str, kind: str) -> None:
@@ -126,16 +191,38 @@ def _listing(plural: str, kind: str) -> None:
         newest_first: bool = True,
     ) -> Response:
         services: Services = request.app.state.services
-        page = services.ledger.find(kind, project=principal.project, after=finding.cursor(after), limit=limit, newest_first=newest_first)
-        items = [{key: value for key, value in finding.shown(item).items() if key != "record"} for item in page.items]
-        return bodies.answer(request, {"items": items, "next": None if page.next_cursor is None else str(page.next_cursor)})
+        page = services.ledger.find(
+            kind,
+            project=principal.project,
+            after=finding.cursor(after),
+            limit=limit,
+            newest_first=newest_first,
+        )
+        items = [
+            {key: value for key, value in finding.shown(item).items() if key != "record"}
+            for item in page.items
+        ]
+        return bodies.answer(
+            request,
+            {"items": items, "next": None if page.next_cursor is None else str(page.next_cursor)},
+        )
 
     def get_record(request: Request, digest: Digest, principal: Principal = READ) -> Response:
         services: Services = request.app.state.services
-        return bodies.answer(request, finding.shown(finding.record(services, principal.project, kind, digest)))
+        return bodies.answer(
+            request, finding.shown(finding.record(services, principal.project, kind, digest))
+        )
 
-    router.add_api_route(f"/{plural}", list_records, methods=["GET"], summary=f"List {plural}", name=f"list_{plural}")
-    router.add_api_route(f"/{plural}/{{digest}}", get_record, methods=["GET"], summary=f"One of the {plural}", name=f"get_{kind}")
+    router.add_api_route(
+        f"/{plural}", list_records, methods=["GET"], summary=f"List {plural}", name=f"list_{plural}"
+    )
+    router.add_api_route(
+        f"/{plural}/{{digest}}",
+        get_record,
+        methods=["GET"],
+        summary=f"One of the {plural}",
+        name=f"get_{kind}",
+    )
 
 
 for _plural, _kind in LISTED.items():
@@ -155,17 +242,31 @@ def get_any(request: Request, digest: Digest, principal: Principal = READ) -> Re
     "/records/{digest}/forget",
     summary="Take the content of a record out for good",
     responses=describing.POSTED,
-    openapi_extra=describing.body(describing.taken({"reason": {"type": "string", "minLength": 1, "maxLength": 2000}}, "reason")),
+    openapi_extra=describing.body(
+        describing.taken(
+            {"reason": {"type": "string", "minLength": 1, "maxLength": 2000}}, "reason"
+        )
+    ),
 )
 async def forget(request: Request, digest: Digest, principal: Principal = ADMIN) -> Response:
-    """For privacy. A tombstone with the digest stays, with who did it and why; what was made from the record still stands and is named."""
+    """For privacy. A tombstone with the digest stays, with who did it and why; what was made from
+    the record still stands and is named.
+    """
     services: Services = request.app.state.services
-    asked = bodies.fields(await bodies.tree(request, services.settings), {"reason": str}, required=("reason",))
+    asked = bodies.fields(
+        await bodies.tree(request, services.settings), {"reason": str}, required=("reason",)
+    )
     if not finding.DIGEST.fullmatch(digest):
         raise finding.absent("record", digest)
     if await asyncio.to_thread(services.ledger.get, digest, project=principal.project) is None:
         raise finding.absent("record", digest)
     if not asked["reason"].strip():
         raise Problem(422, "the reason says nothing.", where="reason")
-    found = await asyncio.to_thread(services.ledger.forget, digest, author=principal.author, reason=asked["reason"], project=principal.project)
+    found = await asyncio.to_thread(
+        services.ledger.forget,
+        digest,
+        author=principal.author,
+        reason=asked["reason"],
+        project=principal.project,
+    )
     return bodies.answer(request, found._asdict())

@@ -40,11 +40,22 @@ def chosen(services: Services, principal: Principal, request: Request) -> BasedG
     if not request.scope["query_string"]:
         return services.grader(principal.project)
     query = request.query_params
-    return services.grader(principal.project, policy=query.get("policy"), profile=query.get("profile"), rubric=query.get("rubric"))
+    return services.grader(
+        principal.project,
+        policy=query.get("policy"),
+        profile=query.get("profile"),
+        rubric=query.get("rubric"),
+    )
 
 
 _CHOICES = [
-    {"name": name, "in": "query", "required": False, "schema": {"type": "string", "maxLength": 200}, "description": f"a {name} by its name on the shelf"}
+    {
+        "name": name,
+        "in": "query",
+        "required": False,
+        "schema": {"type": "string", "maxLength": 200},
+        "description": f"a {name} by its name on the shelf",
+    }
     for name in ("policy", "profile", "rubric")
 ]
 _KEY = {
@@ -52,7 +63,9 @@ _KEY = {
     "in": "header",
     "required": False,
     "schema": {"type": "string", "pattern": "^[!-~]{1,200}$"},
-    "description": "the same key with the same body is answered once, and again with the same answer",
+    "description": (
+        "the same key with the same body is answered once, and again with the same answer"
+    ),
 }
 POSTING: dict[str, Any] = {"parameters": [*_CHOICES, _KEY]}
 
@@ -61,16 +74,31 @@ POSTING: dict[str, Any] = {"parameters": [*_CHOICES, _KEY]}
     "",
     status_code=201,
     summary="Post runs and get their grades",
-    responses={200: {"description": "Every run was known already."}, **executions.ACCEPTED, **describing.POSTED},
+    responses={
+        200: {"description": "Every run was known already."},
+        **executions.ACCEPTED,
+        **describing.POSTED,
+    },
     openapi_extra={
-        **describing.body({"oneOf": [describing.RUN, {"type": "array", "items": describing.RUN, "minItems": 1}, executions.BODY]}, lines={}),
+        **describing.body(
+            {
+                "oneOf": [
+                    describing.RUN,
+                    {"type": "array", "items": describing.RUN, "minItems": 1},
+                    executions.BODY,
+                ]
+            },
+            lines={},
+        ),
         **POSTING,
     },
 )
 async def post_runs(request: Request) -> Response:
-    """One run, a list of runs, or a stream of lines: evidence. Answered when the runs and their grades are on the disk. The same run twice is one run.
+    """One run, a list of runs, or a stream of lines: evidence. Answered when the runs and their
+    grades are on the disk. The same run twice is one run.
 
-    With the schema `assay.execution/1` it is the server that runs a workflow, one of those that its operator offers, and the answer is a 202.
+    With the schema `assay.execution/1` it is the server that runs a workflow, one of those that its
+    operator offers, and the answer is a 202.
     """
     services: Services = request.app.state.services
     principal = await admit(request, "write")
@@ -80,7 +108,13 @@ async def post_runs(request: Request) -> Response:
     if _EXECUTION in data:
         tree = bodies.parsed(data)
         if isinstance(tree, dict) and tree.get("schema") == executions.SCHEMA:
-            return await answered_once(request, services, principal, data, lambda: executions.accept(request, services, principal, tree))
+            return await answered_once(
+                request,
+                services,
+                principal,
+                data,
+                lambda: executions.accept(request, services, principal, tree),
+            )
 
     async def work() -> Response:
         grader = chosen(services, principal, request)
@@ -92,55 +126,110 @@ async def post_runs(request: Request) -> Response:
         tree = await asyncio.to_thread(bodies.parsed, data) if large else bodies.parsed(data)
         if isinstance(tree, list):
             return await _list(request, services, principal, grader, tree)
-        return await post_one(request, services, principal, grader, tree, kind="assay.run/1", address=ADDRESS, large=large)
+        return await post_one(
+            request,
+            services,
+            principal,
+            grader,
+            tree,
+            kind="assay.run/1",
+            address=ADDRESS,
+            large=large,
+        )
 
     return await answered_once(request, services, principal, data, work)
 
 
 async def post_one(
-    request: Request, services: Services, principal: Principal, grader: Grader, tree: Any, *, kind: str, address: str, large: bool = False
+    request: Request,
+    services: Services,
+    principal: Principal,
+    grader: Grader,
+    tree: Any,
+    *,
+    kind: str,
+    address: str,
+    large: bool = False,
 ) -> Response:
-    """Grade and store one document of a kind; a large one in a thread, so that others are answered meanwhile."""
+    """Grade and store one document of a kind; a large one in a thread, so that others are answered
+    meanwhile.
+    """
     compute = services.in_turn if large else services.at_once
     made = (await compute(principal.project, lambda: _made(tree, grader, principal, kind))).posted
-    return _answer(request, services, kept(made, await services.writer.put(principal.project, made.drafts)), address=address)
+    return _answer(
+        request,
+        services,
+        kept(made, await services.writer.put(principal.project, made.drafts)),
+        address=address,
+    )
 
 
 def _answer(request: Request, services: Services, made: Kept, *, address: str) -> Response:
     services.graded(made)
     found = result(made, address=address)
-    return bodies.answer(request, found, status=201 if found["new"] else 200, headers={"Location": found["location"]})
+    return bodies.answer(
+        request, found, status=201 if found["new"] else 200, headers={"Location": found["location"]}
+    )
 
 
 def _made(tree: Any, grader: Grader, principal: Principal, kind: str, *, at: str = "") -> Made:
     if isinstance(tree, dict) and tree.get("schema") not in (None, kind):
         raise Problem(
-            422, f"the schema {str(tree['schema'])[:80]!r} is none this address reads.", code="FIL-006", where="schema", fix=f'Write "schema": "{kind}".'
+            422,
+            f"the schema {str(tree['schema'])[:80]!r} is none this address reads.",
+            code="FIL-006",
+            where="schema",
+            fix=f'Write "schema": "{kind}".',
         )
     return make(bodies.document(tree, at=at), grader, author=principal.author)
 
 
-async def _list(request: Request, services: Services, principal: Principal, grader: Grader, trees: list[Any]) -> Response:
+async def _list(
+    request: Request, services: Services, principal: Principal, grader: Grader, trees: list[Any]
+) -> Response:
     """All of a list or nothing of it."""
     if not trees:
         raise Problem(422, "the list is empty.", code="FIL-005", where="body")
     if len(trees) > MAX_LIST:
-        raise Problem(413, f"the list has {len(trees):,} runs; the limit is {MAX_LIST:,}.", fix="Send lines (application/x-ndjson).")
+        raise Problem(
+            413,
+            f"the list has {len(trees):,} runs; the limit is {MAX_LIST:,}.",
+            fix="Send lines (application/x-ndjson).",
+        )
     made, faults = [], []
     for index, tree in enumerate(trees):
         try:
-            made.append(await services.at_once(principal.project, partial(_made, tree, grader, principal, "assay.run/1", at=f"[{index}]")))
+            made.append(
+                await services.at_once(
+                    principal.project,
+                    partial(_made, tree, grader, principal, "assay.run/1", at=f"[{index}]"),
+                )
+            )
         except (AssayError, Problem) as error:
             faults.append((index, error if isinstance(error, Problem) else problem_of(error)))
         if index % 32 == 31:
             await asyncio.sleep(0)  # others want to be answered too
     if faults:
         index, first = faults[0]
-        listed = [fault for _, problem in faults for fault in (problem.faults or [{"path": "", "message": problem.detail, "code": problem.code}])]
+        listed = [
+            fault
+            for _, problem in faults
+            for fault in (
+                problem.faults or [{"path": "", "message": problem.detail, "code": problem.code}]
+            )
+        ]
         raise Problem(
-            422, f"{len(faults)} of {len(trees)} runs are at fault, so none was stored: {first.detail}", code=first.code, where=f"[{index}]", faults=listed
+            422,
+            f"{len(faults)} of {len(trees)} runs are at fault, so none was stored: {first.detail}",
+            code=first.code,
+            where=f"[{index}]",
+            faults=listed,
         )
-    stored = iter(await services.writer.put(principal.project, [draft for one in made for draft in one.posted.drafts]))
+    stored = iter(
+        await services.writer.put(
+            principal.project, [draft for one in made for draft in one.posted.drafts]
+        )
+    )
     results = []
     for one in made:
         mine = kept(one.posted, [next(stored) for _ in one.posted.drafts])
@@ -148,11 +237,15 @@ async def _list(request: Request, services: Services, principal: Principal, grad
         services.graded(mine)
     new = sum(found["new"] for found in results)
     counts = {"received": len(trees), "stored": len(results), "new": new, "faults": 0}
-    return bodies.answer(request, {"results": results, "faults": [], "counts": counts}, status=201 if new else 200)
+    return bodies.answer(
+        request, {"results": results, "faults": [], "counts": counts}, status=201 if new else 200
+    )
 
 
 async def _lines(request: Request, services: Services, principal: Principal) -> Response:
-    """A stream of lines, stored block by block as it comes. Good lines are kept; where any was at fault the answer is a 422 that lists them."""
+    """A stream of lines, stored block by block as it comes. Good lines are kept; where any was at
+    fault the answer is a 422 that lists them.
+    """
     grader = chosen(services, principal, request)
     results: list[dict[str, Any]] = []
     faults: list[dict[str, Any]] = []
@@ -160,12 +253,27 @@ async def _lines(request: Request, services: Services, principal: Principal) -> 
     number, rest, limit = 0, b"", services.settings.max_body_bytes
 
     async def flush() -> None:
-        stored = iter(await services.writer.put(principal.project, [draft for _, one in block for draft in one.posted.drafts]))
+        stored = iter(
+            await services.writer.put(
+                principal.project, [draft for _, one in block for draft in one.posted.drafts]
+            )
+        )
         for line, one in block:
             found = kept(one.posted, [next(stored) for _ in one.posted.drafts])
             services.graded(found)
-            brief = {key: one.payload[key] for key in ("run_id", "grade", "passed", "weighted_score", "hard_gate_failures")}
-            results.append({"line": line, "digest": found.evidence, "grade_digest": found.grade, "new": found.new, **brief})
+            brief = {
+                key: one.payload[key]
+                for key in ("run_id", "grade", "passed", "weighted_score", "hard_gate_failures")
+            }
+            results.append(
+                {
+                    "line": line,
+                    "digest": found.evidence,
+                    "grade_digest": found.grade,
+                    "new": found.new,
+                    **brief,
+                }
+            )
         block.clear()
 
     async def take(line: bytes) -> None:
@@ -178,19 +286,34 @@ async def _lines(request: Request, services: Services, principal: Principal) -> 
                 return
             if isinstance(parsed.tree, dict) and parsed.tree.get("schema") == "assay.scorecard/1":
                 raise Problem(422, "this is a scorecard, not a run.", code="FIL-006")
-            block.append((number, await services.at_once(principal.project, lambda: make(parsed, grader, author=principal.author))))
+            block.append(
+                (
+                    number,
+                    await services.at_once(
+                        principal.project, lambda: make(parsed, grader, author=principal.author)
+                    ),
+                )
+            )
         except AssayError as error:
             problem = problem_of(error)
-            faults.extend(dict(fault) for fault in problem.faults or [{"line": number, "message": problem.detail, "code": problem.code}])
+            faults.extend(
+                dict(fault)
+                for fault in problem.faults
+                or [{"line": number, "message": problem.detail, "code": problem.code}]
+            )
         except Problem as problem:
             faults.append({"line": number, "message": problem.detail, "code": problem.code})
         if len(block) >= BLOCK:
             await flush()
 
-    async for part in bodies.chunks(request, services.settings, limit=services.settings.max_stream_bytes):
+    async for part in bodies.chunks(
+        request, services.settings, limit=services.settings.max_stream_bytes
+    ):
         *lines, rest = (rest + part).split(b"\n")
         if len(rest) > limit:
-            raise Problem(413, f"a line is longer than {limit:,} bytes.", headers={"Connection": "close"})
+            raise Problem(
+                413, f"a line is longer than {limit:,} bytes.", headers={"Connection": "close"}
+            )
         for line in lines:
             number += 1
             await take(line)
@@ -201,13 +324,29 @@ async def _lines(request: Request, services: Services, principal: Principal) -> 
     if block:
         await flush()
     new = sum(found["new"] for found in results)
-    counts = {"received": len(results) + len({fault.get("line") for fault in faults}), "stored": len(results), "new": new, "faults": len(faults)}
+    counts = {
+        "received": len(results) + len({fault.get("line") for fault in faults}),
+        "stored": len(results),
+        "new": new,
+        "faults": len(faults),
+    }
     if faults or not results:
-        words = f"{counts['faults']} faults; {len(results)} lines were stored." if faults else "there is no line in the body."
-        raise Problem(
-            422, words, code=str(faults[0]["code"]) if faults else "FIL-005", where="body", faults=faults, extra={"counts": counts, "results": results}
+        words = (
+            f"{counts['faults']} faults; {len(results)} lines were stored."
+            if faults
+            else "there is no line in the body."
         )
-    return bodies.answer(request, {"results": results, "faults": [], "counts": counts}, status=201 if new else 200)
+        raise Problem(
+            422,
+            words,
+            code=str(faults[0]["code"]) if faults else "FIL-005",
+            where="body",
+            faults=faults,
+            extra={"counts": counts, "results": results},
+        )
+    return bodies.answer(
+        request, {"results": results, "faults": [], "counts": counts}, status=201 if new else 200
+    )
 
 
 @router.get("", summary="List runs")
@@ -219,21 +358,42 @@ def list_runs(
     dataset: Name = None,
     grade: Annotated[str | None, Query(pattern="^[A-DF]$")] = None,
     passed: bool | None = None,
-    gate: Annotated[str | None, Query(max_length=200, description="a hard gate that did not pass")] = None,
+    gate: Annotated[
+        str | None, Query(max_length=200, description="a hard gate that did not pass")
+    ] = None,
     tag: Name = None,
     status: Name = None,
-    began_from: Annotated[str | None, Query(alias="from", max_length=40, description="started at this moment or later")] = None,
-    began_to: Annotated[str | None, Query(alias="to", max_length=40, description="started before this moment")] = None,
-    after: Annotated[str | None, Query(max_length=20, description="the `next` of the page before")] = None,
+    began_from: Annotated[
+        str | None,
+        Query(alias="from", max_length=40, description="started at this moment or later"),
+    ] = None,
+    began_to: Annotated[
+        str | None, Query(alias="to", max_length=40, description="started before this moment")
+    ] = None,
+    after: Annotated[
+        str | None, Query(max_length=20, description="the `next` of the page before")
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     newest_first: bool = True,
 ) -> Response:
-    """Runs with their newest grade, page by page. A page may be short although more follow: `next` says so."""
+    """Runs with their newest grade, page by page. A page may be short although more follow: `next`
+    says so.
+    """
     services: Services = request.app.state.services
     found = {"workflow": workflow, "workflow_version": version, "dataset": dataset, "tag": tag}
     base = {name: value for name, value in found.items() if value is not None}
-    run_only = {name: value for name, value in (("status", status), ("started_from", began_from), ("started_before", began_to)) if value is not None}
-    of_grade: dict[str, Any] = {name: value for name, value in (("grade", grade), ("passed", passed)) if value is not None}
+    run_only = {
+        name: value
+        for name, value in (
+            ("status", status),
+            ("started_from", began_from),
+            ("started_before", began_to),
+        )
+        if value is not None
+    }
+    of_grade: dict[str, Any] = {
+        name: value for name, value in (("grade", grade), ("passed", passed)) if value is not None
+    }
     page = run_page(
         services,
         principal.project,
@@ -253,7 +413,9 @@ def get_run(request: Request, run_id: str, principal: Principal = READ) -> Respo
     """A run by its digest, or the newest of that id."""
     services: Services = request.app.state.services
     item = finding.run(services, principal.project, run_id)
-    grades = grades_of(services.ledger.database, principal.project, [item.digest]).get(item.digest, [])
+    grades = grades_of(services.ledger.database, principal.project, [item.digest]).get(
+        item.digest, []
+    )
     return bodies.answer(request, finding.shown(item, grades))
 
 
@@ -261,18 +423,36 @@ def get_run(request: Request, run_id: str, principal: Principal = READ) -> Respo
 def get_grade(request: Request, run_id: str, principal: Principal = READ) -> Response:
     """The grade as it is stored, byte for byte."""
     services: Services = request.app.state.services
-    found = finding.newest_grade(services, principal.project, finding.run(services, principal.project, run_id))
+    found = finding.newest_grade(
+        services, principal.project, finding.run(services, principal.project, run_id)
+    )
     if found is None or found.body is None:
         raise finding.absent("grade of the run", run_id)
-    return bodies.reply(request, found.body, headers={"Assay-Digest": found.digest}, tag=found.digest.removeprefix("sha256:"))
+    return bodies.reply(
+        request,
+        found.body,
+        headers={"Assay-Digest": found.digest},
+        tag=found.digest.removeprefix("sha256:"),
+    )
 
 
 @router.get("/{run_id}/history", summary="Everything about a run, the oldest first")
-def get_history(request: Request, run_id: str, principal: Principal = READ, after: Annotated[str | None, Query(max_length=20)] = None) -> Response:
+def get_history(
+    request: Request,
+    run_id: str,
+    principal: Principal = READ,
+    after: Annotated[str | None, Query(max_length=20)] = None,
+) -> Response:
     """Runs, scorecards and grades of one run id."""
     services: Services = request.app.state.services
     page = services.ledger.history(run_id, project=principal.project, after=finding.cursor(after))
     if not page.items and after is None:
         raise finding.absent("run", run_id)
     next_cursor = None if page.next_cursor is None else str(page.next_cursor)
-    return bodies.answer(request, {"items": [{**finding.shown(item), "record": None} for item in page.items], "next": next_cursor})
+    return bodies.answer(
+        request,
+        {
+            "items": [{**finding.shown(item), "record": None} for item in page.items],
+            "next": next_cursor,
+        },
+    )

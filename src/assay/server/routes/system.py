@@ -47,7 +47,13 @@ async def ready(request: Request) -> Response:
     "/metrics",
     summary="Counters for Prometheus",
     response_class=Response,
-    responses={**describing.EVERY, 200: {"description": "Prometheus text.", "content": {"text/plain": {"schema": {"type": "string"}}}}},
+    responses={
+        **describing.EVERY,
+        200: {
+            "description": "Prometheus text.",
+            "content": {"text/plain": {"schema": {"type": "string"}}},
+        },
+    },
 )
 async def metrics(request: Request, principal: Principal = ADMIN) -> Response:
     """Of all workers of this server; no project is named."""

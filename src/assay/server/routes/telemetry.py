@@ -1,7 +1,8 @@
-"""OTLP/HTTP: spans come in as any exporter sends them, and become runs once their trace is whole (see `gathering`).
+"""OTLP/HTTP: spans come in as any exporter sends them, and become runs once their trace is whole
+(see `gathering`).
 
-The protocol says how to answer: in the encoding of the request, with the spans that were not taken counted, and errors as a `Status`. A span is acknowledged
-when it is on the disk.
+The protocol says how to answer: in the encoding of the request, with the spans that were not taken
+counted, and errors as a `Status`. A span is acknowledged when it is on the disk.
 """
 
 from __future__ import annotations
@@ -46,7 +47,12 @@ _CODES = {400: 3, 401: 16, 403: 7, 404: 5, 408: 4, 413: 8, 415: 3, 422: 3, 429: 
 async def _life(app: FastAPI) -> AsyncIterator[None]:
     services: Services = app.state.services
     settings = services.settings
-    gatherer = Gatherer(services, grace_s=settings.otlp_grace_s, limit_s=settings.otlp_limit_s, keep_s=settings.otlp_keep_s)
+    gatherer = Gatherer(
+        services,
+        grace_s=settings.otlp_grace_s,
+        limit_s=settings.otlp_limit_s,
+        keep_s=settings.otlp_keep_s,
+    )
     gatherer.start()
     try:
         yield
@@ -58,8 +64,14 @@ router = APIRouter(tags=["telemetry"], lifespan=_life)
 
 
 async def post_traces(request: Request) -> Response:
-    """An `ExportTraceServiceRequest`, as protobuf or as JSON, plain or as gzip. The query may say `workflow`, `family` and `dataset` for spans that do not."""
-    media = PROTOBUF if (bodies.header(request, "content-type") or "").startswith(PROTOBUF) else bodies.JSON
+    """An `ExportTraceServiceRequest`, as protobuf or as JSON, plain or as gzip. The query may say
+    `workflow`, `family` and `dataset` for spans that do not.
+    """
+    media = (
+        PROTOBUF
+        if (bodies.header(request, "content-type") or "").startswith(PROTOBUF)
+        else bodies.JSON
+    )
     try:
         services: Services = request.app.state.services
         principal = await admit(request, "write")
@@ -76,7 +88,9 @@ for _address in ADDRESSES:
     router.add_api_route(_address, post_traces, methods=["POST"], include_in_schema=False)
 
 
-async def _take(request: Request, services: Services, principal: Principal, data: bytes, media: str) -> Response:
+async def _take(
+    request: Request, services: Services, principal: Principal, data: bytes, media: str
+) -> Response:
     wanted = _wanted(request)
     found = await asyncio.to_thread(_read, data, media)
     batches, unplaced = _by_trace(found)
@@ -84,17 +98,34 @@ async def _take(request: Request, services: Services, principal: Principal, data
     if batches:
         now_ms = time.time_ns() // 10**6
         taken = await asyncio.to_thread(
-            stored.keep, services.ledger.database, principal.project, batches, asked=asked(wanted), author=principal.author, now_ms=now_ms, limit=MAX_SPANS
+            stored.keep,
+            services.ledger.database,
+            principal.project,
+            batches,
+            asked=asked(wanted),
+            author=principal.author,
+            now_ms=now_ms,
+            limit=MAX_SPANS,
         )
         if taken.closed:
-            raise Problem(429, "too many traces wait for their root span.", fix="Wait, then go on.", headers={"Retry-After": "10"})
+            raise Problem(
+                429,
+                "too many traces wait for their root span.",
+                fix="Wait, then go on.",
+                headers={"Retry-After": "10"},
+            )
     else:
         taken = stored.Taken(0, 0)
     services.metrics.count("otlp_spans", len(found) - len(faults))
-    for name, number in (("otlp_spans_refused", len(faults) + taken.too_many), ("otlp_spans_late", taken.late)):
+    for name, number in (
+        ("otlp_spans_refused", len(faults) + taken.too_many),
+        ("otlp_spans_late", taken.late),
+    ):
         if number:
             services.metrics.count(name, number)
-    return _answer(media, len(faults) + taken.too_many + taken.late, _words(faults, unplaced, taken))
+    return _answer(
+        media, len(faults) + taken.too_many + taken.late, _words(faults, unplaced, taken)
+    )
 
 
 def _wanted(request: Request) -> Wanted:
@@ -103,7 +134,11 @@ def _wanted(request: Request) -> Wanted:
     family = query.get("family")
     if max(len(text or "") for text in (workflow, dataset, family)) > 500:
         raise Problem(400, "a parameter has at most 500 signs.", where="query")
-    return Wanted(None if workflow is None else named(workflow, "workflow"), family, None if dataset is None else named(dataset, "dataset"))
+    return Wanted(
+        None if workflow is None else named(workflow, "workflow"),
+        family,
+        None if dataset is None else named(dataset, "dataset"),
+    )
 
 
 def _read(data: bytes, media: str) -> list[Span | Fault]:
@@ -111,7 +146,12 @@ def _read(data: bytes, media: str) -> list[Span | Fault]:
         return list(from_protobuf(data, file="body"))
     tree = bodies.parsed(data)
     if not is_otlp(tree) and tree != {}:
-        raise Problem(400, "the body is no export of spans.", where="body", fix='It is {"resourceSpans": [...]}.')
+        raise Problem(
+            400,
+            "the body is no export of spans.",
+            where="body",
+            fix='It is {"resourceSpans": [...]}.',
+        )
     return list(from_json(tree, file="body"))
 
 
@@ -130,21 +170,40 @@ def _by_trace(found: Iterable[Span | Fault]) -> tuple[dict[str, Batch], int]:
     made = {}
     for trace_id in {**spans, **refused}:
         mine = spans.get(trace_id, [])
-        kept = {(span.span_id, sha256(body).hexdigest()[:32]): body for span, body in ((span, packed(span)) for span in mine)}
-        # a span with a parent elsewhere is no root here: that parent ends later, and may yet come from another program
-        made[trace_id] = Batch(kept, any(span.parent_id is None for span in mine), refused.get(trace_id, 0))
+        kept = {
+            (span.span_id, sha256(body).hexdigest()[:32]): body
+            for span, body in ((span, packed(span)) for span in mine)
+        }
+        # a span with a parent elsewhere is no root here: that parent ends later, and may yet come
+        # from another program
+        made[trace_id] = Batch(
+            kept, any(span.parent_id is None for span in mine), refused.get(trace_id, 0)
+        )
     return made, unplaced
 
 
 def _words(faults: list[Fault], unplaced: int, taken: stored.Taken) -> str:
     parts = [f"{len(faults)} spans cannot be read, first {faults[0].text()}"] if faults else []
     parts += [f"{unplaced} of them belong to no trace that can be told"] if unplaced else []
-    parts += [f"{taken.late} spans came after the run of their trace was graded; they are counted, not used"] if taken.late else []
-    parts += [f"{taken.too_many} spans are beyond the {MAX_SPANS:,} that one trace may have"] if taken.too_many else []
+    parts += (
+        [
+            (
+                f"{taken.late} spans came after the run of their trace was graded; they are counted,"  # noqa: E501
+                " not used"
+            )
+        ]
+        if taken.late
+        else []
+    )
+    parts += (
+        [f"{taken.too_many} spans are beyond the {MAX_SPANS:,} that one trace may have"]
+        if taken.too_many
+        else []
+    )
     return "; ".join(parts)
 
 
-# --- answers, as the protocol writes them -------------------------------------------------------------------------------------------------
+# --- answers, as the protocol writes them
 
 
 def _answer(media: str, rejected: int, words: str) -> Response:
@@ -152,7 +211,9 @@ def _answer(media: str, rejected: int, words: str) -> Response:
     if media == PROTOBUF:
         partial = _number(1, rejected) + _bytes(2, words.encode()) if words else b""
         return Response(_bytes(1, partial) if partial else b"", 200, media_type=PROTOBUF)
-    told: dict[str, Any] = {"partialSuccess": {"rejectedSpans": str(rejected), "errorMessage": words}} if words else {}
+    told: dict[str, Any] = (
+        {"partialSuccess": {"rejectedSpans": str(rejected), "errorMessage": words}} if words else {}
+    )
     return Response(bodies.encode(told), 200, media_type=bodies.JSON)
 
 
@@ -161,9 +222,16 @@ def _status(problem: Problem, media: str) -> Response:
     words = f"{problem.detail} {problem.fix}".strip().encode("utf-8", "backslashreplace")
     code = _CODES.get(problem.status, 2)
     if media == PROTOBUF:
-        return Response(_number(1, code) + _bytes(2, words), problem.status, headers=dict(problem.headers or {}), media_type=PROTOBUF)
+        return Response(
+            _number(1, code) + _bytes(2, words),
+            problem.status,
+            headers=dict(problem.headers or {}),
+            media_type=PROTOBUF,
+        )
     body = bodies.encode({"code": code, "message": words.decode()})
-    return Response(body, problem.status, headers=dict(problem.headers or {}), media_type=bodies.JSON)
+    return Response(
+        body, problem.status, headers=dict(problem.headers or {}), media_type=bodies.JSON
+    )
 
 
 def _varint(number: int) -> bytes:
@@ -188,17 +256,23 @@ def _bytes(field: int, value: bytes) -> bytes:
     return _varint(field << 3 | 2) + _varint(len(value)) + value
 
 
-# --- what became of them ------------------------------------------------------------------------------------------------------------------
+# --- what became of them
 
 
-@router.get("/api/v1/otlp/traces", summary="Traces that came over OTLP and what became of them", responses=describing.EVERY)
+@router.get(
+    "/api/v1/otlp/traces",
+    summary="Traces that came over OTLP and what became of them",
+    responses=describing.EVERY,
+)
 def list_traces(
     request: Request,
     principal: Principal = READ,
     state: Annotated[str | None, Query(pattern="^(gathering|building|done|failed|empty)$")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
-    """The newest first: how many spans each has, how many came late or were refused, its run, or why there is none."""
+    """The newest first: how many spans each has, how many came late or were refused, its run, or
+    why there is none.
+    """
     services: Services = request.app.state.services
     found = stored.listed(services.ledger.database, principal.project, state=state, limit=limit)
     return bodies.answer(request, {"items": [one._asdict() for one in found]})

@@ -1,4 +1,6 @@
-"""What Alembic runs around each step: on the connection that `store.migrating` hands over, inside its transaction."""
+"""What Alembic runs around each step: on the connection that `store.migrating` hands over, inside
+its transaction.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,17 @@ from assay.store.tables import VERSION_TABLE, metadata
 
 
 def _run() -> None:
-    context.configure(connection=context.config.attributes["connection"], target_metadata=metadata, version_table=VERSION_TABLE, transactional_ddl=True)
+    context.configure(
+        connection=context.config.attributes["connection"],
+        target_metadata=metadata,
+        version_table=VERSION_TABLE,
+        transactional_ddl=True,
+    )
     with context.begin_transaction():
         context.run_migrations()
 
 
-if __name__ != "assay.store.migrations.env":  # Alembic runs this file under a name of its own; whoever imports it as a module only looks
+if (
+    __name__ != "assay.store.migrations.env"
+):  # Alembic runs this file under a name of its own; whoever imports it as a module only looks
     _run()

@@ -1,6 +1,8 @@
-"""The first tables: records and their chain, links, steps, tool calls, tags, tombstones; and the triggers that refuse to change them.
+"""The first tables: records and their chain, links, steps, tool calls, tags, tombstones; and the
+triggers that refuse to change them.
 
-A trigger does not stop whoever owns the database. It stops a slip, and a program that was written against the rule; the rest `assay verify` finds.
+A trigger does not stop whoever owns the database. It stops a slip, and a program that was written
+against the rule; the rest `assay verify` finds.
 """
 
 from __future__ import annotations
@@ -15,8 +17,27 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
-_INDEXED = ("workflow", "family", "dataset", "sample_id", "grade", "passed", "policy", "profile", "status", "started_at")
-_FACETS = ("run_id", "workflow", "workflow_version", "family", "dataset", "dataset_version", *_INDEXED[3:])
+_INDEXED = (
+    "workflow",
+    "family",
+    "dataset",
+    "sample_id",
+    "grade",
+    "passed",
+    "policy",
+    "profile",
+    "status",
+    "started_at",
+)
+_FACETS = (
+    "run_id",
+    "workflow",
+    "workflow_version",
+    "family",
+    "dataset",
+    "dataset_version",
+    *_INDEXED[3:],
+)
 _FIXED = ("project", "seq", "digest", "chain", "kind", "schema", "created_at", "author", "reason")
 """What stays of a record when its body is forgotten."""
 _NEVER = ("links", "tombstones")
@@ -36,7 +57,16 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Take them away, with everything in them."""
-    for name in ("tombstones", "tags", "tool_calls", "steps", "links", "records", "counts", "heads"):
+    for name in (
+        "tombstones",
+        "tags",
+        "tool_calls",
+        "steps",
+        "links",
+        "records",
+        "counts",
+        "heads",
+    ):
         op.drop_table(name)
     if op.get_bind().dialect.name != "sqlite":
         for name in ("never", "records", "sides", "heads"):
@@ -56,13 +86,25 @@ def _number(name: str) -> sa.Column[int]:
 
 
 def _of_record(name: str) -> sa.ForeignKeyConstraint:
-    return sa.ForeignKeyConstraint(["project", "seq"], ["records.project", "records.seq"], name=f"{name}_record")
+    return sa.ForeignKeyConstraint(
+        ["project", "seq"], ["records.project", "records.seq"], name=f"{name}_record"
+    )
 
 
 def _make_records() -> None:
-    op.create_table("heads", _text("project", nullable=False), _number("seq"), _binary("chain"), sa.PrimaryKeyConstraint("project", name="heads_pk"))
     op.create_table(
-        "counts", _text("project", nullable=False), _text("kind", nullable=False), _number("n"), sa.PrimaryKeyConstraint("project", "kind", name="counts_pk")
+        "heads",
+        _text("project", nullable=False),
+        _number("seq"),
+        _binary("chain"),
+        sa.PrimaryKeyConstraint("project", name="heads_pk"),
+    )
+    op.create_table(
+        "counts",
+        _text("project", nullable=False),
+        _text("kind", nullable=False),
+        _number("n"),
+        sa.PrimaryKeyConstraint("project", "kind", name="counts_pk"),
     )
     op.create_table(
         "records",
@@ -82,10 +124,22 @@ def _make_records() -> None:
     )
     op.create_index("records_by_kind", "records", ["project", "kind", "seq"])
     given = sa.text("run_id IS NOT NULL")
-    op.create_index("records_by_run", "records", ["project", "run_id", "seq"], sqlite_where=given, postgresql_where=given)
+    op.create_index(
+        "records_by_run",
+        "records",
+        ["project", "run_id", "seq"],
+        sqlite_where=given,
+        postgresql_where=given,
+    )
     for name in _INDEXED:
         given = sa.text(f"{name} IS NOT NULL")
-        op.create_index(f"records_by_{name}", "records", ["project", "kind", name, "seq"], sqlite_where=given, postgresql_where=given)
+        op.create_index(
+            f"records_by_{name}",
+            "records",
+            ["project", "kind", name, "seq"],
+            sqlite_where=given,
+            postgresql_where=given,
+        )
 
 
 def _make_sides() -> None:
@@ -99,14 +153,28 @@ def _make_sides() -> None:
         _binary("source"),
         _text("relation", nullable=False),
         _binary("target"),
-        sa.ForeignKeyConstraint(["project", "source"], ["records.project", "records.digest"], name="links_source"),
-        sa.ForeignKeyConstraint(["project", "target"], ["records.project", "records.digest"], name="links_target"),
+        sa.ForeignKeyConstraint(
+            ["project", "source"], ["records.project", "records.digest"], name="links_source"
+        ),
+        sa.ForeignKeyConstraint(
+            ["project", "target"], ["records.project", "records.digest"], name="links_target"
+        ),
     )
     op.create_index("links_by_source", "links", ["project", "source"])
     op.create_index("links_by_target", "links", ["project", "target"])
     numbers = ("duration_ms", "retries", "model", "tier", "tokens", "cost_usd", "scores", "error")
-    rows("steps", *map(_text, ("name", "agent", "status")), sa.Column("critical", sa.Boolean()), *map(_text, numbers))
-    rows("tool_calls", *map(_text, ("step", "name")), sa.Column("valid", sa.Boolean()), *map(_text, ("arguments", "error")))
+    rows(
+        "steps",
+        *map(_text, ("name", "agent", "status")),
+        sa.Column("critical", sa.Boolean()),
+        *map(_text, numbers),
+    )
+    rows(
+        "tool_calls",
+        *map(_text, ("step", "name")),
+        sa.Column("valid", sa.Boolean()),
+        *map(_text, ("arguments", "error")),
+    )
     rows("tags", _text("kind", nullable=False), _text("tag", nullable=False))
     op.create_index("tags_by_tag", "tags", ["project", "kind", "tag", "seq"])
     op.create_table(
@@ -120,7 +188,7 @@ def _make_sides() -> None:
     )
 
 
-# --- nothing is changed in place ----------------------------------------------------------------------------------------------------------
+# --- nothing is changed in place
 
 
 def _guard_sqlite() -> None:
@@ -129,17 +197,28 @@ def _guard_sqlite() -> None:
         op.execute(f"CREATE TRIGGER {name}_update BEFORE UPDATE ON {name} {refuse}")
         op.execute(f"CREATE TRIGGER {name}_delete BEFORE DELETE ON {name} {refuse}")
     same = " AND ".join(f'NEW."{name}" IS OLD."{name}"' for name in _FIXED)
-    gone = "EXISTS (SELECT 1 FROM tombstones t WHERE t.project = OLD.project AND t.digest = OLD.digest)"
-    op.execute(f"CREATE TRIGGER records_update BEFORE UPDATE ON records WHEN NOT (NEW.body IS NULL AND {same} AND {gone}) {refuse}")
+    gone = (
+        "EXISTS (SELECT 1 FROM tombstones t WHERE t.project = OLD.project AND t.digest ="
+        " OLD.digest)"
+    )
+    op.execute(
+        "CREATE TRIGGER records_update BEFORE UPDATE ON records WHEN NOT (NEW.body IS NULL AND"
+        f" {same} AND {gone}) {refuse}"
+    )
     op.execute(f"CREATE TRIGGER records_delete BEFORE DELETE ON records {refuse}")
     for name in _SIDES:
         op.execute(f"CREATE TRIGGER {name}_update BEFORE UPDATE ON {name} {refuse}")
         forgotten = (
-            "EXISTS (SELECT 1 FROM records r JOIN tombstones t ON t.project = r.project AND t.digest = r.digest "
-            "WHERE r.project = OLD.project AND r.seq = OLD.seq)"
+            "EXISTS (SELECT 1 FROM records r JOIN tombstones t ON t.project = r.project AND"
+            " t.digest = r.digest WHERE r.project = OLD.project AND r.seq = OLD.seq)"
         )
-        op.execute(f"CREATE TRIGGER {name}_delete BEFORE DELETE ON {name} WHEN NOT {forgotten} {refuse}")
-    op.execute(f"CREATE TRIGGER heads_update BEFORE UPDATE ON heads WHEN NOT (NEW.project IS OLD.project AND NEW.seq > OLD.seq) {refuse}")
+        op.execute(
+            f"CREATE TRIGGER {name}_delete BEFORE DELETE ON {name} WHEN NOT {forgotten} {refuse}"
+        )
+    op.execute(
+        "CREATE TRIGGER heads_update BEFORE UPDATE ON heads WHEN NOT (NEW.project IS OLD.project"
+        f" AND NEW.seq > OLD.seq) {refuse}"
+    )
     op.execute(f"CREATE TRIGGER heads_delete BEFORE DELETE ON heads {refuse}")
 
 
@@ -149,20 +228,40 @@ def _guard_postgresql() -> None:
     bodies = {
         "never": f"BEGIN {refuse}; END",
         "records": (
-            f"BEGIN IF TG_OP = 'UPDATE' THEN IF NEW.body IS NULL AND {same} AND EXISTS "  # noqa: S608  # constants of this file
+            # constants of this file
+            f"BEGIN IF TG_OP = 'UPDATE' THEN IF NEW.body IS NULL AND {same} AND EXISTS "  # noqa: S608
             "(SELECT 1 FROM tombstones t WHERE t.project = OLD.project AND t.digest = OLD.digest) "
             f"THEN RETURN NEW; END IF; END IF; {refuse}; END"
         ),
         "sides": (
-            "BEGIN IF TG_OP = 'DELETE' THEN IF EXISTS "  # noqa: S608  # as above
-            "(SELECT 1 FROM records r JOIN tombstones t ON t.project = r.project AND t.digest = r.digest "
-            f"WHERE r.project = OLD.project AND r.seq = OLD.seq) THEN RETURN OLD; END IF; END IF; {refuse}; END"
+            "BEGIN IF TG_OP = 'DELETE' THEN IF EXISTS "  # as above  # noqa: S608
+            "(SELECT 1 FROM records r JOIN tombstones t ON t.project = r.project AND t.digest ="
+            " r.digest "
+            "WHERE r.project = OLD.project AND r.seq = OLD.seq) THEN RETURN OLD; END IF; END IF;"
+            f" {refuse}; END"
         ),
-        "heads": f"BEGIN IF TG_OP = 'UPDATE' THEN IF NEW.project = OLD.project AND NEW.seq > OLD.seq THEN RETURN NEW; END IF; END IF; {refuse}; END",
+        "heads": (
+            "BEGIN IF TG_OP = 'UPDATE' THEN IF NEW.project = OLD.project AND NEW.seq > OLD.seq"
+            f" THEN RETURN NEW; END IF; END IF; {refuse}; END"
+        ),
     }
     for name, body in bodies.items():
-        op.execute(f"CREATE FUNCTION assay_{name}() RETURNS trigger LANGUAGE plpgsql AS $body$ {body} $body$")
-    of_table = {"records": "records", "heads": "heads", **dict.fromkeys(_NEVER, "never"), **dict.fromkeys(_SIDES, "sides")}
+        op.execute(
+            f"CREATE FUNCTION assay_{name}() RETURNS trigger LANGUAGE plpgsql AS $body$"
+            f" {body} $body$"
+        )
+    of_table = {
+        "records": "records",
+        "heads": "heads",
+        **dict.fromkeys(_NEVER, "never"),
+        **dict.fromkeys(_SIDES, "sides"),
+    }
     for table, name in of_table.items():
-        op.execute(f"CREATE TRIGGER {table}_kept BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION assay_{name}()")
-        op.execute(f"CREATE TRIGGER {table}_whole BEFORE TRUNCATE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION assay_never()")
+        op.execute(
+            f"CREATE TRIGGER {table}_kept BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW EXECUTE"
+            f" FUNCTION assay_{name}()"
+        )
+        op.execute(
+            f"CREATE TRIGGER {table}_whole BEFORE TRUNCATE ON {table} FOR EACH STATEMENT EXECUTE"
+            " FUNCTION assay_never()"
+        )

@@ -1,4 +1,6 @@
-"""The tables of a server: tokens, answers by idempotency key, runs in progress and their events, jobs."""
+"""The tables of a server: tokens, answers by idempotency key, runs in progress and their events,
+jobs.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Fewer indexes on records, which every run pays for, and one on the runs in progress, which every page asks for.
+"""Fewer indexes on records, which every run pays for, and one on the runs in progress, which every
+page asks for.
 
-No list is asked for by family, sample, policy or profile alone; jobs and decisions that are read every record of their kind anyway.
+No list is asked for by family, sample, policy or profile alone; jobs and decisions that are read
+every record of their kind anyway.
 """
 
 from __future__ import annotations
@@ -28,4 +30,10 @@ def downgrade() -> None:
     op.drop_index("live_runs_by_state", "live_runs")
     for name in _DROPPED:
         given = sa.text(f"{name} IS NOT NULL")
-        op.create_index(f"records_by_{name}", "records", ["project", "kind", name, "seq"], sqlite_where=given, postgresql_where=given)
+        op.create_index(
+            f"records_by_{name}",
+            "records",
+            ["project", "kind", name, "seq"],
+            sqlite_where=given,
+            postgresql_where=given,
+        )
