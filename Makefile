@@ -39,6 +39,7 @@ check: $(VENV)/.dev
 	@$(BIN)/ruff format --check src tests bench
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python ci/sizes.py
 
 test: $(VENV)/.dev system-packages check
 	@$(BIN)/python -m pytest -n auto

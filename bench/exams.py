@@ -23,7 +23,7 @@ import timing
 from assay.exams.answers import Answer
 from assay.exams.exam import Exam, make_exam
 from assay.exams.marking import Marking, grade_exam
-from assay.files import Document
+from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 
 COUNT = 100_000

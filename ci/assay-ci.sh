@@ -69,7 +69,7 @@ run_gate() {
         # shellcheck disable=SC2016
         decided=$("$python" -c '
 import json, sys
-from assay.reports.markdown import decision
+from assay.views.markdown import decision
 with open(sys.argv[1], encoding="utf-8") as stream:
     document = json.load(stream)
 with open(sys.argv[2], "w", encoding="utf-8") as stream:

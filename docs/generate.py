@@ -17,15 +17,15 @@ from assay.cli.measure import KINDS
 from assay.cli.options import ENVIRONMENT
 from assay.cli.schema import ACTIONS
 from assay.errors import CODES
-from assay.flowmcp.assess import RULES
 from assay.formulas import FORMULAS
 from assay.records.evidence import Run
 from assay.records.schemas import json_schema
 from assay.records.scorecard import Scorecard
-from assay.reports.schemas import SCHEMAS
 from assay.scoring.gates import GATES
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.examples import EXAMPLES
+from assay.tools.assess import RULES
+from assay.views.schemas import SCHEMAS
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 NOTE = "<!-- Made by docs/generate.py; do not edit. -->\n"
@@ -76,7 +76,7 @@ def record_page(title: str, intro: str, *kinds: type) -> str:
             if name not in seen:
                 seen.add(name)
                 parts.append(
-                    f"## {name}\n\n{one.get('description', '')}\n\n{_fields(one, definitions)}"
+                    f"## {name}\n\n{' '.join(one.get('description', '').split())}\n\n{_fields(one, definitions)}"
                 )
     return "\n\n".join(parts) + "\n"
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from assay.files import Document
+from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.pipeline import Graded, Grader
+from assay.pipeline.grading import Graded, Grader
 
 GRADER = Grader(Shelf())
 BANDS = (("A", 90), ("B", 80), ("C", 70), ("D", 60), ("F", 0))

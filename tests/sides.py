@@ -10,9 +10,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from assay.files import Document
+from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.pipeline import Grader
+from assay.pipeline.grading import Grader
 from assay.release.pairs import pair_up
 from assay.release.policy import ReleaseRules, make_release_rules
 from assay.release.promotion import Promotion, promote

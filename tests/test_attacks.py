@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 import assay
 from assay.errors import CODES, AssayError
-from assay.files import Document, Unread, parse_line
+from assay.files.json_files import Document, Unread, parse_line
 from assay.library.shelf import Shelf
-from assay.pipeline import Grader
-from assay.reports.documents import encode, plain
+from assay.pipeline.grading import Grader
 from assay.scoring.gates import GATES
+from assay.views.documents import encode, plain
 from documents import FAMILIES, run, scorecard
 
 if TYPE_CHECKING:

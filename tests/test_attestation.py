@@ -18,11 +18,11 @@ import pytest
 import assay as product
 from assay.canon import canonical
 from assay.errors import AssayError, InputError
-from assay.pipeline import payload
+from assay.pipeline.grading import payload
 from assay.release import attestation
 from assay.release.attestation import Subject, envelope, file_digest, statement, verify
 from assay.release.signing import signed_bytes
-from assay.reports.documents import plain
+from assay.views.documents import plain
 from documents import scorecard
 
 NOW = datetime(2026, 5, 18, 12, 30, 1, tzinfo=UTC)

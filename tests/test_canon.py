@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from assay.canon import LARGE_FLOAT, _canonical, canonical, digest, number_text, sort_canonically
-from assay.files import parse_json
+from assay.files.json_files import parse_json
 
 
 class Point(msgspec.Struct, frozen=True, omit_defaults=True):

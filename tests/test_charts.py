@@ -20,13 +20,13 @@ from assay.canon import number_text
 from assay.cli import demo_release
 from assay.errors import UsageError
 from assay.exams.document import exam_document
-from assay.files import Document, parse_json
+from assay.files.json_files import Document, parse_json
 from assay.judging.calibration import calibrate
 from assay.library.shelf import Shelf
-from assay.pipeline import Grader
+from assay.pipeline.grading import Grader
 from assay.release.summary import Summary
-from assay.reports import drawing
-from assay.reports.charts import (
+from assay.views import drawing
+from assay.views.charts import (
     DARK,
     PALETTE,
     Chart,
@@ -37,11 +37,11 @@ from assay.reports.charts import (
     judges,
     summaries,
 )
-from assay.reports.decision_page import decision_charts, decision_page
-from assay.reports.documents import plain
-from assay.reports.exam_page import exam_charts, exam_page
-from assay.reports.html import Report, points, render
-from assay.reports.judge_page import judge_page
+from assay.views.decision_page import decision_charts, decision_page
+from assay.views.documents import plain
+from assay.views.exam_page import exam_charts, exam_page
+from assay.views.html import Report, points, render
+from assay.views.judge_page import judge_page
 from conftest import ROOT
 from test_exam_marking import RULES, graded_of
 from test_reports_html import HOSTILE, Page, poisoned

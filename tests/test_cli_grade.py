@@ -23,7 +23,7 @@ import pytest
 
 from assay.cli.main import VERBS
 from assay.errors import CODES, EXIT_CODES_TEXT
-from assay.files import parse_json
+from assay.files.json_files import parse_json
 from assay.library import shelf
 from documents import FAMILIES, run, scorecard
 

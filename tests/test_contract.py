@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from assay.exams.rubric import compile_schema
-from assay.flowmcp.legibility import _invalid
 from assay.records import contract
 from assay.records.contract import (
     MAX_WORK,
@@ -27,6 +26,7 @@ from assay.records.schema_weight import weight_of
 from assay.scoring.metrics.call_schema import check_call
 from assay.scoring.metrics.calls import Call
 from assay.scoring.metrics.text import has_pattern
+from assay.tools.legibility import _invalid
 
 
 def nested(levels: int, inner: Any, around: Any) -> Any:

@@ -16,8 +16,8 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from assay.reports.schemas import SCHEMAS
 from assay.running.repair import lacking
+from assay.views.schemas import SCHEMAS
 from conftest import ROOT
 from forking import Commands
 

@@ -19,9 +19,9 @@ from assay.canon import digest
 from assay.cli.conform import differs
 from assay.cli.conform_exam import OPS
 from assay.errors import AssayError, InputError
+from assay.exams.ablation import break_step
 from assay.exams.answers import Answer, collect
 from assay.exams.behaviour import grading_behaviour, scoring_behaviour
-from assay.exams.breaking import break_step
 from assay.exams.diagnosis import diagnose, gap_of
 from assay.exams.document import exam_document
 from assay.exams.exam import Exam, ExamFile, ExamItem, make_exam
@@ -31,7 +31,7 @@ from assay.exams.patterns import find_patterns
 from assay.exams.policy import ExamRules, shown
 from assay.exams.rubric import AXES, BIT, Match
 from assay.exams.selftest import self_test
-from assay.files import Document, parse_json, stream_documents
+from assay.files.json_files import Document, parse_json, stream_documents
 from assay.library.shelf import BUILTIN, Shelf
 
 MARKING = Marking(Shelf().exam_rubric("tutor@1"))

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 
 import assay
 from assay.errors import EvidenceError
-from assay.files import Unread, stream_documents
+from assay.files.json_files import Unread, stream_documents
 from assay.grading.explain import explain
 from assay.grading.grade import grade
 from assay.grading.policy import make_rules
 from assay.library.shelf import Shelf
 from assay.records.scorecard import Criterion, FloorOverride, Scorecard, Selection
-from assay.reports.documents import plain
+from assay.views.documents import plain
 from cards import (
     BANDS,
     BILLION,

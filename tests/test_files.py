@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from assay.errors import CODES, Fault, InputError, UsageError
-from assay.files import (
+from assay.files.json_files import (
     MAX_LINE,
     Document,
     Unread,

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError
-from assay.flowmcp import checks
-from assay.flowmcp.checks import (
+from assay.tools import checks
+from assay.tools.checks import (
     CLEAN,
     GRADER,
     UNDETERMINED,
@@ -31,7 +31,7 @@ from assay.flowmcp.checks import (
     run_checks,
     veto_of,
 )
-from assay.flowmcp.source import Module, ToolSchema
+from assay.tools.source import Module, ToolSchema
 
 pytest.importorskip("publicsuffixlist")
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -14,10 +14,11 @@ import jsonschema_rs
 import pytest
 
 from assay.errors import InputError
-from assay.flowmcp.aggregate import aggregate_answers
-from assay.flowmcp.answers import LEGAL_DISCLAIMER, NA_REASONS
-from assay.flowmcp.documents import document_bytes
-from assay.flowmcp.entry import (
+from assay.library.shelf import Shelf
+from assay.tools.aggregate import aggregate_answers
+from assay.tools.answers import LEGAL_DISCLAIMER, NA_REASONS
+from assay.tools.documents import document_bytes
+from assay.tools.entry import (
     BLOCKED_REASONS,
     EXTENDED_FORM,
     TRIGGERS,
@@ -34,15 +35,14 @@ from assay.flowmcp.entry import (
     semantic_faults,
     upgrade,
 )
-from assay.flowmcp.index import index_fault
-from assay.flowmcp.manifest import flowmcp_version
-from assay.flowmcp.names import AREAS, AUTONOMOUS, BASE_PERSONAS, GROUP_BOUND, REJECTED, area_of
-from assay.flowmcp.node import Home, judge, read_entries
-from assay.flowmcp.policy import SchemaRules
-from assay.flowmcp.tree import Tree
-from assay.flowmcp.versions import Systems
-from assay.flowmcp.veto import make_veto
-from assay.library.shelf import Shelf
+from assay.tools.index import index_fault
+from assay.tools.manifest import flowmcp_version
+from assay.tools.names import AREAS, AUTONOMOUS, BASE_PERSONAS, GROUP_BOUND, REJECTED, area_of
+from assay.tools.node import Home, judge, read_entries
+from assay.tools.policy import SchemaRules
+from assay.tools.tree import Tree
+from assay.tools.versions import Systems
+from assay.tools.veto import make_veto
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -313,7 +313,7 @@ def test_one_shape_serves_both_families_of_areas() -> None:
 
 @pytest.mark.req("F-060", "F-085", "F-093")
 def test_a_hash_lives_in_the_entry_and_not_in_what_it_is_a_hash_of(tmp_path: Path) -> None:
-    from assay.flowmcp.hashing import hash8
+    from assay.tools.hashing import hash8
 
     source = {"namespace": "alpha", "tools": {}}
     assert (

@@ -16,13 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import AssayError, InputError
-from assay.files import Document
-from assay.flowmcp import versions
-from assay.flowmcp.aggregate import aggregate, aggregate_answers
-from assay.flowmcp.answers import AUTONOMOUS_DIMENSIONS, DIMENSIONS
-from assay.flowmcp.entry import Subject, build_entry
-from assay.flowmcp.names import AREAS, AUTONOMOUS, GROUP_BOUND, LETTERS, REJECTED, TIERS
-from assay.flowmcp.policy import (
+from assay.files.json_files import Document
+from assay.library import fingerprint
+from assay.library.shelf import Shelf
+from assay.tools import versions
+from assay.tools.aggregate import aggregate, aggregate_answers
+from assay.tools.answers import AUTONOMOUS_DIMENSIONS, DIMENSIONS
+from assay.tools.entry import Subject, build_entry
+from assay.tools.names import AREAS, AUTONOMOUS, GROUP_BOUND, LETTERS, REJECTED, TIERS
+from assay.tools.policy import (
     SchemaPolicy,
     SchemaRules,
     at_least,
@@ -30,11 +32,9 @@ from assay.flowmcp.policy import (
     capped,
     load_schema_policy,
 )
-from assay.flowmcp.protocol import grade_scores
-from assay.flowmcp.versions import CURRENT, Systems, is_version
-from assay.flowmcp.veto import TRIGGERS, make_veto
-from assay.library import fingerprint
-from assay.library.shelf import Shelf
+from assay.tools.protocol import grade_scores
+from assay.tools.versions import CURRENT, Systems, is_version
+from assay.tools.veto import TRIGGERS, make_veto
 
 POLICY = Shelf().schema_policy("flowmcp")
 RULES = SchemaRules(POLICY)

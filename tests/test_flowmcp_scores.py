@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError
-from assay.flowmcp import answers as ans
-from assay.flowmcp.aggregate import aggregate, aggregate_answers, latest_answers
-from assay.flowmcp.answers import (
+from assay.library.shelf import Shelf
+from assay.tools import answers as ans
+from assay.tools.aggregate import aggregate, aggregate_answers, latest_answers
+from assay.tools.answers import (
     DIMENSIONS,
     EXCLUDED,
     NA_REASONS,
@@ -27,11 +28,10 @@ from assay.flowmcp.answers import (
     dimension_of,
     weighted_mean,
 )
-from assay.flowmcp.entry import Subject, build_entry
-from assay.flowmcp.names import AREAS
-from assay.flowmcp.policy import SchemaRules
-from assay.flowmcp.record import complete_answers, http_score
-from assay.library.shelf import Shelf
+from assay.tools.entry import Subject, build_entry
+from assay.tools.names import AREAS
+from assay.tools.policy import SchemaRules
+from assay.tools.record import complete_answers, http_score
 
 RULES = SchemaRules(Shelf().schema_policy("flowmcp"))
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

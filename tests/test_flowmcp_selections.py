@@ -19,18 +19,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import AssayError, InputError
-from assay.flowmcp import index as idx
-from assay.flowmcp import names
-from assay.flowmcp.documents import document_bytes
-from assay.flowmcp.entry import published_schema
-from assay.flowmcp.hashing import hash8
-from assay.flowmcp.intake import import_one
-from assay.flowmcp.manifest import snapshot_of
-from assay.flowmcp.names import AREAS, GROUP_BOUND
-from assay.flowmcp.policy import SchemaRules
-from assay.flowmcp.record import Trigger, record
-from assay.flowmcp.regrade import regrade
-from assay.flowmcp.selection import (
+from assay.library.shelf import Shelf
+from assay.tools import index as idx
+from assay.tools import names
+from assay.tools.documents import document_bytes
+from assay.tools.entry import published_schema
+from assay.tools.hashing import hash8
+from assay.tools.intake import import_one
+from assay.tools.manifest import snapshot_of
+from assay.tools.names import AREAS, GROUP_BOUND
+from assay.tools.policy import SchemaRules
+from assay.tools.record import Trigger, record
+from assay.tools.regrade import regrade
+from assay.tools.selection import (
     Member,
     check_ready,
     check_selection,
@@ -40,10 +41,9 @@ from assay.flowmcp.selection import (
     size_cap,
     size_outcome,
 )
-from assay.flowmcp.source import ToolSchema
-from assay.flowmcp.status import READINESS, meets, precondition
-from assay.flowmcp.tree import Tree
-from assay.library.shelf import Shelf
+from assay.tools.source import ToolSchema
+from assay.tools.status import READINESS, meets, precondition
+from assay.tools.tree import Tree
 
 RULES = SchemaRules(Shelf().schema_policy("flowmcp"))
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -733,7 +733,7 @@ def test_readiness_is_a_ladder() -> None:
 def test_an_area_of_a_namespace_waits_until_its_schemas_pass_their_validation(
     tmp_path: Path, area: str
 ) -> None:
-    from assay.flowmcp.source import SchemaFinding
+    from assay.tools.source import SchemaFinding
 
     tree = Tree(str(tmp_path), RULES)
     import_one(

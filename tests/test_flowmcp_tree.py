@@ -23,20 +23,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import AssayError, InputError
-from assay.flowmcp import aging, names
-from assay.flowmcp import index as idx
-from assay.flowmcp.aging import age_answers, age_score
-from assay.flowmcp.checks import GRADER, Check
-from assay.flowmcp.entry import EXTENDED_FORM, TRIGGERS, published_schema, schema_valid
-from assay.flowmcp.gate import GateResult, namespace_gate, schema_gate
-from assay.flowmcp.hashing import about_hash, hash8, namespace_hash
-from assay.flowmcp.intake import check_open, import_one, record_scores
-from assay.flowmcp.manifest import manifest_name, snapshot_of
-from assay.flowmcp.policy import SchemaRules
-from assay.flowmcp.record import Trigger, record
-from assay.flowmcp.regrade import Outcome, regrade
-from assay.flowmcp.source import SchemaFinding, ToolSchema
-from assay.flowmcp.status import (
+from assay.library.shelf import Shelf
+from assay.tools import aging, names
+from assay.tools import index as idx
+from assay.tools.aging import age_answers, age_score
+from assay.tools.checks import GRADER, Check
+from assay.tools.entry import EXTENDED_FORM, TRIGGERS, published_schema, schema_valid
+from assay.tools.gate import GateResult, namespace_gate, schema_gate
+from assay.tools.hashing import about_hash, hash8, namespace_hash
+from assay.tools.intake import check_open, import_one, record_scores
+from assay.tools.manifest import manifest_name, snapshot_of
+from assay.tools.policy import SchemaRules
+from assay.tools.record import Trigger, record
+from assay.tools.regrade import Outcome, regrade
+from assay.tools.source import SchemaFinding, ToolSchema
+from assay.tools.status import (
     NODE_STATUSES,
     ROLLUP_STATUSES,
     letter_status,
@@ -47,10 +48,9 @@ from assay.flowmcp.status import (
     sequence_fault,
     stable_eligibility,
 )
-from assay.flowmcp.tree import Tree
-from assay.flowmcp.versions import CURRENT, Systems
-from assay.flowmcp.veto import TRIGGERS as VETOES
-from assay.library.shelf import Shelf
+from assay.tools.tree import Tree
+from assay.tools.versions import CURRENT, Systems
+from assay.tools.veto import TRIGGERS as VETOES
 
 RULES = SchemaRules(Shelf().schema_policy("flowmcp"))
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 import assay
 from assay.errors import CODES, FormulaError
 from assay.exact import NORM_ONE
-from assay.files import Document, parse_json
+from assay.files.json_files import Document, parse_json
 from assay.formulas import FORMULAS, SCALES, floor_norm, formula, normalise, raw_of, scale_norm
 from assay.library.shelf import Shelf
-from assay.pipeline import Grader
-from assay.reports.documents import encode
+from assay.pipeline.grading import Grader
+from assay.views.documents import encode
 from documents import run, scorecard
 
 if TYPE_CHECKING:

@@ -299,8 +299,8 @@ def test_what_comes_through_a_pipe_is_attested_as_it_was_read(assay: Any, files:
 def test_a_file_that_is_swapped_after_it_was_read_is_not_attested(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from assay import deciding
     from assay.cli.main import run as command
+    from assay.pipeline import deciding
 
     monkeypatch.chdir(files)
     judged = sha256((files / "better.jsonl").read_bytes()).hexdigest()

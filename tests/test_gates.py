@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import assay
 from assay.errors import EvidenceError, ShelfError
-from assay.files import Document, parse_json, parse_yaml
+from assay.files.json_files import Document, parse_json, parse_yaml
 from assay.library.shelf import Shelf
-from assay.pipeline import Grader
+from assay.pipeline.grading import Grader
 from assay.scoring.contract import contract_fault
 from assay.scoring.gates import GATES, REQUIRED, is_absent
 from assay.scoring.profile import load_profile

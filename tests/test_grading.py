@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 import assay
 from assay.errors import EvidenceError
-from assay.files import Document
+from assay.files.json_files import Document
 from assay.grading.grade import grade as grade_card
 from assay.grading.policy import CardTerms, make_rules
 from assay.library.shelf import Shelf
 from assay.records.reading import read_scorecard
 from assay.records.scorecard import Criterion, Scorecard
-from assay.reports.documents import plain
+from assay.views.documents import plain
 from cards import BILLION, LETTERS, decimals, expected, fraction, graded, scorecards
 from documents import scorecard
 

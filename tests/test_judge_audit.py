@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.errors import InputError
-from assay.files import Document, parse_yaml
+from assay.files.json_files import Document, parse_yaml
 from assay.grading.grade import grade
 from assay.grading.policy import make_rules
 from assay.judging.audit import obeyed
@@ -24,7 +24,7 @@ from assay.judging.card import admit, admitted, check_card, judge_of, make_card
 from assay.judging.client import Answer
 from assay.judging.replies import Verdict
 from assay.library.shelf import Shelf
-from assay.pipeline import Grader
+from assay.pipeline.grading import Grader
 from assay.records.reading import read_run
 from assay.records.scorecard import Criterion, Scorecard, Source
 from assay.scoring.profile import load_profile, make_plan

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from assay.errors import NotEnoughEvidence, UsageError
+from assay.judging.budget import tokens_of
 from assay.judging.client import Client
 from assay.judging.config import Price
 from assay.judging.journal import Journal
-from assay.judging.purse import tokens_of
 from judges import (
     HASTE,
     KEY,

@@ -182,7 +182,7 @@ def test_a_file_of_somebody_elses_is_refused_and_left_alone(tmp_path: Path, cont
     + [{"journal": "assay.judge-journal/1", "salt": value} for value in (5, "", "00" * 65)],
 )
 def test_a_first_line_of_another_kind_is_refused(tmp_path: Path, head: dict[str, Any]) -> None:
-    from assay.linelog import line_of
+    from assay.files.line_log import line_of
 
     (tmp_path / "j").write_bytes(line_of(head))
     with pytest.raises(InputError, match="first line"), Journal(str(tmp_path / "j")):
@@ -190,7 +190,7 @@ def test_a_first_line_of_another_kind_is_refused(tmp_path: Path, head: dict[str,
 
 
 def test_a_line_that_is_no_exchange_is_refused(tmp_path: Path) -> None:
-    from assay.linelog import line_of
+    from assay.files.line_log import line_of
 
     path = tmp_path / "j"
     path.write_bytes(written(path, 1) + line_of({"key": "k", "reply": "text"}))

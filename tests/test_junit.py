@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import assay as product
-from assay.pipeline import payload
-from assay.reports import junit
-from assay.reports.documents import plain
+from assay.pipeline.grading import payload
+from assay.views import junit
+from assay.views.documents import plain
 from documents import run, scorecard
 
 TIME = re.compile(r"\d+(\.\d{1,3})?")

@@ -22,7 +22,7 @@ import assay
 from assay.canon import canonical
 from assay.release.ranking import contender, rank
 from assay.release.summary import Summary
-from assay.reports.documents import encode, plain
+from assay.views.documents import encode, plain
 from cards import LETTERS, LIKERT, decimals, expected, floor_of, graded, norm_of, scorecards
 from documents import FAMILIES, run
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 import assay as package
-from assay.files import Document
+from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.pipeline import Grader
+from assay.pipeline.grading import Grader
 from assay.store.drafts import Link, draft
 from assay.store.ledger import open_ledger
 from documents import FAMILIES, run, scorecard

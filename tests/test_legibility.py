@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.flowmcp import legibility, validation
-from assay.flowmcp.reading.files import from_tools_list
-from assay.flowmcp.source import SchemaFinding, ToolSchema
+from assay.tools import legibility, validation
+from assay.tools.reading.files import from_tools_list
+from assay.tools.source import SchemaFinding, ToolSchema
 
 SEARCH: dict[str, Any] = {
     "name": "search_books",

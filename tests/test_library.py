@@ -22,7 +22,7 @@ from msgspec import structs
 import assay as package
 from assay import exact
 from assay.exact import NORM_ONE
-from assay.files import Document
+from assay.files.json_files import Document
 from assay.formulas import FORMULAS
 from assay.grading import rules
 from assay.library import fingerprint
@@ -769,7 +769,7 @@ def test_a_published_policy_with_other_rules_and_the_same_version_fails_both_che
             "workflow grading",
         ),
         (
-            "flowmcp/answers.py",
+            "tools/answers.py",
             "LOWEST, HIGHEST = 1, 5",
             "LOWEST, HIGHEST = 0, 5",
             "flowmcp scoring",

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import assay as product
 from assay.errors import printable
-from assay.pipeline import payload
-from assay.reports import markdown
+from assay.pipeline.grading import payload
+from assay.views import markdown
 from documents import scorecard
 
 markdown_it = pytest.importorskip(

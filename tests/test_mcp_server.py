@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from assay.errors import InputError
-from assay.flowmcp import legibility
-from assay.flowmcp.reading import child, server
+from assay.tools import legibility
+from assay.tools.reading import child, server
 
 SERVERS = Path(__file__).parent / "servers"
 BIN = Path(sys.executable).parent
@@ -198,8 +198,7 @@ def test_ctrl_c_ends_the_server_and_reaches_the_caller(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     command = bad("hangs", str(pids))
     code = (
-        f"from assay.flowmcp.reading.server import read_stdio\nread_stdio({command!r},"
-        " timeout_s=60)"
+        f"from assay.tools.reading.server import read_stdio\nread_stdio({command!r}, timeout_s=60)"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

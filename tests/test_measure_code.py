@@ -16,7 +16,7 @@ import pytest
 from assay.errors import InputError, NotEnoughEvidence
 from assay.records.evidence import Run
 from assay.records.reading import read_record
-from assay.running.mending import make_job, repair
+from assay.running.patch_tests import make_job, repair
 from assay.sandbox import Limits, available
 from assay.scoring.metrics.patches import apply_patch
 from documents import run
@@ -250,7 +250,7 @@ def test_a_good_patch_is_resolved_and_its_evidence_grades_as_it_stands(
 
 
 def _document(tree: Any) -> Any:
-    from assay.files import Document
+    from assay.files.json_files import Document
 
     return Document(tree, "test")
 

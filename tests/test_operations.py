@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from assay.files import Document
+from assay.files.json_files import Document
 from assay.formulas import normalise
 from assay.library.shelf import Shelf
 from assay.records.reading import read_run

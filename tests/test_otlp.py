@@ -18,18 +18,18 @@ from hypothesis import strategies as st
 
 from assay.cli import importing
 from assay.errors import AssayError, ExitCode, InputError, NotEnoughEvidence, UsageError
-from assay.files import Document
-from assay.importers import passing
-from assay.importers.genai import MAX_SPANS, Span, evidence, meaning
+from assay.files.json_files import Document
 from assay.importers.importer import Named, Wanted
 from assay.importers.otlp import fits, read, read_spans, run_of, runs
-from assay.importers.protobuf import from_protobuf
-from assay.importers.rules import BROKEN, NOT_RUN, UNKNOWN
-from assay.importers.wire import MAX_TEXT, from_json
 from assay.library.shelf import Shelf
-from assay.pipeline import Grader
-from assay.reports.documents import encode
-from assay.reports.telemetry import EVENT
+from assay.pipeline.grading import Grader
+from assay.tracing import handoffs
+from assay.tracing.genai import MAX_SPANS, Span, evidence, meaning
+from assay.tracing.protobuf import from_protobuf
+from assay.tracing.rules import BROKEN, NOT_RUN, UNKNOWN
+from assay.tracing.wire import MAX_TEXT, from_json
+from assay.views.documents import encode
+from assay.views.telemetry import EVENT
 from documents import run as document
 from receiving import Receiver
 from tracing import (
@@ -694,7 +694,7 @@ def test_without_any_model_nobody_can_tell_who_is_an_agent() -> None:
 def test_a_trace_that_hands_everything_to_everyone_is_refused_and_not_followed_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(passing, "MAX_LOOKS", 500)
+    monkeypatch.setattr(handoffs, "MAX_LOOKS", 500)
     first = [executor(2 * key, 1, f"a{key}", end=2) for key in range(1, 41)]
     sent = [span(2 * key + 1, 2 * key, "message.send", end=1) for key in range(1, 41)]
     last = [executor(200 + key, 1, f"b{key}", begin=3, links=range(3, 83, 2)) for key in range(40)]

@@ -36,9 +36,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from assay.importers.genai import Span, evidence, is_run
-from assay.importers.protobuf import from_protobuf
 from assay.running.recorder import Recorder
+from assay.tracing.genai import Span, evidence, is_run
+from assay.tracing.protobuf import from_protobuf
 from test_adapter_parity import FOLDER, LISTS, PASSED, TARGETS, followed, judged, run_of
 from test_adapters_frameworks import (
     adapter,

@@ -16,19 +16,19 @@ import pytest
 from sqlalchemy import inspect
 
 from assay.errors import UsageError
-from assay.files import Document
-from assay.importers.genai import Span
+from assay.files.json_files import Document
 from assay.importers.importer import Named, Wanted
 from assay.importers.otlp import run_of
 from assay.library.shelf import Shelf
-from assay.pipeline import Grader
-from assay.reports import exporting
-from assay.reports.documents import encode
-from assay.reports.exporting import Exporter, configured, send, send_refusal
-from assay.reports.telemetry import EVENT, events, origin_of
+from assay.pipeline.grading import Grader
 from assay.store import traces as stored
 from assay.store.ledger import open_ledger
 from assay.store.migrating import migrate
+from assay.tracing.genai import Span
+from assay.views import exporting
+from assay.views.documents import encode
+from assay.views.exporting import Exporter, configured, send, send_refusal
+from assay.views.telemetry import EVENT, events, origin_of
 from documents import run
 from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
 from receiving import Receiver
@@ -656,7 +656,7 @@ def test_a_run_that_cannot_be_graded_is_an_event_with_its_error(
 def test_protobuf_without_its_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    from assay.importers.protobuf import from_protobuf
+    from assay.tracing.protobuf import from_protobuf
 
     monkeypatch.setitem(
         sys.modules, "opentelemetry.proto.collector.trace.v1.trace_service_pb2", None

@@ -13,14 +13,14 @@ import pytest
 
 from assay.cli import serve
 from assay.errors import UsageError
-from assay.importers.genai import Span
-from assay.reports.telemetry import EVENT
-from assay.server import telling
+from assay.server import grade_events
+from assay.server.grade_events import Teller
 from assay.server.logs import Log
 from assay.server.metrics import Metrics
-from assay.server.telling import Teller
 from assay.store import traces as stored
 from assay.store.ledger import open_ledger
+from assay.tracing.genai import Span
+from assay.views.telemetry import EVENT
 from documents import run
 from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
 from receiving import Receiver
@@ -171,8 +171,8 @@ def test_a_receiver_that_is_not_there_delays_and_fails_no_request_and_is_counted
 def test_a_receiver_that_never_answers_holds_up_nobody_and_what_waits_has_a_bound(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(telling, "MAX_WAITING", 3)
-    monkeypatch.setattr(telling, "TOGETHER", 1)
+    monkeypatch.setattr(grade_events, "MAX_WAITING", 3)
+    monkeypatch.setattr(grade_events, "TOGETHER", 1)
     with (
         Receiver(slow_s=1.0) as receiver,
         serving(url, otlp_endpoint=receiver.address, shutdown_s=60.0) as api,
@@ -184,7 +184,7 @@ def test_a_receiver_that_never_answers_holds_up_nobody_and_what_waits_has_a_boun
 
 
 def test_what_waits_has_a_bound_in_bytes_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(telling, "MAX_BYTES", 100)
+    monkeypatch.setattr(grade_events, "MAX_BYTES", 100)
     metrics = Metrics()
     teller = Teller(telling_to("http://127.0.0.1:1"), metrics, Log())
     teller.refused("r", "SCO-010", "x" * 200)
@@ -193,13 +193,13 @@ def test_what_waits_has_a_bound_in_bytes_too(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def telling_to(address: str) -> Any:
-    from assay.reports.exporting import configured
+    from assay.views.exporting import configured
 
     return configured(address, environment={})
 
 
 def test_the_end_waits_for_what_can_be_sent_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(telling, "TOGETHER", 1)
+    monkeypatch.setattr(grade_events, "TOGETHER", 1)
     metrics = Metrics()
     with Receiver(slow_s=0.5) as receiver:
         teller = Teller(telling_to(receiver.address), metrics, Log())
@@ -225,15 +225,15 @@ def test_without_an_exporter_nothing_is_kept_and_no_thread_runs(
 def test_a_fault_in_sending_ends_neither_the_thread_nor_the_server(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, broken = telling.send, [True]
+    real, broken = grade_events.send, [True]
 
     def once(*given: Any, **more: Any) -> Any:
         if broken.pop() if broken else False:
             raise RuntimeError("a slip")
         return real(*given, **more)
 
-    monkeypatch.setattr(telling, "send", once)
-    monkeypatch.setattr(telling, "PAUSE_S", 0.01)
+    monkeypatch.setattr(grade_events, "send", once)
+    monkeypatch.setattr(grade_events, "PAUSE_S", 0.01)
     with Receiver() as receiver:
         with serving(url, otlp_endpoint=receiver.address) as api:
             api.post("/runs", runs(1)[0])

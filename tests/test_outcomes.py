@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError, NotEnoughEvidence
-from assay.files import Document
+from assay.files.json_files import Document
 from assay.formulas import normalise
 from assay.records.reading import read_run
 from assay.scoring.metrics.measure import Undetermined

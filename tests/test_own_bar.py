@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.deciding import Terms, side_of
-from assay.deciding import decide as decide_sides
 from assay.errors import AssayError, EvidenceError
-from assay.files import Document
+from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.pipeline import Grader
+from assay.pipeline.deciding import Terms, side_of
+from assay.pipeline.deciding import decide as decide_sides
+from assay.pipeline.grading import Grader
 from assay.release.sides import Side
 from documents import FAMILIES, run
 from sides import GRADER, RULES, STRICT, write
@@ -111,7 +111,7 @@ KINDS = (
 )
 
 
-REFUSALS = ("REL-002", "REL-003", "REL-004", "GRD-101", "GRD-102", "GRD-106", "GRD-108")
+REFUSALS = ("REL-002", "REL-003", "REL-004", "GRD-101", "GRD-102", "GRD-104", "GRD-106", "GRD-108")
 SLICED = Terms(slices=("tag",))
 
 

@@ -15,10 +15,10 @@ from urllib.parse import quote
 import pytest
 
 from assay.canon import canonical
-from assay.reports import drawing
 from assay.server.pages import layout, recent_runs
 from assay.store.access import revoke_token
 from assay.store.drafts import Link, draft
+from assay.views import drawing
 from documents import FAMILIES, run, scorecard
 from serving import Api, runs, serving
 

@@ -16,9 +16,9 @@ import pytest
 
 from assay.canon import digest as digest_of
 from assay.judging.card import make_card
-from assay.reports import drawing
 from assay.server.pages import compare, decision_pairs, layout
 from assay.store.drafts import draft
+from assay.views import drawing
 from postgres import ledger_url, postgres_url
 from serving import Api, serving
 from stocked import Stock, answers, card, commands, exam, faq, newest, stock, write

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError, NotEnoughEvidence, UsageError
-from assay.files import Document, stream_documents
+from assay.files.json_files import Document, stream_documents
 from assay.scoring.metrics.passk import (
     MAX_ATTEMPTS,
     MAX_FAULTS,

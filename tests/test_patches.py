@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.files import Document
+from assay.files.json_files import Document
 from assay.records.reading import read_run
 from assay.scoring.metrics.measure import Undetermined
 from assay.scoring.metrics.patches import (

@@ -14,12 +14,12 @@ import pytest
 
 import assay
 from assay.errors import AssayError, EvidenceError, ShelfError
-from assay.files import Document, parse_yaml
+from assay.files.json_files import Document, parse_yaml
 from assay.library.shelf import BUILTIN, Shelf, changed, publish
-from assay.pipeline import Grader
-from assay.reports.documents import plain
+from assay.pipeline.grading import Grader
 from assay.scoring.gates import REQUIRED
 from assay.scoring.profile import Profile, load_profile
+from assay.views.documents import plain
 from documents import FAMILIES, run, scorecard
 
 # --- the four profiles, as the guide writes them

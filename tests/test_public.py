@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 import assay
-from assay.files import Unread, stream_documents
+from assay.files.json_files import Unread, stream_documents
 from assay.library.shelf import Shelf
-from assay.pipeline import Grader
-from assay.reports.documents import plain
+from assay.pipeline.grading import Grader
+from assay.views.documents import plain
 from documents import FAMILIES, run, scorecard
 
 EXAMPLES = Path(assay.__file__).parent / "cli" / "examples"
@@ -161,7 +161,7 @@ def test_grading_one_scorecard_loads_no_validator_no_pool_and_no_numerics(tmp_pa
     assert not loaded & {
         "assay.records.schemas",
         "assay.scoring.contract",
-        "assay.reports.html",
+        "assay.views.html",
         "assay.release.summary",
         "assay.stats.intervals",
     }

@@ -26,14 +26,14 @@ pytest.importorskip("quickjs", reason="the extra flowmcp is not installed")
 pytest.importorskip("tree_sitter_javascript", reason="the extra flowmcp is not installed")
 
 from assay.errors import InputError
-from assay.flowmcp import ecma
-from assay.flowmcp.reading import engine as engines
-from assay.flowmcp.reading import limits
-from assay.flowmcp.reading.engine import Engine, Exported, NoExport
-from assay.flowmcp.reading.files import from_tools_list, read_folder, read_schema
-from assay.flowmcp.reading.walker import HOST, WALKER
-from assay.flowmcp.source import Module, NotData
-from assay.flowmcp.validation import validate
+from assay.tools import ecma
+from assay.tools.reading import engine as engines
+from assay.tools.reading import limits
+from assay.tools.reading.engine import Engine, Exported, NoExport
+from assay.tools.reading.files import from_tools_list, read_folder, read_schema
+from assay.tools.reading.walker import HOST, WALKER
+from assay.tools.source import Module, NotData
+from assay.tools.validation import validate
 
 SOUND = "export const main = { namespace: 'shop', tools: { ping: { path: '/' } } }\n"
 
@@ -1268,7 +1268,7 @@ def _is_running(pid: int) -> bool:
 def test_the_process_dies_with_its_parent(busy: bool) -> None:
     text = "export const main = { a: /^(a+)+$/.test('a'.repeat(60) + 'b') }" if busy else SOUND
     code = (
-        "import sys, threading, time\nfrom assay.flowmcp.reading.engine import Engine\nengine ="
+        "import sys, threading, time\nfrom assay.tools.reading.engine import Engine\nengine ="
         " Engine()\nengine.read(b'export const main = {}',"
         " file='x')\nprint(engine._worker._process.pid,"
         f" flush=True)\nthreading.Thread(target=engine.read, args=({text.encode()!r},),"

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from assay import jobs
+from assay.archive import regrading as jobs
+from assay.archive.regrading import KeepingGrader, Remaker, basis_of, trace
 from assay.canon import canonical
 from assay.cli.replaying import replay_decision
 from assay.errors import InputError, NotEnoughEvidence
-from assay.files import Document, parse_json
-from assay.jobs import KeepingGrader, Remaker, basis_of, trace
+from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
 from assay.store.drafts import Item, Link, body_of, draft
 from assay.store.ledger import Ledger, open_ledger

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from assay.errors import InputError
-from assay.flowmcp import checks
 from assay.library import shelf
 from assay.store.drafts import Item, Link, draft
 from assay.store.ledger import open_ledger
+from assay.tools import checks
 from judges import Run, here
 from postgres import ledger_url, postgres_url
 from test_exam_gate import at, put, result

@@ -14,12 +14,12 @@ import msgspec
 import pytest
 
 from assay.canon import number_text
-from assay.files import Document, parse_json
+from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
-from assay.pipeline import Grader
-from assay.reports import html as page_module
-from assay.reports.html import points, say, tag
-from assay.reports.html import render as rendered
+from assay.pipeline.grading import Grader
+from assay.views import html as page_module
+from assay.views.html import points, say, tag
+from assay.views.html import render as rendered
 
 VOID = {"meta", "br", "img", "link", "input", "hr", "wbr", "base"}
 CSS = Path(page_module.__file__).parent / "templates" / "report.css"

@@ -18,7 +18,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from assay.errors import InputError, UsageError
-from assay.files import Document
+from assay.files.json_files import Document
 from assay.records.reading import read_run as read_evidence
 from assay.scoring.metrics import retrieval, retrieval_columns
 from assay.scoring.metrics.measure import Undetermined

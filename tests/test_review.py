@@ -10,10 +10,10 @@ import pytest
 
 import assay as product
 from assay.errors import AssayError
-from assay.files import Document
+from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.pipeline import Grader
-from assay.reports.documents import encode
+from assay.pipeline.grading import Grader
+from assay.views.documents import encode
 from conftest import ROOT
 from documents import run, scorecard
 

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.errors import AssayError, ShelfError
-from assay.files import Document, parse_yaml
+from assay.files.json_files import Document, parse_yaml
 from assay.judging.items import Item
 from assay.judging.rubric_task import questions_of
 from assay.library.shelf import BUILTIN, Shelf
-from assay.pipeline import Grader
+from assay.pipeline.grading import Grader
 from assay.scoring.gates import GATES
 from assay.scoring.rubric import Rubric, load_rubric
 from documents import run

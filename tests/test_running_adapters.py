@@ -20,9 +20,9 @@ import pytest
 
 import assay
 from assay.errors import InputError
-from assay.running.after import after_of
 from assay.running.compatibility import prepare
 from assay.running.dataset import from_rows
+from assay.running.post_run import after_of
 from assay.running.runner import Runner, Settings, work_of
 from assay.running.workflow import make_workflow
 

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from assay.errors import InputError
-from assay.files import Document
+from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.pipeline import Grader
+from assay.pipeline.grading import Grader
 from assay.records.reading import read_run
 from assay.running.compatibility import Prepared, prepare
 from assay.running.dataset import read_dataset

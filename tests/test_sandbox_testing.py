@@ -16,7 +16,7 @@ import pytest
 
 from assay.errors import InputError
 from assay.running.guards import find_test, guarded_paths
-from assay.running.mending import Repair, find_runner, make_job, repair
+from assay.running.patch_tests import Repair, find_runner, make_job, repair
 from assay.sandbox import Entry, Limits, available
 from assay.sandbox.running import read_junit
 from assay.sandbox.testing import read_record

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.flowmcp import legibility, validation
-from assay.flowmcp.source import SchemaFinding
-from assay.reports.documents import encode
-from assay.reports.sarif import FINGERPRINT, file_uri, is_file, sarif
+from assay.tools import legibility, validation
+from assay.tools.source import SchemaFinding
+from assay.views.documents import encode
+from assay.views.sarif import FINGERPRINT, file_uri, is_file, sarif
 
 SYSTEMS = {"scoringSystem": "scoringSystem/1.0.0", "gradingSystem": "gradingSystem/1.0.0"}
 RULES = {**validation.RULES, **legibility.RULES}

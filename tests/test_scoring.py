@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 
 import assay
 from assay.errors import AssayError, EvidenceError
-from assay.files import Document, parse_json
+from assay.files.json_files import Document, parse_json
 from assay.library.shelf import BUILTIN, Shelf
-from assay.pipeline import Grader
+from assay.pipeline.grading import Grader
 from assay.records.grade import GRADING_SYSTEM, LETTERS
 from assay.records.scorecard import SCORING_SYSTEM
-from assay.reports.documents import encode, plain
 from assay.scoring.gates import GATES, REQUIRED
+from assay.views.documents import encode, plain
 from documents import FAMILIES, run, scorecard
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.library.shelf import Shelf
-from assay.pipeline import Grader
+from assay.pipeline.grading import Grader
 from assay.server.grading import make, make_many, read_body
 from assay.store.facets import facets_of
 from documents import FAMILIES, run

@@ -29,7 +29,7 @@ from sqlalchemy import text
 from starlette.testclient import TestClient
 
 from assay.library.shelf import Shelf, hold
-from assay.pipeline import Grader
+from assay.pipeline.grading import Grader
 from assay.server import side, side_grader
 from assay.server.app import create_app
 from assay.server.connections import Gathered

@@ -26,10 +26,10 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError
 
+from assay.archive.regrading import KeepingGrader, basis_of, regrade, replay, rescore, trace
 from assay.canon import canonical, digest
 from assay.errors import AssayError, InputError, UsageError
-from assay.files import Document
-from assay.jobs import KeepingGrader, basis_of, regrade, replay, rescore, trace
+from assay.files.json_files import Document
 from assay.judging.card import make_card
 from assay.library.shelf import Shelf
 from assay.store import migrating

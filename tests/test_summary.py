@@ -22,9 +22,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.release.summary import Summary
-from assay.reports.documents import encode, plain
 from assay.stats.counts import Counts
 from assay.stats.intervals import student, t_quantile, wilson
+from assay.views.documents import encode, plain
 from cards import expected, graded, scorecards
 from documents import FAMILIES, run, scorecard
 

@@ -12,7 +12,7 @@ import pytest
 import scipy.stats
 
 from assay.release.summary import PLAIN, Intervals, Summary
-from assay.reports.documents import encode
+from assay.views.documents import encode
 from cards import graded
 from sides import card, cards, drawn, write
 

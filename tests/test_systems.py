@@ -20,15 +20,15 @@ import assay as package
 from assay.errors import ShelfError
 from assay.exams.marking import Marking
 from assay.exams.policy import ExamRules
-from assay.files import Document
-from assay.flowmcp.entry import EXTENDED_FORM, Subject, build_entry, is_extended, schema_valid
-from assay.flowmcp.policy import SchemaRules
-from assay.flowmcp.tree import Tree
+from assay.files.json_files import Document
 from assay.library import lints
 from assay.library.shelf import BUILTIN, Shelf
-from assay.pipeline import Grader
+from assay.pipeline.grading import Grader
 from assay.release.policy import make_release_rules
 from assay.server import events
+from assay.tools.entry import EXTENDED_FORM, Subject, build_entry, is_extended, schema_valid
+from assay.tools.policy import SchemaRules
+from assay.tools.tree import Tree
 from documents import run, scorecard
 from sides import cards, drawn, write
 

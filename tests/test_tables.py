@@ -22,8 +22,6 @@ from msgspec import Struct, structs
 from assay.exams import gate as exam_gate
 from assay.exams import patterns
 from assay.exams.normal import MATCHES, STEPS
-from assay.flowmcp import checks, status
-from assay.flowmcp import gate as tool_gate
 from assay.formulas import FORMULAS
 from assay.grading import rules as grading_rules
 from assay.library import fingerprint, tables
@@ -32,6 +30,8 @@ from assay.release import promotion
 from assay.scoring.gates import GATES
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.measure import Undetermined
+from assay.tools import checks, status
+from assay.tools import gate as tool_gate
 
 SYSTEMS = tuple(tables.SYSTEMS)
 
@@ -198,7 +198,7 @@ def test_every_module_belongs_to_one_system_and_a_new_one_is_found_by_itself() -
     for package in (
         "scoring",
         "grading",
-        "flowmcp",
+        "tools",
         "exams",
         "release",
         "stats",
@@ -445,11 +445,11 @@ def test_a_threshold_a_mapping_or_a_tier_moves_grading_and_leaves_scoring(
 @pytest.mark.parametrize(
     ("name", "owner"),
     [
-        ("assay.flowmcp.veto:TRIGGERS", ("flowmcp", "grading")),
-        ("assay.flowmcp.names:AREAS", ("flowmcp", "grading")),
-        ("assay.flowmcp.names:LETTERS", ("flowmcp", "grading")),
-        ("assay.flowmcp.answers:NA_REASONS", ("flowmcp", "scoring")),
-        ("assay.flowmcp.aging:LIMITS", ("flowmcp", "scoring")),
+        ("assay.tools.veto:TRIGGERS", ("flowmcp", "grading")),
+        ("assay.tools.names:AREAS", ("flowmcp", "grading")),
+        ("assay.tools.names:LETTERS", ("flowmcp", "grading")),
+        ("assay.tools.answers:NA_REASONS", ("flowmcp", "scoring")),
+        ("assay.tools.aging:LIMITS", ("flowmcp", "scoring")),
         ("assay.scoring.gates:REQUIRED", ("workflow", "scoring")),
         ("assay.records.scorecard:ROLES", ("workflow", "scoring")),
     ],
@@ -512,9 +512,9 @@ def test_a_changed_rule_in_any_module_is_red_and_names_it_whether_golden_inputs_
         key = f"{module}{tables.CODE}"
         held = recorded_tables()[" ".join(owner)]
         assert held[key] == tables.of_module(module)[key]
-    family, name = tables.modules()["assay.flowmcp.memory"]
+    family, name = tables.modules()["assay.tools.memory"]
     system = next(one for one in current() if (one.family, one.name) == (family, name))
     (found,) = moved_tables(
-        system._replace(tables={**system.tables, "assay.flowmcp.memory:code": "0" * 16})
+        system._replace(tables={**system.tables, "assay.tools.memory:code": "0" * 16})
     )
-    assert "the code of assay.flowmcp.memory changed" in found
+    assert "the code of assay.tools.memory changed" in found

@@ -11,10 +11,10 @@ import pytest
 
 from assay.cli import terminal
 from assay.cli.stream import text_line
-from assay.files import Document, parse_json
+from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
-from assay.pipeline import Grader
-from assay.reports.documents import plain
+from assay.pipeline.grading import Grader
+from assay.views.documents import plain
 from test_charts import EXAMPLES, FAMILIES, decided, exam, results
 
 pytest.importorskip("rich", reason="no tables on a terminal here: pip install 'assay[terminal]'")

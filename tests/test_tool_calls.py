@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError, UsageError
-from assay.files import parse_json
+from assay.files.json_files import parse_json
 from assay.formulas import normalise
 from assay.records.evidence import Run
 from assay.scoring.metrics import bfcl, tool_calls

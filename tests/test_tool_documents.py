@@ -13,8 +13,8 @@ import jsonschema_rs
 import pytest
 
 from assay.cli.demo import EXAMPLES
-from assay.flowmcp.schemas import SCHEMAS
 from assay.library import fingerprint
+from assay.tools.schemas import SCHEMAS
 from conftest import ROOT
 
 JUDGE = (
@@ -120,7 +120,7 @@ def test_the_systems_of_tool_schemas_have_versions_and_fingerprints_of_their_own
 def test_a_changed_band_moves_the_grading_fingerprint_of_tool_schemas_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from assay.flowmcp.policy import SchemaRules
+    from assay.tools.policy import SchemaRules
 
     before = {(system.family, system.name): system.fingerprint for system in fingerprint.current()}
     kept = SchemaRules.letter
@@ -152,7 +152,7 @@ def test_every_requirement_of_tool_schemas_is_proven_or_named_as_not_ours(shared
 
 
 def _schema(**main: Any) -> Any:
-    from assay.flowmcp.source import ToolSchema
+    from assay.tools.source import ToolSchema
 
     return ToolSchema(
         "flowmcp", "/s/a.mjs", "air", "a", {"root": "https://api.air.example", **main}, "{}", b""
@@ -176,7 +176,7 @@ def test_terms_are_attached_only_from_the_registrable_domain_of_the_api(
 ) -> None:
     from datetime import UTC, datetime
 
-    from assay.flowmcp.checks import ModuleLists, check_terms, run_checks, veto_of
+    from assay.tools.checks import ModuleLists, check_terms, run_checks, veto_of
 
     schema = _schema(termsOfService=link) if link else _schema()
     assert check_terms(schema).outcome == outcome
@@ -189,8 +189,8 @@ def test_terms_are_attached_only_from_the_registrable_domain_of_the_api(
 @pytest.mark.req("F-155")
 def test_a_technical_reviewer_alone_never_stands_for_a_persona() -> None:
     from assay.errors import InputError
-    from assay.flowmcp.answers import TECHNICAL_PERSONAS, check_answer
-    from assay.flowmcp.names import BASE_PERSONAS
+    from assay.tools.answers import TECHNICAL_PERSONAS, check_answer
+    from assay.tools.names import BASE_PERSONAS
 
     answer = {
         "score": 4,
@@ -233,8 +233,8 @@ def test_an_exported_proof_of_a_newer_specification_is_read_as_an_index(
 
 @pytest.mark.req("F-161")
 def test_bands_caps_and_triggers_are_those_of_the_first_grading_system() -> None:
-    from assay.flowmcp.veto import TRIGGERS
     from assay.library.shelf import Shelf
+    from assay.tools.veto import TRIGGERS
 
     policy = Shelf().schema_policy("flowmcp@1")
     assert [(band.grade, float(band.min)) for band in policy.bands] == [
@@ -255,8 +255,8 @@ def test_bands_caps_and_triggers_are_those_of_the_first_grading_system() -> None
 
 @pytest.mark.req("F-157")
 def test_what_is_out_of_scope_is_answered_with_its_own_reason_and_is_no_node() -> None:
-    from assay.flowmcp.answers import NA_REASONS, check_na
-    from assay.flowmcp.names import AREAS
+    from assay.tools.answers import NA_REASONS, check_na
+    from assay.tools.names import AREAS
 
     for reason in ("out-of-scope-resource", "out-of-scope-prompt", "out-of-scope-procedure"):
         assert reason in NA_REASONS

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.flowmcp import validation
-from assay.flowmcp.source import Module, NotData, SchemaFinding, ToolSchema
+from assay.tools import validation
+from assay.tools.source import Module, NotData, SchemaFinding, ToolSchema
 
 META = {
     "isReadOnly": True,

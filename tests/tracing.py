@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from assay.importers.genai import Span
 from assay.importers.otlp import read_spans
+from assay.tracing.genai import Span
 
 T = "4bf92f3577b34da6a3ce929d0e0e4736"
 MS = 10**6

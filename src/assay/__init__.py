@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from assay.errors import AssayError, ExitCode
     from assay.grading.explain import Explanation
-    from assay.pipeline import explain, grade, score
+    from assay.pipeline.grading import explain, grade, score
     from assay.records.evidence import Run
     from assay.records.grade import Grade
     from assay.records.scorecard import Scorecard
@@ -35,9 +35,9 @@ _HOMES = {
     "Grade": "assay.records.grade",
     "Run": "assay.records.evidence",
     "Scorecard": "assay.records.scorecard",
-    "explain": "assay.pipeline",
-    "grade": "assay.pipeline",
-    "score": "assay.pipeline",
+    "explain": "assay.pipeline.grading",
+    "grade": "assay.pipeline.grading",
+    "score": "assay.pipeline.grading",
 }
 
 

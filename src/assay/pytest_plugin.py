@@ -17,8 +17,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
-    from assay.files import Document
-    from assay.pipeline import Graded, Grader
+    from assay.files.json_files import Document
+    from assay.pipeline.grading import Graded, Grader
     from assay.records.evidence import Run
     from assay.records.grade import Grade
     from assay.records.scorecard import Scorecard
@@ -50,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARK)
     report = config.getoption("assay_report")
     if report:
-        from assay.reports.documents import FORMATS
+        from assay.views.documents import FORMATS
 
         if os.path.splitext(report)[1] not in FORMATS:
             raise pytest.UsageError(
@@ -90,7 +90,7 @@ class Assay:
         Malformed evidence raises `assay.AssayError`.
         """
         from assay.grading.grade import grade
-        from assay.pipeline import Graded
+        from assay.pipeline.grading import Graded
         from assay.records.evidence import Run
         from assay.records.scorecard import Scorecard
 
@@ -108,7 +108,7 @@ class Assay:
         stands twice, or an empty file raises.
         """
         from assay.errors import InputError, NotEnoughEvidence
-        from assay.files import Unread, stream_documents
+        from assay.files.json_files import Unread, stream_documents
 
         grader = self._grader(profile, policy)
         found: dict[str, Grade] = {}
@@ -138,7 +138,7 @@ class Assay:
 
     def _grader(self, profile: str | None, policy: str | None) -> Grader:
         from assay.library.shelf import Shelf
-        from assay.pipeline import DEFAULT_POLICY, Grader
+        from assay.pipeline.grading import DEFAULT_POLICY, Grader
 
         key = (profile or self._profile, policy or self._policy)
         if key not in self._graders:
@@ -163,7 +163,7 @@ class Assay:
             "gradingSystem": grade.grading_system,
         }
         if self._whole:
-            from assay.reports.documents import encode
+            from assay.views.documents import encode
 
             kept["result"] = encode(graded.payload()).decode()
         self._graded.append(kept)
@@ -173,8 +173,8 @@ class Assay:
 def _document(evidence: Any) -> Document:
     """A mapping as a document; what JSON could not say is refused."""
     from assay.errors import EvidenceError
-    from assay.files import Document
-    from assay.reports.documents import encode
+    from assay.files.json_files import Document
+    from assay.views.documents import encode
 
     try:
         encode(evidence)
@@ -277,8 +277,8 @@ class Ledger:
 
     def _write(self, path: str) -> None:
         from assay.errors import Fault
-        from assay.files import atomic_write, parse_json
-        from assay.reports.documents import format_of
+        from assay.files.json_files import atomic_write, parse_json
+        from assay.views.documents import format_of
 
         form = format_of(path)
         results = [parse_json(one["result"].encode()) for _, one in self.ordered()]

@@ -14,11 +14,11 @@ from assay.cli.grade import choice_of
 from assay.cli.ledger import add_store, looking, storing
 from assay.cli.named import as_stored, find_named
 from assay.errors import ExitCode, InputError, UsageError, printable
-from assay.files import Unread, read_json, stream_documents
+from assay.files.json_files import Unread, read_json, stream_documents
 from assay.records.grade import ENGINE
 from assay.release import baseline as stored_baselines
 from assay.release.baseline import Stored, find, store
-from assay.reports.documents import encode
+from assay.views.documents import encode
 
 if TYPE_CHECKING:
     import argparse

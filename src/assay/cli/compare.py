@@ -10,7 +10,7 @@ from assay.cli.grade import choice_of
 from assay.cli.ledger import add_store, storing_result
 from assay.cli.stream import read_cards, run_id_digest
 from assay.errors import ExitCode, Fault, InputError, NotEnoughEvidence, UsageError, printable
-from assay.files import Unread, stream_documents
+from assay.files.json_files import Unread, stream_documents
 from assay.records.reading import read_scorecard
 from assay.release.ranking import candidates, contender, rank, shown
 from assay.release.summary import Intervals, Summary
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from assay.cli.results import Result
     from assay.cli.stream import Choice
-    from assay.pipeline import Grader
+    from assay.pipeline.grading import Grader
     from assay.records.grade import Grade
 
 

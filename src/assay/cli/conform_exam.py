@@ -17,7 +17,7 @@ from assay.exams.exam import ExamFile, ExamItem, file_faults
 from assay.exams.marking import Marking, mark_item
 from assay.exams.policy import ExamRules, fraction, shown
 from assay.exams.rubric import AXES, BIT
-from assay.files import Document
+from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import AssayError, InputError
-from assay.files import parse_json
-from assay.flowmcp import status as st
-from assay.flowmcp.aggregate import aggregate
-from assay.flowmcp.aging import age_score
-from assay.flowmcp.answers import (
+from assay.files.json_files import parse_json
+from assay.library.shelf import Shelf
+from assay.tools import status as st
+from assay.tools.aggregate import aggregate
+from assay.tools.aging import age_score
+from assay.tools.answers import (
     TRANSPORT_DIMENSIONS,
     check_answer,
     check_na,
@@ -21,20 +22,20 @@ from assay.flowmcp.answers import (
     shown,
     weighted_mean,
 )
-from assay.flowmcp.ecma import stringify
-from assay.flowmcp.entry import schema_valid, semantic_faults
-from assay.flowmcp.hashing import canonical_text, hash8
-from assay.flowmcp.index import index_fault
-from assay.flowmcp.names import grading_file, gradings_dir, is_schema_id, latest, report_name, slug
-from assay.flowmcp.policy import SchemaRules
-from assay.flowmcp.protocol import (
+from assay.tools.ecma import stringify
+from assay.tools.entry import schema_valid, semantic_faults
+from assay.tools.hashing import canonical_text, hash8
+from assay.tools.index import index_fault
+from assay.tools.names import grading_file, gradings_dir, is_schema_id, latest, report_name, slug
+from assay.tools.policy import SchemaRules
+from assay.tools.protocol import (
     INSTRUCTIONS,
     build_prompts,
     check_protocol,
     grade_scores,
     score_faults,
 )
-from assay.flowmcp.selection import (
+from assay.tools.selection import (
     Member,
     check_selection,
     cross_references,
@@ -42,8 +43,7 @@ from assay.flowmcp.selection import (
     make_lock,
     size_outcome,
 )
-from assay.flowmcp.veto import TRIGGERS, make_veto
-from assay.library.shelf import Shelf
+from assay.tools.veto import TRIGGERS, make_veto
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ from assay import exact
 from assay.cli import conform_exam, conform_flowmcp
 from assay.errors import EvidenceError, FormulaError, ShelfError
 from assay.exact import NORM_DIGITS
-from assay.files import Document
+from assay.files.json_files import Document
 from assay.formulas import normalise, scale_norm
 from assay.grading.grade import grade
 from assay.grading.policy import CardTerms, Rules, make_rules

@@ -16,22 +16,29 @@ from assay.exams.exam import read_exam
 from assay.exams.gate import decide, gate_document
 from assay.exams.marking import Marking, grade_exam
 from assay.exams.policy import ExamRules
-from assay.files import Document, Unread, atomic_write, parse_json, read_json, stream_documents
-from assay.flowmcp.assess import assess
-from assay.flowmcp.checks import ModuleLists, run_checks, veto_of
-from assay.flowmcp.documents import document_bytes
-from assay.flowmcp.hashing import hash8
-from assay.flowmcp.names import slug
-from assay.flowmcp.policy import SchemaRules
-from assay.flowmcp.protocol import check_scores, report_document, shown_text_of
-from assay.flowmcp.reading.files import read_schema
+from assay.files.json_files import (
+    Document,
+    Unread,
+    atomic_write,
+    parse_json,
+    read_json,
+    stream_documents,
+)
 from assay.library.shelf import Shelf
-from assay.pipeline import Graded, Grader
+from assay.pipeline.grading import Graded, Grader
 from assay.release.ranking import contender, rank
 from assay.release.summary import Summary
-from assay.reports.documents import JsonDocument, plain, pretty
-from assay.reports.html import render
-from assay.reports.judge_page import judge_page
+from assay.tools.assess import assess
+from assay.tools.checks import ModuleLists, run_checks, veto_of
+from assay.tools.documents import document_bytes
+from assay.tools.hashing import hash8
+from assay.tools.names import slug
+from assay.tools.policy import SchemaRules
+from assay.tools.protocol import check_scores, report_document, shown_text_of
+from assay.tools.reading.files import read_schema
+from assay.views.documents import JsonDocument, plain, pretty
+from assay.views.html import render
+from assay.views.judge_page import judge_page
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "examples")
 STORIES = {

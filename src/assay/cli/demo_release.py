@@ -10,9 +10,9 @@ from typing import Any
 
 from assay.cli import options as opt
 from assay.cli.gate_sides import read_side
-from assay.deciding import Terms, decide
 from assay.library.shelf import Shelf
-from assay.pipeline import Grader
+from assay.pipeline.deciding import Terms, decide
+from assay.pipeline.grading import Grader
 from assay.release.policy import make_release_rules
 
 STORIES = {

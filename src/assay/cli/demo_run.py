@@ -16,17 +16,17 @@ from typing import Any
 
 from assay.cli import options as opt
 from assay.errors import printable
-from assay.files import Document, atomic_write, parse_json
+from assay.files.json_files import Document, atomic_write, parse_json
 from assay.library.shelf import Shelf
-from assay.pipeline import Graded, Grader
-from assay.reports.documents import plain, pretty
-from assay.running.after import after_of
+from assay.pipeline.grading import Graded, Grader
 from assay.running.compatibility import prepare
 from assay.running.dataset import read_dataset
 from assay.running.journal import Header, Journal
+from assay.running.post_run import after_of
 from assay.running.repair import lacking
 from assay.running.runner import Runner, Settings, work_of
 from assay.running.workflow import read_workflow
+from assay.views.documents import plain, pretty
 
 HEADS = ("issue", "applies", "fail-to-pass", "pass-to-pass", "sandbox", "grade", "why")
 MAX_WHY = 110

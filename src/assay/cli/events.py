@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import BinaryIO
 
-    from assay.pipeline import Graded
+    from assay.pipeline.grading import Graded
 
 
 class EventFile:

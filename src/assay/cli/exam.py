@@ -16,9 +16,9 @@ from assay.cli.ledger import add_store, storing
 from assay.cli.memory import uncollected
 from assay.errors import ExitCode, InputError, UsageError, printable
 from assay.exams import bars, sm2
+from assay.exams.ablation import break_step, cascade_document
 from assay.exams.answers import Answers, read_answers
 from assay.exams.asking import CommandTutor, HttpTutor, Tutor, answer_lines, ask_all, read_headers
-from assay.exams.breaking import break_step, cascade_document
 from assay.exams.document import Outcome, check_result, exam_document, read_result
 from assay.exams.exam import Exam, left_out, read_exam
 from assay.exams.lint import lint_document, lint_exam
@@ -27,10 +27,10 @@ from assay.exams.normal import step_name, unknown_step
 from assay.exams.policy import ExamRules
 from assay.exams.recalibration import recalibrated, recalibration_document, reweigh
 from assay.exams.versions import Systems
-from assay.files import Document, atomic_write, read_json
+from assay.files.json_files import Document, atomic_write, read_json
 from assay.registry import is_path
-from assay.reports import junit, markdown
-from assay.reports.documents import pretty
+from assay.views import junit, markdown
+from assay.views.documents import pretty
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -323,8 +323,8 @@ def _graded(options: argparse.Namespace, store: Store | None) -> int:
         },
     )
     if options.charts:
-        from assay.reports.drawing import write_charts
-        from assay.reports.exam_page import exam_charts
+        from assay.views.drawing import write_charts
+        from assay.views.exam_page import exam_charts
 
         write_charts(exam_charts(document), options.charts)
     for text in (*notes, *(fault.text() for fault in answers.faults)):
@@ -341,7 +341,7 @@ def _graded(options: argparse.Namespace, store: Store | None) -> int:
 
 
 def _html(document: Any) -> bytes:
-    from assay.reports.exam_page import exam_page
+    from assay.views.exam_page import exam_page
 
     return exam_page(document).encode("utf-8", "replace")
 

@@ -16,10 +16,10 @@ from assay.exams import bars
 from assay.exams.document import Outcome, hold_against
 from assay.exams.exam import REGRESSION, make_exam, read_document
 from assay.exams.gate import decide, gate_document
-from assay.files import Document, atomic_write, read_json
+from assay.files.json_files import Document, atomic_write, read_json
 from assay.registry import is_path
 from assay.release.baseline import changed
-from assay.reports import junit
+from assay.views import junit
 
 if TYPE_CHECKING:
     import argparse

@@ -9,17 +9,17 @@ from assay.cli import options as opt
 from assay.cli.grade import choice_of
 from assay.cli.ledger import add_store, storing
 from assay.errors import UsageError
-from assay.files import atomic_write
+from assay.files.json_files import atomic_write
 from assay.release.decision import exit_code
 from assay.release.policy import make_release_rules
-from assay.reports.documents import pretty
+from assay.views.documents import pretty
 
 if TYPE_CHECKING:
     import argparse
 
     from assay.cli.keeping import Sides, Store
     from assay.cli.stream import Choice
-    from assay.pipeline import Grader
+    from assay.pipeline.grading import Grader
     from assay.release.policy import ReleaseRules
 
 
@@ -201,7 +201,7 @@ def _decide(
     options: argparse.Namespace, rules: ReleaseRules, grader: Grader, *, kept: Sides | None = None
 ) -> dict[str, Any]:
     from assay.cli.gate_sides import read_baseline, read_side
-    from assay.deciding import Terms, decide, declared
+    from assay.pipeline.deciding import Terms, decide, declared
 
     options.judged, options.compared = [], []
     now = opt.moment(options.now)
@@ -269,7 +269,7 @@ def _decide_and_store(
 def _finish(options: argparse.Namespace, document: dict[str, Any]) -> int:
     from assay.cli.gate_show import page, show
     from assay.release.sides import SAME_EVIDENCE
-    from assay.reports import junit
+    from assay.views import junit
 
     writers = {
         ".md": lambda: page(document).encode(),
@@ -280,8 +280,8 @@ def _finish(options: argparse.Namespace, document: dict[str, Any]) -> int:
         with atomic_write(path) as stream:
             stream.write(writers.get(path[path.rfind(".") :], lambda: pretty(document))())
     if options.charts:
-        from assay.reports.decision_page import decision_charts
-        from assay.reports.drawing import write_charts
+        from assay.views.decision_page import decision_charts
+        from assay.views.drawing import write_charts
 
         write_charts(decision_charts(document, pairs=options.pairs), options.charts)
     if options.step_summary:
@@ -299,7 +299,7 @@ def _finish(options: argparse.Namespace, document: dict[str, Any]) -> int:
 
 
 def _html(options: argparse.Namespace, document: dict[str, Any]) -> bytes:
-    from assay.reports.decision_page import decision_page
+    from assay.views.decision_page import decision_page
 
     return decision_page(document, pairs=options.pairs).encode("utf-8", "replace")
 

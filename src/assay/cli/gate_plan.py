@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from assay.cli.keeping import Looked
     from assay.cli.results import Result
     from assay.cli.stream import Choice
-    from assay.pipeline import Grader
+    from assay.pipeline.grading import Grader
     from assay.release.policy import ReleaseRules
     from assay.release.sides import Side
 

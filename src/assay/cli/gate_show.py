@@ -11,7 +11,7 @@ from assay.cli import options as opt
 from assay.cli import terminal
 from assay.errors import printable
 from assay.release.pairs import pair_up
-from assay.reports import markdown
+from assay.views import markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

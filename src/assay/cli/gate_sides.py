@@ -7,9 +7,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from assay.cli.named import find_named
-from assay.deciding import side_of
 from assay.errors import InputError, UsageError
-from assay.files import stream_documents
+from assay.files.json_files import stream_documents
+from assay.pipeline.deciding import side_of
 from assay.registry import is_path
 from assay.release.attestation import Subject
 from assay.release.baseline import changed, check_age
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from assay.cli.keeping import Looked
-    from assay.files import Document, Unread
-    from assay.pipeline import Grader
+    from assay.files.json_files import Document, Unread
+    from assay.pipeline.grading import Grader
     from assay.release.baseline import Stored
     from assay.release.policy import ReleaseRules
     from assay.release.sides import Side

@@ -21,16 +21,16 @@ from assay.errors import (
     UsageError,
     printable,
 )
-from assay.files import Unread, stream_documents
+from assay.files.json_files import Unread, stream_documents
 from assay.records.reading import KINDS
-from assay.reports.documents import FORMATS, JsonDocument, format_of
+from assay.views.documents import FORMATS, JsonDocument, format_of
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable
 
-    from assay.pipeline import Graded
-    from assay.reports.exporting import Outbox
+    from assay.pipeline.grading import Graded
+    from assay.views.exporting import Outbox
 
 SMALL = 256 * 1024
 SHOWN = 50
@@ -197,7 +197,7 @@ class Grading:
         if self._outbox is not None and not stopped and (warning := self._outbox.send().warning):
             sys.stderr.write(f"assay: {printable(warning)}\n")
         if self._report is not None and not stopped:
-            from assay.reports.drawing import write_charts
+            from assay.views.drawing import write_charts
 
             write_charts(self._report.charts(), options.charts)
         if options.json:
@@ -240,7 +240,7 @@ def _outbox(options: argparse.Namespace, stack: ExitStack) -> Outbox | None:
         or os.environ.get("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT")
     ):
         return None
-    from assay.reports.exporting import Outbox
+    from assay.views.exporting import Outbox
 
     return Outbox.of(options.otlp_endpoint, stack)
 

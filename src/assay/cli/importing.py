@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
-from assay.files import atomic_write, open_input
+from assay.files.json_files import atomic_write, open_input
 from assay.importers.importer import Wanted, named
 from assay.importers.known import HEAD, KNOWN, fitting
 from assay.registry import near_miss
-from assay.reports.documents import encode, pretty
+from assay.views.documents import encode, pretty
 
 if TYPE_CHECKING:
     import argparse

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.errors import ExitCode, UsageError, printable
-from assay.files import atomic_write, read_yaml
+from assay.files.json_files import atomic_write, read_yaml
+from assay.judging.budget import tokens_of
 from assay.judging.client import Client
 from assay.judging.config import JudgeSpec, Limits, Price, load_judge, spec_faults
 from assay.judging.identity import warnings_of
 from assay.judging.journal import Journal
-from assay.judging.purse import tokens_of
 from assay.judging.questions import put
-from assay.reports.documents import pretty
+from assay.views.documents import pretty
 
 if TYPE_CHECKING:
     import argparse

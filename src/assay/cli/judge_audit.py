@@ -10,7 +10,7 @@ from assay.cli import judge as common
 from assay.cli import options as opt
 from assay.cli.ledger import add_store, storing
 from assay.errors import ExitCode, InputError, UsageError
-from assay.files import read_json
+from assay.files.json_files import read_json
 from assay.judging.audit import PROBES, Measured
 from assay.judging.audit import audit as run_probes
 from assay.judging.card import admit, make_card
@@ -301,7 +301,7 @@ def _card(options: argparse.Namespace, store: Store | None) -> int:
         from assay.cli.kept import card_drafts
 
         store.put(card_drafts(document, audit=audited, calibration=calibration))
-    from assay.reports.judge_page import judge_page
+    from assay.views.judge_page import judge_page
 
     common.write_outputs(
         options, {".html": lambda: judge_page(document).encode("utf-8", "replace")}, document

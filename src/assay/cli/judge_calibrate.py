@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from assay.cli import options as opt
 from assay.cli.ledger import add_store, storing, storing_result
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
-from assay.files import read_json
+from assay.files.json_files import read_json
 from assay.judging.calibration import MINIMUM_LABELS, shown
 from assay.judging.calibration import calibrate as calibrate_rows
 from assay.judging.card import check_card

@@ -14,7 +14,7 @@ from assay.judging.items import read_items
 from assay.judging.questions import CLAIM_PROMPT
 from assay.judging.rubric_task import counts_of
 from assay.records.grade import ENGINE
-from assay.reports.documents import encode
+from assay.views.documents import encode
 
 if TYPE_CHECKING:
     import argparse

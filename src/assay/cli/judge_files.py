@@ -14,7 +14,7 @@ from assay.cli import judge as common
 from assay.cli import options as opt
 from assay.cli.ledger import add_store, storing
 from assay.errors import ExitCode, InputError, UsageError, printable
-from assay.files import Unread, atomic_write, stream_documents
+from assay.files.json_files import Unread, atomic_write, stream_documents
 from assay.judging.client import Errored
 from assay.judging.config import JudgeSpec
 from assay.judging.exchange import ANSWER_SCHEMA, QUESTION_SCHEMA, Replay, read_answers
@@ -32,7 +32,7 @@ from assay.judging.rubric_task import (
     spread,
 )
 from assay.records.grade import ENGINE
-from assay.reports.documents import encode
+from assay.views.documents import encode
 
 if TYPE_CHECKING:
     import argparse

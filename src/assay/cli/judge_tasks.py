@@ -25,7 +25,7 @@ from assay.judging.rubric_task import (
     scored_runs,
 )
 from assay.records.grade import ENGINE
-from assay.reports.documents import encode
+from assay.views.documents import encode
 
 if TYPE_CHECKING:
     import argparse
@@ -464,7 +464,7 @@ def _pairwise(options: argparse.Namespace, store: Store | None) -> int:
 def pairs_of(files: Sequence[str]) -> list[Pair]:
     """The pairs of a file; or of two files of runs, candidate a and candidate b."""
     if len(files) == 2:
-        from assay.files import Document, stream_documents
+        from assay.files.json_files import Document, stream_documents
 
         heads = [
             next((one for one in stream_documents(path) if isinstance(one, Document)), None)

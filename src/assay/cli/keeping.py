@@ -19,23 +19,23 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
+from assay.archive.regrading import Basis, KeepingGrader, basis_of
+from assay.archive.regrading import Kept as KeptGrade
 from assay.cli.stream import Choice, read_cards
-from assay.deciding import side_of
 from assay.errors import printable
-from assay.files import Document
-from assay.jobs import Basis, KeepingGrader, basis_of
-from assay.jobs import Kept as KeptGrade
+from assay.files.json_files import Document
 from assay.library.shelf import Shelf
+from assay.pipeline.deciding import side_of
 from assay.records.reading import KINDS as EVIDENCE_SCHEMAS
 from assay.records.reading import read_scorecard
-from assay.reports.documents import FORMATS, JsonLines
 from assay.server.keeping import KeptSide, keep_side
 from assay.store.baselines import evidence_of_baseline
 from assay.store.drafts import EVIDENCE, Body, Draft, body_of, graded_drafts
+from assay.views.documents import FORMATS, JsonLines
 
 if TYPE_CHECKING:
-    from assay.files import Unread
-    from assay.pipeline import Graded, Grader
+    from assay.files.json_files import Unread
+    from assay.pipeline.grading import Graded, Grader
     from assay.records.grade import Payload
     from assay.release.sides import Side
     from assay.store.baselines import KeptBaseline

@@ -13,15 +13,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import InputError
-from assay.files import Document, parse_json, read_json
+from assay.files.json_files import Document, parse_json, read_json
 from assay.server.keeping import exam_record
 from assay.store.drafts import Draft, Link, draft
 from assay.store.results import schema_of
 
 if TYPE_CHECKING:
-    from assay.flowmcp.gating import Held
-    from assay.flowmcp.policy import SchemaRules
-    from assay.flowmcp.tree import Tree
+    from assay.tools.gating import Held
+    from assay.tools.policy import SchemaRules
+    from assay.tools.tree import Tree
 
 SCHEMA_GATE = "assay.schema-gate/1"
 SCHEMA_SOURCE = "assay.schema-source/1"

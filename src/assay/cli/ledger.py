@@ -15,10 +15,10 @@ from assay.errors import AssayError, ExitCode, InputError, UsageError, printable
 if TYPE_CHECKING:
     import argparse
 
+    from assay.archive.regrading import Replayed
     from assay.cli.keeping import Keeping, Store
     from assay.cli.results import Result
     from assay.cli.stream import Choice
-    from assay.jobs import Replayed
     from assay.store.drafts import Item
     from assay.store.ledger import Ledger
     from assay.store.verify import Report
@@ -295,7 +295,7 @@ def _replay(argv: list[str]) -> int:
     options = made.parse_args(argv)
     shelf = opt.shelf_of(options)
     with open_for(options.db, read_only=True) as ledger:
-        from assay.jobs import replay
+        from assay.archive.regrading import replay
 
         item = replayable(ledger, options.id, project=options.project)
         if item.kind == "decision":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.errors import ExitCode, Fault, InputError, ShelfError, UsageError
-from assay.files import open_input, parse_yaml
+from assay.files.json_files import open_input, parse_yaml
 from assay.formulas import FORMULAS
 from assay.library import fingerprint
 from assay.library.lints import clashes, lint
@@ -310,9 +310,9 @@ def _schema_of(argv: list[str]) -> int:
     if options.name in names:
         opt.print_json(json_schema(names[options.name]))
         return ExitCode.PASSED
-    from assay.flowmcp.schemas import SCHEMAS as TOOL_SCHEMAS
-    from assay.reports.schemas import SCHEMAS
     from assay.server.event_schema import SCHEMA as EVENT  # which needs nothing of the web
+    from assay.tools.schemas import SCHEMAS as TOOL_SCHEMAS
+    from assay.views.schemas import SCHEMAS
 
     documents = {**SCHEMAS, **TOOL_SCHEMAS, "event": EVENT}
     if options.name not in documents:

@@ -8,7 +8,7 @@ from assay.cli import options as opt
 from assay.cli.measuring import finish, make_parser, parse, read_ks, shown, trees
 from assay.cli.memory import uncollected
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError
-from assay.files import Document, read_json, stream_documents
+from assay.files.json_files import Document, read_json, stream_documents
 from assay.registry import near_miss
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from assay.cli.measuring import check_outputs, finish, make_parser, parse, read_ks, shown, trees
 from assay.cli.progress import Progress
 from assay.errors import InputError, NotEnoughEvidence, UsageError, printable
-from assay.files import open_input
-from assay.running.mending import Job, Repair, make_job, repair
+from assay.files.json_files import open_input
+from assay.running.patch_tests import Job, Repair, make_job, repair
 from assay.sandbox import Limits, check_solution, require, verdict
 from assay.scoring.metrics.outcomes import summarise
 from assay.scoring.metrics.passk import Task, report

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from assay.cli import options as opt
 from assay.cli.ledger import add_store, storing_result
 from assay.errors import ExitCode, InputError, UsageError
-from assay.files import Unread, stream_documents
+from assay.files.json_files import Unread, stream_documents
 from assay.records.grade import ENGINE
 
 if TYPE_CHECKING:

@@ -233,8 +233,8 @@ def give(options: argparse.Namespace, document: Any, show: Callable[[], object])
     """The document to every output file, and to standard output: as JSON, or in the words of
     `show`.
     """
-    from assay.files import atomic_write
-    from assay.reports.documents import pretty
+    from assay.files.json_files import atomic_write
+    from assay.views.documents import pretty
 
     for path in outputs(options):
         with atomic_write(path) as stream:
@@ -247,7 +247,7 @@ def give(options: argparse.Namespace, document: Any, show: Callable[[], object])
 
 def print_json(document: Any) -> None:
     """One JSON document on standard output."""
-    from assay.reports.documents import pretty
+    from assay.views.documents import pretty
 
     sys.stdout.buffer.write(pretty(document))
     sys.stdout.buffer.flush()

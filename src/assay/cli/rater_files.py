@@ -18,7 +18,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from assay.errors import Fault, InputError, NotEnoughEvidence
-from assay.files import Unread, open_input, stream_documents
+from assay.files.json_files import Unread, open_input, stream_documents
 from assay.registry import near_miss
 from assay.stats.pairwise import ORDERS, WINNERS, Pair
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from assay.archive.regrading import Remaker, Replayed, first_difference, on_shelf, trace
 from assay.canon import canonical
 from assay.cli.memory import uncollected
 from assay.cli.replaying_gates import GATES
-from assay.deciding import Terms, decide, declared, side_of
 from assay.errors import InputError, NotEnoughEvidence
-from assay.files import Document, parse_json
-from assay.jobs import Remaker, Replayed, first_difference, on_shelf, trace
-from assay.pipeline import Graded, Grader
+from assay.files.json_files import Document, parse_json
+from assay.pipeline.deciding import Terms, decide, declared, side_of
+from assay.pipeline.grading import Graded, Grader
 from assay.release.decision import DECISION_SCHEMA
 from assay.release.plan import check_plan
 from assay.release.policy import make_release_rules

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from assay.archive.regrading import on_shelf
 from assay.canon import canonical
 from assay.cli.kept import EXAM_ROLES, SCHEMA_GATE, SCHEMA_LISTS, SCHEMA_SOURCE, source_data
 from assay.errors import InputError, NotEnoughEvidence
@@ -20,15 +21,14 @@ from assay.exams.exam import make_exam
 from assay.exams.gate import GATE_SCHEMA, decide, gate_document
 from assay.exams.marking import Marking, grade_exam
 from assay.exams.policy import ExamRules
-from assay.files import Document
-from assay.jobs import on_shelf
+from assay.files.json_files import Document
 from assay.server.keeping import EXAM_EVIDENCE_SCHEMA, exam_record
 
 if TYPE_CHECKING:
-    from assay.flowmcp.gating import Held
     from assay.library.shelf import Shelf
     from assay.store.drafts import Item
     from assay.store.ledger import Ledger
+    from assay.tools.gating import Held
 
 Again = Callable[["Ledger", "Item", Mapping[str, Any], "Shelf", str], dict[str, Any]]
 
@@ -222,8 +222,8 @@ def _linked(ledger: Ledger, item: Item, stored: Mapping[str, Any], project: str)
 def _schema_gate(
     ledger: Ledger, item: Item, stored: Mapping[str, Any], shelf: Shelf, project: str
 ) -> dict[str, Any]:
-    from assay.flowmcp import gating
-    from assay.flowmcp.policy import SchemaRules
+    from assay.tools import gating
+    from assay.tools.policy import SchemaRules
 
     if "evidence" not in stored:
         names = ", ".join(str(one["subject"]) for one in stored["results"])
@@ -251,8 +251,8 @@ def _schema_gate(
 
 
 def _held(evidence: _Evidence, said: Mapping[str, Any]) -> Held:
-    from assay.flowmcp.checks import ModuleLists, read_module_lists
-    from assay.flowmcp.gating import Held, Source
+    from assay.tools.checks import ModuleLists, read_module_lists
+    from assay.tools.gating import Held, Source
 
     indexes = {
         name: evidence.tree(digest, f"the index of {name}", "index")
@@ -280,8 +280,8 @@ def _need_readers(held: Held) -> None:
     """What reads schemas is installed. Without it a difference would say something about this
     machine, and nothing about the gate.
     """
-    from assay.flowmcp.checks import registrable_domain
-    from assay.flowmcp.reading.files import MODULES, schema_of
+    from assay.tools.checks import registrable_domain
+    from assay.tools.reading.files import MODULES, schema_of
 
     registrable_domain("example.org")
     if any(one.file.lower().endswith(MODULES) for one in held.sources.values()):

@@ -21,8 +21,8 @@ from assay.cli.ledger import add_store
 from assay.cli.progress import Progress
 from assay.cli.stream import Piece
 from assay.errors import UsageError
-from assay.files import Document, atomic_write, parse_json, read_json
-from assay.reports.documents import FORMATS, pretty
+from assay.files.json_files import Document, atomic_write, parse_json, read_json
+from assay.views.documents import FORMATS, pretty
 
 if TYPE_CHECKING:
     import argparse
@@ -326,7 +326,7 @@ def _execute(
     """Run what is left, and give the grades of all in the order of the work. Each run is graded
     when it is over, while others still wait for their models.
     """
-    from assay.running.after import after_of
+    from assay.running.post_run import after_of
     from assay.running.runner import Runner
 
     left = [one for one in work if one.run_id not in journal]
@@ -411,7 +411,7 @@ def _stdout_is_ours() -> Iterator[None]:
 def _repeats(options: argparse.Namespace, evidence: str, folder: str) -> None:
     """How stable the passes are: pass@k, pass^k, and the samples that sometimes pass."""
     from assay.cli.grade import choice_of
-    from assay.files import Unread, stream_documents
+    from assay.files.json_files import Unread, stream_documents
     from assay.scoring.metrics.passk import Task, report
 
     grader = choice_of(options).grader()

@@ -12,16 +12,16 @@ from assay.cli import schema_input as inp
 from assay.cli.ledger import add_store, storing
 from assay.cli.schema_tree import owners
 from assay.errors import ExitCode, InputError, UsageError
-from assay.files import parse_json
-from assay.flowmcp import index as idx
+from assay.files.json_files import parse_json
+from assay.tools import index as idx
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
     from assay.cli.keeping import Store
-    from assay.flowmcp.gating import Held, Source
-    from assay.flowmcp.tree import Tree
+    from assay.tools.gating import Held, Source
+    from assay.tools.tree import Tree
 
 
 def run(action: str, argv: list[str]) -> int:
@@ -52,7 +52,7 @@ def _gate(argv: list[str]) -> int:
 
 
 def _gated(options: argparse.Namespace, store: Store | None) -> int:
-    from assay.flowmcp.gating import decide, gate_document
+    from assay.tools.gating import decide, gate_document
 
     tree = inp.tree_of(options)
     held = _held(tree, options.names, inp.lists_of(options), store)
@@ -94,7 +94,7 @@ def _held(tree: Tree, asked: list[str], lists: inp.Lists, store: Store | None) -
 
     A ledger also remembers: an entry that it knows and that the tree has lost closes the gate.
     """
-    from assay.flowmcp.gating import Held, asked_of
+    from assay.tools.gating import Held, asked_of
 
     indexes: dict[str, dict[str, Any]] = {}
     sources: dict[str, Source] = {}
@@ -140,8 +140,8 @@ def _stored_indexes(store: Store | None, namespace: str) -> Iterator[dict[str, A
 
 def _source(tree: Tree, namespace: str, schema: str, index: dict[str, Any]) -> Source | None:
     """The snapshot of a schema; None where the tree holds none."""
-    from assay.flowmcp.gating import Source, unread_reason
-    from assay.flowmcp.reading.files import source_of
+    from assay.tools.gating import Source, unread_reason
+    from assay.tools.reading.files import source_of
 
     snapshot = index["schemas"][schema].get("snapshot")
     if snapshot is None:

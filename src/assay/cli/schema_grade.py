@@ -13,26 +13,26 @@ from assay.cli import schema_input as inp
 from assay.cli.ledger import add_store, storing
 from assay.cli.schema_validate import Found, print_findings, print_left, write_findings
 from assay.errors import ExitCode, Fault, InputError, UsageError, printable
-from assay.files import atomic_create, atomic_write, read_json
-from assay.flowmcp import protocol
-from assay.flowmcp.assess import assess
-from assay.flowmcp.checks import run_checks, veto_of
-from assay.flowmcp.documents import document_bytes, script_bytes
-from assay.flowmcp.hashing import hash8
-from assay.flowmcp.intake import check_open, import_one, record_scores
-from assay.flowmcp.names import iso, parse_iso, report_name, segment, slug
-from assay.flowmcp.policy import at_least
-from assay.flowmcp.status import letter_status
-from assay.flowmcp.tree import Tree
+from assay.files.json_files import atomic_create, atomic_write, read_json
+from assay.tools import protocol
+from assay.tools.assess import assess
+from assay.tools.checks import run_checks, veto_of
+from assay.tools.documents import document_bytes, script_bytes
+from assay.tools.hashing import hash8
+from assay.tools.intake import check_open, import_one, record_scores
+from assay.tools.names import iso, parse_iso, report_name, segment, slug
+from assay.tools.policy import at_least
+from assay.tools.status import letter_status
+from assay.tools.tree import Tree
 
 if TYPE_CHECKING:
     import argparse
     from datetime import datetime
 
     from assay.cli.keeping import Store
-    from assay.flowmcp.checks import Check
-    from assay.flowmcp.policy import SchemaRules
-    from assay.flowmcp.source import SchemaFinding, ToolSchema
+    from assay.tools.checks import Check
+    from assay.tools.policy import SchemaRules
+    from assay.tools.source import SchemaFinding, ToolSchema
 
 WORK, REPORTS = os.path.join("proofs", "grade-work"), os.path.join("proofs", "grade-reports")
 

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli import options as opt
 from assay.errors import Fault, InputError, UsageError
-from assay.files import parse_yaml, read_json
-from assay.flowmcp.checks import ModuleLists, read_aliases, read_module_lists
-from assay.flowmcp.names import parse_iso, parse_stamp
-from assay.flowmcp.policy import SchemaRules
-from assay.flowmcp.tree import Tree
+from assay.files.json_files import parse_yaml, read_json
+from assay.tools.checks import ModuleLists, read_aliases, read_module_lists
+from assay.tools.names import parse_iso, parse_stamp
+from assay.tools.policy import SchemaRules
+from assay.tools.tree import Tree
 
 if TYPE_CHECKING:
     import argparse
 
-    from assay.flowmcp.source import ToolSchema
+    from assay.tools.source import ToolSchema
 
 TIMEOUT_S = 30.0
 
@@ -161,7 +161,7 @@ def lists_of(options: argparse.Namespace) -> Lists:
 def read_data(path: str) -> Any:
     """A JSON or YAML file."""
     if path.endswith((".yaml", ".yml")):
-        from assay.files import open_input
+        from assay.files.json_files import open_input
 
         with open_input(path) as stream:
             return parse_yaml(stream.read(), path).tree
@@ -197,7 +197,7 @@ def read_sources(options: argparse.Namespace) -> Sources:
             ),
         )
     if options.mcp or options.mcp_url:
-        from assay.flowmcp.reading import server  # an extra; only a live server needs it
+        from assay.tools.reading import server
 
         if options.mcp:
             try:
@@ -231,9 +231,7 @@ def read_sources(options: argparse.Namespace) -> Sources:
             [],
             False,
         )
-    from assay.flowmcp.reading import (
-        files,
-    )  # loads the engine's parts only when there is something to read
+    from assay.tools.reading import files
 
     path = options.snapshot or options.path
     if options.path and os.path.isdir(path):

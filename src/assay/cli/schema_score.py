@@ -10,8 +10,8 @@ from assay import __version__
 from assay.cli import options as opt
 from assay.cli import schema_input as inp
 from assay.errors import ExitCode, InputError, UsageError
-from assay.files import atomic_write, read_json
-from assay.flowmcp.documents import document_bytes
+from assay.files.json_files import atomic_write, read_json
+from assay.tools.documents import document_bytes
 
 
 def run(action: str, argv: list[str]) -> int:
@@ -73,11 +73,11 @@ def _score(argv: list[str]) -> int:
     options = made.parse_args(argv)
     if options.repeat < 1 or options.timeout <= 0:
         raise UsageError("CLI-001", "--repeat and --timeout must be positive.")
-    from assay.flowmcp.scorer import CommandJudge, EndpointJudge, Judge, score_prompts
+    from assay.tools.scorer import CommandJudge, EndpointJudge, Judge, score_prompts
 
     judge: Judge
     if options.judge.endswith((".yaml", ".yml")):
-        from assay.files import read_yaml
+        from assay.files.json_files import read_yaml
         from assay.judging.config import load_judge
 
         spec = load_judge(read_yaml(options.judge))

@@ -10,18 +10,18 @@ from assay.cli import options as opt
 from assay.cli import schema_input as inp
 from assay.cli.ledger import add_store, storing
 from assay.errors import ExitCode, InputError, UsageError, printable
-from assay.files import parse_json, read_json
-from assay.flowmcp import index as idx
-from assay.flowmcp.entry import TRIGGERS
-from assay.flowmcp.names import FULL, PARTIAL
-from assay.flowmcp.selection import check_selection
+from assay.files.json_files import parse_json, read_json
 from assay.registry import near_miss
+from assay.tools import index as idx
+from assay.tools.entry import TRIGGERS
+from assay.tools.names import FULL, PARTIAL
+from assay.tools.selection import check_selection
 
 if TYPE_CHECKING:
     import argparse
 
     from assay.cli.keeping import Store
-    from assay.flowmcp.tree import Tree
+    from assay.tools.tree import Tree
 
 KINDS = {"providers": "namespace", "selections": "selection"}
 
@@ -109,8 +109,8 @@ def _imported(options: argparse.Namespace, store: Store | None) -> int:
                 tree.rebuild("selections", str(document["selectionId"]))
             keep(store, tree, [("selections", str(document["selectionId"]))])
             return _print_import(options, written, [], several=False)
-    from assay.flowmcp.assess import assess
-    from assay.flowmcp.intake import import_one
+    from assay.tools.assess import assess
+    from assay.tools.intake import import_one
 
     sources = inp.read_sources(options)
     namespaces = sorted({schema.namespace for schema in sources.schemas})
@@ -224,8 +224,8 @@ def _record(argv: list[str]) -> int:
 
 
 def _recorded(options: argparse.Namespace, store: Store | None) -> int:
-    from assay.flowmcp.record import PLACE, Trigger, record
-    from assay.flowmcp.regrade import Place
+    from assay.tools.record import PLACE, Trigger, record
+    from assay.tools.regrade import Place
 
     tree = inp.tree_of(options)
     envelopes = [_object(path) for path in options.files]
@@ -483,7 +483,7 @@ def _regrade(argv: list[str]) -> int:
 
 
 def _regraded(options: argparse.Namespace, store: Store | None) -> int:
-    from assay.flowmcp.regrade import regrade
+    from assay.tools.regrade import regrade
 
     tree, now = inp.tree_of(options), inp.now_of(options)
     named = owners(tree, options.names)

@@ -12,21 +12,21 @@ from assay import __version__
 from assay.cli import options as opt
 from assay.cli import schema_input as inp
 from assay.errors import ExitCode, printable
-from assay.files import atomic_write, read_json
-from assay.flowmcp.assess import RULES, assess
-from assay.flowmcp.checks import run_checks
-from assay.flowmcp.documents import document_bytes
-from assay.flowmcp.rules.rule import Rule
-from assay.flowmcp.rules.rule import table as rule_table
-from assay.flowmcp.source import SchemaFinding
+from assay.files.json_files import atomic_write, read_json
+from assay.tools.assess import RULES, assess
+from assay.tools.checks import run_checks
+from assay.tools.documents import document_bytes
+from assay.tools.rules.rule import Rule
+from assay.tools.rules.rule import table as rule_table
+from assay.tools.source import SchemaFinding
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from assay.flowmcp.checks import Check
-    from assay.flowmcp.policy import SchemaRules
-    from assay.flowmcp.source import ToolSchema
+    from assay.tools.checks import Check
+    from assay.tools.policy import SchemaRules
+    from assay.tools.source import ToolSchema
 
 Found = dict[str, tuple["ToolSchema", "list[SchemaFinding]", "list[Check]"]]
 """Each schema by its path, with its findings and its veto checks."""
@@ -166,14 +166,14 @@ def _list_rules(options: argparse.Namespace, outputs: list[str]) -> int:
 def _validate_artefact(
     kind: str, tree: dict[str, Any], options: argparse.Namespace, outputs: list[str]
 ) -> int:
-    from assay.flowmcp.entry import (
+    from assay.tools.entry import (
         consistency_faults,
         published_schema,
         recomputed,
         schema_faults,
         semantic_faults,
     )
-    from assay.flowmcp.index import INDEX_VERSION, index_fault, strict
+    from assay.tools.index import INDEX_VERSION, index_fault, strict
 
     if kind == "grading entry":
         faults = schema_faults(tree)
@@ -244,7 +244,7 @@ def _write(
             else {"findings": rows, **systems}
         )
         if path.endswith(".sarif"):
-            from assay.reports.sarif import sarif  # only where it is asked for
+            from assay.views.sarif import sarif
 
             made = sarif(
                 [(_source(file), found) for file, found in findings],

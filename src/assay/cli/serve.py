@@ -211,7 +211,7 @@ def _check_otlp(options: argparse.Namespace) -> None:
 
 def _check_offered(options: argparse.Namespace) -> None:
     """Read what is offered to be run: a slip in a file is the operator's to hear of, now."""
-    from assay.running.offered import Offered
+    from assay.running.catalogue import Offered
 
     if not 1 <= options.run_concurrency <= 10_000 or options.run_memory < 0:
         raise UsageError("CLI-001", "--run-concurrency is 1 to 10,000, --run-memory 0 or more.")

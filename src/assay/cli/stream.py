@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli.progress import Progress
 from assay.errors import AssayError, Fault, InputError, ShelfError, printable
-from assay.files import (
+from assay.files.json_files import (
     MAX_LINE,
     Document,
     Unread,
@@ -32,13 +32,13 @@ from assay.files import (
     stream_documents,
 )
 from assay.library.shelf import Shelf
-from assay.pipeline import Graded, Grader
+from assay.pipeline.grading import Graded, Grader
 from assay.records.grade import ENGINE, LETTERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from assay.reports.documents import Format
+    from assay.views.documents import Format
 
 BLOCK = 512 * 1024
 LARGE = 4 * 1024 * 1024
@@ -195,7 +195,7 @@ def _end_with(parent: Any) -> None:
 
 def encoders(formats: tuple[str, ...]) -> tuple[Callable[[Graded], bytes], ...]:
     """One function for each output, by its format; `text` is the line for a person."""
-    from assay.reports.documents import FORMATS
+    from assay.views.documents import FORMATS
 
     # one payload serves all formats that need it
     cache: list[Any] = [None, None]
@@ -293,7 +293,7 @@ def grade_stream(
     """Grade every document of the files, or take what was `found` already. Each sink is a path and
     its format; `spool` takes what standard output will show.
     """
-    from assay.reports.documents import FORMATS
+    from assay.views.documents import FORMATS
 
     rules = choice.grader().rules
     totals = Totals(rules.policy, rules.grading_system)

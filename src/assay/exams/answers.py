@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import exact
 from assay.errors import Fault, InputError
-from assay.files import Document, Unread, stream_documents
+from assay.files.json_files import Document, Unread, stream_documents
 from assay.registry import near_miss
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ import msgspec
 
 from assay.errors import UsageError
 from assay.exams.answers import Answer
-from assay.files import parse_json
+from assay.files.json_files import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

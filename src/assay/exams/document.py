@@ -29,7 +29,7 @@ from assay.records.reading import read_record
 
 if TYPE_CHECKING:
     from assay.exams.exam import Exam
-    from assay.files import Document
+    from assay.files.json_files import Document
 
 EXAM_SCHEMA = "assay.exam/1"
 MAX_FAULTS = 100

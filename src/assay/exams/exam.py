@@ -18,14 +18,14 @@ from msgspec.json import Encoder
 from assay.canon import canonical
 from assay.errors import EvidenceError, Fault, InputError, NotEnoughEvidence
 from assay.exams.rubric import Match, Text, compile_schema
-from assay.files import Document, open_input, parse_yaml, read_json, show_path
+from assay.files.json_files import Document, open_input, parse_yaml, read_json, show_path
 from assay.records.reading import read_record
 from assay.registry import identifier_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from assay.files import Path
+    from assay.files.json_files import Path
 
 CAPSTONE, REGRESSION = "capstone", "regression"
 Entries = list[str]

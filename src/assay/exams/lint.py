@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay.errors import EvidenceError, Fault
 from assay.exams.exam import ExamFile, ExamItem, disagreements, file_faults, located, read_document
 from assay.exams.normal import MATCHES, Normaliser, holds_all
-from assay.files import show_path
+from assay.files.json_files import show_path
 from assay.records.reading import read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from assay.exams.marking import Marking
-    from assay.files import Document, Path
+    from assay.files.json_files import Document, Path
 
 MAX_FORMS = 2000
 """Forms of one verb that items are held against. No verb has so many; a file that claims so is not

@@ -20,7 +20,7 @@ from assay.canon import canonical
 from assay.exams.normal import MATCHES, Normaliser
 from assay.exams.rubric import AXES, BIT, ExamRubric, compile_schema
 from assay.exams.versions import SCORING_SYSTEM
-from assay.files import parse_json
+from assay.files.json_files import parse_json
 from assay.records.plain import beyond_json
 from assay.records.systems import is_published, system_of
 

@@ -14,11 +14,11 @@ from assay.canon import digest
 from assay.exams.rubric import AXES, FAMILY, Text
 from assay.exams.versions import GRADING_SYSTEM
 from assay.records.evidence import Number, OptionalNumber
+from assay.records.shape import Faults, read_shelf_record
 from assay.records.systems import FIRST, Version, is_published, system_of
-from assay.scoring.shape import Faults, read_shelf_record
 
 if TYPE_CHECKING:
-    from assay.files import Document, Path
+    from assay.files.json_files import Document, Path
 
 Count = Annotated[int, Meta(ge=0)]
 

@@ -17,11 +17,11 @@ from assay.canon import digest
 from assay.exams.normal import STEPS, step_name, unknown_step
 from assay.records.contract import Contract, contract_of, encode
 from assay.records.evidence import Number
+from assay.records.shape import Faults, read_shelf_record
 from assay.records.systems import FIRST, Version
-from assay.scoring.shape import Faults, read_shelf_record
 
 if TYPE_CHECKING:
-    from assay.files import Document
+    from assay.files.json_files import Document
 
 FAMILY = "exam"
 AXES = ("correctness", "spanish_gloss", "schema", "conciseness")

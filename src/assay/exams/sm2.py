@@ -27,7 +27,7 @@ from assay.exams.versions import Systems
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from assay.files import Document
+    from assay.files.json_files import Document
 
 SM2_SCHEMA = "assay.sm2/1"
 COLUMNS = ("item", "quality", "repetitions", "ease", "interval_days", "reviewed_on", "due")

@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 from assay import exact
 from assay.canon import digest
 from assay.errors import EvidenceError, Fault, ShelfError
-from assay.files import show_path
+from assay.files.json_files import show_path
 from assay.records.evidence import Number
 from assay.records.grade import GRADING_SYSTEM, LETTERS, Band
 from assay.records.reading import read_record
@@ -22,7 +22,7 @@ from assay.records.systems import FIRST, Version, is_published, system_of
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
-    from assay.files import Document, Path
+    from assay.files.json_files import Document, Path
 
 Text = Annotated[str, Meta(min_length=1)]
 

@@ -13,14 +13,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import Fault, InputError
-from assay.files import MAX_LINE, Document, open_input
-from assay.importers.genai import Span, evidence, is_run
+from assay.files.json_files import MAX_LINE, Document, open_input
 from assay.importers.importer import Imported, Importer, Named, Wanted, lacking
-from assay.importers.protobuf import from_protobuf
-from assay.importers.spans import name, tree
-from assay.importers.wire import from_console, from_json, is_console, is_otlp, parsed
 from assay.records.evidence import RUN_SCHEMA
 from assay.records.reading import read_run
+from assay.tracing.genai import Span, evidence, is_run
+from assay.tracing.protobuf import from_protobuf
+from assay.tracing.spans import name, tree
+from assay.tracing.wire import from_console, from_json, is_console, is_otlp, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

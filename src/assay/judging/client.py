@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from assay.canon import digest
 from assay.errors import InputError, NotEnoughEvidence, UsageError
+from assay.judging.budget import Purse
 from assay.judging.config import JudgeSpec, key_of, spec_faults
 from assay.judging.endpoints import DIALECTS, Said, as_bytes, refused_parameter
 from assay.judging.journal import Entry, Journal
 from assay.judging.limiter import Limiter, retry_after
-from assay.judging.purse import Purse
 from assay.judging.questions import Asked, Question, put, repair
 from assay.judging.replies import Verdict, read_verdict
 
@@ -433,7 +433,7 @@ class Client:
 
     def _read(self, data: bytes, price: Decimal) -> tuple[Said | None, str]:
         """What the endpoint said, or why it said nothing."""
-        from assay.files import parse_wide_json
+        from assay.files.json_files import parse_wide_json
 
         try:
             said = (self._dialect or DIALECTS["openai"]).read(parse_wide_json(data))

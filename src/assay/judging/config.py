@@ -21,7 +21,7 @@ from assay.records.evidence import Number
 from assay.records.reading import read_record
 
 if TYPE_CHECKING:
-    from assay.files import Document
+    from assay.files.json_files import Document
 
 Positive = Annotated[float, Meta(gt=0)]
 Share = Annotated[float, Meta(ge=0)]

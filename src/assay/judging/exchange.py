@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from assay.errors import Fault, InputError
-from assay.files import Unread, stream_documents
+from assay.files.json_files import Unread, stream_documents
 from assay.judging.client import Answer
 from assay.judging.endpoints import DIALECTS, Said
 from assay.judging.questions import Question, put

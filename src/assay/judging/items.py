@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import msgspec
 
 from assay.errors import Fault, InputError
-from assay.files import Document, Unread, stream_documents
+from assay.files.json_files import Document, Unread, stream_documents
 from assay.judging.questions import Example
 from assay.records.evidence import RUN_SCHEMA, Run
 from assay.records.reading import read_run

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError
+from assay.files.line_log import LineLog, Place, Words
 from assay.judging.fence import SALT_BYTES, Salt
-from assay.linelog import LineLog, Place, Words
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay.canon import number_text
 from assay.errors import Fault, InputError
 from assay.exact import is_number
-from assay.files import Document, Unread, stream_documents
+from assay.files.json_files import Document, Unread, stream_documents
 from assay.registry import near_miss
 
 if TYPE_CHECKING:

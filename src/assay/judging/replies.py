@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import jsonschema_rs
 import msgspec
 
-from assay.files import parse_json
+from assay.files.json_files import parse_json
 from assay.judging.fence import occurs
 from assay.judging.questions import ClaimQuestion, PairQuestion, Question, RubricQuestion
 

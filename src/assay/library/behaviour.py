@@ -6,23 +6,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from assay.files import Document
-from assay.flowmcp import gate as gates
-from assay.flowmcp.checks import Check, ModuleLists, run_checks
-from assay.flowmcp.source import Module, SchemaFinding, ToolSchema
+from assay.files.json_files import Document
 from assay.grading.grade import grade
 from assay.records.reading import read_scorecard
 from assay.release.pairs import pair_up
 from assay.release.promotion import promote
 from assay.release.sides import Side, SideBuilder
+from assay.tools import gate as gates
+from assay.tools.checks import Check, ModuleLists, run_checks
+from assay.tools.source import Module, SchemaFinding, ToolSchema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.flowmcp.policy import SchemaRules
     from assay.grading.policy import Rules
     from assay.release.policy import ReleaseRules
     from assay.release.promotion import Promotion
+    from assay.tools.policy import SchemaRules
 
 
 def release_behaviour(

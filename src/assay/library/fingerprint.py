@@ -22,17 +22,7 @@ from assay.exams.behaviour import grading_behaviour, scoring_behaviour
 from assay.exams.marking import Marking
 from assay.exams.policy import ExamRules
 from assay.exams.versions import CURRENT as EXAM_SYSTEMS
-from assay.files import Document, Unread, atomic_write, stream_documents
-from assay.flowmcp import aggregate as tool_grading
-from assay.flowmcp import status as tool_status
-from assay.flowmcp.aging import age_score
-from assay.flowmcp.answers import shown
-from assay.flowmcp.policy import SchemaRules
-from assay.flowmcp.protocol import build_prompts, grade_scores
-from assay.flowmcp.record import http_score
-from assay.flowmcp.source import Module, ToolSchema
-from assay.flowmcp.validation import validate
-from assay.flowmcp.versions import CURRENT as TOOL_SYSTEMS
+from assay.files.json_files import Document, Unread, atomic_write, stream_documents
 from assay.formulas import normalise
 from assay.grading.grade import grade
 from assay.grading.policy import make_rules
@@ -49,6 +39,16 @@ from assay.scoring.metrics.examples import EXAMPLES
 from assay.scoring.metrics.measure import Undetermined
 from assay.scoring.profile import make_plan
 from assay.scoring.scorecard import score
+from assay.tools import aggregate as tool_grading
+from assay.tools import status as tool_status
+from assay.tools.aging import age_score
+from assay.tools.answers import shown
+from assay.tools.policy import SchemaRules
+from assay.tools.protocol import build_prompts, grade_scores
+from assay.tools.record import http_score
+from assay.tools.source import Module, ToolSchema
+from assay.tools.validation import validate
+from assay.tools.versions import CURRENT as TOOL_SYSTEMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay import exact
 from assay.canon import digest
 from assay.errors import Fault, ShelfError
-from assay.files import show_path
+from assay.files.json_files import show_path
 from assay.library.shelf import BUILTIN
 from assay.scoring.gates import GATES, REQUIRED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from assay.files import Document, Path
+    from assay.files.json_files import Document, Path
     from assay.library.shelf import Shelf
 
 _OVERLAP = re.compile(

@@ -22,7 +22,7 @@ import msgspec
 
 from assay.canon import canonical, digest
 from assay.errors import ShelfError
-from assay.files import Document, atomic_write, open_input, parse_json, parse_yaml
+from assay.files.json_files import Document, atomic_write, open_input, parse_json, parse_yaml
 from assay.grading.policy import Policy, load_policy
 from assay.library.held import Held, read_now
 from assay.records.systems import vouch
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from assay.exams.policy import ExamPolicy
     from assay.exams.rubric import ExamRubric
-    from assay.flowmcp.policy import SchemaPolicy
     from assay.release.policy import ReleasePolicy
+    from assay.tools.policy import SchemaPolicy
 
 BUILTIN = os.path.dirname(os.path.abspath(__file__))
 LOCK = "published.lock"
@@ -49,9 +49,7 @@ def _load_any_policy(document: Document) -> Any:
     """A policy of whichever family it says it is of."""
     family = document.tree.get("family") if isinstance(document.tree, dict) else None
     if family == FLOWMCP:
-        from assay.flowmcp.policy import (
-            load_schema_policy,
-        )  # another family's rules, off the path of grading runs
+        from assay.tools.policy import load_schema_policy
 
         return load_schema_policy(document)
     if family == EXAM:

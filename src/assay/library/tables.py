@@ -33,9 +33,9 @@ from msgspec import Struct
 SYSTEMS: dict[tuple[str, str], tuple[str, ...]] = {
     ("workflow", "scoring"): ("assay.scoring", "assay.formulas", "assay.records", "assay.registry"),
     ("workflow", "grading"): ("assay.grading", "assay.records.grade", "assay.exact"),
-    ("flowmcp", "scoring"): ("assay.flowmcp",),
+    ("flowmcp", "scoring"): ("assay.tools",),
     ("flowmcp", "grading"): tuple(
-        f"assay.flowmcp.{name}"
+        f"assay.tools.{name}"
         for name in (
             "aggregate",
             "policy",
@@ -67,7 +67,7 @@ EXCLUDED = {
     ),
     "assay.records.contract:_processes": "the processes that run now, not a rule",
     "assay.records.contract:_started": "whether they run, not a rule",
-    "assay.flowmcp.checks:_LISTS": (
+    "assay.tools.checks:_LISTS": (
         "the list of public suffixes, read by its library when it is first needed"
     ),
     "assay.records.reading:_known_names": "what was read so far, not a rule",
@@ -76,10 +76,10 @@ EXCLUDED = {
     "assay.records.scorecard:SCORING_SYSTEM": "the version itself",
     "assay.records.grade:GRADING_SYSTEM": "the version itself",
     "assay.records.grade:ENGINE": "the versions themselves",
-    "assay.flowmcp.versions:SCORING_SYSTEM": "the version itself",
-    "assay.flowmcp.versions:GRADING_SYSTEM": "the version itself",
-    "assay.flowmcp.versions:CURRENT": "the versions themselves",
-    "assay.flowmcp.versions:Systems": "its defaults are the versions themselves",
+    "assay.tools.versions:SCORING_SYSTEM": "the version itself",
+    "assay.tools.versions:GRADING_SYSTEM": "the version itself",
+    "assay.tools.versions:CURRENT": "the versions themselves",
+    "assay.tools.versions:Systems": "its defaults are the versions themselves",
     "assay.exams.versions:SCORING_SYSTEM": "the version itself",
     "assay.exams.versions:GRADING_SYSTEM": "the version itself",
     "assay.exams.versions:CURRENT": "the versions themselves",
@@ -106,7 +106,7 @@ _WORDS = frozenset(
 )
 """Fields of a rule's record that explain it to people and decide nothing."""
 _PLAIN = (str, int, float, Decimal, Fraction, timedelta, date)
-_DATA = "flowmcp/data"
+_DATA = "tools/data"
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 

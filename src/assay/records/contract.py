@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from assay.files import parse_json
+from assay.files.json_files import parse_json
 from assay.records.plain import beyond_json
 from assay.records.schema_weight import weight_of
 from assay.records.schema_worker import (
@@ -35,7 +35,7 @@ from assay.records.schema_worker import (
     evaluated,
     linear,
 )
-from assay.worker_process import Died, Worker
+from assay.sandbox.worker import Died, Worker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

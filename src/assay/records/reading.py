@@ -12,7 +12,7 @@ import msgspec
 
 from assay import exact
 from assay.errors import EvidenceError, Fault
-from assay.files import Document, show_path
+from assay.files.json_files import Document, show_path
 from assay.records.evidence import Run
 from assay.records.scorecard import Scorecard
 from assay.records.typed import convert

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import jsonschema_rs
 import msgspec
 
-from assay.files import parse_json
-from assay.worker_process import serve
+from assay.files.json_files import parse_json
+from assay.sandbox.worker import serve
 
 CPU_S = 3
 """Seconds of computing for one value. An honest schema takes milliseconds, also for a large output;

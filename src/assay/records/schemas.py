@@ -15,7 +15,7 @@ from assay.registry import near_miss
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from assay.files import Path
+    from assay.files.json_files import Path
 
 
 @cache

@@ -22,7 +22,7 @@ from msgspec import Meta, Struct, field
 
 from assay.canon import canonical, digest
 from assay.errors import Fault, InputError
-from assay.files import Document, json_fault, open_input, parse_json, read_json
+from assay.files.json_files import Document, json_fault, open_input, parse_json, read_json
 from assay.records.grade import GRADES_SCHEMA
 from assay.records.reading import read_record
 from assay.release.sides import SAME_EVIDENCE

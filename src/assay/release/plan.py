@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.canon import digest
 from assay.errors import InputError
-from assay.files import read_json
+from assay.files.json_files import read_json
 from assay.stats.estimate import DIFFERENCES
 from assay.stats.intervals import normal_quantile
 from assay.stats.power import (

@@ -11,11 +11,11 @@ from msgspec import Meta, Struct
 from assay import exact
 from assay.canon import digest
 from assay.records.evidence import Number
+from assay.records.shape import Faults, read_shelf_record
 from assay.records.systems import FIRST, Version, is_published, marked
-from assay.scoring.shape import Faults, read_shelf_record
 
 if TYPE_CHECKING:
-    from assay.files import Document, Path
+    from assay.files.json_files import Document, Path
 
 FAMILY = "release"
 DEFAULT = "release@1"

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from assay.errors import InputError, UsageError
-from assay.files import open_input
+from assay.files.json_files import open_input
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 _CODE = "REL-007"

@@ -9,7 +9,7 @@ from typing import Any
 
 from assay.canon import canonical
 from assay.errors import AssayError, EvidenceError
-from assay.files import parse_json
+from assay.files.json_files import parse_json
 
 MAX_TEXT = 2000
 """Signs of an error message that are kept."""

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from assay.errors import AssayError, InputError
-from assay.files import Document, parse_json
+from assay.files.json_files import Document, parse_json
 from assay.records.evidence import Step, ToolCall
 from assay.records.reading import read_record
-from assay.running.after import after_of
 from assay.running.checks import said
 from assay.running.compatibility import prepare
 from assay.running.dataset import from_rows, read_dataset
+from assay.running.post_run import after_of
 from assay.running.runner import BACKOFF_S, Runner, Settings, work_of
 from assay.running.workflow import read_workflow
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError, UsageError
-from assay.linelog import LineLog, Place, Words
+from assay.files.line_log import LineLog, Place, Words
 
 if TYPE_CHECKING:
     from types import TracebackType

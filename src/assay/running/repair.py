@@ -19,10 +19,10 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import AssayError, InputError
-from assay.files import parse_json
+from assay.files.json_files import parse_json
 from assay.running.checks import exact_number
 from assay.running.dataset import lookup
-from assay.running.mending import RUNNERS, lay_out, make_job, read_files, repair
+from assay.running.patch_tests import RUNNERS, lay_out, make_job, read_files, repair
 from assay.running.revisions import is_repository, read_revision
 from assay.sandbox import Limits, available
 from assay.sandbox.isolation import INSTALL
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, MutableMapping
 
     from assay.running.compatibility import Prepared
-    from assay.running.mending import Job, Repair
-    from assay.running.mending import Run as TestRun
+    from assay.running.patch_tests import Job, Repair
+    from assay.running.patch_tests import Run as TestRun
     from assay.running.runner import After
     from assay.running.workflow import Repository, Workflow
     from assay.sandbox import Entry

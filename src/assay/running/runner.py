@@ -18,7 +18,7 @@ import msgspec
 
 from assay.canon import canonical
 from assay.errors import AssayError
-from assay.files import Document, parse_json
+from assay.files.json_files import Document, parse_json
 from assay.records.reading import read_run
 from assay.running.adapters import CallFailed, Task
 from assay.running.checks import MAX_TEXT, said

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.canon import canonical
 from assay.errors import AssayError, InputError
-from assay.files import parse_json
+from assay.files.json_files import parse_json
 from assay.running.adapters.loading import load
 from assay.running.checks import said
 

@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from assay.canon import digest
 from assay.errors import InputError
-from assay.files import read_yaml
+from assay.files.json_files import read_yaml
 from assay.records.reading import read_record
 from assay.registry import identifier_fault
 
@@ -256,7 +256,7 @@ def read_workflow(path: str) -> Workflow:
 
 def make_workflow(tree: Any, folder: Path, where: str, *, document: Any = None) -> Workflow:
     """The workflow that a parsed file holds."""
-    from assay.files import Document
+    from assay.files.json_files import Document
 
     spec = read_record(document or Document(tree, where), WorkflowFile, "RUN-001")
     for name in (spec.workflow, *_names(spec)):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.files import parse_json
+from assay.files.json_files import parse_json
 from assay.records.contract import check
 from assay.scoring.gate import GateResult
 

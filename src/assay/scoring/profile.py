@@ -18,6 +18,7 @@ from assay.errors import FormulaError, ShelfError
 from assay.formulas import FORMULAS, floor_norm
 from assay.records.evidence import Number
 from assay.records.scorecard import SCORING_SYSTEM, Floor, FloorOverride, Selection
+from assay.records.shape import Faults, read_shelf_record
 from assay.records.systems import FIRST, Version, is_published, system_of
 from assay.registry import near_miss
 from assay.scoring.gate import Gate
@@ -25,10 +26,9 @@ from assay.scoring.gates import GATES, REQUIRED
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.measure import Measure
 from assay.scoring.metrics.params import param_faults
-from assay.scoring.shape import Faults, read_shelf_record
 
 if TYPE_CHECKING:
-    from assay.files import Document
+    from assay.files.json_files import Document
     from assay.scoring.rubric import Rubric
 
 Text = Annotated[str, Meta(min_length=1)]

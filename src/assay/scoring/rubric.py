@@ -15,11 +15,11 @@ from assay.errors import FormulaError
 from assay.formulas import SCALES, floor_norm
 from assay.records.evidence import Number
 from assay.records.scorecard import Floor, FloorOverride
+from assay.records.shape import Faults, read_shelf_record
 from assay.scoring.gates import GATES
-from assay.scoring.shape import Faults, read_shelf_record
 
 if TYPE_CHECKING:
-    from assay.files import Document
+    from assay.files.json_files import Document
 
 Text = Annotated[str, Meta(pattern=r"\S", description="a text that says something")]
 

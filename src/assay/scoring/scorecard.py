@@ -16,7 +16,7 @@ from assay.records.scorecard import SCORECARD_SCHEMA, Criterion, Scorecard
 from assay.registry import near_miss
 from assay.scoring.gates import GATES, evaluate
 from assay.scoring.metrics.measure import Undetermined
-from assay.scoring.parts import agent_scores, step_scores
+from assay.scoring.step_scores import agent_scores, step_scores
 
 if TYPE_CHECKING:
     from assay.records.evidence import Disagreement, Run, Source

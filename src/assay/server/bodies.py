@@ -16,7 +16,7 @@ import msgspec
 from starlette.responses import Response
 
 from assay.errors import InputError
-from assay.files import Document, json_fault, parse_json
+from assay.files.json_files import Document, json_fault, parse_json
 from assay.server.problems import Problem, problem_of
 
 if TYPE_CHECKING:

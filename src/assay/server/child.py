@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import AssayError, InputError
-from assay.files import parse_json
+from assay.files.json_files import parse_json
 from assay.running.child import GRACE_S, MAX_RUN
 from assay.server.settings import VARIABLE
 

@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import AssayError
-from assay.files import Document, parse_json
+from assay.files.json_files import Document, parse_json
 from assay.records.contract import Ending, NotPlain
 from assay.server import events
 from assay.server.grading import Made, kept, make, result
@@ -21,7 +21,7 @@ from assay.store.databases import is_away
 from assay.store.serving import now_text
 
 if TYPE_CHECKING:
-    from assay.pipeline import Grader
+    from assay.pipeline.grading import Grader
     from assay.server.state import Services
     from assay.server.streams import Key
     from assay.store.databases import Database

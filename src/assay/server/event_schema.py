@@ -11,7 +11,7 @@ from typing import Any
 from assay.records.evidence import Dataset, Step, ToolCall, Workflow
 from assay.records.schemas import json_schema
 from assay.records.systems import GRADING_PATTERN, SCORING_PATTERN
-from assay.reports.schemas import SCHEMAS
+from assay.views.schemas import SCHEMAS
 
 EVENT_SCHEMA = "assay.event/1"
 KINDS = (

@@ -15,8 +15,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import AssayError, InputError
-from assay.files import Document, parse_json
-from assay.running.offered import Offered
+from assay.files.json_files import Document, parse_json
+from assay.running.catalogue import Offered
 from assay.server import events
 from assay.server.bodies import encode
 from assay.server.child import Child, Ended

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from msgspec import Raw
 
-from assay import pipeline
+from assay.archive.regrading import NO_BASIS, Basis, settled
 from assay.canon import LARGE_FLOAT
-from assay.files import Document, parse_json
-from assay.jobs import NO_BASIS, Basis, settled
-from assay.pipeline import Grader
+from assay.files.json_files import Document, parse_json
+from assay.pipeline import grading as pipeline
+from assay.pipeline.grading import Grader
 from assay.records.reading import read_run, read_scorecard
 from assay.store.drafts import Draft, Link, body_of, digest_text, draft, graded_drafts, tied
 from assay.store.facets import of_grade, of_scorecard

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import AssayError
-from assay.files import Document
+from assay.files.json_files import Document
 from assay.records.contract import Ending
 from assay.server.evaluating import take_up
 from assay.server.grading import make, make_again

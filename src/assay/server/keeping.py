@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from assay.deciding import side_of
+from assay.archive.regrading import NO_BASIS, Basis, settled
 from assay.exams.answers import Answer
 from assay.exams.exam import Exam
-from assay.files import Document, Unread
-from assay.jobs import NO_BASIS, Basis, settled
-from assay.pipeline import Graded, Grader
+from assay.files.json_files import Document, Unread
+from assay.pipeline.deciding import side_of
+from assay.pipeline.grading import Graded, Grader
 from assay.records.reading import KINDS as EVIDENCE
 from assay.records.reading import read_scorecard
 from assay.release.baseline import BASELINE_SCHEMA

@@ -11,7 +11,7 @@ import msgspec
 
 from assay.errors import AssayError
 from assay.library.shelf import Shelf
-from assay.pipeline import Grader
+from assay.pipeline.grading import Grader
 from assay.records.contract import cheap_only
 from assay.server.frames import own_ends
 from assay.server.grading import make_many

@@ -12,14 +12,14 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from assay.archive.regrading import basis_of
 from assay.errors import AssayError, ShelfError
-from assay.files import read_json
-from assay.jobs import basis_of
+from assay.files.json_files import read_json
 from assay.judging.card import check_card
 from assay.library.shelf import Shelf
 from assay.records.contract import Ending, NotPlain, begin, cheap_only, end_processes
-from assay.reports.exporting import configured
 from assay.server.auth import Gatekeeper
+from assay.server.grade_events import Teller
 from assay.server.grading import BasedGrader, Kept, kept, make, read_body
 from assay.server.logs import Log
 from assay.server.metrics import Metrics
@@ -27,10 +27,10 @@ from assay.server.problems import Problem
 from assay.server.sharing import library_of
 from assay.server.side import Asked, Lost, Side
 from assay.server.streams import Hub
-from assay.server.telling import Teller
 from assay.server.writer import Writer
 from assay.store.ledger import Ledger, open_ledger
 from assay.store.writing import moment_text
+from assay.views.exporting import configured
 
 if TYPE_CHECKING:
     from collections.abc import Callable

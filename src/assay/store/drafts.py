@@ -16,7 +16,7 @@ from msgspec import structs
 
 from assay.canon import canonical
 from assay.errors import InputError
-from assay.files import MAX_LINE, parse_json
+from assay.files.json_files import MAX_LINE, parse_json
 from assay.records.evidence import Run
 from assay.records.scorecard import Scorecard
 from assay.registry import near_miss

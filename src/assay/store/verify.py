@@ -21,7 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.types import NullType
 
 from assay.errors import InputError
-from assay.files import parse_json
+from assay.files.json_files import parse_json
 from assay.store import tables as t
 from assay.store.chain import Edge, genesis, next_chain
 from assay.store.drafts import TOMBSTONE_SCHEMA, digest_text

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet, WeakValueDictionary
 
 from assay.errors import InputError
-from assay.importers.dialects import meaning
-from assay.importers.failing import error_of
-from assay.importers.payloads import offered_of
-from assay.importers.spans import Span
 from assay.running.adapters.trail import Answer, Ran, Trail
+from assay.tracing.dialects import meaning
+from assay.tracing.failures import error_of
+from assay.tracing.payloads import offered_of
+from assay.tracing.spans import Span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from assay.importers.spans import Meaning
+    from assay.tracing.spans import Meaning
 
 SCOPE = "agent_framework"
 """The name under which the framework writes its spans. Another instrumentation may write the same

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.importers.rules import passage_id
 from assay.running.adapters.trail import Answer, Asked
+from assay.tracing.rules import passage_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,10 +11,10 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.importers.rules import offered_tools
 from assay.running.adapters.langchain_answers import ModelCall, answer_of, is_refusal, passage, text
 from assay.running.adapters.trail import Ran, Trail
 from assay.running.checks import said
+from assay.tracing.rules import offered_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

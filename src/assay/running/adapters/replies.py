@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from assay.files import parse_json
+from assay.files.json_files import parse_json
 from assay.records.evidence import Claim, Handoff, Retrieved, Status, Step, ToolCall
 from assay.records.typed import convert
 from assay.running.adapters import CallFailed

@@ -15,7 +15,7 @@ import threading
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.importers.rules import (
+from assay.tracing.rules import (
     BROKEN,
     NOT_RUN,
     UNKNOWN,
@@ -26,7 +26,7 @@ from assay.importers.rules import (
     not_carried_out,
     passages,
 )
-from assay.importers.spans import Call as Asked
+from assay.tracing.spans import Call as Asked
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from assay.files import parse_json
+from assay.files.json_files import parse_json
 from assay.records.plain import MAX_DEPTH, beyond_json
 from assay.registry import near_miss
 

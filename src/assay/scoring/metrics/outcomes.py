@@ -16,7 +16,7 @@ from math import lcm
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from assay.errors import Fault, InputError, NotEnoughEvidence
-from assay.files import Document, Unread
+from assay.files.json_files import Document, Unread
 from assay.scoring.metrics.measure import Measure, Undetermined
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import Fault, InputError, NotEnoughEvidence, UsageError
-from assay.files import Document, Unread
+from assay.files.json_files import Document, Unread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import Fault, InputError, UsageError
-from assay.files import parse_json
+from assay.files.json_files import parse_json
 from assay.registry import near_miss
 from assay.scoring.metrics import bfcl
 from assay.scoring.metrics.calls import BFCL, RULES, Call, Expected, Matching, Rules, match

@@ -14,7 +14,7 @@ from math import isfinite
 from typing import IO, TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from assay.errors import Fault, InputError
-from assay.files import open_input
+from assay.files.json_files import open_input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from assay import exact
 from assay.exact import Ratio
-from assay.files import Path, show_path
+from assay.files.json_files import Path, show_path
 
 MAX_DIFFERENCES = 100
 _PLAIN = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"

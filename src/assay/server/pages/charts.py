@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.reports import drawing
-from assay.reports.charts import Chart, grades
-from assay.server import finding
+from assay.server import lookup
 from assay.server.auth import Principal
 from assay.server.bodies import header
 from assay.server.pages.decisions import decision_chart
@@ -22,6 +20,8 @@ from assay.server.pages.judges import judge_chart
 from assay.server.pages.recent_runs import overview_chart
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.problems import Problem
+from assay.views import drawing
+from assay.views.charts import Chart, grades
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -76,10 +76,10 @@ def get_grade_chart(
     """A chart of one stored grade."""
     services: Services = request.app.state.services
     if name not in OF_GRADE:
-        raise finding.absent("chart", name)
+        raise lookup.absent("chart", name)
     return picture(
         request,
-        OF_GRADE[name](finding.record(services, principal.project, "grade", digest).tree()),
+        OF_GRADE[name](lookup.record(services, principal.project, "grade", digest).tree()),
         ending,
     )
 
@@ -91,7 +91,7 @@ def get_overview_chart(
     """A chart of the newest grades of the project, under one policy."""
     found = overview_chart(request.app.state.services, principal.project, name, policy)
     if found is None:
-        raise finding.absent("chart", name)
+        raise lookup.absent("chart", name)
     return picture(request, found, ending)
 
 
@@ -111,5 +111,5 @@ def get_record_chart(
         else None
     )
     if found is None:
-        raise finding.absent("chart", name)
+        raise lookup.absent("chart", name)
     return picture(request, found, ending)

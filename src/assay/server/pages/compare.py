@@ -15,14 +15,13 @@ import msgspec
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from assay.deciding import Terms, check_kept_age, decide, declared, side_of
+from assay.archive.regrading import settled
 from assay.errors import AssayError, InputError, NotEnoughEvidence
-from assay.files import Document
-from assay.jobs import settled
+from assay.files.json_files import Document
+from assay.pipeline.deciding import Terms, check_kept_age, decide, declared, side_of
 from assay.release.policy import ReleasePolicy, make_release_rules
 from assay.release.sides import sample_of
-from assay.reports.markup import Html, join, tag
-from assay.server import finding
+from assay.server import lookup
 from assay.server.auth import Principal
 from assay.server.pages import decision_parts as parts
 from assay.server.pages.decision_pairs import Pairs
@@ -33,11 +32,12 @@ from assay.server.problems import Problem
 from assay.server.routes.decisions import find_baseline
 from assay.server.state import check_name
 from assay.store.names import seen
+from assay.views.markup import Html, join, tag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.pipeline import Graded
+    from assay.pipeline.grading import Graded
     from assay.release.policy import ReleaseRules
     from assay.release.sides import Side
     from assay.server.state import Services
@@ -367,7 +367,7 @@ def _taken(
         digests = [str(digest) for digest in record["evidence_digests"]]
         if len(digests) > MOST:
             raise _too_many(name)
-        items = [finding.record(services, project, None, digest) for digest in digests]
+        items = [lookup.record(services, project, None, digest) for digest in digests]
         if any(item.kind not in ("run", "scorecard") for item in items):
             raise InputError(
                 "REL-002",

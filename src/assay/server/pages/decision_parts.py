@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from assay.reports.charts import decisions as charts
-from assay.reports.markup import Html, join, points, say, tag
 from assay.server.pages.layout import (
     Column,
     address,
@@ -25,6 +23,8 @@ from assay.server.pages.layout import (
     verdict,
 )
 from assay.server.pages.paging import mapped, rows_of, signed, texts, words
+from assay.views.charts import decisions as charts
+from assay.views.markup import Html, join, points, say, tag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

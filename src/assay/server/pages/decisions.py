@@ -10,10 +10,7 @@ import msgspec
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.reports.charts import Chart
-from assay.reports.charts import decisions as charts
-from assay.reports.markup import Html, say, tag
-from assay.server import finding
+from assay.server import lookup
 from assay.server.auth import Principal
 from assay.server.pages import decision_parts as parts
 from assay.server.pages import gate_parts
@@ -38,6 +35,9 @@ from assay.server.pages.layout import (
 from assay.server.pages.paging import Cursor, Text, listed, mapped, plain, rows_of, texts, ways
 from assay.server.pages.routing import READER, PageRoute
 from assay.store.decided import SIDES, sides_of
+from assay.views.charts import Chart
+from assay.views.charts import decisions as charts
+from assay.views.markup import Html, say, tag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -243,7 +243,7 @@ def side_name(named: Named | None, summary: _Side | None, side: str) -> str:
 def show_decision(request: Request, digest: str, principal: Principal = READER) -> Response:
     """One decision."""
     services: Services = request.app.state.services
-    item = finding.record(services, principal.project, "decision", digest)
+    item = lookup.record(services, principal.project, "decision", digest)
     decision: dict[str, Any] = item.tree()
     schema = decision.get("schema")
     sides = sides_of(
@@ -283,7 +283,7 @@ def _stored(item: Item, *, replayed: bool) -> Html:
 
 def decision_chart(services: Services, project: str, digest: str, name: str) -> Chart | None:
     """A chart of a stored release decision by its name; None where there is none of that name."""
-    item = finding.record(services, project, "decision", digest)
+    item = lookup.record(services, project, "decision", digest)
     decision = item.tree()
     if decision.get("schema") != RELEASE:
         return None

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from assay.reports.charts import grades
-from assay.reports.markup import Html, join, say, tag
 from assay.server.pages.grade_parts import MAX_ROWS
 from assay.server.pages.layout import (
     Column,
@@ -22,6 +20,8 @@ from assay.server.pages.layout import (
     table,
     verdict,
 )
+from assay.views.charts import grades
+from assay.views.markup import Html, join, say, tag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -21,9 +21,7 @@ from assay.exams.gate import (
 from assay.exams.marking import Marking
 from assay.exams.policy import ExamPolicy, ExamRules, text
 from assay.exams.rubric import AXES, ExamRubric
-from assay.files import Document, parse_json
-from assay.reports.charts import exams as charts
-from assay.reports.markup import Html, join, say, tag
+from assay.files.json_files import Document, parse_json
 from assay.server.pages.evidence import text as as_text
 from assay.server.pages.layout import (
     Column,
@@ -39,6 +37,8 @@ from assay.server.pages.layout import (
     verdict,
 )
 from assay.server.pages.paging import mapped, rows_of, texts, words
+from assay.views.charts import exams as charts
+from assay.views.markup import Html, join, say, tag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,10 +11,7 @@ from starlette.responses import Response
 
 from assay.exams.gate import opens
 from assay.exams.policy import ExamPolicy, ExamRules, fraction
-from assay.reports.charts import Chart
-from assay.reports.charts import exams as charts
-from assay.reports.markup import Html, say, tag
-from assay.server import finding
+from assay.server import lookup
 from assay.server.auth import Principal
 from assay.server.pages import exam_parts as parts
 from assay.server.pages.decision_parts import contents
@@ -36,6 +33,9 @@ from assay.server.pages.layout import (
 )
 from assay.server.pages.paging import Cursor, Text, listed, mapped, plain, rows_of, texts, ways
 from assay.server.pages.routing import READER, PageRoute
+from assay.views.charts import Chart
+from assay.views.charts import exams as charts
+from assay.views.markup import Html, say, tag
 
 if TYPE_CHECKING:
     from assay.server.state import Services
@@ -190,7 +190,7 @@ def show_exam(
     """One graded exam."""
     services: Services = request.app.state.services
     project = principal.project
-    item = finding.record(services, project, "exam", digest)
+    item = lookup.record(services, project, "exam", digest)
     exam: dict[str, Any] = parts.ordered(mapped(item.tree()))
     key = Same(mapped(exam.get("digests")).get("exam"), exam.get("set"))
     stored = baseline_of(services, project, key)
@@ -247,7 +247,7 @@ def _answers(services: Services, project: str, digest: str) -> dict[str, Any]:
 
 def exam_chart(services: Services, project: str, digest: str, name: str) -> Chart | None:
     """A chart of a graded exam by its name; None where there is none of that name."""
-    exam = parts.ordered(mapped(finding.record(services, project, "exam", digest).tree()))
+    exam = parts.ordered(mapped(lookup.record(services, project, "exam", digest).tree()))
     if name in ("axes", "axes-raw"):
         return charts.axes(exam, weighted=name == "axes")
     if name == "exam-history":

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from assay.reports.markup import Html, join, say, tag
 from assay.server.pages.layout import Column, address, facts, link, section, short, table, verdict
 from assay.server.pages.paging import mapped, rows_of, texts, words
+from assay.views.markup import Html, join, say, tag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from assay.reports.charts import grades
-from assay.reports.markup import Html, join, points, say, tag
 from assay.server.pages.layout import Column, chart, clip, facts, letter, section, table, verdict
+from assay.views.charts import grades
+from assay.views.markup import Html, join, points, say, tag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from assay.reports.charts import Chart
+    from assay.views.charts import Chart
 
 Result = dict[str, Any]
 MAX_ROWS = 100

@@ -15,8 +15,6 @@ from assay.errors import AssayError
 from assay.grading.policy import Policy, make_rules
 from assay.judging.card import Admission, Term, admit
 from assay.judging.drift import compare_cards
-from assay.reports.charts import judges as charts
-from assay.reports.markup import Html, join, say, tag
 from assay.server.pages.layout import (
     Column,
     address,
@@ -32,6 +30,8 @@ from assay.server.pages.layout import (
     when,
 )
 from assay.server.pages.paging import mapped, words
+from assay.views.charts import judges as charts
+from assay.views.markup import Html, join, say, tag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.reports.charts import judges as charts
-from assay.reports.markup import Html, join, say, tag
-from assay.server import finding
+from assay.server import lookup
 from assay.server.auth import Principal
 from assay.server.pages import judge_parts as parts
 from assay.server.pages.decision_parts import contents
@@ -32,12 +30,14 @@ from assay.server.pages.layout import (
 )
 from assay.server.pages.paging import Cursor, listed, mapped, ways
 from assay.server.pages.routing import READER, PageRoute
+from assay.views.charts import judges as charts
+from assay.views.markup import Html, join, say, tag
 
 if TYPE_CHECKING:
     from assay.grading.policy import JudgeTerms
-    from assay.reports.charts import Chart
     from assay.server.state import Services
     from assay.store.drafts import Item
+    from assay.views.charts import Chart
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_A_PAGE = 50
@@ -261,9 +261,9 @@ def show_judge(request: Request, digest: str, principal: Principal = READER) -> 
 
 def _found(services: Services, project: str, digest: str) -> tuple[Item, dict[str, Any]]:
     """A card, or an audit or calibration in the place that it has on a card."""
-    item = finding.record(services, project, None, digest)
+    item = lookup.record(services, project, None, digest)
     if item.kind not in KINDS:
-        raise finding.absent("judge", digest)
+        raise lookup.absent("judge", digest)
     tree = mapped(item.tree())
     if item.kind == "audit":
         return item, {

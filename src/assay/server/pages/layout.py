@@ -25,15 +25,15 @@ from starlette.responses import HTMLResponse
 
 from assay import __version__, exact
 from assay.records.grade import LETTERS
-from assay.reports import drawing
-from assay.reports.markup import Html, join, points, say, tag
+from assay.views import drawing
+from assay.views.markup import Html, join, points, say, tag
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from assay.reports.charts import Chart
     from assay.server.auth import Principal
     from assay.server.problems import Problem
+    from assay.views.charts import Chart
 
 STATIC = Path(__file__).parent.parent / "static"
 NAV = {

@@ -16,16 +16,15 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from assay.errors import AssayError, Fault, InputError, ShelfError
-from assay.files import Document, json_fault, parse_json
+from assay.files.json_files import Document, json_fault, parse_json
 from assay.formulas import FORMULAS
 from assay.grading.policy import Policy
 from assay.library.shelf import KINDS
-from assay.reports.markup import Html, join, say, tag
 from assay.scoring.gates import GATES
 from assay.scoring.metrics import MEASURES
 from assay.scoring.profile import Profile
 from assay.scoring.rubric import Rubric
-from assay.server import finding
+from assay.server import lookup
 from assay.server.auth import Principal, admit
 from assay.server.events import plain
 from assay.server.pages import grade_parts, shelf_parts
@@ -44,6 +43,7 @@ from assay.server.pages.layout import (
 from assay.server.pages.routing import READER, PageRoute, form
 from assay.server.pages.sample import sample_for
 from assay.server.state import check_name, on_shelf
+from assay.views.markup import Html, join, say, tag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -141,7 +141,7 @@ def show_item(request: Request, kind: str, name: str, principal: Principal = REA
     if kind in REGISTRIES:
         return _sheet(request, kind, name)
     if kind not in KINDS:
-        raise finding.absent("kind of library item", kind)
+        raise lookup.absent("kind of library item", kind)
     entry, loaded = _loaded(services, kind, name)
     return _item(request, services, entry, loaded)
 
@@ -149,7 +149,7 @@ def show_item(request: Request, kind: str, name: str, principal: Principal = REA
 def _sheet(request: Request, kind: str, name: str) -> Response:
     found = REGISTRIES[kind].get(name)
     if found is None:
-        raise finding.absent(_singular(kind), name)
+        raise lookup.absent(_singular(kind), name)
     sheet: dict[str, Any] = found.sheet()
     short_ones = [
         (key.replace("_", " ").capitalize(), say(value, "none"))
@@ -288,10 +288,10 @@ async def try_item(request: Request, kind: str, name: str) -> Response:
     principal = await admit(request, "read")
     services: Services = request.app.state.services
     if kind not in KINDS:
-        raise finding.absent("kind of library item", kind)
+        raise lookup.absent("kind of library item", kind)
     entry, loaded = _loaded(services, kind, name)
     if not isinstance(loaded, Profile | Rubric | Policy):
-        raise finding.absent("item that can be tried on a run", name)
+        raise lookup.absent("item that can be tried on a run", name)
     data = sent.get("run", "").replace("\r\n", "\n")
     try:
         tried = await services.in_turn(

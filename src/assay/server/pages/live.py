@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from assay.files import parse_json
-from assay.reports.markup import Html, join, points, say, tag
-from assay.server import finding
+from assay.files.json_files import parse_json
+from assay.server import lookup
 from assay.server.auth import Principal
 from assay.server.pages.layout import (
     Column,
@@ -35,6 +34,7 @@ from assay.server.pages.routing import READER, PageRoute
 from assay.server.pages.runs import workflow_of
 from assay.store import events
 from assay.store.facets import key
+from assay.views.markup import Html, join, points, say, tag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +71,7 @@ async def live_run(request: Request, run_id: str, principal: Principal = READER)
     database = services.ledger.database
     found = await asyncio.to_thread(events.find, database, principal.project, key(run_id))
     if found is None:
-        item = await asyncio.to_thread(finding.run, services, principal.project, run_id)
+        item = await asyncio.to_thread(lookup.run, services, principal.project, run_id)
         return RedirectResponse(
             address("runs", item.digest), 303
         )  # it is stored and was never watched

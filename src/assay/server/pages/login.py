@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from assay.reports.markup import tag
 from assay.server.auth import cookie_name
 from assay.server.bodies import header
 from assay.server.pages.layout import note, page, void
 from assay.server.pages.routing import PageRoute, form
 from assay.server.problems import Problem
+from assay.views.markup import tag
 
 if TYPE_CHECKING:
     from assay.server.auth import Gatekeeper

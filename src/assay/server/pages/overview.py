@@ -14,10 +14,9 @@ import msgspec
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from assay.files import parse_json
+from assay.files.json_files import parse_json
 from assay.grading.policy import Policy, make_rules
 from assay.judging.card import admit, newest
-from assay.reports.markup import Html, join, say, tag
 from assay.server.auth import Principal
 from assay.server.pages import decisions, recent_runs
 from assay.server.pages.layout import (
@@ -36,6 +35,7 @@ from assay.server.pages.routing import READER, PageRoute
 from assay.server.pages.runs import FIRST
 from assay.store import executions, jobs, recent
 from assay.store.events import EVALUATING, EXECUTING, RUNNING
+from assay.views.markup import Html, join, say, tag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -10,15 +10,15 @@ from fastapi import Query
 
 from assay import exact
 from assay.canon import number_text
-from assay.server import finding
+from assay.server import lookup
 from assay.server.pages.layout import address, pager
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from assay.reports.markup import Html
     from assay.server.state import Services
     from assay.store.drafts import Item
+    from assay.views.markup import Html
 
 LOOKED_AT = 2000
 """Rows that are looked at for one page by each filter."""
@@ -45,7 +45,7 @@ def listed(
     limit: int,
 ) -> Listed:
     """The records after a place, or with `before` those that came just after it in time."""
-    back, forth = finding.cursor(after or None), finding.cursor(before or None)
+    back, forth = lookup.cursor(after or None), lookup.cursor(before or None)
     newest_first = forth is None
     found = services.ledger.find(
         kind,

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.reports.charts import summaries
 from assay.stats.intervals import wilson
 from assay.store.listing import evidence_of
 from assay.store.recent import Brief, newest
+from assay.views.charts import summaries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.reports.charts import Chart
     from assay.server.state import Services
+    from assay.views.charts import Chart
 
 WINDOW = 1000
 UNITS = (("month", 7), ("day", 10), ("hour", 13), ("minute", 16), ("second", 19))

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.reports.markup import Html, say, tag
-from assay.server import finding
+from assay.server import lookup
 from assay.server.auth import Principal
 from assay.server.pages.evidence import block
 from assay.server.pages.layout import (
@@ -30,6 +29,7 @@ from assay.server.pages.paging import Cursor, listed, mapped, ways, words
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.pages.run import PAGE_OF
 from assay.store.results import verb_of
+from assay.views.markup import Html, say, tag
 
 if TYPE_CHECKING:
     from assay.server.state import Services
@@ -110,7 +110,7 @@ def name_of(item: Item) -> str:
 def show_result(request: Request, digest: str, principal: Principal = READER) -> Response:
     """One result."""
     services: Services = request.app.state.services
-    item = finding.record(services, principal.project, "result", digest)
+    item = lookup.record(services, principal.project, "result", digest)
     document = mapped(item.tree())
     whole = address("api", "v1", "records", digest)
     verb = verb_of(item.schema)

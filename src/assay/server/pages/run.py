@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from assay.archive.regrading import replay
 from assay.errors import AssayError
-from assay.jobs import replay
-from assay.reports.markup import Html, join, say, tag
-from assay.server import finding
+from assay.server import lookup
 from assay.server.auth import Principal, admit
 from assay.server.pages import evidence, grade_parts
 from assay.server.pages.layout import (
@@ -39,6 +38,7 @@ from assay.server.problems import Problem
 from assay.store import events
 from assay.store.facets import key
 from assay.store.listing import evidence_of, grades_of
+from assay.views.markup import Html, join, say, tag
 
 if TYPE_CHECKING:
     from assay.server.state import Services
@@ -100,17 +100,17 @@ class Shown(NamedTuple):
 
 def found_run(services: Services, project: str, name: str) -> Shown:
     """What an address leads to."""
-    if not finding.DIGEST.fullmatch(name):
-        item = finding.run(services, project, name)
+    if not lookup.DIGEST.fullmatch(name):
+        item = lookup.run(services, project, name)
         chosen = None
     else:
-        item = finding.record(services, project, None, name)
+        item = lookup.record(services, project, None, name)
         chosen = item if item.kind == "grade" else None
         if chosen is not None:
             behind = evidence_of(services.ledger.database, project, [name]).get(name)
-            item = finding.record(services, project, None, behind) if behind is not None else chosen
+            item = lookup.record(services, project, None, behind) if behind is not None else chosen
         if item.kind not in ("run", "scorecard", "grade"):
-            raise finding.absent("run", name)
+            raise lookup.absent("run", name)
     grades = grades_of(services.ledger.database, project, [item.digest]).get(item.digest, [])
     if chosen is None and grades:
         chosen = services.ledger.get(grades[-1].digest, project=project)

@@ -13,9 +13,8 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from assay.records.grade import LETTERS
-from assay.reports.markup import Html, join, points, say, tag
 from assay.scoring.gates import GATES
-from assay.server import finding
+from assay.server import lookup
 from assay.server.auth import Principal
 from assay.server.pages.layout import (
     Column,
@@ -37,6 +36,7 @@ from assay.server.run_pages import briefly, run_page
 from assay.store import recent
 from assay.store.listing import grades_of
 from assay.store.names import seen
+from assay.views.markup import Html, join, points, say, tag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -145,8 +145,8 @@ def list_runs(
         services,
         principal.project,
         asked,
-        finding.cursor(after or None),
-        finding.cursor(before or None),
+        lookup.cursor(after or None),
+        lookup.cursor(before or None),
     )
     form = filters("/runs", _fields(services, principal.project), asked.query())
     items: list[dict[str, Any]] = found["items"]

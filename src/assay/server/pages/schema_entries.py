@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
-from assay.reports.markup import Html, join, say, tag
 from assay.server.pages.evidence import block
 from assay.server.pages.evidence import text as as_text
 from assay.server.pages.layout import (
@@ -27,6 +26,7 @@ from assay.server.pages.layout import (
 )
 from assay.server.pages.paging import mapped, rows_of, texts, words
 from assay.server.pages.schema_nodes import Entry, graded, graded_at
+from assay.views.markup import Html, join, say, tag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

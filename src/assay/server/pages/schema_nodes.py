@@ -10,12 +10,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import AssayError
-from assay.flowmcp.aging import age_answers
-from assay.flowmcp.names import AREAS, file_stamp, iso, parse_stamp, stamp
-from assay.flowmcp.node import CHANGED
-from assay.reports.markup import Html, join, say, tag
 from assay.server.pages.layout import address, letter, link, number, short, verdict, when
 from assay.server.pages.paging import mapped, rows_of
+from assay.tools.aging import age_answers
+from assay.tools.names import AREAS, file_stamp, iso, parse_stamp, stamp
+from assay.tools.node import CHANGED
+from assay.views.markup import Html, join, say, tag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -14,8 +14,7 @@ import msgspec
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.reports.markup import Html, join, say, tag
-from assay.server import finding
+from assay.server import lookup
 from assay.server.auth import Principal
 from assay.server.pages import schema_entries
 from assay.server.pages.decision_parts import contents
@@ -46,6 +45,7 @@ from assay.server.pages.schema_nodes import (
     updated,
 )
 from assay.server.problems import Problem
+from assay.views.markup import Html, join, say, tag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,7 +130,7 @@ class Version(NamedTuple):
 def list_schemas(request: Request, principal: Principal = READER, after: Cursor = None) -> Response:
     """Namespaces and selections, each as its newest index has it."""
     services: Services = request.app.state.services
-    place = finding.cursor(after or None)
+    place = lookup.cursor(after or None)
     found = services.ledger.find(
         "index", project=principal.project, after=place, limit=LOOKED_AT, newest_first=True
     )
@@ -243,7 +243,7 @@ def show_schema(
     """A namespace, a selection, or one stored index, entry or report."""
     services: Services = request.app.state.services
     project = principal.project
-    if not finding.DIGEST.fullmatch(name):
+    if not lookup.DIGEST.fullmatch(name):
         return _page(
             request,
             services,
@@ -251,11 +251,11 @@ def show_schema(
             _newest(services, project, name, selection=kind == SELECTION),
             shown_is_newest=True,
         )
-    item = finding.record(services, project, None, name)
+    item = lookup.record(services, project, None, name)
     if item.kind == "entry":
         return schema_entries.entry_page(request, services, project, item)
     if item.kind != "index":
-        raise finding.absent("tool schema", name)
+        raise lookup.absent("tool schema", name)
     return _page(request, services, project, item, shown_is_newest=False)
 
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from assay.grading.policy import Policy
-from assay.reports.markup import Html, join, say, tag
 from assay.scoring.gates import GATES, REQUIRED
 from assay.scoring.profile import Profile
 from assay.scoring.rubric import Rubric
 from assay.server.pages.evidence import text
 from assay.server.pages.layout import Column, address, facts, letter, link, section, table
+from assay.views.markup import Html, join, say, tag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

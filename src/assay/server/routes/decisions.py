@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.deciding import Terms, check_kept_age, decide, declared
+from assay.archive.regrading import NO_BASIS
 from assay.errors import NotEnoughEvidence
-from assay.files import Document
-from assay.jobs import NO_BASIS
+from assay.files.json_files import Document
+from assay.pipeline.deciding import Terms, check_kept_age, decide, declared
 from assay.release.baseline import check_name
 from assay.release.plan import check_plan
 from assay.release.policy import make_release_rules
-from assay.server import bodies, describing, finding
+from assay.server import bodies, lookup, openapi
 from assay.server.auth import admit
 from assay.server.grading import BasedGrader
 from assay.server.keeping import (
@@ -34,22 +34,22 @@ from assay.store.drafts import Body, Draft, Stored
 from assay.store.reading import FILTERS
 
 if TYPE_CHECKING:
-    from assay.pipeline import Grader
+    from assay.pipeline.grading import Grader
     from assay.release.policy import ReleaseRules
     from assay.server.state import Services
 
-router = APIRouter(tags=["decisions"], responses=describing.EVERY)
+router = APIRouter(tags=["decisions"], responses=openapi.EVERY)
 _SLICES = ("tag", "group", "family")
 _TOGETHER = 1500
 """Records of a side that are stored together, so that others get their turn."""
-_DECISION = describing.taken(
+_DECISION = openapi.taken(
     {
-        "candidate": describing.SIDE,
-        "baseline": describing.SIDE,
-        "policy": describing.TEXT,
-        "grading_policy": describing.TEXT,
-        "profile": describing.TEXT,
-        "rubric": describing.TEXT,
+        "candidate": openapi.SIDE,
+        "baseline": openapi.SIDE,
+        "policy": openapi.TEXT,
+        "grading_policy": openapi.TEXT,
+        "profile": openapi.TEXT,
+        "rubric": openapi.TEXT,
         "allow_unpaired": {"type": "boolean"},
         "quarantine": {"type": "array", "items": {"type": "string"}},
         "looks": {"type": "integer", "minimum": 1, "maximum": 1000},
@@ -88,8 +88,8 @@ class Evidence(NamedTuple):
     "/decisions",
     status_code=201,
     summary="Decide whether a candidate may replace a baseline",
-    responses=describing.POSTED,
-    openapi_extra=describing.body(_DECISION),
+    responses=openapi.POSTED,
+    openapi_extra=openapi.body(_DECISION),
 )
 async def post_decision(request: Request) -> Response:
     """The same rules as `assay gate`. The decision is stored with links to the evidence and the
@@ -221,9 +221,9 @@ def _evidence(
         digests = [str(digest) for digest in found["digests"]]
     else:
         digests = _filtered(services, project, found["filter"], name)
-    if len(digests) > finding.MAX_SIDE:
-        raise Problem(422, f"a side has at most {finding.MAX_SIDE:,} records.", where=name)
-    items = [finding.record(services, project, None, digest) for digest in digests]
+    if len(digests) > lookup.MAX_SIDE:
+        raise Problem(422, f"a side has at most {lookup.MAX_SIDE:,} records.", where=name)
+    items = [lookup.record(services, project, None, digest) for digest in digests]
     wrong = next(
         (item for item in items if item.kind not in ("run", "scorecard") or item.body is None), None
     )
@@ -238,8 +238,8 @@ def _evidence(
 
 
 def _inline(asked: list[Any], name: str) -> Evidence:
-    if len(asked) > finding.MAX_SIDE:
-        raise Problem(422, f"a side has at most {finding.MAX_SIDE:,} records.", where=name)
+    if len(asked) > lookup.MAX_SIDE:
+        raise Problem(422, f"a side has at most {lookup.MAX_SIDE:,} records.", where=name)
     return Evidence([Document(tree, name, at=f"[{index}]") for index, tree in enumerate(asked)], {})
 
 
@@ -257,7 +257,7 @@ def _filtered(services: Services, project: str, asked: dict[str, Any], name: str
         page = services.ledger.find("run", asked, project=project, after=cursor, limit=1000)
         digests += [item.digest for item in page.items if item.body is not None]
         cursor = page.next_cursor
-        if cursor is None or len(digests) > finding.MAX_SIDE:
+        if cursor is None or len(digests) > lookup.MAX_SIDE:
             break
     if not digests:
         raise NotEnoughEvidence(
@@ -268,12 +268,12 @@ def _filtered(services: Services, project: str, asked: dict[str, Any], name: str
 
 # --- baselines
 
-_BASELINE = describing.taken(
+_BASELINE = openapi.taken(
     {
-        "name": describing.TEXT,
-        "evidence": describing.SIDE,
-        "grading_policy": describing.TEXT,
-        "profile": describing.TEXT,
+        "name": openapi.TEXT,
+        "evidence": openapi.SIDE,
+        "grading_policy": openapi.TEXT,
+        "profile": openapi.TEXT,
     },
     "name",
     "evidence",
@@ -284,8 +284,8 @@ _BASELINE = describing.taken(
     "/baselines",
     status_code=201,
     summary="Keep a baseline under a name",
-    responses=describing.POSTED,
-    openapi_extra=describing.body(_BASELINE),
+    responses=openapi.POSTED,
+    openapi_extra=openapi.body(_BASELINE),
 )
 async def post_baseline(request: Request) -> Response:
     """Nothing is overwritten: the newest of a name is meant by it, the older ones stay."""
@@ -335,6 +335,6 @@ def find_baseline(services: Services, project: str, name: str) -> dict[str, Any]
     found = baselines.find_baseline(services.ledger, name, project=project)
     if found is not None:
         return found.record
-    if finding.DIGEST.fullmatch(name):
-        raise finding.absent("baseline", name)
+    if lookup.DIGEST.fullmatch(name):
+        raise lookup.absent("baseline", name)
     raise NotEnoughEvidence("REL-005", f"there is no baseline {name[:80]!r}.", where="baseline")

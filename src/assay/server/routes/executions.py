@@ -20,16 +20,16 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from assay.errors import AssayError, InputError
-from assay.files import parse_json
+from assay.files.json_files import parse_json
 from assay.records.evidence import Dataset as Sample
 from assay.records.evidence import Run
 from assay.records.evidence import Workflow as Subject
+from assay.running.catalogue import Ambiguous, NotOffered
 from assay.running.compatibility import Misfit, prepare
 from assay.running.dataset import from_rows
-from assay.running.offered import Ambiguous, NotOffered
 from assay.running.runner import Settings as RunSettings
 from assay.running.runner import work_of
-from assay.server import bodies, describing, finding
+from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal, admit
 from assay.server.problems import Problem, misfit
 from assay.store import executions as stored
@@ -39,8 +39,8 @@ from assay.store.listing import grades_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from assay.running.catalogue import Offered
     from assay.running.dataset import Dataset
-    from assay.running.offered import Offered
     from assay.running.workflow import Workflow
     from assay.server.executing import Executor
     from assay.server.state import Services
@@ -52,21 +52,21 @@ SHOWN = 1000
 """Runs that the answer to a request lists."""
 MAX_REPEAT, MAX_RETRIES = 1000, 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
-router = APIRouter(prefix="/executions", tags=["executions"], responses=describing.EVERY)
+router = APIRouter(prefix="/executions", tags=["executions"], responses=openapi.EVERY)
 
 _VERSION = {"type": ["string", "integer"], "maxLength": 200}
-BODY: dict[str, Any] = describing.taken(
+BODY: dict[str, Any] = openapi.taken(
     {
         "schema": {"enum": [SCHEMA]},
         "workflow": {
             "oneOf": [
-                describing.TEXT,
-                describing.taken({"id": describing.TEXT, "version": _VERSION}, "id"),
+                openapi.TEXT,
+                openapi.taken({"id": openapi.TEXT, "version": _VERSION}, "id"),
             ]
         },
-        "dataset": describing.taken(
+        "dataset": openapi.taken(
             {
-                "id": describing.TEXT,
+                "id": openapi.TEXT,
                 "version": _VERSION,
                 "samples": {"type": "array", "items": {"type": "object"}, "minItems": 1},
             },
@@ -361,7 +361,7 @@ def get_execution(
     found = _found(services, principal, execution_id)
     database = services.ledger.database
     states = stored.STATES if state is None else (state,)
-    place = finding.cursor(after)
+    place = lookup.cursor(after)
     page = stored.runs(database, found.id, states=states, after=place, limit=limit)
     numbers = stored.counts(database, found)
     counts = {
@@ -384,7 +384,7 @@ def get_execution(
     "/{execution_id}/cancel",
     status_code=202,
     summary="Cancel an execution",
-    responses=describing.problems(409),
+    responses=openapi.problems(409),
 )
 async def cancel_execution(request: Request, execution_id: str) -> Response:
     """Its process is ended. Runs that had begun are recorded as cancelled; runs that had not are
@@ -409,7 +409,7 @@ def _found(services: Services, principal: Principal, name: str) -> Execution:
     plain = name.isascii() and name.isalnum() and len(name) <= 40
     found = stored.find(services.ledger.database, principal.project, name) if plain else None
     if found is None:
-        raise finding.absent("execution", name)
+        raise lookup.absent("execution", name)
     return found
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.server import bodies, describing, finding
+from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal, admit
 from assay.server.problems import Problem
 from assay.store import jobs as stored_jobs
@@ -17,12 +17,12 @@ from assay.store.reading import FILTERS
 if TYPE_CHECKING:
     from assay.server.state import Services
 
-router = APIRouter(prefix="/jobs", tags=["jobs"], responses=describing.EVERY)
-_JOB = describing.taken(
+router = APIRouter(prefix="/jobs", tags=["jobs"], responses=openapi.EVERY)
+_JOB = openapi.taken(
     {
         "kind": {"enum": ["rescore", "regrade"]},
         "filters": {"type": "object", "additionalProperties": {"type": ["string", "boolean"]}},
-        **dict.fromkeys(("policy", "profile", "rubric"), describing.TEXT),
+        **dict.fromkeys(("policy", "profile", "rubric"), openapi.TEXT),
         "reason": {"type": "string", "minLength": 1, "maxLength": 500},
     },
     "kind",
@@ -33,8 +33,8 @@ _JOB = describing.taken(
     "",
     status_code=202,
     summary="Score or grade again",
-    responses=describing.POSTED,
-    openapi_extra=describing.body(_JOB),
+    responses=openapi.POSTED,
+    openapi_extra=openapi.body(_JOB),
 )
 async def post_job(request: Request) -> Response:
     """`rescore` goes from the runs, `regrade` from the scorecards. New grades are new records that
@@ -104,5 +104,5 @@ def get_job(request: Request, job_id: str, principal: Principal = READ) -> Respo
         else None
     )
     if job is None:
-        raise finding.absent("job", job_id)
+        raise lookup.absent("job", job_id)
     return bodies.answer(request, job.document())

@@ -13,21 +13,21 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from assay.errors import InputError, ShelfError
-from assay.files import read_json
+from assay.files.json_files import read_json
 from assay.records.evidence import Run
 from assay.records.schemas import json_schema
 from assay.records.scorecard import Scorecard
-from assay.reports.schemas import SCHEMAS
-from assay.server import bodies, describing, event_schema, finding
+from assay.server import bodies, event_schema, lookup, openapi
 from assay.server.auth import READ, Principal
 from assay.server.problems import Problem
 from assay.server.state import check_name, on_shelf
 from assay.store.names import seen
+from assay.views.schemas import SCHEMAS
 
 if TYPE_CHECKING:
     from assay.server.state import Services
 
-router = APIRouter(tags=["library"], responses=describing.EVERY)
+router = APIRouter(tags=["library"], responses=openapi.EVERY)
 MAX_TREE_FILE = 16 * 1024 * 1024
 
 
@@ -111,7 +111,7 @@ def get_schema(request: Request, name: str, principal: Principal = READ) -> Resp
         **SCHEMAS,
     }
     if name not in known:
-        raise finding.absent("schema", name)
+        raise lookup.absent("schema", name)
     return bodies.answer(request, known[name])
 
 
@@ -150,7 +150,7 @@ def get_tree_file(request: Request, path: str, principal: Principal = READ) -> R
         or not os.path.isfile(target)
         or os.path.getsize(target) > MAX_TREE_FILE
     ):
-        raise finding.absent("file of the tree", path)
+        raise lookup.absent("file of the tree", path)
     try:
         return bodies.answer(request, read_json(target).tree)
     except InputError as error:

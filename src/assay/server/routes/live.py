@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
-from assay.files import parse_json
+from assay.files.json_files import parse_json
 from assay.records.evidence import Run, Step, ToolCall
 from assay.records.reading import read_record, read_run
-from assay.server import bodies, describing, events, finding
+from assay.server import bodies, events, lookup, openapi
 from assay.server.auth import READ, Principal, admit
 from assay.server.evaluating import evaluate
 from assay.server.problems import Problem, misfit
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from assay.server.state import Services
     from assay.store.events import Event
 
-router = APIRouter(prefix="/runs", tags=["events"], responses=describing.EVERY)
+router = APIRouter(prefix="/runs", tags=["events"], responses=openapi.EVERY)
 MAX_EVENTS = 1000
 """Events in one request."""
 _AT_END = ("schema", "run_id", "workflow", "dataset", "steps", "tool_calls")
 """What is said at the start or step by step, and not again at the end."""
 _HEAD = {
-    **{key: value for key, value in describing.RUN.items() if key != "required"},
+    **{key: value for key, value in openapi.RUN.items() if key != "required"},
     "properties": {
         key: value
-        for key, value in describing.RUN["properties"].items()
+        for key, value in openapi.RUN["properties"].items()
         if key not in ("status", "steps", "tool_calls")
     },
     "required": ["schema", "run_id", "workflow", "dataset"],
@@ -61,8 +61,8 @@ _POSTED = {
     "/live",
     status_code=201,
     summary="Begin a run that is watched while it runs",
-    responses=describing.POSTED,
-    openapi_extra=describing.body(_HEAD),
+    responses=openapi.POSTED,
+    openapi_extra=openapi.body(_HEAD),
 )
 async def start_live(request: Request) -> Response:
     """The head of a run: everything that is known before its first step. Inputs that are required
@@ -132,8 +132,8 @@ def _quoted(address: str) -> str:
     "/{run_id:path}/events",
     status_code=202,
     summary="Say what happened in a run in progress",
-    responses={201: {"description": "The run has ended and is graded."}, **describing.POSTED},
-    openapi_extra=describing.body(
+    responses={201: {"description": "The run has ended and is graded."}, **openapi.POSTED},
+    openapi_extra=openapi.body(
         {"anyOf": [_POSTED, {"type": "array", "items": _POSTED, "minItems": 1}]}
     ),
 )
@@ -150,7 +150,7 @@ async def post_events(request: Request, run_id: str) -> Response:
     database, key = services.ledger.database, index_key(run_id)
     live = await asyncio.to_thread(stored_events.find, database, principal.project, key)
     if live is None:
-        raise finding.absent("run in progress", run_id)
+        raise lookup.absent("run in progress", run_id)
     if live.over or live.state != stored_events.RUNNING:
         raise Problem(409, "this run has ended.", where="run_id")
     made: list[Event] = []
@@ -283,10 +283,10 @@ async def get_events(
     `evaluation_complete` or `error`, never before.
     """
     services: Services = request.app.state.services
-    seen = finding.cursor(last_event_id if last_event_id is not None else last) or 0
+    seen = lookup.cursor(last_event_id if last_event_id is not None else last) or 0
     key = index_key(run_id)
     live = None
-    if not finding.DIGEST.fullmatch(run_id):
+    if not lookup.DIGEST.fullmatch(run_id):
         live = await asyncio.to_thread(
             stored_events.find, services.ledger.database, principal.project, key
         )
@@ -316,11 +316,11 @@ def _told(services: Services, project: str, run_id: str, seen: int) -> bytes:
     """The events of a stored run. Whoever has seen the last one gets it again, so that no stream is
     ever empty.
     """
-    item = finding.run(services, project, run_id)
+    item = lookup.run(services, project, run_id)
     if item.body is None:
         raise Problem(404, "this run was forgotten; only its digest is left.", where=item.digest)
     run = read_run(bodies.document(item.tree()))
-    grade = finding.newest_grade(services, project, item)
+    grade = lookup.newest_grade(services, project, item)
     payload = None if grade is None or grade.body is None else parse_json(grade.body)
     frames = list(events.replay(run, payload, None if grade is None else grade.digest))
     return b"".join(frames[min(seen, len(frames) - 1) :])

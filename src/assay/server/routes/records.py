@@ -14,7 +14,7 @@ from assay.exams.exam import make_exam
 from assay.exams.marking import Marking, grade_exam
 from assay.exams.policy import ExamRules
 from assay.judging.card import check_card
-from assay.server import bodies, describing, finding
+from assay.server import bodies, lookup, openapi
 from assay.server.auth import ADMIN, READ, Principal, admit
 from assay.server.idempotency import answered_once
 from assay.server.keeping import exam_drafts
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from assay.server.state import Services
     from assay.store.drafts import Draft
 
-router = APIRouter(tags=["records"], responses=describing.EVERY)
+router = APIRouter(tags=["records"], responses=openapi.EVERY)
 LISTED = {
     "scorecards": "scorecard",
     "grades": "grade",
@@ -49,8 +49,8 @@ Digest = Annotated[str, Path(description="sha256: and 64 hexadecimal digits")]
     "/scorecards",
     status_code=201,
     summary="Post a scorecard and get its grade",
-    responses={200: {"description": "It was known already."}, **describing.POSTED},
-    openapi_extra={**describing.body(describing.SCORECARD), **POSTING},
+    responses={200: {"description": "It was known already."}, **openapi.POSTED},
+    openapi_extra={**openapi.body(openapi.SCORECARD), **POSTING},
 )
 async def post_scorecard(request: Request) -> Response:
     """One scorecard (`assay.scorecard/1`)."""
@@ -74,7 +74,7 @@ async def post_scorecard(request: Request) -> Response:
     return await answered_once(request, services, principal, data, work)
 
 
-_EXAM = describing.taken(
+_EXAM = openapi.taken(
     {
         "exam": {
             "anyOf": [
@@ -83,8 +83,8 @@ _EXAM = describing.taken(
             ]
         },
         "answers": {"type": "array", "items": {"type": "object"}},
-        "rubric": describing.TEXT,
-        "policy": describing.TEXT,
+        "rubric": openapi.TEXT,
+        "policy": openapi.TEXT,
     },
     "exam",
     "answers",
@@ -95,8 +95,8 @@ _EXAM = describing.taken(
     "/exams/grade",
     status_code=201,
     summary="Grade the answers to an exam",
-    responses=describing.POSTED,
-    openapi_extra=describing.body(_EXAM),
+    responses=openapi.POSTED,
+    openapi_extra=openapi.body(_EXAM),
 )
 async def grade_an_exam(request: Request) -> Response:
     """The same evaluator as `assay exam grade`; the result is stored, and every result of an exam
@@ -155,8 +155,8 @@ async def grade_an_exam(request: Request) -> Response:
     "/cards",
     status_code=201,
     summary="Post the card of a judge",
-    responses=describing.POSTED,
-    openapi_extra=describing.body({"type": "object"}),
+    responses=openapi.POSTED,
+    openapi_extra=openapi.body({"type": "object"}),
 )
 async def post_card(request: Request) -> Response:
     """A card as `assay judge card` makes it. Policies with terms for judges look at the cards of
@@ -194,12 +194,12 @@ def _listing(plural: str, kind: str) -> None:
         page = services.ledger.find(
             kind,
             project=principal.project,
-            after=finding.cursor(after),
+            after=lookup.cursor(after),
             limit=limit,
             newest_first=newest_first,
         )
         items = [
-            {key: value for key, value in finding.shown(item).items() if key != "record"}
+            {key: value for key, value in lookup.shown(item).items() if key != "record"}
             for item in page.items
         ]
         return bodies.answer(
@@ -210,7 +210,7 @@ def _listing(plural: str, kind: str) -> None:
     def get_record(request: Request, digest: Digest, principal: Principal = READ) -> Response:
         services: Services = request.app.state.services
         return bodies.answer(
-            request, finding.shown(finding.record(services, principal.project, kind, digest))
+            request, lookup.shown(lookup.record(services, principal.project, kind, digest))
         )
 
     router.add_api_route(
@@ -233,19 +233,17 @@ for _plural, _kind in LISTED.items():
 def get_any(request: Request, digest: Digest, principal: Principal = READ) -> Response:
     """A record of any kind."""
     services: Services = request.app.state.services
-    item = finding.record(services, principal.project, None, digest)
+    item = lookup.record(services, principal.project, None, digest)
     links = [link._asdict() for link in services.ledger.links_of(digest, project=principal.project)]
-    return bodies.answer(request, {**finding.shown(item), "links": links})
+    return bodies.answer(request, {**lookup.shown(item), "links": links})
 
 
 @router.post(
     "/records/{digest}/forget",
     summary="Take the content of a record out for good",
-    responses=describing.POSTED,
-    openapi_extra=describing.body(
-        describing.taken(
-            {"reason": {"type": "string", "minLength": 1, "maxLength": 2000}}, "reason"
-        )
+    responses=openapi.POSTED,
+    openapi_extra=openapi.body(
+        openapi.taken({"reason": {"type": "string", "minLength": 1, "maxLength": 2000}}, "reason")
     ),
 )
 async def forget(request: Request, digest: Digest, principal: Principal = ADMIN) -> Response:
@@ -256,10 +254,10 @@ async def forget(request: Request, digest: Digest, principal: Principal = ADMIN)
     asked = bodies.fields(
         await bodies.tree(request, services.settings), {"reason": str}, required=("reason",)
     )
-    if not finding.DIGEST.fullmatch(digest):
-        raise finding.absent("record", digest)
+    if not lookup.DIGEST.fullmatch(digest):
+        raise lookup.absent("record", digest)
     if await asyncio.to_thread(services.ledger.get, digest, project=principal.project) is None:
-        raise finding.absent("record", digest)
+        raise lookup.absent("record", digest)
     if not asked["reason"].strip():
         raise Problem(422, "the reason says nothing.", where="reason")
     found = await asyncio.to_thread(

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from assay.errors import AssayError
-from assay.files import Unread, parse_line
-from assay.server import bodies, describing, finding
+from assay.files.json_files import Unread, parse_line
+from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal, admit
 from assay.server.grading import BasedGrader, Kept, Made, kept, make, result
 from assay.server.idempotency import answered_once
@@ -22,7 +22,7 @@ from assay.server.state import LARGE
 from assay.store.listing import grades_of
 
 if TYPE_CHECKING:
-    from assay.pipeline import Grader
+    from assay.pipeline.grading import Grader
     from assay.server.state import Services
 
 ADDRESS = "/api/v1/runs"
@@ -30,7 +30,7 @@ BLOCK = 128
 """Lines that are graded and stored together."""
 MAX_LIST = 5000
 _EXECUTION = executions.SCHEMA.encode()
-router = APIRouter(prefix="/runs", tags=["runs"], responses=describing.EVERY)
+router = APIRouter(prefix="/runs", tags=["runs"], responses=openapi.EVERY)
 
 Name = Annotated[str | None, Query(max_length=1000)]
 
@@ -77,14 +77,14 @@ POSTING: dict[str, Any] = {"parameters": [*_CHOICES, _KEY]}
     responses={
         200: {"description": "Every run was known already."},
         **executions.ACCEPTED,
-        **describing.POSTED,
+        **openapi.POSTED,
     },
     openapi_extra={
-        **describing.body(
+        **openapi.body(
             {
                 "oneOf": [
-                    describing.RUN,
-                    {"type": "array", "items": describing.RUN, "minItems": 1},
+                    openapi.RUN,
+                    {"type": "array", "items": openapi.RUN, "minItems": 1},
                     executions.BODY,
                 ]
             },
@@ -401,7 +401,7 @@ def list_runs(
         run_only=run_only,
         of_grade=of_grade,
         gate=gate,
-        after=finding.cursor(after),
+        after=lookup.cursor(after),
         limit=limit,
         newest_first=newest_first,
     )
@@ -412,22 +412,22 @@ def list_runs(
 def get_run(request: Request, run_id: str, principal: Principal = READ) -> Response:
     """A run by its digest, or the newest of that id."""
     services: Services = request.app.state.services
-    item = finding.run(services, principal.project, run_id)
+    item = lookup.run(services, principal.project, run_id)
     grades = grades_of(services.ledger.database, principal.project, [item.digest]).get(
         item.digest, []
     )
-    return bodies.answer(request, finding.shown(item, grades))
+    return bodies.answer(request, lookup.shown(item, grades))
 
 
 @router.get("/{run_id}/grade", summary="The newest grade of a run")
 def get_grade(request: Request, run_id: str, principal: Principal = READ) -> Response:
     """The grade as it is stored, byte for byte."""
     services: Services = request.app.state.services
-    found = finding.newest_grade(
-        services, principal.project, finding.run(services, principal.project, run_id)
+    found = lookup.newest_grade(
+        services, principal.project, lookup.run(services, principal.project, run_id)
     )
     if found is None or found.body is None:
-        raise finding.absent("grade of the run", run_id)
+        raise lookup.absent("grade of the run", run_id)
     return bodies.reply(
         request,
         found.body,
@@ -445,14 +445,14 @@ def get_history(
 ) -> Response:
     """Runs, scorecards and grades of one run id."""
     services: Services = request.app.state.services
-    page = services.ledger.history(run_id, project=principal.project, after=finding.cursor(after))
+    page = services.ledger.history(run_id, project=principal.project, after=lookup.cursor(after))
     if not page.items and after is None:
-        raise finding.absent("run", run_id)
+        raise lookup.absent("run", run_id)
     next_cursor = None if page.next_cursor is None else str(page.next_cursor)
     return bodies.answer(
         request,
         {
-            "items": [{**finding.shown(item), "record": None} for item in page.items],
+            "items": [{**lookup.shown(item), "record": None} for item in page.items],
             "next": next_cursor,
         },
     )

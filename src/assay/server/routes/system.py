@@ -11,7 +11,7 @@ from starlette.responses import Response
 from assay import __version__
 from assay.errors import AssayError
 from assay.records.grade import ENGINE
-from assay.server import bodies, describing
+from assay.server import bodies, openapi
 from assay.server.auth import ADMIN, Principal
 from assay.server.problems import Problem
 
@@ -27,7 +27,7 @@ async def health(request: Request) -> Response:
     return bodies.answer(request, {"status": "ok", "version": __version__, **ENGINE})
 
 
-@router.get("/ready", summary="Whether it can take work", responses=describing.problems(503))
+@router.get("/ready", summary="Whether it can take work", responses=openapi.problems(503))
 async def ready(request: Request) -> Response:
     """Needs no token. The database answers, and the server is not on its way down."""
     services: Services = request.app.state.services
@@ -48,7 +48,7 @@ async def ready(request: Request) -> Response:
     summary="Counters for Prometheus",
     response_class=Response,
     responses={
-        **describing.EVERY,
+        **openapi.EVERY,
         200: {
             "description": "Prometheus text.",
             "content": {"text/plain": {"schema": {"type": "string"}}},

@@ -17,17 +17,17 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from assay.errors import AssayError, Fault
-from assay.importers.genai import MAX_SPANS
 from assay.importers.importer import Wanted, named
-from assay.importers.protobuf import from_protobuf
-from assay.importers.spans import Span
-from assay.importers.wire import Refused, from_json, is_otlp
-from assay.server import bodies, describing
+from assay.server import bodies, openapi
 from assay.server.auth import READ, Principal, admit
-from assay.server.gathering import Gatherer, asked, packed
 from assay.server.problems import Problem, problem_of
+from assay.server.trace_runs import Gatherer, asked, packed
 from assay.store import traces as stored
 from assay.store.traces import Batch
+from assay.tracing.genai import MAX_SPANS
+from assay.tracing.protobuf import from_protobuf
+from assay.tracing.spans import Span
+from assay.tracing.wire import Refused, from_json, is_otlp
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -262,7 +262,7 @@ def _bytes(field: int, value: bytes) -> bytes:
 @router.get(
     "/api/v1/otlp/traces",
     summary="Traces that came over OTLP and what became of them",
-    responses=describing.EVERY,
+    responses=openapi.EVERY,
 )
 def list_traces(
     request: Request,

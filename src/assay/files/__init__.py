@@ -1,0 +1,1 @@
+"""Files that others wrote, and files that are never left half written."""

@@ -1,0 +1,419 @@
+"""A decision from documents: the two sides of a comparison, made from runs, scorecards or grades
+wherever they come from, and the promotion on them.
+
+The order of the stages after grading stands here, as that up to grading stands in `pipeline`. No
+file is opened and nothing is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from msgspec import structs
+
+from assay.errors import Fault, InputError, NotEnoughEvidence, UsageError
+from assay.files.json_files import Document, Unread
+from assay.formulas import formula
+from assay.pipeline.grading import Graded, Grader
+from assay.records.digests import run_digest, scorecard_digest
+from assay.records.evidence import Run
+from assay.records.grade import GRADES_SCHEMA, Grade
+from assay.records.reading import read_scorecard
+from assay.records.scorecard import SCORECARD_SCHEMA
+from assay.registry import near_miss
+from assay.release.baseline import Stored, check_age, moment_of
+from assay.release.decision import decision, unpaired_decision
+from assay.release.declarations import declared_by
+from assay.release.flaky import flaky_samples
+from assay.release.looks import slices_of, with_looks, with_slices
+from assay.release.pairs import group_note, pair_up
+from assay.release.plan import changes
+from assay.release.policy import ReleaseRules
+from assay.release.promotion import promote
+from assay.release.sides import (
+    SAME_EVIDENCE,
+    Side,
+    SideBuilder,
+    mismatch_error,
+    mismatches,
+    same_evidence,
+)
+from assay.release.summary import Summary
+
+MAX_FAULTS = 20
+
+
+class Terms(NamedTuple):
+    """How a decision is asked for, beside its policy."""
+
+    allow_unpaired: bool = False
+    quarantine: tuple[str, ...] = ()
+    looks: int = 1
+    slices: tuple[str, ...] = ()
+    plan: Mapping[str, Any] | None = None
+    """What was declared before, as it stands in the decision."""
+    samples: tuple[str, ...] | None = None
+    """The samples that the plan declares."""
+
+
+class Declared(NamedTuple):
+    """The plan as it stands in a decision, and the samples that it declares."""
+
+    plan: dict[str, Any]
+    samples: tuple[str, ...] | None
+
+
+def declared(
+    plan: Mapping[str, Any] | None, rules: ReleaseRules, *, looks: int, slices: Sequence[str]
+) -> Declared:
+    """What a decision says of its plan: every field that is not as it was declared is named.
+    Without a plan nothing was declared.
+    """
+    now = {**rules.declared(), "looks": looks, "slices": sorted(slices)}
+    if plan is None:
+        return Declared({"declared": False, "changed": [], **now}, None)
+    samples = plan.get("samples")
+    return Declared(
+        {"declared": True, "changed": changes(plan, now), "digest": plan["digest"], **now},
+        None if samples is None else tuple(samples),
+    )
+
+
+def check_kept_age(
+    record: Mapping[str, Any], rules: ReleaseRules, *, where: str, now: datetime | None = None
+) -> None:
+    """A baseline that a ledger keeps may be no older than one in a folder; one that does not say
+    when it was made is refused.
+    """
+    made_at = moment_of(str(record.get("made_at")), where)
+    check_age(Stored(str(record.get("name")), where, "runs", made_at, dict(record)), rules, now=now)
+
+
+Seen = Callable[[Document, Graded], None]
+
+
+def side_of(
+    documents: Iterable[Document | Unread],
+    grader: Grader,
+    *,
+    name: str,
+    where: str = "",
+    seen: Seen | None = None,
+) -> Side:
+    """One side of a comparison. A document that cannot be read stops everything: what it held is
+    not known. `seen` is told of each grade as it is made.
+    """
+    builder, summary = SideBuilder(name), Summary()
+    faults: list[Fault] = []
+    count = 0
+    for document in documents:
+        if isinstance(document, Unread):
+            faults.append(document.fault)
+            continue
+        try:
+            for graded in grades_of(document, grader):
+                run, one = graded.run, graded.grade
+                evidence = run_digest(run) if run is not None else scorecard_digest(one.scorecard)
+                content = (
+                    run_digest(unnamed(run))
+                    if run is not None
+                    else scorecard_digest(structs.replace(one.scorecard, run_id=""))
+                )
+                stated = declared_by(run) if run is not None else None
+                builder.add(
+                    one,
+                    attempt=run.attempt if run is not None else None,
+                    digest=evidence,
+                    content=content,
+                    declared=stated,
+                )
+                summary.add(one)
+                count += 1
+                if seen is not None:
+                    seen(document, graded)
+        except InputError as error:
+            if getattr(error, "of_shelf", False) or error.code.startswith(("LIB-", "REL-")):
+                raise
+            faults += error.faults or [
+                Fault(error.message, code=error.code, file=document.file, line=document.line)
+            ]
+        if len(faults) >= MAX_FAULTS:
+            break
+    if faults:
+        raise InputError(
+            faults[0].code, faults[0].message, where=faults[0].file, faults=faults[:MAX_FAULTS]
+        )
+    if not count:
+        raise NotEnoughEvidence("REL-003", f"the {name} holds no runs.", where=where)
+    return builder.side(summary.shown())
+
+
+def unnamed(run: Run) -> Run:
+    """A run without what tells it from another run of the same behaviour: its id, version, times
+    and notes.
+    """
+    return structs.replace(
+        run,
+        run_id="",
+        workflow=structs.replace(run.workflow, version=""),
+        started_at=None,
+        finished_at=None,
+        metadata={},
+    )
+
+
+def grades_of(document: Document, grader: Grader) -> Iterator[Graded]:
+    """What one document comes to: a run or a scorecard is graded, a grade is made again from its
+    own numbers.
+    """
+    tree = document.tree
+    if isinstance(tree, dict) and tree.get("schema") == GRADES_SCHEMA:
+        if tree.get("faults"):
+            raise _refused(
+                document,
+                f"the grades were made although {len(tree['faults'])} inputs could not be read;"
+                " what they held is not known.",
+            )
+        if not isinstance(tree.get("results"), list):
+            raise _refused(document, "the grades have no results.")
+        for result in tree["results"]:
+            yield Graded(again(result, grader, where=document.file), None)
+    elif (
+        isinstance(tree, dict) and "schema" not in tree and "hard_gates" in tree and "grade" in tree
+    ):
+        yield Graded(again(tree, grader, where=document.file), None)
+    else:
+        yield grader.grade(document)
+
+
+def _refused(document: Document, message: str) -> InputError:
+    return InputError(
+        "REL-008",
+        message,
+        where=document.file,
+        faults=[Fault(message, code="REL-008", file=document.file, line=document.line)],
+    )
+
+
+def again(result: Any, grader: Grader, *, where: str) -> Grade:
+    """A grade made again from its own result. A result that its numbers do not bear out is
+    refused.
+    """
+    run_id = result.get("run_id") if isinstance(result, dict) else None
+    try:
+        card = _card(result, run_id)
+        named = (result["grade"], result["weighted_score"], result["passed"], result["policy"])
+        said = (named[0], float(named[1]), named[2])
+        known = dict(result.get("digests") or {})
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise InputError("REL-008", f"a result of the grades lacks {error}.", where=where) from None
+    if named[3] != grader.rules.policy:
+        raise InputError(
+            "REL-008",
+            f"the grade of {run_id!r} was made by {named[3]}, not by {grader.rules.policy}.",
+            where=where,
+            fix="Name that grading policy.",
+        )
+    scorecard = read_scorecard(Document(card, where))
+    scorecard = grader.required(
+        structs.replace(
+            scorecard, digests={key: known[key] for key in ("profile", "rubric") if key in known}
+        )
+    )
+    made = grader.grade_card(scorecard)
+    if (made.grade, made.weighted_score, made.passed) != said:
+        recomputed = f"recomputed {made.grade}, {made.weighted_score}"
+        raise InputError(
+            "REL-008",
+            f"the grade of {run_id!r} does not follow from its own numbers: {named[:3]},"
+            f" {recomputed}.",
+            where=where,
+        )
+    return made
+
+
+def _card(result: Mapping[str, Any], run_id: Any) -> dict[str, Any]:
+    card = {
+        "schema": SCORECARD_SCHEMA,
+        "run_id": run_id,
+        "hard_gates": {
+            name: {"pass": True, "fail": False}.get(gate["status"])
+            for name, gate in result["hard_gates"].items()
+        },
+        "criteria": [_criterion(item) for item in result["criteria"]],
+        "pass_threshold": result["pass_threshold"],
+        "sample_id": result.get("sample_id"),
+        "group": result.get("group"),
+        "tags": result.get("tags") or [],
+        **{
+            key: result[key]
+            for key in ("workflow", "dataset", "status", "judge", "scoringSystem")
+            if result.get(key) is not None
+        },
+        **(
+            {key: result["operations"].get(key) for key in ("latency_ms", "cost_usd")}
+            if result.get("operations")
+            else {}
+        ),
+    }
+    for kind in ("profile", "rubric"):
+        if result.get(kind):
+            card[kind] = {"id": result[kind], "why": "as the grades say"}
+    return card
+
+
+_KEPT = (
+    "name",
+    "raw_score",
+    "formula_id",
+    "weight",
+    "params",
+    "role",
+    "layer",
+    "n",
+    "label",
+    "missing",
+    "source",
+    "disagreement",
+)
+
+
+def _criterion(item: Mapping[str, Any]) -> dict[str, Any]:
+    formula(item["formula_id"])
+    found: dict[str, Any] = {key: item[key] for key in _KEPT if item.get(key) is not None}
+    found.setdefault("raw_score", None)
+    floor = item.get("critical_floor")
+    if floor is not None and floor.get("from") == "criterion":
+        found["critical_floor"] = {"norm": floor["norm"]}
+    elif floor is not None and floor.get("from") == "override":
+        found["floor_override"] = {"value": {"norm": floor["norm"]}, "reason": "as the grades say"}
+    return found
+
+
+def decide(
+    candidate: Side, baseline: Side, rules: ReleaseRules, grader: Grader, *, terms: Terms
+) -> dict[str, Any]:
+    """The decision on two sides, as `assay.decision/1`."""
+    plan = dict(terms.plan or declared(None, rules, looks=terms.looks, slices=terms.slices).plan)
+    different = mismatches(candidate, baseline)
+    blocking = [
+        mismatch
+        for mismatch in different
+        if not (terms.allow_unpaired and mismatch.field == "dataset")
+    ]
+    if blocking:
+        raise mismatch_error(blocking)
+    if different or not candidate.rows.keys() & baseline.rows.keys():
+        return _unpaired(
+            candidate, baseline, rules, terms, plan, without_gates=grader.rules.cards.without_gates
+        )
+    _check_quarantine(terms.quarantine, candidate, baseline)
+    promotion = promote(
+        pair_up(candidate, baseline, planned=terms.samples),
+        rules,
+        shrinkage=grader.rules.shrinkage,
+        quarantined=list(terms.quarantine),
+        without_gates=grader.rules.cards.without_gates,
+    )
+    extra: dict[str, Any] = {
+        "looks": terms.looks,
+        "flaky": flaky_samples(
+            candidate, baseline, quarantined=list(terms.quarantine), level=rules.level
+        ),
+    }
+    notes = [
+        note
+        for note in (_same(candidate, baseline), group_note(promotion.pairs))
+        if note is not None
+    ]
+    if notes:
+        extra["notes"] = notes
+    if terms.samples is not None:
+        extra["unplanned"] = sorted(
+            (candidate.rows.keys() | baseline.rows.keys()) - set(terms.samples)
+        )
+    if terms.looks > 1:
+        promotion = with_looks(promotion, rules, looks=terms.looks)
+    if terms.slices:
+        extra["slices"] = slices_of(promotion, rules, list(terms.slices), looks=terms.looks)
+        promotion = with_slices(promotion, extra["slices"], rules)
+    return decision(promotion, candidate, baseline, rules, plan=plan, extra=extra)
+
+
+def _same(candidate: Side, baseline: Side) -> str | None:
+    """A warning where both sides hold the same evidence: a comparison with itself shows nothing."""
+    same, shared = same_evidence(candidate, baseline), candidate.rows.keys() & baseline.rows.keys()
+    if not same:
+        return None
+    if len(same) < len(shared) and all(row.declared is None for row in candidate.rows.values()):
+        return None  # two scorecards may well come to the same; two runs do not
+    if len(same) == len(shared):
+        return (
+            f"{SAME_EVIDENCE}: all {len(shared)} shared samples have exactly the same evidence on"
+            " both sides. Is this the candidate, or the baseline again?"
+        )
+    return (
+        f"{len(same)} of {len(shared)} shared samples have exactly the same evidence on both sides,"
+        f" for example {same[0]}"
+    )
+
+
+def _unpaired(
+    candidate: Side,
+    baseline: Side,
+    rules: ReleaseRules,
+    terms: Terms,
+    plan: dict[str, Any],
+    *,
+    without_gates: bool,
+) -> dict[str, Any]:
+    if not terms.allow_unpaired:
+        raise InputError(
+            "REL-002",
+            "the two sides share no sample, so nothing can be paired.",
+            fix="Evaluate both on the same samples, or say --allow-unpaired.",
+        )
+    if terms.looks > 1 or terms.slices or terms.quarantine:
+        raise UsageError(
+            "CLI-001",
+            "looks, slices and quarantine are about paired samples, and these sets are not paired.",
+        )
+    if terms.samples is not None:
+        plan["changed"] = [
+            *plan["changed"],
+            "its samples were declared to be paired, and the sets are compared unpaired",
+        ]
+    repeats = {
+        "flaky": flaky_samples(candidate, baseline, level=rules.level),
+        "notes": [_unnoticed(candidate, baseline)],
+    }
+    return unpaired_decision(
+        candidate, baseline, rules, plan=plan, extra=repeats, without_gates=without_gates
+    )
+
+
+def _unnoticed(candidate: Side, baseline: Side) -> str:
+    """What an unpaired comparison cannot see."""
+    said = "The sets are not paired, so a sample that the candidate left out cannot be noticed."
+    shared, gone = (
+        candidate.rows.keys() & baseline.rows.keys(),
+        sorted(baseline.rows.keys() - candidate.rows.keys()),
+    )
+    if not shared or not gone:
+        return said
+    return (
+        f"{said} {len(shared)} names of samples are on both sides, and {len(gone)} of the"
+        f" baseline's are missing here, for example {gone[0]}."
+    )
+
+
+def _check_quarantine(names: Sequence[str], candidate: Side, baseline: Side) -> None:
+    known = candidate.rows.keys() | baseline.rows.keys()
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                "CLI-001",
+                f"there is no sample '{name}' to leave out.{near_miss(name, list(known))}",
+            )

@@ -1,0 +1,115 @@
+"""Reading shelf files into records: shared faults of names, weights and versions, each with its
+line.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from assay import exact
+from assay.errors import EvidenceError, Fault, ShelfError
+from assay.files.json_files import Document, Path, show_path
+from assay.records.reading import read_record
+from assay.records.scorecard import ROLES
+from assay.registry import identifier_fault, near_miss
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+R = TypeVar("R")
+
+
+class Faults:
+    """The faults of one shelf file, gathered before any is raised."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.found: list[Fault] = []
+
+    def add(self, path: Path, message: str, fix: str = "") -> None:
+        """Note a fault at a path of the file; its line is the path's, or that of the nearest part
+        that has one.
+        """
+        lines = self.document.lines or {}
+        at = path
+        while at and at not in lines:
+            at = at[:-1]
+        self.found.append(
+            Fault(
+                message,
+                code="LIB-002",
+                file=self.document.file,
+                line=lines.get(at),
+                path=show_path(path),
+                fix=fix,
+            )
+        )
+
+    def add_error(self, error: EvidenceError) -> None:
+        """Take over the faults of the file's shape, each with its line."""
+        lines = self.document.lines or {}
+        for fault in error.faults:
+            if fault.line is None:
+                fault.line = next(
+                    (line for path, line in lines.items() if show_path(path) == fault.path),
+                    lines.get(()),
+                )
+            fault.code = "LIB-002"
+            self.found.append(fault)
+
+    def check_names(self, path: Path, names: Iterable[tuple[int, str]]) -> None:
+        """Each name is an identifier, and none stands twice."""
+        seen: set[str] = set()
+        for index, name in names:
+            problem = identifier_fault(name)
+            if problem is not None:
+                self.add((*path, index), f"the name {problem}.")
+            if name in seen:
+                self.add((*path, index), f"'{name}' stands twice.", "Keep one.")
+            seen.add(name)
+
+    def check_weights(self, path: Path, weights: list[Any]) -> None:
+        """Weights are numbers, none is negative, and one at least counts."""
+        zero = bool(weights)
+        for index, weight in enumerate(weights):
+            try:
+                value = exact.ratio(weight)
+            except ValueError as error:
+                self.add((*path, index, "weight"), f"the weight must be a number; {error}.")
+                zero = False
+                continue
+            if value.num < 0:
+                self.add((*path, index, "weight"), f"the weight is {weight}, below zero.")
+            zero = zero and value.num == 0
+        if zero:
+            self.add(path, "all weights are zero, so there is nothing to weigh.")
+
+    def check_role(self, path: Path, role: str | None) -> None:
+        """A role is no slip of one that has a floor: the floor would silently be gone."""
+        if role is not None and role not in ROLES and near_miss(role, ROLES):
+            self.add((*path, "role"), f"there is no role '{role}'.{near_miss(role, ROLES)}")
+
+    def raise_if_any(self) -> None:
+        """Raise one error with all the faults."""
+        if self.found:
+            self.found.sort(key=lambda fault: fault.line or 0)
+            raise ShelfError(
+                "LIB-002",
+                self.found[0].message,
+                where=self.document.file,
+                fix=self.found[0].fix,
+                faults=self.found,
+            )
+
+
+def read_shelf_record(document: Document, kind: type[R], faults: Faults) -> R:
+    """The file as a record of that kind, or an error with every fault of its shape."""
+    if not isinstance(document.tree, dict):
+        faults.add((), "the file must hold a mapping of keys to values.")
+        faults.raise_if_any()
+    try:
+        return read_record(document, kind, "LIB-002")
+    except EvidenceError as error:
+        faults.add_error(error)
+        faults.raise_if_any()
+        raise

@@ -1,0 +1,217 @@
+"""The workflows and datasets that an operator offers to be run by others: the files of two folders,
+found by the ids and versions inside them.
+
+Whoever asks names an id and a version, never a file: a path, a module, a command or an address can
+only come from a file that lies here. A data file that a dataset file describes is not offered
+alone: read without its description, what is expected of a workflow could pass for an input.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import AssayError, InputError
+from assay.files.json_files import read_yaml
+from assay.registry import near_miss
+from assay.running.dataset import read_dataset
+from assay.running.workflow import read_workflow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from assay.running.dataset import Dataset
+    from assay.running.workflow import Workflow
+
+DESCRIBED = (".yaml", ".yml")
+DATA = (".jsonl", ".json", ".csv", ".parquet")
+SHOWN = 20
+
+
+class NotOffered(InputError):
+    """Nothing of that id and version is offered."""
+
+
+class Ambiguous(InputError):
+    """There are several versions, and none was named."""
+
+
+class Head(NamedTuple):
+    """What a file says it is. A data file alone has the version that its content gives it."""
+
+    id: str
+    version: str | None
+    path: str
+
+
+class Offered:
+    """Two folders, looked at anew whenever somebody asks."""
+
+    def __init__(self, workflows: str, datasets: str | None) -> None:
+        self.workflows = os.path.abspath(workflows)
+        self.datasets = None if datasets is None else os.path.abspath(datasets)
+        self._known: dict[str, tuple[tuple[int, int], Any]] = {}
+
+    def workflow_file(self, name: str, version: str | None) -> str:
+        """The file of a workflow."""
+        heads = [head for head in self._heads(self.workflows, "workflow") if head is not None]
+        return _chosen(heads, "workflow", "RUN-001", name, version).path
+
+    def workflow(self, name: str, version: str | None) -> Workflow:
+        """A workflow by its id; its version may be left out where there is one."""
+        return read_workflow(self.workflow_file(name, version))
+
+    def dataset_file(self, name: str, version: str | None) -> str:
+        """The file of a dataset."""
+        return self._dataset(name, version)[0]
+
+    def dataset(self, name: str, version: str | None) -> Dataset:
+        """A dataset by its id; its version may be left out where there is one."""
+        return self._dataset(name, version)[1]
+
+    def _dataset(self, name: str, version: str | None) -> tuple[str, Dataset]:
+        if self.datasets is None:
+            raise NotOffered(
+                "RUN-002",
+                "no datasets are offered here.",
+                where=name,
+                fix="Send the samples, or start the server with `--datasets DIR`.",
+            )
+        head = _chosen(self._all_data(self.datasets), "dataset", "RUN-002", name, version)
+        found = read_dataset(head.path)
+        if version is not None and found.version != version:
+            raise NotOffered(
+                "RUN-002",
+                f"the dataset '{name}' is there in another version.",
+                where=name,
+                fix=f"It is {found.version!r}.",
+            )
+        return head.path, found
+
+    def check(self) -> None:
+        """Read everything that is offered, so that whoever starts the server hears of a slip at
+        once.
+        """
+        for head in self._heads(self.workflows, "workflow", strict=True):
+            if head is not None:
+                read_workflow(head.path)
+        _unique(head for head in self._heads(self.workflows, "workflow") if head is not None)
+        if self.datasets is not None:
+            list(self._heads(self.datasets, "dataset", strict=True))
+            _unique(head for head in self._all_data(self.datasets))
+
+    def _all_data(self, folder: str) -> list[Head]:
+        """The datasets that a file describes, and the data files that none does."""
+        described = [head for head in self._heads(folder, "dataset") if head is not None]
+        parts = {self._part(head.path) for head in described}
+        alone = [path for path in _files(folder, DATA) if os.path.realpath(path) not in parts]
+        return described + [
+            Head(os.path.splitext(os.path.basename(path))[0], None, path) for path in alone
+        ]
+
+    def _part(self, path: str) -> str | None:
+        """The data file that a dataset file names."""
+        tree = self._tree(path)
+        name = tree.get("file") if isinstance(tree, dict) else None
+        return (
+            os.path.realpath(os.path.join(os.path.dirname(path), name))
+            if isinstance(name, str)
+            else None
+        )
+
+    def _heads(self, folder: str, key: str, *, strict: bool = False) -> Iterator[Head | None]:
+        """What the YAML files of a folder are. One that cannot be read is passed over, unless
+        somebody wants to know.
+        """
+        for path in _files(folder, DESCRIBED):
+            try:
+                tree = self._tree(path)
+            except AssayError:
+                if strict:
+                    raise
+                continue
+            if isinstance(tree, dict) and isinstance(tree.get(key), str):
+                yield Head(tree[key], str(tree.get("version", "")), path)
+
+    def _tree(self, path: str) -> Any:
+        try:
+            state = os.stat(path)
+        except OSError:
+            return None
+        mark = (state.st_mtime_ns, state.st_size)
+        known = self._known.get(path)
+        if known is None or known[0] != mark:
+            known = self._known[path] = (mark, read_yaml(path).tree)
+        return known[1]
+
+
+def _files(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
+    """The files of a folder and of the folders in it, in the order of their names. Hidden ones are
+    not offered.
+    """
+    try:
+        entries = sorted(
+            (entry for entry in os.scandir(folder) if not entry.name.startswith(".")),
+            key=lambda entry: entry.name,
+        )
+    except OSError as error:
+        raise InputError("FIL-001", f"cannot be read: {error.strerror}.", where=folder) from None
+    for entry in entries:
+        if entry.is_file() and entry.name.endswith(endings):
+            yield entry.path
+        elif entry.is_dir():
+            with os.scandir(entry.path) as inner:
+                yield from sorted(
+                    one.path
+                    for one in inner
+                    if not one.name.startswith(".") and one.name.endswith(endings) and one.is_file()
+                )
+
+
+def _chosen(heads: Sequence[Head], what: str, code: str, name: str, version: str | None) -> Head:
+    same = [head for head in heads if head.id == name]
+    if not same:
+        names = sorted({head.id for head in heads})
+        more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        listed = f"There are {', '.join(names[:SHOWN])}{more}." if names else "None is."
+        raise NotOffered(
+            code,
+            f"no {what} {name[:80]!r} is offered here.{near_miss(name, names)}",
+            where=what,
+            fix=listed,
+        )
+    versions = sorted({head.version for head in same if head.version is not None})
+    if version is None and len(versions) > 1:
+        raise Ambiguous(
+            code,
+            f"the {what} '{name}' is offered in {len(versions)} versions.",
+            where=f"{what}.version",
+            fix=f"Name one: {', '.join(versions)}.",
+        )
+    fitting = [head for head in same if version is None or head.version in (None, version)]
+    if not fitting:
+        fix = f"There is {', '.join(versions[:SHOWN])}."
+        raise NotOffered(
+            code,
+            f"the {what} '{name}' is not offered in the version"
+            f" {version!r}.{near_miss(str(version), versions)}",
+            where=what,
+            fix=fix,
+        )
+    _unique(fitting)
+    return fitting[0]
+
+
+def _unique(heads: Iterator[Head] | Sequence[Head]) -> None:
+    """Refuse two files of one id and version: nobody could say which of them ran."""
+    seen: dict[tuple[str, str | None], str] = {}
+    for head in heads:
+        before = seen.setdefault((head.id, head.version), head.path)
+        if before != head.path:
+            version = "" if head.version is None else f"@{head.version}"
+            raise InputError(
+                "RUN-001",
+                f"{os.path.basename(before)} and this file both hold '{head.id}{version}'.",
+                where=head.path,
+                fix="Rename one of them.",
+            )

@@ -1,0 +1,204 @@
+"""Sends grades to whoever watches, as OpenTelemetry events, behind everybody's back: no request
+waits for it and none fails by it.
+
+What was graded waits in a queue with a bound; one thread sends it. What cannot be sent, or finds
+the queue full, is dropped, counted and logged. At the end the queue is emptied, for a while and no
+longer. A grade is stored whatever becomes of its events.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.files.json_files import parse_json
+from assay.views.exporting import send, send_refusal
+from assay.views.telemetry import origin_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.server.grading import Kept
+    from assay.server.logs import Log
+    from assay.server.metrics import Metrics
+    from assay.views.exporting import Exporter
+    from assay.views.telemetry import Origin
+
+MAX_WAITING = 10_000
+"""Grades that may wait."""
+MAX_BYTES = 64 * 1024 * 1024
+"""Bytes of what waits."""
+TOGETHER = 100
+"""Grades that are sent together."""
+PAUSE_S = 1.0
+"""How long to leave a receiver alone that could not be reached."""
+QUIET_S = 30.0
+"""How often the log says that something was dropped; the metrics count all of it."""
+
+
+class _Grade(NamedTuple):
+    """A grade as it is stored, and its run where that says which trace it came from."""
+
+    body: bytes
+    run: bytes | None
+
+    @property
+    def size(self) -> int:
+        return len(self.body) + len(self.run or b"")
+
+
+class _Refusal(NamedTuple):
+    """A run that could not be graded."""
+
+    run_id: str
+    code: str
+    message: str
+
+    @property
+    def size(self) -> int:
+        return len(self.message)
+
+
+class Teller:
+    """The queue and the thread of one process. Without an exporter it does nothing."""
+
+    def __init__(self, exporter: Exporter | None, metrics: Metrics, log: Log) -> None:
+        self._exporter = exporter
+        self._metrics = metrics
+        self._log = log
+        self._queue: deque[_Grade | _Refusal] = deque()
+        self._bytes = 0
+        self._ready = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._until: float | None = None
+        """When the end has begun: until when what waits may still be sent."""
+        self._lost = 0
+        """Grades that were dropped and the log has not told of."""
+        self._told_at = float("-inf")
+
+    def graded(self, kept: Kept) -> None:
+        """A grade was stored: send it, sometime soon."""
+        if self._exporter is not None:
+            self._put(_Grade(kept.body, kept.run))
+
+    def refused(self, run_id: str, code: str, message: str) -> None:
+        """A run could not be graded: send that too."""
+        if self._exporter is not None:
+            self._put(_Refusal(run_id, code, message))
+
+    def close(self, *, within_s: float) -> None:
+        """Send what waits, as far as the time allows, and end."""
+        with self._ready:
+            self._until = time.monotonic() + within_s
+            self._ready.notify()
+        if self._thread is not None:
+            self._thread.join(within_s + 1)
+        with self._ready:
+            left = len(self._queue)
+            self._queue.clear()
+        if left:
+            self._drop(left, "the server ends")
+
+    # --- the queue
+
+    def _put(self, one: _Grade | _Refusal) -> None:
+        with self._ready:
+            full = len(self._queue) >= MAX_WAITING or self._bytes + one.size > MAX_BYTES
+            if not full and self._until is None:
+                self._queue.append(one)
+                self._bytes += one.size
+                if self._thread is None:
+                    self._thread = threading.Thread(
+                        target=self._run, name="assay-teller", daemon=True
+                    )
+                    self._thread.start()
+                self._ready.notify()
+                return
+        self._drop(1, "too many wait to be sent" if full else "the server ends")
+
+    def _drop(self, count: int, why: str) -> None:
+        """Count what is lost, and say so now and then."""
+        self._metrics.count("otlp_grades_dropped", count)
+        self._lost += count
+        now = time.monotonic()
+        if now - self._told_at >= QUIET_S or self._until is not None:
+            lost, self._lost, self._told_at = self._lost, 0, now
+            self._log.write(
+                "telemetry",
+                level="warning",
+                dropped=lost,
+                message=f"the evaluation events of {lost:,} grades were not sent: {why}.",
+            )
+
+    def _take(self) -> list[_Grade | _Refusal] | None:
+        """What is to be sent next; None at the end."""
+        with self._ready:
+            while not self._queue:
+                if self._until is not None:
+                    return None
+                self._ready.wait()
+            if self._until is not None and time.monotonic() > self._until:
+                return None
+            batch = [self._queue.popleft() for _ in range(min(TOGETHER, len(self._queue)))]
+            self._bytes -= sum(one.size for one in batch)
+            return batch
+
+    # --- the thread
+
+    def _run(self) -> None:
+        while (batch := self._take()) is not None:
+            try:
+                warning = self._send(batch)
+            except Exception as error:  # the thread goes on whatever happens
+                self._log.fault("telemetry", error)
+                warning = "a fault of ours"
+            if warning is not None:
+                self._drop(len(batch), warning.rstrip("."))
+                with (
+                    self._ready
+                    # whoever could not be reached cannot be reached at once either; the end waits
+                    # for nobody
+                ):
+                    self._ready.wait_for(lambda: self._until is not None, PAUSE_S)
+            else:
+                self._metrics.count("otlp_grades_sent", len(batch))
+
+    def _send(self, batch: Sequence[_Grade | _Refusal]) -> str | None:
+        """Send a batch; a warning where some of it did not arrive."""
+        to = self._exporter
+        assert to is not None
+        timeout = (
+            to.timeout
+            if self._until is None
+            else max(0.1, min(to.timeout, self._until - time.monotonic()))
+        )
+        grades: list[dict[str, Any]] = []
+        origins: dict[str, Origin] = {}
+        warning = None
+        for one in batch:
+            if isinstance(one, _Refusal):
+                warning = (
+                    send_refusal(
+                        one.run_id, one.code, one.message, exporter=to._replace(timeout=timeout)
+                    )
+                    or warning
+                )
+                continue
+            grade: dict[str, Any] = parse_json(one.body)
+            grades.append(grade)
+            if one.run is not None:
+                origins[grade["run_id"]] = origin_of(parse_json(one.run))
+        if grades:
+            warning = (
+                send(
+                    grades,
+                    endpoint=to.endpoint,
+                    headers=to.headers,
+                    timeout=timeout,
+                    origins=origins,
+                ).warning
+                or warning
+            )
+        return warning

@@ -1,0 +1,185 @@
+"""Builds runs of traces whose spans came over the wire: in the background of every server, one
+trace by one server.
+
+A trace is built when its root has come and nothing more has for a moment; or when its root has not
+come for too long, and then as the broken run that it is. A run that cannot be built or graded
+leaves its trace as `failed`, with the reason; nothing is dropped without a word. Its spans stay for
+a while, to be looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from assay.errors import AssayError
+from assay.files.json_files import Document, parse_json
+from assay.importers.importer import Named, Wanted
+from assay.importers.otlp import run_of
+from assay.server.grading import kept, make
+from assay.server.problems import Problem
+from assay.store import traces as stored
+from assay.store.databases import is_away
+from assay.tracing.genai import is_run
+from assay.tracing.spans import Span
+
+if TYPE_CHECKING:
+    from assay.server.state import Services
+    from assay.store.traces import Due
+
+IDLE_S = 0.25
+SWEEP_S = 3600.0
+"""How often spans that nobody needs any more are looked for."""
+STALE_S = 30.0
+"""How long a trace may be in the hands of a server that says nothing more."""
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def packed(span: Span) -> bytes:
+    """A span as it is kept."""
+    return _encode(list(span))
+
+
+def unpacked(data: bytes) -> Span:
+    """A span as it was."""
+    found: list[Any] = parse_json(data)
+    found[7] = [(name, attributes) for name, attributes in found[7]]
+    return Span(*found)
+
+
+def asked(wanted: Wanted) -> bytes:
+    """What a request says of runs whose spans do not say it."""
+    return _encode([wanted.workflow, wanted.family, wanted.dataset])
+
+
+def wanted_of(data: bytes) -> Wanted:
+    """The same, as it was."""
+    workflow, family, dataset = parse_json(data)
+    return Wanted(
+        None if workflow is None else Named(*workflow),
+        family,
+        None if dataset is None else Named(*dataset),
+    )
+
+
+class Gatherer:
+    """The background of one server."""
+
+    def __init__(
+        self, services: Services, *, grace_s: float, limit_s: float, keep_s: float
+    ) -> None:
+        self._services = services
+        self._keep_ms = int(1000 * keep_s)
+        self._sweep_s = min(SWEEP_S, max(IDLE_S, keep_s / 4))
+        self._sweep_at = time.monotonic()
+        self._grace_ms = int(1000 * grace_s)
+        self._limit_ms = int(1000 * limit_s)
+        self._ending = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to look for traces that are due."""
+        self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """Finish the trace at hand."""
+        self._ending.set()
+        if self._task is not None:
+            await self._task
+
+    async def _run(self) -> None:
+        database = self._services.ledger.database
+        while not self._ending.is_set():
+            try:
+                now_ms = time.time_ns() // 10**6
+                await self._sweep(now_ms)
+                due = await asyncio.to_thread(
+                    stored.claim,
+                    database,
+                    now_ms=now_ms,
+                    grace_ms=self._grace_ms,
+                    limit_ms=self._limit_ms,
+                    stale_ms=int(1000 * STALE_S),
+                )
+                if due is not None:
+                    await self._build(due)
+                    continue
+            except (
+                Exception
+            ) as error:  # a database that is away comes back; the gatherer must still be there then
+                self._services.log.fault("traces", error)
+            try:
+                await asyncio.wait_for(self._ending.wait(), IDLE_S)
+            except TimeoutError:
+                continue
+
+    async def _sweep(self, now_ms: int) -> None:
+        """Let go of the spans of traces that failed long ago; what became of each trace stays."""
+        if time.monotonic() < self._sweep_at:
+            return
+        self._sweep_at = time.monotonic() + self._sweep_s
+        gone = await asyncio.to_thread(
+            stored.forget, self._services.ledger.database, before_ms=now_ms - self._keep_ms
+        )
+        if gone:
+            self._services.metrics.count("otlp_spans_forgotten", gone)
+            self._services.log.write(
+                "traces",
+                forgotten=gone,
+                message="the spans of traces that failed long ago were removed.",
+            )
+
+    async def _build(self, due: Due) -> None:
+        """Build, grade and store the run of one trace, as if it had been posted."""
+        services = self._services
+        try:
+            run = await asyncio.to_thread(self._run_of, due)
+            if run is None:
+                lost = f"{due.refused} of its spans could not be read, and no other tells of a run"
+                await self._close(
+                    due,
+                    state=stored.FAILED if due.refused else stored.EMPTY,
+                    reason=lost if due.refused else "there is no run in it",
+                )
+                return
+            document, grader = Document(run, f"trace {due.trace_id}"), services.grader(due.project)
+            made = await services.at_once(
+                due.project, lambda: make(document, grader, author=due.author)
+            )
+            found = await services.writer.put(due.project, made.posted.drafts)
+        except AssayError as error:
+            if is_away(error):
+                raise  # the trace is claimed again when the database is back
+            services.metrics.count("otlp_traces_failed")
+            await self._close(
+                due, state=stored.FAILED, reason=f"{error.message} {error.fix}".strip()[:2000]
+            )
+            services.teller.refused(due.trace_id, error.code, error.message)
+            return
+        except Problem as problem:
+            services.log.write("trace", level="warning", trace=due.trace_id, message=problem.detail)
+            return  # too much waits to be stored: it is claimed again
+        services.graded(kept(made.posted, found))
+        services.metrics.count("otlp_runs")
+        await self._close(
+            due, state=stored.DONE, run_id=made.posted.run_id, digest=made.posted.evidence
+        )
+
+    def _run_of(self, due: Due) -> dict[str, Any] | None:
+        spans = [
+            unpacked(body)
+            for body in stored.bodies(self._services.ledger.database, due.project, due.trace_id)
+        ]
+        return run_of(spans, wanted_of(due.asked), refused=due.refused) if is_run(spans) else None
+
+    async def _close(self, due: Due, **more: Any) -> None:
+        await asyncio.to_thread(
+            stored.close, self._services.ledger.database, due.project, due.trace_id, **more
+        )
+        level = "info" if more["state"] == stored.DONE else "warning"
+        self._services.log.write(
+            "trace", level=level, trace=due.trace_id, project=due.project, **more
+        )

@@ -1,0 +1,163 @@
+"""Scores to a letter, in a fixed order: veto, weighted mean, band, tier cap, and the rule that the
+best letter needs a group-bound contribution.
+
+Each step that bites leaves a note. A warning never blocks. The mean is compared unrounded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from assay.errors import InputError
+from assay.registry import near_miss
+from assay.tools.answers import AUTONOMOUS_DIMENSIONS, EXCLUDED, dimension_of, weighted_mean
+from assay.tools.names import GROUP_BOUND, NON_DETERMINISTIC, REJECTED, TIERS
+from assay.tools.policy import at_least, capped
+from assay.tools.veto import TRIGGERS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from fractions import Fraction
+    from typing import Any
+
+    from assay.tools.policy import SchemaRules
+
+NOTHING_SCORABLE = "no scorable answers"
+
+
+class Aggregate(NamedTuple):
+    """What the answers come to. `status` is the outcome of the aggregation, never the status of a
+    node.
+    """
+
+    grade: str | None
+    raw_grade: str | None
+    mean: Fraction | None
+    status: str
+    """`graded`, `pending` or `rejected`."""
+    max_attainable: str
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def check_tier(tier: object, rules: SchemaRules) -> str:
+    """The best letter a tier can attain."""
+    if not isinstance(tier, str) or tier not in rules.caps:
+        raise InputError(
+            "GRD-003",
+            f"there is no tier {tier!r}.{near_miss(str(tier), TIERS)}",
+            fix=f"The tiers are {', '.join(TIERS)}.",
+        )
+    return rules.caps[tier]
+
+
+def aggregate(
+    answers: Sequence[tuple[object, object]],
+    tier: object,
+    rules: SchemaRules,
+    *,
+    veto: object = None,
+    group_bound: bool = True,
+    cap: str | None = None,
+) -> Aggregate:
+    """The grade of (score, weight) pairs.
+
+    `group_bound` says whether any answer that counts is bound to a group; `cap` is a further limit,
+    such as that of a small selection.
+    """
+    best = check_tier(tier, rules)
+    if veto is not None:
+        trigger = veto.get("triggeredBy") if isinstance(veto, dict) else None
+        if trigger not in TRIGGERS:
+            raise InputError(
+                "VET-001",
+                f"{trigger!r} triggers no veto.{near_miss(str(trigger), TRIGGERS)}",
+                fix=f"The triggers are {', '.join(TRIGGERS)}.",
+            )
+        return Aggregate(REJECTED, None, None, "rejected", best, (f"veto: {trigger}",))
+    summed = weighted_mean(answers, rules)
+    warnings = (
+        [f"{summed.stale} stale answer{'s' if summed.stale != 1 else ''} left out of the mean"]
+        if summed.stale
+        else []
+    )
+    mean = summed.value
+    if mean is None:
+        return Aggregate(None, None, None, "pending", best, (NOTHING_SCORABLE,), tuple(warnings))
+    raw = rules.letter(mean)
+    letter, notes = capped(raw, best), []
+    if letter != raw:
+        notes.append(f"capped at {best}: the best that the tier {tier} can attain")
+    needs = rules.policy.group_bound_from
+    if tier == GROUP_BOUND and at_least(letter, needs) and not group_bound:
+        below = rules.caps["autonomous"]
+        letter = capped(letter, below)
+        notes.append(
+            f"capped at {below}: {needs} needs at least one answer that is bound to the group"
+        )
+    if cap is not None and capped(letter, cap) != letter:
+        letter = cap
+        notes.append(f"capped at {cap}: the selection is too small for more")
+    return Aggregate(letter, raw, mean, "graded", best, tuple(notes), tuple(warnings))
+
+
+def aggregate_answers(
+    answers: Sequence[dict[str, Any]],
+    tier: object,
+    rules: SchemaRules,
+    *,
+    veto: object = None,
+    cap: str | None = None,
+) -> Aggregate:
+    """The grade of an entry's answers: of each question the most recent answer counts."""
+    current = latest_answers(answers)
+    found = aggregate(
+        [(item.get("score"), item.get("weight")) for item in current],
+        tier,
+        rules,
+        veto=veto,
+        group_bound=_group_bound(current),
+        cap=cap,
+    )
+    judged = any(
+        item.get("determinism") == NON_DETERMINISTIC and item.get("score") not in EXCLUDED
+        for item in current
+    )
+    if (
+        found.grade is not None
+        and found.status == "graded"
+        and at_least(found.grade, rules.policy.judged_from)
+        and not judged
+    ):
+        return found._replace(
+            warnings=(*found.warnings, f"{found.grade} without any judged answer")
+        )
+    return found
+
+
+def latest_answers(answers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of each question its most recent answer, in the order of first asking; graders are never
+    averaged.
+    """
+    kept: dict[Any, dict[str, Any]] = {}
+    for answer in answers:
+        held = kept.get(answer.get("questionId"))
+        if held is None or _when(answer) >= _when(held):
+            kept[answer.get("questionId")] = answer
+    return list(kept.values())
+
+
+def _when(answer: dict[str, Any]) -> float:
+    from assay.tools.names import parse_iso
+
+    moment = parse_iso(answer.get("timestamp"))
+    return moment.timestamp() if moment else float("-inf")
+
+
+def _group_bound(answers: Sequence[dict[str, Any]]) -> bool:
+    return any(
+        item.get("score") not in EXCLUDED
+        and item.get("weight") != 0
+        and dimension_of(str(item.get("questionId"))) not in AUTONOMOUS_DIMENSIONS
+        for item in answers
+    )

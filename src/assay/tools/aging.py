@@ -1,0 +1,123 @@
+"""Aging: an answer about the outside world goes stale; an answer about the schema itself never
+does.
+
+An old answer becomes `stale`, never `fail`: nothing was found wrong, it was only long ago. The
+clock is passed in.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay import exact
+from assay.errors import InputError
+from assay.tools.answers import check_score, dimension_of
+from assay.tools.names import iso, parse_iso
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+API_DAYS = 14
+TOS_DAYS = 30
+RETENTION_DAYS = 180
+ABOUT_DAYS = 90
+"""For domain knowledge; a group may state another number, which is then recorded."""
+
+LIMITS: dict[str, int] = {
+    "apiAvailability": API_DAYS,
+    "tosMatch": TOS_DAYS,
+    "legalAssessment": TOS_DAYS,
+}
+"""The dimensions that age. Every other one, also one that nobody knows, is about the schema and
+keeps its score.
+"""
+
+RETENTION_WARNING = "GRD-WARN-001"
+
+
+class Aged(NamedTuple):
+    """A score as it stands now, and the warning about its age, if any."""
+
+    score: Any
+    warning: str | None
+
+
+def age_score(
+    dimension: object, age_days: object, score: object, *, limits: Mapping[str, int] = LIMITS
+) -> Aged:
+    """A score at a certain age. Exactly at the limit it still holds.
+
+    >>> (
+    ...     age_score("apiAvailability", 14, "pass").score,
+    ...     age_score("apiAvailability", 15, "pass").score,
+    ... )
+    ('pass', 'stale')
+    """
+    check_score(score)
+    try:
+        age = exact.ratio(age_days)
+    except ValueError as error:
+        raise InputError("FMC-012", f"the age must be a number of days; {error}.") from None
+    if age.num < 0:
+        raise InputError(
+            "FMC-013",
+            f"the answer is {age_days} days old: it was given after now.",
+            fix="Set the clock right, or pass --now.",
+        )
+    limit = limits.get(dimension) if isinstance(dimension, str) else None
+    over = limit is not None and age.num > limit * age.den
+    warning = RETENTION_WARNING if age.num > RETENTION_DAYS * age.den else None
+    return Aged("stale" if over else score, warning)
+
+
+def age_answers(
+    answers: list[dict[str, Any]],
+    now: datetime,
+    *,
+    limits: Mapping[str, int] = LIMITS,
+    dimensions: Mapping[str, str] | None = None,
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The answers as they stand now, and what to say about them. The answers that came in are not
+    changed; n/a was no answer and does not age.
+
+    `dimensions` says what a question asks about where its id does not.
+    """
+    aged, notes = [], []
+    for answer in answers:
+        question = str(answer.get("questionId"))
+        moment = parse_iso(answer.get("timestamp"))
+        if moment is None:
+            raise InputError(
+                "FMC-012",
+                f"{question}: {answer.get('timestamp')!r} is no time.",
+                fix="An answer needs its time to age.",
+            )
+        if moment > now:
+            raise InputError(
+                "FMC-013",
+                f"{question} was answered at {answer['timestamp']}, after now ({iso(now)}).",
+                fix="Set the clock right, or pass --now.",
+            )
+        days = (now - moment) / timedelta(days=1)
+        asked = (dimensions or {}).get(question) or dimension_of(question)
+        found = age_score(
+            asked if answer.get("score") != "n/a" else None,
+            days,
+            answer.get("score"),
+            limits=limits,
+        )
+        if found.score != answer.get("score"):
+            notes.append(
+                f"{question}: {answer.get('score')} is stale, answered {days:.0f} days ago (limit"
+                f" {limits[str(asked)]})"
+            )
+            answer = {**answer, "score": found.score}
+        if found.warning:
+            notes.append(
+                f"{found.warning} {question}: answered {days:.0f} days ago, beyond the"
+                f" {RETENTION_DAYS} days for which answers are kept in use"
+            )
+        aged.append(answer)
+    return aged, notes

@@ -1,0 +1,250 @@
+"""A catalogue of questions: what a grading of an area must answer, in which words, with which
+weight, and what may go without an answer.
+
+The catalogue decides this, never the entry: `n/a` and `stale` leave the mean, so an entry that
+chose them for itself could leave out every bad answer. A grade that would fall without what nothing
+proves (an answer without evidence, an `n/a` that the catalogue does not allow, weights of the
+entry's own) makes no node stable.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import InputError
+from assay.files.json_files import parse_json
+from assay.tools.aggregate import aggregate_answers, latest_answers
+from assay.tools.aging import LIMITS
+from assay.tools.answers import EXCLUDED, LOWEST, MOOT, NA_REASONS, check_weight, dimension_of
+from assay.tools.names import AREAS, DETERMINISTIC, FULL
+from assay.tools.policy import at_least
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from assay.tools.policy import SchemaRules
+
+    Catalogue = Mapping[str, Mapping[str, Any]]
+
+QUESTIONS = "questions.json"
+FIELDS = ("area", "dimension", "weight", "determinism", "scoreType", "naReasons")
+BOOLEAN, SCALE = "boolean", "scale-1-5"
+
+
+def read_catalogue(root: str) -> dict[str, dict[str, Any]]:
+    """The catalogue that a tree keeps; empty where nobody has given one."""
+    try:
+        with open(os.path.join(root, QUESTIONS), "rb") as stream:
+            found = parse_json(stream.read())
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, ValueError) as error:
+        raise InputError(
+            "FMC-012",
+            f"the catalogue cannot be read: {error}.",
+            where=os.path.join(root, QUESTIONS),
+            fix="Restore it.",
+        ) from None
+    return stated(found) if isinstance(found, dict) else {}
+
+
+def stated(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What a catalogue says of each question; a bare text is its dimension."""
+    made = {}
+    for question, known in found.items():
+        if isinstance(known, str):
+            known = {"dimension": known}
+        if not isinstance(known, dict):
+            raise InputError(
+                "FMC-012",
+                f"{question}: the catalogue does not hold an object for it.",
+                fix='Write {"weight": 1, "determinism": "..."}.',
+            )
+        if known.get("scoreType") not in (None, BOOLEAN, SCALE):
+            raise InputError(
+                "FMC-012",
+                f"{question}: scoreType is {known['scoreType']!r}.",
+                fix=f"It is {BOOLEAN} or {SCALE}.",
+            )
+        if not isinstance(known.get("naReasons", []), list):
+            raise InputError(
+                "FMC-012",
+                f"{question}: naReasons must be a list.",
+                fix="List the reasons for which this question may go unanswered.",
+            )
+        made[question] = {key: known[key] for key in FIELDS if known.get(key) is not None}
+    return made
+
+
+def joined(held: Catalogue, given: Catalogue, where: str) -> dict[str, dict[str, Any]]:
+    """The catalogue of a tree with the questions of another. A question never changes what it asks,
+    nor what it weighs.
+    """
+    made = {question: dict(known) for question, known in held.items()}
+    for question, known in given.items():
+        mine = made.setdefault(question, {})
+        for key, value in known.items():
+            if mine.setdefault(key, value) != value:
+                raise InputError(
+                    "SCO-020",
+                    f"{question}: {key} is {mine[key]}, not {value}.",
+                    where=where,
+                    fix="Give a changed question a new id.",
+                )
+    return made
+
+
+def of_server(catalogue: Catalogue) -> dict[str, Any]:
+    """The catalogue for the tools of a server, which may come without a text that says when to use
+    them: what is not there is not scored.
+    """
+    return {
+        **catalogue,
+        _WHEN_TO_USE: {**catalogue.get(_WHEN_TO_USE, {}), "naReasons": [NA_REASONS[0]]},
+    }
+
+
+_WHEN_TO_USE = f"Q-{MOOT}"
+
+
+def questions_of(catalogue: Catalogue, area: str) -> list[str]:
+    """The questions of an area: those that say so, or whose id begins with its name."""
+    return [
+        question
+        for question, known in catalogue.items()
+        if known.get("area", _area_in(question)) == area
+    ]
+
+
+def _area_in(question: str) -> str | None:
+    return next((area for area in AREAS if question.startswith(f"Q-{area}-")), None)
+
+
+def dimension(question: str, catalogue: Catalogue) -> str | None:
+    """What a question asks about, by the catalogue or by its id."""
+    found = catalogue.get(question, {}).get("dimension")
+    return str(found) if found is not None else dimension_of(question)
+
+
+def answer_faults(
+    answers: Sequence[Mapping[str, Any]], area: str, catalogue: Catalogue, *, mode: str = FULL
+) -> list[str]:
+    """What the answers to an area may not be: in words that the question does not take, of another
+    weight, too few, or to questions that are not asked.
+    """
+    found = []
+    for answer in answers:
+        question, score = str(answer.get("questionId")), answer.get("score")
+        known = catalogue.get(question, {})
+        if score == "stale" and dimension(question, catalogue) not in LIMITS:
+            found.append(
+                f"{question} is stale, and asks about nothing that ages ({', '.join(LIMITS)} do)."
+            )
+        if score in ("pass", "fail") and (
+            answer.get("determinism") != DETERMINISTIC or known.get("scoreType") == SCALE
+        ):
+            found.append(
+                f"{question} is scored {score}, which is for a deterministic yes or no; this one"
+                " takes a number from 1 to 5."
+            )
+        if known.get("scoreType") == BOOLEAN and score not in ("pass", "fail", *EXCLUDED):
+            found.append(f"{question} is scored {score}, and the catalogue asks for pass or fail.")
+        if known.get("determinism", answer.get("determinism")) != answer.get("determinism"):
+            found.append(
+                f"{question} is {answer.get('determinism')}, and the catalogue says"
+                f" {known['determinism']}."
+            )
+        if "weight" in known and check_weight(answer.get("weight")) != check_weight(
+            known["weight"]
+        ):
+            found.append(
+                f"{question} weighs {answer.get('weight')}, and the catalogue says"
+                f" {known['weight']}."
+            )
+    asked = questions_of(catalogue, area)
+    if asked and mode == FULL:
+        given = {str(answer.get("questionId")) for answer in answers}
+        found += [
+            f"{question} is not answered, and the catalogue asks it of {area}."
+            for question in asked
+            if question not in given
+        ]
+        found += [
+            f"{question} is not a question that the catalogue asks of {area}."
+            for question in sorted(given - {*asked})
+        ]
+    return found
+
+
+def has_evidence(answer: Mapping[str, Any]) -> bool:
+    """Whether an answer says what it rests on: evidence, or a reasoning."""
+    return any(
+        bool(value.strip() if isinstance(value, str) else value)
+        for value in (answer.get("evidence"), answer.get("reasoning"))
+    )
+
+
+def _unproven(
+    answer: Mapping[str, Any], catalogue: Catalogue, before: set[tuple[Any, Any]]
+) -> str | None:
+    """Why an answer, or its absence, is not to be relied on; None where it is."""
+    question, score = str(answer.get("questionId")), answer.get("score")
+    if score == "n/a":
+        return (
+            None
+            if answer.get("naReason") in catalogue.get(question, {}).get("naReasons", ())
+            else f"{question} is n/a, and no catalogue allows that"
+        )
+    if score == "stale":
+        evidence = answer.get("evidence")
+        dead = isinstance(evidence, dict) and evidence.get("httpStatus") not in (None, 200)
+        return (
+            None
+            if dead or (question, answer.get("timestamp")) in before
+            else f"{question} is stale, and was never answered before"
+        )
+    return None if has_evidence(answer) else f"{question} has no evidence"
+
+
+def shortfall(
+    entry: Mapping[str, Any],
+    older: Sequence[Mapping[str, Any]],
+    catalogue: Catalogue,
+    rules: SchemaRules,
+) -> str | None:
+    """Why the grade of an entry makes no node stable; None where it does. `older` are the entries
+    before it.
+    """
+    faults = answer_faults(entry["gradings"], str(entry["area"]), catalogue)
+    if faults:
+        return faults[0]
+    before = {
+        (answer.get("questionId"), answer.get("timestamp"))
+        for one in older
+        for answer in one["gradings"]
+        if answer.get("score") not in EXCLUDED
+    }
+    current = latest_answers(entry["gradings"])
+    reasons = {
+        id(answer): reason
+        for answer in current
+        if (reason := _unproven(answer, catalogue, before)) is not None
+    }
+    worst = [{**answer, "score": LOWEST} if id(answer) in reasons else answer for answer in current]
+    alike = [
+        (
+            answer
+            if "weight" in catalogue.get(str(answer.get("questionId")), {})
+            else {**answer, "weight": 1}
+        )
+        for answer in worst
+    ]
+    for answers, why in (
+        (worst, "; ".join(reasons.values())),
+        (alike, "; ".join((*reasons.values(), "no catalogue states the weights"))),
+    ):
+        grade = aggregate_answers(answers, entry["gradingTier"], rules).grade
+        if not at_least(grade, rules.policy.stable_from):
+            return f"{why}: at worst the grade is {grade or 'none'}"
+    return None

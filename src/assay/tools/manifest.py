@@ -1,0 +1,142 @@
+"""What a snapshot holds, beside the snapshot: its tools, its About page, its bytes. So that an
+index need not run a module to know which tools there are.
+
+The list of tools comes from the source, not from the folders: otherwise deleting the folder of a
+failing tool would mend the namespace.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import InputError
+from assay.files.json_files import parse_json
+from assay.tools.hashing import about_hash, hash8
+from assay.tools.names import file_stamp, is_hash8, latest, segment
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from assay.tools.source import ToolSchema
+
+
+class Snapshot(NamedTuple):
+    """The newest version of a primitive in the tree."""
+
+    file: str
+    hash8: str
+    moment: datetime
+
+
+def snapshot_of(folder: str, name: str) -> Snapshot | None:
+    """The newest `<name>--<time>--<hash8>.<ext>` in a folder."""
+    try:
+        newest = latest(
+            (file for file in os.listdir(folder) if file.rsplit("--", 2)[0] == name), name
+        )  # `air--quality` is no version of `air`
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if newest is None:
+        return None
+    found = newest.rsplit(".", 1)[0].rsplit("--", 1)[-1]
+    moment = file_stamp(newest)
+    return Snapshot(newest, found, moment) if is_hash8(found) and moment is not None else None
+
+
+class Manifest(NamedTuple):
+    """What one snapshot of a schema holds."""
+
+    tools: dict[str, Any]
+    """Each tool's hash and number of tests."""
+    about_hash: str | None
+    file_sha256: str
+    version: str
+
+
+def tools_of(main: dict[str, Any]) -> dict[str, Any]:
+    """The tools of a schema, also under their older name `routes`."""
+    tools = main.get("tools") if isinstance(main.get("tools"), dict) else main.get("routes")
+    return tools if isinstance(tools, dict) else {}
+
+
+def about_text(main: dict[str, Any]) -> bytes | None:
+    """The About page that a schema or selection declares inline, as bytes; None where it declares
+    none.
+    """
+    resources = main.get("resources")
+    about = resources.get("about") if isinstance(resources, dict) else None
+    if isinstance(about, dict):
+        about = next(
+            (
+                about[key]
+                for key in ("content", "markdown", "text")
+                if isinstance(about.get(key), str)
+            ),
+            None,
+        )
+    return (
+        about.encode("utf-8", "surrogatepass") if isinstance(about, str) and about.strip() else None
+    )
+
+
+def flowmcp_version(main: dict[str, Any]) -> str:
+    """The schema's version on the axis of the FlowMCP specification; `unknown` where it states none
+    of 4, which only the extended form can say.
+    """
+    version = main.get("version")
+    parts = version.split(".") if isinstance(version, str) else []
+    return (
+        f"flowmcp/{version}"
+        if len(parts) == 3
+        and parts[0] == "4"
+        and all(part.isascii() and part.isdigit() for part in parts)
+        else "unknown"
+    )
+
+
+def manifest_document(schema: ToolSchema) -> dict[str, Any]:
+    """The manifest of a schema, or an error where a name in it cannot be a folder."""
+    tools = {}
+    for name, tool in tools_of(schema.main).items():
+        tests = tool.get("tests") if isinstance(tool, dict) else None
+        count = (
+            None if schema.kind == "mcp" else len(tests) if isinstance(tests, list) else 0
+        )  # a server's tools carry no tests
+        tools[segment(name, "tool")] = {"hash": hash8(tool), "tests": count}
+    about = about_text(schema.main)
+    return {
+        "schemaId": schema.schema_id,
+        "hash": hash8(schema.main),
+        "fileSha256": schema.file_sha256,
+        "kind": schema.kind,
+        "version": flowmcp_version(schema.main) if schema.kind == "flowmcp" else "unknown",
+        "aboutHash": about_hash(about) if about is not None else None,
+        "tools": tools,
+    }
+
+
+def manifest_name(snapshot_file: str) -> str:
+    """The file beside a snapshot; it begins with a sign that no schema's name begins with."""
+    _, *rest = snapshot_file.rsplit(".", 1)[0].rsplit("--", 2)
+    return f"_manifest--{'--'.join(rest)}.json"
+
+
+def read_manifest(folder: str, snapshot: Snapshot) -> Manifest | None:
+    """The manifest of a snapshot; None where another program made the snapshot without one."""
+    path = os.path.join(folder, manifest_name(snapshot.file))
+    try:
+        with open(path, "rb") as stream:
+            tree = parse_json(stream.read())
+        if tree["hash"] != snapshot.hash8 or not isinstance(tree["tools"], dict):
+            raise ValueError("is of another snapshot")
+        return Manifest(tree["tools"], tree["aboutHash"], tree["fileSha256"], tree["version"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            "IDX-004",
+            f"the manifest cannot be read: {error}.",
+            where=path,
+            fix="Restore it, or import the schema anew.",
+        ) from None

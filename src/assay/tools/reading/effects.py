@@ -1,0 +1,205 @@
+"""What code of a module does besides giving a value: code that runs while the value is made, and
+writes to what others can see.
+
+Both are read from the syntax tree, so they are guesses on the safe side: code that is found
+harmless here is harmless. What follows for a schema: `syntax`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from assay.tools.reading.tree import FUNCTIONS, cursor, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tree_sitter import Node
+
+_QUIET = frozenset(
+    (
+        "lexical_declaration",
+        "variable_declaration",
+        "variable_declarator",
+        "identifier",
+        "property_identifier",
+        "shorthand_property_identifier",
+        "object",
+        "pair",
+        "array",
+        "parenthesized_expression",
+        "comment",
+        "string",
+        "string_fragment",
+        "escape_sequence",
+        "template_string",
+        "number",
+        "true",
+        "false",
+        "null",
+        "undefined",
+        "regex",
+        "regex_pattern",
+        "regex_flags",
+    )
+)
+"""Kinds of nodes that only make a value. Reading a property is none of them: a getter is code."""
+_CALLS = frozenset(("call_expression", "new_expression", "class_body", "await_expression"))
+_PLACES = frozenset(("member_expression", "subscript_expression"))
+_WRITES = """
+(assignment_expression left: (_) @place)
+(augmented_assignment_expression left: (_) @place)
+(update_expression argument: (_) @place)
+(for_in_statement left: (_) @place)
+(unary_expression operator: "delete" argument: (_) @place)
+"""
+_COMPUTED = "(subscript_expression index: (_) @index)"
+_REACHES_OUT = re.compile(
+    rb"\\[ux]|\b(?:assign|definePropert(?:y|ies)|setPrototypeOf|getPrototypeOf|__proto__|__define[GS]etter__|prototype|constructor|Reflect|globalThis)\b"
+)
+"""Words without which no code finds a built-in to change, or changes it without an assignment; and
+escapes, which can spell them.
+"""
+_PROBES = """
+(try_statement) @try
+[(identifier) (shorthand_property_identifier)] @name
+(binary_expression operator: "in") @in
+(binary_expression operator: "**") @power
+(augmented_assignment_expression operator: "**=") @power
+(regex_pattern) @unicode
+"async" @async
+"""
+_UNLIKE = frozenset(("globalThis", "Date", "Promise", "Reflect", "RegExp"))
+_ERRORS = frozenset(
+    (
+        "Error",
+        "AggregateError",
+        "EvalError",
+        "RangeError",
+        "ReferenceError",
+        "SyntaxError",
+        "TypeError",
+        "URIError",
+    )
+)
+
+
+def outside_functions(node: Node) -> Iterator[Node]:
+    """The node and all below it that run when it is evaluated; bodies of functions wait until
+    somebody calls them.
+    """
+    open_nodes = [node]
+    while open_nodes:
+        one = open_nodes.pop()
+        yield one
+        if one.type not in FUNCTIONS:
+            open_nodes.extend(one.named_children)
+        elif (
+            name := one.child_by_field_name("name")
+        ) is not None and name.type == "computed_property_name":
+            open_nodes.append(name)
+
+
+def acts(node: Node) -> bool:
+    """Whether evaluating the node can run other code: anything but literals, names and
+    functions.
+    """
+    return any(
+        one.type not in _QUIET and one.type not in FUNCTIONS for one in outside_functions(node)
+    )
+
+
+def calls(node: Node) -> bool:
+    """Whether evaluating the node calls something, which may then call every function in it."""
+    return any(one.type in _CALLS for one in outside_functions(node))
+
+
+def writes(node: Node) -> bool:
+    """Whether code in the node, functions included, could change an object that it did not make:
+    also one that it mentions by no name.
+    """
+    if _REACHES_OUT.search(node.text or b""):
+        return True
+    if any(
+        one.type not in ("string", "number")
+        for one in cursor(_COMPUTED).captures(node).get("index", [])
+    ):
+        return True
+    return any(True for place in written(node) for _ in members(place))
+
+
+def writes_now(node: Node) -> bool:
+    """The same for the code that runs when the node is evaluated."""
+    return any(
+        one.type not in FUNCTIONS and one.type not in _QUIET and writes(one)
+        for one in outside_functions(node)
+    )
+
+
+def written(node: Node) -> list[Node]:
+    """What code in the node assigns to, counts up or deletes, functions included."""
+    return cursor(_WRITES).captures(node).get("place", [])
+
+
+def members(place: Node) -> Iterator[Node]:
+    """The properties that a write changes; a destructuring pattern can hold several."""
+    open_nodes = [place]
+    while open_nodes:
+        one = open_nodes.pop()
+        if one.type in _PLACES:
+            yield one
+        else:
+            open_nodes.extend(one.named_children)
+
+
+def probes(nodes: list[Node]) -> Iterator[tuple[Node, str]]:
+    """What of the code answers differently from engine to engine, and is no value to be forbidden
+    while it runs.
+
+    An error must end the module: where it can be caught, or looked at without being thrown, it
+    tells the engine by its text, and by when it comes. A call of an async function catches every
+    error. Functions that nothing can call are left alone.
+    """
+    runs = any(acts(node) for node in nodes)
+    for node in nodes:
+        found = cursor(_PROBES).captures(node)
+        yield from ((one, "`try`") for one in found.get("try", []))
+        yield from ((one, "a call of an async function") for one in found.get("async", []) if runs)
+        yield from ((one, "the operator `in`") for one in found.get("in", []) if runs)
+        yield from (
+            (one, "a pattern of Unicode properties")
+            for one in found.get("unicode", [])
+            if runs and "\\p{" in text(one).lower()
+        )
+        yield from (
+            (one, "the operator `**`")
+            for one in found.get("power", [])
+            if runs and not all(text(part).isdigit() for part in one.named_children)
+        )
+        for one in found.get("name", []) if runs else ():
+            if (
+                text(one) in _UNLIKE
+                or (text(one) == "console" and not _is_logged(one))
+                or (text(one) in _ERRORS and not _is_thrown(one))
+            ):
+                yield one, f"`{text(one)}`"
+
+
+def _is_logged(node: Node) -> bool:
+    """Whether the name is that of `console.log(…);`, a statement of its own."""
+    kinds: list[str] = []
+    above = node.parent
+    while above is not None and len(kinds) < 3:
+        kinds.append(above.type)
+        above = above.parent
+    return kinds == ["member_expression", "call_expression", "expression_statement"]
+
+
+def _is_thrown(node: Node) -> bool:
+    above = node.parent
+    while above is not None and above.type not in FUNCTIONS:
+        if above.type == "throw_statement":
+            return True
+        above = above.parent
+    return False

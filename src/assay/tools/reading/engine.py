@@ -1,0 +1,325 @@
+"""Evaluating a module without trusting it: the side of the caller.
+
+A module runs in a process of its own (`worker`), because a regular expression can keep the engine
+busy for ever and a fault of the engine must not take the caller down. One `Engine` keeps one such
+process for many modules; one that dies or is killed is replaced. What the answers mean in words is
+here; what a schema is, `files` knows.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import InputError
+from assay.files.json_files import show_path
+from assay.sandbox.worker import Died, Late, Worker
+from assay.tools import ecma
+from assay.tools.reading import limits
+from assay.tools.reading.asking import split_version
+from assay.tools.source import Module, NotData
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_PACKAGES = ("quickjs", "_quickjs", "tree_sitter", "tree_sitter_javascript")
+_BOM = b"\xef\xbb\xbf"
+_PLAIN = "A schema is plain data: write the value out."
+_TOO_MUCH = {
+    "memory": f"needs more than {limits.MEMORY // 2**20} MiB of memory.",
+    "null": (
+        f"threw `null`, which is what the engine does when {limits.MEMORY // 2**20} MiB of memory"
+        " are used up."
+    ),
+    "stack": "nests or calls itself too deep for the engine.",
+    "depth": f"nests more than {limits.MAX_DEPTH} deep",
+    "cycle": "contains itself",
+    "nodes": f"has more than {limits.MAX_NODES:,} values",
+    "text": f"has more than {limits.MAX_TEXT // 2**20} Mi characters of text",
+    "notes": f"has more than {limits.MAX_NOTES:,} places that hold no data",
+}
+
+
+class Exported(NamedTuple):
+    """What a module exports as its schema, and what its text shows."""
+
+    export: str
+    """`main` or `schema`."""
+    main: dict[str, Any]
+    tools_text: str
+    modules: tuple[Module, ...]
+    handlers: tuple[str, ...]
+    not_data: tuple[NotData, ...]
+
+
+class NoExport(NamedTuple):
+    """A module that exports neither `main` nor `schema`, and what it exports instead."""
+
+    exports: tuple[str, ...]
+
+
+class Engine:
+    """Reads modules. Use it in a `with` block, so that its process ends with it; several threads
+    may share one, and take turns.
+
+    `wall_s` can only shorten the time that one module has.
+
+    >>> with Engine() as engine:
+    ...     engine.read(
+    ...         b"export const main = { tools: { ping: { path: '/' + 1 } } }", file="ping.mjs"
+    ...     ).main
+    {'tools': {'ping': {'path': '/1'}}}
+    """
+
+    def __init__(self, *, wall_s: float = limits.WALL_S) -> None:
+        self._wall_s = min(wall_s, limits.WALL_S)
+        self._worker: Worker | None = None
+        self._lock = Lock()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process. The engine can be used again, and starts another."""
+        with self._lock:
+            self._drop()
+
+    def read(self, source: bytes, *, file: str) -> Exported | NoExport:
+        """What the module exports as its schema, or what else it exports. Raises InputError with a
+        code `FMC-00n`.
+        """
+        if len(source) > limits.MAX_SOURCE:
+            raise too_large(file, limits.MAX_SOURCE)
+        text = source.removeprefix(_BOM)
+        _check_text(text, file)
+        reply = self._ask(text, file)
+        if reply["outcome"] == "no export":
+            return NoExport(tuple(reply["exports"]))
+        if reply["outcome"] != "copied":
+            raise _refusal(reply, file)
+        main: dict[str, Any] = ecma.parse(reply["main"])
+        asked = tuple(Module(*one) for one in reply["asked"])
+        notes = tuple(
+            NotData(show_path(tuple(note["path"])), note["kind"]) for note in reply["notes"]
+        )
+        return Exported(
+            reply["export"],
+            main,
+            reply["tools"],
+            asked + required_libraries(main),
+            tuple(reply["handlers"]),
+            notes,
+        )
+
+    def _ask(self, source: bytes, file: str) -> dict[str, Any]:
+        with self._lock:
+            try:
+                return self._once(source, file)
+            except Late:
+                raise _too_late(file, self._wall_s) from None
+            except Died as death:
+                if death.code == -signal.SIGXCPU:
+                    raise _too_long(file, limits.CPU_S) from None
+                if death.code == -signal.SIGALRM:
+                    raise _too_late(file, limits.WALL_S) from None
+            # Something ended it from outside, or it crashed. The second time it is the module's
+            # doing.
+            try:
+                return self._once(source, file)
+            except Late:
+                raise _too_late(file, self._wall_s) from None
+            except Died as death:
+                raise InputError(
+                    "FMC-004",
+                    f"ended the engine ({death.cause}).",
+                    where=file,
+                    fix=f"It needs too much memory or breaks the engine. {_PLAIN}",
+                ) from None
+
+    def _once(self, source: bytes, file: str) -> dict[str, Any]:
+        worker = self._worker
+        if worker is not None and not (
+            worker.is_usable() and worker.answered < limits.FILES_PER_WORKER
+        ):
+            self._drop()
+            worker = None
+        if worker is None:
+            worker = self._worker = _start(file)
+        try:
+            reply: dict[str, Any] = json.loads(worker.ask(source, wall_s=self._wall_s))
+            return reply
+        except BaseException:
+            # also when the caller interrupts: an answer that comes later would be taken for that of
+            # the next module
+            self._drop()
+            raise
+
+    def _drop(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.end()
+
+
+def _start(file: str) -> Worker:
+    try:
+        worker = Worker("assay.tools.reading.worker", _PACKAGES, start_s=limits.START_S)
+    except ModuleNotFoundError as error:
+        raise _not_installed(str(error), file) from None
+    except (Died, Late):
+        raise _not_installed("it does not start", file) from None
+    if not json.loads(worker.greeting)["works"]:
+        worker.end()
+        raise _not_installed("it does not work", file)
+    return worker
+
+
+def required_libraries(main: dict[str, Any]) -> tuple[Module, ...]:
+    """The libraries that a schema has its host hand to its handlers: names, `name@version`, or
+    objects and mappings of the two.
+
+    >>> required_libraries({"requiredLibraries": ["ethers@6.1.0"]})
+    (Module(name='ethers', version='6.1.0', source='requiredLibraries', line=None, external=True),)
+    """
+    stated = main.get("requiredLibraries")
+    found: list[tuple[str, str | None]] = []
+    for one in stated if isinstance(stated, list) else [stated] if isinstance(stated, str) else []:
+        if isinstance(one, str):
+            found.append(split_version(one))
+        elif isinstance(one, dict) and isinstance(one.get("name"), str):
+            version = one.get("version")
+            found.append(
+                (one["name"], version) if isinstance(version, str) else split_version(one["name"])
+            )
+        else:
+            found.append((ecma.stringify(one)[:300], None))
+    if isinstance(stated, dict):
+        found += [
+            (name, version if isinstance(version, str) else None)
+            for name, version in stated.items()
+        ]
+    return tuple(Module(name, version, "requiredLibraries", None, True) for name, version in found)
+
+
+# --- words
+
+
+def too_large(file: str, limit: int) -> InputError:
+    """The refusal of a file beyond a limit of bytes."""
+    return InputError(
+        "FMC-004",
+        f"is larger than {limit // 2**20} MiB.",
+        where=file,
+        fix="A tool schema is a small text: split it.",
+    )
+
+
+def _check_text(text: bytes, file: str) -> None:
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        line = text.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            "FMC-001", f"line {line}: is not UTF-8 text.", where=file, fix="Save it as UTF-8."
+        ) from None
+    place = text.find(b"\x00")
+    if place >= 0:
+        line, column = text.count(b"\n", 0, place) + 1, place - text.rfind(b"\n", 0, place)
+        raise InputError(
+            "FMC-001",
+            f"line {line}, column {column}: holds a NUL byte, which no text has.",
+            where=file,
+            fix="Save it as plain text.",
+        )
+
+
+def _too_late(file: str, wall_s: float) -> InputError:
+    return InputError(
+        "FMC-003",
+        f"was still running after {wall_s:g} seconds and was stopped.",
+        where=file,
+        fix=_PLAIN,
+    )
+
+
+def _too_long(file: str, seconds: int) -> InputError:
+    return InputError(
+        "FMC-003", f"needs more than {seconds} seconds of computing.", where=file, fix=_PLAIN
+    )
+
+
+def _not_installed(why: str, file: str) -> InputError:
+    return InputError(
+        "FMC-006",
+        f"the engine that reads modules is not installed: {why}.",
+        where=file,
+        fix="Run: pip install 'assay[flowmcp]'",
+    )
+
+
+def _refusal(reply: dict[str, Any], file: str) -> InputError:
+    outcome, line = reply["outcome"], reply.get("line")
+    at = f"line {line}: " if line else ""
+    name = reply.get("export", "main")
+    if outcome == "no module":
+        message = f"line {line}, column {reply['column']}: {reply['message']}"
+        return InputError("FMC-001", message, where=file, fix="Does the file run in Node?")
+    if outcome == "no syntax":
+        fix = "Does the file run in Node? Syntax that is newer than ECMAScript 2020 is not read."
+        return InputError(
+            "FMC-001", f"{at}the engine cannot read this: {reply['message']}.", where=file, fix=fix
+        )
+    if outcome == "no object":
+        return InputError(
+            "FMC-002",
+            f"its `{name}` is {_article(reply['kind'])}, not an object.",
+            where=file,
+            fix=f"Export an object: export const {name} = {{ ... }}",
+        )
+    if outcome == "too long":
+        return _too_long(file, limits.RUN_S)
+    if outcome == "endless":
+        return InputError(
+            "FMC-003",
+            f"puts off work without end: more than {limits.MAX_JOBS:,} promise reactions.",
+            where=file,
+            fix=_PLAIN,
+        )
+    if outcome == "too much":
+        what = _TOO_MUCH[reply["why"]]
+        place = show_path(tuple(reply["path"])) if reply["path"] else ""
+        return InputError(
+            "FMC-004",
+            (
+                what
+                if what.endswith(".")
+                else f"its `{name}` {what}{f', at {place}' if place else ''}."
+            ),
+            where=file,
+            fix=_PLAIN,
+        )
+    if outcome == "used":
+        return InputError(
+            "FMC-005",
+            f"{at}its `{name}` needs {reply['what']}, which a schema may not use while it is read.",
+            where=file,
+            fix=_PLAIN,
+        )
+    kind = f"{reply['name']}: " if reply["name"] else ""
+    said = f"{kind}{reply['message'][:300].rstrip('.')}" or "something without a message"
+    return InputError(
+        "FMC-005", f"{at}threw while its `{name}` was evaluated: {said}.", where=file, fix=_PLAIN
+    )
+
+
+def _article(kind: str) -> str:
+    return kind if kind in ("undefined", "null", "a list") else f"a {kind}"

@@ -1,0 +1,542 @@
+"""Reading tool schemas from files and folders: FlowMCP modules, the same as data, and what an MCP
+server answered to `tools/list`.
+
+A folder is read whole: what could not be read is reported with its reason, what is no schema is
+named, nothing is dropped in silence. Links that lead out of the folder are never followed. What a
+module may do while it is read: `engine`. Whether a schema is any good: `validation`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from itertools import islice
+from typing import Any, NamedTuple
+
+from assay.errors import InputError
+from assay.files.json_files import json_fault, open_input, parse_yaml
+from assay.tools import ecma
+from assay.tools.reading import limits
+from assay.tools.reading.engine import Engine, NoExport, required_libraries, too_large
+from assay.tools.source import ToolSchema
+
+MODULES = (".mjs", ".js")
+DATA = (".json", ".yaml", ".yml")
+SKIPPED_FOLDERS = frozenset(("node_modules", "_gradings"))
+SKIPPED_FILES = frozenset(
+    (
+        "package.json",
+        "package-lock.json",
+        "tsconfig.json",
+        "index.json",
+        "prompts.json",
+        "scores.json",
+        "state.json",
+    )
+)
+"""Files of the tools around a schema, and of the grading itself."""
+
+_NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_BASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_EXPORT = "Write: export const main = { namespace: '...', tools: { ... } }"
+
+
+class Skipped(NamedTuple):
+    """A file or folder that was not read because it is no tool schema."""
+
+    path: str
+    reason: str
+
+
+class Folder(NamedTuple):
+    """All that a folder holds, each part sorted by path."""
+
+    schemas: tuple[ToolSchema, ...]
+    unread: tuple[InputError, ...]
+    """One for each file that could not be read, `where` naming it. A gate that finds one has not
+    seen the whole folder.
+    """
+    skipped: tuple[Skipped, ...]
+
+
+class _NoSchema(Exception):
+    """The file is readable and holds something else."""
+
+    def __init__(self, code: str, message: str, fix: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.fix = fix
+
+
+def read_schema(path: str, *, engine: Engine | None = None) -> ToolSchema:
+    """The tool schema in one file. Without an engine, one is started for a module and ended again.
+
+    Raises InputError: `FMC-00n` for what the file holds, `FIL-00n` where it cannot be opened or is
+    no JSON or YAML.
+    """
+    return schema_of(path, source_of(path), engine=engine)
+
+
+def source_of(path: str) -> bytes:
+    """The bytes of one file, as a schema is made of them; none of them where there are too many."""
+    try:
+        return _bytes(path, os.path.realpath(path))
+    except ValueError:  # a NUL or a lone surrogate: no system has such a name
+        raise InputError("FIL-001", "cannot be the name of a file.", where=path) from None
+
+
+def schema_of(path: str, source: bytes, *, engine: Engine | None = None) -> ToolSchema:
+    """The tool schema that the bytes of a file hold. Nothing is opened: the path says what the file
+    is called, and in which folders it lies.
+    """
+    try:
+        return _schema(path, source, engine)
+    except _NoSchema as error:
+        raise InputError(error.code, error.message, where=path, fix=error.fix) from None
+
+
+def read_folder(path: str, *, engine: Engine | None = None) -> Folder:
+    """Every tool schema in a folder and the folders below it. Raises InputError where there is
+    none, or where the engine is not installed.
+    """
+    found = _walk(path)
+    if engine is not None:
+        return _read_all(path, found, engine)
+    with Engine() as own:
+        return _read_all(path, found, own)
+
+
+def from_tools_list(
+    tools: list[dict[str, Any]],
+    *,
+    name: str,
+    version: str,
+    instructions: str | None,
+    path: str,
+    source: bytes,
+) -> ToolSchema:
+    """The schema of an MCP server from what it answered to `tools/list`, all pages together.
+
+    >>> from_tools_list(
+    ...     [{"name": "add", "inputSchema": {"type": "object"}}],
+    ...     name="My Sums",
+    ...     version="1",
+    ...     instructions=None,
+    ...     path="sums",
+    ...     source=b"",
+    ... ).schema_id
+    'my-sums/tools'
+    """
+    by_name: dict[str, Any] = {}
+    for index, tool in enumerate(tools):
+        tool_name = tool.get("name") if isinstance(tool, dict) else None
+        if not isinstance(tool_name, str) or not tool_name:
+            raise InputError(
+                "FMC-008",
+                f"tools[{index}] has no name.",
+                where=path,
+                fix="Every tool of a `tools/list` answer is an object with a name.",
+            )
+        if tool_name in by_name:
+            # Which of the two a client would call is open, so neither can be graded.
+            raise InputError(
+                "FMC-008",
+                f"two tools are named '{tool_name[:100]}'.",
+                where=path,
+                fix="Tool names are unique in one server.",
+            )
+        by_name[tool_name] = {key: value for key, value in tool.items() if key != "name"}
+    namespace = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    if not namespace:
+        raise InputError(
+            "FMC-007",
+            f"the server's name {name[:100]!r} has no letter or digit to make a folder's name of.",
+            where=path,
+            fix="Name it in `serverInfo`.",
+        )
+    namespace = f"mcp-{namespace}" if namespace[0].isdigit() else namespace
+    main = {
+        "namespace": namespace,
+        "name": name,
+        "version": version,
+        "description": instructions or "",
+        "tools": by_name,
+    }
+    plain = _plain(main, path)
+    return ToolSchema(
+        "mcp", path, namespace, "tools", plain, ecma.stringify(plain["tools"]), source
+    )
+
+
+# --- one file
+
+
+def _schema(path: str, source: bytes, engine: Engine | None) -> ToolSchema:
+    base, extension = os.path.splitext(os.path.basename(path))
+    extension = extension.lower()
+    if extension in MODULES:
+        return _from_module(path, base, source, engine)
+    if extension not in DATA:
+        known = ", ".join((*MODULES, *DATA))
+        raise InputError(
+            "FMC-008",
+            f"a file named *{extension} is no tool schema.",
+            where=path,
+            fix=f"These are read: {known}.",
+        )
+    tree = _json(source, path) if extension == ".json" else parse_yaml(source, path).tree
+    pages = _pages(tree, path)
+    if pages is not None:
+        tools, about = pages
+        stated = about.get("serverInfo")
+        info: dict[str, Any] = stated if isinstance(stated, dict) else {}
+        name, version, instructions = (
+            info.get("name"),
+            info.get("version"),
+            about.get("instructions"),
+        )
+        return from_tools_list(
+            tools,
+            name=name if isinstance(name, str) else base,
+            version=version if isinstance(version, str) else "",
+            instructions=instructions if isinstance(instructions, str) else None,
+            path=os.path.abspath(path),
+            source=source,
+        )
+    main = _plain(_main_of(tree), path)
+    return ToolSchema(
+        "flowmcp",
+        os.path.abspath(path),
+        _namespace(main, path),
+        _base(base, path),
+        main,
+        ecma.stringify(main["tools"]),
+        source,
+        required_libraries(main),
+    )
+
+
+def _from_module(path: str, base: str, source: bytes, engine: Engine | None) -> ToolSchema:
+    if engine is None:
+        with Engine() as own:
+            return _from_module(path, base, source, own)
+    found = engine.read(source, file=path)
+    if isinstance(found, NoExport):
+        others = f", only {', '.join(found.exports)}" if found.exports else ""
+        raise _NoSchema("FMC-002", f"exports neither `main` nor `schema`{others}.", _EXPORT)
+    namespace = _namespace(found.main, path)
+    where = os.path.abspath(path)
+    return ToolSchema(
+        "flowmcp",
+        where,
+        namespace,
+        _base(base, path),
+        found.main,
+        found.tools_text,
+        source,
+        found.modules,
+        found.handlers,
+        found.not_data,
+    )
+
+
+def _namespace(main: dict[str, Any], path: str) -> str:
+    stated = main.get("namespace")
+    if isinstance(stated, str):
+        if not _NAMESPACE.fullmatch(stated):
+            message = f"the namespace {stated[:100]!r} cannot be the name of a folder."
+            raise InputError(
+                "FMC-007",
+                message,
+                where=path,
+                fix="Use letters, digits, - and _, beginning with a letter or digit.",
+            )
+        return stated
+    folder = os.path.basename(os.path.dirname(os.path.abspath(path)))
+    if not _NAMESPACE.fullmatch(folder):
+        message = f"it states no namespace, and its folder's name {folder[:100]!r} cannot be one."
+        raise InputError("FMC-007", message, where=path, fix="State one: namespace: '...'")
+    return folder
+
+
+def _base(base: str, path: str) -> str:
+    if not _BASE.fullmatch(base) or ".." in base:
+        message = f"the file's name {base[:100]!r} cannot be part of a schema's id."
+        raise InputError(
+            "FMC-007",
+            message,
+            where=path,
+            fix="Use letters, digits, single dots, - and _, beginning with a letter or digit.",
+        )
+    return base
+
+
+def _json(source: bytes, path: str) -> Any:
+    if not source.strip():
+        raise InputError("FIL-005", "the file is empty.", where=path)
+    try:
+        return ecma.parse(source.decode())
+    except UnicodeDecodeError:
+        raise InputError(
+            "FIL-002", "is not UTF-8 text.", where=path, fix="JSON here is UTF-8."
+        ) from None
+    except ValueError as error:
+        fault = json_fault(error, source, file=path, line=None)
+        raise InputError(
+            fault.code, fault.message, where=path, fix=fault.fix, faults=[fault]
+        ) from None
+
+
+def _plain(tree: Any, path: str) -> Any:
+    """The data as a JavaScript engine holds it: numbers are doubles, keys that are list indexes
+    come first.
+    """
+    try:
+        return ecma.parse(ecma.stringify(tree))
+    except ValueError as error:
+        raise InputError(
+            "FMC-001", f"holds what no JavaScript engine can hold: {error}.", where=path
+        ) from None
+
+
+def _main_of(tree: Any) -> Any:
+    for candidate in (
+        tree,
+        *((tree.get("main"), tree.get("schema")) if isinstance(tree, dict) else ()),
+    ):
+        if isinstance(candidate, dict) and isinstance(candidate.get("tools"), dict):
+            return candidate
+    raise _NoSchema(
+        "FMC-008",
+        "holds no `tools`: it is no tool schema.",
+        "A FlowMCP schema has `tools` as an object, a `tools/list` answer as a list.",
+    )
+
+
+def _pages(tree: Any, path: str) -> tuple[list[dict[str, Any]], dict[str, Any]] | None:
+    """The tools of all pages of a `tools/list` answer and what stands beside them; None where it is
+    no such answer.
+    """
+    parts = tree if isinstance(tree, list) else [tree]
+    tools: list[dict[str, Any]] = []
+    about: dict[str, Any] = {}
+    seen, cursor = 0, None
+    for part in parts:
+        page = part.get("result", part) if isinstance(part, dict) else None
+        if not isinstance(page, dict):
+            return None
+        if isinstance(part.get("error"), dict) and "jsonrpc" in part:
+            raise InputError(
+                "FMC-008",
+                f"holds an error of the server: {str(part['error'].get('message'))[:200]}.",
+                where=path,
+                fix="Ask it again.",
+            )
+        if isinstance(page.get("tools"), list):
+            tools += page["tools"]
+            seen, cursor = seen + 1, page.get("nextCursor")
+        about |= {
+            key: value
+            for one in (part, page)
+            for key, value in one.items()
+            if key in ("serverInfo", "instructions")
+        }
+    if not seen:
+        return None
+    if cursor:
+        # Grading the first page would pass a server whose other tools nobody has seen.
+        raise InputError(
+            "FMC-008",
+            "ends in the middle: the last page names a `nextCursor`.",
+            where=path,
+            fix="Fetch the other pages and put all in a list.",
+        )
+    return tools, about
+
+
+def _bytes(path: str, real: str) -> bytes:
+    """The bytes of a regular file, none of them where there are too many. A link in the place of
+    the last name is not followed: `real` has none.
+    """
+    limit = (
+        limits.MAX_DATA
+        if real.lower().endswith(DATA) and path.lower().endswith(DATA)
+        else limits.MAX_SOURCE
+    )
+    try:
+        handle = os.open(
+            real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+        )
+    except FileNotFoundError:
+        with open_input(path):  # its error knows the near miss
+            raise InputError("FIL-001", "cannot be read.", where=path) from None
+    except OSError as error:
+        raise InputError("FIL-001", f"cannot be read: {error.strerror}.", where=path) from None
+    try:
+        state = os.fstat(handle)
+        if stat.S_ISDIR(state.st_mode):
+            raise InputError(
+                "FIL-001",
+                "is a directory.",
+                where=path,
+                fix="Name a file in it, or read it as a folder.",
+            )
+        if not stat.S_ISREG(state.st_mode):
+            raise InputError("FIL-001", "is no regular file.", where=path)
+        if state.st_size > limit:
+            raise too_large(path, limit)
+        with os.fdopen(handle, "rb", closefd=False) as stream:
+            data = stream.read(limit + 1)
+    finally:
+        os.close(handle)
+    if len(data) > limit:  # it grew while it was read, or its size is not known
+        raise too_large(path, limit)
+    return data
+
+
+# --- a folder
+
+_Found = tuple[str, str] | InputError | Skipped
+"""A file and where it really is, or why it is not read."""
+
+
+def _read_all(path: str, found: list[_Found], engine: Engine) -> Folder:
+    schemas: list[ToolSchema] = []
+    unread = [one for one in found if isinstance(one, InputError)]
+    skipped = [one for one in found if isinstance(one, Skipped)]
+    for one in found:
+        if isinstance(one, InputError | Skipped):
+            continue
+        file, real = one
+        try:
+            schemas.append(_schema(file, _bytes(file, real), engine))
+        except _NoSchema as error:
+            skipped.append(Skipped(file, error.message))
+        except InputError as error:
+            if error.code == "FMC-006":
+                raise  # no module of any folder can be read
+            if (
+                os.path.basename(file).startswith(".")
+                and file.lower().endswith(DATA)
+                and error.code.startswith("FIL")
+            ):
+                skipped.append(
+                    Skipped(file, "is hidden, and no JSON or YAML.")
+                )  # the settings of an editor often are not
+            else:
+                unread.append(error)
+    if not schemas and not unread:
+        named = f" {len(skipped)} were looked at." if skipped else ""
+        raise InputError(
+            "FMC-008", f"there is no tool schema in this folder.{named}", where=path, fix=_EXPORT
+        )
+    return Folder(
+        tuple(schemas), tuple(sorted(unread, key=lambda error: error.where)), tuple(sorted(skipped))
+    )
+
+
+def _walk(path: str) -> list[_Found]:
+    """Every name in the tree that matters, sorted by path. Links to folders are not walked, so that
+    there is no way in circles.
+    """
+    try:
+        root = os.path.realpath(path)
+    except ValueError:
+        raise InputError("FIL-001", "cannot be the name of a folder.", where=path) from None
+    if not os.path.isdir(root):
+        raise InputError(
+            "FIL-001",
+            "there is no such folder." if not os.path.exists(root) else "is no folder.",
+            where=path,
+        )
+    looked_at, files = 0, 0
+    open_folders = [path]
+    found: list[tuple[str, _Found]] = []
+    while open_folders:
+        folder = open_folders.pop()
+        try:
+            with os.scandir(folder) as entries:
+                names = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            found.append(
+                (
+                    folder,
+                    InputError(
+                        "FIL-001", f"the folder cannot be read: {error.strerror}.", where=folder
+                    ),
+                )
+            )
+            continue
+        looked_at += len(names)
+        if looked_at > limits.MAX_ENTRIES:
+            raise InputError(
+                "FMC-004",
+                f"holds more than {limits.MAX_ENTRIES:,} names.",
+                where=path,
+                fix="Name the folder of the schemas itself.",
+            )
+        for entry in names:
+            if entry.is_dir(follow_symlinks=False):
+                if not entry.name.startswith(".") and entry.name not in SKIPPED_FOLDERS:
+                    open_folders.append(entry.path)
+                elif (unseen := _modules_below(entry.path)) > 0:
+                    found.append(
+                        (
+                            entry.path,
+                            Skipped(
+                                entry.path,
+                                f"is a folder that is not read; modules in it: {unseen:,}.",
+                            ),
+                        )
+                    )
+                continue
+            one = _judge(entry, root)
+            if one is not None:
+                files += 1
+                found.append((entry.path, one))
+        if files > limits.MAX_FILES:
+            raise InputError(
+                "FMC-004",
+                f"holds more than {limits.MAX_FILES:,} schema files.",
+                where=path,
+                fix="Read it in parts.",
+            )
+    return [one for _, one in sorted(found, key=lambda pair: pair[0])]
+
+
+def _modules_below(folder: str) -> int:
+    """How many files below a folder are named as modules, as far as one walk may go."""
+    files = (name for _, _, names in os.walk(folder) for name in names)
+    return sum(name.lower().endswith(MODULES) for name in islice(files, limits.MAX_ENTRIES))
+
+
+def _judge(entry: os.DirEntry[str], root: str) -> _Found | None:
+    """What is to be done with a name that is no folder; None where it is none of our files."""
+    is_named_so = entry.name.lower().endswith((*MODULES, *DATA)) and entry.name not in SKIPPED_FILES
+    try:
+        real = os.path.realpath(entry.path, strict=True)
+    except OSError:
+        return (
+            InputError(
+                "FMC-009", "is a link that leads nowhere.", where=entry.path, fix="Remove it."
+            )
+            if is_named_so
+            else None
+        )
+    is_folder = entry.is_symlink() and os.path.isdir(real)
+    if (
+        (entry.name.startswith(".") or entry.name in SKIPPED_FOLDERS)
+        if is_folder
+        else not is_named_so
+    ):
+        return None
+    if os.path.commonpath((root, real)) != root:
+        fix = "Copy what it leads to, or read it by its own name."
+        return InputError(
+            "FMC-009", "is a link out of the folder; it is not followed.", where=entry.path, fix=fix
+        )
+    if is_folder:
+        return Skipped(entry.path, "is a link to a folder of this tree.")
+    return entry.path, real

@@ -1,0 +1,420 @@
+"""Reading the tools of a live MCP server, over a child process or over HTTP, with the official SDK.
+
+The server is a stranger. It gets no more of the environment than PATH, HOME, LANG and what the
+caller names; it is stopped with its whole process group when it is done, late or wrong; pages,
+tools and bytes are counted; what it prints never reaches the terminal but in an error, shortened
+and without the caller's secrets. No tool is ever called.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shlex
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit, urlunsplit
+
+from assay.errors import InputError
+from assay.tools import ecma
+from assay.tools.reading.child import MAX_BYTES, Budget, Child, Fault
+from assay.tools.reading.files import from_tools_list
+from assay.tools.rules.secrets import names_a_secret, secret_in
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from mcp import ClientSession
+    from mcp.client import Transport
+
+    from assay.tools.source import ToolSchema
+
+CLIENT_VERSION = "1"
+"""How we introduce ourselves. Not the version of the product: a server that answers by it would
+change its hash with every release of ours.
+"""
+MAX_PAGES = 200
+"""Pages of one listing. Servers of thousands of tools need fewer."""
+MAX_TOOLS = 5_000
+_INHERITED = ("PATH", "HOME", "LANG")
+_INSTALL = "Install it: pip install 'assay[mcp]'"
+
+
+class _Answer(NamedTuple):
+    """What a server said about itself."""
+
+    info: dict[str, Any]
+    instructions: str | None
+    tools: list[dict[str, Any]]
+
+
+def read_stdio(
+    command: list[str], *, timeout_s: float, env: dict[str, str] | None = None
+) -> ToolSchema:
+    """The tools of a server that is started as a child process and talks over its stdin and stdout.
+
+    Raises InputError: FMC-010 if it does not start or answer within the time, FMC-011 if it answers
+    wrongly or beyond the limits, FMC-006 without the SDK. The child has ended when this returns,
+    however it returns.
+    """
+    _require_sdk()
+    shown = command_shown(command)
+    if not command:
+        raise InputError(
+            "FMC-010",
+            "the command is empty.",
+            fix="Name the program of the server and its arguments.",
+        )
+    child = Child(
+        command, {name: os.environ[name] for name in _INHERITED if name in os.environ} | (env or {})
+    )
+    secrets = [*(env or {}).values(), *_secret_parts(command)]
+    try:
+        answer = _converse(child.transport, child.budget, timeout_s)
+    except Fault as fault:
+        raise InputError(
+            fault.code,
+            _masked(f"{fault.message}{child.last_words()}", secrets),
+            where=shown,
+            fix=_fix(fault.code, "stdio"),
+        ) from None
+    finally:
+        # the second lock on the door: also where the event loop was torn down half-way
+        child.kill()
+    return _schema(answer, shown, os.path.basename(command[0]))
+
+
+def read_http(url: str, *, timeout_s: float, headers: dict[str, str] | None = None) -> ToolSchema:
+    """The tools of a server that talks streamable HTTP at an address. Raises as `read_stdio`.
+
+    What the address or the headers carry of secrets goes to the server and nowhere else; redirects
+    to other hosts are not followed.
+    """
+    _require_sdk()
+    shown = url_shown(url)
+    parts = _split(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InputError(
+            "FMC-010",
+            "this is no address of the web.",
+            where=shown,
+            fix="Give an address that begins with https:// or http://.",
+        )
+    budget = Budget()
+    secrets = [
+        *(headers or {}).values(),
+        *(value.partition(" ")[2] for value in (headers or {}).values()),
+        parts.query,
+        parts.password or "",
+        parts.username or "",
+    ]
+    try:
+        answer = _converse(lambda: _http(url, headers, timeout_s, budget), budget, timeout_s)
+    except Fault as fault:
+        raise InputError(
+            fault.code, _masked(fault.message, secrets), where=shown, fix=_fix(fault.code, "http")
+        ) from None
+    return _schema(answer, shown, parts.hostname)
+
+
+def url_shown(url: str) -> str:
+    """An address without what may be secret in it: user, password, query and fragment.
+
+    >>> url_shown("https://me:pass@example.com:8443/mcp?key=1#x")
+    'https://example.com:8443/mcp'
+    """
+    parts = _split(url)
+    host = parts.netloc.rpartition("@")[2]
+    return (
+        urlunsplit((parts.scheme, host, parts.path, "", ""))
+        if host
+        else "(an address without a host)"
+    )
+
+
+def command_shown(command: list[str]) -> str:
+    """A command for a message or a report: what looks like a secret is left out.
+
+    >>> command_shown(["server", "--api-key", "s3cr3t", "--token=abc", "--port", "80"])
+    "server --api-key '***' '--token=***' --port 80"
+    """
+    hidden = set(_secret_parts(command))
+    shown = [
+        (
+            url_shown(part)
+            if "://" in part
+            else _masked(part, sorted(hidden, key=len, reverse=True), least=1)
+        )
+        for part in command
+    ]
+    return shlex.join(shown)
+
+
+def _secret_parts(command: list[str]) -> list[str]:
+    found = []
+    for before, part in zip(["", *command], command, strict=False):
+        option, equals, value = part.partition("=")
+        if (
+            equals
+            and value
+            and (names_a_secret(option) or re.search(r"token|key$", option, re.IGNORECASE))
+        ):
+            found.append(value)
+        elif (
+            before.startswith("-")
+            and "=" not in before
+            and not part.startswith("-")
+            and (names_a_secret(before) or re.search(r"token|key$", before, re.I))
+        ):
+            found.append(part)
+        elif (secret := secret_in(part)) is not None:
+            found.append(part[secret.start : secret.end])
+    return found
+
+
+def _masked(text: str, secrets: list[str], *, least: int = 4) -> str:
+    for secret in sorted(
+        {secret for secret in secrets if len(secret) >= least}, key=len, reverse=True
+    ):
+        text = text.replace(secret, "***")
+    return text
+
+
+def _split(url: str) -> Any:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return urlsplit("")
+    return parts
+
+
+def _fix(code: str, way: str) -> str:
+    if code == "FMC-010":
+        return (
+            "Run the command by hand, or give it more time."
+            if way == "stdio"
+            else "Check the address and the headers, or give it more time."
+        )
+    return "The server has to keep to the Model Context Protocol; report it to its makers."
+
+
+def _schema(answer: _Answer, path: str, name: str) -> ToolSchema:
+    tools = sorted(answer.tools, key=lambda tool: str(tool["name"]))
+    told, version = answer.info.get("name"), answer.info.get("version")
+    try:
+        source = ecma.canonical(
+            {"serverInfo": answer.info, "instructions": answer.instructions, "tools": tools}
+        ).encode()
+        return from_tools_list(
+            tools,
+            name=told if isinstance(told, str) and re.search(r"[A-Za-z0-9]", told) else name,
+            version=version if isinstance(version, str) else "",
+            instructions=answer.instructions,
+            path=path,
+            source=source,
+        )
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise InputError(
+            "FMC-011",
+            f"it sends what JSON cannot say: {str(error)[:200]}.",
+            where=path,
+            fix=_fix("FMC-011", ""),
+        ) from None
+
+
+# --- the conversation
+
+
+def _require_sdk() -> None:
+    try:
+        from mcp import Client  # an optional extra  # noqa: F401
+    except ImportError:
+        raise InputError(
+            "FMC-006", "reading a live server needs the MCP SDK 2.", fix=_INSTALL
+        ) from None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The SDK writes what a server does wrong to its logger, which would end on the terminal; here
+    it becomes an error instead.
+    """
+    logger = logging.getLogger("mcp")
+    silent, propagates = logging.NullHandler(), logger.propagate
+    logger.addHandler(silent)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.propagate = propagates
+        logger.removeHandler(silent)
+
+
+def _converse(connect: Callable[[], Transport], budget: Budget, timeout_s: float) -> _Answer:
+    """Shake hands and list all tools. Every way in which that fails becomes a Fault."""
+    import anyio  # comes with the optional extra
+
+    async def within_time() -> _Answer | None:
+        with anyio.move_on_after(timeout_s):
+            return await _ask(connect())
+        return None
+
+    try:
+        with _quiet():
+            answer = anyio.run(within_time)
+    except BaseException as error:
+        leaf = _leaf(error)
+        if not isinstance(leaf, Exception):
+            raise  # Ctrl-C and the like
+        raise budget.fault or _explained(leaf, budget) from None
+    if answer is None:
+        raise budget.fault or Fault("FMC-010", f"it does not answer within {timeout_s:g} s.")
+    return answer
+
+
+async def _ask(transport: Transport) -> _Answer:
+    from mcp import Client  # an optional extra
+    from mcp_types import Implementation
+
+    async with Client(
+        transport, cache=None, client_info=Implementation(name="assay", version=CLIENT_VERSION)
+    ) as client:
+        info = (
+            client.server_info.model_dump(by_alias=True, mode="json", exclude_none=True)
+            if client.server_info is not None
+            else {}
+        )
+        return _Answer(info, client.instructions, await _all_tools(client.session))
+
+
+async def _all_tools(session: ClientSession) -> list[dict[str, Any]]:
+    """The tools of all pages as the server sent them: the SDK's own listing leaves some out, and a
+    gate must see what others would be shown.
+    """
+    from mcp_types import ListToolsRequest, PaginatedRequestParams  # an optional extra
+    from pydantic import BaseModel
+
+    class RawPage(BaseModel):
+        tools: list[dict[str, Any]]
+        nextCursor: str | None = None  # as the protocol spells it  # noqa: N815
+
+    tools: dict[str, dict[str, Any]] = {}
+    seen: set[str] = set()
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        page = await session.send_request(
+            ListToolsRequest(params=PaginatedRequestParams(cursor=cursor)), RawPage
+        )
+        for tool in page.tools:
+            if tool["name"] in tools:
+                raise Fault("FMC-011", f"it offers two tools named {tool['name'][:80]!r}.")
+            tools[tool["name"]] = tool
+        if len(tools) > MAX_TOOLS:
+            raise Fault("FMC-011", f"it offers more than {MAX_TOOLS:,} tools.")
+        cursor = page.nextCursor
+        if not cursor:
+            return list(tools.values())
+        if cursor in seen:
+            raise Fault(
+                "FMC-011", f"its listing goes in a circle: the cursor {cursor[:40]!r} came back."
+            )
+        seen.add(cursor)
+    raise Fault("FMC-011", f"its listing does not end after {MAX_PAGES} pages.")
+
+
+def _leaf(error: BaseException) -> BaseException:
+    """The one exception that counts of a group: our own first, then whatever is not a mere
+    cancellation.
+    """
+    leaves: list[BaseException] = []
+    stack = [error]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, BaseExceptionGroup):
+            stack += item.exceptions
+        else:
+            leaves.append(item)
+    return min(
+        leaves,
+        key=lambda leaf: (
+            not isinstance(leaf, KeyboardInterrupt | SystemExit),
+            not isinstance(leaf, Fault),
+            not isinstance(leaf, Exception),
+        ),
+    )
+
+
+def _explained(error: Exception, budget: Budget) -> Fault:
+    import httpx2  # comes with the optional extra
+    from mcp import MCPError
+    from mcp_types import CONNECTION_CLOSED
+    from pydantic import ValidationError
+
+    if isinstance(error, Fault):
+        return error
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        return Fault(
+            "FMC-011",
+            f"its answer is not of the protocol: {where or 'the whole'}: {first['msg'][:200]}.",
+        )
+    if isinstance(error, MCPError):
+        if budget.status >= 400:
+            return Fault(
+                "FMC-010", f"it answers with HTTP {budget.status}: {error.error.message[:200]}."
+            )
+        if error.error.code == CONNECTION_CLOSED:
+            return Fault("FMC-010", "it ended the connection before it had answered.")
+        return Fault(
+            "FMC-011", f"it answers with the error {error.error.code}: {error.error.message[:200]}."
+        )
+    if isinstance(error, httpx2.HTTPError | OSError):
+        return Fault(
+            "FMC-010", f"it cannot be reached: {str(error)[:200] or type(error).__name__}."
+        )
+    return Fault("FMC-011", f"it breaks the protocol: {str(error)[:200] or type(error).__name__}.")
+
+
+@asynccontextmanager
+async def _http(
+    url: str, headers: dict[str, str] | None, timeout_s: float, budget: Budget
+) -> AsyncIterator[Any]:
+    import httpx2  # comes with the optional extra
+    from mcp.client.streamable_http import streamable_http_client
+
+    class Counted(httpx2.AsyncByteStream):
+        def __init__(self, stream: Any) -> None:
+            self._stream = stream
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            async for chunk in self._stream:
+                budget.take(len(chunk))
+                yield chunk
+
+        async def aclose(self) -> None:
+            await self._stream.aclose()
+
+    async def count(response: httpx2.Response) -> None:
+        if (
+            response.request.method == "POST"
+        ):  # the stream a client may GET is refused by many servers, rightly
+            budget.status = response.status_code
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            budget.fail(
+                "FMC-011",
+                "it packs its answers although it was asked not to; what they unpack to cannot be"
+                " limited.",
+            )
+        response.stream = Counted(response.stream)
+
+    asked = {**(headers or {}), "accept-encoding": "identity"}
+    async with (
+        httpx2.AsyncClient(
+            headers=asked, timeout=timeout_s, event_hooks={"response": [count]}
+        ) as client,
+        streamable_http_client(url, http_client=client, max_sse_event_size=MAX_BYTES) as streams,
+    ):
+        yield streams

@@ -1,0 +1,527 @@
+"""What the syntax tree of a module says without running it: its modules, its handlers, and the code
+that its exported object needs.
+
+This runs in the worker, because a parser is code that reads what strangers wrote. Blanking keeps
+every line where it is, so that an error of the engine names the line of the file. What is blanked
+begins with `;`: a line that ended without one must not join with the next.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from assay.tools.reading import effects
+from assay.tools.reading.asking import asked
+from assay.tools.reading.handlers import find_value, keys_of
+from assay.tools.reading.later import changed_later
+from assay.tools.reading.tree import (
+    FUNCTIONS,
+    MAX_NAME,
+    NoModule,
+    cursor,
+    first_error,
+    is_inside_function,
+    name_of,
+    parser,
+    place,
+    refuse_script_comments,
+    string,
+    text,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tree_sitter import Node
+
+_QUERY = """
+(import_statement source: (string)) @import
+(export_statement source: (string)) @reexport
+(call_expression function: (import)) @dynamic
+((identifier) @require (#match? @require "^require$|\\\\\\\\"))
+((shorthand_property_identifier) @require (#eq? @require "require"))
+((property_identifier) @builtin (#eq? @builtin "getBuiltinModule"))
+(return_statement) @return
+(await_expression) @await
+(for_in_statement "await") @await
+(meta_property) @meta
+((identifier) @reserved (#any-of? @reserved "await" "arguments"))
+(variable_declaration (variable_declarator name: (_) @var))
+(class_static_block) @new
+(binary_expression left: (private_property_identifier)) @new
+((regex_flags) @new (#match? @new "[dv]"))
+((number) @number (#match? @number "[0-9a-fA-F_]{14}"))
+"""
+_NAME_TYPES = ("identifier", "shorthand_property_identifier")
+_NAMES = "[(identifier) (shorthand_property_identifier)] @name"
+_WRITES = ""
+"""Stands among the names that a statement mentions where it could change what it does not name: a
+built-in that every object inherits from.
+"""
+_VALUES = frozenset(("string", "number", "true", "false", "null", "undefined", "regex"))
+
+
+class _Statement(NamedTuple):
+    """One statement of the top level."""
+
+    start: int
+    end: int
+    strip: int
+    """Where the code begins after `export` or `export default`; equal to `start` where nothing is
+    to be stripped.
+    """
+    is_default: bool
+    declares: frozenset[str]
+    is_declaration: bool
+    is_inert: bool
+    """It only gives a name to a function or to a literal: evaluating it does nothing."""
+    node: Node
+
+
+class Parsed:
+    """A parsed module: what it exports, asks for, and needs."""
+
+    def __init__(self, source: bytes) -> None:
+        self.source = source
+        tree = parser().parse(source)
+        root = tree.root_node
+        if root.has_error:
+            raise first_error(root)
+        self.exports: dict[str, str] = {}
+        self.passed_on: dict[str, str] = {}
+        """Names that are exported from another module, with its specifier; `*` for all of them."""
+        self.imported: dict[str, str] = {}
+        self.has_default = False
+        self._statements: list[_Statement] = []
+        self._blank: list[tuple[int, int]] = []
+        for node in root.named_children:
+            self._take(node)
+        found = cursor(_QUERY).captures(root)
+        for node in found.get("return", []):
+            if not is_inside_function(node):
+                raise NoModule(*place(node), "`return` stands outside a function.")
+        refuse_script_comments(root, source)
+        self._refuse_early_errors(found)
+        self.asked = tuple(sorted(asked(found), key=lambda one: (one.line or 0, one.name)))
+        self._waits = [node for node in found.get("await", []) if not is_inside_function(node)]
+        self._dynamic = sorted(found.get("dynamic", []), key=lambda node: node.start_byte)
+        self.stand_in = next(
+            name for number in range(10**5) if (name := f"_{number:05}").encode() not in source
+        )
+        """A name the module does not have. It stands for `import` where the module imports while it
+        runs, so that asking for it is seen.
+        """
+        self._numbers = sorted(found.get("number", []), key=lambda node: -node.start_byte)
+        """From the last to the first, because writing one anew moves what follows."""
+        self._metas = [node for node in found.get("meta", []) if text(node) == "import.meta"]
+        self.names = _mentions(root)
+        self._unread = [
+            node.start_byte for node in (*found.get("new", []), *self._metas, *self._waits)
+        ]
+        """Where the syntax is one that the engine cannot read."""
+        self.handlers = self._handlers()
+
+    def target(self) -> str | None:
+        """The name exported as the schema: `main`, or `schema` where there is no `main`. `*` where
+        another module may export a `main` through this one.
+        """
+        return next(
+            (
+                name
+                for name in ("main", "*", "schema")
+                if name in self.exports or name in self.passed_on
+            ),
+            None,
+        )
+
+    def program(self, target: str, *, whole: bool) -> bytes:
+        """The code to evaluate: all that the engine can read but imports and handlers, or only what
+        the target needs.
+        """
+        kept = {statement.start for statement in self._kept(target, whole=whole)}
+        code = bytearray(self.source)
+        for start, end in self._blank:
+            _blank_out(code, start, end)
+        for statement in self._statements:
+            if statement.start not in kept:
+                _blank_out(code, statement.start, statement.end)
+            elif statement.strip > statement.start:
+                _blank_out(code, statement.start, statement.strip)
+                if (
+                    statement.is_default
+                ):  # an expression, not a block: its effects on the schema still happen
+                    code[statement.start : statement.start + 3] = b";0,"
+        for start in (node.start_byte for node in self._dynamic):
+            if code[start : start + 6] == b"import":
+                code[start : start + 6] = self.stand_in.encode()
+        for node in self._numbers:
+            exact = _nearest(text(node))
+            if exact is not None and bytes(code[node.start_byte : node.end_byte]) == node.text:
+                code[node.start_byte : node.end_byte] = exact
+        return bytes(code)
+
+    def cannot_run(self, target: str) -> tuple[int, str] | None:
+        """What the code that the target needs asks for and never gets, with its line."""
+        for one in self._statements:
+            # Handlers are never run. Where making them runs code that can reach the schema, what
+            # was read would not be what is exported.
+            if (
+                self._holds_handlers(one, target)
+                and effects.acts(one.node)
+                and self._marks_now(one.node) & self._touching(target)
+            ):
+                return place(one.node)[0], "code that makes its handlers and can change it"
+        later = self._changed_later(target)
+        if later is not None:
+            return place(later)[0], "code in its handlers that changes it"
+        kept = self._kept(target, whole=False) if self._waits or self._metas else []
+        for nodes, what in (
+            (self._waits, "`await` at the top level"),
+            (self._metas, "`import.meta`"),
+        ):
+            for node in nodes:
+                if any(statement.start <= node.start_byte < statement.end for statement in kept):
+                    return place(node)[0], what
+        return None
+
+    def probes(self, target: str) -> tuple[int, str] | None:
+        """What the code that the target needs has with which it can tell one engine from another,
+        with its line.
+        """
+        return next(
+            (
+                (place(node)[0], what)
+                for node, what in effects.probes(
+                    [one.node for one in self._kept(target, whole=False)]
+                )
+            ),
+            None,
+        )
+
+    def first_line(self, name: str, target: str) -> int | None:
+        """The first line that mentions a name in the code that the target needs. The engine does
+        not know where a global name was read.
+        """
+        kept = self._kept(target, whole=False)
+        if name == "import()":
+            return next(
+                (
+                    place(node)[0]
+                    for node in self._dynamic
+                    if any(one.start <= node.start_byte < one.end for one in kept)
+                ),
+                None,
+            )
+        for one in kept:
+            for node in sorted(
+                cursor(_NAMES).captures(one.node).get("name", []),
+                key=lambda found: found.start_byte,
+            ):
+                if text(node) == name:
+                    return place(node)[0]
+        return None
+
+    def _take(self, node: Node) -> None:
+        kind = node.type
+        if kind in ("comment", "hash_bang_line"):
+            if kind == "hash_bang_line":
+                self._blank.append((node.start_byte, node.end_byte))
+        elif kind == "import_statement":
+            self._blank.append((node.start_byte, node.end_byte))
+            specifier = string(node.child_by_field_name("source"))
+            for clause in node.named_children:
+                for name in _bound(clause) if clause.type == "import_clause" else ():
+                    if name in self.imported:
+                        raise NoModule(*place(node), f"imports `{name[:MAX_NAME]}` a second time.")
+                    self.imported[name] = specifier
+        elif kind == "export_statement":
+            self._take_export(node)
+        else:
+            self._statements.append(_statement(node, node.start_byte, node))
+
+    def _take_export(self, node: Node) -> None:
+        source = node.child_by_field_name("source")
+        clause = next(
+            (
+                child
+                for child in node.named_children
+                if child.type in ("export_clause", "namespace_export")
+            ),
+            None,
+        )
+        if source is not None:
+            names = ["*"] if clause is None else [public for _, public in _specifiers(clause)]
+            for name in names:
+                self._export(node, name, string(source), self.passed_on)
+        elif clause is not None:
+            for local, public in _specifiers(clause):
+                self._export(node, public, local, self.exports)
+        if source is not None or clause is not None:
+            self._blank.append((node.start_byte, node.end_byte))
+            return
+        is_default = any(child.type == "default" for child in node.children)
+        if is_default and self.has_default:
+            raise NoModule(*place(node), "exports `default` a second time.")
+        self.has_default = self.has_default or is_default
+        inner = node.child_by_field_name("declaration") or node.child_by_field_name("value")
+        if inner is None:
+            raise NoModule(*place(node), "this `export` exports nothing that can be read.")
+        statement = _statement(node, inner.start_byte, inner)
+        if is_default and not statement.declares:
+            statement = statement._replace(is_default=True, is_declaration=False, is_inert=False)
+        elif not is_default:
+            for name in statement.declares:
+                self._export(node, name, name, self.exports)
+        self._statements.append(statement)
+
+    def _export(self, node: Node, name: str, local: str, among: dict[str, str]) -> None:
+        if name != "*" and (name in self.exports or name in self.passed_on):
+            raise NoModule(*place(node), f"exports `{name[:MAX_NAME]}` a second time.")
+        among[name] = local
+
+    def _refuse_early_errors(self, found: dict[str, list[Node]]) -> None:
+        """Raise for what no engine loads as a module, and ours would run as a script."""
+        for node in found.get("reserved", []):
+            if text(node) == "await" or not is_inside_function(node, arrows=False):
+                raise NoModule(*place(node), f"`{text(node)}` is not a valid name in a module.")
+        for node in found.get("meta", []):
+            if text(node) != "import.meta" and not is_inside_function(node, arrows=False):
+                raise NoModule(*place(node), "`new.target` stands outside a function.")
+        declared = {name for one in self._statements for name in one.declares}
+        for one in self._statements:
+            twice = one.declares & self.imported.keys()
+            if twice:
+                raise NoModule(
+                    *place(one.node), f"`{min(twice)[:MAX_NAME]}` is imported and declared."
+                )
+        declared |= self.imported.keys() | {
+            name for node in found.get("var", []) for name in _pattern(node)
+        }
+        for public, local in self.exports.items():
+            if local not in declared:
+                raise NoModule(
+                    1, 1, f"exports `{public[:MAX_NAME]}`, and declares no `{local[:MAX_NAME]}`."
+                )
+
+    def _kept(self, target: str, *, whole: bool) -> list[_Statement]:
+        candidates = [one for one in self._statements if not self._holds_handlers(one, target)]
+        if whole:
+            return self._readable(candidates, target)
+        mentions = {one.start: _marks(one.node) for one in candidates}
+        needed = {target}
+        kept: set[int] = set()
+        grew = True
+        while grew:
+            grew = False
+            reach = self._reach(candidates, mentions, needed)
+            for one in candidates:
+                # A statement that declares nothing may change anything, also what every object
+                # inherits. A declaration that runs code may change what it mentions. Leaving either
+                # out would describe an object that no engine ever exports.
+                acts = not one.is_inert and (
+                    not one.is_declaration or bool(mentions[one.start] & reach)
+                )
+                if one.start not in kept and (acts or one.declares & needed):
+                    kept.add(one.start)
+                    needed |= mentions[one.start]
+                    grew = True
+        return [one for one in candidates if one.start in kept]
+
+    def _readable(self, candidates: list[_Statement], target: str) -> list[_Statement]:
+        """All but the statements in a syntax that the engine cannot read, and those that mention
+        them, where the target needs neither.
+        """
+        if not self._unread:
+            return candidates
+        kept = {one.start for one in self._kept(target, whole=False)}
+        left_out = {
+            one.start
+            for one in candidates
+            if one.start not in kept and any(one.start <= place < one.end for place in self._unread)
+        }
+        grew = True
+        while grew:
+            names = {name for one in candidates if one.start in left_out for name in one.declares}
+            more = {
+                one.start
+                for one in candidates
+                if one.start not in kept and not one.is_inert and _mentions(one.node) & names
+            } - left_out
+            left_out |= more
+            grew = bool(more)
+        return [one for one in candidates if one.start not in left_out]
+
+    def _holds_handlers(self, one: _Statement, target: str) -> bool:
+        return self.exports.get("handlers") in one.declares and target not in one.declares
+
+    def _touching(self, target: str) -> set[str]:
+        return {target} | self._reach(
+            self._statements, {one.start: _marks(one.node) for one in self._statements}, {target}
+        )
+
+    def _changed_later(self, target: str) -> Node | None:
+        """Where the handlers, or functions that they can call, change what the schema is made
+        of.
+        """
+        reached = [one for one in self._statements if self._holds_handlers(one, target)]
+        if not reached:
+            return None
+        names = {target} | {
+            name
+            for one in self._kept(target, whole=False)
+            if not one.is_inert
+            for name in one.declares
+        }
+        for one in reached:  # grows while it is read
+            mentioned = _mentions(one.node)
+            reached += [
+                other
+                for other in self._statements
+                if other.is_inert and other.declares & mentioned and other not in reached
+            ]
+        return next(
+            (found for one in reached if (found := changed_later(one.node, names)) is not None),
+            None,
+        )
+
+    def _marks_now(self, node: Node) -> frozenset[str]:
+        """What evaluating a statement can touch: the bodies of its functions too where it calls
+        something that may call them.
+        """
+        names = (
+            _mentions(node)
+            if effects.calls(node)
+            else frozenset(
+                text(one) for one in effects.outside_functions(node) if one.type in _NAME_TYPES
+            )
+        )
+        return names | {_WRITES} if effects.writes_now(node) else names
+
+    def _reach(
+        self, candidates: list[_Statement], mentions: dict[int, frozenset[str]], needed: set[str]
+    ) -> set[str]:
+        """Names through which a needed value can be changed: the value's own, and those of code
+        that mentions one of these.
+        """
+        reach = {_WRITES} | {
+            name for one in candidates if not one.is_inert for name in one.declares & needed
+        }
+        grew = True
+        while grew:
+            more = {
+                name for one in candidates if mentions[one.start] & reach for name in one.declares
+            } - reach
+            reach |= more
+            grew = bool(more)
+        return reach
+
+    def _handlers(self) -> tuple[str, ...]:
+        local = self.exports.get("handlers")
+        if local is None:
+            return ()
+        statements = [one.node for one in self._statements]
+        return tuple(dict.fromkeys(keys_of(find_value(local, statements), statements)))
+
+
+# --- statements
+
+
+def _statement(outer: Node, start: int, inner: Node) -> _Statement:
+    kind = inner.type
+    if kind in ("lexical_declaration", "variable_declaration"):
+        declarators = [
+            child for child in inner.named_children if child.type == "variable_declarator"
+        ]
+        names = frozenset(
+            name for one in declarators for name in _pattern(one.child_by_field_name("name"))
+        )
+        is_inert = all(_does_nothing(one) for one in declarators)
+        return _Statement(
+            outer.start_byte, outer.end_byte, start, False, names, True, is_inert, inner
+        )
+    name = (
+        inner.child_by_field_name("name")
+        if kind in FUNCTIONS or kind == "class_declaration"
+        else None
+    )
+    declares = frozenset((text(name),)) if name is not None else frozenset[str]()
+    is_inert = (
+        bool(declares) and kind != "class_declaration"
+    )  # a class may have static parts that run
+    return _Statement(
+        outer.start_byte, outer.end_byte, start, False, declares, bool(declares), is_inert, inner
+    )
+
+
+def _does_nothing(declarator: Node) -> bool:
+    name, value = declarator.child_by_field_name("name"), declarator.child_by_field_name("value")
+    return (
+        name is not None
+        and name.type == "identifier"
+        and (value is None or value.type in FUNCTIONS or value.type in _VALUES)
+    )
+
+
+def _pattern(node: Node | None) -> Iterator[str]:
+    """The names that a binding pattern binds; not those its default values use."""
+    if node is None:
+        return
+    if node.type in ("identifier", "shorthand_property_identifier_pattern"):
+        yield text(node)
+    elif node.type in ("assignment_pattern", "object_assignment_pattern"):
+        yield from _pattern(node.child_by_field_name("left"))
+    elif node.type == "pair_pattern":
+        yield from _pattern(node.child_by_field_name("value"))
+    else:
+        for child in node.named_children:
+            yield from _pattern(child)
+
+
+def _bound(clause: Node) -> Iterator[str]:
+    for child in clause.named_children:
+        if child.type == "identifier":
+            yield text(child)
+        elif child.type == "namespace_import":
+            yield from (text(one) for one in child.named_children if one.type == "identifier")
+        elif child.type == "named_imports":
+            for one in child.named_children:
+                name = one.child_by_field_name("alias") or one.child_by_field_name("name")
+                if name is not None:
+                    yield text(name)
+
+
+def _specifiers(clause: Node) -> list[tuple[str, str]]:
+    if clause.type == "namespace_export":
+        return [("*", name_of(child)) for child in clause.named_children]
+    pairs = []
+    for one in clause.named_children:
+        name = one.child_by_field_name("name")
+        if name is not None:
+            pairs.append((name_of(name), name_of(one.child_by_field_name("alias") or name)))
+    return pairs
+
+
+def _mentions(node: Node) -> frozenset[str]:
+    return frozenset(text(one) for one in cursor(_NAMES).captures(node).get("name", []))
+
+
+def _marks(node: Node) -> frozenset[str]:
+    return _mentions(node) | {_WRITES} if effects.writes(node) else _mentions(node)
+
+
+def _nearest(literal: str) -> bytes | None:
+    """A long number as the double next to it. The engine rounds many integers beyond 2**53 to the
+    wrong side; None where it is left to the engine.
+    """
+    digits = literal.replace("_", "").lower()
+    if digits.endswith("n"):
+        return None
+    try:
+        return repr(float(int(digits, 0) if digits[:2] in ("0x", "0o", "0b") else digits)).encode()
+    except (OverflowError, ValueError):
+        return None
+
+
+def _blank_out(code: bytearray, start: int, end: int) -> None:
+    code[start:end] = b";" + re.sub(rb"[^\r\n]", b" ", bytes(code[start + 1 : end]))

@@ -1,0 +1,331 @@
+"""The checks of the exported object as a whole. Its tools: `tools`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from assay.tools.rules.flowmcp_table import MAX_RESOURCES, MAX_TOOLS
+from assay.tools.rules.secrets import secret_in, texts
+
+if TYPE_CHECKING:
+    from assay.tools.rules.rule import Findings
+    from assay.tools.source import ToolSchema
+
+PLACEHOLDER = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
+
+_NAMESPACE = re.compile(r"[a-z][a-z0-9-]*\Z")
+_VERSION = re.compile(r"4\.\d+\.\d+\Z", re.ASCII)
+_OLD_VERSION = re.compile(r"[23]\.\d+\.\d+\Z", re.ASCII)
+_THREE_NUMBERS = re.compile(r"\d+\.\d+\.\d+", re.ASCII)
+_NEUTRAL = ("schemaHash", "aboutHash", "selectionHash", "schemaVersion", "selectionVersion")
+_LISTS = {
+    "docs": "VAL020",
+    "tags": "VAL021",
+    "requiredServerParams": "VAL022",
+    "requiredLibraries": "VAL025",
+}
+_FIELDS = {
+    *(
+        "namespace",
+        "name",
+        "description",
+        "version",
+        "root",
+        "tools",
+        "routes",
+        "resources",
+        "prompts",
+        "skills",
+        "meta",
+        "docs",
+        "tags",
+        "headers",
+    ),
+    *(
+        "termsOfService",
+        "termsOfServiceCheckedAt",
+        "termsOfServiceLanguage",
+        "dataLicense",
+        "dataLicenseName",
+    ),
+    *("requiredServerParams", "requiredLibraries", "sharedLists"),
+    *_NEUTRAL,
+}
+
+
+def server_params(main: dict[str, Any]) -> frozenset[str]:
+    """The keys that the runtime fills from its environment."""
+    names = main.get("requiredServerParams")
+    return (
+        frozenset(name for name in names if isinstance(name, str))
+        if isinstance(names, list)
+        else frozenset()
+    )
+
+
+def placeholders(text: str) -> list[str]:
+    """The names between double braces, without the mark of a server parameter.
+
+    >>> placeholders("/a/{{id}}?key={{SERVER_PARAM:API_KEY}}")
+    ['id', 'API_KEY']
+    """
+    return [name.removeprefix("SERVER_PARAM:") for name in PLACEHOLDER.findall(text)]
+
+
+def check(schema: ToolSchema, found: Findings) -> dict[str, Any]:
+    """Check everything but the tools; return the tools under the key they stand under, empty where
+    there are none to look at.
+    """
+    main = schema.main
+    for place in schema.not_data:
+        found.add("not-data", place.path.removeprefix("main."), f"is not plain data: {place.kind}.")
+    for module in schema.modules:
+        if module.source != "requiredLibraries":
+            found.add(
+                "module-imported",
+                "",
+                f"the file asks for {module.name!r} ({module.source}).",
+                line=module.line,
+            )
+    _check_identity(schema, found)
+    tools = _tools_of(main, found)
+    _check_root(schema, tools, found)
+    _check_fields(main, found)
+    _check_lists(main, found)
+    _check_resources(main, found)
+    _check_secrets(main, found)
+    return tools
+
+
+def _check_identity(schema: ToolSchema, found: Findings) -> None:
+    main = schema.main
+    for field in ("namespace", "name", "description", "version"):
+        value = main.get(field)
+        if not isinstance(value, str) or not value.strip():
+            found.add(
+                f"{field}-missing",
+                field,
+                (
+                    "is missing."
+                    if value is None or value == ""
+                    else f"is {_kind(value)}, not a text."
+                ),
+            )
+    namespace, version = main.get("namespace"), main.get("version")
+    if isinstance(namespace, str) and namespace.strip():
+        if not _NAMESPACE.match(namespace):
+            found.add("namespace-pattern", "namespace", f"is {namespace!r}.")
+        folders = PurePosixPath(schema.path).parts
+        if "providers" in folders[:-2]:
+            folder = folders[len(folders) - 1 - folders[::-1].index("providers") + 1]
+            if folder != namespace:
+                found.add(
+                    "namespace-folder", "namespace", f"is {namespace!r}, the folder is {folder!r}."
+                )
+    if isinstance(version, str) and version.strip() and not _VERSION.match(version):
+        found.add(
+            "version-superseded" if _OLD_VERSION.match(version) else "version-pattern",
+            "version",
+            f"is {version!r}.",
+        )
+
+
+def _tools_of(main: dict[str, Any], found: Findings) -> dict[str, Any]:
+    if main.get("tools") is not None and main.get("routes") is not None:
+        found.add("tools-and-routes", "routes", "stands beside `tools`.")
+    if main.get("skills") is not None:
+        found.add("skills-in-schema", "skills", "stands in the schema.")
+    key = "tools" if main.get("tools") is not None else "routes"
+    tools = main.get(key)
+    if key == "routes" and tools is not None:
+        found.add("routes-deprecated", "routes", "holds the tools.")
+    resources = main.get("resources")
+    if tools is None or tools == {}:
+        if not (isinstance(resources, dict) and resources):
+            found.add(
+                "tools-missing",
+                "tools",
+                "is missing." if tools is None else "is empty, and there are no resources.",
+            )
+        return {}
+    if not isinstance(tools, dict):
+        found.add("tools-missing", key, f"is {_kind(tools)}, not an object.")
+        return {}
+    if len(tools) > MAX_TOOLS:
+        found.add("tool-limit", key, f"there are {len(tools)} tools.")
+    return {key: tools}
+
+
+def _check_root(schema: ToolSchema, tools: dict[str, Any], found: Findings) -> None:
+    main = schema.main
+    root = main.get("root")
+    names = [name for group in tools.values() for name in group]
+    if not isinstance(root, str) or not root.strip():
+        if root is not None and not isinstance(root, str):
+            found.add("root-missing", "root", f"is {_kind(root)}, not a text.")
+        elif names and root == "" and all(name in schema.handlers for name in names):
+            found.add("root-empty", "root", "is empty: handlers make every call.")
+        elif names:
+            found.add(
+                "root-missing",
+                "root",
+                "is missing." if root is None else "is empty, and not every tool has a handler.",
+            )
+        return
+    if not root.startswith("https://"):
+        found.add(
+            "root-pattern",
+            "root",
+            f"begins with {root.partition('://')[0] + '://' if '://' in root else root[:8]!r}.",
+        )
+    elif root.endswith("/"):
+        found.add("root-pattern", "root", "ends with a slash.")
+    known = server_params(main) | {
+        key for group in tools.values() for tool in group.values() for key in _insert_keys(tool)
+    }
+    for name in placeholders(root):
+        if name not in known:
+            found.add(
+                "server-param-undeclared", "root", f"asks for {{{{{name}}}}}, which nobody fills."
+            )
+
+
+def _insert_keys(tool: object) -> list[str]:
+    parameters = tool.get("parameters") if isinstance(tool, dict) else None
+    positions = (
+        [item.get("position") for item in parameters if isinstance(item, dict)]
+        if isinstance(parameters, list)
+        else []
+    )
+    return [
+        str(position.get("key"))
+        for position in positions
+        if isinstance(position, dict) and position.get("location") == "insert"
+    ]
+
+
+def _check_fields(main: dict[str, Any], found: Findings) -> None:
+    for field in main:
+        if field not in _FIELDS:
+            found.add("field-unknown", field, "is no field of the specification.")
+        elif field in _NEUTRAL:
+            found.add("source-neutral", field, "stands in the source.")
+    for field in _LISTS:
+        value = main.get(field)
+        if value is not None and not (
+            isinstance(value, list) and all(isinstance(item, str) for item in value)
+        ):
+            found.add(
+                "field-type",
+                field,
+                "is not a list of texts.",
+                fix=f"Write it as a list of texts ({_LISTS[field]}).",
+            )
+    headers = main.get("headers")
+    if headers is not None and not isinstance(headers, dict):
+        found.add(
+            "field-type",
+            "headers",
+            f"is {_kind(headers)}, not an object.",
+            fix="Write it as an object of texts (VAL023).",
+        )
+    if not main.get("docs"):
+        found.add("docs-missing", "docs", "is missing or empty.")
+    terms = main.get("termsOfService")
+    if not (
+        isinstance(terms, str) and (terms == "no-tos-found" or re.match(r"https?://\S+\Z", terms))
+    ):
+        found.add(
+            "terms-missing",
+            "termsOfService",
+            "is missing." if terms is None else "is neither an address nor 'no-tos-found'.",
+        )
+
+
+def _check_lists(main: dict[str, Any], found: Findings) -> None:
+    lists = main.get("sharedLists")
+    if lists is None:
+        return
+    if not isinstance(lists, list):
+        found.add(
+            "field-type",
+            "sharedLists",
+            f"is {_kind(lists)}, not a list.",
+            fix="Write it as a list of objects (VAL024).",
+        )
+        return
+    for index, entry in enumerate(lists):
+        path = f"sharedLists[{index}]"
+        if not isinstance(entry, dict):
+            found.add(
+                "field-type",
+                path,
+                f"is {_kind(entry)}, not an object.",
+                fix="Write { ref, version } (VAL024).",
+            )
+            continue
+        if not isinstance(entry.get("ref"), str) or not entry["ref"]:
+            found.add("list-ref-missing", f"{path}.ref", "is missing.")
+        if not isinstance(entry.get("version"), str) or not _THREE_NUMBERS.search(entry["version"]):
+            found.add("list-version-missing", f"{path}.version", "is missing or not three numbers.")
+
+
+def _check_resources(main: dict[str, Any], found: Findings) -> None:
+    resources = main.get("resources")
+    if resources is None:
+        return
+    if not isinstance(resources, dict) or not all(
+        isinstance(item, dict) for item in resources.values()
+    ):
+        found.add("resources-type", "resources", "is not an object of objects.")
+        return
+    if len(resources) > MAX_RESOURCES:
+        found.add("resource-limit", "resources", f"there are {len(resources)}.")
+    for name, resource in resources.items():
+        if not isinstance(resource.get("description"), str) or not resource["description"].strip():
+            found.add(
+                "resource-description-missing", f"resources.{name}.description", "is missing."
+            )
+        if name == "about" and (
+            resource.get("source") != "markdown" or resource.get("origin", "inline") != "inline"
+        ):
+            found.add(
+                "about-form",
+                "resources.about",
+                f"is source {resource.get('source')!r}, origin {resource.get('origin')!r}.",
+            )
+
+
+def _check_secrets(main: dict[str, Any], found: Findings) -> None:
+    for text, path, name in texts(main, ""):
+        field = name
+        if path.endswith(".position.value"):
+            field = _sibling_key(main, path) or name
+        if (secret := secret_in(text, name=field)) is not None:
+            found.add("secret-in-source", path, f"holds {secret.phrase()}.")
+
+
+def _sibling_key(main: dict[str, Any], path: str) -> str:
+    """The key of the parameter whose value stands at a path: it says what the value is for."""
+    node: Any = main
+    for step in re.findall(r"[^.\[\]]+", path)[:-1]:
+        if isinstance(node, list):
+            node = node[int(step)] if step.isdigit() and int(step) < len(node) else None
+        else:
+            node = node.get(step) if isinstance(node, dict) else None
+    return str(node.get("key", "")) if isinstance(node, dict) else ""
+
+
+def _kind(value: object) -> str:
+    names = {
+        bool: "true or false",
+        int: "a number",
+        float: "a number",
+        str: "a text",
+        list: "a list",
+        dict: "an object",
+        type(None): "null",
+    }
+    return names.get(type(value), f"a {type(value).__name__}")

@@ -1,0 +1,304 @@
+"""The grader between the two deterministic stages: one isolated request for each prompt, scores
+out.
+
+A judge is any command that reads a prompt on its standard input and writes JSON: an object or a
+one-element list with `score`, and if it likes `dimension` and `reasoning`. Each prompt gets a
+process of its own in an empty folder of its own: no history, no tools, no other prompt. A judge
+that gives no valid score stops the whole: nothing is filled in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shlex
+import signal
+import subprocess
+import tempfile
+import threading
+from contextlib import suppress
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from assay import exact
+from assay.errors import InputError, UsageError
+from assay.files.json_files import parse_json
+from assay.judging.client import Client, Errored
+from assay.judging.journal import Journal
+from assay.tools.answers import shown
+from assay.tools.names import iso, stamp
+from assay.tools.protocol import check_prompts, prompts_digest, score_faults
+from assay.tools.versions import SCORING_PROTOCOL
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from assay.judging.config import JudgeSpec
+    from assay.tools.policy import SchemaRules
+
+NOT_STATED = "not stated"
+MAX_REPLY = 1024 * 1024
+
+
+class Judge(Protocol):
+    """Who scores: one call, one prompt, nothing kept between calls."""
+
+    name: str
+
+    def ask(self, instructions: str, prompt: str) -> bytes:
+        """The reply to one prompt."""
+
+
+class CommandJudge:
+    """A judge that is a command."""
+
+    def __init__(self, command: str, *, timeout_s: float) -> None:
+        try:
+            self.argv = shlex.split(command)
+        except ValueError as error:
+            raise UsageError("CLI-001", f"the judge {command!r} is no command: {error}.") from None
+        if not self.argv:
+            raise UsageError(
+                "CLI-001",
+                "the judge is empty.",
+                fix="Give a command that reads a prompt and writes JSON.",
+            )
+        if os.sep in self.argv[0]:
+            self.argv[0] = os.path.abspath(self.argv[0])
+        self.argv[1:] = [
+            os.path.abspath(part) if os.path.isfile(part) else part for part in self.argv[1:]
+        ]  # it runs in a folder of its own
+        self.name = os.path.basename(self.argv[0])
+        self.timeout_s = timeout_s
+
+    def ask(self, instructions: str, prompt: str) -> bytes:
+        """Run the command once for one prompt."""
+        with (
+            tempfile.TemporaryDirectory(prefix="assay-judge-") as folder,
+            tempfile.TemporaryFile() as asked,
+            tempfile.TemporaryFile() as said,
+        ):
+            asked.write(f"{instructions}\n\n{prompt}\n".encode("utf-8", "replace"))
+            asked.seek(0)
+            try:
+                # the user names the judge; it gets the prompt as data, never as a command
+                process = subprocess.Popen(  # noqa: S603
+                    self.argv,
+                    stdin=asked,
+                    stdout=subprocess.PIPE,
+                    stderr=said,
+                    cwd=folder,
+                    start_new_session=True,
+                )
+            except FileNotFoundError:
+                near = f" Did you mean './{self.argv[0]}'?" if os.path.isfile(self.argv[0]) else ""
+                raise UsageError(
+                    "CLI-001", f"there is no command '{self.argv[0]}'.{near}"
+                ) from None
+            except OSError as error:
+                raise UsageError(
+                    "CLI-001", f"the judge '{self.argv[0]}' does not start: {error.strerror}."
+                ) from None
+            timer = threading.Timer(self.timeout_s, _end, (process,))
+            timer.start()
+            try:
+                assert process.stdout is not None
+                reply = process.stdout.read(MAX_REPLY + 1)  # more is never held
+                if len(reply) > MAX_REPLY:
+                    raise InputError(
+                        "PRO-007",
+                        f"the reply of the judge is longer than {MAX_REPLY // 2**20} MiB.",
+                        fix="A judge writes one score.",
+                    )
+                process.wait()
+            finally:
+                late = not timer.is_alive()
+                timer.cancel()
+                _end(process)  # also what it left behind
+            if late:
+                raise InputError(
+                    "PRO-007",
+                    f"the judge did not answer within {self.timeout_s:g} s.",
+                    fix="Give it more with --timeout.",
+                )
+            if process.returncode:
+                said.seek(max(0, said.tell() - 2000))
+                lines = said.read().decode("utf-8", "replace").strip().splitlines()
+                raise InputError(
+                    "PRO-007",
+                    "the judge ended with exit code"
+                    f" {process.returncode}{': ' + lines[-1][:300] if lines else ''}.",
+                )
+        return reply
+
+
+class EndpointJudge:
+    """A judge that is a model endpoint, as a judge's description names it. Each prompt is a request
+    of its own, without history.
+    """
+
+    def __init__(self, spec: JudgeSpec) -> None:
+        self.spec = spec
+        self.name = spec.judge
+
+    def ask(self, instructions: str, prompt: str) -> bytes:
+        """Ask the endpoint once. Its client paces and retries; nothing is kept, so that repeats are
+        draws of their own.
+        """
+        return asyncio.run(self._ask(instructions, prompt)).encode("utf-8", "replace")
+
+    async def _ask(self, instructions: str, prompt: str) -> str:
+        messages = [
+            {"role": "system", "content": instructions},
+            {"role": "user", "content": prompt},
+        ]
+        async with Client(self.spec, Journal()) as client:
+            try:
+                said, _ = await client.said("prompt", SCORING_PROTOCOL, messages, None)
+            except Errored as error:
+                raise InputError(
+                    "PRO-007", f"the judge {self.name} did not answer: {error}."
+                ) from None
+        if said.text is None:
+            raise InputError(
+                "PRO-007",
+                f"the judge {self.name} gave no text{': ' + said.refusal if said.refusal else ''}.",
+            )
+        return _unfenced(said.text)
+
+
+def _unfenced(text: str) -> str:
+    """A reply without the one code block that models like to put around JSON."""
+    found = _FENCED.match(text)
+    return found[1] if found else text
+
+
+_FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a judge and all that it started."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def read_reply(reply: bytes, dimension: str) -> dict[str, Any]:
+    """The score in a judge's reply. Another dimension, no score, or one outside 1 to 5 is no score
+    of this prompt.
+    """
+    if len(reply) > MAX_REPLY:
+        raise InputError(
+            "PRO-007", f"{dimension}: the reply is longer than {MAX_REPLY // 2**20} MiB."
+        )
+    try:
+        tree = parse_json(reply.strip() or b"null")
+    except ValueError as error:
+        raise InputError(
+            "PRO-007",
+            f"{dimension}: the reply is no JSON ({error}):"
+            f" {reply[:120].decode('utf-8', 'replace')!r}.",
+            fix="A judge writes JSON and nothing else.",
+        ) from None
+    item = tree[0] if isinstance(tree, list) and len(tree) == 1 else tree
+    if not isinstance(item, dict) or "score" not in item:
+        raise InputError(
+            "PRO-007",
+            f"{dimension}: the reply holds no score: {reply[:120].decode('utf-8', 'replace')!r}.",
+            fix='Write {"score": 4.0, "reasoning": "..."}.',
+        )
+    if item.get("dimension", dimension) != dimension:
+        raise InputError("PRO-007", f"{dimension}: the reply scores {item['dimension']!r}.")
+    reasoning = item.get("reasoning", "")
+    made = {
+        "dimension": dimension,
+        "score": item["score"],
+        "reasoning": reasoning if isinstance(reasoning, str) else str(reasoning),
+    }
+    wrong = next((message for code, _, message in score_faults([made]) if code == "PRO-003"), None)
+    if wrong is not None:
+        raise InputError("PRO-003", f"{dimension}: the score {wrong}")
+    return made
+
+
+class Spread(NamedTuple):
+    """How far repeated scores of one dimension lie apart."""
+
+    dimension: str
+    scores: tuple[Any, ...]
+    spread: Fraction
+    warning: bool
+
+
+class Scored(NamedTuple):
+    """`scores.json`, and how well it repeats."""
+
+    document: dict[str, Any]
+    spreads: tuple[Spread, ...]
+
+
+def score_prompts(
+    prompts: dict[str, Any],
+    judge: Judge,
+    rules: SchemaRules,
+    *,
+    now: datetime,
+    repeat: int = 1,
+    model: str | None = None,
+    harness_version: str | None = None,
+    program_version: str = "",
+    where: str = "",
+) -> Scored:
+    """Score each prompt in its order. The first reply is the score; repeats only show how far it
+    can be trusted.
+    """
+    document = check_prompts(prompts, where)
+    scores, spreads = [], []
+    for prompt in document["prompts"]:
+        replies = [
+            read_reply(
+                judge.ask(document["scoringInstructions"], prompt["prompt"]), prompt["dimension"]
+            )
+            for _ in range(repeat)
+        ]
+        scores.append(replies[0])
+        values = [Fraction(*exact.ratio(reply["score"])) for reply in replies]
+        apart = max(values) - min(values)
+        spreads.append(
+            Spread(
+                prompt["dimension"],
+                tuple(reply["score"] for reply in replies),
+                apart,
+                apart > rules.reproducible_within,
+            )
+        )
+    made: dict[str, Any] = {
+        "schemaIdSlug": document["schemaIdSlug"],
+        "scoringProtocol": SCORING_PROTOCOL,
+        "creator": {
+            "skill": "assay schema score",
+            "skillVersion": program_version or NOT_STATED,
+            "session": f"assay-{stamp(now)}",
+        },
+        "harness": {
+            "name": judge.name,
+            "version": harness_version or NOT_STATED,
+            "model": model or NOT_STATED,
+            "modelContext": NOT_STATED,
+        },
+        "timestamp": iso(now),
+        "scores": scores,
+        "promptsSha256": prompts_digest(document),
+    }
+    if repeat > 1:
+        made["repeats"] = [
+            {
+                "dimension": item.dimension,
+                "scores": list(item.scores),
+                "spread": shown(item.spread),
+                "reproducible": not item.warning,
+            }
+            for item in spreads
+        ]
+    return Scored(made, tuple(spreads))

@@ -1,0 +1,201 @@
+"""Status of nodes and of rollups: two lists of words that are never mixed, and the order in which
+gradings may follow each other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import InputError
+from assay.tools.names import FULL, LETTERS, PARTIAL, REJECTED
+from assay.tools.policy import at_least
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+PENDING, BLOCKED, GRADED, STABLE, NODE_REJECTED = NODE_STATUSES = (
+    "pending",
+    "blocked",
+    "graded",
+    "stable",
+    "rejected",
+)
+OPERATIONAL = "operational"
+ROLLUP_STATUSES = (OPERATIONAL, "partial", BLOCKED, PENDING, NODE_REJECTED)
+STABLE_FROM = "B"
+READINESS = ("imported", "structural-valid", "deterministic-green", "stable")
+
+
+def letter_status(grade: object, *, stable_from: str = STABLE_FROM) -> str:
+    """The node status of one current full grading."""
+    if grade is None:
+        raise InputError("IDX-001", "the entry has no aggregateGrade.")
+    if grade == REJECTED:
+        return NODE_REJECTED
+    if grade not in LETTERS:
+        raise InputError(
+            "IDX-007",
+            f"{grade!r} is no grade.",
+            fix=f"A grade is one of {', '.join(LETTERS)} or {REJECTED}.",
+        )
+    return STABLE if at_least(str(grade), stable_from) else GRADED
+
+
+def node_status(entries: Sequence[dict[str, Any]], *, stable_from: str = STABLE_FROM) -> str:
+    """The status of a node from its gradings, oldest first: the last full one decides, partial ones
+    never do.
+
+    A rejected node stays rejected whatever changes; any other is pending once what was graded has
+    changed.
+    """
+    full = [entry for entry in entries if entry.get("gradingMode") == FULL]
+    if not full:
+        return PENDING
+    last = full[-1]
+    found = letter_status(last.get("aggregateGrade"), stable_from=stable_from)
+    if found == NODE_REJECTED:
+        return found
+    return found if last.get("schemaHashMatchesCurrent", True) is True else PENDING
+
+
+def sequence_fault(entries: Sequence[dict[str, Any]]) -> InputError | None:
+    """What is wrong with the order of gradings, oldest first; None if nothing is."""
+    before: dict[str, Any] | None = None
+    for index, entry in enumerate(entries):
+        mode = entry.get("gradingMode") if isinstance(entry, dict) else None
+        if mode not in (FULL, PARTIAL):
+            return InputError(
+                "PRT-002",
+                f"entry {index}: {mode!r} is no grading mode.",
+                fix="It is full or partial.",
+            )
+        if before is None and mode != FULL:
+            return InputError(
+                "PRT-003", "the first grading is partial.", fix="Begin with a full one."
+            )
+        if (
+            before is not None
+            and mode == PARTIAL
+            and entry.get("aggregateGrade") != before.get("aggregateGrade")
+        ):
+            return InputError(
+                "PRT-004",
+                f"entry {index}: a partial grading changed the aggregate grade.",
+                fix="Keep the grade of the grading before it.",
+            )
+        before = entry
+    return None
+
+
+class Eligibility(NamedTuple):
+    """Whether a node may be called stable, why or why not, and what it is instead."""
+
+    eligible: bool
+    reason: str
+    status: str
+
+
+def stable_eligibility(
+    entries: Sequence[dict[str, Any]], threshold: object = STABLE_FROM
+) -> Eligibility:
+    """Whether the gradings, oldest first, make a node stable."""
+    if threshold not in LETTERS:
+        raise InputError(
+            "FMC-012", f"{threshold!r} is no threshold.", fix=f"Give one of {', '.join(LETTERS)}."
+        )
+    if not entries:
+        return Eligibility(False, "no-gradings", PENDING)
+    if sequence_fault(entries) is not None:
+        return Eligibility(False, "sequence-invalid", BLOCKED)
+    last_full = [entry for entry in entries if entry["gradingMode"] == FULL][-1]
+    held = letter_status(last_full.get("aggregateGrade"), stable_from=str(threshold))
+    if entries[-1]["gradingMode"] != FULL:
+        return Eligibility(False, "last-not-full", held)
+    return (
+        Eligibility(True, "ok", STABLE)
+        if held == STABLE
+        else Eligibility(False, "below-threshold", held)
+    )
+
+
+def check_node_status(status: object) -> str:
+    """A node status, or the error that it is none."""
+    if status not in NODE_STATUSES:
+        raise InputError(
+            "IDX-007",
+            f"{status!r} is no node status.",
+            fix=f"A node is {', '.join(NODE_STATUSES)}.",
+        )
+    return str(status)
+
+
+def rollup_status(statuses: Iterable[object]) -> str:
+    """The status of a whole from the statuses of its nodes."""
+    found = [check_node_status(status) for status in statuses]
+    if NODE_REJECTED in found:
+        return NODE_REJECTED
+    if not any(status in (GRADED, STABLE) for status in found):
+        return BLOCKED if BLOCKED in found else PENDING
+    return OPERATIONAL if all(status == STABLE for status in found) else PARTIAL
+
+
+def schema_status(tools: Sequence[object], aggregate: object) -> str:
+    """The status of a schema from its tools and from the grading that sums them up."""
+    found = [check_node_status(status) for status in tools]
+    whole = check_node_status(aggregate)
+    if NODE_REJECTED in (*found, whole):
+        return NODE_REJECTED
+    if BLOCKED in found:
+        return BLOCKED
+    if not found and whole == PENDING:
+        return PENDING
+    if whole == STABLE and all(status == STABLE for status in found):
+        return STABLE
+    return GRADED if any(status in (GRADED, STABLE) for status in (*found, whole)) else PENDING
+
+
+def rollup_grade(grades: Iterable[object]) -> str | None:
+    """The grade of a whole: REJECTED if any is, else the worst letter; None where nothing is
+    graded.
+    """
+    found = list(grades)
+    for grade in found:
+        if grade != REJECTED and grade not in LETTERS:
+            raise InputError(
+                "IDX-007",
+                f"{grade!r} is no grade.",
+                fix=f"A grade is one of {', '.join(LETTERS)} or {REJECTED}.",
+            )
+    if REJECTED in found:
+        return REJECTED
+    return max(map(str, found), key=LETTERS.index) if found else None
+
+
+def precondition(members: object) -> InputError | None:
+    """Why what sums up its members may not be graded yet; None if it may. No members is no reason
+    to go on.
+    """
+    if not isinstance(members, list) or not members:
+        return InputError(
+            "PRE-004", "there are no members.", fix="Freeze a lock with at least one member first."
+        )
+    open_ = [f"{index}: {status}" for index, status in enumerate(members) if status != STABLE]
+    if open_:
+        return InputError(
+            "PRE-004",
+            f"{len(open_)} of {len(members)} members are not stable ({', '.join(open_[:20])}).",
+            fix="Grade them first.",
+        )
+    return None
+
+
+def meets(level: object, required: object) -> bool:
+    """Whether a readiness is as far as another."""
+    for value in (level, required):
+        if value not in READINESS:
+            raise InputError(
+                "FMC-012",
+                f"{value!r} is no readiness.",
+                fix=f"The ladder is {', '.join(READINESS)}.",
+            )
+    return READINESS.index(str(level)) >= READINESS.index(str(required))

@@ -1,0 +1,82 @@
+"""Deterministic validation of a FlowMCP 4 schema: what must hold before anybody is asked for an
+opinion.
+
+A schema passes when no finding is an error; warnings do not fail it. The same bytes give the same
+findings: nothing here asks a network, a clock or a model. What holds for the tools of any server,
+FlowMCP or not, is in `legibility`. Nothing here grades: see `aggregate`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.tools.rules import cases, main_block, tools
+from assay.tools.rules.flowmcp_table import MAX_TOOLS, MIN_TESTS, RULES
+from assay.tools.rules.rule import LEVELS, Findings, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from assay.tools.source import SchemaFinding, ToolSchema
+
+__all__ = [
+    "LEVELS",
+    "MAX_TOOLS",
+    "MIN_TESTS",
+    "RULES",
+    "Rule",
+    "passes",
+    "tests_per_tool",
+    "validate",
+]
+
+
+def validate(schema: ToolSchema) -> list[SchemaFinding]:
+    """What breaks the rules of FlowMCP, the gravest first. The tools of an MCP server have no such
+    rules: the list is empty.
+
+    Every fault is found at once. A tool that cannot be read is left out of the further checks,
+    never out of the findings.
+    """
+    if schema.kind != "flowmcp":
+        return []
+    found = Findings(RULES, source=schema.source, lines=True)
+    groups = main_block.check(schema, found)
+    names = set()
+    for key, group in groups.items():
+        for name, tool in group.items():
+            names.add(name)
+            path = f"{key}.{name}"
+            tools.check(schema, name, tool, path, found)
+            if isinstance(tool, dict):
+                cases.check(tool, path, found)
+    tools.check_server_params(schema, groups, found)
+    resources = schema.main.get("resources")
+    names |= set(resources) if isinstance(resources, dict) else set()
+    for handler in schema.handlers:
+        if names and handler not in names:
+            found.add("handler-unknown", "", f"the handler {handler!r} belongs to no tool.")
+    return found.all()
+
+
+def passes(findings: Iterable[SchemaFinding]) -> bool:
+    """Whether a validation passed: no finding is an error.
+
+    >>> passes([])
+    True
+    """
+    return all(finding.level != "error" for finding in findings)
+
+
+def tests_per_tool(schema: ToolSchema) -> dict[str, int]:
+    """How many tests each tool has, in the order of the tools. Fewer than `MIN_TESTS` blocks full
+    grading; an MCP server has none to give.
+    """
+    group = (
+        schema.main.get("tools")
+        if schema.main.get("tools") is not None
+        else schema.main.get("routes")
+    )
+    return (
+        {name: cases.count(tool) for name, tool in group.items()} if isinstance(group, dict) else {}
+    )

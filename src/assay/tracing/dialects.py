@@ -1,0 +1,300 @@
+"""What one span means: the GenAI semantic conventions and OpenInference, and what LangGraph, Agent
+Framework and Traceloop add to them.
+
+`meaning` looks at one span alone. It believes what a span says of itself and guesses nothing: a
+span of a kind it does not know is `other`. Where two dialects speak in one span, the one that says
+more holds. Nothing is added up here; see `genai`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay.tracing.payloads import (
+    Reader,
+    asks_for_tools,
+    calls_of,
+    documents_of,
+    offered_of,
+    refusals_of,
+    told_with,
+    tool_of,
+)
+from assay.tracing.spans import Meaning, Span, amount, count, mapping, name, text, tree
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from decimal import Decimal
+
+    from assay.tracing.spans import Kind
+
+_OPERATIONS: dict[str, Kind] = {
+    **dict.fromkeys(
+        ("chat", "text_completion", "generate_content", "completion", "embeddings"), "model"
+    ),
+    **dict.fromkeys(("invoke_agent",), "agent"),
+    "execute_tool": "tool",
+    "retrieval": "retrieval",
+    "invoke_workflow": "workflow",
+    "execute_task": "step",
+    "create_agent": "other",
+    "handoff": "handoff",
+}
+_OPENINFERENCE: dict[str, Kind] = {
+    "LLM": "model",
+    "EMBEDDING": "model",
+    "TOOL": "tool",
+    "AGENT": "agent",
+    "RETRIEVER": "retrieval",
+    "CHAIN": "step",
+}
+_TRACELOOP: dict[str, Kind] = {
+    "workflow": "workflow",
+    "agent": "agent",
+    "task": "step",
+    "tool": "tool",
+}
+_FRAMEWORK: tuple[tuple[str, Kind], ...] = (
+    ("executor.process", "step"),
+    ("workflow.run", "workflow"),
+    ("workflow.build", "other"),
+    ("message.send", "handoff"),
+    ("edge_group.process", "handoff"),
+)
+_TOKENS_IN = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt")
+_TOKENS_OUT = (
+    "gen_ai.usage.output_tokens",
+    "gen_ai.usage.completion_tokens",
+    "llm.token_count.completion",
+)
+_TOKENS = ("gen_ai.usage.total_tokens", "llm.token_count.total", "llm.usage.total_tokens")
+_COST = ("llm.cost.total", "gen_ai.usage.cost", "gen_ai.cost.total", "operation.cost")
+_PARTS = ("llm.cost.prompt", "llm.cost.completion")
+_FAILED = ("failure", "failed", "error")
+_COMMANDS = ("ParentCommand:", "ParentCommand(", "langgraph.errors.ParentCommand")
+_ASSOCIATED = "traceloop.association.properties."
+
+
+def meaning(span: Span) -> Meaning:
+    """What a span says.
+
+    >>> found = meaning(
+    ...     Span(
+    ...         "t",
+    ...         "s",
+    ...         None,
+    ...         "chat m-1",
+    ...         0,
+    ...         9,
+    ...         {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 3},
+    ...         (),
+    ...         None,
+    ...         {},
+    ...     )
+    ... )
+    >>> found.kind, found.input_tokens, found.tokens
+    ('model', 3, None)
+    """
+    read = Reader(span.attributes)
+    graph = _graph(span.attributes)
+    kind = _kind(span, graph)
+    node = name(graph.get("langgraph_node"))
+    tool = tool_of(span, read) if kind == "tool" else None
+    speaks = kind in ("model", "agent")
+    answer = told_with(span.attributes) if kind == "model" else {}
+    is_form = (
+        "ls_structured_output_format" in graph
+    )  # the tool that a model is shown is only the form of its answer
+    return Meaning(
+        kind=kind,
+        name=_name(span, kind, node) if tool is None else tool.name,
+        agent=read.first(name, ("gen_ai.agent.name", "agent.name"))
+        or (name(graph.get("lc_agent_name")) if kind == "model" else None),
+        model=_model(read, answer) if speaks else None,
+        input_tokens=read.first(count, _TOKENS_IN),
+        output_tokens=read.first(count, _TOKENS_OUT),
+        total_tokens=read.first(count, _TOKENS),
+        cost_usd=_cost(read, answer),
+        arguments=None if tool is None else tool.arguments,
+        call_id=None if tool is None else tool.call_id,
+        error=_error(span) or (None if tool is None else tool.error),
+        documents=documents_of(span.attributes) if kind == "retrieval" else None,
+        calls=None if not speaks else () if is_form else calls_of(span.attributes),
+        asks_for_tools=(
+            None if not speaks else False if is_form else asks_for_tools(span.attributes)
+        ),
+        offered=offered_of(span.attributes) if speaks else None,
+        valid=None if tool is None else tool.valid,
+        refused=tool is not None and tool.refused,
+        refusals=refusals_of(span.attributes) if kind == "agent" else (),
+        execution=name(graph.get("langgraph_checkpoint_ns")),
+        superstep=count(graph.get("langgraph_step")),
+        sources=_sources(graph.get("langgraph_triggers")),
+        unreadable=tuple(read.unreadable),
+    )
+
+
+# --- kinds and names
+
+
+def _graph(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What LangGraph says of a span, wherever the dialect keeps it."""
+    found = mapping(attributes.get("metadata"))
+    if any(key.startswith("langgraph_") for key in found) or "ls_integration" in found:
+        return found
+    return {
+        key[len(prefix) :]: value
+        for prefix in (_ASSOCIATED, "metadata.")
+        for key, value in attributes.items()
+        if key.startswith(prefix)
+    }
+
+
+def _kind(span: Span, graph: Mapping[str, Any]) -> Kind:
+    attributes = span.attributes
+    for start, kind in _FRAMEWORK:
+        if span.name == start or span.name.startswith(start + " "):
+            return kind
+    if "gen_ai.handoff.to_agent" in attributes:
+        return "handoff"
+    if attributes.get("traceloop.span.kind") == "workflow" or "gen_ai.workflow.nodes" in attributes:
+        return "workflow"
+    operation, stated = (
+        attributes.get("gen_ai.operation.name"),
+        attributes.get("openinference.span.kind"),
+    )
+    found = _OPERATIONS.get(operation) if isinstance(operation, str) else None
+    if found is None and isinstance(stated, str):
+        found = _OPENINFERENCE.get(stated.upper(), "other")
+    if found is None:
+        looped = attributes.get("traceloop.span.kind")
+        found = _TRACELOOP.get(looped) if isinstance(looped, str) else None
+    if found is None:
+        found = _plain_kind(attributes)
+    return _placed(span, found, graph) if found in ("step", "agent") else found
+
+
+def _plain_kind(attributes: Mapping[str, Any]) -> Kind:
+    """A span that names no operation: older conventions, and MCP's own."""
+    if attributes.get("mcp.method.name") == "tools/call":
+        return "tool"
+    if attributes.get("llm.request.type") in ("chat", "completion", "embedding") or (
+        "gen_ai.request.model" in attributes and "gen_ai.system" in attributes
+    ):
+        return "model"
+    return "other"
+
+
+def _placed(span: Span, kind: Kind, graph: Mapping[str, Any]) -> Kind:
+    """A step or an agent as LangGraph places it: a span is a node's where it has the node's name;
+    what else runs inside a node is a part of it.
+    """
+    node, stated = graph.get("langgraph_node"), span.attributes.get("openinference.span.kind")
+    if isinstance(node, str):
+        if node.startswith("__"):  # the graph's own beginning and end
+            return "other"
+        own = name(span.attributes.get("traceloop.entity.name")) or span.name
+        return "step" if own == node else kind if kind == "agent" else "other"
+    if kind == "step" and isinstance(stated, str) and stated.upper() == "CHAIN":
+        if "graph.node.id" in span.attributes:
+            return "step"
+        return (
+            "workflow"
+            if span.parent_id is None or graph.get("ls_integration") == "langgraph"
+            else "other"
+        )
+    if kind == "agent" and graph.get("ls_integration") == "langgraph":
+        return "workflow"
+    return kind
+
+
+def _name(span: Span, kind: Kind, node: str | None) -> str:
+    attributes = span.attributes
+    if kind == "step":
+        keys = (
+            "executor.id",
+            "graph.node.name",
+            "graph.node.id",
+            "traceloop.entity.name",
+            "gen_ai.task.name",
+        )
+        found = node or next(
+            (found for found in (name(attributes.get(key)) for key in keys) if found is not None),
+            None,
+        )
+    elif kind == "agent":
+        found = (
+            name(attributes.get("gen_ai.agent.name"))
+            or name(attributes.get("agent.name"))
+            or name(attributes.get("graph.node.id"))
+        )
+    else:
+        found = None
+    return found or name(span.name) or "unnamed"
+
+
+def _sources(triggers: Any) -> tuple[str, ...] | None:
+    """The nodes that a join waited for: `join:a+b:c`."""
+    found = tree(triggers)
+    joins = (
+        [
+            trigger.split(":")
+            for trigger in found
+            if isinstance(trigger, str) and trigger.startswith("join:")
+        ]
+        if isinstance(found, list | tuple)
+        else []
+    )
+    return tuple(joins[0][1].split("+")) if len(joins) == 1 and len(joins[0]) == 3 else None
+
+
+# --- numbers and errors
+
+
+def _model(read: Reader, answer: Mapping[str, Any]) -> str | None:
+    """Who answered, as the answer itself says, else as the request named it."""
+    found = (
+        name(read.attributes.get(key))
+        for key in (
+            "gen_ai.response.model",
+            "gen_ai.request.model",
+            "llm.model_name",
+            "embedding.model_name",
+        )
+    )
+    said = (name(answer.get("model_name")) or name(answer.get("model")), *found)
+    return next((model for model in said if model is not None and model.lower() != "unknown"), None)
+
+
+def _cost(read: Reader, answer: Mapping[str, Any]) -> int | Decimal | None:
+    whole: int | Decimal | None = read.first(amount, _COST)
+    parts = [read.first(amount, (key,)) for key in _PARTS]
+    if whole is None and None not in parts:
+        whole = sum(parts)
+    told = (
+        amount(place.get(key))
+        for place in (answer, mapping(answer.get("token_usage")))
+        for key in ("cost_usd", "total_cost", "cost")
+    )
+    return whole if whole is not None else next((cost for cost in told if cost is not None), None)
+
+
+def _error(span: Span) -> str | None:
+    """What failed. A command of an inner graph to its parent leaves it as an exception and is
+    none.
+    """
+    found = span.error or _said_error(span.attributes)
+    return None if found is not None and found.startswith(_COMMANDS) else found
+
+
+def _said_error(attributes: Mapping[str, Any]) -> str | None:
+    """A failure that a span tells otherwise than by its status."""
+    kind = text(attributes.get("error.type"))
+    if kind is not None:
+        return kind
+    status = attributes.get("gen_ai.task.status")
+    return (
+        f"the task ended with status '{status}'"
+        if isinstance(status, str) and status.lower() in _FAILED
+        else None
+    )

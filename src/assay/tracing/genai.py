@@ -1,0 +1,232 @@
+"""Evidence from spans: what one trace says of one run, in the words of `assay.run/1`.
+
+`evidence(spans)` is what adapters and importers share, so that a run has the same evidence
+whichever framework ran it and however its spans came. A key that is absent is not known; nothing
+becomes 0 because nobody said it. Where something is seen to be missing, the run is not a success
+and has no sums: its status is `error`, and `metadata.otel.gaps` says why. No rule is known here:
+see `scoring`.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import InputError
+from assay.tracing.content import inputs_of, outputs_of
+from assay.tracing.dialects import meaning
+from assay.tracing.failures import failure
+from assay.tracing.handoffs import handoffs
+from assay.tracing.rules import passages
+from assay.tracing.spans import Call, Document, Kind, Meaning, Span
+from assay.tracing.steps import Piece, milliseconds, pieces, used
+from assay.tracing.tools import tool_calls
+from assay.tracing.trace import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "MAX_SPANS",
+    "Call",
+    "Document",
+    "Kind",
+    "Meaning",
+    "Span",
+    "evidence",
+    "is_run",
+    "meaning",
+]
+
+MAX_SPANS = 100_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ORDER = ("success", "failed", "cancelled", "timeout", "error")
+
+
+def evidence(spans: Sequence[Span], *, refused: int = 0) -> dict[str, Any]:
+    """The parts of a run that its spans tell: status, steps, tool_calls, handoffs, retrieval, sums,
+    times, inputs and outputs, metadata.
+
+    All spans are taken as one trace. Only what is known is in the result. The order of the spans
+    does not matter. `refused` counts spans of the trace that came and could not be read: with one
+    of them the run is not whole.
+
+    >>> model = {
+    ...     "gen_ai.operation.name": "chat",
+    ...     "gen_ai.response.model": "m-1",
+    ...     "gen_ai.usage.input_tokens": 11,
+    ...     "gen_ai.usage.output_tokens": 4,
+    ... }
+    >>> agent = {
+    ...     "gen_ai.operation.name": "invoke_agent",
+    ...     "gen_ai.agent.name": "calc",
+    ...     "gen_ai.usage.input_tokens": 11,
+    ...     "gen_ai.usage.output_tokens": 4,
+    ... }
+    >>> found = evidence(
+    ...     [
+    ...         Span("t", "b", "a", "chat", 10**6, 2 * 10**6, model, (), None, {}),
+    ...         Span("t", "a", None, "calc", 0, 3 * 10**6, agent, (), None, {}),
+    ...     ]
+    ... )
+    >>> found["status"], found["tokens"], found["latency_ms"], found["steps"]
+    ('success', 15, 3, [{'name': 'calc', 'status': 'success', 'agent': 'calc', 'duration_ms': 3, 'retries': 0, 'model': 'm-1', 'tokens': 15}])
+    """  # noqa: E501
+    if not spans:
+        raise InputError("FIL-005", "there are no spans.")
+    if len(spans) > MAX_SPANS:
+        raise InputError(
+            "FIL-004", f"one trace has {len(spans):,} spans; the limit is {MAX_SPANS:,}."
+        )
+    trace = Trace(spans)
+    if refused:
+        trace.gaps["refused_spans"] = refused
+    steps = pieces(trace)
+    calls = tool_calls(trace, steps)
+    whole = not trace.gaps
+    made: dict[str, Any] = {
+        "status": _status(trace),
+        "steps": [step.record() for step in steps] or None,
+        "tool_calls": calls,
+        "handoffs": handoffs(trace, steps),
+        "retrieval": _retrieval(trace),
+        "tokens": _sum(trace, steps, "tokens") if whole else None,
+        "cost_usd": _sum(trace, steps, "cost_usd") if whole else None,
+        "retries": sum(step.retries for step in steps) if whole and steps else None,
+        **_times(trace),
+        **_content(trace),
+        "metadata": {"otel": _otel(trace)},
+    }
+    return {key: value for key, value in made.items() if value is not None}
+
+
+def is_run(spans: Sequence[Span]) -> bool:
+    """Whether a trace tells of a run at all: it has a step, an agent, a model, a tool or a
+    retrieval.
+    """
+    return any(
+        meaning(span).kind in ("agent", "step", "model", "tool", "retrieval") for span in spans
+    )
+
+
+def _status(trace: Trace) -> str:
+    errors = [trace.means[key].error for key in trace.roots]
+    found = ["success" if error is None else failure(error) for error in errors]
+    return "error" if trace.gaps or not found else max(found, key=_ORDER.index)
+
+
+def _sum(trace: Trace, steps: list[Piece], name: str) -> Any:
+    """The sum over the steps; None where a model did not say its part. A workflow's own larger
+    count holds.
+    """
+    outermost = [
+        key
+        for key, kind in trace.kinds.items()
+        if kind == "workflow" and trace.graph_of[key] is None and trace.within(key) is None
+    ]
+    declared = [
+        value
+        for value in (getattr(trace.means[key], name) for key in outermost)
+        if value is not None
+    ]
+    return used((step.used[name] for step in steps), max(declared, default=None)).amount
+
+
+def _times(trace: Trace) -> dict[str, Any]:
+    """From the beginning of the first root to the end of the last; no duration where a clock ran
+    backwards.
+    """
+    roots = [trace.spans[key] for key in trace.roots]
+    trace.dropped["clock_skew"] += sum(
+        span.end_ns is not None and span.end_ns < span.start_ns for span in trace.spans.values()
+    )
+    trace.dropped["unfinished_spans"] += sum(span.end_ns is None for span in trace.spans.values())
+    if not roots:
+        return {}
+    begun, ends = min(span.start_ns for span in roots), [span.end_ns for span in roots]
+    ended = None if None in ends else max(end for end in ends if end is not None)
+    backwards = any(
+        end is not None and end < span.start_ns for span, end in zip(roots, ends, strict=True)
+    )
+    return {
+        "latency_ms": (
+            None if ended is None or backwards or trace.gaps else milliseconds(ended - begun)
+        ),
+        "started_at": moment(begun),
+        "finished_at": None if ended is None else moment(ended),
+    }
+
+
+def moment(nanoseconds: int) -> str | None:
+    """A moment in words, to the microsecond; None beyond the calendar."""
+    try:
+        return (
+            (_EPOCH + timedelta(microseconds=nanoseconds // 1000))
+            .isoformat(timespec="microseconds")
+            .replace("+00:00", "Z")
+        )
+    except OverflowError:
+        return None
+
+
+def _content(trace: Trace) -> dict[str, Any]:
+    """Inputs and outputs of the outermost span that carries them: the root, or the only workflow or
+    agent below it.
+    """
+    outer = [
+        key
+        for key in trace.order
+        if trace.kinds[key] in ("workflow", "agent", "step") and trace.step_of[key] is None
+    ]
+    places = [
+        *trace.roots,
+        *(key for key in outer if trace.kinds[key] == "workflow"),
+        *(outer if len(outer) == 1 else ()),
+    ]
+    made: dict[str, Any] = {}
+    for key in places:
+        made["inputs"] = made.get("inputs") or inputs_of(trace.spans[key])
+        made["outputs"] = made.get("outputs") or outputs_of(trace.spans[key])
+    return made
+
+
+def _retrieval(trace: Trace) -> list[dict[str, Any]] | None:
+    """What was retrieved, each passage once; ranked where one search found it all."""
+    searches = [key for key, kind in trace.kinds.items() if kind == "retrieval"]
+    listed = [one for one in (trace.means[key].documents for key in searches) if one is not None]
+    trace.dropped["retrievals_without_documents"] += len(searches) - len(listed)
+    if not searches or len(listed) < len(searches):
+        return None
+    found = passages(listed)
+    trace.dropped["passages_found_twice"] += found.repeated
+    trace.dropped["passages_without_id_and_text"] += found.nameless
+    return [
+        {key: value for key, value in one._asdict().items() if value is not None}
+        for one in found.found
+    ]
+
+
+def _otel(trace: Trace) -> dict[str, Any]:
+    """Where the run came from, what was left out and what was seen to be missing."""
+    trace.dropped["spans_without_meaning"] += sum(kind == "other" for kind in trace.kinds.values())
+    trace.dropped["repeated_spans"] += sum(trace.is_nested(key) for key in trace.spans)
+    unreadable = sorted({key for found in trace.means.values() for key in found.unreadable})
+    answers = [
+        trace.spans[key].attributes.get("gen_ai.response.id")
+        for key, kind in trace.kinds.items()
+        if kind == "model"
+    ]
+    last = next(
+        (answer for answer in reversed(answers) if isinstance(answer, str) and answer), None
+    )
+    first = trace.spans[trace.roots[0]] if trace.roots else next(iter(trace.spans.values()))
+    made = {
+        "trace_id": first.trace_id,
+        "span_id": first.span_id if trace.roots else None,
+        "spans": len(trace.spans),
+        "response_id": last,
+        "dropped": dict(sorted((+trace.dropped).items())) or None,
+        "gaps": dict(sorted(trace.gaps.items())) or None,
+        "unreadable": unreadable or None,
+    }
+    return {key: value for key, value in made.items() if value is not None}

@@ -1,0 +1,335 @@
+"""What spans hold beside numbers and names: the arguments and results of tools, the calls that a
+model asks for, retrieved passages.
+
+Everything is read in both dialects, and what cannot be told is None. Text that Python printed is
+read as a literal; nothing is ever run.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.tracing.rules import offered_tools, passage_id
+from assay.tracing.spans import Call, Document, amount, name, text, tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from assay.tracing.spans import Span
+
+_MAX_LITERAL = 20_000
+_CALL = re.compile(
+    r"llm\.output_messages\.(\d{1,6})\.message\.tool_calls\.(\d{1,6})\.tool_call\.(id|function\.name|function\.arguments)"
+)
+_DOCUMENT = re.compile(r"retrieval\.documents\.(\d{1,6})\.document\.(id|content|metadata)")
+_TOOL = re.compile(r"llm\.tools\.(\d{1,6})\.tool\.json_schema")
+_REFUSED = "Error: Argument parsing failed"
+"""What Agent Framework tells a model whose arguments it refused; no span of a tool tells it."""
+
+
+class Reader:
+    """Takes the first attribute that can be read, and remembers those that cannot."""
+
+    def __init__(self, attributes: Mapping[str, Any]) -> None:
+        self.attributes = attributes
+        self.unreadable: list[str] = []
+
+    def first(self, read: Callable[[Any], Any], keys: Iterable[str]) -> Any:
+        """What the first of these attributes says that says something."""
+        for key in keys:
+            given = self.attributes.get(key)
+            if given is None:
+                continue
+            found = read(given)
+            if found is not None:
+                return found
+            self.unreadable.append(key)
+        return None
+
+
+class Tool(NamedTuple):
+    """What the span of a tool says."""
+
+    name: str
+    arguments: Any
+    call_id: str | None
+    error: str | None
+    valid: bool | None
+    refused: bool
+
+
+def tool_of(span: Span, read: Reader) -> Tool:
+    """What ran, with what, and how it ended."""
+    attributes = span.attributes
+    keys = ("gen_ai.tool.name", "tool.name", "tool_call.function.name", "traceloop.entity.name")
+    given = next(
+        (
+            tree(attributes[key])
+            for key in ("gen_ai.tool.call.arguments", "tool_call.function.arguments", "input.value")
+            if key in attributes
+        ),
+        None,
+    )
+    if given is None:
+        given = tree(attributes.get("traceloop.entity.input"))
+    said = next(
+        (
+            tree(attributes[key])
+            for key in ("gen_ai.tool.call.result", "output.value", "traceloop.entity.output")
+            if key in attributes
+        ),
+        None,
+    )
+    answer = _message(said)
+    failed = (
+        text(answer.get("content")) or "the tool answered with an error"
+        if answer.get("status") == "error"
+        else None
+    )
+    call_id = read.first(name, ("gen_ai.tool.call.id", "tool_call.id", "tool.id")) or name(
+        answer.get("tool_call_id")
+    )
+    valid = attributes.get("assay.tool.valid")
+    called = read.first(name, keys) or name(span.name) or "unnamed"
+    return Tool(
+        called,
+        _arguments(given),
+        call_id,
+        failed,
+        valid if isinstance(valid, bool) else None,
+        _is_refused(span),
+    )
+
+
+def _is_refused(span: Span) -> bool:
+    """Whether LangChain raised while it read the arguments: before the tool itself."""
+    stacks = (more.get("exception.stacktrace") for kind, more in span.events if kind == "exception")
+    return any(isinstance(stack, str) and ", in _parse_input\n" in stack for stack in stacks)
+
+
+def _message(value: Any) -> Mapping[str, Any]:
+    """The fields of a message of LangChain's, however deep it is wrapped."""
+    for key in ("output", "data", "kwargs"):
+        if isinstance(value, dict) and isinstance(value.get(key), dict):
+            value = value[key]
+            if "tool_call_id" in value:
+                break
+    return value if isinstance(value, dict) else {}
+
+
+def _arguments(given: Any) -> dict[str, Any] | None:
+    """The arguments of a call as an object; None where they cannot be told.
+
+    >>> _arguments({"input_str": "{'a': 2}", "tags": []}), _arguments("two")
+    ({'a': 2}, None)
+    """
+    if (
+        isinstance(given, dict)
+        and isinstance(given.get("input_str"), str)
+        and {"tags", "metadata", "kwargs", "inputs"} & given.keys()
+    ):
+        if isinstance(given.get("inputs"), dict):
+            return dict(given["inputs"])
+        given = given["input_str"]
+    if (
+        isinstance(given, str) and len(given) <= _MAX_LITERAL
+    ):  # LangChain writes the arguments of a tool as Python does
+        try:
+            given = ast.literal_eval(given)
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            return None
+        return given if isinstance(given, dict) and _is_plain(given, 0) else None
+    return dict(given) if isinstance(given, dict) else None
+
+
+def _is_plain(value: Any, depth: int) -> bool:
+    """Whether JSON can say it."""
+    if depth > 50:
+        return False
+    if isinstance(value, dict):
+        return all(isinstance(key, str) for key in value) and all(
+            _is_plain(item, depth + 1) for item in value.values()
+        )
+    if isinstance(value, list | tuple):
+        return all(_is_plain(item, depth + 1) for item in value)
+    return (
+        value is None
+        or isinstance(value, str | bool)
+        or amount(abs(value) if isinstance(value, int | float) else value) is not None
+    )
+
+
+def calls_of(attributes: Mapping[str, Any]) -> tuple[Call, ...] | None:
+    """The tool calls in a model's answer; None where the answer is not recorded."""
+    messages = tree(attributes.get("gen_ai.output.messages"))
+    if isinstance(messages, list):
+        parts = [
+            part
+            for message in messages
+            if isinstance(message, dict)
+            for part in message.get("parts") or ()
+            if isinstance(part, dict)
+        ]
+        asked = [
+            part for part in parts if part.get("type") == "tool_call" and name(part.get("name"))
+        ]
+        return tuple(
+            Call(str(part["name"])[:500], _written(part.get("arguments")), name(part.get("id")))
+            for part in asked
+        )
+    listed: dict[tuple[int, int], dict[str, Any]] = {}
+    for key, value in attributes.items():
+        found = _CALL.fullmatch(key)
+        if found is not None:
+            listed.setdefault((int(found[1]), int(found[2])), {})[found[3]] = value
+    if not listed and not any(key.startswith("llm.output_messages.") for key in attributes):
+        return None
+    made = [listed[place] for place in sorted(listed)]
+    return tuple(
+        Call(
+            str(one["function.name"])[:500],
+            _written(one.get("function.arguments")),
+            name(one.get("id")),
+        )
+        for one in made
+        if name(one.get("function.name"))
+    )
+
+
+def _written(given: Any) -> Any:
+    """The arguments as a model wrote them: an object, nothing at all, or what is none and so breaks
+    every schema.
+
+    >>> _written('{"a": 2}'), _written(""), _written('{"a": ')
+    ({'a': 2}, {}, '{"a": ')
+    """
+    if given is None or given == "":
+        return {}
+    found = tree(given)
+    read = _arguments(found)
+    return read if read is not None else found
+
+
+def offered_of(attributes: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The tools that a model or an agent was shown, with the JSON Schema of each; None where the
+    span does not say.
+    """
+    listed = tree(attributes.get("gen_ai.tool.definitions"))
+    if listed is None:
+        places = sorted(
+            (int(found[1]), key)
+            for found, key in ((_TOOL.fullmatch(key), key) for key in attributes)
+            if found is not None
+        )
+        listed = [tree(attributes[key]) for _, key in places] or None
+    return offered_tools(listed)
+
+
+def refusals_of(attributes: Mapping[str, Any]) -> tuple[str, ...]:
+    """The calls whose arguments Agent Framework refused, by their ids, as its agent was told."""
+    given = attributes.get("gen_ai.output.messages")
+    listed = tree(given) if not isinstance(given, str) or _REFUSED in given else None
+    parts = (
+        [
+            part
+            for one in listed
+            if isinstance(one, dict)
+            for part in one.get("parts") or ()
+            if isinstance(part, dict)
+        ]
+        if isinstance(listed, list)
+        else []
+    )
+    return tuple(
+        str(one.get("id"))
+        for one in parts
+        if one.get("type") == "tool_call_response" and str(one.get("response")).startswith(_REFUSED)
+    )
+
+
+def told_with(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a provider tells with an answer (`response_metadata`), where LangChain's own form of the
+    answer is there.
+    """
+    given = attributes.get("output.value")
+    if not isinstance(given, str) or '"response_metadata"' not in given:
+        return {}
+    found = tree(given)
+    for key in ("generations", 0, 0, "message"):
+        held = (
+            isinstance(found, list) and found
+            if key == 0
+            else isinstance(found, dict) and key in found
+        )
+        found = found[key] if held else None
+    told = _message(found).get("response_metadata")
+    return told if isinstance(told, dict) else {}
+
+
+def asks_for_tools(attributes: Mapping[str, Any]) -> bool | None:
+    """Whether a model ended its answer in order to call tools; None where it does not say how it
+    ended.
+    """
+    reasons = tree(attributes.get("gen_ai.response.finish_reasons"))
+    if isinstance(reasons, str):
+        reasons = [reasons]
+    if not isinstance(reasons, list | tuple) or not reasons:
+        return None
+    return any(
+        isinstance(reason, str)
+        and reason.lower() in ("tool_call", "tool_calls", "tool_use", "function_call")
+        for reason in reasons
+    )
+
+
+# --- retrieval
+
+
+def documents_of(attributes: Mapping[str, Any]) -> tuple[Document, ...] | None:
+    """What was retrieved, the best first; None where the span does not list it."""
+    listed = tree(attributes.get("gen_ai.retrieval.documents"))
+    if isinstance(listed, list):
+        found = [one for one in listed if isinstance(one, dict)]
+        return tuple(
+            Document(_id(one.get("id")), text(one.get("content")) or text(one.get("text")))
+            for one in found
+        )
+    made: dict[int, dict[str, Any]] = {}
+    for key, value in attributes.items():
+        place = _DOCUMENT.fullmatch(key)
+        if place is not None:
+            made.setdefault(int(place[1]), {})[place[2]] = value
+    whole = _documents(attributes.get("output.value"))
+    if whole is not None and len(made) in (0, len(whole)):  # it has the ids too
+        return whole
+    listed = [made[index] for index in sorted(made)]
+    return (
+        tuple(
+            Document(
+                passage_id(_id(one.get("id")), tree(one.get("metadata"))), text(one.get("content"))
+            )
+            for one in listed
+        )
+        if made
+        else None
+    )
+
+
+def _documents(value: Any) -> tuple[Document, ...] | None:
+    """The documents of LangChain's that a retriever put out; None where it is not they."""
+    told = tree(value)
+    listed = told.get("documents") if isinstance(told, dict) else None
+    if not isinstance(listed, list) or not all(
+        isinstance(one, dict) and "page_content" in one for one in listed
+    ):
+        return None
+    return tuple(
+        Document(passage_id(_id(one.get("id")), one.get("metadata")), text(one.get("page_content")))
+        for one in listed
+    )
+
+
+def _id(value: Any) -> str | None:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else name(value)

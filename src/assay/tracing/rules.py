@@ -1,0 +1,251 @@
+"""The rules by which what a framework tells becomes evidence, whether it is heard as it happens or
+read from spans later (W-083).
+
+- A step is an outermost unit of a workflow (a node, an executor, an agent that runs alone); what
+  runs inside it belongs to it.
+- An agent is a step that asks a model. Its name is that of the agent or graph inside it, else the
+  step's.
+- A retry is a unit that failed and was begun again: the same step, or a model or agent inside it.
+- A handoff is work that comes to one agent from another, straight or through steps that are no
+  agents.
+- A call is valid if it was not refused and its arguments, as the model wrote them, keep the schema
+  that the model was shown. A call that nobody carried out is a call.
+- Calls stand in the order in which they were made. A model makes its calls when it answers, in the
+  order of its answer; a call that no model asked for is made when it begins. How and when a call
+  ends changes nothing: one that was refused, denied, failed, or never carried out keeps its place.
+
+Adapters (`running.adapters.trail`) and importers both come here for them. What is written twice
+drifts apart, and then a grade depends on who ran the workflow.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from assay.records.contract import check
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+
+    from assay.tracing.spans import Call
+
+T = TypeVar("T")
+BROKEN = "the arguments break the tool's schema"
+UNKNOWN = "no tool of this name was offered"
+NOT_RUN = "the tool was not run"
+
+
+# --- handoffs and retries
+
+
+def agents_before(
+    sources: Iterable[T], agent: Callable[[T], str | None], before: Callable[[T], Iterable[T]]
+) -> list[str]:
+    """The agents that work came from, each once, the nearest first: steps that are no agents are
+    seen through.
+
+    >>> came = {"join": ["left", "right"], "left": [], "right": []}
+    >>> agents_before(
+    ...     ["join"], lambda step: None if step == "join" else step, lambda step: came[step]
+    ... )
+    ['left', 'right']
+    """
+    seen: set[int] = set()
+    found: dict[str, None] = {}
+    waiting = list(sources)
+    for one in waiting:  # it grows while we go
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        name = agent(one)
+        if name is not None:
+            found[name] = None
+        else:
+            waiting += before(one)
+    return list(found)
+
+
+class Tries:
+    """The models and agents that failed inside one step.
+
+    >>> tries = Tries()
+    >>> tries.begins("m"), tries.fails("m"), tries.begins("m"), tries.begins("m")
+    (False, None, True, False)
+    """
+
+    __slots__ = ("_broken",)
+
+    def __init__(self) -> None:
+        self._broken: set[Hashable] = set()
+
+    def begins(self, unit: Hashable) -> bool:
+        """Whether this is a retry: the same unit failed before and was not begun again since."""
+        again = unit in self._broken
+        self._broken.discard(unit)
+        return again
+
+    def fails(self, unit: Hashable) -> None:
+        """A unit failed."""
+        self._broken.add(unit)
+
+    def forget(self) -> None:
+        """The whole step begins again."""
+        self._broken.clear()
+
+
+# --- calls
+
+
+def made_at(answered: int, began: Sequence[int | None]) -> list[tuple[int, int]]:
+    """The place of each call of one answer: when it was made, and where in the answer it stands.
+    `began` says when each was begun, None for never.
+
+    An answer may be written down only after its calls began, as that of an agent around its tools:
+    then a call was made before it, or one after it, began.
+
+    >>> made_at(5, [None, None]), made_at(9, [None, 4, 3, None])
+    ([(5, 0), (5, 1)], [(3, 0), (3, 1), (3, 2), (9, 3)])
+    """
+    moments, latest = [], answered
+    for moment in reversed(began):
+        latest = latest if moment is None else min(latest, moment)
+        moments.append(latest)
+    return [(moment, index) for index, moment in enumerate(reversed(moments))]
+
+
+class Judged(NamedTuple):
+    """Whether a call is valid, and what is wrong with it."""
+
+    valid: bool | None
+    error: str | None
+
+
+def keeps(schema: Any, arguments: Any, *, otherwise: bool | None) -> bool | None:
+    """Whether arguments keep a schema; `otherwise` where there is no schema that can be read.
+
+    >>> number = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    >>> (
+    ...     keeps(number, {"a": 2}, otherwise=None),
+    ...     keeps(number, {"a": "2"}, otherwise=None),
+    ...     keeps(None, {"a": 2}, otherwise=None),
+    ... )
+    (True, False, None)
+    """
+    if not isinstance(schema, dict | bool):
+        return otherwise
+    verdict = check(schema, {} if arguments is None else arguments).passed
+    return otherwise if verdict is None else verdict
+
+
+def not_carried_out(call: Call, offered: Mapping[str, Any] | None) -> Judged:
+    """A call that was asked for and never made: of a tool that there is not, with arguments that
+    were refused, or cut off by an end before it.
+    """
+    unknown = offered is not None and call.name not in offered
+    schema = None if unknown or offered is None else offered[call.name]
+    valid = (
+        False
+        if unknown or isinstance(call.arguments, str)
+        else keeps(schema, call.arguments, otherwise=None)
+    )
+    return Judged(valid, UNKNOWN if unknown else BROKEN if valid is False else NOT_RUN)
+
+
+def offered_tools(tools: Any) -> dict[str, Any] | None:
+    """The tools that a model was shown, with the JSON Schema of each, in the form of OpenAI, of
+    Anthropic or of the conventions; None where nobody says.
+
+    >>> offered_tools(
+    ...     [
+    ...         {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}},
+    ...         {"name": "now"},
+    ...     ]
+    ... )
+    {'add': {'type': 'object'}, 'now': None}
+    """
+    if not isinstance(tools, list | tuple):
+        return None
+    found: dict[str, Any] = {}
+    for tool in tools:
+        one = tool.get("function", tool) if isinstance(tool, dict) else None
+        if isinstance(one, dict) and isinstance(one.get("name"), str):
+            found[one["name"]] = one.get("parameters", one.get("input_schema"))
+    return found if found or not tools else None
+
+
+# --- passages
+
+
+class Passage(NamedTuple):
+    """One retrieved passage. Without a rank nobody can tell one."""
+
+    id: str
+    text: str | None
+    rank: int | None
+
+
+class Passages(NamedTuple):
+    """What the searches of a run found, each passage once, and how many were left out because they
+    were there or have neither id nor text.
+    """
+
+    found: list[Passage]
+    repeated: int
+    nameless: int
+
+
+def passages(searches: Iterable[Sequence[tuple[str | None, str | None]]]) -> Passages:
+    """Searches that each found ids and texts, the best first. The same search done again, by a
+    retry, found nothing more.
+
+    >>> passages([[("d1", "So."), (None, "No id.")], [("d1", "So."), (None, "No id.")]]).found[0]
+    Passage(id='d1', text='So.', rank=1)
+    """
+    distinct: list[list[tuple[str | None, str | None]]] = []
+    for search in searches:
+        listed = [(given, text) for given, text in search]
+        if listed not in distinct:
+            distinct.append(listed)
+    made: dict[str, str | None] = {}
+    repeated = nameless = 0
+    for name, text in _named(distinct):
+        if name is None:
+            nameless += 1
+        elif name in made:
+            repeated += 1
+        else:
+            made[name] = text
+    ranked = len(distinct) == 1 and not nameless
+    return Passages(
+        [
+            Passage(name, text, place if ranked else None)
+            for place, (name, text) in enumerate(made.items(), start=1)
+        ],
+        repeated,
+        nameless,
+    )
+
+
+def _named(
+    searches: Iterable[Sequence[tuple[str | None, str | None]]],
+) -> Iterator[tuple[str | None, str | None]]:
+    """Each passage with its name: its id, or a mark of its text."""
+    for search in searches:
+        for given, text in search:
+            yield (
+                given
+                or (
+                    None
+                    if text is None
+                    else f"text:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+                ),
+                text,
+            )
+
+
+def passage_id(given: Any, metadata: Any) -> str | None:
+    """The id of a document: its own, or what its metadata call its id or source."""
+    told = metadata if isinstance(metadata, dict) else {}
+    name = given or told.get("id") or told.get("source")
+    return None if name is None else str(name)

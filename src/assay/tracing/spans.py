@@ -1,0 +1,175 @@
+"""A span as anyone may write it, what it says in our words, and reading single attributes without
+believing them.
+
+An attribute is what a stranger put there. A number that is text, NaN or beyond measure is not said:
+it becomes None and is named in `unreadable`, so that missing evidence is seen as missing. Nothing
+here knows a dialect; see `dialects`.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from assay.exact import is_amount
+from assay.files.json_files import parse_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Kind = Literal["workflow", "agent", "step", "model", "tool", "retrieval", "handoff", "other"]
+
+MAX_COUNT = 10**15
+MAX_NAME = 500
+"""Signs of a name that are kept."""
+
+
+class Span(NamedTuple):
+    """One finished span, whoever wrote it."""
+
+    trace_id: str
+    span_id: str
+    parent_id: str | None
+    name: str
+    start_ns: int
+    end_ns: int | None
+    """None where it never ended."""
+    attributes: Mapping[str, Any]
+    events: Sequence[tuple[str, Mapping[str, Any]]]
+    error: str | None
+    """None, or the status message or the exception's."""
+    resource: Mapping[str, Any]
+    links: Sequence[str] = ()
+    """Ids of the spans that caused this one without holding it: who handed the work on."""
+    remote_parent: bool = False
+    """Whether the parent is known to be in another program: then it may be absent, and this is
+    where our part begins.
+    """
+
+
+class Document(NamedTuple):
+    """One retrieved passage, as a span names it."""
+
+    id: str | None
+    text: str | None
+
+
+class Call(NamedTuple):
+    """A tool call that a model asked for. `arguments` is the text itself where it cannot be read as
+    an object, None where nobody recorded any.
+    """
+
+    name: str
+    arguments: Any
+    call_id: str | None
+
+
+class Meaning(NamedTuple):
+    """What a span says in our words; None where it does not say."""
+
+    kind: Kind
+    name: str
+    agent: str | None = None
+    model: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: int | Decimal | None = None
+    arguments: Any = None
+    call_id: str | None = None
+    error: str | None = None
+    documents: tuple[Document, ...] | None = None
+    total_tokens: int | None = None
+    """The sum as the span states it, where it does not state both parts."""
+    calls: tuple[Call, ...] | None = None
+    """The tool calls that a model's answer asks for; None where the answer is not recorded."""
+    asks_for_tools: bool | None = None
+    """Whether a model's answer ended in order to call tools, by its finish reason."""
+    offered: Mapping[str, Any] | None = None
+    """The tools that a model or agent was shown, with the JSON Schema of each; None where nobody
+    says.
+    """
+    valid: bool | None = None
+    refused: bool = False
+    """Whether a tool was never reached because its schema refused the arguments."""
+    refusals: tuple[str, ...] = ()
+    """The calls of an agent that were refused so, by their ids, where only the model was told."""
+    execution: str | None = None
+    """Which execution of a node it belongs to: a LangGraph checkpoint namespace."""
+    superstep: int | None = None
+    sources: tuple[str, ...] | None = None
+    """The nodes that triggered this one, where it names them."""
+    unreadable: tuple[str, ...] = ()
+    """Attributes that hold something else than they must."""
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens in and out together; None where a part is not known."""
+        if self.input_tokens is None or self.output_tokens is None:
+            return self.total_tokens
+        return self.input_tokens + self.output_tokens
+
+
+def text(value: Any) -> str | None:
+    """A text that is not empty, else None.
+
+    >>> [text(x) for x in ("a", " ", 3, None)]
+    ['a', None, None, None]
+    """
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def name(value: Any) -> str | None:
+    """A text short enough to be a name."""
+    found = text(value)
+    return None if found is None else found[:MAX_NAME]
+
+
+def count(value: Any) -> int | None:
+    """A whole number of at least 0, else None. A numeric text is not a number.
+
+    >>> [count(x) for x in (3, 3.0, "3", True, -1, 1.5, float("nan"), 10**30)]
+    [3, 3, None, None, None, None, None, None]
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    if (
+        value != value or not 0 <= value <= MAX_COUNT or value != int(value)
+    ):  # NaN is the one that differs from itself
+        return None
+    return int(value)
+
+
+def amount(value: Any) -> int | Decimal | None:
+    """A number of at least 0, exactly as it was written, else None.
+
+    >>> [amount(x) for x in (0, 0.25, "0.25", float("inf"), -1)]
+    [0, Decimal('0.25'), None, None, None]
+    """
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float | Decimal)
+        or not is_amount(value)
+    ):
+        return None
+    return Decimal(repr(value)) if isinstance(value, float) else value
+
+
+def tree(value: Any) -> Any:
+    """An attribute that holds JSON as text, or is structured already; text that is no JSON stays
+    text.
+
+    >>> tree('{"a": 2}'), tree("plain"), tree({"a": 2})
+    ({'a': 2}, 'plain', {'a': 2})
+    """
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "[", '"'):
+        return value
+    try:
+        return parse_json(value.encode("utf-8", "replace"))
+    except ValueError:
+        return value
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """An object, written as JSON or as it is; nothing where it is none."""
+    found = tree(value)
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,295 @@
+"""The steps of a run: attempts after a failure counted as retries, each with its agent, and with
+what its models used, counted once.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.tracing.content import reported_tokens
+from assay.tracing.failures import failure
+from assay.tracing.rules import Tries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from assay.tracing.spans import Meaning
+    from assay.tracing.trace import Trace
+
+
+class Used(NamedTuple):
+    """How much of something was used. Without `known` somebody used some and did not say how much;
+    an amount of None is nobody's.
+    """
+
+    amount: Any
+    known: bool = True
+
+    def and_also(self, other: Used) -> Used:
+        """Both together."""
+        if not (self.known and other.known):
+            return Used(None, False)
+        return (
+            self
+            if other.amount is None
+            else other
+            if self.amount is None
+            else Used(self.amount + other.amount)
+        )
+
+
+NOBODY = Used(None)
+UNKNOWN = Used(None, False)
+
+
+def used(parts: Iterable[Used], declared: Any) -> Used:
+    """Parts together with what the whole says of itself: the larger holds. Where a part is unknown,
+    the whole holds only if it knows of more than is seen: one that merely adds up what its parts
+    said would make it smaller.
+
+    >>> (
+    ...     used([Used(15), Used(25)], None),
+    ...     used([Used(15), UNKNOWN], 15).known,
+    ...     used([Used(15), UNKNOWN], 40).amount,
+    ... )
+    (Used(amount=40, known=True), False, 40)
+    """
+    listed = list(parts)
+    amounts = [one.amount for one in listed if one.amount is not None]
+    seen, known = sum(amounts), all(one.known for one in listed)
+    if declared is None:
+        return UNKNOWN if not known else Used(seen) if amounts else NOBODY
+    if not known:
+        return Used(declared) if declared > seen else UNKNOWN
+    return Used(max(seen, declared))
+
+
+class Piece:
+    """One step, with all its attempts."""
+
+    __slots__ = (
+        "agent",
+        "beginning",
+        "duration_ns",
+        "end",
+        "error",
+        "key",
+        "keys",
+        "models",
+        "name",
+        "retries",
+        "status",
+        "used",
+    )
+
+    def __init__(self, trace: Trace, key: str, speakers: list[str], tried: list[str]) -> None:
+        span, meant = trace.spans[key], trace.means[key]
+        self.key = key
+        self.keys = [key]
+        """The spans that stand for its attempts, the first first."""
+        self.name = meant.name
+        self.agent = _agent(trace, key, speakers)
+        self.beginning = span.start_ns
+        self.end = span.end_ns
+        self.duration_ns = (
+            None
+            if span.end_ns is None or span.end_ns < span.start_ns
+            else span.end_ns - span.start_ns
+        )
+        self.error = meant.error or ("the span never ended" if span.end_ns is None else None)
+        self.status = "success" if self.error is None else failure(self.error)
+        answered = [one for one in speakers if trace.means[one].error is None]
+        ended = sorted(
+            answered, key=lambda one: (trace.spans[one].end_ns or trace.spans[one].start_ns, one)
+        )
+        self.models = [
+            model for model in (trace.means[one].model for one in ended) if model is not None
+        ]
+        """Who answered, the last last."""
+        self.retries = _repeated(trace, tried)
+        self.used = {"tokens": NOBODY, "cost_usd": NOBODY}
+
+    def record(self) -> dict[str, Any]:
+        """The step as evidence; what is not known is left out."""
+        several = sorted(set(self.models))
+        made = {
+            "name": self.name,
+            "status": self.status,
+            "agent": self.agent,
+            "duration_ms": None if self.duration_ns is None else milliseconds(self.duration_ns),
+            "retries": self.retries,
+            "model": self.models[-1] if self.models else None,
+            "tokens": self.used["tokens"].amount,
+            "cost_usd": self.used["cost_usd"].amount,
+            "error": self.error,
+            "metadata": {"models": several} if len(several) > 1 else None,
+        }
+        return {key: value for key, value in made.items() if value is not None}
+
+    def again(self, later: Piece) -> None:
+        """Take a later attempt in: how it ended holds, what both took is added."""
+        self.keys += later.keys
+        self.retries += 1 + later.retries
+        self.duration_ns = (
+            None
+            if later.end is None or self.duration_ns is None or later.duration_ns is None
+            else later.end - self.beginning
+        )
+        self.end, self.status, self.error = later.end, later.status, later.error
+        self.used = {name: one.and_also(later.used[name]) for name, one in self.used.items()}
+        self.models = self.models + later.models
+        self.agent = self.agent or later.agent
+
+
+def milliseconds(nanoseconds: int) -> int | Decimal:
+    """An exact number of milliseconds.
+
+    >>> milliseconds(1_500_000), milliseconds(2_000_000)
+    (Decimal('1.5'), 2)
+    """
+    whole, rest = divmod(nanoseconds, 10**6)
+    return Decimal(nanoseconds).scaleb(-6).normalize() if rest else whole
+
+
+def pieces(trace: Trace) -> list[Piece]:
+    """The steps of a trace in the order they began, attempts after a failure put together."""
+    speakers: dict[str, list[str]] = {}
+    tried: dict[str, list[str]] = {}
+    for key in trace.speakers:
+        speakers.setdefault(trace.within(key) or key, []).append(key)
+    for key, kind in trace.kinds.items():
+        if kind == "agent" or (kind == "model" and not trace.is_nested(key)):
+            tried.setdefault(trace.within(key) or key, []).append(key)
+    found = {
+        key: Piece(trace, key, speakers.get(key, []), tried.get(key, [])) for key in trace.steps
+    }
+    for name in ("tokens", "cost_usd"):
+        for key, one in _amounts(trace, name).items():
+            found[key].used[name] = one
+    for piece in found.values():
+        if piece.agent is None and piece.used["tokens"].amount is not None:
+            piece.agent = (
+                piece.name
+            )  # nobody recorded its model, but its answer tells what the model used
+    return _attempts(trace, list(found.values()))
+
+
+def _agent(trace: Trace, key: str, speakers: list[str]) -> str | None:
+    """The first that speaks gives the step its agent: the agent or the graph that it speaks for,
+    else the step itself.
+    """
+    stated = trace.means[key].agent
+    if stated is not None and trace.kinds[key] != "agent":
+        return stated
+    if not speakers:
+        return None
+    first = speakers[0]
+    return (
+        trace.agent_of[first]
+        or trace.means[first].agent
+        or trace.inner_graph_of[first]
+        or trace.means[key].name
+    )
+
+
+def _amounts(trace: Trace, name: str) -> dict[str, Used]:
+    """What each step used, the innermost added up first."""
+    parts: dict[str, list[tuple[bool, Used]]] = {}
+    """What is used inside a span, and whether it is the same model call told once more."""
+    speaking, made = set(trace.speakers), {}
+    for key in reversed(trace.order):
+        kind, meant, held = trace.kinds[key], trace.means[key], parts.pop(key, [])
+        if kind == "model":
+            same = [one for again, one in held if again]
+            own = (
+                Used(getattr(meant, name))
+                if getattr(meant, name) is not None
+                else used(same, None)
+                if same
+                else _silent(meant)
+            )
+            total = used([own, *(one for again, one in held if not again)], None)
+        elif kind in ("agent", "step", "workflow"):
+            declared = _declared(trace, key, name)
+            silent = [_silent(meant)] if key in speaking and declared is None else []
+            total = used([*(one for _, one in held), *silent], declared)
+        else:
+            total = used((one for _, one in held), None)
+        if trace.within(key) == key:
+            made[key] = total
+            continue
+        holder = trace.holder[key]
+        if holder is not None and total != NOBODY:
+            parts.setdefault(holder, []).append((kind == "model" and trace.is_nested(key), total))
+    return made
+
+
+def _silent(meant: Meaning) -> Used:
+    """A model or an agent that does not say what it used. One that failed has used nothing that
+    anybody tells of.
+    """
+    return UNKNOWN if meant.error is None else NOBODY
+
+
+def _declared(trace: Trace, key: str, name: str) -> Any:
+    """What the span of a step or an agent says of the whole of it."""
+    said = getattr(trace.means[key], name)
+    return (
+        reported_tokens(trace.spans[key])
+        if said is None and name == "tokens" and trace.kinds[key] == "step"
+        else said
+    )
+
+
+def _repeated(trace: Trace, tried: list[str]) -> int:
+    """Models and agents that failed inside a step and were asked again, each in its place."""
+    tells: list[tuple[int, int, str]] = []
+    for key in tried:
+        span = trace.spans[key]
+        tells.append((span.start_ns, 1, key))
+        if (
+            trace.means[key].error is not None
+        ):  # it fails before another begins at the same moment, and never before it begins itself
+            late = span.end_ns is not None and span.end_ns > span.start_ns
+            tells.append(
+                (
+                    span.end_ns if late and span.end_ns is not None else span.start_ns,
+                    0 if late else 2,
+                    key,
+                )
+            )
+    tries, count = Tries(), 0
+    for _, what, key in sorted(tells):
+        unit = (
+            trace.up[key],
+            trace.kinds[key],
+            trace.means[key].name if trace.kinds[key] == "agent" else "",
+        )
+        if what == 1:
+            count += tries.begins(unit)
+        else:
+            tries.fails(unit)
+    return count
+
+
+def _attempts(trace: Trace, steps: list[Piece]) -> list[Piece]:
+    """Put an attempt to the step that failed before it: the same name in the same place, begun
+    after the failed one ended.
+    """
+    made: list[Piece] = []
+    failed: dict[tuple[Any, ...], list[tuple[int, str, Piece]]] = {}
+    for step in sorted(steps, key=lambda one: (one.beginning, one.key)):
+        same = failed.setdefault(
+            (trace.graph_of[step.key], step.name, trace.means[step.key].execution), []
+        )
+        if same and same[0][0] <= step.beginning:
+            _, _, first = heappop(same)
+            first.again(step)
+        else:
+            first = step
+            made.append(step)
+        if first.status != "success":
+            heappush(same, (first.beginning if first.end is None else first.end, step.key, first))
+    return made

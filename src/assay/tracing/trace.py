@@ -1,0 +1,283 @@
+"""The spans of one trace put in order: who holds whom, which spans are one step, and what is seen
+to be missing.
+
+Everything is a function of the set of spans: their order in the file and a span that came twice
+change nothing. What others name and is not there is a gap; a trace with a gap is not a whole run,
+and no sum over it is the sum. A leaf that nobody names cannot be missed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from assay.tracing.dialects import meaning
+from assay.tracing.spans import Kind, Meaning, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+UNNAMED = "LangGraph"
+"""The name of a graph that nobody named."""
+_HOLDS: tuple[Kind, ...] = ("workflow", "step", "agent", "model", "tool")
+
+
+class Trace:
+    """One trace, with its outermost units: a span is a step, runs in one, or belongs to none."""
+
+    def __init__(self, spans: Iterable[Span]) -> None:
+        self.dropped: Counter[str] = Counter()
+        self.gaps: Counter[str] = Counter()
+        self.spans = self._unique(spans)
+        self.means: dict[str, Meaning] = {key: meaning(span) for key, span in self.spans.items()}
+        self.kinds: dict[str, Kind] = {key: found.kind for key, found in self.means.items()}
+        self.up = self._parents()
+        self.roots = [
+            key
+            for key, span in self.spans.items()
+            if span.parent_id is None or (span.remote_parent and span.parent_id not in self.spans)
+        ]
+        self.order = self._from_the_top()
+        self.holder: dict[str, str | None] = {}
+        self.step_of: dict[str, str | None] = {}
+        """The step that a span runs in, itself not counted."""
+        self.graph_of: dict[str, str | None] = {}
+        self._hold()
+        self._is_step: set[str] = set()
+        self.steps: list[str] = []
+        """The spans that are a step, those that hold before those that are held."""
+        self._find_steps()
+        self.speakers = self._speaking()
+        """Models, and agents of whose models nothing is told, each once, in the order they
+        began.
+        """
+        self.agent_of: dict[str, str | None] = {}
+        """The outermost agent in a step that a span belongs to, by its name."""
+        self.inner_graph_of: dict[str, str | None] = {}
+        """The outermost named graph in a step that a span belongs to."""
+        self.offered_to: dict[str, Mapping[str, Any] | None] = {}
+        """The tools that a speaker was shown: as its own span says, or that of the agent it speaks
+        for.
+        """
+        self._look_up()
+        self._look_for_gaps()
+
+    # --- the tree
+
+    def _unique(self, spans: Iterable[Span]) -> dict[str, Span]:
+        by_id: dict[str, list[Span]] = {}
+        for span in spans:
+            by_id.setdefault(span.span_id, []).append(span)
+        kept = []
+        for same in by_id.values():
+            if len(same) > 1:
+                self.dropped["duplicate_span_ids"] += len(same) - 1
+            # of two that differ the one that failed holds: otherwise a good copy could hide a bad
+            # one
+            kept.append(same[0] if len(same) == 1 else max(same, key=_weight))
+        return {
+            span.span_id: span
+            for span in sorted(kept, key=lambda span: (span.start_ns, span.span_id))
+        }
+
+    def _parents(self) -> dict[str, str | None]:
+        up = {
+            key: span.parent_id if span.parent_id in self.spans else None
+            for key, span in self.spans.items()
+        }
+        done: set[str] = set()
+        for start in up:
+            path: dict[str, None] = {}
+            at: str | None = start
+            while at is not None and at not in done and at not in path:
+                path[at] = None
+                at = up[at]
+            if at is not None and at in path:
+                self.gaps["spans_in_a_circle"] += 1
+                up[min(list(path)[list(path).index(at) :])] = (
+                    None  # cut at the same place whatever the order
+                )
+            done.update(path)
+        return up
+
+    def _from_the_top(self) -> list[str]:
+        down: dict[str, list[str]] = {}
+        tops = []
+        for key, parent in self.up.items():
+            if parent is None:
+                tops.append(key)
+            else:
+                down.setdefault(parent, []).append(key)
+        order = list(tops)
+        for key in order:
+            order += down.get(key, ())
+        return order
+
+    def _hold(self) -> None:
+        """Who holds each span: the nearest span above it that means something; an agent that holds
+        a graph is a workflow.
+        """
+        for key in self.order:
+            parent = self.up[key]
+            self.holder[key] = (
+                None
+                if parent is None
+                else parent
+                if self.kinds[parent] in _HOLDS
+                else self.holder[parent]
+            )
+        for key in reversed(self.order):
+            holder = self.holder[key]
+            if (
+                holder is not None
+                and self.kinds[holder] == "agent"
+                and self.kinds[key] in ("step", "workflow")
+            ):
+                self.kinds[holder] = "workflow"
+        for key in self.order:
+            parent = self.up[key]
+            self.graph_of[key] = (
+                None
+                if parent is None
+                else parent
+                if self.kinds[parent] == "workflow"
+                else self.graph_of[parent]
+            )
+
+    # --- steps
+
+    def _find_steps(self) -> None:
+        """A step is an outermost unit; what runs inside it belongs to it, whatever it is. A model
+        that nobody holds is a step of its own.
+        """
+        for key in self.order:
+            holder, kind = self.holder[key], self.kinds[key]
+            self.step_of[key] = None if holder is None else self.within(holder)
+            alone = kind == "model" and (holder is None or self.kinds[holder] != "model")
+            if self.step_of[key] is None and (kind in ("step", "agent") or alone):
+                self.steps.append(key)
+                self._is_step.add(key)
+
+    def _speaking(self) -> list[str]:
+        heard: set[str] = set()
+        """The spans inside which somebody speaks."""
+        found = []
+        for key in reversed(self.order):
+            kind = self.kinds[key]
+            if (kind == "model" and not self.is_nested(key)) or (
+                kind == "agent" and key not in heard
+            ):
+                found.append(key)
+                heard.add(key)
+            holder = self.holder[key]
+            if key in heard and holder is not None:
+                heard.add(holder)
+        return sorted(found, key=lambda key: (self.spans[key].start_ns, key))
+
+    def _look_up(self) -> None:
+        """What spans have from those above them in the same step."""
+        graphs = {
+            self.up[key]
+            for key, kind in self.kinds.items()
+            if kind == "step" and self.means[key].execution is not None
+        }
+        for key in self.order:
+            meant, parent = self.means[key], self.up[key]
+            inside = parent if key not in self._is_step and parent is not None else None
+            own = self.spans[key].attributes.get("traceloop.entity.name") or self.spans[key].name
+            graph = (
+                own
+                if inside is not None
+                and key in graphs
+                and isinstance(own, str)
+                and own.strip()
+                and own != UNNAMED
+                else None
+            )
+            self.agent_of[key] = (self.agent_of[inside] if inside else None) or (
+                meant.name if self.kinds[key] == "agent" else None
+            )
+            self.inner_graph_of[key] = (self.inner_graph_of[inside] if inside else None) or graph
+            self.offered_to[key] = (
+                meant.offered
+                if meant.offered is not None or inside is None
+                else self.offered_to[inside]
+            )
+
+    # --- gaps
+
+    def _look_for_gaps(self) -> None:
+        spans = self.spans
+        if not self.roots:
+            self.gaps["no_root_span"] += 1
+        missing = {
+            span.parent_id
+            for span in spans.values()
+            if span.parent_id is not None and span.parent_id not in spans and not span.remote_parent
+        }
+        self.gaps["missing_parents"] += len(missing)
+        self.gaps["missing_links"] += len(
+            {link for span in spans.values() for link in span.links if link not in spans}
+        )
+        self.gaps["unfinished_roots"] += sum(spans[key].end_ns is None for key in self.roots)
+        self.gaps["missing_supersteps"] += self._missing_supersteps()
+        self.gaps["messages_without_a_receiver"] += self._unreceived()
+        self.gaps = +self.gaps
+
+    def _missing_supersteps(self) -> int:
+        seen: dict[str | None, set[int]] = {}
+        for key, kind in self.kinds.items():
+            number = self.means[key].superstep
+            if kind == "step" and number is not None:
+                seen.setdefault(self.graph_of[key], set()).add(number)
+        return sum(
+            min(max(numbers) - min(numbers) + 1 - len(numbers), 1) for numbers in seen.values()
+        )
+
+    def _unreceived(self) -> int:
+        steps = [key for key, kind in self.kinds.items() if kind == "step"]
+        received = {link for key in steps for link in self.spans[key].links}
+        names = {self.means[key].name for key in steps}
+        lost = 0
+        for span in self.spans.values():
+            if span.attributes.get("edge_group.delivery_status") == "delivered":
+                target = span.attributes.get("message.target_id")
+                lost += bool(span.links and received.isdisjoint(span.links)) or (
+                    isinstance(target, str) and target not in names
+                )
+        return lost
+
+    # --- asking
+
+    def is_nested(self, key: str) -> bool:
+        """Whether a model's or tool's span only repeats the one that holds it, as two
+        instrumentations of one call do.
+        """
+        holder = self.holder[key]
+        if holder is None or self.kinds[holder] != self.kinds[key]:
+            return False
+        if self.kinds[key] == "model":
+            return True
+        one, other = self.means[key], self.means[holder]
+        return self.kinds[key] == "tool" and (
+            one.name == other.name
+            if None in (one.call_id, other.call_id)
+            else one.call_id == other.call_id
+        )
+
+    def within(self, key: str) -> str | None:
+        """The step that a span belongs to: its own, or the one it runs in."""
+        return key if key in self._is_step else self.step_of[key]
+
+
+def _weight(span: Span) -> tuple[bool, bool, int, str]:
+    told = repr(
+        (
+            span.name,
+            span.parent_id,
+            span.start_ns,
+            span.error,
+            sorted(span.attributes.items(), key=lambda item: str(item[0])),
+        )
+    )
+    return span.error is not None, span.end_ns is None, -(span.end_ns or 0), told

@@ -1,0 +1,369 @@
+"""Spans as they come: OTLP as JSON, and what the Python SDK prints to a console. `protobuf` reads
+the same from bytes.
+
+A stranger wrote the bytes. Whatever is wrong with one span is a `Fault` in its place, with the rest
+read; whatever is wrong with the whole is an error. Nothing else is ever raised. What a span means
+is not known here; see `dialects`.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import Fault, InputError
+from assay.files.json_files import json_fault, parse_json
+from assay.tracing.failures import error_of
+from assay.tracing.spans import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+MAX_TEXT = 4 * 1024 * 1024
+"""Bytes of one text, of an attribute or of anything else."""
+MAX_ATTRIBUTES = 20_000
+MAX_EVENTS = 10_000
+MAX_DEPTH = 60
+_EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+TRACE_ID = re.compile(r"(?:0x)?([0-9a-fA-F]{32})")
+SPAN_ID = re.compile(r"(?:0x)?([0-9a-fA-F]{16})")
+_LAST_NS = 2**64
+REMOTE_KNOWN, REMOTE = 0x100, 0x200
+"""Bits of a span's flags: whether it is said that its parent is in another program, and whether it
+is.
+"""
+
+
+class Wrong(Exception):
+    """What is wrong with one span; it never leaves this package."""
+
+
+class Refused(Fault):
+    """A span that cannot be read, and the trace it is of, where that can."""
+
+    __slots__ = ("trace_id",)
+
+    def __init__(
+        self, wrong: object, trace_id: str | None, *, file: str, line: int | None, path: str
+    ) -> None:
+        super().__init__(f"{wrong}.", file=file, line=line, path=path)
+        self.trace_id = trace_id
+
+
+def is_otlp(tree: Any) -> bool:
+    """Whether a JSON tree is an export of spans."""
+    return isinstance(tree, dict) and "resourceSpans" in tree
+
+
+def is_console(tree: Any) -> bool:
+    """Whether a JSON tree is a span as the Python SDK prints it."""
+    return (
+        isinstance(tree, dict)
+        and isinstance(tree.get("context"), dict)
+        and "trace_id" in tree["context"]
+        and "start_time" in tree
+    )
+
+
+# --- OTLP as JSON
+
+
+def from_json(tree: Any, *, file: str = "", line: int | None = None) -> Iterator[Span | Fault]:
+    """The spans of an `ExportTraceServiceRequest` as JSON. What is there and of another shape is
+    refused: to pass over it would be to forget it.
+    """
+    for found in _held(tree, "resourceSpans", ""):
+        if isinstance(found, _Part):
+            yield from _resource(found, file, line)
+        else:
+            yield Refused(found, None, file=file, line=line, path="resourceSpans")
+
+
+class _Part(NamedTuple):
+    """A part of a document, and where it stands."""
+
+    value: Any
+    path: str
+
+
+def _held(part: Any, key: str, path: str) -> Iterator[_Part | Wrong]:
+    try:
+        listed = _list(_object(part, path or "the whole"), key)
+    except Wrong as wrong:
+        yield wrong
+        return
+    for index, one in enumerate(listed):
+        yield _Part(one, f"{path}.{key}[{index}]".lstrip("."))
+
+
+def _resource(held: _Part, file: str, line: int | None) -> Iterator[Span | Fault]:
+    about: dict[str, Any] | Wrong
+    try:
+        about = _attributes(
+            _object(_object(held.value, held.path).get("resource"), "resource").get("attributes")
+        )
+    except Wrong as wrong:
+        about = wrong
+        if not isinstance(held.value, dict):
+            yield Refused(wrong, None, file=file, line=line, path=held.path)
+            return
+    for key in ("scopeSpans", "instrumentationLibrarySpans"):
+        for scope in _held(held.value, key, held.path):
+            for span in (
+                _held(scope.value, "spans", scope.path) if isinstance(scope, _Part) else [scope]
+            ):
+                yield (
+                    _span(span, about, file, line)
+                    if isinstance(span, _Part)
+                    else Refused(span, None, file=file, line=line, path=held.path)
+                )
+
+
+def _span(given: _Part, about: dict[str, Any] | Wrong, file: str, line: int | None) -> Span | Fault:
+    try:
+        if isinstance(about, Wrong):
+            raise about
+        return _json_span(_object(given.value, "a span"), about)
+    except Wrong as wrong:
+        trace = (
+            TRACE_ID.fullmatch(str(given.value.get("traceId")))
+            if isinstance(given.value, dict)
+            else None
+        )
+        return Refused(
+            wrong,
+            None if trace is None else trace[1].lower(),
+            file=file,
+            line=line,
+            path=given.path,
+        )
+
+
+def _list(held: Mapping[str, Any], key: str) -> list[Any]:
+    found = held.get(key)
+    if found is not None and not isinstance(found, list):
+        raise Wrong(f"{key} is no list")
+    return found or []
+
+
+def _object(value: Any, what: str) -> Mapping[str, Any]:
+    if value is not None and not isinstance(value, dict):
+        raise Wrong(f"{what} is no object")
+    return value or {}
+
+
+def _json_span(given: Mapping[str, Any], resource: Mapping[str, Any]) -> Span:
+    trace_id = id_of(given.get("traceId"), TRACE_ID, "traceId")
+    told = _limited(given, "events", MAX_EVENTS)
+    events = [
+        (text_of(one.get("name"), "an event's name"), _attributes(one.get("attributes")))
+        for one in told
+    ]
+    attributes = _attributes(given.get("attributes"))
+    links = _limited(given, "links", MAX_EVENTS)
+    status = _object(given.get("status"), "status")
+    flags = _whole(given.get("flags", 0), "flags")
+    return Span(
+        trace_id=trace_id,
+        span_id=id_of(given.get("spanId"), SPAN_ID, "spanId"),
+        parent_id=(
+            None
+            if given.get("parentSpanId") in (None, "")
+            else id_of(given["parentSpanId"], SPAN_ID, "parentSpanId")
+        ),
+        name=text_of(given.get("name", ""), "name"),
+        start_ns=_whole(given.get("startTimeUnixNano", 0), "startTimeUnixNano"),
+        end_ns=_whole(given.get("endTimeUnixNano", 0), "endTimeUnixNano") or None,
+        attributes=attributes,
+        events=events,
+        error=error_of(_failed(status.get("code", 0)), status.get("message"), events, attributes),
+        resource=resource,
+        links=same_trace([(one.get("traceId"), one.get("spanId")) for one in links], trace_id),
+        remote_parent=bool(flags & REMOTE_KNOWN and flags & REMOTE),
+    )
+
+
+def _limited(given: Mapping[str, Any], key: str, limit: int) -> list[Mapping[str, Any]]:
+    found = _list(given, key)
+    if len(found) > limit:
+        raise Wrong(f"{key} holds {len(found):,}; the limit is {limit:,}")
+    return [_object(one, f"one of {key}") for one in found]
+
+
+_STATUS = {0: False, 1: False, 2: True, "UNSET": False, "OK": False, "ERROR": True}
+_STATUS.update(
+    {f"STATUS_CODE_{name}": failed for name, failed in _STATUS.items() if isinstance(name, str)}
+)
+
+
+def _failed(code: Any) -> bool:
+    """Whether a status is that of a failure. One that nobody knows is no success."""
+    found = (
+        _STATUS.get(code) if isinstance(code, int | str) and not isinstance(code, bool) else None
+    )
+    if found is None:
+        raise Wrong(f"the status {str(code)[:60]!r} is none that there is")
+    return found
+
+
+def id_of(value: Any, shape: re.Pattern[str], what: str) -> str:
+    """The id of a trace or a span in lower case."""
+    found = shape.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise Wrong(
+            f"{what} is {str(value)[:60]!r}; it is"
+            f" {'32' if shape is TRACE_ID else '16'} hexadecimal digits"
+        )
+    if not found[1].strip("0"):
+        raise Wrong(f"{what} is all zeros, which is no id")
+    return found[1].lower()
+
+
+def text_of(value: Any, what: str) -> str:
+    """A text within the limit."""
+    if not isinstance(value, str):
+        raise Wrong(f"{what} is no text")
+    if len(value) > MAX_TEXT:
+        raise Wrong(f"{what} has {len(value):,} signs; the limit is {MAX_TEXT:,}")
+    return value
+
+
+def _whole(value: Any, what: str) -> int:
+    """A whole number of 64 bits, which JSON writes as a number or as text."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 20:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _LAST_NS:
+        raise Wrong(f"{what} is {str(value)[:60]!r}; it is a whole number of 64 bits")
+    return value
+
+
+def _attributes(given: Any) -> dict[str, Any]:
+    """A list of keys and values as an object. A key that stands twice keeps its first value, as the
+    specification forbids the second.
+    """
+    listed = _list({"attributes": given}, "attributes")
+    if len(listed) > MAX_ATTRIBUTES:
+        raise Wrong(f"there are {len(listed):,} attributes; the limit is {MAX_ATTRIBUTES:,}")
+    made: dict[str, Any] = {}
+    for given_one in listed:
+        one = _object(given_one, "an attribute")
+        key = text_of(one.get("key"), "the key of an attribute")
+        made.setdefault(key, _value(one.get("value"), key, 0))
+    return made
+
+
+def _value(given: Any, key: str, depth: int) -> Any:
+    """One `AnyValue`. A number that is none (NaN, or beyond all) stays the text it was written
+    as.
+    """
+    if depth > MAX_DEPTH:
+        raise Wrong(f"the attribute {key[:80]!r} nests more than {MAX_DEPTH} deep")
+    if not isinstance(given, dict) or not given:
+        return None
+    kind, value = next(iter(given.items()))
+    if kind in ("stringValue", "bytesValue"):
+        return text_of(value, f"the attribute {key[:80]!r}")
+    if kind == "intValue":
+        return (
+            int(value)
+            if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,20}", value)
+            else value
+        )
+    if kind == "arrayValue":
+        return [_value(one, key, depth + 1) for one in _list(_object(value, kind), "values")]
+    if kind == "kvlistValue":
+        pairs = [_object(one, "a pair") for one in _list(_object(value, kind), "values")]
+        return {
+            text_of(one.get("key"), "a key"): _value(one.get("value"), key, depth + 1)
+            for one in pairs
+        }
+    return value if isinstance(value, bool | int) or kind == "doubleValue" else None
+
+
+def same_trace(links: list[tuple[Any, Any]], trace_id: str) -> tuple[str, ...]:
+    """The spans of this trace that a span is linked to; links elsewhere are no evidence here."""
+    return tuple(
+        id_of(span, SPAN_ID, "a link's spanId")
+        for trace, span in links
+        if isinstance(trace, str) and trace.lower().removeprefix("0x") == trace_id
+    )
+
+
+# --- what the Python SDK prints
+
+
+def from_console(given: Mapping[str, Any]) -> Span:
+    """One span as `ConsoleSpanExporter` prints it. Raises ValueError with what is wrong."""
+    try:
+        return _console_span(given)
+    except Wrong as wrong:
+        raise ValueError(f"{wrong}.") from None
+
+
+def _console_span(given: Mapping[str, Any]) -> Span:
+    context = _object(given.get("context"), "context")
+    trace_id = id_of(context.get("trace_id"), TRACE_ID, "context.trace_id")
+    attributes = _checked(given.get("attributes"))
+    events = [
+        (text_of(one.get("name"), "an event's name"), _checked(one.get("attributes")))
+        for one in _limited(given, "events", MAX_EVENTS)
+    ]
+    status = _object(given.get("status"), "status")
+    links = [
+        _object(one.get("context"), "a link's context")
+        for one in _limited(given, "links", MAX_EVENTS)
+    ]
+    return Span(
+        trace_id=trace_id,
+        span_id=id_of(context.get("span_id"), SPAN_ID, "context.span_id"),
+        parent_id=(
+            None
+            if given.get("parent_id") is None
+            else id_of(given["parent_id"], SPAN_ID, "parent_id")
+        ),
+        name=text_of(given.get("name", ""), "name"),
+        start_ns=_moment(given.get("start_time"), "start_time"),
+        end_ns=None if given.get("end_time") is None else _moment(given["end_time"], "end_time"),
+        attributes=attributes,
+        events=events,
+        error=error_of(
+            _failed(status.get("status_code", "UNSET")),
+            status.get("description"),
+            events,
+            attributes,
+        ),
+        resource=_checked(_object(given.get("resource"), "resource").get("attributes")),
+        links=same_trace([(one.get("trace_id"), one.get("span_id")) for one in links], trace_id),
+    )
+
+
+def _checked(given: Any) -> dict[str, Any]:
+    found = dict(_object(given, "attributes"))
+    if len(found) > MAX_ATTRIBUTES:
+        raise Wrong(f"there are {len(found):,} attributes; the limit is {MAX_ATTRIBUTES:,}")
+    for key, value in found.items():
+        if isinstance(value, str):
+            text_of(value, f"the attribute {key[:80]!r}")
+    return found
+
+
+def _moment(value: Any, what: str) -> int:
+    try:
+        found = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
+        return (found - _EPOCH) // timedelta(microseconds=1) * 1000
+    except (TypeError, ValueError, OverflowError):
+        raise Wrong(
+            f"{what} is {str(value)[:60]!r}; it is a moment as 2026-11-15T10:00:00.000000Z"
+        ) from None
+
+
+def parsed(data: bytes, *, file: str, line: int | None) -> Any:
+    """One JSON document of a file, or an error that says where it is none."""
+    try:
+        return parse_json(data)
+    except ValueError as error:
+        fault = json_fault(error, data, file=file, line=line)
+        raise InputError(
+            fault.code, fault.message, where=file, fix=fault.fix, faults=[fault]
+        ) from None

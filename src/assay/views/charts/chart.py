@@ -1,0 +1,284 @@
+"""What every chart is made of: the record, the palette, the theme, and how text and numbers enter
+it.
+
+A chart is a Vega-Lite specification, a sentence that says what it shows, and the table behind it.
+All three come from one document and nothing is made up: what the document does not hold is said in
+words. Field names in a specification are ours and never taken from a document, because Vega reads
+dots and brackets in them; text from a document enters as data only, cleaned and cut by `label`.
+Nothing here draws: see `assay.views.drawing`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay import exact
+from assay.canon import number_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+Spec = dict[str, Any]
+
+INK, QUIET, RULE, GROUND, TRACK = "#22211d", "#625e54", "#dfdbcf", "#fbfaf6", "#e4e0d4"
+BLUE, SKY, GREY, ORANGE, RED, GREEN, PINK = (
+    "#0072B2",
+    "#56B4E9",
+    "#8c8c8c",
+    "#E69F00",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+)
+"""Okabe and Ito's colours, which people with any kind of colour vision can tell apart; each can be
+seen on a light and on a dark ground.
+"""
+BLACK, WHITE = "#111111", "#ffffff"
+"""Text on a coloured mark, which is the same in both schemes."""
+LETTER_COLOURS = {"A": BLUE, "B": SKY, "C": GREY, "D": ORANGE, "F": RED}
+DARK = {INK: "#e8e4da", QUIET: "#a8a294", RULE: "#37342d", GROUND: "#171613", TRACK: "#37342d"}
+"""What a colour becomes on a dark ground; the others stay."""
+PALETTE = frozenset(
+    {INK, QUIET, RULE, GROUND, TRACK, BLUE, SKY, GREY, ORANGE, RED, GREEN, PINK, BLACK, WHITE}
+)
+
+FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+"""The first ships with the renderer, so that text has the same width on every machine; a browser
+without it takes one of the same width.
+"""
+WIDTH = 430
+"""Of the plot, in pixels; the labels stand beside it."""
+MAX_LABEL = 34
+MAX_NAME = 80
+"""Signs of a name in a sentence; beside a mark it is shorter."""
+MAX_ROWS = 40
+"""Rows of one picture; the table has all of them up to `MAX_TABLE`."""
+MAX_TABLE = 200
+
+THEME: Spec = {
+    "background": None,
+    "font": FONT,
+    "aria": False,
+    "padding": 6,
+    "view": {"stroke": None, "discreteHeight": {"step": 26}},
+    "axis": {
+        "labelColor": INK,
+        "labelFontSize": 12,
+        "labelLimit": 220,
+        "titleColor": QUIET,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "titlePadding": 8,
+        "domainColor": QUIET,
+        "tickColor": QUIET,
+        "gridColor": RULE,
+        "domain": False,
+        "ticks": False,
+        "labelPadding": 6,
+    },
+    "axisY": {"grid": False},
+    "legend": {
+        "labelColor": INK,
+        "labelFontSize": 12,
+        "titleColor": QUIET,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "orient": "top",
+        "symbolSize": 120,
+    },
+    "text": {"color": INK, "fontSize": 12},
+    "bar": {"color": BLUE},
+    "rule": {"color": QUIET},
+    "point": {"color": BLUE, "filled": True, "size": 60},
+    "line": {"color": BLUE, "strokeWidth": 2},
+}
+"""The look of every chart. No font, colour or size is said anywhere else, except where a mark's
+meaning picks the colour.
+"""
+
+
+class Chart(NamedTuple):
+    """One chart: what it is called, what it says, how it is drawn, and the table behind it."""
+
+    name: str
+    """Fit for a file name: lower-case letters and hyphens."""
+    title: str
+    sentence: str
+    """What it shows, with its numbers; also its alternative text."""
+    spec: Spec | None
+    """Vega-Lite; None where there is nothing to draw, and then the sentence says why."""
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    """The table, in words and numbers as a reader sees them; a missing value is said."""
+
+
+def nothing(name: str, title: str, sentence: str) -> Chart:
+    """A chart without a picture: it says why there is none."""
+    return Chart(name, title, sentence, None, ("What",), ((sentence,),))
+
+
+def view(values: Sequence[Mapping[str, Any]], *layers: Spec, **more: Any) -> Spec:
+    """A specification: its data, its layers, and what belongs to the whole."""
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "data": {"values": [dict(value) for value in values]},
+        "width": WIDTH,
+        "layer": list(layers),
+        **more,
+        "config": THEME,
+    }
+
+
+def over(values: Sequence[Mapping[str, Any]], layer: Spec) -> Spec:
+    """A layer with data of its own."""
+    return {"data": {"values": [dict(value) for value in values]}, **layer}
+
+
+# --- text
+
+# Controls, half a surrogate pair, what makes text run backwards, and what XML forbids: no reader
+# sees them, and one name could pose as another.
+_UNSEEN = dict.fromkeys(
+    [
+        *range(32),
+        *range(127, 160),
+        0x200B,
+        0x200E,
+        0x200F,
+        *range(0x2028, 0x202F),
+        *range(0x2066, 0x206A),
+        *range(0xD800, 0xE000),
+        0xFEFF,
+        0xFFFE,
+        0xFFFF,
+    ],
+    0xFFFD,
+)
+
+
+def clean(value: object) -> str:
+    """Any text on one line, with nothing in it that cannot be seen."""
+    return str(value).translate(_UNSEEN)
+
+
+def label(value: object, most: int = MAX_LABEL) -> str:
+    r"""Text of a document, short enough to stand beside a mark.
+
+    >>> label("tone"), label("a\nb"), label("x" * 40, most=8)
+    ('tone', 'a\ufffdb', 'xxxxxxx…')
+    """
+    text = clean(value) if value not in (None, "") else "(no name)"
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def labels(values: Iterable[object], most: int = MAX_LABEL) -> list[str]:
+    """Labels that differ from each other, so that two rows never fall into one.
+
+    >>> labels(["a", "b", "a"])
+    ['a', 'b', 'a (2)']
+    """
+    seen: dict[str, int] = {}
+    found = []
+    for value in values:
+        text = label(value, most)
+        seen[text] = seen.get(text, 0) + 1
+        count = seen[text]
+        made = text if count == 1 else f"{text} ({count})"
+        seen.setdefault(made, 1)
+        found.append(made)
+    return found
+
+
+# --- numbers
+
+
+def number(value: object) -> float | None:
+    """A number to draw, or None where it is none.
+
+    >>> number(2), number(True), number("2"), number(float("nan"))
+    (2.0, None, None, None)
+    """
+    return float(value) if exact.is_number(value) else None  # type: ignore[arg-type]
+
+
+def points(value: object, absent: str = "not stated") -> str:
+    """A number with 2 decimals, half-up as everywhere.
+
+    >>> points(90), points(12.345), points(None)
+    ('90.00', '12.35', 'not stated')
+    """
+    return f"{exact.shown(exact.scaled(value, 2), 2):.2f}" if exact.is_number(value) else absent
+
+
+def shown(value: object, absent: str = "not stated") -> str:
+    """A number as it stands in the document, or words."""
+    return number_text(value) if exact.is_number(value) else absent  # type: ignore[arg-type]
+
+
+def signed(value: object, absent: str = "not known") -> str:
+    """A difference, always with its sign.
+
+    >>> signed(0.5), signed(-2), signed(None)
+    ('+0.50', '-2.00', 'not known')
+    """
+    made = number(value)
+    return absent if made is None else f"{made:+.2f}"
+
+
+def percent(value: object, absent: str = "not known") -> str:
+    """A share of one, in percent.
+
+    >>> percent(0.9166), percent(None)
+    ('91.7%', 'not known')
+    """
+    made = number(value)
+    return absent if made is None else f"{100 * made:.1f}%"
+
+
+def interval(found: Mapping[str, Any] | None, *, form: Any = shown) -> str:
+    """An interval in words: its level and ends, or why there is none.
+
+    >>> interval({"value": 0.5, "low": 0.25, "high": 0.75, "level": 0.95})
+    '95% interval 0.25 to 0.75'
+    >>> interval({"value": 0.5, "low": None, "high": None, "reason": "one sample"})
+    'no interval: one sample'
+    """
+    if (
+        not isinstance(found, dict)
+        or number(found.get("low")) is None
+        or number(found.get("high")) is None
+    ):
+        reason = found.get("reason") if isinstance(found, dict) else None
+        return f"no interval: {clean(reason)}" if reason else "no interval"
+    level = number(found.get("level"))
+    name = "interval" if level is None else f"{100 * level:g}% interval"
+    return f"{name} {form(found['low'])} to {form(found['high'])}"
+
+
+def count(n: int, one: str, many: str = "") -> str:
+    """A count with its noun.
+
+    >>> count(1, "run"), count(1200, "run")
+    ('1 run', '1,200 runs')
+    """
+    return f"{n:,} {one if n == 1 else many or f'{one}s'}"
+
+
+def listed(value: object) -> list[Any]:
+    """A list as it is, anything else as none."""
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def mapped(value: object) -> dict[str, Any]:
+    """A mapping as it is, anything else as an empty one."""
+    return dict(value) if isinstance(value, dict) else {}
+
+
+def cut(rows: Sequence[tuple[str, ...]], columns: int) -> tuple[tuple[str, ...], ...]:
+    """The rows of a table up to the limit; beyond it the last row says how many more there are."""
+    if len(rows) <= MAX_TABLE:
+        return tuple(rows)
+    return (
+        *rows[:MAX_TABLE],
+        (f"… and {len(rows) - MAX_TABLE:,} more, left out here", *[""] * (columns - 1)),
+    )

@@ -1,0 +1,354 @@
+"""Charts of a judge: its verdicts against people's labels, its biases with their intervals, and its
+agreement over time. All from its card.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from assay.views.charts import marks
+from assay.views.charts.chart import (
+    BLUE,
+    GREY,
+    ORANGE,
+    QUIET,
+    RED,
+    Chart,
+    clean,
+    count,
+    cut,
+    interval,
+    label,
+    labels,
+    listed,
+    mapped,
+    nothing,
+    number,
+    over,
+    shown,
+    view,
+)
+from assay.views.charts.summaries import over_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+NAMES = {
+    "position": "Position",
+    "verbosity": "Length",
+    "padding": "Padding",
+    "self_preference": "Own family",
+    "self_agreement": "Repeats",
+    "sycophancy": "Stated scores",
+    "injection": "Injections obeyed",
+}
+SHARES = ("self_agreement", "injection")
+"""Numbers on 0 to 1; the others are on -1 to 1 with 0 for none."""
+SQUARE = 280
+
+
+def _three(value: object) -> str:
+    made = number(value)
+    return "not measured" if made is None else f"{made:.3f}"
+
+
+def calibration(card: Mapping[str, Any]) -> Chart:
+    """People's label against the judge's verdict on each labelled item, where both are numbers; a
+    larger mark stands for more items.
+    """
+    name, title = "calibration", "The judge against people"
+    found = mapped(card.get("calibration"))
+    people, verdicts = mapped(found.get("labels")), mapped(card.get("verdicts"))
+    if not found or not people:
+        return nothing(name, title, "This judge was never held against human labels.")
+    pairs: Counter[tuple[float, float]] = Counter()
+    unread = others = 0
+    for key, human in people.items():
+        ours, theirs = _worth(human), _worth(verdicts.get(key))
+        if verdicts.get(key) is None:
+            unread += 1
+        elif ours is None or theirs is None:
+            others += 1
+        else:
+            pairs[ours, theirs] += 1
+    if not pairs:
+        return nothing(
+            name,
+            title,
+            f"{count(len(people), 'label')}, none of them a number with a verdict that is one: the"
+            " confusion table says more.",
+        )
+    drawn = [{"x": one, "y": other, "items": n} for (one, other), n in sorted(pairs.items())]
+    low, high = (
+        min(min(row["x"], row["y"]) for row in drawn),
+        max(max(row["x"], row["y"]) for row in drawn),
+    )
+    pad = (high - low or 1.0) * 0.08
+    x, y = (
+        marks.scored(domain=(low - pad, high + pad), title=who, grid=True)
+        for who in ("people", "judge")
+    )
+    for one in (x, y):
+        one["axis"]["tickCount"] = 5
+    most = max(pairs.values())
+    legend = {
+        "title": "items",
+        "values": sorted({1, (most + 1) // 2, most}),
+        "format": "d",
+        "symbolFillColor": BLUE,
+        "symbolStrokeColor": BLUE,
+        "symbolOpacity": 0.9,
+    }
+    size = {
+        "field": "items",
+        "type": "quantitative",
+        "scale": {"range": [40, 700], "domain": [1, most]},
+        "legend": legend,
+    }
+    layers: list[dict[str, Any]] = [
+        over(
+            [{"x": low - pad, "y": low - pad}, {"x": high + pad, "y": high + pad}],
+            {
+                "mark": {"type": "line", "color": QUIET, "strokeWidth": 1, "strokeDash": [5, 4]},
+                "encoding": {"x": {"field": "x", **x}, "y": {"field": "y", **y}},
+            },
+        ),
+        {
+            "mark": {"type": "point", "color": BLUE, "opacity": 0.9},
+            "encoding": {"x": {"field": "x", **x}, "y": {"field": "y", **y}, "size": size},
+        },
+    ]
+    bias = mapped(mapped(found.get("bias")).get("mean_difference"))
+    same = sum(n for (one, other), n in pairs.items() if one == other)
+    said = f"{count(sum(pairs.values()), 'labelled item')}; on {same:,} the verdict is the label. "
+    said += (
+        f"On average the judge is {_three(bias.get('value'))} above people,"
+        f" {interval(bias, form=_three)}."
+    )
+    if unread or others:
+        said += (
+            f" Not drawn: {count(unread, 'verdict')} that could not be read, {others} without a"
+            " number."
+        )
+    rows = [(f"{one:g}", f"{other:g}", f"{n:,}") for (one, other), n in sorted(pairs.items())]
+    return Chart(
+        name,
+        title,
+        said,
+        view(drawn, *layers, width=SQUARE, height=SQUARE),
+        ("People", "Judge", "Items"),
+        cut(rows, 3),
+    )
+
+
+def _worth(value: object) -> float | None:
+    """A label as a number: yes is 1 and no is 0; a word is none."""
+    return float(value) if isinstance(value, bool) else number(value)
+
+
+def confusion(card: Mapping[str, Any]) -> Chart:
+    """How often the judge said what where people said what."""
+    name, title = "confusion", "What people said and what the judge said"
+    agreement = mapped(mapped(card.get("calibration")).get("agreement")) or mapped(
+        card.get("agreement")
+    )
+    found = mapped(agreement.get("confusion"))
+    human, judge, counts = (
+        listed(found.get("human")),
+        listed(found.get("judge")),
+        listed(found.get("counts")),
+    )
+    whole = [
+        [
+            cell if isinstance(cell, int) and not isinstance(cell, bool) else None
+            for cell in listed(line)
+        ]
+        for line in counts
+    ]
+    if (
+        not human
+        or not judge
+        or [len(line) for line in whole] != [len(judge)] * len(human)
+        or any(cell is None for line in whole for cell in line)
+    ):
+        return nothing(
+            name,
+            title,
+            "The card holds no table of verdicts against labels: the judge was not held against"
+            " people, or its scores are continuous.",
+        )
+    down, across = labels(human, 20), labels(judge, 14)
+    most = max((cell or 0 for line in whole for cell in line), default=0) or 1
+    drawn: list[dict[str, Any]] = [
+        {
+            "human": row,
+            "judge": column,
+            "n": cell or 0,
+            "kind": "same" if str(one) == str(other) else "other",
+            "share": (cell or 0) / most,
+            "said": f"{cell:,}",
+        }
+        for row, one, line in zip(down, human, whole, strict=True)
+        for column, other, cell in zip(across, judge, line, strict=True)
+    ]
+    y = {"field": "human", "type": "nominal", "sort": None, "axis": {"title": "people"}}
+    x = {
+        "field": "judge",
+        "type": "nominal",
+        "sort": None,
+        "axis": {"title": "judge", "labelAngle": 0, "orient": "top"},
+    }
+    hue = {
+        "field": "kind",
+        "type": "nominal",
+        "scale": {"domain": ["same", "other"], "range": [BLUE, ORANGE]},
+        "legend": None,
+    }
+    # never quite full: the number on it must be read on a light and on a dark ground
+    shade = {
+        "field": "share",
+        "type": "quantitative",
+        "scale": {"domain": [0, 1], "range": [0.08, 0.55]},
+        "legend": None,
+    }
+    layers: list[dict[str, Any]] = [
+        {"mark": {"type": "rect"}, "encoding": {"x": x, "y": y, "color": hue, "opacity": shade}},
+        {
+            "mark": {"type": "text", "fontSize": 13},
+            "encoding": {"x": x, "y": y, "text": {"field": "said"}},
+        },
+    ]
+    total, same = (
+        sum(row["n"] for row in drawn),
+        sum(row["n"] for row in drawn if row["kind"] == "same"),
+    )
+    kappa = mapped(agreement.get("cohen_kappa"))
+    said = (
+        f"{count(total, 'label')}; {same:,} times the judge said the same. Cohen's kappa"
+        f" {_three(kappa.get('value'))}, {interval(kappa, form=_three)}."
+    )
+    rows = [
+        (clean(one), *(f"{cell:,}" for cell in line))
+        for one, line in zip(human, whole, strict=True)
+    ]
+    spec = view(drawn, *layers, width={"step": 72}, height={"step": 34})
+    return Chart(
+        name,
+        title,
+        said,
+        spec,
+        ("People", *(f"judge: {clean(one)}" for one in judge)),
+        cut(rows, 1 + len(judge)),
+    )
+
+
+def bias(card: Mapping[str, Any]) -> Chart:
+    """Every bias that was probed with its interval; 0 is none. What was not measured is said, not
+    drawn.
+    """
+    name, title = "bias", "Biases"
+    found = mapped(card.get("biases"))
+    kinds = list(dict.fromkeys([*NAMES, *found]))
+    drawn: list[dict[str, Any]] = []
+    rows: list[tuple[str, ...]] = []
+    for kind in kinds:
+        one = mapped(found.get(kind))
+        value, low, high = (number(one.get(part)) for part in ("value", "low", "high"))
+        text = NAMES.get(kind, clean(kind))
+        rows.append(
+            (
+                text,
+                _three(one.get("value")),
+                interval(one, form=_three) if one else "not measured",
+                shown(one.get("items"), "none"),
+                clean(one.get("sentence") or ""),
+            )
+        )
+        if value is None:
+            continue
+        told = low is not None and high is not None and (low > 0 or high < 0)
+        row = {
+            "name": label(text),
+            "value": value,
+            "kind": "a rate" if kind in SHARES else "shown" if told else "not shown",
+        }
+        ends = {"low": low, "high": high} if low is not None and high is not None else {}
+        drawn.append(
+            {
+                **row,
+                **ends,
+                "said": (
+                    f"{value:+.3f}, {f'{low:+.3f} to {high:+.3f}' if ends else 'no interval'}, n"
+                    f" {shown(one.get('items'))}"
+                ),
+            }
+        )
+    columns = ("Probe", "Value", "Interval", "Items", "In words")
+    if not drawn:
+        return Chart(
+            name, title, "No bias of this judge was measured.", None, columns, cut(rows, 5)
+        )
+    for row, text in zip(drawn, labels(row["name"] for row in drawn), strict=True):
+        row["name"] = text
+    x = marks.scored(domain=(-1, 1), title="bias; for repeats and injections a rate", grid=True)
+    x["axis"]["tickCount"] = 5
+    y = marks.rows_axis(drawn)
+    domain = ["shown", "not shown", "a rate"]
+    hue = {
+        "field": "kind",
+        "type": "nominal",
+        "scale": {"domain": domain, "range": [RED, BLUE, GREY]},
+        "legend": {"title": None},
+    }
+    shape = {
+        "field": "kind",
+        "type": "nominal",
+        "scale": {"domain": domain, "range": ["diamond", "circle", "square"]},
+    }
+    layers: list[dict[str, Any]] = [
+        over(
+            [{"at": 0.0}],
+            {"mark": {"type": "rule", "color": QUIET}, "encoding": {"x": {"field": "at", **x}}},
+        ),
+        over(
+            [row for row in drawn if "low" in row],
+            {
+                "mark": {"type": "rule", "strokeWidth": 3},
+                "encoding": {
+                    "y": y,
+                    "x": {"field": "low", **x},
+                    "x2": {"field": "high"},
+                    "color": hue,
+                },
+            },
+        ),
+        {
+            "mark": {"type": "point", "size": 100, "opacity": 1},
+            "encoding": {"y": y, "x": {"field": "value", **x}, "color": hue, "shape": shape},
+        },
+        marks.aside(y, "said"),
+    ]
+    shown_ones = [row["name"] for row in drawn if row["kind"] == "shown"]
+    said = f"{len(drawn)} of {len(kinds)} probes were made; " + (
+        f"a bias is shown for {', '.join(map(str.lower, shown_ones))}."
+        if shown_ones
+        else "no bias is shown."
+    )
+    return Chart(name, title, said, view(drawn, *layers), columns, cut(rows, 5))
+
+
+def drift(points: Sequence[Mapping[str, Any]]) -> Chart:
+    """The judge's agreement with people over time. A point holds `at`, `value`, `low`, `high`,
+    `level` and `n`: a statistic of one card.
+    """
+    return over_time(
+        points,
+        name="drift",
+        title="Agreement with people over time",
+        what="agreement",
+        form=_three,
+        absent="This judge has no card with labels yet, so there is no agreement to follow.",
+        domain=None,
+        share=False,
+    )

@@ -1,0 +1,192 @@
+"""Chart -> SVG or PNG, by vl-convert, which needs no browser and no network: `pip install
+'assay[charts]'`.
+
+The renderer is 84 MB and slow to start, so it is loaded with the first picture and pictures are
+kept by the digest of their specification. It lays text out with a font of its own, so that the same
+specification gives the same bytes on every machine with the same version of it. Colours follow the
+reader's scheme: the renderer writes them as attributes, and a style sheet overrides those on a dark
+ground.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections import Counter, OrderedDict
+from hashlib import blake2b
+from html import escape
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from assay.errors import UsageError
+from assay.files.json_files import atomic_write
+from assay.views.charts import DARK, Chart
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+MISSING = (
+    "The pictures need the extra for charts, which is not installed: pip install 'assay[charts]'."
+    " The tables hold the same numbers."
+)
+VERSION = "5.21"
+"""Of Vega-Lite: named, so that a newer renderer that brings a newer one does not move a line."""
+KEPT = 256
+_ROOT = re.compile(r"<svg [^>]*?width=\"([\d.]+)\" height=\"([\d.]+)\" viewBox=\"([^\"]+)\">")
+_NAMESPACE = "http://www.w3.org/2000/svg"
+
+_lock = threading.Lock()
+_kept: OrderedDict[str, bytes] = OrderedDict()
+
+
+def available() -> bool:
+    """Whether pictures can be drawn here."""
+    return find_spec("vl_convert") is not None
+
+
+def digest(chart: Chart) -> str:
+    """What stands for a picture: two charts with the same digest look and read the same. Fit for an
+    ETag.
+    """
+    text = json.dumps(
+        [VERSION, chart.title, chart.sentence, chart.spec], sort_keys=True, separators=(",", ":")
+    )
+    return blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def dark_rules(scope: str = "") -> str:
+    """The style sheet that turns the light colours of a chart into dark ones; `scope` is a selector
+    before each rule.
+    """
+    before = f"{scope} " if scope else ""
+    rules = [
+        f'{before}[{key}="{light}"]{{{key}:{dark}}}'
+        for light, dark in DARK.items()
+        for key in ("fill", "stroke")
+    ]
+    return f"@media screen and (prefers-color-scheme:dark){{{''.join(rules)}}}"
+
+
+def svg(chart: Chart) -> bytes:
+    """The chart as a file of its own, which follows the reader's scheme. Its `spec` must be
+    there.
+    """
+    body, width, height, box = _parts(_raw(chart))
+    return (
+        f'<svg xmlns="{_NAMESPACE}" role="img" aria-label="{escape(chart.sentence)}"'
+        f' width="{width}" height="{height}" viewBox="{box}">'
+        f"<title>{escape(chart.title)}</title><style>{dark_rules()}</style>{body}</svg>\n"
+    ).encode()
+
+
+def inline(chart: Chart, prefix: str = "") -> str:
+    """The chart as an element of a page, which brings the style sheet; `prefix` keeps the ids of
+    two pictures on one page apart.
+    """
+    body, width, height, box = _parts(_raw(chart))
+    return (
+        f'<svg class="chart" role="img" aria-label="{escape(chart.sentence)}" width="{width}"'
+        f' height="{height}" viewBox="{box}">{_prefixed(body, prefix)}</svg>'
+    )
+
+
+def png(chart: Chart, *, scale: float = 2.0) -> bytes:
+    """The chart as a picture with a light ground, to be pasted anywhere."""
+    return _cached(f"png {scale:g}", chart, lambda: _png(chart, scale))
+
+
+def write_charts(charts: Sequence[Chart], folder: str) -> list[str]:
+    """Every chart as `NAME.svg` and `NAME.png` in a folder, which is made where it is missing; the
+    paths that were written. One without a picture is left out.
+
+    A name is the chart's own; two charts of the same name are kept apart by a number.
+    """
+    if not available():
+        raise UsageError(
+            "CLI-001",
+            "drawing needs the package vl-convert-python.",
+            fix="Run: pip install 'assay[charts]'",
+        )
+    os.makedirs(folder, exist_ok=True)
+    written, seen = [], Counter[str]()
+    for chart in charts:
+        if chart.spec is None:
+            continue
+        seen[chart.name] += 1
+        name = chart.name if seen[chart.name] == 1 else f"{chart.name}-{seen[chart.name]}"
+        for ending, data in (("svg", svg(chart)), ("png", png(chart))):
+            path = os.path.join(folder, f"{name}.{ending}")
+            with atomic_write(path) as stream:
+                stream.write(data)
+            written.append(path)
+    return written
+
+
+def _raw(chart: Chart) -> str:
+    """The picture as the renderer wrote it; a file and an element of a page are made of the
+    same.
+    """
+    return _cached("svg", chart, lambda: _rendered(chart).encode()).decode()
+
+
+def _cached(kind: str, chart: Chart, make: Callable[[], bytes]) -> bytes:
+    if chart.spec is None:
+        raise UsageError("CLI-001", f"there is nothing to draw: {chart.sentence}")
+    key = f"{kind} {digest(chart)}"
+    with _lock:  # the renderer has one engine: two threads would only wait for each other inside it
+        if key in _kept:
+            _kept.move_to_end(key)
+            return _kept[key]
+        made = make()
+        _kept[key] = made
+        while len(_kept) > KEPT:
+            _kept.popitem(last=False)
+        return made
+
+
+def _rendered(chart: Chart) -> str:
+    try:
+        import vl_convert
+    except ImportError:
+        raise UsageError(
+            "CLI-001",
+            "drawing needs the package vl-convert-python.",
+            fix="Run: pip install 'assay[charts]'",
+        ) from None
+    made: str = vl_convert.vegalite_to_svg(
+        json.dumps(chart.spec), vl_version=VERSION, allowed_base_urls=[]
+    )
+    return made
+
+
+def _png(chart: Chart, scale: float) -> bytes:
+    try:
+        import vl_convert
+    except ImportError:
+        raise UsageError(
+            "CLI-001",
+            "drawing needs the package vl-convert-python.",
+            fix="Run: pip install 'assay[charts]'",
+        ) from None
+    spec = {**(chart.spec or {}), "background": "#ffffff"}
+    made: bytes = vl_convert.vegalite_to_png(
+        json.dumps(spec), vl_version=VERSION, scale=scale, allowed_base_urls=[]
+    )
+    return made
+
+
+def _parts(source: str) -> tuple[str, str, str, str]:
+    """What stands inside of the picture, its width, its height and its box."""
+    head = _ROOT.search(source)
+    if head is None:
+        raise RuntimeError("the renderer wrote an SVG with another head than it used to")
+    return source[head.end() : source.rindex("</svg>")], head[1], head[2], head[3]
+
+
+def _prefixed(body: str, prefix: str) -> str:
+    """The same picture with every id of its own renamed."""
+    if not prefix or ' id="' not in body:
+        return body
+    return re.sub(r'( id="|url\(#|href="#)', rf"\g<1>{prefix}", body)
