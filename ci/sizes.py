@@ -33,8 +33,9 @@ def main() -> int:
     longest = max(lengths, key=lambda name: lengths[name])
     long = sorted((lines, name) for name, lines in lengths.items() if lines > 400)
     print(
-        f"{statements:,} statements in {len(lengths)} modules; median {median(lengths.values()):.0f}"
-        f" lines, longest {longest} with {lengths[longest]}, {len(long)} over 400;"
+        f"{statements:,} statements in {len(lengths)} modules;"
+        f" median {median(lengths.values()):.0f} lines, longest {longest} with"
+        f" {lengths[longest]}, {len(long)} over 400;"
         f" {len(reused)} reused class names; {untyped} times dict[str, Any]"
     )
     if "--list" in sys.argv:

@@ -23,7 +23,8 @@ from assay.exams.exam import Exam
 from assay.exams.gate import decide, gate_document
 from assay.exams.policy import load_exam_policy
 from assay.exams.rubric import AXES, BIT, load_exam_rubric
-from assay.files.json_files import Document, parse_json, parse_yaml
+from assay.files.json_files import Document, parse_json
+from assay.files.yaml_files import parse_yaml
 from assay.library.shelf import BUILTIN, Shelf
 from assay.views.documents import encode
 from test_exam_marking import MARKING, RULES, graded_of

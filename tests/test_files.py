@@ -17,19 +17,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from assay.errors import CODES, Fault, InputError, UsageError
+from assay.files.atomic import atomic_write
 from assay.files.json_files import (
     MAX_LINE,
     Document,
     Unread,
-    atomic_write,
-    locate,
     parse_json,
     parse_line,
-    parse_yaml,
     read_json,
     show_path,
     stream_documents,
 )
+from assay.files.yaml_files import locate, parse_yaml
 
 ONE = '{"a": 1}'
 
@@ -715,7 +714,7 @@ def test_a_block_that_fails_leaves_the_old_file_and_nothing_else(
 
 KILLED = """
 import sys
-from assay.files import atomic_write
+from assay.files.atomic import atomic_write
 with atomic_write(sys.argv[1]) as out:
     out.write(b"x" * 3_000_000)
     out.flush()

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 import assay
 from assay.errors import EvidenceError, ShelfError
-from assay.files.json_files import Document, parse_json, parse_yaml
+from assay.files.json_files import Document, parse_json
+from assay.files.yaml_files import parse_yaml
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.scoring.contract import contract_fault

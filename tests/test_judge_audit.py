@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.errors import InputError
-from assay.files.json_files import Document, parse_yaml
+from assay.files.json_files import Document
+from assay.files.yaml_files import parse_yaml
 from assay.grading.grade import grade
 from assay.grading.policy import make_rules
 from assay.judging.audit import obeyed

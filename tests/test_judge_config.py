@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from assay.errors import InputError, ShelfError, UsageError
-from assay.files.json_files import read_yaml
+from assay.files.yaml_files import read_yaml
 from assay.judging.client import Client
 from assay.judging.config import JudgeSpec, Limits, Price, key_of, load_judge, spec_faults
 from assay.judging.journal import Journal

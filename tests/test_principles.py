@@ -6,7 +6,7 @@ import pytest
 
 import assay
 from assay.errors import ShelfError
-from assay.files.json_files import parse_yaml
+from assay.files.yaml_files import parse_yaml
 from assay.library.shelf import Shelf
 from assay.scoring.profile import make_plan
 from assay.scoring.rubric import load_rubric

@@ -14,7 +14,8 @@ import pytest
 
 import assay
 from assay.errors import AssayError, EvidenceError, ShelfError
-from assay.files.json_files import Document, parse_yaml
+from assay.files.json_files import Document
+from assay.files.yaml_files import parse_yaml
 from assay.library.shelf import BUILTIN, Shelf, changed, publish
 from assay.pipeline.grading import Grader
 from assay.scoring.gates import REQUIRED

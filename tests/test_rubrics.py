@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.errors import AssayError, ShelfError
-from assay.files.json_files import Document, parse_yaml
+from assay.files.json_files import Document
+from assay.files.yaml_files import parse_yaml
 from assay.judging.items import Item
 from assay.judging.rubric_task import questions_of
 from assay.library.shelf import BUILTIN, Shelf

@@ -277,7 +277,8 @@ class Ledger:
 
     def _write(self, path: str) -> None:
         from assay.errors import Fault
-        from assay.files.json_files import atomic_write, parse_json
+        from assay.files.atomic import atomic_write
+        from assay.files.json_files import parse_json
         from assay.views.documents import format_of
 
         form = format_of(path)

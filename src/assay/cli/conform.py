@@ -11,7 +11,8 @@ from typing import Any
 from assay.cli import options as opt
 from assay.cli.conform_ops import OPS, REQUIRED
 from assay.errors import AssayError, ExitCode, InputError, NotEnoughEvidence
-from assay.files.json_files import atomic_write, parse_wide_json, read_json
+from assay.files.atomic import atomic_write
+from assay.files.json_files import parse_wide_json, read_json
 from assay.views.documents import encode, pretty
 
 TOLERANCE = Decimal("1e-9")

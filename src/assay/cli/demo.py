@@ -16,14 +16,8 @@ from assay.exams.exam import read_exam
 from assay.exams.gate import decide, gate_document
 from assay.exams.marking import Marking, grade_exam
 from assay.exams.policy import ExamRules
-from assay.files.json_files import (
-    Document,
-    Unread,
-    atomic_write,
-    parse_json,
-    read_json,
-    stream_documents,
-)
+from assay.files.atomic import atomic_write
+from assay.files.json_files import Document, Unread, parse_json, read_json, stream_documents
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Graded, Grader
 from assay.release.ranking import contender, rank

@@ -15,7 +15,7 @@ from typing import Any
 from assay.cli import options as opt
 from assay.cli.judge import judge_shown, usage_shown
 from assay.cli.judge_audit import audit_document
-from assay.files.json_files import read_yaml
+from assay.files.yaml_files import read_yaml
 from assay.grading.policy import make_rules
 from assay.judging.audit import Measured, audit
 from assay.judging.card import admit, make_card

@@ -16,7 +16,8 @@ from typing import Any
 
 from assay.cli import options as opt
 from assay.errors import printable
-from assay.files.json_files import Document, atomic_write, parse_json
+from assay.files.atomic import atomic_write
+from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Graded, Grader
 from assay.running.compatibility import prepare

@@ -27,7 +27,8 @@ from assay.exams.normal import step_name, unknown_step
 from assay.exams.policy import ExamRules
 from assay.exams.recalibration import recalibrated, recalibration_document, reweigh
 from assay.exams.versions import Systems
-from assay.files.json_files import Document, atomic_write, read_json
+from assay.files.atomic import atomic_write
+from assay.files.json_files import Document, read_json
 from assay.registry import is_path
 from assay.views import junit, markdown
 from assay.views.documents import pretty

@@ -16,7 +16,8 @@ from assay.exams import bars
 from assay.exams.document import Outcome, hold_against
 from assay.exams.exam import REGRESSION, make_exam, read_document
 from assay.exams.gate import decide, gate_document
-from assay.files.json_files import Document, atomic_write, read_json
+from assay.files.atomic import atomic_write
+from assay.files.json_files import Document, read_json
 from assay.registry import is_path
 from assay.release.baseline import changed
 from assay.views import junit

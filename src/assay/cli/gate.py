@@ -9,7 +9,7 @@ from assay.cli import options as opt
 from assay.cli.grade import choice_of
 from assay.cli.ledger import add_store, storing
 from assay.errors import UsageError
-from assay.files.json_files import atomic_write
+from assay.files.atomic import atomic_write
 from assay.release.decision import exit_code
 from assay.release.policy import make_release_rules
 from assay.views.documents import pretty

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
-from assay.files.json_files import atomic_write, open_input
+from assay.files.atomic import atomic_write
+from assay.files.json_files import open_input
 from assay.importers.importer import Wanted, named
 from assay.importers.known import HEAD, KNOWN, fitting
 from assay.registry import near_miss

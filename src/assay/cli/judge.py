@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.errors import ExitCode, UsageError, printable
-from assay.files.json_files import atomic_write, read_yaml
+from assay.files.atomic import atomic_write
+from assay.files.yaml_files import read_yaml
 from assay.judging.budget import tokens_of
 from assay.judging.client import Client
 from assay.judging.config import JudgeSpec, Limits, Price, load_judge, spec_faults

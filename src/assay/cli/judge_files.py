@@ -14,7 +14,8 @@ from assay.cli import judge as common
 from assay.cli import options as opt
 from assay.cli.ledger import add_store, storing
 from assay.errors import ExitCode, InputError, UsageError, printable
-from assay.files.json_files import Unread, atomic_write, stream_documents
+from assay.files.atomic import atomic_write
+from assay.files.json_files import Unread, stream_documents
 from assay.judging.client import Errored
 from assay.judging.config import JudgeSpec
 from assay.judging.exchange import ANSWER_SCHEMA, QUESTION_SCHEMA, Replay, read_answers

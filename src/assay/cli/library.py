@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.errors import ExitCode, Fault, InputError, ShelfError, UsageError
-from assay.files.json_files import open_input, parse_yaml
+from assay.files.json_files import open_input
+from assay.files.yaml_files import parse_yaml
 from assay.formulas import FORMULAS
 from assay.library import fingerprint
 from assay.library.lints import clashes, lint

@@ -233,7 +233,7 @@ def give(options: argparse.Namespace, document: Any, show: Callable[[], object])
     """The document to every output file, and to standard output: as JSON, or in the words of
     `show`.
     """
-    from assay.files.json_files import atomic_write
+    from assay.files.atomic import atomic_write
     from assay.views.documents import pretty
 
     for path in outputs(options):

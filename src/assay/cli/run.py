@@ -21,7 +21,8 @@ from assay.cli.ledger import add_store
 from assay.cli.progress import Progress
 from assay.cli.stream import Piece
 from assay.errors import UsageError
-from assay.files.json_files import Document, atomic_write, parse_json, read_json
+from assay.files.atomic import atomic_write
+from assay.files.json_files import Document, parse_json, read_json
 from assay.views.documents import FORMATS, pretty
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from assay.cli import schema_input as inp
 from assay.cli.ledger import add_store, storing
 from assay.cli.schema_validate import Found, print_findings, print_left, write_findings
 from assay.errors import ExitCode, Fault, InputError, UsageError, printable
-from assay.files.json_files import atomic_create, atomic_write, read_json
+from assay.files.atomic import atomic_create, atomic_write
+from assay.files.json_files import read_json
 from assay.tools import protocol
 from assay.tools.assess import assess
 from assay.tools.checks import run_checks, veto_of

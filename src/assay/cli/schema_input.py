@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli import options as opt
 from assay.errors import Fault, InputError, UsageError
-from assay.files.json_files import parse_yaml, read_json
+from assay.files.json_files import read_json
+from assay.files.yaml_files import parse_yaml
 from assay.tools.checks import ModuleLists, read_aliases, read_module_lists
 from assay.tools.names import parse_iso, parse_stamp
 from assay.tools.policy import SchemaRules

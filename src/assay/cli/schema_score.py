@@ -10,7 +10,8 @@ from assay import __version__
 from assay.cli import options as opt
 from assay.cli import schema_input as inp
 from assay.errors import ExitCode, InputError, UsageError
-from assay.files.json_files import atomic_write, read_json
+from assay.files.atomic import atomic_write
+from assay.files.json_files import read_json
 from assay.tools.documents import document_bytes
 
 
@@ -77,7 +78,7 @@ def _score(argv: list[str]) -> int:
 
     judge: Judge
     if options.judge.endswith((".yaml", ".yml")):
-        from assay.files.json_files import read_yaml
+        from assay.files.yaml_files import read_yaml
         from assay.judging.config import load_judge
 
         spec = load_judge(read_yaml(options.judge))

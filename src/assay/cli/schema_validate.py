@@ -12,7 +12,8 @@ from assay import __version__
 from assay.cli import options as opt
 from assay.cli import schema_input as inp
 from assay.errors import ExitCode, printable
-from assay.files.json_files import atomic_write, read_json
+from assay.files.atomic import atomic_write
+from assay.files.json_files import read_json
 from assay.tools.assess import RULES, assess
 from assay.tools.checks import run_checks
 from assay.tools.documents import document_bytes

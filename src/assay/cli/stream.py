@@ -21,11 +21,11 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli.progress import Progress
 from assay.errors import AssayError, Fault, InputError, ShelfError, printable
+from assay.files.atomic import atomic_write
 from assay.files.json_files import (
     MAX_LINE,
     Document,
     Unread,
-    atomic_write,
     open_input,
     parse_line,
     read_json,

@@ -18,7 +18,8 @@ from msgspec.json import Encoder
 from assay.canon import canonical
 from assay.errors import EvidenceError, Fault, InputError, NotEnoughEvidence
 from assay.exams.rubric import Match, Text, compile_schema
-from assay.files.json_files import Document, open_input, parse_yaml, read_json, show_path
+from assay.files.json_files import Document, open_input, read_json, show_path
+from assay.files.yaml_files import parse_yaml
 from assay.records.reading import read_record
 from assay.registry import identifier_fault
 

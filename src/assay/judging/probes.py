@@ -15,7 +15,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from assay.canon import digest, sort_canonically
-from assay.files.json_files import parse_json, parse_yaml
+from assay.files.json_files import parse_json
+from assay.files.yaml_files import parse_yaml
 from assay.judging.items import Pair
 from assay.scoring.rubric import Rubric, load_rubric
 

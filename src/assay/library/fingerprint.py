@@ -22,7 +22,8 @@ from assay.exams.behaviour import grading_behaviour, scoring_behaviour
 from assay.exams.marking import Marking
 from assay.exams.policy import ExamRules
 from assay.exams.versions import CURRENT as EXAM_SYSTEMS
-from assay.files.json_files import Document, Unread, atomic_write, stream_documents
+from assay.files.atomic import atomic_write
+from assay.files.json_files import Document, Unread, stream_documents
 from assay.formulas import normalise
 from assay.grading.grade import grade
 from assay.grading.policy import make_rules

@@ -22,7 +22,9 @@ import msgspec
 
 from assay.canon import canonical, digest
 from assay.errors import ShelfError
-from assay.files.json_files import Document, atomic_write, open_input, parse_json, parse_yaml
+from assay.files.atomic import atomic_write
+from assay.files.json_files import Document, open_input, parse_json
+from assay.files.yaml_files import parse_yaml
 from assay.grading.policy import Policy, load_policy
 from assay.library.held import Held, read_now
 from assay.records.systems import vouch

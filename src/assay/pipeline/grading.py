@@ -17,7 +17,8 @@ from msgspec.json import Encoder
 
 from assay import exact
 from assay.errors import EvidenceError, Fault, InputError, ShelfError
-from assay.files.json_files import Document, locate
+from assay.files.json_files import Document
+from assay.files.yaml_files import locate
 from assay.formulas import raw_of
 from assay.grading.explain import Explanation
 from assay.grading.explain import explain as _explain

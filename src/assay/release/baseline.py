@@ -18,7 +18,8 @@ import msgspec
 
 from assay.canon import digest
 from assay.errors import InputError, NotEnoughEvidence, UsageError
-from assay.files.json_files import atomic_create, atomic_write, read_json
+from assay.files.atomic import atomic_create, atomic_write
+from assay.files.json_files import read_json
 from assay.registry import is_path, near_miss
 from assay.release.attestation import file_digest
 

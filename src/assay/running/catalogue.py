@@ -12,7 +12,7 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import AssayError, InputError
-from assay.files.json_files import read_yaml
+from assay.files.yaml_files import read_yaml
 from assay.registry import near_miss
 from assay.running.dataset import read_dataset
 from assay.running.workflow import read_workflow

@@ -19,7 +19,8 @@ from msgspec import Meta, Struct
 
 from assay.canon import digest
 from assay.errors import Fault, InputError
-from assay.files.json_files import Unread, open_input, read_json, read_yaml, stream_documents
+from assay.files.json_files import Unread, open_input, read_json, stream_documents
+from assay.files.yaml_files import read_yaml
 from assay.records.reading import read_record
 
 if TYPE_CHECKING:

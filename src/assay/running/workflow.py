@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from assay.canon import digest
 from assay.errors import InputError
-from assay.files.json_files import read_yaml
+from assay.files.yaml_files import read_yaml
 from assay.records.reading import read_record
 from assay.registry import identifier_fault
 

@@ -13,7 +13,8 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError
-from assay.files.json_files import atomic_write, parse_json
+from assay.files.atomic import atomic_write
+from assay.files.json_files import parse_json
 from assay.records.systems import version_key
 from assay.tools.catalogue import of_server, read_catalogue
 from assay.tools.documents import document_bytes

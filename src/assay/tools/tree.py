@@ -16,7 +16,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import Fault, InputError, UsageError
-from assay.files.json_files import atomic_create, atomic_write, parse_json
+from assay.files.atomic import atomic_create, atomic_write
+from assay.files.json_files import parse_json
 from assay.registry import near_miss
 from assay.tools import index as idx
 from assay.tools.catalogue import QUESTIONS, read_catalogue

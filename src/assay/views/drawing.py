@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from assay.errors import UsageError
-from assay.files.json_files import atomic_write
+from assay.files.atomic import atomic_write
 from assay.views.charts import DARK, Chart
 
 if TYPE_CHECKING:

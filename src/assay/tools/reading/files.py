@@ -15,7 +15,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from assay.errors import InputError
-from assay.files.json_files import json_fault, open_input, parse_yaml
+from assay.files.json_files import json_fault, open_input
+from assay.files.yaml_files import parse_yaml
 from assay.tools import ecma
 from assay.tools.reading import limits
 from assay.tools.reading.engine import Engine, NoExport, required_libraries, too_large

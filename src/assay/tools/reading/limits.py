@@ -10,7 +10,7 @@ it is read.
 """
 MAX_DATA = 16 * 1024 * 1024
 """Bytes of one JSON file: a snapshot of a server with hundreds of tools holds all their schemas.
-YAML has its own limit in `assay.files.json_files`.
+YAML has its own limit in `assay.files.yaml_files`.
 """
 WALL_S = 60.0
 """Seconds from handing a module over to its answer. Computing ends long before; this is for a

@@ -1,0 +1,80 @@
+"""Writing a file so that it is never half there: the new file takes its name when it is whole."""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
+
+from assay.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def atomic_write(path: str) -> Iterator[IO[bytes]]:
+    """A file to write to that takes its name only when the block ends well: a reader sees the old
+    file or the whole new one.
+    """
+    with _part(path) as (stream, temporary):
+        yield stream
+        _keep(stream)
+        os.replace(temporary, path)
+
+
+@contextmanager
+def atomic_create(path: str) -> Iterator[IO[bytes]]:
+    """Like `atomic_write`, but never over a file that is there: then it raises FileExistsError,
+    also when two processes come at once.
+
+    What is created so is evidence that nothing can make anew: its name is on the disk too before
+    the block ends.
+    """
+    with _part(path) as (stream, temporary):
+        yield stream
+        _keep(stream)
+        os.link(temporary, path)
+        _sync_folder(path)
+
+
+@contextmanager
+def _part(path: str) -> Iterator[tuple[IO[bytes], str]]:
+    folder = os.path.dirname(os.path.abspath(path))
+    try:
+        os.makedirs(folder, exist_ok=True)
+        temporary = os.path.join(folder, f".{os.path.basename(path)}.{os.urandom(8).hex()}.part")
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    except OSError as error:
+        raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=path) from None
+    try:
+        with os.fdopen(handle, "wb", buffering=1024 * 1024) as stream:
+            yield stream, temporary
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in _DISK:
+            raise
+        raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=path) from None
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+_DISK = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EROFS)
+"""What a disk says when it can take no more."""
+
+
+def _keep(stream: IO[bytes]) -> None:
+    stream.flush()
+    os.fsync(stream.fileno())
+
+
+def _sync_folder(path: str) -> None:
+    """Make the new name survive a power cut too."""
+    handle = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

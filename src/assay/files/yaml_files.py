@@ -1,0 +1,216 @@
+"""YAML that others wrote.
+
+It is read through its events: the core schema only (`yes` and `012` are texts), no tags, no
+anchors, every key with its line.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Context, Decimal, InvalidOperation
+from typing import Any
+
+from assay.errors import Fault, InputError
+from assay.files.json_files import Document, Path, open_input, show_path
+
+MAX_YAML = 1024 * 1024
+MAX_YAML_DEPTH = 40
+
+_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_WORDS: dict[str, Any] = {
+    "null": None,
+    "Null": None,
+    "NULL": None,
+    "~": None,
+    "": None,
+    "true": True,
+    "True": True,
+    "false": False,
+    "False": False,
+}
+
+
+def _scalar(text: str) -> Any:
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INT.fullmatch(text) and len(text) < 1000:
+        return int(text)
+    if _FLOAT.fullmatch(text) and len(text) < 1000:
+        return _decimal(text)
+    return text
+
+
+_EXACTLY = Context(prec=1000)
+
+
+def _decimal(text: str) -> Decimal | str:
+    """A decimal without trailing zeros, so that 0.60 is written as 0.6 ever after. One beyond all
+    measure stays as it is, to be refused where it is used.
+    """
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return text
+    if abs(number.adjusted()) > 300:
+        return number
+    whole = int(number)
+    return Decimal(whole) if number == whole else number.normalize(_EXACTLY)
+
+
+def read_yaml(path: str) -> Document:
+    """The YAML document of a file."""
+    with open_input(path) as stream:
+        return parse_yaml(stream.read(MAX_YAML + 1), path)
+
+
+def parse_yaml(data: bytes, file: str) -> Document:
+    """A YAML document with the line of each of its parts, or an error with every fault found."""
+    import yaml  # a third of the cost of starting up, and not every command reads YAML
+
+    if len(data) > MAX_YAML:
+        raise InputError("FIL-004", f"is larger than {MAX_YAML // 1024} KiB.", where=file)
+    builder = _YamlBuilder(file)
+    try:
+        for event in yaml.parse(
+            data.decode("utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        ):
+            builder.take(event)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or str(error)
+        where = f"line {mark.line + 1}: " if mark else ""
+        raise InputError("FIL-002", f"{where}not YAML: {problem}.", where=file) from None
+    except UnicodeDecodeError:
+        raise InputError("FIL-002", "is not UTF-8 text.", where=file) from None
+    return builder.document()
+
+
+_NO_KEY = object()
+
+
+class _Open:
+    """A mapping or list that is being filled."""
+
+    __slots__ = ("key", "path", "value")
+
+    def __init__(self, value: Any, path: Path) -> None:
+        self.value = value
+        self.path = path
+        self.key: Any = _NO_KEY
+
+
+class _YamlBuilder:
+    """Builds a tree from YAML events, without recursion, and notes the line of everything."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.faults: list[Fault] = []
+        self.lines: dict[Path, int] = {}
+        self.root: list[Any] = []
+        self.stack: list[_Open] = []
+        self.documents = 0
+
+    def document(self) -> Document:
+        if self.faults:
+            raise InputError(
+                self.faults[0].code, self.faults[0].message, where=self.file, faults=self.faults
+            )
+        if not self.root:
+            raise InputError("FIL-005", "the file is empty.", where=self.file)
+        return Document(self.root[0], self.file, None, self.lines)
+
+    def take(self, event: Any) -> None:
+        line = event.start_mark.line + 1
+        kind = type(event).__name__
+        if kind == "ScalarEvent":
+            if event.tag is not None and event.tag != "!":
+                self._fault(f"the tag {event.tag} is not allowed.", line)
+            if event.anchor is not None:
+                self._fault("tags and anchors are not allowed.", line, fix="Write the value out.")
+            self._put(_scalar(event.value) if event.implicit[0] else event.value, line)
+        elif kind in ("MappingStartEvent", "SequenceStartEvent"):
+            if event.tag is not None or event.anchor is not None:
+                self._fault("tags and anchors are not allowed.", line, fix="Write the value out.")
+            self._open({} if kind == "MappingStartEvent" else [], line)
+        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+            self.stack.pop()
+        elif kind == "AliasEvent":
+            raise InputError(
+                "FIL-002",
+                f"line {line}: aliases are not allowed.",
+                where=self.file,
+                fix="Write the value out.",
+            )
+        elif kind == "DocumentStartEvent":
+            self.documents += 1
+            if self.documents > 1:
+                raise InputError(
+                    "FIL-002",
+                    f"line {line}: a second document begins; one file holds one.",
+                    where=self.file,
+                )
+
+    def _fault(
+        self, message: str, line: int, *, code: str = "FIL-002", path: Path = (), fix: str = ""
+    ) -> None:
+        self.faults.append(
+            Fault(message, code=code, file=self.file, line=line, path=show_path(path), fix=fix)
+        )
+
+    def _open(self, value: Any, line: int) -> None:
+        if len(self.stack) >= MAX_YAML_DEPTH:
+            raise InputError(
+                "FIL-004", f"nests more than {MAX_YAML_DEPTH} deep at line {line}.", where=self.file
+            )
+        path: Path = ()
+        if self.stack:
+            top = self.stack[-1]
+            if isinstance(top.value, dict) and top.key is _NO_KEY:
+                raise InputError(
+                    "FIL-002", f"line {line}: a key must be a plain word.", where=self.file
+                )
+            path = (
+                (*top.path, len(top.value))
+                if isinstance(top.value, list)
+                else (*top.path, str(top.key))
+            )
+        self._put(value, line)
+        self.stack.append(_Open(value, path))
+
+    def _put(self, value: Any, line: int) -> None:
+        if not self.stack:
+            self.lines[()] = line
+            self.root.append(value)
+            return
+        top = self.stack[-1]
+        if isinstance(top.value, list):
+            self.lines[(*top.path, len(top.value))] = line
+            top.value.append(value)
+        elif top.key is _NO_KEY:
+            if not isinstance(value, str):
+                value = str(value).lower() if isinstance(value, bool) else str(value)
+            if value in top.value:
+                self._fault(
+                    f"the key '{value}' stands twice.",
+                    line,
+                    code="FIL-003",
+                    path=top.path,
+                    fix="Keep one.",
+                )
+            top.key = value
+            self.lines.setdefault((*top.path, value), line)
+        else:
+            top.value[top.key] = value
+            top.key = _NO_KEY
+
+
+def locate(source: bytes) -> dict[str, int]:
+    """The line of each part of a JSON text, by its path as people write it; nothing where the text
+    is too large or no YAML would read it.
+    """
+    try:
+        lines = parse_yaml(source, "").lines or {}
+    except InputError:
+        return {}
+    return {show_path(path): line for path, line in lines.items()}
