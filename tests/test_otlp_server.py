@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import inspect
 
 from assay.errors import UsageError
 from assay.files.json_files import Document
@@ -23,7 +22,6 @@ from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.store import traces as stored
 from assay.store.ledger import open_ledger
-from assay.store.migrating import migrate
 from assay.tracing.genai import Span
 from assay.views import exporting
 from assay.views.documents import encode
@@ -300,27 +298,6 @@ def test_an_exporter_that_asks_too_often_is_told_when_to_go_on(tmp_path: Path) -
 
 
 # --- keeping
-
-
-def test_the_tables_of_traces_come_and_go_on_both_databases(ledger_url: str) -> None:  # noqa: F811
-    with open_ledger(ledger_url) as ledger:
-        batch = stored.Batch({("1" * 16, "m"): b"{}"}, True, 0)
-        assert stored.keep(
-            ledger.database, "p", {T: batch}, asked=b"[]", author=None, now_ms=1000, limit=10
-        ) == (0, 0, False)
-        assert [one.spans for one in stored.listed(ledger.database, "p", state=None, limit=9)] == [
-            1
-        ]
-        with ledger.database.reading() as connection, connection.begin():
-            looked = inspect(connection)
-            for table in (stored.traces, stored.trace_spans):
-                found = {
-                    column["name"]: column["nullable"] for column in looked.get_columns(table.name)
-                }
-                assert found == {column.name: column.nullable for column in table.columns}
-        migrate(ledger.database, "v0005")
-        migrate(ledger.database, "v0006")
-        assert stored.listed(ledger.database, "p", state=None, limit=9) == []
 
 
 def test_one_of_several_servers_builds_a_trace_and_another_takes_up_what_it_left(

@@ -1,22 +1,16 @@
-"""Links hold where their records stand: they lead where they led, `verify` finds what was done to
-them, and a ledger of digests is taken over.
-"""
+"""Links refer to records by position: they lead where they led, and `verify` finds tampering."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError
 
-from assay.errors import InputError
-from assay.store import migrating
 from assay.store.chain import Edge, next_chain
-from assay.store.databases import open_database
 from assay.store.decided import sides_of
 from assay.store.drafts import Link, digest_bytes, draft
 from assay.store.ledger import Ledger, open_ledger
@@ -44,87 +38,6 @@ def quoted(ledger: Ledger, value: bytes) -> str:
 def rows(ledger: Ledger, query: str) -> list[tuple[Any, ...]]:
     with ledger.database.reading() as connection, connection.begin():
         return [tuple(row) for row in connection.execute(text(query))]
-
-
-def version(ledger: Ledger) -> str | None:
-    with ledger.database.reading() as connection, connection.begin():
-        return migrating.current(connection)
-
-
-class Filled(NamedTuple):
-    """What a ledger says about its links, and the rows that a ledger of digests has for them."""
-
-    said: dict[str, list[Link]]
-    digests: list[tuple[Any, ...]]
-
-
-def fill(ledger: Ledger) -> Filled:
-    """Links of every sort: of grades, between runs, late, in two projects, to a record that comes
-    later, to one that was forgotten.
-    """
-    for project in ("default", "other"):
-        stored = ledger.put_many(
-            [
-                *graded(run("tool-use", tags=["x"])),
-                *graded(run("rag", run_id="r-2", status="failed")),
-            ],
-            project=project,
-        )
-        ledger.put(run(run_id="late"), kind="run", project=project)
-        ledger.put(
-            run(run_id="late"),
-            kind="run",
-            links=[Link("supersedes", stored[0].digest)],
-            project=project,
-        )
-        ledger.correct(
-            stored[0].digest,
-            run("tool-use", tags=["y"]),
-            author="ada",
-            reason="a typo",
-            project=project,
-        )
-        later = draft({"schema": "x/1", "name": "later"}, kind="event")
-        ledger.put_many(
-            [
-                draft(
-                    {"schema": "x/1", "name": "first"},
-                    kind="event",
-                    links=[Link("evidence_of", later.name)],
-                ),
-                later,
-            ],
-            project=project,
-        )
-        ledger.forget(stored[3].digest, author="dpo", reason="asked to", project=project)
-    return Filled(said(ledger), digests(ledger))
-
-
-def said(ledger: Ledger) -> dict[str, list[Link]]:
-    found = rows(ledger, "SELECT project, digest FROM records ORDER BY project, seq")
-    return {
-        f"{project} {bytes(digest).hex()}": ledger.links_of(
-            f"sha256:{bytes(digest).hex()}", project=project
-        )
-        for project, digest in found
-    }
-
-
-def digests(ledger: Ledger) -> list[tuple[Any, ...]]:
-    query = (
-        "SELECT l.project, l.seq, l.position, s.digest, l.relation, e.digest FROM links l JOIN"
-        " records s ON s.project = l.project AND s.seq = l.source_seq JOIN records e ON e.project ="
-        " l.project AND e.seq = l.target_seq ORDER BY l.project, l.seq, l.position"
-    )
-    return rows(ledger, query)
-
-
-def old_rows(ledger: Ledger) -> list[tuple[Any, ...]]:
-    return rows(
-        ledger,
-        "SELECT project, seq, position, source, relation, target FROM links ORDER BY project, seq,"
-        " position",
-    )
 
 
 # --- writing and reading
@@ -212,17 +125,9 @@ def test_the_links_of_a_record_are_those_of_its_project(ledger: Ledger) -> None:
     )
 
 
-@pytest.mark.parametrize("migrated", [False, True])
-def test_no_question_about_links_goes_through_a_whole_project(
-    tmp_path: Path, migrated: bool
-) -> None:
+def test_no_question_about_links_goes_through_a_whole_project(tmp_path: Path) -> None:
     with open_ledger(f"sqlite:///{tmp_path}/ledger.db") as ledger:
         stored = ledger.put_many(graded(run()))
-        if (
-            migrated
-        ):  # the numbers that SQLite plans by go with the table, and come back with the new one
-            migrating.migrate(ledger.database, "v0007")
-            migrating.migrate(ledger.database, "v0008")
         ledger.forget(stored[0].digest, author="dpo", reason="asked to")
         plans: list[str] = []
 
@@ -369,132 +274,3 @@ def test_the_database_refuses_a_link_to_nothing(ledger: Ledger) -> None:
             connection.begin(),
         ):
             connection.execute(text(statement))
-
-
-# --- a ledger of digests
-
-
-def test_links_go_from_digests_to_places_and_back_and_stay_the_same(ledger: Ledger) -> None:
-    filled = fill(ledger)
-    assert len(filled.digests) > 12
-    assert verify(ledger).clean
-    for _ in range(2):
-        migrating.migrate(ledger.database, "v0007")
-        assert old_rows(ledger) == filled.digests
-        migrating.migrate(ledger.database, "v0008")
-        assert (said(ledger), digests(ledger)) == filled
-        report = verify(ledger)
-        assert (report.clean, report.links) == (True, len(filled.digests))
-    for statement in ("DELETE FROM links", "UPDATE links SET target_seq = 1"):
-        with (
-            pytest.raises(DBAPIError, match="append-only"),
-            ledger.database.writing() as connection,
-            connection.begin(),
-        ):
-            connection.execute(text(statement))
-    ledger.put_many(graded(run(run_id="more")))
-    assert verify(ledger).clean
-
-
-def test_a_ledger_that_was_written_with_digests_is_taken_over_when_it_is_opened(
-    ledger: Ledger, ledger_url: str
-) -> None:
-    filled = fill(ledger)
-    migrating.migrate(ledger.database, "v0007")
-    inserts = [
-        f"INSERT INTO links (project, seq, position, source, relation, target) VALUES ('{project}',"
-        f" {seq}, {position}, {quoted(ledger, source)}, '{relation}', {quoted(ledger, target)})"
-        for project, seq, position, source, relation, target in filled.digests
-    ]
-    outside(ledger, "DELETE FROM links", *reversed(inserts))
-    ledger.close()
-    with open_ledger(ledger_url, clock=lambda: NOW) as opened:
-        assert version(opened) == migrating.VERSIONS[-1]
-        assert (said(opened), digests(opened)) == filled
-        assert verify(opened).clean
-
-
-@pytest.mark.parametrize("end", ["source", "target"])
-def test_a_link_that_leads_to_no_record_is_named_and_the_ledger_is_not_changed(
-    ledger: Ledger, ledger_url: str, end: str
-) -> None:
-    fill(ledger)
-    migrating.migrate(ledger.database, "v0007")
-    outside(
-        ledger,
-        f"UPDATE links SET {end} = {quoted(ledger, NOWHERE)} WHERE project = 'other' AND seq = 3",
-    )
-    before = old_rows(ledger)
-    told = (
-        rf"link 0 'graded_from' of record 3 has no record at its {end} \(sha256:{NOWHERE.hex()}\)"
-    )
-    with pytest.raises(InputError, match=told) as refused:
-        open_ledger(ledger_url)
-    assert (refused.value.code, refused.value.where, bool(refused.value.fix)) == (
-        "STO-003",
-        "project 'other'",
-        True,
-    )
-    assert (version(ledger), old_rows(ledger)) == ("v0007", before)
-
-
-def test_a_link_that_came_with_no_record_is_named_and_the_ledger_is_not_changed(
-    ledger: Ledger,
-) -> None:
-    fill(ledger)
-    migrating.migrate(ledger.database, "v0007")
-    outside(ledger, "UPDATE links SET seq = 99 WHERE project = 'default' AND seq = 3")
-    before = old_rows(ledger)
-    with pytest.raises(
-        InputError, match="link 0 'graded_from' is of record 99, which is not there"
-    ):
-        migrating.ensure(ledger.database)
-    assert (version(ledger), old_rows(ledger)) == ("v0007", before)
-
-
-@pytest.mark.parametrize("end", ["source", "target"])
-def test_a_place_that_holds_no_record_is_named_on_the_way_back(ledger: Ledger, end: str) -> None:
-    fill(ledger)
-    outside(ledger, f"UPDATE links SET {end}_seq = 77 WHERE project = 'other' AND seq = 3")
-    with pytest.raises(
-        InputError,
-        match=rf"link 0 'graded_from' of record 3 has no record at its {end} \(record 77\)",
-    ):
-        migrating.migrate(ledger.database, "v0007")
-    assert version(ledger) == "v0008"
-    assert rows(ledger, f"SELECT {end}_seq FROM links WHERE project = 'other' AND seq = 3") == [
-        (77,)
-    ]
-
-
-def test_a_link_that_is_no_digest_is_not_taken_for_one(tmp_path: Path) -> None:
-    with open_ledger(f"sqlite:///{tmp_path}/ledger.db") as ledger:
-        fill(ledger)
-        migrating.migrate(ledger.database, "v0007")
-        outside(ledger, "UPDATE links SET target = 'a text' WHERE project = 'other' AND seq = 3")
-        with pytest.raises(InputError, match=r"has no record at its target .*'a text'"):
-            migrating.migrate(ledger.database, "v0008")
-
-
-def test_a_ledger_that_was_migrated_has_the_same_schema_as_a_new_one(tmp_path: Path) -> None:
-    def schema(path: Path) -> list[tuple[str, str]]:
-        made = sqlite3.connect(path)
-        found = made.execute(
-            "SELECT name, sql FROM sqlite_master WHERE tbl_name = 'links' ORDER BY name"
-        ).fetchall()
-        stats = made.execute(
-            "SELECT idx, stat FROM sqlite_stat1 WHERE tbl LIKE 'links%' ORDER BY idx"
-        ).fetchall()
-        made.close()
-        return [(name, " ".join(str(sql).split())) for name, sql in found] + stats
-
-    with open_ledger(f"sqlite:///{tmp_path}/a.db"):
-        pass
-    database = open_database(f"sqlite:///{tmp_path}/b.db")
-    for step in ("v0007", "v0008", "v0007"):
-        migrating.migrate(database, step)
-    old = schema(tmp_path / "b.db")
-    migrating.migrate(database, "v0008")
-    database.engine.dispose()
-    assert schema(tmp_path / "a.db") == schema(tmp_path / "b.db")
-    assert [name for name, _ in old] == [name for name, _ in schema(tmp_path / "a.db")]

@@ -17,7 +17,6 @@ from sqlalchemy import (
     Column,
     Connection,
     Index,
-    Integer,
     LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
@@ -59,7 +58,7 @@ answers = Table(
     _text("project"),
     _text("key"),
     _text("request"),
-    Column("status", Integer, nullable=False),
+    Column("status", BigInteger, nullable=False),
     _text("location", nullable=True),
     Column("body", LargeBinary, nullable=False),
     _text("created_at"),
@@ -109,7 +108,7 @@ jobs = Table(
     Column("beat", BigInteger, nullable=False),
     _text("created_at"),
     _text("author", nullable=True),
-    Column("kind", Text, nullable=False, server_default="again"),
+    _text("kind"),
     PrimaryKeyConstraint("id", name="jobs_pk"),
 )
 """What is done in the background: `again` scores or grades again, `execution` runs a workflow on a
