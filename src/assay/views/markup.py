@@ -70,8 +70,12 @@ class Html(str):
     tag. Text made from markup is text again.
     """
 
+    def __html__(self) -> str:
+        """The markup in a template."""
+        return self
 
-def tag(name: str, *children: str, **attributes: str) -> Html:
+
+def tag(name: str, *children: Any, **attributes: str) -> Html:
     """An element. Attribute values are escaped, and so are children unless they are `Html`; an
     empty attribute is left out.
 
@@ -88,13 +92,16 @@ def tag(name: str, *children: str, **attributes: str) -> Html:
     return Html(f"<{name}{shown}>{join(children)}</{name}>")
 
 
-def join(parts: Iterable[str]) -> Html:
+def join(parts: Iterable[Any]) -> Html:
     """Parts one after the other, each escaped unless it is `Html`."""
     return Html("".join([_safe(part) for part in parts]))
 
 
-def _safe(text: str) -> str:
-    return text if isinstance(text, Html) else escape(text.translate(_UNSEEN))
+def _safe(text: Any) -> str:
+    if hasattr(text, "__html__"):
+        made: str = text.__html__()
+        return made
+    return escape(text.translate(_UNSEEN))
 
 
 def say(value: Any, absent: str = "not stated") -> str:

@@ -10,7 +10,7 @@ from hashlib import sha256
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.server.pages.layout import STATIC
+from assay.server.pages.layout import FILES
 from assay.server.pages.routing import PageRoute
 from assay.server.problems import Problem
 
@@ -20,12 +20,11 @@ MEDIA = {
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
 }
-FILES = frozenset(one.name for one in STATIC.iterdir() if one.suffix[1:] in MEDIA)
 
 
 @lru_cache(maxsize=16)
 def _content(name: str) -> bytes:
-    return (STATIC / name).read_bytes()
+    return FILES[name].read_bytes()
 
 
 @router.get("/static/{name}")

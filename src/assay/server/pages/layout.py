@@ -27,15 +27,22 @@ from assay import __version__, exact
 from assay.records.grade import LETTERS
 from assay.views import drawing
 from assay.views.markup import Html, join, points, say, tag
+from assay.views.render import TEMPLATES, html
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from assay.server.auth import Principal
     from assay.server.problems import Problem
+    from assay.views.blocks import Part
     from assay.views.charts import Chart
 
-STATIC = Path(__file__).parent.parent / "static"
+FILES = {
+    path.name: path
+    for folder in (Path(__file__).parent.parent / "static", TEMPLATES)
+    for path in folder.iterdir()
+    if path.suffix in (".css", ".js", ".svg")
+}
+"""The files of the pages by name."""
 NAV = {
     "/": "Overview",
     "/runs": "Runs",
@@ -88,7 +95,7 @@ def link(text: str, href: str, **attributes: str) -> Html:
 @lru_cache(maxsize=16)
 def static(name: str) -> str:
     """The address of a file of ours, new whenever its content is."""
-    return f"/static/{name}?v={sha256((STATIC / name).read_bytes()).hexdigest()[:12]}"
+    return f"/static/{name}?v={sha256(FILES[name].read_bytes()).hexdigest()[:12]}"
 
 
 def void(element: str, /, **attributes: str) -> Html:
@@ -113,81 +120,33 @@ _EMPTY = "\ufdd0"  # a sign that no text holds
 def page(
     request: Request,
     title: str,
-    *parts: str,
+    *parts: Part,
     nav: str = "",
     status: int = 200,
     lead: str = "",
     scripts: Sequence[str] = (),
     headers: Mapping[str, str] | None = None,
+    template: str = "page.html",
+    **values: Any,
 ) -> HTMLResponse:
     """A whole page. `nav` is the entry of NAV it belongs to, `lead` the sentence under its title,
-    `scripts` files of ours that make it alive.
+    `scripts` files of ours that make it alive; `template` extends `page.html`, and takes `values`.
     """
-    scripted = [tag("script", src=static(name), type="module") for name in scripts]
-    head = [
-        Html(
-            '<meta charset="utf-8"><meta name="viewport" content="width=device-width,'
-            ' initial-scale=1"><meta name="color-scheme" content="light dark">'
-        ),
-        tag("title", title, " · Assay"),
-        Html(
-            f'<link rel="stylesheet" href="{static("pages.css")}"><link rel="icon"'
-            f' href="{static("assay.svg")}" type="image/svg+xml">'
-        ),
-        *scripted,
-    ]
-    heading = [tag("h1", title), *([tag("p", lead, class_="lead")] if lead else [])]
-    body = [
-        tag("a", "Skip to the content", href="#content", class_="skip"),
-        _top(request, nav),
-        tag("main", *heading, *parts, id="content", tabindex="-1"),
-        tag(
-            "footer",
-            tag(
-                "p",
-                f"Assay {__version__} · every number here is read from the ledger of this project.",
-            ),
-        ),
-    ]
-    text = (
-        "<!doctype html>\n<html"
-        f' lang="en">\n<head>{join(head)}</head>\n<body>\n{join(body)}\n</body>\n</html>\n'
+    available = getattr(request.app.state, "page_paths", ())
+    text = html(
+        template,
+        title=title,
+        parts=parts,
+        nav=nav,
+        lead=lead,
+        scripts=scripts,
+        static=static,
+        menu={path: name for path, name in NAV.items() if path in available},
+        principal=request.scope.get("assay.principal"),
+        version=__version__,
+        **values,
     )
-    return HTMLResponse(text.encode("utf-8", "replace"), status, headers=dict(headers or {}))
-
-
-def _top(request: Request, nav: str) -> Html:
-    there = getattr(request.app.state, "page_paths", ())
-    entries = []
-    for path, name in NAV.items():
-        if path in there:
-            entries.append(
-                tag("li", tag("a", name, href=path, aria_current="page" if path == nav else ""))
-            )
-    who: Principal | None = request.scope.get("assay.principal")
-    out: list[Html] = []
-    if who is not None:
-        out.append(tag("span", "Project ", tag("b", who.project)))
-        if who.token:
-            out.append(
-                tag(
-                    "form",
-                    tag("button", "Log out", class_="plain"),
-                    method="post",
-                    action="/logout",
-                )
-            )
-        else:
-            out.append(link("Log in", "/login"))
-    brand = tag(
-        "a",
-        void("img", src=static("assay.svg"), alt="", width="22", height="22"),
-        "Assay",
-        href="/",
-        class_="brand",
-    )
-    menu = tag("nav", tag("ul", *entries), aria_label="Main") if who is not None else Html("")
-    return tag("header", tag("div", brand, menu, tag("div", *out, class_="who"), class_="bar"))
+    return HTMLResponse(text.encode(), status, headers=dict(headers or {}))
 
 
 def problem_page(request: Request, problem: Problem) -> HTMLResponse:

@@ -1,0 +1,263 @@
+"""Blocks: what a view is made of. Each is a record; a template draws it by the macro of its name.
+
+    view = [section("Rules", Table("Rules", ("Rule", "Verdict"), rows), id="rules")]
+
+A view of a subject is a list of blocks with every number and every sentence in it. Whoever prints
+one words nothing: a page, a report, Markdown and the terminal show the same blocks.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from assay.views import drawing
+from assay.views.charts.chart import Chart
+from assay.views.pieces import clip
+
+
+class Block(Struct, frozen=True):
+    """A part of a view."""
+
+    def __html__(self) -> str:
+        """The block in a template."""
+        # Jinja2 loads with the first page, so that a terminal does not pay for it.
+        from assay.views.render import macro
+
+        return macro(type(self).__name__.lower())(self)
+
+
+Part = Block | str
+"""A block, or text: a string, or a piece."""
+
+
+class Section(Block, frozen=True):
+    """Blocks under a title, which can be linked to by its id."""
+
+    title: str
+    parts: Sequence[Part]
+    id: str = ""
+    hint: str = ""
+    kind: str = ""
+    level: int = 2
+
+
+def section(
+    title: str, *parts: Part, id: str = "", hint: str = "", kind: str = "", level: int = 2
+) -> Section:
+    """Blocks under a title."""
+    return Section(title, parts, id, hint, kind, level)
+
+
+class Group(Block, frozen=True):
+    """Blocks that belong together."""
+
+    parts: Sequence[Part]
+    kind: str = ""
+
+
+class Details(Block, frozen=True):
+    """Blocks that are folded away."""
+
+    summary: str
+    parts: Sequence[Part]
+    opened: bool = False
+    kind: str = ""
+
+
+class Paragraph(Block, frozen=True):
+    """A sentence or a few. The kind is how it looks: `verdict`, `hint`, `absent`."""
+
+    text: str
+    kind: str = ""
+
+
+class Sentences(Block, frozen=True):
+    """A list of sentences, under a small heading where it has one."""
+
+    sentences: Sequence[str]
+    title: str = ""
+    absent: str = ""
+    most: int = 200
+
+
+class Note(Block, frozen=True):
+    """A line that stands out: `good`, `bad` or `open`."""
+
+    text: str
+    kind: str = "open"
+
+
+class Empty(Block, frozen=True):
+    """Nothing is here yet, and the command that changes it."""
+
+    sentence: str
+    command: str = ""
+    more: str = ""
+
+
+class Verbatim(Block, frozen=True):
+    """Text as it is."""
+
+    text: str
+
+
+class Decided(Block, frozen=True):
+    """The outcome of a gate: its verdict, the policy, the reason, and what it means."""
+
+    outcome: str
+    policy: str
+    reason: str
+    meaning: str = ""
+
+
+class Facts(Block, frozen=True):
+    """Names and values. The kind `figures` makes them large, `small` small and one below the
+    other.
+    """
+
+    pairs: Sequence[tuple[str, str]]
+    kind: str = ""
+
+
+class Contents(Block, frozen=True):
+    """The way to the sections of a long page."""
+
+    sections: Sequence[tuple[str, str]]
+    """Ids and names."""
+
+
+def contents(parts: Iterable[Part]) -> Contents:
+    """The way to every section with an id."""
+    return Contents(
+        [(part.id, part.title) for part in parts if isinstance(part, Section) and part.id]
+    )
+
+
+class Column(NamedTuple):
+    """A column of a table. `kind` is "" for text, "n" for numbers, "wide" for sentences."""
+
+    title: str
+    kind: str = ""
+
+
+class Table(Block, frozen=True):
+    """A table that scrolls in its own box; the first cell of a row is its header. Where there are
+    no rows, `absent` says so.
+
+    With the kind `stack` it folds into cards on a phone. With `keep` it is there without rows, for
+    a script to fill.
+    """
+
+    caption: str
+    columns: Sequence[str | Column]
+    rows: Sequence[Sequence[str]]
+    absent: str = "none"
+    kind: str = ""
+    keep: bool = False
+
+    @property
+    def heads(self) -> list[Column]:
+        """The columns with their kinds."""
+        return [Column(head) if isinstance(head, str) else head for head in self.columns]
+
+
+@lru_cache(maxsize=1)
+def can_draw() -> bool:
+    """Whether charts become pictures here."""
+    return drawing.available()
+
+
+class Figure(Block, frozen=True):
+    """A chart: its picture, its sentence, its table, and links to take it away.
+
+    `url` is its address without an ending, which serves it as .svg and .png; without one the
+    picture is within the page. Where there is nothing to draw, or nothing to draw with, the table
+    is open and a line says why.
+    """
+
+    chart: Chart
+    url: str = ""
+    draw: bool = True
+    opened: bool = False
+
+    @property
+    def source(self) -> str:
+        """Where the picture is; empty where there is none."""
+        if self.chart.spec is None or not self.draw or not can_draw():
+            return ""
+        if self.url:
+            return f"{self.url}.svg"
+        return f"data:image/svg+xml;base64,{b64encode(drawing.svg(self.chart)).decode()}"
+
+    @property
+    def hint(self) -> str:
+        """Why there is no picture, where there could be one."""
+        missing = self.chart.spec is not None and self.draw and not can_draw()
+        return drawing.MISSING if missing else ""
+
+    @property
+    def table(self) -> Table:
+        """The table behind the chart."""
+        chart = self.chart
+        columns = [
+            Column(name, "n" if _is_numeric(chart.rows, place) else "")
+            for place, name in enumerate(chart.columns)
+        ]
+        rows = [[clip(cell) for cell in row] for row in chart.rows]
+        return Table(f"{chart.title}: the table", columns, rows, absent="The chart has no rows.")
+
+
+def _is_numeric(rows: Sequence[Sequence[str]], place: int) -> bool:
+    """Whether most cells of a column read as numbers; the first column names the row."""
+    starts = [row[place][:1] for row in rows]
+    return place > 0 and 2 * sum(one.isdigit() or one in "+-−" for one in starts) > len(starts)
+
+
+class Field(NamedTuple):
+    """A thing to filter by. `choices` of a `select` are all there are; of a text they are
+    offered.
+    """
+
+    name: str
+    label: str
+    kind: str = "text"
+    choices: Sequence[str | tuple[str, str]] = ()
+    hint: str = ""
+
+    def options(self, value: str) -> list[tuple[str, str]]:
+        """Values and texts to choose from, with the one that was chosen."""
+        pairs = [(item, item) if isinstance(item, str) else item for item in self.choices]
+        known = self.kind != "select" or not value or value in [key for key, _ in pairs]
+        return pairs if known else [*pairs, (value, value)]
+
+
+class Filters(Block, frozen=True):
+    """A form whose state is the address: it works without a script, and the back button takes it
+    back.
+    """
+
+    action: str
+    fields: Sequence[Field]
+    values: Mapping[str, str | None]
+    kind: str = ""
+
+    @property
+    def summary(self) -> str:
+        """What is filtered by."""
+        used = [field.label.lower() for field in self.fields if self.values.get(field.name)]
+        return f"Filter: {', '.join(used)}" if used else "Filter"
+
+
+class Pager(Block, frozen=True):
+    """The way through a list that has no page numbers; a way that is not there is left out."""
+
+    newest: str = ""
+    newer: str = ""
+    older: str = ""
+    summary: str = ""
+    look_further: bool = False

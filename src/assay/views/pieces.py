@@ -1,0 +1,272 @@
+"""Pieces of text with a look: a verdict, a letter, a number with its interval, a link, an absence.
+
+A piece is a string, which is what a terminal and Markdown print; in a template it is drawn by the
+macro of its kind. A number comes with its interval and n, a letter with its policy, and a missing
+value in words, because an empty cell reads like a zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from assay import exact
+from assay.canon import number_text
+from assay.records.grade import LETTERS
+
+SIGNS = {
+    **dict.fromkeys(
+        ("pass", "passed", "success", "holds", "promote", "done", "valid", "same"), "✓"
+    ),
+    **dict.fromkeys(("undetermined", "not_enough_evidence", "hold", "stale", "unknown"), "?"),
+    **dict.fromkeys(("queued", "running", "executing", "evaluating", "cancelling"), "…"),
+    **dict.fromkeys(("skipped", "cancelled", "none"), "–"),
+}
+"""The sign of a verdict. A word that is missing here looks bad: an unknown one must not look good.
+"""
+_KINDS = {"✓": "good", "?": "open", "…": "busy", "–": "off"}
+_NOTHING: tuple[Any, ...] = (None, "", [], (), {})
+
+
+class Piece(str):
+    """Text with a look. The string is the plain text."""
+
+    kind: str
+    values: tuple[Any, ...]
+
+    def __html__(self) -> str:
+        """The piece in a template."""
+        # Jinja2 loads with the first page, so that a terminal does not pay for it.
+        from assay.views.render import macro
+
+        return macro(self.kind)(*self.values)
+
+
+def _piece(kind: str, text: str, *values: Any) -> Piece:
+    made = Piece(text)
+    made.kind, made.values = kind, values or (text,)
+    return made
+
+
+def absent(text: str = "not stated") -> Piece:
+    """What is not there, in words."""
+    return _piece("absent", text)
+
+
+def code(text: Any, title: str = "") -> Piece:
+    """A name as it is written in a file or on a command line."""
+    return _piece("code", str(text), text, title)
+
+
+def strong(text: str) -> Piece:
+    """What the eye should find first."""
+    return _piece("strong", text, text)
+
+
+def small(*parts: str) -> Piece:
+    """An aside."""
+    return _piece("small", "".join(parts), parts)
+
+
+def line(*parts: str) -> Piece:
+    """Text on a line of its own within a cell."""
+    return _piece("line", "".join(parts), parts)
+
+
+def phrase(*parts: str) -> Piece:
+    """Pieces and text one after the other."""
+    return _piece("phrase", "".join(parts), parts)
+
+
+def listed(parts: Any, between: str = ", ") -> Piece:
+    """Pieces and text with something between them."""
+    return phrase(*[part for item in parts for part in (between, item)][1:])
+
+
+def link(text: str, href: str, **attributes: str) -> Piece:
+    """A link; a terminal shows its text."""
+    return _piece("link", text, text, href, attributes)
+
+
+def address(*parts: str, **query: str | None) -> str:
+    """An address on this server; every part is quoted, and a query without a value is left out.
+
+    >>> address("runs", "a/b ?"), address("runs", grade="F", tag=None), address()
+    ('/runs/a%2Fb%20%3F', '/runs?grade=F', '/')
+    """
+    # Half a surrogate pair leads nowhere, but must not break the page.
+    path = "/".join([quote(part.encode("utf-8", "replace"), safe=":@") for part in parts])
+    asked = urlencode(
+        {
+            name.rstrip("_"): value.encode("utf-8", "replace")
+            for name, value in query.items()
+            if value
+        }
+    )
+    return f"/{path}?{asked}" if asked else f"/{path}"
+
+
+def verdict(word: Any, text: str = "") -> Piece:
+    """A verdict as a sign and words, never as a colour alone; `text` replaces the word. What is
+    unknown or missing looks bad, not good.
+
+    >>> verdict("pass", "passed"), verdict("not_enough_evidence")
+    ('✓ passed', '? not enough evidence')
+    """
+    known = str(word or "not stated")
+    sign = SIGNS.get(known, "✗")
+    shown_as = text or known.replace("_", " ")
+    return _piece("verdict", f"{sign} {shown_as}", sign, _KINDS.get(sign, "bad"), shown_as)
+
+
+def letter(grade: Any, policy: Any, *, large: bool = False) -> Piece:
+    """A letter with the policy it was given by; never one without the other.
+
+    >>> letter("B", "workflow@1")
+    'B (workflow@1)'
+    """
+    if not grade:
+        return absent("no grade")
+    known = grade if grade in LETTERS else "other"
+    by = shown(policy, "policy not stated")
+    return _piece("letter", f"{grade} ({by})", grade, known, by, large)
+
+
+def number(
+    value: Any,
+    *,
+    interval: Any = None,
+    n: int | None = None,
+    digits: int = 2,
+    percent: bool = False,
+    unit: str = "",
+    absent_as: str = "not stated",
+) -> Piece:
+    """A number with its interval and n. `interval` has low, high, level, and a reason where it has
+    no ends.
+
+    >>> number(0.9, interval={"low": 0.8, "high": 0.95, "level": 0.95}, n=40, percent=True)
+    '90.0% 80.0% to 95.0% (95%), n 40'
+    >>> number(None, absent_as="no score")
+    'no score'
+    """
+    if not exact.is_number(value):
+        return absent(absent_as)
+    low, high, level, reason = (
+        _member(interval, name) for name in ("low", "high", "level", "reason")
+    )
+    more = []
+    if exact.is_number(low) and exact.is_number(high):
+        at = f" ({float(level):.0%})" if exact.is_number(level) else ""
+        more.append(f"{_written(low, digits, percent)} to {_written(high, digits, percent)}{at}")
+    elif interval is not None:
+        more.append(f"no interval: {reason}" if reason else "no interval")
+    if n is not None:
+        more.append(f"n {n:,}")
+    text = _written(value, digits, percent) + (f" {unit}" if unit else "")
+    aside = ", ".join(more)
+    return _piece("number", f"{text} {aside}".strip(), text, aside)
+
+
+def _written(value: Any, digits: int, percent: bool) -> str:
+    if percent:
+        return f"{100 * float(value):.1f}%"
+    return points(value) if digits == 2 else f"{float(value):,.{digits}f}"
+
+
+def _member(found: Any, name: str) -> Any:
+    return found.get(name) if isinstance(found, Mapping) else getattr(found, name, None)
+
+
+def moment(time: Any, absent_as: str = "not stated") -> Piece:
+    """A time of the ledger, to the second, in UTC.
+
+    >>> moment("2026-11-15T10:00:00.123456Z")
+    '2026-11-15 10:00:00'
+    """
+    if not isinstance(time, str) or not time:
+        return absent(absent_as)
+    text = time[:19].replace("T", " ")
+    return _piece("moment", text, text, time)
+
+
+def digest(value: Any, href: str = "") -> Piece:
+    """A digest by its first twelve digits; the whole of it is in its title."""
+    if not value:
+        return absent()
+    text = str(value)
+    short = f"{text.removeprefix('sha256:')[:12]}…" if text.startswith("sha256:") else text
+    made = code(short, text)
+    return link(made, href) if href else made
+
+
+def shown(value: Any, absent_as: str = "not stated") -> str:
+    """A value of a document as a person reads it.
+
+    >>> shown(0.70), shown({"passed": 98, "total": 100}), shown({"slo_good": 8})
+    ('0.7', '98 of 100', 'slo_good 8')
+    >>> shown([True, "x"]), shown(None)
+    ('yes, x', 'not stated')
+    """
+    if value in _NOTHING:
+        return absent(absent_as)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict) and value.keys() == {"passed", "total"}:
+        return phrase(shown(value["passed"]), " of ", shown(value["total"]))
+    if isinstance(value, dict):
+        return listed(phrase(f"{key} ", shown(item)) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return listed(map(shown, value))
+    return number_text(value) if exact.is_number(value) else "not a finite number"
+
+
+def clip(value: Any, most: int = 300, *, absent_as: str = "not stated") -> str:
+    """A value as a person reads it, cut where it is long: a page must not grow with what is
+    stored.
+
+    >>> clip("abcdef", 3), clip(0.5)
+    ('abc … (6 characters)', '0.5')
+    """
+    text = shown(value, absent_as)
+    return text if len(text) <= most else f"{text[:most]} … ({len(text):,} characters)"
+
+
+def points(value: Any, absent_as: str = "no score") -> str:
+    """A score on 0..100 with 2 decimals, half-up as everywhere.
+
+    >>> points(90), points(12.345), points(None)
+    ('90.00', '12.35', 'no score')
+    """
+    return f"{exact.shown(exact.scaled(value, 2), 2):.2f}" if exact.is_number(value) else absent_as
+
+
+def signed(value: Any, absent_as: str = "not known") -> str:
+    """A difference, always with its sign.
+
+    >>> signed(0.5), signed(-2), signed(None)
+    ('+0.50', '-2.00', 'not known')
+    """
+    return f"{float(value):+.2f}" if exact.is_number(value) else absent_as
+
+
+def words(name: str) -> str:
+    """A key as a person reads it.
+
+    >>> words("newly_failing_count"), words("toolsStable")
+    ('Newly failing count', 'Tools stable')
+    """
+    spaced = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name)
+    return spaced.replace("_", " ").strip().capitalize() or "(no name)"
+
+
+def count(n: int, noun: str, plural: str = "") -> str:
+    """A count with its noun.
+
+    >>> count(1, "run"), count(1200, "run")
+    ('1 run', '1,200 runs')
+    """
+    return f"{n:,} {noun if n == 1 else plural or f'{noun}s'}"

@@ -1,0 +1,71 @@
+"""HTML by Jinja2: one environment, autoescaping, and the templates in `templates/`.
+
+Text of a document is hostile. A template escapes whatever it prints; only what a macro made goes
+through as it is. Characters that no reader sees are replaced in the finished page, so that no run
+can pose as another. Nothing outside this module knows Jinja2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+TEMPLATES = Path(__file__).parent / "templates"
+# Controls, half a surrogate pair, and the marks that make text run backwards.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+@cache
+def environment() -> Environment:
+    """The one environment of every page and report."""
+    return Environment(
+        autoescape=True,
+        loader=FileSystemLoader(TEMPLATES),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+
+
+@cache
+def macro(name: str) -> Callable[..., Markup]:
+    """The macro that draws a piece or a block, by its kind."""
+    made: Callable[..., Markup] = getattr(environment().get_template("macros.html").module, name)
+    return made
+
+
+def html(template: str, **values: Any) -> str:
+    """A whole page by its template."""
+    return clean(environment().get_template(template).render(values))
+
+
+def clean(text: str) -> str:
+    r"""Text without the characters that no reader sees.
+
+    >>> clean("a\u202eb\n")
+    'a\ufffdb\n'
+    """
+    return _UNSEEN.sub("\ufffd", text)
+
+
+@cache
+def stylesheet(*names: str) -> Markup:
+    """Style sheets of ours as text, for a page that stands alone."""
+    return Markup("".join((TEMPLATES / name).read_text("utf-8") for name in names))  # noqa: S704 - files of ours
+
+
+def report(title: str, *parts: Any, heading: str = "", styles: str = "") -> str:
+    """A page that stands alone: it loads nothing, and runs no script."""
+    return html(
+        "report.html",
+        title=title,
+        heading=heading,
+        parts=parts,
+        style=stylesheet("pages.css", "standalone.css") + Markup(styles),  # noqa: S704 - ours
+    )
