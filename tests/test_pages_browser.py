@@ -130,7 +130,9 @@ def test_the_dark_scheme_changes_nothing_but_colours() -> None:
     """So a page whose markup and measures pass in one scheme passes in the other, and only its
     colours are checked twice.
     """
-    sheet = (ROOT / "src" / "assay" / "server" / "static" / "pages.css").read_text(encoding="utf-8")
+    sheet = (ROOT / "src" / "assay" / "views" / "templates" / "pages.css").read_text(
+        encoding="utf-8"
+    )
     found = re.findall(r"@media [^{]*prefers-color-scheme[^{]*\{\s*:root\s*\{([^}]*)\}\s*\}", sheet)
     assert len(found) == sheet.count("prefers-color-scheme") == 1
     assert re.fullmatch(r"(\s*--[a-z-]+: #[0-9a-f]{6};)+\s*", found[0])
