@@ -195,7 +195,7 @@ class Started:
 @cache
 def _parent() -> Parent:
     """What becomes a server, once for each process of the test run."""
-    made = Parent("uvicorn", "assay.server.app", "assay.server.connections")
+    made = Parent("uvicorn", "assay.server.app")
     atexit.register(made.close)
     return made
 
@@ -315,7 +315,7 @@ class Process:
 NURSERY = """
 import json, os, signal, sys
 import msgspec, uvicorn
-import assay.server.app, assay.server.connections
+import assay.server.app
 from assay.cli.serve import serve
 from assay.server.settings import Settings
 born = []

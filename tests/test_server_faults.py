@@ -27,7 +27,6 @@ from typing import Any
 import pytest
 import uvicorn
 from sqlalchemy.exc import DBAPIError
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 import postgres
 from assay.errors import UsageError
@@ -36,7 +35,6 @@ from assay.scoring import metrics
 from assay.server import evaluating, owners
 from assay.server import jobs as server_jobs
 from assay.server.app import create_app
-from assay.server.connections import Connection
 from assay.server.evaluating import take_up
 from assay.server.logs import Log
 from assay.server.owners import is_dead, own_name
@@ -717,10 +715,6 @@ def test_measures_are_loaded_once_and_found_by_all_however_many_threads_ask_firs
 # --- slow and many clients
 
 
-class Hasty(Connection):
-    head_s = 0.4
-
-
 @pytest.fixture
 def hasty(tmp_path: Path) -> Iterator[int]:
     """The port of a server that has little patience."""
@@ -728,7 +722,7 @@ def hasty(tmp_path: Path) -> Iterator[int]:
         Settings(db=f"sqlite:///{tmp_path}/l.db", allow_anonymous=True, body_timeout_s=0.4),
         log=Log(io.BytesIO()),
     )
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", http=Hasty))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     until(lambda: server.started)
@@ -737,96 +731,14 @@ def hasty(tmp_path: Path) -> Iterator[int]:
     thread.join(10)
 
 
-REQUEST = b"GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-
-
-def dripped(port: int, first: bytes, drip: bytes) -> tuple[bytes, float]:
-    """What comes back to a client that sends something, then a byte now and then, and after how
-    long.
-    """
-    with socket.create_connection(("127.0.0.1", port)) as wire:
-        wire.settimeout(0.05)
-        if first:
-            wire.sendall(first)
-            if first.endswith(b"\r\n\r\n"):
-                wire.settimeout(5)
-                answer = wire.recv(10_000)
-                while not answer.endswith(b"}"):
-                    answer += wire.recv(10_000)
-                assert answer.startswith(b"HTTP/1.1 200")
-                wire.settimeout(0.05)
-        began = time.monotonic()
-        said = b""
-        while time.monotonic() - began < 5:
-            try:
-                if drip:
-                    wire.sendall(drip)
-                part = wire.recv(10_000)
-                said += part
-                if not part:
-                    break
-            except TimeoutError:
-                continue
-            except OSError:
-                break
-        return said, time.monotonic() - began
-
-
-@pytest.mark.parametrize(
-    ("first", "drip"),
-    [
-        (b"", b""),
-        (b"", b"G"),
-        (REQUEST, b""),
-        (REQUEST, b"x"),
-        (REQUEST + b"X: ", b"y"),
-        (REQUEST + b"\r\n", b"G"),
-    ],
-    ids=[
-        "nothing at all",
-        "a method that never ends",
-        "a head that stops",
-        "a name that never ends",
-        "a header that never ends",
-        "a second request",
-    ],
-)
-def test_a_head_that_drips_is_cut_off_in_words_and_others_are_answered_meanwhile(
-    hasty: int, first: bytes, drip: bytes
-) -> None:
-    answered: list[bytes] = []
-
-    def other() -> None:
-        with socket.create_connection(("127.0.0.1", hasty)) as wire:
-            wire.sendall(REQUEST + b"\r\n")
-            answered.append(wire.recv(100))
-
-    beside = threading.Timer(0.2, other)
-    beside.start()
-    said, took = dripped(hasty, first, drip)
-    beside.join()
-    assert answered[0].startswith(b"HTTP/1.1 200")
-    if drip == b"G" and not issubclass(Connection, H11Protocol):
-        assert said.startswith(b"HTTP/1.1 400"), (
-            "httptools knows every method, and says at once that this is none"
-        )
-        return
-    assert said.startswith(b"HTTP/1.1 408 Request Timeout\r\n"), said
-    assert b"content-type: application/problem+json" in said
-    assert (
-        json.loads(said.partition(b"\r\n\r\n")[2])["detail"]
-        == "the head of the request comes too slowly."
-    )
-    assert took > 0.3
-
-
 def test_a_body_that_drips_is_cut_off_and_a_stream_or_a_kept_connection_is_not(hasty: int) -> None:
     slow = (
         b"POST /api/v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type:"
         b" application/json\r\nContent-Length: 1000\r\n\r\n{"
     )
-    said, _ = dripped(hasty, slow, b"")
-    assert said.startswith(b"HTTP/1.1 408")
+    with socket.create_connection(("127.0.0.1", hasty), timeout=10) as dripping:
+        dripping.sendall(slow)
+        assert dripping.recv(10_000).startswith(b"HTTP/1.1 408")
     wire = http.client.HTTPConnection("127.0.0.1", hasty, timeout=10)
     wire.request(
         "POST", f"{API}/runs/live", json.dumps(head_of(run())), {"Content-Type": "application/json"}
@@ -850,21 +762,6 @@ def test_a_body_that_drips_is_cut_off_and_a_stream_or_a_kept_connection_is_not(h
     assert b"event: error" in answer.read(), "a stream is no slow head"
     for one in (wire, other):
         one.close()
-
-
-def test_the_command_serves_with_a_time_limit_for_heads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from assay.cli import serve
-
-    given: dict[str, Any] = {}
-    monkeypatch.setattr(uvicorn, "run", lambda *_arguments, **more: given.update(more))
-    monkeypatch.delenv("ASSAY_SERVER_SETTINGS", raising=False)
-    monkeypatch.setattr(serve.sys, "stderr", io.StringIO())
-    serve.serve(Settings(db=f"sqlite:///{tmp_path}/l.db"), port=1, workers=1)
-    monkeypatch.delenv("ASSAY_SERVER_SETTINGS", raising=False)
-    assert given["http"] == "assay.server.connections:Connection"
-    assert Connection.head_s == 10
 
 
 def test_a_stranger_in_the_same_batch_costs_nobody_a_record(tmp_path: Path) -> None:

@@ -232,7 +232,7 @@ def serve(settings: Settings, *, port: int, workers: int) -> int:
 
         from assay.server.logs import uvicorn_config
         from assay.server.settings import to_environment
-        from assay.server.sharing import sharing
+        from assay.server.workers import shared_folder
         from assay.store.ledger import open_ledger
     except ModuleNotFoundError as error:
         raise UsageError("CLI-001", f"{error.name} is not installed.", fix=INSTALL) from None
@@ -249,12 +249,11 @@ def serve(settings: Settings, *, port: int, workers: int) -> int:
     signal.signal(
         signal.SIGTERM, signal.SIG_DFL
     )  # the web server has its own way to end, and finishes what it has accepted
-    with sharing(settings, workers=workers) as given:
+    with shared_folder(settings, workers=workers) as given:
         to_environment(given)
         uvicorn.run(
             "assay.server.app:from_parent",
             factory=True,
-            http="assay.server.connections:Connection",
             host=settings.host,
             port=port,
             workers=workers,

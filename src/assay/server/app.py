@@ -8,11 +8,7 @@ what waits.
 from __future__ import annotations
 
 import asyncio
-import gc
-import multiprocessing
-import os
 import signal
-import sys
 import threading
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -36,38 +32,26 @@ from assay.server.routes import (
     telemetry,
 )
 from assay.server.settings import Settings, from_environment
-from assay.server.side import Side
 from assay.server.state import Services
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from collections.abc import AsyncIterator
 
     from assay.server.logs import Log
 
 PREFIX = "/api/v1"
-SWITCH_S = 0.0005
-"""How long the thread that stores waits for the interpreter's lock while requests are worked on; it
-needs it some twenty times for a commit.
-"""
 
 
-def create_app(settings: Settings, *, log: Log | None = None, beside: bool = False) -> FastAPI:
-    """A server for one ledger; with `beside` it grades and stores in processes of their own."""
+def create_app(settings: Settings, *, log: Log | None = None) -> FastAPI:
+    """A server for one ledger."""
     services = Services(settings, log=log)
-    if beside:
-        services.side = Side(settings, services.log, services.library)
     executor = Executor(services)
 
     @asynccontextmanager
     async def life(_app: FastAPI) -> AsyncIterator[None]:
         worker = Worker(services)
-        services.metrics.start()
         services.writer.start()
         services.hub.start()
-        if services.side is not None:
-            await services.side.start()
         worker.start()
         executor.start()
         restore = _hear_the_end(services)
@@ -79,16 +63,13 @@ def create_app(settings: Settings, *, log: Log | None = None, beside: bool = Fal
             stop(services)
             await executor.close()
             await worker.close()
-            if services.side is not None:
-                await services.side.close()
             await asyncio.to_thread(services.wait)
             await asyncio.to_thread(services.writer.close)
             await asyncio.to_thread(services.teller.close, within_s=settings.shutdown_s / 4)
             services.ledger.close()
-            await asyncio.to_thread(services.metrics.close)
             services.log.write("stopped")
 
-    app = Server(
+    app = FastAPI(
         title="Assay",
         version=__version__,
         summary=(
@@ -108,32 +89,8 @@ def create_app(settings: Settings, *, log: Log | None = None, beside: bool = Fal
         app.include_router(module.router, prefix=PREFIX)
     app.include_router(telemetry.router)
     pages.install(app)
-    # every run comes this way: what FastAPI adds around a route costs more than reading and
-    # answering it
-    quick = {("POST", f"{PREFIX}/runs"): problems.answering(app, runs.post_runs, "/runs")}
-    app.short_ways = {way: Guard(answer, services=services) for way, answer in quick.items()}
     app.add_middleware(Guard, services=services)
     return app
-
-
-class Server(FastAPI):
-    """FastAPI with short ways: what is asked for by its very method and path goes past every layer
-    but the guard.
-    """
-
-    short_ways: Mapping[tuple[str, str], ASGIApp] = {}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        way = (
-            self.short_ways.get((scope["method"], scope["path"]))
-            if scope["type"] == "http"
-            else None
-        )
-        if way is None:
-            await super().__call__(scope, receive, send)
-        else:
-            await way(scope, receive, send)
 
 
 def stop(services: Services) -> None:
@@ -141,8 +98,6 @@ def stop(services: Services) -> None:
     services.stopping = True
     services.close()
     services.hub.close()
-    if services.side is not None:
-        services.side.hurry(services.settings.shutdown_s * 0.75)
 
 
 def _hear_the_end(services: Services) -> Any:
@@ -176,13 +131,5 @@ def _hear_the_end(services: Services) -> Any:
 
 
 def from_parent() -> FastAPI:
-    """The application in a worker process, with the settings that its parent left.
-
-    A worker that is alone gets processes beside it, so that several cores work; several workers
-    have the cores between them.
-    """
-    gc.freeze()  # what was loaded stays for good, and need not be looked through for garbage
-    gc.set_threshold(10_000, 20, 20)
-    sys.setswitchinterval(SWITCH_S)
-    alone = multiprocessing.parent_process() is None and (os.cpu_count() or 1) > 1
-    return create_app(from_environment(), beside=alone)
+    """The application in a worker process, with the settings that its parent left."""
+    return create_app(from_environment())

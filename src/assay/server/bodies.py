@@ -30,10 +30,8 @@ JSON = "application/json"
 LINES = "application/x-ndjson"
 encode = msgspec.json.Encoder(decimal_format="number").encode
 GZIP_FROM = 1024
-WHOLE = "assay.whole"
-"""Stands in the scope of a request whose body has come before it is asked for: nobody need watch
-its pace.
-"""
+BODY_READ = "assay.body_read"
+"""In the scope of a request whose body has come to its end."""
 _NAME = "body"
 
 
@@ -100,12 +98,12 @@ async def chunks(request: Request, settings: Settings, *, limit: int) -> AsyncIt
                 message = await request.receive()
         except TimeoutError:
             fix = "Send it faster, or in smaller requests."
-            raise Problem(
-                408, "the body comes too slowly.", fix=fix, headers={"Connection": "close"}
-            ) from None
+            raise Problem(408, "the body comes too slowly.", fix=fix) from None
         if message["type"] == "http.disconnect":
             raise _gone()
         more = message.get("more_body", False)
+        if not more:
+            request.scope[BODY_READ] = True
         for plain in _unpacked(unpack, message.get("body", b""), limit - seen):
             seen += len(plain)
             if seen > limit:
@@ -140,20 +138,11 @@ def _too_large(limit: int) -> Problem:
         413,
         f"the body is larger than {limit:,} bytes.",
         fix="Send it in parts, or as lines (application/x-ndjson).",
-        headers={"Connection": "close"},
     )
 
 
 async def whole(request: Request, settings: Settings) -> bytes:
     """The whole body."""
-    if WHOLE in request.scope and header(request, "content-encoding") is None:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            raise _gone()
-        body: bytes = message.get("body", b"")
-        if len(body) > settings.max_body_bytes:
-            raise _too_large(settings.max_body_bytes)
-        return body
     parts = [part async for part in chunks(request, settings, limit=settings.max_body_bytes)]
     return parts[0] if len(parts) == 1 else b"".join(parts)
 

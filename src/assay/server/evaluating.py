@@ -14,7 +14,7 @@ from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
 from assay.records.contract import Ending, NotPlain
 from assay.server import events
-from assay.server.grading import Made, kept, make, result
+from assay.server.grading import Made, make
 from assay.server.problems import Problem
 from assay.store import events as stored_events
 from assay.store.databases import is_away
@@ -116,19 +116,17 @@ async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]
                 [("evaluation_start", events.event("evaluation_start", run_id, now_text(), begun))],
                 after=live.events,
             )
-        stored = await services.writer.put(project, made.drafts)
+        kept = (await services.store(project, [made]))[0]
     except AssayError as error:
         if not is_away(error):  # else it is still to be graded, when the database is back
             await add(problem_events(run_id, error), state=stored_events.FAILED)
         raise
-    found = kept(made.posted, stored)
-    services.graded(found)
-    complete = events.evaluation_fields(made.payload, made.grade)
+    complete = events.evaluation_fields(made.payload, kept.grade.digest)
     end: list[Event] = [
         ("evaluation_complete", events.event("evaluation_complete", run_id, now_text(), complete))
     ]
-    await add(end, state=stored_events.DONE, digest=made.evidence)
-    return result(found, address="/api/v1/runs")
+    await add(end, state=stored_events.DONE, digest=kept.evidence.digest)
+    return kept.result()
 
 
 async def take_up(services: Services, *, since: frozenset[Key] | None = None) -> frozenset[Key]:

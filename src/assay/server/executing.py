@@ -21,7 +21,7 @@ from assay.server import events
 from assay.server.bodies import encode
 from assay.server.child import Child, Ended
 from assay.server.evaluating import evaluate
-from assay.server.grading import kept, make
+from assay.server.grading import make
 from assay.server.owners import is_dead, own_name
 from assay.server.problems import Problem
 from assay.store import events as stored_events
@@ -352,25 +352,19 @@ class Work:
     async def _graded(self, batch: Sequence[Over]) -> None:
         services, project = self._services, self._execution.project
         made = await services.in_turn(project, lambda: self._made(batch))
-        there = iter(
-            await services.writer.put(project, [draft for one in made for draft in one.drafts])
-        )
         told = []
-        for over, one in zip(batch, made, strict=True):
-            services.graded(kept(one.posted, [next(there) for _ in one.drafts]))
-            begun = {"policy": one.payload["policy"], "profile": one.payload["profile"]}
+        for over, kept in zip(batch, await services.store(project, made), strict=True):
+            payload, digest = kept.made.payload, kept.evidence.digest
             fields = {
-                "evaluation_start": begun,
-                "evaluation_complete": events.evaluation_fields(one.payload, one.grade),
+                "evaluation_start": {key: payload[key] for key in ("policy", "profile")},
+                "evaluation_complete": events.evaluation_fields(payload, kept.grade.digest),
             }
             pair = [
-                (kind, events.event(kind, one.posted.run_id, now_text(), found))
+                (kind, events.event(kind, payload["run_id"], now_text(), found))
                 for kind, found in fields.items()
             ]
             told.append(
-                stored.Told(
-                    over.key, pair, (EVALUATING,), DONE, digest=one.evidence, after=over.told
-                )
+                stored.Told(over.key, pair, (EVALUATING,), DONE, digest=digest, after=over.told)
             )
         await self._tell(told)
 

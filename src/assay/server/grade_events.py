@@ -20,7 +20,7 @@ from assay.views.telemetry import origin_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.server.grading import Kept
+    from assay.server.grading import Made
     from assay.server.logs import Log
     from assay.server.metrics import Metrics
     from assay.views.exporting import Exporter
@@ -78,10 +78,11 @@ class Teller:
         """Grades that were dropped and the log has not told of."""
         self._told_at = float("-inf")
 
-    def graded(self, kept: Kept) -> None:
-        """A grade was stored: send it, sometime soon."""
+    def graded(self, made: Made) -> None:
+        """Send a grade that was stored, sometime soon."""
         if self._exporter is not None:
-            self._put(_Grade(kept.body, kept.run))
+            run = made.evidence.body
+            self._put(_Grade(made.grade.body, run if b'"otel"' in run else None))
 
     def refused(self, run_id: str, code: str, message: str) -> None:
         """A run could not be graded: send that too."""

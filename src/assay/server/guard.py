@@ -11,6 +11,7 @@ import time
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from assay.server.bodies import BODY_READ
 from assay.server.problems import Problem
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ _PAGE_HEADERS = {
     b"referrer-policy": b"same-origin",
 }
 _NO_STORE = (b"cache-control", b"no-store")
+_CLOSE = (b"connection", b"close")
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
 
 
@@ -67,6 +69,8 @@ class Guard:
                 if all(name != b"cache-control" for name, _ in headers):
                     headers.append(_NO_STORE)
                 headers += _HEADERS if page_of(scope) is None else _of_page(headers)
+                if status >= 400 and BODY_READ not in scope and _has_body(scope):
+                    headers.append(_CLOSE)  # nobody waits for a client that trickles the rest
                 headers.append((b"x-request-id", request_id.encode()))
             await send(message)
 
@@ -104,6 +108,13 @@ class Guard:
                 project=None if who is None else who.project,
                 token=None if who is None else who.token,
             )
+
+
+def _has_body(scope: Scope) -> bool:
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
+        for name, value in scope["headers"]
+    )
 
 
 def _of_page(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

@@ -243,7 +243,7 @@ class Worker:
                         },
                     ]
                 continue
-            if any(one.digest == made.grade for one in known):
+            if any(one.digest == made.grade.name for one in known):
                 progress["unchanged"] += 1
                 continue
             found += made.drafts

@@ -7,7 +7,6 @@ of the database is a 5xx. No message ever holds a header.
 from __future__ import annotations
 
 from http import HTTPStatus
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,10 +19,9 @@ from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError, 
 from assay.store.databases import NoRoom
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from fastapi import FastAPI
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 MEDIA_TYPE = "application/problem+json"
 MAX_FAULTS = 100
@@ -194,25 +192,6 @@ _OF_RECORDS = {"STO-007": 500, "STO-008": 404, "STO-009": 409}
 again.
 """
 _MALFORMED = frozenset({"FIL-002", "FIL-003", "FIL-004", "FIL-005"})
-
-
-def answering(
-    app: FastAPI, handler: Callable[[Request], Awaitable[Response]], pattern: str
-) -> ASGIApp:
-    """A route as a bare ASGI application, with the same errors."""
-
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        scope["app"] = app
-        scope["route"] = SimpleNamespace(path=pattern)
-        try:
-            found = await handler(Request(scope, receive, send))
-        except Problem as problem:
-            found = problem.response()
-        except AssayError as error:
-            found = answer_to(error).response()
-        await found(scope, receive, send)
-
-    return answer
 
 
 def install(app: FastAPI) -> None:

@@ -74,7 +74,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Where grades are sent as events; without it, where the environment says."""
     log_requests: bool = True
     shared: str | None = None
-    """The folder that several workers share, where there are several."""
+    """The folder that several workers share."""
 
 
 def to_environment(settings: Settings) -> None:

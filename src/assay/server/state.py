@@ -8,32 +8,29 @@ import asyncio
 import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from assay.archive.regrading import basis_of
-from assay.errors import AssayError, ShelfError
+from assay.errors import ShelfError
 from assay.files.json_files import read_json
 from assay.judging.card import check_card
 from assay.library.shelf import Shelf
 from assay.records.contract import Ending, NotPlain, begin, cheap_only, end_processes
 from assay.server.auth import Gatekeeper
 from assay.server.grade_events import Teller
-from assay.server.grading import BasedGrader, Kept, kept, make, read_body
+from assay.server.grading import BasedGrader, Kept, Made
 from assay.server.logs import Log
 from assay.server.metrics import Metrics
 from assay.server.problems import Problem
-from assay.server.sharing import library_of
-from assay.server.side import Asked, Lost, Side
 from assay.server.streams import Hub
+from assay.server.workers import library_of
 from assay.server.writer import Writer
 from assay.store.ledger import Ledger, open_ledger
-from assay.store.writing import moment_text
 from assay.views.exporting import configured
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from assay.server.settings import Settings
 
@@ -41,9 +38,7 @@ R = TypeVar("R")
 
 MAX_GRADERS = 64
 LARGE = 1024 * 1024
-"""Bodies above this are not graded beside, where every other would wait for them, but in a thread
-of this process.
-"""
+"""Bodies above this are graded in a thread, so that others are answered meanwhile."""
 GRADING_THREADS = 4
 """Projects whose evidence is graded in threads at once. All else that a server does in threads has
 others, and never waits for these.
@@ -59,9 +54,8 @@ class Services:
         begin()
         self.settings = settings
         self.log = log or Log(requests=settings.log_requests)
-        self.metrics = Metrics(settings.shared)
-        self.library = library_of(settings)
-        self.shelf = Shelf(held=self.library)
+        self.metrics = Metrics()
+        self.shelf = Shelf(held=library_of(settings))
         self.shelf.policy(settings.policy)
         self.cards = [check_card(read_json(path).tree, where=path) for path in settings.cards]
         self.ledger: Ledger = open_ledger(settings.db, patience=settings.patience_s)
@@ -69,8 +63,6 @@ class Services:
         self.writer = Writer(self.ledger, self.metrics, self.log)
         self.hub = Hub(settings, self.ledger.database, self.metrics)
         self.teller = Teller(configured(settings.otlp_endpoint), self.metrics, self.log)
-        self.side: Side | None = None
-        """The processes beside this one, where there are any."""
         self.stopping = False
         self._threads = ThreadPoolExecutor(GRADING_THREADS, thread_name_prefix="assay-grading")
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -98,7 +90,6 @@ class Services:
         if known is not None and known[1] > now:
             return known[0]
         made = BasedGrader(self.shelf, policy=names[0], profile=profile, rubric=rubric)
-        made.names = names
         until = float("inf")
         if made.rules.judge_terms is not None:  # cards grow old and new ones come in
             cards, moment = [*self.cards, *self._stored_cards(project)], datetime.now(UTC)
@@ -147,66 +138,21 @@ class Services:
         self._threads.shutdown()
         begin()
 
-    async def beside(
-        self, project: str, body: bytes, grader: BasedGrader, author: str
-    ) -> Kept | None:
-        """A body with one run, graded and stored beside this process; None where this one must do
-        it, also because something is wrong with the body.
+    async def store(self, project: str, made: Sequence[Made]) -> list[Kept]:
+        """Store grades, all or none; returns when they are durable, counted and on their way to
+        whoever watches.
         """
-        if (
-            self.side is None
-            or grader.names is None
-            or not body.startswith(b"{")
-            or len(body) > LARGE
-        ):
-            return None
-        if self.side.is_full:
-            raise Problem(
-                503, "too much waits to be stored.", fix="Try again.", headers={"Retry-After": "1"}
-            )
-        found = await self.side.ask(
-            Asked(project, body, author, *grader.names, grader.rules.digest)
+        stored = iter(
+            await self.writer.put(project, [draft for one in made for draft in one.drafts])
         )
-        return (
-            await self._again(project, body, grader, author, found)
-            if isinstance(found, Lost)
-            else found
-        )
-
-    async def _again(
-        self, project: str, body: bytes, grader: BasedGrader, author: str, lost: Lost
-    ) -> Kept | None:
-        """A body that the processes took with them when they ended. If its grade was stored, nobody
-        was told of it: so it is told of as if it were new.
-        """
-        try:
-            made = (
-                await self.at_once(project, lambda: make(read_body(body), grader, author=author))
-            ).posted
-        except Exception:  # the route does the same again, and says what is wrong
-            return None
-        found = kept(made, await self.writer.put(project, made.drafts))
-        new = found.new or await asyncio.to_thread(
-            self._is_since, project, found.evidence, lost.asked_at
-        )
-        return found._replace(
-            new=new, first_grade=True, records=0
-        )  # the records were counted when they were stored
-
-    def _is_since(self, project: str, digest: str, moment: datetime) -> bool:
-        """Whether a record was stored at that moment or later; False where it cannot be told."""
-        with suppress(AssayError):
-            item = self.ledger.get(digest, project=project)
-            return item is not None and item.created_at >= moment_text(moment)
-        return False
-
-    def graded(self, kept: Kept) -> None:
-        """A grade was stored: count it, and tell whoever watches; once, unless it cannot be known
-        whether that was done.
-        """
-        self.metrics.letter(kept.letter)
-        if kept.first_grade:
-            self.teller.graded(kept)
+        kept = []
+        for one in made:
+            rows = {row.digest: row for row in (next(stored) for _ in one.drafts)}
+            kept.append(Kept(one, rows[one.evidence.name], rows[one.grade.name]))
+            self.metrics.letter(one.payload["grade"])
+            if kept[-1].grade.new:
+                self.teller.graded(one)
+        return kept
 
     def _stored_cards(self, project: str) -> list[dict[str, Any]]:
         page = self.ledger.find("card", project=project, limit=1000, newest_first=True)

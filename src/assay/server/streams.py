@@ -93,12 +93,12 @@ class Hub:
     def enter(self, key: Key) -> Channel:
         """Watch a run."""
         self._watchers[key] = self._watchers.get(key, 0) + 1
-        self._metrics.gauge("watchers", 1)
+        self._metrics.watchers.inc()
         return self._channels.setdefault(key, Channel())
 
     def leave(self, key: Key) -> None:
         """Watch it no more."""
-        self._metrics.gauge("watchers", -1)
+        self._metrics.watchers.dec()
         self._watchers[key] -= 1
         if not self._watchers[key]:
             del self._watchers[key], self._channels[key]

@@ -19,7 +19,7 @@ from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
 from assay.importers.importer import Named, Wanted
 from assay.importers.otlp import run_of
-from assay.server.grading import kept, make
+from assay.server.grading import make
 from assay.server.problems import Problem
 from assay.store import traces as stored
 from assay.store.databases import is_away
@@ -149,7 +149,7 @@ class Gatherer:
             made = await services.at_once(
                 due.project, lambda: make(document, grader, author=due.author)
             )
-            found = await services.writer.put(due.project, made.posted.drafts)
+            kept = (await services.store(due.project, [made]))[0]
         except AssayError as error:
             if is_away(error):
                 raise  # the trace is claimed again when the database is back
@@ -162,10 +162,9 @@ class Gatherer:
         except Problem as problem:
             services.log.write("trace", level="warning", trace=due.trace_id, message=problem.detail)
             return  # too much waits to be stored: it is claimed again
-        services.graded(kept(made.posted, found))
         services.metrics.count("otlp_runs")
         await self._close(
-            due, state=stored.DONE, run_id=made.posted.run_id, digest=made.posted.evidence
+            due, state=stored.DONE, run_id=made.payload["run_id"], digest=kept.evidence.digest
         )
 
     def _run_of(self, due: Due) -> dict[str, Any] | None:

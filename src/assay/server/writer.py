@@ -1,7 +1,7 @@
 """Group commit: many requests, one transaction, and nobody is answered before it is on the disk.
 
 One thread takes whatever has come while the last transaction was written, and stores it in the
-next.
+next. A request that is refused costs nobody else a record.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from assay.server.committing import MAX_BATCH, commit
+from assay.errors import AssayError, InputError
 from assay.server.problems import Problem
+from assay.store.writing import append
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 MAX_WAITING = 30_000
 """Records that may wait to be stored; then clients are asked to come again."""
+MAX_BATCH = 600
+"""Records in one transaction: more would make the others wait too long."""
 
 
 class Waiting(NamedTuple):
@@ -31,7 +35,7 @@ class Waiting(NamedTuple):
 
     project: str
     drafts: Sequence[Draft]
-    told: asyncio.Future[list[Stored]]
+    stored: asyncio.Future[list[Stored]]
 
 
 class Writer:
@@ -66,7 +70,7 @@ class Writer:
     async def put(self, project: str, drafts: Sequence[Draft]) -> list[Stored]:
         """Store records; returns when they are durable."""
         assert self._loop is not None
-        told: asyncio.Future[list[Stored]] = self._loop.create_future()
+        stored: asyncio.Future[list[Stored]] = self._loop.create_future()
         with self._ready:
             if self._ending or self._records > MAX_WAITING:
                 raise Problem(
@@ -75,49 +79,78 @@ class Writer:
                     fix="Try again.",
                     headers={"Retry-After": "1"},
                 )
-            self._queue.append(Waiting(project, drafts, told))
+            self._queue.append(Waiting(project, drafts, stored))
             self._records += len(drafts)
             self._ready.notify()
-        return await told
+        return await stored
 
     def _run(self) -> None:
-        while True:
-            with self._ready:
-                while not self._queue and not self._ending:
-                    self._ready.wait()
-                if not self._queue:
-                    return
-                batch: list[Waiting] = []
-                size = 0
-                while self._queue and (not batch or size + len(self._queue[0].drafts) <= MAX_BATCH):
-                    batch.append(self._queue.popleft())
-                    size += len(batch[-1].drafts)
-                self._records -= size
-            self._tell(
-                list(
-                    zip(
-                        batch,
-                        commit(self._ledger, batch, lambda error: self._log.fault("store", error)),
-                        strict=True,
-                    )
-                )
-            )
+        while batch := self._next():
+            results = self._commit(batch)
+            assert self._loop is not None
+            try:
+                self._loop.call_soon_threadsafe(_answer, batch, results)
+            except RuntimeError:  # the loop has ended: nobody is left to be told
+                return
             self._metrics.count("commits")
-            self._metrics.count("records_sent", size)
+            self._metrics.count("records_sent", sum(len(order.drafts) for order in batch))
 
-    def _tell(self, found: list[tuple[Waiting, list[Stored] | Exception]]) -> None:
-        assert self._loop is not None
+    def _next(self) -> list[Waiting]:
+        """What goes into the next transaction; empty at the end."""
+        batch: list[Waiting] = []
+        size = 0
+        with self._ready:
+            self._ready.wait_for(lambda: self._queue or self._ending)
+            while self._queue and (not batch or size + len(self._queue[0].drafts) <= MAX_BATCH):
+                batch.append(self._queue.popleft())
+                size += len(batch[-1].drafts)
+            self._records -= size
+        return batch
 
-        def tell() -> None:
-            for one, result in found:
-                if one.told.done():  # the client went away; its records are stored all the same
-                    continue
-                if isinstance(result, Exception):
-                    one.told.set_exception(result)
-                else:
-                    one.told.set_result(result)
-
+    def _commit(self, batch: Sequence[Waiting]) -> list[list[Stored] | Exception]:
         try:
-            self._loop.call_soon_threadsafe(tell)
-        except RuntimeError:  # the loop has ended: nobody is left to be told
-            return
+            return list(self._together(batch))
+        except InputError as error:
+            if len(batch) == 1:
+                return [error]
+            return [result for order in batch for result in self._commit([order])]
+        except Exception as error:  # the thread must go on: a request without an answer hangs
+            if not isinstance(error, AssayError):
+                self._log.fault("store", error)
+            return [error] * len(batch)
+
+    def _together(self, batch: Sequence[Waiting]) -> list[list[Stored]]:
+        # Projects in order: two servers that lock the heads of the same projects never wait for
+        # each other in a circle.
+        projects = sorted({order.project for order in batch})
+        database, now = self._ledger.database, datetime.now(UTC)
+
+        def work() -> dict[str, list[Stored]]:
+            with database.writing() as connection, connection.begin():
+                return {
+                    project: append(
+                        connection,
+                        project,
+                        [
+                            draft
+                            for order in batch
+                            if order.project == project
+                            for draft in order.drafts
+                        ],
+                        now=now,
+                    )
+                    for project in projects
+                }
+
+        stored = {project: iter(rows) for project, rows in database.patiently(work).items()}
+        return [[next(stored[order.project]) for _ in order.drafts] for order in batch]
+
+
+def _answer(batch: list[Waiting], results: list[list[Stored] | Exception]) -> None:
+    for order, result in zip(batch, results, strict=True):
+        if order.stored.done():  # the client went away; its records are stored all the same
+            continue
+        if isinstance(result, Exception):
+            order.stored.set_exception(result)
+        else:
+            order.stored.set_result(result)

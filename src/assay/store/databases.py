@@ -103,16 +103,6 @@ _PRAGMAS = (
 )
 
 
-def _itself(value: Any) -> Any:
-    return value
-
-
-# The driver asks of every value that is no number and no text whether it adapts itself, which takes
-# longer than to write it. Told that these stay what they are, as they do anyway, it does not ask.
-for _kind in (type(None), bool, bytes):
-    sqlite3.register_adapter(_kind, _itself)
-
-
 def _sqlite(url: str, patience: float, read_only: bool) -> Database:
     match = re.fullmatch(r"sqlite(?:\+pysqlite)?:///([^?]+)", url)
     if match is None or match[1] == ":memory:":

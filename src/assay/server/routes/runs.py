@@ -13,7 +13,7 @@ from assay.errors import AssayError
 from assay.files.json_files import Unread, parse_line
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal, admit
-from assay.server.grading import BasedGrader, Kept, Made, kept, make, result
+from assay.server.grading import BasedGrader, Made, make
 from assay.server.idempotency import answered_once
 from assay.server.problems import Problem, problem_of
 from assay.server.routes import executions
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from assay.server.state import Services
 
 ADDRESS = "/api/v1/runs"
+BRIEF = ("run_id", "grade", "passed", "weighted_score", "hard_gate_failures")
+"""What the answer to a stream of lines has of each grade."""
 BLOCK = 128
 """Lines that are graded and stored together."""
 MAX_LIST = 5000
@@ -118,10 +120,6 @@ async def post_runs(request: Request) -> Response:
 
     async def work() -> Response:
         grader = chosen(services, principal, request)
-        beside = await services.beside(principal.project, data, grader, principal.author)
-        if beside is not None:
-            services.metrics.count("records_sent", beside.records)
-            return _answer(request, services, beside, address=ADDRESS)
         large = len(data) > LARGE
         tree = await asyncio.to_thread(bodies.parsed, data) if large else bodies.parsed(data)
         if isinstance(tree, list):
@@ -155,18 +153,8 @@ async def post_one(
     meanwhile.
     """
     compute = services.in_turn if large else services.at_once
-    made = (await compute(principal.project, lambda: _made(tree, grader, principal, kind))).posted
-    return _answer(
-        request,
-        services,
-        kept(made, await services.writer.put(principal.project, made.drafts)),
-        address=address,
-    )
-
-
-def _answer(request: Request, services: Services, made: Kept, *, address: str) -> Response:
-    services.graded(made)
-    found = result(made, address=address)
+    made = await compute(principal.project, lambda: _made(tree, grader, principal, kind))
+    found = (await services.store(principal.project, [made]))[0].result(address=address)
     return bodies.answer(
         request, found, status=201 if found["new"] else 200, headers={"Location": found["location"]}
     )
@@ -225,16 +213,7 @@ async def _list(
             where=f"[{index}]",
             faults=listed,
         )
-    stored = iter(
-        await services.writer.put(
-            principal.project, [draft for one in made for draft in one.posted.drafts]
-        )
-    )
-    results = []
-    for one in made:
-        mine = kept(one.posted, [next(stored) for _ in one.posted.drafts])
-        results.append(result(mine, address=ADDRESS))
-        services.graded(mine)
+    results = [kept.result() for kept in await services.store(principal.project, made)]
     new = sum(found["new"] for found in results)
     counts = {"received": len(trees), "stored": len(results), "new": new, "faults": 0}
     return bodies.answer(
@@ -253,25 +232,15 @@ async def _lines(request: Request, services: Services, principal: Principal) -> 
     number, rest, limit = 0, b"", services.settings.max_body_bytes
 
     async def flush() -> None:
-        stored = iter(
-            await services.writer.put(
-                principal.project, [draft for _, one in block for draft in one.posted.drafts]
-            )
-        )
-        for line, one in block:
-            found = kept(one.posted, [next(stored) for _ in one.posted.drafts])
-            services.graded(found)
-            brief = {
-                key: one.payload[key]
-                for key in ("run_id", "grade", "passed", "weighted_score", "hard_gate_failures")
-            }
+        kept = await services.store(principal.project, [made for _, made in block])
+        for (line, made), one in zip(block, kept, strict=True):
             results.append(
                 {
                     "line": line,
-                    "digest": found.evidence,
-                    "grade_digest": found.grade,
-                    "new": found.new,
-                    **brief,
+                    "digest": one.evidence.digest,
+                    "grade_digest": one.grade.digest,
+                    "new": one.evidence.new,
+                    **{key: made.payload[key] for key in BRIEF},
                 }
             )
         block.clear()
@@ -311,9 +280,7 @@ async def _lines(request: Request, services: Services, principal: Principal) -> 
     ):
         *lines, rest = (rest + part).split(b"\n")
         if len(rest) > limit:
-            raise Problem(
-                413, f"a line is longer than {limit:,} bytes.", headers={"Connection": "close"}
-            )
+            raise Problem(413, f"a line is longer than {limit:,} bytes.")
         for line in lines:
             number += 1
             await take(line)

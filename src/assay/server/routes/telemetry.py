@@ -117,12 +117,8 @@ async def _take(
     else:
         taken = stored.Taken(0, 0)
     services.metrics.count("otlp_spans", len(found) - len(faults))
-    for name, number in (
-        ("otlp_spans_refused", len(faults) + taken.too_many),
-        ("otlp_spans_late", taken.late),
-    ):
-        if number:
-            services.metrics.count(name, number)
+    services.metrics.count("otlp_spans_refused", len(faults) + taken.too_many)
+    services.metrics.count("otlp_spans_late", taken.late)
     return _answer(
         media, len(faults) + taken.too_many + taken.late, _words(faults, unplaced, taken)
     )

@@ -9,7 +9,8 @@ import os
 import re
 import shutil
 import signal
-import time
+import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,16 +22,12 @@ import pytest
 from assay.cli import serve
 from assay.errors import AssayError, ShelfError
 from assay.library.shelf import BUILTIN, Shelf, hold
-from assay.server import metrics, sharing
+from assay.server import workers
 from assay.server.auth import RateLimit
-from assay.server.metrics import Metrics
 from assay.server.settings import Settings
-from assay.store.ledger import open_ledger
-from assay.store.verify import verify
 from documents import run
-from serving import Nursery, Process, serving, until
+from serving import Process, serving, until
 from test_server_events import Watcher, head_of
-from test_server_side_faults import GRADER, beside, works
 
 with_proc = pytest.mark.skipif(
     not Path("/proc/self/task").exists() or (os.cpu_count() or 1) < 2,
@@ -90,7 +87,6 @@ class Posting:
         return run(run_id=f"r-{self._n}", workflow={"id": "w", "version": "1", "family": "mine"})
 
     def alone(self) -> dict[str, str]:
-        """By the process beside, where there is one."""
         status, answer = self._server.call("POST", f"/runs{self._query}", self._run())
         assert status == 201, answer
         return rules_of(answer["grade"])
@@ -113,46 +109,6 @@ def scraped(server: Process) -> dict[str, float]:
 
 
 # --- one text
-
-
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as made:
-        yield made
-
-
-@with_proc
-@pytest.mark.parametrize(
-    ("file", "query"), [("profiles/mine@1.yaml", ""), ("rubrics/ours@1.yaml", "?rubric=ours")]
-)
-def test_a_file_that_is_edited_while_a_server_runs_has_one_text_whichever_process_grades(
-    library: Path, nursery: Nursery, tmp_path: Path, file: str, query: str
-) -> None:
-    with nursery.bear(
-        f"sqlite:///{tmp_path}/l.db", folder=tmp_path, library=str(library)
-    ) as server:
-        until(lambda: works(server))
-        posting = Posting(server, query)
-        first = posting.alone()
-        assert "assay_commits_total" not in scraped(server), "it was graded and stored beside"
-        change(library / file)
-        found = [posting.listed(), posting.alone()]
-        assert scraped(server)["assay_commits_total"] == 1
-        os.kill(beside(server)[GRADER], signal.SIGKILL)
-        found += [posting.alone(), posting.listed()]
-        until(lambda: works(server))
-        commits = scraped(server)["assay_commits_total"]
-        found.append(posting.alone())
-        assert scraped(server)["assay_commits_total"] == commits, (
-            "processes that are started again grade, and by the same text"
-        )
-        shutil.rmtree(library)
-        found += [posting.alone(), posting.listed()]
-        assert found == [first] * len(found)
-    with serving(f"sqlite:///{tmp_path}/other.db") as api:
-        assert api.get("/library/profiles/mine").status_code == 404
-    with open_ledger(f"sqlite:///{tmp_path}/l.db") as ledger:
-        assert verify(ledger).clean
 
 
 def test_a_server_that_is_started_again_takes_the_new_text(library: Path, tmp_path: Path) -> None:
@@ -296,8 +252,8 @@ def test_several_workers_grade_by_one_text_and_tell_the_sums_of_all_though_one_d
         posting = Posting(server)
         rules = [posting.alone()]
         change(library / "profiles" / "mine@1.yaml")
-        workers = workers_of(server)
-        for worker in workers:
+        running = workers_of(server)
+        for worker in running:
             with only(server, worker):
                 rules += [posting.alone() for _ in range(5)]
         assert rules == rules[:1] * 11
@@ -318,10 +274,9 @@ def test_several_workers_grade_by_one_text_and_tell_the_sums_of_all_though_one_d
             assert asked == sorted(asked), "whoever is asked, a counter never goes back"
             return len(asked) == 1 or asked[-1] > asked[-2]
 
-        for worker in workers * 3:
+        for worker in running * 3:
             until(lambda one=worker: more(one))
         assert len(set(asked)) >= 6, "each time it has grown"
-        assert len(list(folder.glob("counted-*"))) == 2
         assert server.call("POST", "/runs/live", head_of(run(run_id="watched")))[0] == 201
         Watcher(server, "watched").until("workflow_start")
         until(lambda: scraped(server).get("assay_watchers") == 1)
@@ -336,79 +291,49 @@ def test_several_workers_grade_by_one_text_and_tell_the_sums_of_all_though_one_d
         assert not folder.exists()
 
 
-def test_counters_of_several_processes_add_up_and_of_a_dead_one_only_the_gauges_are_forgotten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_counters_keep_their_names_and_a_dead_worker_forgets_only_its_gauges(
+    tmp_path: Path,
 ) -> None:
-    made = [Metrics(str(tmp_path)) for _ in range(3)]
-    for number, one in enumerate(made, 1):
-        one.request("GET", "/runs", 200, 0.002 * number)
-        one.count("commits", number)
-        one.gauge("watchers", number)
-        one.letter("A")
-    first = made[0].text()
-    assert "assay_commits_total 1\n" in first, "the others have written nothing yet"
-    texts = [one.text() for one in (made[1], made[2], made[0], made[1])]
-    assert texts[1] == texts[2] == texts[3]
-    for said in (
-        'assay_requests_total{method="GET",route="/runs",status="200"} 3\n',
-        'assay_request_seconds_bucket{le="0.0025"} 1\n',
-        'assay_request_seconds_bucket{le="+Inf"} 3\n',
-        "assay_request_seconds_sum 0.012000\n",
-        'assay_grades_total{grade="A"} 3\n',
-        "assay_commits_total 6\n",
-        "assay_watchers 6\n",
-    ):
-        assert said in texts[1], said
-    assert "process=" not in texts[1]
-    third = made[2]._shared
-    assert third is not None, "several workers share their counters"
-    monkeypatch.setattr(metrics, "is_dead", lambda owner: owner == third._owner)
-    assert "assay_commits_total 6\n" in made[0].text()
-    assert "assay_watchers 3\n" in made[0].text()
-
-
-def test_what_is_counted_is_written_in_the_background_and_at_the_end_and_a_lost_folder_costs_only_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(metrics, "EVERY_S", 0.02)
-    monkeypatch.setattr(metrics, "TOUCH_S", 0.0)
-    folder = tmp_path / "shared"
-    folder.mkdir()
-    library = folder / sharing.LIBRARY
-    library.write_bytes(b"")
-    os.utime(library, (0, 0))
-    one, other = Metrics(str(folder)), Metrics(str(folder))
-    one.start()
-    time.sleep(0.1)
-    assert [path.name for path in folder.iterdir()] == [sharing.LIBRARY], (
-        "who has counted nothing leaves nothing"
+    """Three processes that count, as workers do; the first is asked after the others died."""
+    count = (
+        "import sys; from assay.server.metrics import Metrics; m = Metrics(); n = int(sys.argv[1]);"
+        " m.request('GET', '/runs', 200, 0.002 * n); m.count('commits', n); m.letter('A');"
+        " m.watchers.inc(n); sys.stdout.write(m.text().decode())"
     )
-    one.count("commits")
-    until(lambda: "assay_commits_total 1\n" in other.text())
-    until(lambda: library.stat().st_mtime > 0)
-    one.count("commits")
-    one.close()
-    assert "assay_commits_total 2\n" in other.text()
-    (folder / "counted-torn").write_bytes(b'["')
-    assert "assay_commits_total 2\n" in other.text()
-    shutil.rmtree(folder)
-    other.count("commits")
-    assert "assay_commits_total 1\n" in other.text()
+    for number in (1, 2, 3):
+        said = subprocess.run(
+            [sys.executable, "-c", count, str(number)],
+            env={**os.environ, workers.COUNTERS: str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    for line in (
+        'assay_requests_total{method="GET",route="/runs",status="200"} 3.0\n',
+        'assay_request_seconds_bucket{le="0.0025"} 1.0\n',
+        'assay_request_seconds_bucket{le="+Inf"} 3.0\n',
+        "assay_request_seconds_sum 0.012\n",
+        'assay_grades_total{grade="A"} 3.0\n',
+        "assay_commits_total 6.0\n",
+        "assay_watchers 3.0\n",
+    ):
+        assert line in said, said
+    assert "pid=" not in said
 
 
 def test_only_several_workers_get_a_folder_and_one_that_finds_no_library_there_does_not_start(
     library: Path, tmp_path: Path
 ) -> None:
     settings = Settings(db=f"sqlite:///{tmp_path}/l.db", library=str(library))
-    with sharing.sharing(settings, workers=1) as alone:
+    with workers.shared_folder(settings, workers=1) as alone:
         assert alone == settings
-    with sharing.sharing(settings, workers=2) as given:
+    with workers.shared_folder(settings, workers=2) as given:
         assert given.shared is not None
         folder = Path(given.shared)
-        assert sharing.library_of(given) == sharing.library_of(settings)
-        (folder / sharing.LIBRARY).unlink()
-        with pytest.raises(AssayError, match="what the workers of the server share cannot be read"):
-            sharing.library_of(given)
+        assert workers.library_of(given) == workers.library_of(settings)
+        (folder / workers.LIBRARY).unlink()
+        with pytest.raises(AssayError, match="that the server's workers share can't be read"):
+            workers.library_of(given)
     assert not folder.exists()
 
 
@@ -420,8 +345,8 @@ def test_several_workers_together_allow_the_rate_and_no_more(
 ) -> None:
     given: list[Settings] = []
     monkeypatch.setattr(serve, "serve", lambda settings, **_more: given.append(settings) or 0)
-    for workers in ("1", "4"):
-        assert serve.run("serve", ["--rate", "100", "--workers", workers]) == 0
+    for number in ("1", "4"):
+        assert serve.run("serve", ["--rate", "100", "--workers", number]) == 0
     assert serve.run("serve", ["--rate", "0", "--workers", "4"]) == 0
     assert [(one.rate_per_s, one.rate_burst) for one in given] == [
         (100.0, 200),

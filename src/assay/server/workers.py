@@ -1,14 +1,13 @@
-"""What the processes of one server have in common: the library as it was when the server started,
-and with several workers a folder that their parent makes.
+"""What the workers of one server share: the library as it was at the start, and their counters.
 
-A worker that dies is started again. It must grade by what the others grade by, though a file of the
-library was edited meanwhile, and what its predecessor counted must not be forgotten (see
-`metrics`). A worker that is alone needs no folder: it hands the library on to the processes beside
-it.
+A worker that dies is started again. It must grade by the same texts as the others, even if a file
+of the library was edited meanwhile, and what its predecessor counted must stay (see `metrics`).
+Both live in a folder that the parent makes. A single worker needs none.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
@@ -26,18 +25,27 @@ if TYPE_CHECKING:
     from assay.server.settings import Settings
 
 LIBRARY = "library"
+COUNTERS = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable that makes prometheus-client keep its counters in files of that folder."""
 
 
 @contextmanager
-def sharing(settings: Settings, *, workers: int) -> Iterator[Settings]:
-    """Settings for so many workers: several get a folder, as long as the server runs."""
+def shared_folder(settings: Settings, *, workers: int) -> Iterator[Settings]:
+    """Settings for this many workers; several share a folder for as long as the server runs."""
     if workers == 1:
         yield settings
         return
     with TemporaryDirectory(prefix="assay-", ignore_cleanup_errors=True) as folder:
+        lock = os.open(folder, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_SH)  # systemd-tmpfiles leaves a locked folder alone
         with open(os.path.join(folder, LIBRARY), "wb") as file:
             file.write(msgspec.msgpack.encode(library_of(settings)))
-        yield msgspec.structs.replace(settings, shared=folder)
+        os.environ[COUNTERS] = folder
+        try:
+            yield msgspec.structs.replace(settings, shared=folder)
+        finally:
+            del os.environ[COUNTERS]
+            os.close(lock)
 
 
 def library_of(settings: Settings) -> Held:
@@ -50,19 +58,10 @@ def library_of(settings: Settings) -> Held:
         with open(path, "rb") as stream:
             return msgspec.msgpack.decode(stream.read(), type=Held)
     except OSError as error:
-        # the files of the library may have changed since: to read them now could give one name two
-        # texts
+        # Reading the library's files instead could give one name two texts.
         raise UsageError(
             "FIL-001",
-            f"what the workers of the server share cannot be read: {error.strerror}.",
+            f"the folder that the server's workers share can't be read: {error.strerror}.",
             where=path,
-            fix="Start the server again.",
+            fix="Restart the server.",
         ) from None
-
-
-def touch(folder: str) -> None:
-    """Show that the folder is in use: whoever tidies up takes what has been lying about for
-    days.
-    """
-    for one in os.scandir(folder):
-        os.utime(one.path)
