@@ -26,6 +26,7 @@ from starlette.testclient import TestClient
 
 from assay.server.app import create_app
 from assay.server.logs import Log
+from assay.server.metrics import Metrics
 from assay.server.settings import Settings
 from assay.store.access import create_token
 from assay.store.ledger import open_ledger
@@ -62,6 +63,12 @@ class Api:
             if body is not None
             else self.client.post(API + path, **more)
         )
+
+
+def counted(metrics: Metrics, name: str) -> float:
+    """The value of a counter or gauge without labels."""
+    lines = metrics.text().decode().splitlines()
+    return float(next(line.split()[1] for line in lines if line.startswith(f"assay_{name} ")))
 
 
 @cache

@@ -24,7 +24,7 @@ from assay.views.telemetry import EVENT
 from documents import run
 from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
 from receiving import Receiver
-from serving import Api, Process, runs, serving
+from serving import Api, Process, counted, runs, serving
 from test_otlp_server import QUICK, post, settled
 from test_server_events import end_of, head_of
 from test_server_run import asked, executing, over
@@ -38,13 +38,8 @@ def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/ledger.db"
 
 
-def metric(api: Api, name: str) -> int:
-    found = [
-        line
-        for line in api.get("/metrics").text.splitlines()
-        if line.startswith(f"assay_{name}_total ")
-    ]
-    return int(found[0].split()[-1]) if found else 0
+def metric(api: Api, name: str) -> float:
+    return counted(api.services.metrics, f"{name}_total")
 
 
 def lines(evidence: list[dict[str, Any]]) -> bytes:
@@ -161,7 +156,7 @@ def test_a_server_that_is_told_where_by_its_option_sends_what_it_graded_before_i
 def test_a_receiver_that_is_not_there_delays_and_fails_no_request_and_is_counted(url: str) -> None:
     with serving(url, otlp_endpoint="http://127.0.0.1:1") as api:
         assert [api.post("/runs", one).status_code for one in runs(20)] == [201] * 20
-    assert api.services.metrics.counters["otlp_grades_dropped"] == 20
+    assert counted(api.services.metrics, "otlp_grades_dropped_total") == 20
     told = [json.loads(line) for line in api.log.getvalue().splitlines()]
     warnings = [one for one in told if one["event"] == "telemetry"]
     assert sum(one["dropped"] for one in warnings) == 20
@@ -188,7 +183,7 @@ def test_what_waits_has_a_bound_in_bytes_too(monkeypatch: pytest.MonkeyPatch) ->
     metrics = Metrics()
     teller = Teller(telling_to("http://127.0.0.1:1"), metrics, Log())
     teller.refused("r", "SCO-010", "x" * 200)
-    assert metrics.counters == {"otlp_grades_dropped": 1}
+    assert counted(metrics, "otlp_grades_dropped_total") == 1
     teller.close(within_s=1)
 
 
@@ -207,8 +202,11 @@ def test_the_end_waits_for_what_can_be_sent_and_no_longer(monkeypatch: pytest.Mo
             teller.refused(f"r-{index}", "SCO-010", "no profile")
         teller.close(within_s=1.2)
         teller.refused("late", "SCO-010", "no profile")
-    assert 1 <= metrics.counters["otlp_grades_sent"] <= 4
-    assert metrics.counters["otlp_grades_sent"] + metrics.counters["otlp_grades_dropped"] == 41
+    assert 1 <= counted(metrics, "otlp_grades_sent_total") <= 4
+    assert (
+        counted(metrics, "otlp_grades_sent_total") + counted(metrics, "otlp_grades_dropped_total")
+        == 41
+    )
 
 
 def test_without_an_exporter_nothing_is_kept_and_no_thread_runs(

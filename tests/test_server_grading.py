@@ -1,18 +1,21 @@
-"""Many bodies graded together: what becomes of each is what would become of it alone."""
+"""A grade is made from what is stored: the same evidence, read back from the ledger, makes the same
+records.
+"""
 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.errors import AssayError
+from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
-from assay.server.grading import make, make_many, read_body
-from assay.store.facets import facets_of
+from assay.server.grading import make
 from documents import FAMILIES, run
 
 GRADER = Grader(Shelf(), policy="workflow@1", profile=None, rubric=None)
@@ -57,21 +60,16 @@ TEXTS = st.sampled_from(
 AMOUNTS = ("latency_ms", "cost_usd", "tokens", "retries")
 
 
-def alike(body: bytes) -> bool:
-    """Whether it was graded with others; then every record is the one that it would be alone."""
-    [together] = make_many([body], GRADER, author="a")
-    if together is None:
-        return False
-    alone = make(read_body(body), GRADER, author="a")
-    assert together == alone.posted
-    for draft in together.drafts:
-        assert draft.facets == facets_of(draft.kind, draft.body)
-    return True
+def check(body: bytes) -> None:
+    """Grade a body, and its evidence as it is stored."""
+    made = make(Document(parse_json(body), "body"), GRADER, author="a")
+    again = make(Document(parse_json(made.evidence.body), "stored"), GRADER, author="a")
+    assert again.drafts == made.drafts
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_usual_run_of_each_family(family: str) -> None:
-    assert alike(json.dumps(run(family)).encode())
+def test_a_usual_run_of_each_family() -> None:
+    for family in FAMILIES:
+        check(json.dumps(run(family)).encode())
 
 
 @given(st.data())
@@ -96,20 +94,5 @@ def test_strange_numbers_and_texts(data: st.DataObject) -> None:
     text = json.dumps(one)
     for mark, spelled in marks.items():
         text = text.replace(mark, spelled)
-    alike(text.encode())
-
-
-@pytest.mark.parametrize(
-    ("amount", "together"),
-    [("5e15", True), ("0.5", True), ("1e-7", True), ("5000000000000000.5", False), ("1e17", True)],
-)
-def test_a_sum_that_is_too_large_for_the_short_way_is_left_to_whoever_asked(
-    amount: str, together: bool
-) -> None:
-    one = run("code-repair")
-    steps = [
-        {"name": name, "agent": "one", "status": "success", "duration_ms": "@"}
-        for name in ("a", "b", "c")
-    ]
-    one["steps"] = steps
-    assert alike(json.dumps(one).replace('"@"', amount).encode()) is together
+    with suppress(AssayError):  # some of these are refused
+        check(text.encode())
