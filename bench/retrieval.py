@@ -15,7 +15,7 @@ import tempfile
 import pytrec_eval
 from timing import functions, table
 
-from assay.scoring.metrics import retrieval, retrieval_columns
+from assay.scoring.metrics import retrieval
 from assay.scoring.metrics.trec_files import read_run
 
 QUERIES, DEPTH, JUDGED, POOL = 10_000, 100, 30, 1_000
@@ -39,15 +39,6 @@ def made(*, seed: int) -> tuple[retrieval.Qrels, retrieval.Scores]:
     return qrels, run
 
 
-def plain(qrels: retrieval.Qrels, run: retrieval.Scores) -> retrieval.Evaluation:
-    """The same without numpy."""
-    kept, retrieval.LARGE = retrieval.LARGE, QUERIES + 1
-    try:
-        return retrieval.evaluate(qrels, run, METRICS)
-    finally:
-        retrieval.LARGE = kept
-
-
 def main() -> bool:
     qrels, run = made(seed=7)
     draw = random.Random(8)
@@ -58,23 +49,20 @@ def main() -> bool:
 
     expected = peer.evaluate(run)
     for name, found in (
-        ("numpy", retrieval.evaluate(qrels, run, METRICS)),
-        ("plain", plain(qrels, run)),
+        ("in order", retrieval.evaluate(qrels, run, METRICS)),
         ("no order", retrieval.evaluate(qrels, shuffled, METRICS)),
     ):
         if found.queries != expected:
             raise SystemExit(f"{name}: not the digits of pytrec_eval")
     print(
-        f"{QUERIES:,} queries x {len(METRICS)} values: every digit is pytrec_eval's, with numpy,"
-        " without it, and from a run in no order"
+        f"{QUERIES:,} queries x {len(METRICS)} values: every digit is pytrec_eval's, also from"
+        " a run in no order"
     )
-    assert retrieval_columns.LARGE <= QUERIES
 
     times = functions(
         {
             "pytrec_eval": lambda: peer.evaluate(run),
             "assay": lambda: retrieval.evaluate(qrels, run, METRICS),
-            "assay without numpy": lambda: plain(qrels, run),
         },
         calls=1,
         rounds=15,

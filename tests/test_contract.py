@@ -25,7 +25,6 @@ from assay.records.contract import (
 from assay.records.schema_weight import weight_of
 from assay.scoring.metrics.call_schema import check_call
 from assay.scoring.metrics.calls import Call
-from assay.scoring.metrics.text import has_pattern
 from assay.tools.legibility import _invalid
 
 
@@ -221,10 +220,8 @@ def test_the_work_grows_with_the_value_and_with_comparisons_among_its_items() ->
             )
 
 
-@pytest.mark.parametrize("text", ["tools", "answer", "lint", "pattern"])
-def test_every_schema_from_outside_has_the_budget(
-    text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("text", ["tools", "answer", "lint"])
+def test_every_schema_from_outside_has_the_budget(text: str) -> None:
     schema = {"type": "object", **doubling(40)}
     if text == "tools":
         found = check_call(Call("add", {}), [{"name": "add", "parameters": schema}])
@@ -232,11 +229,8 @@ def test_every_schema_from_outside_has_the_budget(
         assert OVER_BUDGET in found.reason
     elif text == "answer":
         assert compile_schema(schema).check({}).valid is None
-    elif text == "lint":
-        assert _invalid({**schema, "$ref": "http://127.0.0.1:9/x"}) is not None
     else:
-        monkeypatch.setattr(contract, "MAX_WORK", 0)  # so that the process answers
-        assert has_pattern("order 42", r"^order \d+$") is True
+        assert _invalid({**schema, "$ref": "http://127.0.0.1:9/x"}) is not None
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")

@@ -357,7 +357,7 @@ def test_a_line_of_the_longest_length_is_read() -> None:
 
 
 STDIN = """
-from assay.files import Document, stream_documents
+from assay.files.json_files import Document, stream_documents
 for found in stream_documents("-"):
     print(found.tree, found.file, found.line) if isinstance(found, Document) else print(found.fault.text(), found.fault.file)
 """

@@ -970,14 +970,14 @@ def test_the_one_formula_of_the_golden_scorecards_moves_scoring_at_least(
 
 
 @pytest.mark.parametrize("verdict", [True, False, None])
-@pytest.mark.parametrize("name", [name for name in GATES if GATES[name].check is not None])
+@pytest.mark.parametrize("name", [name for name in GATES if GATES[name].is_computed])
 def test_a_gate_that_always_says_the_same_moves_scoring_and_only_scoring(
     monkeypatch: pytest.MonkeyPatch, name: str, verdict: bool | None
 ) -> None:
     monkeypatch.setitem(
         GATES._entries,
         name,
-        GATES[name]._replace(check=lambda run, params: GateResult(verdict, "says so")),
+        GATES[name]._replace(rule=lambda run, params: GateResult(verdict, "says so")),
     )
     assert _moved() == {"scoring"}
 
@@ -1012,11 +1012,11 @@ def test_a_measure_that_makes_up_a_value_or_loses_one_moves_scoring_and_only_sco
 ) -> None:
     kept = MEASURES[name]
     monkeypatch.setitem(
-        MEASURES._entries, name, kept._replace(take=lambda run, params: Undetermined("lost"))
+        MEASURES._entries, name, kept._replace(read=lambda run, params: Undetermined("lost"))
     )
     assert _moved() == {"scoring"}
     made_up = {"passed": 1, "total": 1} if kept.formula == "ratio" else 0
-    monkeypatch.setitem(MEASURES._entries, name, kept._replace(take=lambda run, params: made_up))
+    monkeypatch.setitem(MEASURES._entries, name, kept._replace(read=lambda run, params: made_up))
     assert _moved() == {"scoring"}
 
 
@@ -1121,7 +1121,7 @@ def test_a_measure_that_behaves_otherwise_under_its_version_fails_the_check(
     monkeypatch.setitem(
         MEASURES._entries,
         "exact_match",
-        kept._replace(take=lambda run, params: Undetermined("lost")),
+        kept._replace(read=lambda run, params: Undetermined("lost")),
     )
     assert any(
         line.startswith("measure exact_match@1: behaviour changed")
@@ -1132,12 +1132,12 @@ def test_a_measure_that_behaves_otherwise_under_its_version_fails_the_check(
 def test_other_words_for_the_same_verdict_move_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in GATES:
         kept = GATES[name]
-        if kept.check is not None:
+        if kept.is_computed:
             monkeypatch.setitem(
                 GATES._entries,
                 name,
                 kept._replace(
-                    check=lambda run, params, kept=kept: kept.check(run, params)._replace(
+                    rule=lambda run, params, kept=kept: kept.check(run, params)._replace(
                         reason="in other words"
                     )
                 ),

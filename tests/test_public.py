@@ -160,7 +160,7 @@ def test_grading_one_scorecard_loads_no_validator_no_pool_and_no_numerics(tmp_pa
     }
     assert not loaded & {
         "assay.records.schemas",
-        "assay.scoring.contract",
+        "assay.records.contract",
         "assay.views.html",
         "assay.release.summary",
         "assay.stats.intervals",

@@ -115,7 +115,7 @@ def test_it(assay):
     card = score(load("good"))
     assert assay.grade(card).score_units == assay.grade(load("good")).score_units
     assert assay.grade(load("card")).grade == "A"
-    from assay.files import Document
+    from assay.files.json_files import Document
     from assay.records.reading import read_run
     assert assay.grade(read_run(Document(load("good"), "x"))).passed
 """

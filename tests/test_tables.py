@@ -352,7 +352,7 @@ def test_each_gate_is_red_when_it_says_the_opposite(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = GATES[name]
-    if gate.check is None:
+    if not gate.is_computed:
         pytest.skip("its verdict comes with the run")
     kept = gate.check
 
@@ -364,7 +364,7 @@ def test_each_gate_is_red_when_it_says_the_opposite(
             else structs.replace(found, passed=found.passed is not True)
         )
 
-    monkeypatch.setitem(GATES._entries, name, _with(gate, check=turned))
+    monkeypatch.setitem(GATES._entries, name, _with(gate, rule=turned))
     assert fingerprint.scoring_fingerprint() != now()["workflow", "scoring"].fingerprint
 
 
@@ -386,7 +386,7 @@ def test_each_measure_is_red_when_it_reads_nothing(monkeypatch: pytest.MonkeyPat
         monkeypatch.setitem(
             MEASURES._entries,
             name,
-            _with(MEASURES[name], take=lambda run, params: Undetermined("planted")),
+            _with(MEASURES[name], read=lambda run, params: Undetermined("planted")),
         )
     after = fingerprint.measure_fingerprints()
     assert [name for name in before if before[name] == after[name]] == []

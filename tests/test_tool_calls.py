@@ -6,11 +6,9 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 import msgspec
 import pytest
@@ -21,20 +19,18 @@ from assay.errors import InputError, UsageError
 from assay.files.json_files import parse_json
 from assay.formulas import normalise
 from assay.records.evidence import Run
-from assay.scoring.metrics import bfcl, tool_calls
-from assay.scoring.metrics import calls as tool_use_calls
+from assay.scoring.metrics import bfcl
 from assay.scoring.metrics.assignment import assign
 from assay.scoring.metrics.call_schema import check_call, standard_schema
 from assay.scoring.metrics.calls import (
     BFCL,
     Call,
     Expected,
-    forbidden_calls,
     match,
     trajectory_match,
 )
 from assay.scoring.metrics.equality import key, same
-from assay.scoring.metrics.handoffs import accuracy, check_graph, reachable
+from assay.scoring.metrics.handoffs import accuracy
 from assay.scoring.metrics.measure import Undetermined
 from assay.scoring.metrics.tool_calls import measure_tool_calls
 from assay.scoring.metrics.tool_use import TOOL_USE
@@ -506,7 +502,7 @@ def test_argument_f1_is_the_best_of_all_assignments(
     found = match(calls, expected)
     assert Fraction(*found.argument_f1) == best_f1(calls, expected)
     assert found.is_correct == (Fraction(*found.argument_f1) == 1)
-    for score in (found.selection, found.argument_f1, found.exact_calls):
+    for score in (found.selection, found.argument_f1):
         assert 0 <= Fraction(*score) <= 1
 
 
@@ -527,7 +523,7 @@ def test_a_call_of_a_wrong_tool_never_raises_a_score(
     calls: list[Call], expected: list[Expected], arguments: dict[str, Any]
 ) -> None:
     before, after = match(calls, expected), match([*calls, Call("wrong", arguments)], expected)
-    for name in ("selection", "argument_f1", "exact_calls"):
+    for name in ("selection", "argument_f1"):
         assert Fraction(*getattr(after, name)) <= Fraction(*getattr(before, name))
     assert not after.is_correct
 
@@ -626,30 +622,6 @@ def lines_of_calls(draw: Any) -> dict[str, Any]:
     return line(draw(st.permutations(calls)), expected, tools=draw(TOOLS))
 
 
-@given(lines_of_calls(), st.sampled_from(["plain", "bfcl"]))
-def test_what_is_seen_at_a_glance_is_what_the_whole_way_says(
-    item: dict[str, Any], rules: str
-) -> None:
-    def said() -> Any:
-        try:
-            return measure_tool_calls([item], rules)
-        except InputError as error:
-            return [(fault.code, fault.path, fault.message) for fault in error.faults]
-
-    quick = said()
-    with patch.multiple(tool_calls, plain_verdict=lambda _: None, bfcl_verdict=lambda _: None):
-        assert quick == said()
-
-
-@given(CALLS, EXPECTED)
-def test_pairing_a_handful_one_by_one_and_many_by_key_is_the_same(
-    calls: list[Call], expected: list[Expected]
-) -> None:
-    with patch.object(tool_use_calls, "FEW", 0):
-        by_key = match(calls, expected)
-    assert match(calls, expected)[:-1] == by_key[:-1]
-
-
 def test_parallel_calls_are_paired_by_the_best_and_not_by_the_first_that_fits() -> None:
     tool = {"name": "f", "parameters": {"type": "dict", "properties": {"x": {"type": "integer"}}}}
     expected = [{"name": "f", "arguments": {"x": [1, 2]}}, {"name": "f", "arguments": {"x": [1]}}]
@@ -683,7 +655,6 @@ def test_a_thousand_repeated_calls_gain_nothing_and_take_no_time() -> None:
         {"name": "f", "arguments": {"x": [1, {"y": 2}]}},
         [{"name": "f", "arguments": {"x": [[1, {"y": 2}]]}}],
     )
-    started = time.process_time()
     flooded = verdict([call] * 1000, expected)
     assert flooded == {
         "correct": False,
@@ -694,7 +665,6 @@ def test_a_thousand_repeated_calls_gain_nothing_and_take_no_time() -> None:
     assert verdict([call] * 1000, expected * 1000)["correct"]
     near = [{"name": "f", "arguments": {"x": [[1, {"y": 2}], 7], "z": [1]}}]
     assert verdict([call] * 1000, near * 400)["selection"] == 0.4
-    assert time.process_time() - started < 20
 
 
 def test_more_different_calls_than_can_be_paired_are_refused_and_not_guessed() -> None:
@@ -895,42 +865,10 @@ def test_a_path_over_arguments_finds_the_pairing_that_fits() -> None:
         trajectory_match([], [], mode="any")  # type: ignore[arg-type]
 
 
-def test_a_forbidden_tool_is_found_however_it_is_written() -> None:
-    calls = [made("search"), made("DELETE_ALL"), made("ｄelete_all "), made("delete_all_but_one")]
-    assert [call.name for call in forbidden_calls(calls, ["delete_all"])] == [
-        "DELETE_ALL",
-        "ｄelete_all ",
-    ]
-
-
 # --- handoffs
 
 AGENTS = st.sampled_from("abcd")
 EDGES = st.lists(st.tuples(AGENTS, AGENTS), max_size=8)
-
-
-@given(EDGES, AGENTS)
-def test_reach_is_the_closure_of_the_rules_also_in_circles(
-    rules: list[tuple[str, str]], start: str
-) -> None:
-    found = {start}
-    for _ in range(5):
-        found |= {to for source, to in rules if source in found}
-    assert reachable(rules, start) == found
-
-
-def test_a_circle_of_rules_ends_and_what_is_outside_is_named() -> None:
-    ring = [(f"a{number}", f"a{(number + 1) % 20_000}") for number in range(20_000)]
-    assert len(reachable([*ring, ("a0", "a0")], "a7")) == 20_000
-    assert check_graph(ring * 2, ring).holds
-    assert check_graph(ring * 2, ring).repeated == 20_000
-    found = check_graph([("a", "b"), ("b", "z"), ("q", "a")], [("a", "b"), ("b", "a"), ("q", "a")])
-    assert found.outside == (("b", "z"),)
-    assert found.not_held == (("q", "a"),)
-    assert found.unreachable == ("z",)
-    assert not found.holds
-    assert check_graph([("x", "b")], [("x", "b")], start="a").not_held == (("x", "b"),)
-    assert check_graph([], []).holds
 
 
 @given(EDGES, EDGES)

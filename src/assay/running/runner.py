@@ -332,9 +332,9 @@ def _tool_check(workflow: Workflow) -> Check | None:
     def check(name: str, arguments: Any) -> bool | None:
         if name not in schemas:
             return False
-        from assay.scoring.contract import contract_fault
+        from assay.records import contract
 
-        return contract_fault(schemas[name], {} if arguments is None else arguments).passed
+        return contract.check(schemas[name], {} if arguments is None else arguments).passed
 
     return check
 

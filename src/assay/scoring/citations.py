@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from assay.scoring.metrics.measure import Undetermined
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -22,19 +24,17 @@ class Sourced(NamedTuple):
     citable: frozenset[str]
 
 
-def sourced(run: Run) -> Sourced | str:
-    """What there is to check, or the reason why nothing can be checked."""
+def sourced(run: Run) -> Sourced:
+    """What there is to check; raises `Undetermined` where nothing can be checked."""
+    if run.claims is None:
+        raise Undetermined("the run lists no `claims`")
     if not run.claims:
-        return (
-            "the run lists no `claims`"
-            if run.claims is None
-            else "`claims` is empty: at least one claim is needed"
+        raise Undetermined("`claims` is empty: at least one claim is needed")
+    if run.retrieval is None:
+        raise Undetermined(
+            "the run lists no `retrieval` (an empty list says that nothing was found)"
         )
-    return (
-        "the run lists no `retrieval` (an empty list says that nothing was found)"
-        if run.retrieval is None
-        else Sourced(run.claims, citable_ids(run.retrieval))
-    )
+    return Sourced(run.claims, citable_ids(run.retrieval))
 
 
 def cited_ids(claim: Claim) -> list[str]:

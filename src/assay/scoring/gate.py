@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.scoring.metrics.measure import Undetermined
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -17,6 +19,30 @@ class GateResult(NamedTuple):
     reason: str
 
 
+ABSENT = {
+    "forbidden_tools": (
+        "the run does not say which tools are forbidden (`forbidden_tools`; an empty list says"
+        " none)"
+    ),
+    "handoff_rules": "the run carries no `handoff_rules`",
+    "handoffs": "the run lists no `handoffs` (an empty list says there were none)",
+    "output_schema": "the run carries no `output_schema` (an empty one accepts everything)",
+    "outputs": "the run carries no `outputs`",
+    "patch_applies": "the run does not say whether its patch applies (`patch_applies`)",
+    "required_inputs": (
+        "the run does not say which inputs its workflow requires (`required_inputs`; an empty list"
+        " says none)"
+    ),
+    "required_outputs": (
+        "the run does not say which outputs it requires (`required_outputs`; an empty list says"
+        " none)"
+    ),
+    "steps": "the run lists no `steps` (an empty list says there were none)",
+    "tool_calls": "the run lists no `tool_calls` (an empty list says there were none)",
+}
+"""Why a gate cannot tell without a field of the run."""
+
+
 class Gate(NamedTuple):
     """A hard gate with its data sheet."""
 
@@ -26,10 +52,28 @@ class Gate(NamedTuple):
     """`required` (every run), `optional` (where a profile or a run names it) or `profile`."""
     evidence: str
     """What it looks at; for a verdict gate, that the verdict comes with the run."""
-    check: Callable[[Run, Mapping[str, Any]], GateResult] | None
-    """None for a verdict gate."""
+    rule: Callable[[Run, Mapping[str, Any]], GateResult] | None
+    """None for a verdict gate. It may raise `Undetermined`."""
+    needs: tuple[str, ...] = ()
+    """Fields of the run without which there is no evidence."""
     params: Mapping[str, Any] = {}
     source: str = "Workflow Scoring & Evaluation Reference Guide, sections 3 and 6"
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether it looks at evidence; a verdict gate does not."""
+        return self.rule is not None
+
+    def check(self, run: Run, params: Mapping[str, Any]) -> GateResult:
+        """What the evidence says; undetermined where it is missing."""
+        assert self.rule is not None
+        try:
+            for name in self.needs:
+                if getattr(run, name) is None:
+                    raise Undetermined(ABSENT[name])
+            return self.rule(run, params)
+        except Undetermined as error:
+            return GateResult(None, f"no evidence: {error.reason}")
 
     def sheet(self) -> dict[str, Any]:
         """The data sheet, as `assay library show gate ID` prints it."""
@@ -37,7 +81,7 @@ class Gate(NamedTuple):
             "id": self.id,
             "title": self.title,
             "group": self.group,
-            "kind": "verdict" if self.check is None else "computed",
+            "kind": "computed" if self.is_computed else "verdict",
             "evidence": self.evidence,
             "params": dict(self.params),
             "source": self.source,

@@ -16,26 +16,20 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from assay import exact
+from assay.files.json_files import parse_json
 from assay.registry import Registry
 from assay.scoring.citations import cited_ids, is_cited, is_supported, sourced
 from assay.scoring.gate import Gate, GateResult
+from assay.scoring.metrics.measure import Undetermined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from assay.records.evidence import Run, Tally, Verdict
 
-
-GATES: Registry[Gate] = Registry("gate")
-
 _TEMPLATE = re.compile(
     r"(?:\s*(?:\$\{[^}]*\}|\{\{(?:(?!\}\}).)*\}\}|\{%(?:(?!%\}).)*%\}))+\s*", re.DOTALL
 )
-
-
-@lru_cache(maxsize=256)  # the words are fixed, and a stream asks for them a million times
-def _no_evidence(what: str) -> GateResult:
-    return GateResult(None, f"no evidence: {what}")
 
 
 def is_absent(value: Any) -> bool:
@@ -78,83 +72,48 @@ def resolve(name: str, values: Mapping[str, Any]) -> Any:
 
 
 def _required_outputs(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    if run.required_outputs is None:
-        return _no_evidence(
-            "the run does not say which outputs it requires (`required_outputs`; an empty list says"
-            " none)"
-        )
     outputs = run.outputs or {}
-    absent = [name for name in run.required_outputs if is_absent(resolve(name, outputs))]
+    absent = [name for name in run.required_outputs or () if is_absent(resolve(name, outputs))]
     if absent:
         return GateResult(
             False, f"required output absent, empty or an unresolved template: {', '.join(absent)}"
         )
-    return _OUTPUTS_PRESENT
-
-
-_OUTPUTS_PRESENT = GateResult(True, "every required output is present")
+    return GateResult(True, "every required output is present")
 
 
 def _status(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    if run.status == "success":
-        return _STATUS_SUCCESS
-    return GateResult(False, f"the run ended with status '{run.status}'")
-
-
-_STATUS_SUCCESS = GateResult(True, "the run ended with status 'success'")
+    return GateResult(run.status == "success", f"the run ended with status '{run.status}'")
 
 
 def _critical_steps(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    if run.steps is None:
-        return _no_evidence("the run lists no `steps` (an empty list says there were none)")
-    failed = []
-    skipped = []
-    for step in run.steps:
-        if step.status != "success" and step.critical:
-            if step.status == "skipped":
-                skipped.append(step.name)
-            else:
-                failed.append(f"{step.name} ({step.status})")
+    critical = [step for step in run.steps or () if step.critical and step.status != "success"]
+    failed = [f"{step.name} ({step.status})" for step in critical if step.status != "skipped"]
     if failed:
         return GateResult(False, f"critical step failed: {', '.join(failed)}")
-    if skipped:
+    if critical:
         return GateResult(
             None,
-            f"critical step skipped: {', '.join(skipped)}; a step that may be skipped says"
-            " `critical: false`",
+            f"critical step skipped: {', '.join(step.name for step in critical)}; a step that may"
+            " be skipped says `critical: false`",
         )
-    return _STEPS_SUCCEEDED
-
-
-_STEPS_SUCCEEDED = GateResult(True, "no critical step failed")
+    return GateResult(True, "no critical step failed")
 
 
 def _schema_contract(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    if run.output_schema is None:
-        return _no_evidence("the run carries no `output_schema` (an empty one accepts everything)")
-    if run.outputs is None:
-        return _no_evidence("the run carries no `outputs`")
-    from assay.scoring.contract import (
-        contract_fault,
-    )  # the validator costs as much to load as all the rest, and many runs need none
+    # the validator costs as much to load as all the rest, and many runs need none
+    from assay.records.contract import check
 
-    return contract_fault(run.output_schema, run.outputs)
+    assert run.output_schema is not None
+    assert run.outputs is not None
+    return GateResult(*check(run.output_schema, run.outputs))
 
 
 def _compatible(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    if run.required_inputs is None:
-        return _no_evidence(
-            "the run does not say which inputs its workflow requires (`required_inputs`; an empty"
-            " list says none)"
-        )
     inputs = run.inputs or {}
-    absent = sorted({name for name in run.required_inputs if is_absent(resolve(name, inputs))})
+    absent = {name for name in run.required_inputs or () if is_absent(resolve(name, inputs))}
     if absent:
-        return GateResult(False, "; ".join(f"missing: {name}" for name in absent))
-    return _INPUTS_PRESENT
-
-
-_INPUTS_PRESENT = GateResult(True, "the sample gives every required input")
+        return GateResult(False, "; ".join(f"missing: {name}" for name in sorted(absent)))
+    return GateResult(True, "the sample gives every required input")
 
 
 @lru_cache(maxsize=64, typed=True)
@@ -162,19 +121,17 @@ def _minimum(value: Any) -> exact.Ratio:
     return exact.ratio(value)
 
 
-def _tally(run: Run, name: str) -> Tally | GateResult:
-    tally: Tally | None = getattr(run.tests, name) if run.tests is not None else None
+def _tally(run: Run, name: str) -> Tally:
+    tally: Tally | None = getattr(run.tests, name, None)
     if tally is None:
-        return _no_evidence(f"the run carries no `tests.{name}`")
+        raise Undetermined(f"the run carries no `tests.{name}`")
     if tally.total == 0:
-        return _no_evidence(f"`tests.{name}` counts no tests")
+        raise Undetermined(f"`tests.{name}` counts no tests")
     return tally
 
 
 def _fail_to_pass(run: Run, _params: Mapping[str, Any]) -> GateResult:
     tally = _tally(run, "fail_to_pass")
-    if isinstance(tally, GateResult):
-        return tally
     if tally.passed == tally.total:
         return GateResult(True, f"all {tally.total} fail-to-pass tests pass")
     return GateResult(
@@ -184,8 +141,6 @@ def _fail_to_pass(run: Run, _params: Mapping[str, Any]) -> GateResult:
 
 def _pass_to_pass(run: Run, params: Mapping[str, Any]) -> GateResult:
     tally = _tally(run, "pass_to_pass")
-    if isinstance(tally, GateResult):
-        return tally
     minimum = _minimum(params["minimum"])
     holds = tally.passed * minimum.den >= minimum.num * tally.total
     return GateResult(
@@ -196,15 +151,13 @@ def _pass_to_pass(run: Run, params: Mapping[str, Any]) -> GateResult:
 
 
 def _patch(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    if run.patch_applies is None:
-        return _no_evidence("the run does not say whether its patch applies (`patch_applies`)")
     return GateResult(
         run.patch_applies,
         "the patch applies cleanly" if run.patch_applies else "the patch does not apply",
     )
 
 
-_STRUCTURED = {
+_STRUCTURED: dict[str, Any] = {
     "object": dict,
     "array": list,
     "number": (int, Decimal),
@@ -213,30 +166,33 @@ _STRUCTURED = {
 }
 
 
+def _parses(text: str, kinds: list[str]) -> bool:
+    """Whether a text is JSON of one of these types. True is not a number."""
+    try:
+        value = parse_json(text.encode("utf-8", "surrogatepass"))
+    except ValueError:
+        return False
+    if isinstance(value, bool):
+        return "boolean" in kinds
+    return any(isinstance(value, _STRUCTURED[kind]) for kind in kinds)
+
+
 def _parseable(run: Run, params: Mapping[str, Any]) -> GateResult:
     present = _required_outputs(run, params)
     if present.passed is not True:
         return present
     if not isinstance(run.output_schema, dict):
-        return _no_evidence(
-            "the run carries no `output_schema` that says what its outputs parse to"
-        )
-    from assay.scoring.contract import parses_as
-
+        raise Undetermined("the run carries no `output_schema` that says what its outputs parse to")
     declared = run.output_schema.get("properties")
     bad = []
     for name in run.required_outputs or ():
         value = resolve(name, run.outputs or {})
         kinds = _declared_types(declared, name)
-        if (
-            isinstance(value, str)
-            and kinds
-            and not any(parses_as(value, _STRUCTURED[kind]) for kind in kinds)
-        ):
+        if isinstance(value, str) and kinds and not _parses(value, kinds):
             bad.append(f"{name} (should parse to {' or '.join(kinds)})")
     if bad:
         return GateResult(False, f"output is text that does not parse: {', '.join(bad)}")
-    return _PARSEABLE
+    return GateResult(True, "every required output is present and parses")
 
 
 def _declared_types(properties: Any, name: str) -> list[str]:
@@ -251,14 +207,8 @@ def _declared_types(properties: Any, name: str) -> list[str]:
     )
 
 
-_PARSEABLE = GateResult(True, "every required output is present and parses")
-
-
 def _grounded(run: Run, params: Mapping[str, Any]) -> GateResult:
-    found = sourced(run)
-    if isinstance(found, str):
-        return _no_evidence(found)
-    claims, citable = found
+    claims, citable = sourced(run)
     supported = sum(is_supported(claim, citable) is True for claim in claims)
     unjudged = sum(claim.supported is None for claim in claims)
     unsourced = sum(claim.supported is True for claim in claims) - supported
@@ -284,10 +234,7 @@ def _grounded(run: Run, params: Mapping[str, Any]) -> GateResult:
 
 
 def _cited(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    found = sourced(run)
-    if isinstance(found, str):
-        return _no_evidence(found)
-    claims, citable = found
+    claims, citable = sourced(run)
     bare = [claim for claim in claims if not is_cited(claim, citable)]
     if bare:
         cites = ", ".join(map(_quote, cited_ids(bare[0])[:3]))
@@ -304,10 +251,7 @@ _SEVERE = ("high", "critical")
 
 
 def _hallucination(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    found = sourced(run)
-    if isinstance(found, str):
-        return _no_evidence(found)
-    claims, citable = found
+    claims, citable = sourced(run)
     severe = [claim for claim in claims if claim.supported is False and claim.severity in _SEVERE]
     if severe:
         return GateResult(
@@ -326,30 +270,25 @@ def _hallucination(run: Run, _params: Mapping[str, Any]) -> GateResult:
             "claims without `supported`, `severity` or a retrieved passage that they cite:"
             f" {len(unknown)}, first {_quote(unknown[0].text)}",
         )
-    return _NO_HALLUCINATION
-
-
-_NO_HALLUCINATION = GateResult(True, "no unsupported claim of high severity")
+    return GateResult(True, "no unsupported claim of high severity")
 
 
 def _tool_calls_valid(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    if run.tool_calls is None:
-        return _no_evidence("the run lists no `tool_calls` (an empty list says there were none)")
-    bad = [call.name for call in run.tool_calls if call.valid is False]
+    calls = run.tool_calls or []
+    bad = [call.name for call in calls if call.valid is False]
     if bad:
         return GateResult(
             False,
-            f"{len(bad)} of {len(run.tool_calls)} tool calls break their schema, first:"
-            f" {_quote(bad[0])}",
+            f"{len(bad)} of {len(calls)} tool calls break their schema, first: {_quote(bad[0])}",
         )
-    unchecked = [call.name for call in run.tool_calls if call.valid is None]
+    unchecked = [call.name for call in calls if call.valid is None]
     if unchecked:
         return GateResult(
             None,
-            f"{len(unchecked)} of {len(run.tool_calls)} tool calls were not checked (`valid` is"
+            f"{len(unchecked)} of {len(calls)} tool calls were not checked (`valid` is"
             f" null), first: {_quote(unchecked[0])}",
         )
-    return GateResult(True, f"all {len(run.tool_calls)} tool calls are valid")
+    return GateResult(True, f"all {len(calls)} tool calls are valid")
 
 
 def _folded(name: str) -> str:
@@ -377,23 +316,13 @@ def _could_be(name: str, other: str) -> bool:
 
 
 def _forbidden(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    if run.forbidden_tools is None:
-        return _no_evidence(
-            "the run does not say which tools are forbidden (`forbidden_tools`; an empty list says"
-            " none)"
-        )
-    if run.tool_calls is None:
-        return _no_evidence("the run lists no `tool_calls` (an empty list says there were none)")
-    forbidden = {_folded(name) for name in run.forbidden_tools}
-    called = sorted({call.name for call in run.tool_calls if _folded(call.name) in forbidden})
+    calls, barred = run.tool_calls or [], run.forbidden_tools or []
+    forbidden = {_folded(name) for name in barred}
+    called = sorted({call.name for call in calls if _folded(call.name) in forbidden})
     if called:
         return GateResult(False, f"forbidden tool called: {', '.join(called)}")
     posing = sorted(
-        {
-            call.name
-            for call in run.tool_calls
-            if any(_could_be(call.name, name) for name in run.forbidden_tools)
-        }
+        {call.name for call in calls if any(_could_be(call.name, name) for name in barred)}
     )
     if posing:
         return GateResult(
@@ -401,29 +330,19 @@ def _forbidden(run: Run, _params: Mapping[str, Any]) -> GateResult:
             "a tool's name holds signs that look like others or cannot be seen, and may be a"
             f" forbidden one: {', '.join(map(repr, posing))}",
         )
-    return _NONE_FORBIDDEN
-
-
-_NONE_FORBIDDEN = GateResult(True, "no forbidden tool was called")
+    return GateResult(True, "no forbidden tool was called")
 
 
 def _handoffs(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    if run.handoff_rules is None:
-        return _no_evidence("the run carries no `handoff_rules`")
-    if run.handoffs is None:
-        return _no_evidence("the run lists no `handoffs` (an empty list says there were none)")
-    allowed = set(run.handoff_rules)
+    allowed = set(run.handoff_rules or ())
     broken = [
         f"{handoff.source} to {handoff.to}"
-        for handoff in run.handoffs
+        for handoff in run.handoffs or ()
         if (handoff.source, handoff.to) not in allowed
     ]
     if broken:
         return GateResult(False, f"handoff outside the rules: {', '.join(sorted(set(broken)))}")
-    return _HANDOFFS_KEPT
-
-
-_HANDOFFS_KEPT = GateResult(True, "every handoff follows the rules")
+    return GateResult(True, "every handoff follows the rules")
 
 
 def _quote(text: str) -> str:
@@ -431,6 +350,7 @@ def _quote(text: str) -> str:
     return f"'{flat[:77]}...'" if len(flat) > 80 else f"'{flat}'"
 
 
+GATES: Registry[Gate] = Registry("gate")
 for _gate in (
     Gate(
         "required_outputs_present",
@@ -438,10 +358,16 @@ for _gate in (
         "required",
         "outputs, required_outputs",
         _required_outputs,
+        needs=("required_outputs",),
     ),
     Gate("overall_status_success", "The run ended well", "required", "status", _status),
     Gate(
-        "no_critical_step_failures", "No critical step failed", "required", "steps", _critical_steps
+        "no_critical_step_failures",
+        "No critical step failed",
+        "required",
+        "steps",
+        _critical_steps,
+        needs=("steps",),
     ),
     Gate(
         "schema_contract_valid",
@@ -449,6 +375,7 @@ for _gate in (
         "required",
         "outputs, output_schema",
         _schema_contract,
+        needs=("output_schema", "outputs"),
     ),
     Gate(
         "dataset_workflow_compatible",
@@ -456,6 +383,7 @@ for _gate in (
         "required",
         "inputs, required_inputs",
         _compatible,
+        needs=("required_inputs",),
     ),
     Gate(
         "tests_fail_to_pass_all_green",
@@ -470,7 +398,7 @@ for _gate in (
         "optional",
         "tests.pass_to_pass",
         _pass_to_pass,
-        {"minimum": 0.95},
+        params={"minimum": 0.95},
     ),
     Gate(
         "citations_present_for_claims",
@@ -485,8 +413,16 @@ for _gate in (
         "optional",
         "tool_calls[].valid",
         _tool_calls_valid,
+        needs=("tool_calls",),
     ),
-    Gate("patch_applies_cleanly", "The patch applies", "profile", "patch_applies", _patch),
+    Gate(
+        "patch_applies_cleanly",
+        "The patch applies",
+        "profile",
+        "patch_applies",
+        _patch,
+        needs=("patch_applies",),
+    ),
     Gate(
         "no_sandbox_violation",
         "Nothing broke out of the sandbox",
@@ -500,6 +436,7 @@ for _gate in (
         "profile",
         "outputs, required_outputs, output_schema",
         _parseable,
+        needs=("required_outputs",),
     ),
     Gate(
         "answer_grounded",
@@ -507,7 +444,7 @@ for _gate in (
         "profile",
         "claims[].supported, claims[].citations, retrieval",
         _grounded,
-        {"minimum": 1},
+        params={"minimum": 1},
     ),
     Gate(
         "no_high_severity_hallucination",
@@ -522,6 +459,7 @@ for _gate in (
         "profile",
         "tool_calls, forbidden_tools",
         _forbidden,
+        needs=("forbidden_tools", "tool_calls"),
     ),
     Gate(
         "handoff_graph_respected",
@@ -529,6 +467,7 @@ for _gate in (
         "profile",
         "handoffs, handoff_rules",
         _handoffs,
+        needs=("handoff_rules", "handoffs"),
     ),
 ):
     GATES.add(_gate.id, _gate)
@@ -542,10 +481,12 @@ def evaluate(
     """The gate's own finding, worsened by the verdict that came with the run, never improved by it.
     `gate` None is a gate only the run knows.
     """
-    if gate is None or gate.check is None:
+    if gate is None or not gate.is_computed:
         if verdict is None or verdict.passed is None:
-            said = f": {verdict.reason}" if verdict is not None and verdict.reason else ""
-            return _no_evidence(f"the verdict must come with the run (`gates`){said}")
+            why = f": {verdict.reason}" if verdict is not None and verdict.reason else ""
+            return GateResult(
+                None, f"no evidence: the verdict must come with the run (`gates`){why}"
+            )
         return GateResult(
             verdict.passed,
             f"reported with the run{': ' + verdict.reason if verdict.reason else ''}",
@@ -561,13 +502,13 @@ def evaluate(
             f"{found.reason} (the run reports a pass; a reported verdict cannot improve a computed"
             " gate)",
         )
-    said = verdict.reason or "no reason given"
+    why = verdict.reason or "no reason given"
     if verdict.passed is False:
         return (
-            found if found.passed is False else GateResult(False, f"reported with the run: {said}")
+            found if found.passed is False else GateResult(False, f"reported with the run: {why}")
         )
     return (
-        GateResult(None, f"reported as undetermined with the run: {said}")
+        GateResult(None, f"reported as undetermined with the run: {why}")
         if found.passed is True
         else found
     )

@@ -114,7 +114,7 @@ def load_profile(document: Document) -> Profile:
                 "`assay library list gates` shows them; one whose verdict comes with the run says"
                 " `verdict: true`.",
             )
-        elif gate is not None and ref.verdict and gate.check is not None:
+        elif gate is not None and ref.verdict and gate.is_computed:
             faults.add(
                 ("gates", index, "verdict"),
                 f"'{ref.id}' is computed from evidence and cannot be left to a verdict.",

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FAMILIES: dict[str, tuple[str, ...]] = {
-    "counts.COUNTS": ("tests_passed",),
     "operations.OPERATIONS": (
         "latency",
         "cost",
@@ -30,7 +29,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "step_duration_p50",
         "step_duration_p95",
     ),
-    "outcomes.OUTCOMES": ("fail_to_pass", "pass_to_pass", "tests_resolved"),
+    "outcomes.OUTCOMES": ("tests_passed", "fail_to_pass", "pass_to_pass", "tests_resolved"),
     "passages.RETRIEVAL": (
         "retrieval_precision",
         "retrieval_success",

@@ -46,13 +46,6 @@ _DECLARED = {
     "object": "dict",
     "any": "string",
 }
-_TEXTS = ("string", "any")
-_PLAIN = {
-    "boolean": (bool,),
-    "integer": (int,),
-    "float": (int, float, Decimal),
-    "number": (int, float, Decimal),
-}
 _FOLDING = str.maketrans("'", '"', " ,./-_*^")
 _COPY = re.compile(r"[_ ]\d+")
 
@@ -142,17 +135,6 @@ def argument_fault(value: Any, details: Any, possible: Sequence[Any]) -> str | N
     >>> argument_fault([5], {"type": "array", "items": {"type": "float"}}, [[5.0]])
     'type_error:nested'
     """
-    said = details.get("type") if type(details) is dict else None
-    if (
-        type(said) is str
-        # the usual cases: a text where one is declared, and a number or truth value of the declared
-        # type
-    ):
-        if type(value) is str:
-            if said in _TEXTS:
-                return None if value in possible else _text_fault(value, possible)
-        elif type(value) in _PLAIN.get(said, ()):
-            return None if is_among(value, possible) else "value_error:others"
     kind, declared, answers = _kind(value), _declared(details), _answer_kind(possible)
     if declared is None:
         declared = answers or kind

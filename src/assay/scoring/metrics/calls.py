@@ -8,7 +8,6 @@ one thing to get right, so that extra ones are not free. All scores are exact qu
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -16,17 +15,15 @@ from assay.errors import InputError
 from assay.exact import Ratio
 from assay.scoring.metrics import bfcl
 from assay.scoring.metrics.assignment import assign
-from assay.scoring.metrics.equality import key, same
+from assay.scoring.metrics.equality import is_among, key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 MAX_CELLS = 250_000
 """Pairs of calls of one tool that are compared: five hundred different calls against five hundred
 take seconds, and nobody expects more.
 """
-FEW = 16
-"""Calls of one tool that are compared one by one with an expectation, rather than by a key."""
 Mode = Literal["strict", "unordered", "subset", "superset"]
 Over = Literal["names", "arguments"]
 
@@ -94,7 +91,7 @@ class Matching(NamedTuple):
         expected is 1.
         """
         return (
-            Ratio(self.selected, max(self.calls, self.expected) or 1)
+            Ratio(self.selected, max(self.calls, self.expected))
             if self.calls or self.expected
             else Ratio(1, 1)
         )
@@ -104,15 +101,6 @@ class Matching(NamedTuple):
         """2 right / (given + wanted). No call where none is expected is 1."""
         return (
             Ratio(2 * self.right, self.given + self.wanted)
-            if self.calls or self.expected
-            else Ratio(1, 1)
-        )
-
-    @property
-    def exact_calls(self) -> Ratio:
-        """Calls that are wholly right, of all that were made or expected."""
-        return (
-            Ratio(self.whole, max(self.calls, self.expected))
             if self.calls or self.expected
             else Ratio(1, 1)
         )
@@ -143,15 +131,7 @@ def right_arguments(given: Mapping[str, Any], accepted: Mapping[str, Any]) -> in
     right = 0
     for name, value in given.items():
         listed = accepted.get(name)
-        if type(listed) is not list:
-            continue
-        if type(value) is str:
-            right += value in listed  # a text equals nothing but itself
-        else:
-            for other in listed:
-                if same(value, other):
-                    right += 1
-                    break
+        right += type(listed) is list and is_among(value, listed)
     return right
 
 
@@ -205,14 +185,6 @@ def match(calls: Sequence[Call], expected: Sequence[Expected], *, rules: Rules =
     >>> found.selection, found.argument_f1
     (Ratio(num=1, den=2), Ratio(num=2, den=5))
     """
-    if len(calls) == 1 and len(expected) == 1:  # the usual case
-        call, wish = calls[0], expected[0]
-        if call.name != wish.name:
-            return Matching(1, 1, 0, 0, _units(call), wish.required or 1, 0, [])
-        pair = rules.compare(call, wish)
-        return Matching(
-            1, 1, 1, pair.right, _units(call), pair.wanted, int(pair.is_whole), [Found(0, 0, pair)]
-        )
     wishes: dict[str, list[int]] = {}
     for index, wish in enumerate(expected):
         wishes.setdefault(wish.name, []).append(index)
@@ -254,11 +226,6 @@ def _pair_up(
     found: list[Found] = []
     if rules.is_transitive:
         rows, columns = _take_equal(calls, expected, rows, columns, rules, found)
-        if len(rows) == 1 and len(columns) == 1:
-            return [
-                *found,
-                Found(rows[0], columns[0], rules.compare(calls[rows[0]], expected[columns[0]])),
-            ]
     if not rows or not columns:
         return found
     keys = {row: key(calls[row].arguments, typed=not rules.is_transitive) for row in rows}
@@ -310,20 +277,6 @@ def _take_equal(
     Such a pair may be made at once: swapping the call away gains at most what it loses.
     """
     left = []
-    if len(rows) <= FEW:
-        rows = rows.copy()
-        for column in columns:
-            equal = (
-                _first_equal(calls, expected[column], rows, column, rules)
-                if _is_single(expected[column])
-                else None
-            )
-            if equal is None:
-                left.append(column)
-            else:
-                rows.remove(equal.call)
-                found.append(equal)
-        return rows, left
     free: dict[Any, list[int]] = {}
     for row in reversed(rows):
         free.setdefault(key(calls[row].arguments), []).append(row)
@@ -348,28 +301,6 @@ def _is_single(wish: Expected) -> bool:
     return wish.accepted is not None and all(len(listed) == 1 for listed in wish.accepted.values())
 
 
-def _first_equal(
-    calls: Sequence[Call], wish: Expected, rows: Sequence[int], column: int, rules: Rules
-) -> Found | None:
-    for row in rows:
-        if _equals(calls[row].arguments, wish.accepted):
-            return Found(row, column, rules.compare(calls[row], wish))
-    return None
-
-
-def _equals(given: Mapping[str, Any] | None, accepted: Mapping[str, list[Any]] | None) -> bool:
-    """Whether every argument has the one value that its list holds."""
-    if given is None or accepted is None or len(given) != len(accepted):
-        return False
-    for (
-        name,
-        value,
-    ) in given.items():  # a generator would cost as much as the comparison
-        if name not in accepted or not same(value, accepted[name][0]):
-            return False
-    return True
-
-
 def _weight(pair: Pair, expected: Expected, pairs: int, optional: int) -> int:
     """One whole number in which a right argument outweighs all optional ones, and those outweigh
     all whole calls.
@@ -377,21 +308,6 @@ def _weight(pair: Pair, expected: Expected, pairs: int, optional: int) -> int:
     return (pair.right * (optional + 1) - (pair.wanted - (expected.required or 1))) * (
         pairs + 1
     ) + pair.is_whole
-
-
-def forbidden_calls(calls: Iterable[Call], forbidden: Iterable[str]) -> list[Call]:
-    """The calls of forbidden tools, in order; case, surrounding space and compatible signs do not
-    hide one. The gate `no_forbidden_tool` also sees look-alikes.
-
-    >>> forbidden_calls([Call("search", {}), Call(" Delete_All", {})], ["delete_all"])
-    [Call(name=' Delete_All', arguments={})]
-    """
-    barred = {_plain_name(name) for name in forbidden}
-    return [call for call in calls if _plain_name(call.name) in barred]
-
-
-def _plain_name(name: str) -> str:
-    return unicodedata.normalize("NFKC", name).casefold().strip()
 
 
 def trajectory_match(

@@ -73,14 +73,7 @@ def is_among(value: Any, listed: Iterable[Any]) -> bool:
     >>> is_among(1, [True, 1.0]), is_among(1, [True])
     (True, False)
     """
-    for other in (  # noqa: SIM110
-        listed
-        # every argument of every call passes through; a generator would cost as much as the
-        # comparison
-    ):
-        if same(value, other):
-            return True
-    return False
+    return any(same(value, other) for other in listed)
 
 
 def key(value: Any, *, typed: bool = False, depth: int = 0) -> Hashable:

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
     from assay.records.evidence import Claim, Retrieved, Run
 
-_NO_RETRIEVAL = Undetermined(
-    "the run lists no `retrieval` (an empty list says that nothing was found)"
-)
+_NO_RETRIEVAL = "the run lists no `retrieval` (an empty list says that nothing was found)"
 _FINE: int = 10**30
 SEVERITY_WEIGHTS = {"none": 0, "low": 0.25, "medium": 0.5, "high": 1, "critical": 1}
 
@@ -54,7 +52,7 @@ def average_precision(relevant: Sequence[bool]) -> Ratio:
     return Ratio(total, hits * _FINE) if hits else Ratio(0, 1)
 
 
-def ranked(retrieval: Sequence[Retrieved]) -> list[Retrieved] | Undetermined:
+def ranked(retrieval: Sequence[Retrieved]) -> list[Retrieved]:
     """Passages in their order: by `rank` where every one has its own, as listed where none has
     one.
     """
@@ -62,29 +60,27 @@ def ranked(retrieval: Sequence[Retrieved]) -> list[Retrieved] | Undetermined:
     if not ranks:
         return list(retrieval)
     if len(ranks) < len(retrieval):
-        return Undetermined(
+        raise Undetermined(
             f"{len(retrieval) - len(ranks)} of {len(retrieval)} passages have no `rank`"
         )
     if len(set(ranks)) < len(ranks):
-        return Undetermined("two passages have the same `rank`")
+        raise Undetermined("two passages have the same `rank`")
     return sorted(retrieval, key=lambda passage: passage.rank or 0)
 
 
-def _relevant_ids(run: Run) -> frozenset[str] | Undetermined | None:
+def _relevant_ids(run: Run) -> frozenset[str] | None:
     """The ids that `expected.relevant_ids` names; None where it is not there."""
     if not isinstance(run.expected, dict) or "relevant_ids" not in run.expected:
         return None
     listed = run.expected["relevant_ids"]
     if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
-        return Undetermined("`expected.relevant_ids` is no list of ids")
-    return (
-        frozenset(listed)
-        if listed
-        else Undetermined("`expected.relevant_ids` is empty: no passage could have been right")
-    )
+        raise Undetermined("`expected.relevant_ids` is no list of ids")
+    if not listed:
+        raise Undetermined("`expected.relevant_ids` is empty: no passage could have been right")
+    return frozenset(listed)
 
 
-def relevance(run: Run) -> list[bool] | Undetermined:
+def relevance(run: Run) -> list[bool]:
     """For each retrieved passage in rank order, whether it is relevant: by `expected.relevant_ids`,
     else by its own `relevant`.
 
@@ -92,146 +88,118 @@ def relevance(run: Run) -> list[bool] | Undetermined:
     passage ten times.
     """
     if run.retrieval is None:
-        return _NO_RETRIEVAL
+        raise Undetermined(_NO_RETRIEVAL)
     if not run.retrieval:
-        return Undetermined("nothing was retrieved, so nothing can be precise")
+        raise Undetermined("nothing was retrieved, so nothing can be precise")
     ordered, ids = ranked(run.retrieval), _relevant_ids(run)
-    if isinstance(ordered, Undetermined):
-        return ordered
-    if isinstance(ids, Undetermined):
-        return ids
-    if ids is None:
-        unjudged = sum(passage.relevant is None for passage in ordered)
-        if unjudged:
-            return Undetermined(
-                f"{unjudged} of {len(ordered)} passages were not judged (`relevant` is null), and"
-                " there is no `expected.relevant_ids`"
-            )
+    unjudged = sum(passage.relevant is None for passage in ordered) if ids is None else 0
+    if unjudged:
+        raise Undetermined(
+            f"{unjudged} of {len(ordered)} passages were not judged (`relevant` is null), and"
+            " there is no `expected.relevant_ids`"
+        )
     seen: set[str] = set()
-    found = []
+    relevant = []
     for passage in ordered:
         is_relevant = passage.relevant is True if ids is None else passage.id in ids
-        found.append(is_relevant and passage.id not in seen)
+        relevant.append(is_relevant and passage.id not in seen)
         seen.add(passage.id)
-    return found
+    return relevant
 
 
 def _context_precision(run: Run, _params: Mapping[str, Any]) -> Any:
-    found = relevance(run)
-    return found if isinstance(found, Undetermined) else _shown(average_precision(found))
+    return _shown(average_precision(relevance(run)))
 
 
 def _context_share(run: Run, _params: Mapping[str, Any]) -> Any:
-    found = relevance(run)
-    return found if isinstance(found, Undetermined) else {"passed": sum(found), "total": len(found)}
+    relevant = relevance(run)
+    return {"passed": sum(relevant), "total": len(relevant)}
 
 
 def _context_recall(run: Run, _params: Mapping[str, Any]) -> Any:
     ids = _relevant_ids(run)
     if ids is None:
-        return Undetermined(
+        raise Undetermined(
             "the run does not say which passages should have been found (`expected.relevant_ids`)"
         )
-    if isinstance(ids, Undetermined):
-        return ids
     if run.retrieval is None:
-        return _NO_RETRIEVAL
+        raise Undetermined(_NO_RETRIEVAL)
     return _shown(Ratio(len(ids & {passage.id for passage in run.retrieval}), len(ids)))
 
 
 # --- citations
 
 
-def texts_by_id(retrieval: Sequence[Retrieved]) -> dict[str, str | None] | Undetermined:
-    """The text of each passage. An id with two texts is undetermined: a citation of it could be
-    borne out by either.
-    """
-    found: dict[str, str | None] = {}
-    for passage in retrieval:
-        if passage.id in found and found[passage.id] != passage.text:
-            return Undetermined(
-                f"two retrieved passages have the id {passage.id!r} and different texts"
-            )
-        found[passage.id] = passage.text
-    return found
-
-
 def _presence(run: Run, _params: Mapping[str, Any]) -> Any:
-    found = sourced(run)
-    if isinstance(found, str):
-        return Undetermined(found)
-    claims, citable = found
+    claims, citable = sourced(run)
     return {"passed": sum(is_cited(claim, citable) for claim in claims), "total": len(claims)}
 
 
 def _resolution(run: Run, _params: Mapping[str, Any]) -> Any:
-    found = sourced(run)
-    if isinstance(found, str):
-        return Undetermined(found)
-    claims, citable = found
+    claims, citable = sourced(run)
     cited = [citation for claim in claims for citation in cited_ids(claim)]
     if not cited:
-        return Undetermined("no claim cites anything, so nothing can resolve")
+        raise Undetermined("no claim cites anything, so nothing can resolve")
     return {"passed": sum(citation in citable for citation in cited), "total": len(cited)}
 
 
-def _cited_passages(run: Run) -> list[tuple[Claim, list[lexical.Passage]]] | Undetermined:
-    """Each claim with the passages it cites; a citation that resolves to nothing has none."""
-    evidence = sourced(run)
-    if isinstance(evidence, str):
-        return Undetermined(evidence)
-    texts = texts_by_id(run.retrieval or ())
-    if isinstance(texts, Undetermined):
-        return texts
+def _cited_passages(run: Run) -> list[tuple[Claim, list[lexical.Passage]]]:
+    """Each claim with the passages it cites; a citation that resolves to nothing has none. An id
+    with two texts is undetermined: either could bear a citation of it out.
+    """
+    claims, _ = sourced(run)
+    texts: dict[str, str | None] = {}
+    for passage in run.retrieval or ():
+        if texts.setdefault(passage.id, passage.text) != passage.text:
+            raise Undetermined(
+                f"two retrieved passages have the id {passage.id!r} and different texts"
+            )
     read: dict[str, lexical.Passage] = {}
-    found = []
-    for claim in evidence.claims:
+    pairs = []
+    for claim in claims:
         cited = [citation for citation in cited_ids(claim) if citation in texts]
         for citation in cited:
             text = texts[citation]
             if text is None:
-                return Undetermined(f"the cited passage {citation!r} comes without its `text`")
+                raise Undetermined(f"the cited passage {citation!r} comes without its `text`")
             if citation not in read:
                 read[citation] = lexical.read_passage(text)
-        found.append((claim, [read[citation] for citation in cited]))
-    return found
+        pairs.append((claim, [read[citation] for citation in cited]))
+    return pairs
 
 
 # --- support
 
 
 def _quotes(run: Run, _params: Mapping[str, Any]) -> Any:
-    pairs = _cited_passages(run)
-    if isinstance(pairs, Undetermined):
-        return pairs
     passed = total = 0
-    for claim, passages in pairs:
+    for claim, passages in _cited_passages(run):
         quotes = lexical.quotations(claim.text)
         total += len(quotes)
         passed += sum(
             any(lexical.occurs(quote, passage) for passage in passages) for quote in quotes
         )
-    return {"passed": passed, "total": total} if total else Undetermined("no claim quotes anything")
+    if not total:
+        raise Undetermined("no claim quotes anything")
+    return {"passed": passed, "total": total}
 
 
-def lexical_support(run: Run, *, threshold: Any = 0.6) -> list[lexical.Support] | Undetermined:
+def lexical_support(run: Run, *, threshold: Any = 0.6) -> list[lexical.Support]:
     """For each claim of a run, whether the words of the passages it cites bear it out; one that
     cites nothing retrieved is not supported.
     """
     limit = exact.ratio(threshold)
     if not 0 <= limit.num <= limit.den:
         raise ValueError(f"the threshold is {threshold}; it is a share from 0 to 1")
-    pairs = _cited_passages(run)
-    if isinstance(pairs, Undetermined):
-        return pairs
-    return [lexical.support(claim.text, passages, threshold=limit) for claim, passages in pairs]
+    return [
+        lexical.support(claim.text, passages, threshold=limit)
+        for claim, passages in _cited_passages(run)
+    ]
 
 
 def _lexical(run: Run, params: Mapping[str, Any]) -> Any:
-    found = lexical_support(run, threshold=params.get("threshold", 0.6))
-    if isinstance(found, Undetermined):
-        return found
-    return _shown(Ratio(sum(one.is_supported for one in found), len(found)))
+    claims = lexical_support(run, threshold=params.get("threshold", 0.6))
+    return _shown(Ratio(sum(claim.is_supported for claim in claims), len(claims)))
 
 
 class SeveritySummary(NamedTuple):
@@ -271,12 +239,9 @@ def summarise_severity(claims: Sequence[Claim], citable: frozenset[str]) -> Seve
 
 
 def _severity(run: Run, params: Mapping[str, Any]) -> Any:
-    evidence = sourced(run)
-    if isinstance(evidence, str):
-        return Undetermined(evidence)
-    found = summarise_severity(*evidence)
+    found = summarise_severity(*sourced(run))
     if found.unjudged:
-        return Undetermined(
+        raise Undetermined(
             f"{found.unjudged} of {found.claims} claims have no `supported`, cite no retrieved"
             " passage, or are unsupported and have no `severity`"
         )

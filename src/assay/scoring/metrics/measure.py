@@ -10,10 +10,13 @@ if TYPE_CHECKING:
     from assay.records.evidence import Run
 
 
-class Undetermined(NamedTuple):
-    """A measure that could not be taken, and why."""
+class Undetermined(Exception):
+    """Raised by a measure that the evidence does not allow to take; the message says why."""
 
-    reason: str
+    @property
+    def reason(self) -> str:
+        """What the evidence lacks."""
+        return str(self)
 
 
 class Measure(NamedTuple):
@@ -30,8 +33,8 @@ class Measure(NamedTuple):
     """What it looks at in a run."""
     absence: str
     """What it says when that is not there."""
-    take: Callable[[Run, Mapping[str, Any]], Any]
-    """The raw score, or `Undetermined`; the second argument is `params` with what the criterion
+    read: Callable[[Run, Mapping[str, Any]], Any]
+    """The raw score; raises `Undetermined`. The second argument is `params` with what the criterion
     overrides.
     """
     range: str = "0..1"
@@ -47,10 +50,17 @@ class Measure(NamedTuple):
     score is theirs, not measured.
     """
 
+    def take(self, run: Run, params: Mapping[str, Any]) -> Any:
+        """The raw score of a run, or the `Undetermined` that was raised."""
+        try:
+            return self.read(run, params)
+        except Undetermined as error:
+            return error
+
     def sheet(self) -> dict[str, Any]:
         """The data sheet, as `assay library show measure ID` prints it."""
         from assay.scoring.metrics.examples import EXAMPLES  # nothing but a sheet needs them
 
         example = EXAMPLES.get(self.id)
-        shown = {name: getattr(self, name) for name in self._fields if name != "take"}
+        shown = {name: getattr(self, name) for name in self._fields if name != "read"}
         return {**shown, "example": None if example is None else example.document()}

@@ -18,97 +18,82 @@ if TYPE_CHECKING:
     from assay.records.evidence import Run, Step
 
 
-def _latency(run: Run, _params: Mapping[str, Any]) -> Any:
-    return (
-        Undetermined("the run carries no `latency_ms`")
-        if run.latency_ms is None
-        else run.latency_ms
-    )
+def _carried(name: str) -> Callable[[Run, Mapping[str, Any]], Any]:
+    """A measure that is a field of the run."""
+
+    def read(run: Run, _params: Mapping[str, Any]) -> Any:
+        value = getattr(run, name)
+        if value is None:
+            raise Undetermined(f"the run carries no `{name}`")
+        return value
+
+    return read
 
 
-def _cost(run: Run, _params: Mapping[str, Any]) -> Any:
-    return Undetermined("the run carries no `cost_usd`") if run.cost_usd is None else run.cost_usd
-
-
-def _summed(run: Run, name: str) -> int | Undetermined:
+def _summed(name: str) -> Callable[[Run, Mapping[str, Any]], int]:
     """The run's own count, or the sum over its steps where every step has one."""
-    whole: int | None = getattr(run, name)
-    if whole is not None:
-        return whole
-    counts: list[int | None] = [getattr(step, name) for step in run.steps or ()]
-    known = [count for count in counts if count is not None]
-    if not counts or len(known) < len(counts):
-        return Undetermined(
-            f"the run carries no `{name}`, and"
-            f" {'has no steps' if not counts else 'not every step does'}"
-        )
-    return sum(known)
+
+    def read(run: Run, _params: Mapping[str, Any]) -> int:
+        whole: int | None = getattr(run, name)
+        if whole is not None:
+            return whole
+        counts: list[int | None] = [getattr(step, name) for step in run.steps or ()]
+        known = [count for count in counts if count is not None]
+        if not counts or len(known) < len(counts):
+            raise Undetermined(
+                f"the run carries no `{name}`, and"
+                f" {'has no steps' if not counts else 'not every step does'}"
+            )
+        return sum(known)
+
+    return read
 
 
-def _tokens(run: Run, _params: Mapping[str, Any]) -> Any:
-    return _summed(run, "tokens")
+_retries = _summed("retries")
 
 
-def _retries(run: Run, _params: Mapping[str, Any]) -> Any:
-    return _summed(run, "retries")
-
-
-def _ran(run: Run) -> list[Step] | Undetermined:
+def _ran(run: Run) -> list[Step]:
     """The steps that ran."""
     if not run.steps:
-        return Undetermined("the run lists no `steps`")
+        raise Undetermined("the run lists no `steps`")
     skipped = next(
         (step.name for step in run.steps if step.status == "skipped" and step.critical), None
     )
     if skipped is not None:
-        return Undetermined(f"the critical step '{skipped}' was skipped")
+        raise Undetermined(f"the critical step '{skipped}' was skipped")
     ran = [step for step in run.steps if step.status != "skipped"]
-    return ran or Undetermined("every step was skipped")
+    if not ran:
+        raise Undetermined("every step was skipped")
+    return ran
 
 
-def _amplification(run: Run, _params: Mapping[str, Any]) -> Any:
-    ran = _ran(run)
-    retries = _summed(run, "retries")
-    if isinstance(ran, Undetermined):
-        return ran
-    if isinstance(retries, Undetermined):
-        return retries
-    return (len(ran) + retries) / len(ran)
+def _amplification(run: Run, params: Mapping[str, Any]) -> Any:
+    ran = len(_ran(run))
+    return (ran + _retries(run, params)) / ran
 
 
 def _failure_rate(run: Run, _params: Mapping[str, Any]) -> Any:
     ran = _ran(run)
-    return (
-        ran
-        if isinstance(ran, Undetermined)
-        else sum(step.status != "success" for step in ran) / len(ran)
-    )
+    return sum(step.status != "success" for step in ran) / len(ran)
 
 
 def _stability(run: Run, _params: Mapping[str, Any]) -> Any:
     ran = _ran(run)
-    if isinstance(ran, Undetermined):
-        return ran
-    return {
-        "passed": sum(step.status not in ("timeout", "error") for step in ran),
-        "total": len(ran),
-    }
+    passed = sum(step.status not in ("timeout", "error") for step in ran)
+    return {"passed": passed, "total": len(ran)}
 
 
 def _duration(percent: int) -> Callable[[Run, Mapping[str, Any]], Any]:
-    def take(run: Run, _params: Mapping[str, Any]) -> Any:
+    def read(run: Run, _params: Mapping[str, Any]) -> Any:
         ran = _ran(run)
-        if isinstance(ran, Undetermined):
-            return ran
         unknown = next((step.name for step in ran if step.duration_ms is None), None)
         if unknown is not None:
-            return Undetermined(f"the step '{unknown}' carries no `duration_ms`")
+            raise Undetermined(f"the step '{unknown}' carries no `duration_ms`")
         ordered = sorted(step.duration_ms for step in ran)
-        return ordered[
-            -(-percent * len(ordered) // 100) - 1
-        ]  # the nearest rank: a duration that was seen, not one between two
+        # the nearest rank: a duration that was seen, not one between two
+        return ordered[-(-percent * len(ordered) // 100) - 1]
 
-    return take
+    return read
 
 
 _DOWN = "lower is better"
@@ -119,22 +104,22 @@ OPERATIONS = (
         "1",
         "Wall time of the run",
         "ms",
-        "lower is better",
+        _DOWN,
         "lower_is_better",
         "latency_ms",
         "undetermined",
-        _latency,
+        _carried("latency_ms"),
     ),
     Measure(
         "cost",
         "1",
         "Cost of the run",
         "usd",
-        "lower is better",
+        _DOWN,
         "lower_is_better",
         "cost_usd",
         "undetermined",
-        _cost,
+        _carried("cost_usd"),
     ),
     Measure(
         "tokens",
@@ -145,7 +130,7 @@ OPERATIONS = (
         "lower_is_better",
         "tokens, steps[].tokens",
         "undetermined",
-        _tokens,
+        _summed("tokens"),
         range="0..",
         limits=(
             "Tokens of different models are not the same size. The run's own count holds where"

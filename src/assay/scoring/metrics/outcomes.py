@@ -20,7 +20,7 @@ from assay.files.json_files import Document, Unread
 from assay.scoring.metrics.measure import Measure, Undetermined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from assay.records.evidence import Run, Tally
 
@@ -395,39 +395,31 @@ def check_report(tree: Any, document: Mapping[str, Any], *, where: str = "") -> 
 # --- measures of one run
 
 
-def _tally(run: Run, name: str) -> Tally | Undetermined:
+def _tally(run: Run, name: str) -> Tally:
     tally: Tally | None = None if run.tests is None else getattr(run.tests, name)
     if tally is None:
-        return Undetermined(f"the run carries no `tests.{name}`")
+        raise Undetermined(f"the run carries no `tests.{name}`")
     if tally.passed > tally.total:
-        return Undetermined(f"`tests.{name}` says {tally.passed} passed of {tally.total}")
+        raise Undetermined(f"`tests.{name}` says {tally.passed} passed of {tally.total}")
     return tally
 
 
-def _share_of(name: str) -> Any:
-    def take(run: Run, _params: Mapping[str, Any]) -> Any:
+def _share_of(name: str) -> Callable[[Run, Mapping[str, Any]], Any]:
+    def read(run: Run, _params: Mapping[str, Any]) -> Any:
         tally = _tally(run, name)
-        if isinstance(tally, Undetermined):
-            return tally
-        return (
-            {"passed": tally.passed, "total": tally.total}
-            if tally.total
-            else Undetermined(f"`tests.{name}` counts no tests")
-        )
+        if not tally.total:
+            raise Undetermined(f"`tests.{name}` counts no tests")
+        return {"passed": tally.passed, "total": tally.total}
 
-    return take
+    return read
 
 
 def _resolved(run: Run, _params: Mapping[str, Any]) -> Any:
     if run.patch_applies is False:
         return 0
     first, second = _tally(run, "fail_to_pass"), _tally(run, "pass_to_pass")
-    if isinstance(first, Undetermined):
-        return first
-    if isinstance(second, Undetermined):
-        return second
     if first.total == 0:
-        return Undetermined(
+        raise Undetermined(
             "`tests.fail_to_pass` counts no tests: nothing shows that the issue is resolved"
         )
     return int(
@@ -435,8 +427,31 @@ def _resolved(run: Run, _params: Mapping[str, Any]) -> Any:
     )
 
 
+def _tests_passed(run: Run, _params: Mapping[str, Any]) -> Any:
+    if run.tests is None or run.tests.fail_to_pass is None or run.tests.pass_to_pass is None:
+        raise Undetermined(
+            "the run does not carry both `tests.fail_to_pass` and `tests.pass_to_pass`"
+        )
+    total = run.tests.fail_to_pass.total + run.tests.pass_to_pass.total
+    if total == 0:
+        raise Undetermined("`tests` counts no tests")
+    return {"passed": run.tests.fail_to_pass.passed + run.tests.pass_to_pass.passed, "total": total}
+
+
 _SWE = "Jimenez et al., SWE-bench, 2024; swebench 5, harness/grading.py"
 OUTCOMES = (
+    Measure(
+        "tests_passed",
+        "1",
+        "Tests that pass, of all that should",
+        "share",
+        "higher is better",
+        "ratio",
+        "tests",
+        "undetermined",
+        _tests_passed,
+        limits="Every test weighs the same, whether it shows the fix or a regression.",
+    ),
     Measure(
         "fail_to_pass",
         "1",

@@ -7,13 +7,15 @@ nobody judged makes a measure undetermined: to count it as wrong or as right wou
 
 from __future__ import annotations
 
+from functools import reduce
 from math import log2
-from typing import TYPE_CHECKING, Any
+from operator import add
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.scoring.metrics.measure import Measure, Undetermined
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from assay.records.evidence import Retrieved, Run
 
@@ -26,68 +28,52 @@ _NDCG = (
 _ALL = "relevant_ids"
 
 
-def _ranked(run: Run) -> list[Retrieved] | Undetermined:
-    """The passages in rank order, or why there is no such order."""
+def _ranked(run: Run) -> list[Retrieved]:
+    """The passages in rank order."""
     if run.retrieval is None:
-        return Undetermined(
+        raise Undetermined(
             "the run carries no `retrieval` (an empty list says that nothing was retrieved)"
         )
     unranked = next((passage.id for passage in run.retrieval if passage.rank is None), None)
     if unranked is not None:
-        return Undetermined(f"the passage '{unranked}' of `retrieval` has no rank")
+        raise Undetermined(f"the passage '{unranked}' of `retrieval` has no rank")
+    # else one good passage, repeated, would fill the whole list
     if len({passage.id for passage in run.retrieval}) < len(run.retrieval):
-        return Undetermined(
-            "a passage stands twice in `retrieval`"
-        )  # else one good passage, repeated, would fill the whole list
+        raise Undetermined("a passage stands twice in `retrieval`")
     ordered = sorted(run.retrieval, key=lambda passage: passage.rank or 0)
     first = ordered[0].rank if ordered else 0
     if first not in (0, 1) or any(
         passage.rank != first + index for index, passage in enumerate(ordered)
     ):
-        return Undetermined("the ranks of `retrieval` do not run from 1 (or 0) without a gap")
+        raise Undetermined("the ranks of `retrieval` do not run from 1 (or 0) without a gap")
     return ordered
 
 
-def _judged(passages: Sequence[Retrieved]) -> list[bool] | Undetermined:
-    found = []
-    for passage in passages:
-        if passage.relevant is None:
-            return Undetermined(f"nobody judged whether the passage '{passage.id}' is relevant")
-        found.append(passage.relevant)
-    return found
-
-
-def _cutoff(params: Mapping[str, Any], name: str = "k") -> int | Undetermined:
-    k = params.get(name, 10)
-    return (
-        k
-        if type(k) is int and k >= 1
-        else Undetermined(f"the parameter `{name}` is {k!r}; it must be a whole number from 1 on")
-    )
+def _cutoff(params: Mapping[str, Any]) -> int:
+    k = params["k"]
+    if type(k) is not int or k < 1:
+        raise Undetermined(f"the parameter `k` is {k!r}; it must be a whole number from 1 on")
+    return k
 
 
 def _precision(run: Run, params: Mapping[str, Any]) -> Any:
     ordered, k = _ranked(run), _cutoff(params)
-    if isinstance(ordered, Undetermined):
-        return ordered
-    if isinstance(k, Undetermined):
-        return k
-    judged = _judged(ordered[:k])
-    return judged if isinstance(judged, Undetermined) else {"passed": sum(judged), "total": k}
+    passed = 0
+    for passage in ordered[:k]:
+        if passage.relevant is None:
+            raise Undetermined(f"nobody judged whether the passage '{passage.id}' is relevant")
+        passed += passage.relevant
+    return {"passed": passed, "total": k}
 
 
 def _success(run: Run, params: Mapping[str, Any]) -> Any:
-    found = _precision(run, params)
-    return found if isinstance(found, Undetermined) else int(found["passed"] > 0)
+    return int(_precision(run, params)["passed"] > 0)
 
 
 def _reciprocal_rank(run: Run, _params: Mapping[str, Any]) -> Any:
-    ordered = _ranked(run)
-    if isinstance(ordered, Undetermined):
-        return ordered
-    for rank, passage in enumerate(ordered, 1):
+    for rank, passage in enumerate(_ranked(run), 1):
         if passage.relevant is None:
-            return Undetermined(
+            raise Undetermined(
                 f"nobody judged whether the passage '{passage.id}' is relevant, and no relevant one"
                 " stands before it"
             )
@@ -98,7 +84,7 @@ def _reciprocal_rank(run: Run, _params: Mapping[str, Any]) -> Any:
 
 def _coverage(run: Run, _params: Mapping[str, Any]) -> Any:
     if not run.retrieval:
-        return Undetermined(
+        raise Undetermined(
             "the run carries no `retrieval`"
             if run.retrieval is None
             else "`retrieval` is empty: there is nothing to judge"
@@ -109,68 +95,56 @@ def _coverage(run: Run, _params: Mapping[str, Any]) -> Any:
     }
 
 
-def _wanted(run: Run, params: Mapping[str, Any]) -> set[str] | Undetermined:
+def _wanted(run: Run, params: Mapping[str, Any]) -> set[str]:
     """The ids of every relevant document, retrieved or not."""
-    name = params.get("relevant", _ALL)
+    name = params["relevant"]
     listed = run.expected.get(name) if isinstance(run.expected, dict) else None
     if listed is None:
-        return Undetermined(
+        raise Undetermined(
             f"the run does not say which documents are relevant (`expected.{name}`, a list of ids):"
             " what was missed cannot be counted"
         )
     if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
-        return Undetermined(f"`expected.{name}` is not a list of ids")
-    return (
-        set(listed)
-        if listed
-        else Undetermined(f"`expected.{name}` is empty: there is nothing to find")
-    )
+        raise Undetermined(f"`expected.{name}` is not a list of ids")
+    if not listed:
+        raise Undetermined(f"`expected.{name}` is empty: there is nothing to find")
+    return set(listed)
 
 
-def _hits(run: Run, params: Mapping[str, Any]) -> tuple[list[int], int, int] | Undetermined:
-    """The ranks within `k` of wanted documents, how many are wanted, and `k`."""
+class _Hits(NamedTuple):
+    """The ranks within `k` of wanted documents, and how many are wanted."""
+
+    ranks: list[int]
+    wanted: int
+    k: int
+
+
+def _hits(run: Run, params: Mapping[str, Any]) -> _Hits:
     ordered, k, wanted = _ranked(run), _cutoff(params), _wanted(run, params)
-    for found in (ordered, k, wanted):
-        if isinstance(found, Undetermined):
-            return found
-    assert isinstance(ordered, list)
-    assert isinstance(k, int)
-    assert isinstance(wanted, set)
-    return (
-        [rank for rank, passage in enumerate(ordered[:k], 1) if passage.id in wanted],
-        len(wanted),
-        k,
-    )
+    ranks = [rank for rank, passage in enumerate(ordered[:k], 1) if passage.id in wanted]
+    return _Hits(ranks, len(wanted), k)
 
 
 def _recall(run: Run, params: Mapping[str, Any]) -> Any:
-    found = _hits(run, params)
-    return (
-        found if isinstance(found, Undetermined) else {"passed": len(found[0]), "total": found[1]}
-    )
+    hits = _hits(run, params)
+    return {"passed": len(hits.ranks), "total": hits.wanted}
 
 
 def _average_precision(run: Run, params: Mapping[str, Any]) -> Any:
-    found = _hits(run, params)
-    if isinstance(found, Undetermined):
-        return found
-    total = 0.0
-    for count, rank in enumerate(found[0], 1):
-        total += count / rank
-    return total / found[1]
+    hits = _hits(run, params)
+    # in rank order and uncompensated, as trec_eval adds
+    total = reduce(add, (count / rank for count, rank in enumerate(hits.ranks, 1)), 0.0)
+    return total / hits.wanted
 
 
 def _ndcg(run: Run, params: Mapping[str, Any]) -> Any:
-    found = _hits(run, params)
-    if isinstance(found, Undetermined):
-        return found
-    ranks, wanted, k = found
-    gained = ideal = 0.0
-    for rank in ranks:
-        gained += 1 / log2(rank + 1)
-    for rank in range(1, min(wanted, k) + 1):
-        ideal += 1 / log2(rank + 1)
-    return gained / ideal
+    hits = _hits(run, params)
+    ideal = range(1, min(hits.wanted, hits.k) + 1)
+    return _gain(hits.ranks) / _gain(ideal)
+
+
+def _gain(ranks: Iterable[int]) -> float:
+    return reduce(add, (1 / log2(rank + 1) for rank in ranks), 0.0)
 
 
 _LIST = "retrieval[].rank, retrieval[].relevant"

@@ -31,44 +31,6 @@ class Task(NamedTuple):
     c: int
 
 
-def pass_at_k(n: int, c: int, k: int) -> Fraction:
-    """The chance that one at least of k attempts, drawn without putting back from n of which c
-    passed, passes: 1 - C(n-c, k) / C(n, k).
-
-    From 0 to 1, higher is better. It rises with k.
-
-    >>> pass_at_k(5, 1, 2)
-    Fraction(2, 5)
-
-    Source: Chen et al., Evaluating Large Language Models Trained on Code, 2021 (HumanEval), the
-    unbiased estimator.
-    """
-    _check(n, c, k)
-    return 1 - Fraction(comb(n - c, k), comb(n, k))
-
-
-def pass_hat_k(n: int, c: int, k: int) -> Fraction:
-    """The chance that all of k attempts, drawn without putting back from n of which c passed, pass:
-    C(c, k) / C(n, k).
-
-    From 0 to 1, higher is better. It falls with k: it measures reliability.
-
-    >>> pass_hat_k(4, 3, 2)
-    Fraction(1, 2)
-
-    Source: Yao et al., tau-bench, 2024.
-    """
-    _check(n, c, k)
-    return Fraction(comb(c, k), comb(n, k))
-
-
-def _check(n: int, c: int, k: int) -> None:
-    if not 0 <= c <= n <= MAX_ATTEMPTS or not 1 <= k <= n:
-        raise ValueError(
-            f"n = {n}, c = {c}, k = {k}: needs 0 <= c <= n <= {MAX_ATTEMPTS} and 1 <= k <= n"
-        )
-
-
 class Means(NamedTuple):
     """Both estimates for one k, averaged over tasks; None, with the reason, where some task has
     fewer attempts.
@@ -84,10 +46,17 @@ def mean_pass(tasks: Sequence[Task], k: int) -> Means:
     """The mean of pass@k and of pass^k over tasks; each task counts the same, however often it was
     attempted.
 
+    Of n attempts, c passed: pass@k is 1 - C(n-c, k) / C(n, k), the chance that at least one of k
+    attempts drawn without replacement passes; it rises with k. pass^k is C(c, k) / C(n, k), the
+    chance that all of them pass; it falls with k.
+
     >>> mean_pass([Task("a", 2, 1), Task("b", 4, 4)], 2).pass_at
     Fraction(1, 1)
     >>> mean_pass([Task("a", 2, 1), Task("b", 4, 4)], 3).reason
     "task 'a' has 2 attempts, fewer than 3"
+
+    Source: Chen et al., Evaluating Large Language Models Trained on Code, 2021 (HumanEval), the
+    unbiased estimator; Yao et al., tau-bench, 2024.
     """
     if not tasks:
         raise NotEnoughEvidence("SCO-033", "there is no task to average over.")
@@ -104,10 +73,8 @@ def mean_pass(tasks: Sequence[Task], k: int) -> Means:
     groups: dict[int, Counter[int]] = {}
     for task in tasks:
         groups.setdefault(task.n, Counter())[task.c] += 1
-    for (
-        n,
-        counts,
-    ) in groups.items():  # tasks of as many attempts share a denominator: one fraction for each n
+    # tasks of as many attempts share a denominator: one fraction for each n
+    for n, counts in groups.items():
         ways = comb(n, k)
         missed += Fraction(sum(comb(n - c, k) * count for c, count in counts.items()), ways)
         solved += Fraction(sum(comb(c, k) * count for c, count in counts.items()), ways)

@@ -422,17 +422,17 @@ def _similarity(run: Run, params: Mapping[str, Any]) -> Any:
     name = params.get("output", "patch")
     wanted = run.expected.get(name) if isinstance(run.expected, dict) else None
     if not isinstance(wanted, str):
-        return Undetermined(f"the run carries no `expected.{name}` to compare with")
+        raise Undetermined(f"the run carries no `expected.{name}` to compare with")
     given = None if run.outputs is None else run.outputs.get(name)
     if not isinstance(given, str):
-        return Undetermined(f"the run carries no `outputs.{name}`")
+        raise Undetermined(f"the run carries no `outputs.{name}`")
     if not given.strip():
         return 0  # it was asked for a patch and changed nothing
     try:
         score = patch_likeness(given, wanted).score
         return score.num / score.den
     except ValueError as error:
-        return Undetermined(f"`{name}` cannot be compared: {error}")
+        raise Undetermined(f"`{name}` cannot be compared: {error}") from None
 
 
 PATCHES = (

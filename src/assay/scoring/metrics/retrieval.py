@@ -13,16 +13,15 @@ Files are read in `trec_files`. What a single run of a workflow retrieved is mea
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from functools import lru_cache, reduce
-from itertools import islice, repeat
+from itertools import islice
 from math import fsum, isfinite, log2
 from operator import add, truediv
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.errors import InputError, UsageError
 from assay.registry import near_miss
-from assay.scoring.metrics.retrieval_columns import HERE, LARGE, Table, tabulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -156,31 +155,14 @@ def evaluate(
         raise UsageError("SCO-030", f"the relevance level is {relevance_level}; the lowest is 1.")
     plan = {name: metric(name) for name in metrics}
     names = sorted(qrels if complete else qrels.keys() & run.keys())
-    table = (
-        _by_columns(qrels, run, names, list(plan), relevance_level) if len(names) >= LARGE else None
-    )
-    if table is not None:
-        columns, relevant = table
-        queries = dict(
-            zip(
-                names,
-                map(dict, map(zip, repeat(list(plan)), zip(*columns, strict=True))),
-                strict=True,
-            )
-        )
-    else:
-        queries, relevant = {}, []
-        for name in names:
-            ranked = _ranked(name, qrels[name], run.get(name) or {}, relevance_level)
-            queries[name] = {key: take(ranked) for key, take in plan.items()}
-            relevant.append(ranked.relevant)
-        columns = [[found[key] for found in queries.values()] for key in plan]
-    mean = (
-        {key: _mean(key, column) for key, column in zip(plan, columns, strict=True)}
-        if names
-        else {}
-    )
-    without = [name for name, count in zip(names, relevant, strict=True) if not count]
+    queries: dict[str, dict[str, float]] = {}
+    without = []
+    for name in names:
+        ranked = _ranked(name, qrels[name], run.get(name) or {}, relevance_level)
+        queries[name] = {key: take(ranked) for key, take in plan.items()}
+        if not ranked.relevant:
+            without.append(name)
+    mean = {key: _mean(key, [taken[key] for taken in queries.values()]) for key in plan if names}
     missing, unjudged = sorted(qrels.keys() - run.keys()), sorted(run.keys() - qrels.keys())
     return Evaluation(mean, queries, tuple(missing), tuple(unjudged), tuple(without))
 
@@ -191,41 +173,9 @@ def _ranked(
     ascending = _ascending(query, scores)
     gains = _placed(scores, judged, ascending, 1)
     best = sorted([grade for grade in judged.values() if grade > 0], reverse=True)
-    if level == 1:
-        return _Ranked(
-            gains, sorted(gains), len(best), best, len(ascending), judged, scores, ascending, level
-        )
-    ranks = sorted([rank for rank, grade in gains.items() if grade >= level])
-    return _Ranked(
-        gains,
-        ranks,
-        sum(map(level.__le__, best)),
-        best,
-        len(ascending),
-        judged,
-        scores,
-        ascending,
-        level,
-    )
-
-
-def _by_columns(
-    qrels: Qrels, run: Scores, names: list[str], keys: list[str], relevance_level: int
-) -> Table | None:
-    if not all(map(HERE.fullmatch, keys)):
-        return None
-    try:
-        return tabulate(
-            [qrels[name] for name in names],
-            [run.get(name) or {} for name in names],
-            keys,
-            relevance_level=relevance_level,
-        )
-    except (
-        ImportError,
-        OverflowError,
-    ):  # numpy is an optional extra; a grade beyond 64 bits is for the plain loop
-        return None
+    ranks = sorted(rank for rank, grade in gains.items() if grade >= level)
+    relevant = sum(grade >= level for grade in best)
+    return _Ranked(gains, ranks, relevant, best, len(ascending), judged, scores, ascending, level)
 
 
 def _mean(name: str, values: list[float]) -> float:
@@ -244,11 +194,9 @@ def _discounts(bits: int) -> tuple[float, ...]:
 
 
 def _average_precision(ranked: _Ranked, cutoff: int | None = None) -> float:
-    ranks = ranked.ranks
-    if not ranks:
+    if not ranked.ranks:
         return 0.0
-    if cutoff is not None and ranks[-1] > cutoff:
-        ranks = [rank for rank in ranks if rank <= cutoff]
+    ranks = ranked.ranks if cutoff is None else ranked.ranks[: _within(ranked, cutoff)]
     # not sum(): from Python 3.12 on it compensates, and the last digit would depend on the version
     return reduce(add, map(truediv, range(1, len(ranks) + 1), ranks), 0.0) / ranked.relevant
 
@@ -258,8 +206,7 @@ def _recip_rank(ranked: _Ranked) -> float:
 
 
 def _within(ranked: _Ranked, cutoff: int) -> int:
-    ranks = ranked.ranks
-    return len(ranks) if not ranks or ranks[-1] <= cutoff else sum(map(cutoff.__ge__, ranks))
+    return bisect_right(ranked.ranks, cutoff)
 
 
 def _precision(ranked: _Ranked, cutoff: int) -> float:
@@ -275,7 +222,7 @@ def _success(ranked: _Ranked, cutoff: int) -> float:
 
 
 def _r_precision(ranked: _Ranked) -> float:
-    return _within(ranked, ranked.relevant) / ranked.relevant if ranked.relevant else 0.0
+    return _recall(ranked, ranked.relevant)
 
 
 def _ndcg(ranked: _Ranked, cutoff: int | None = None) -> float:
@@ -285,7 +232,7 @@ def _ndcg(ranked: _Ranked, cutoff: int | None = None) -> float:
     best = ranked.best
     discounts = _discounts(max(ranked.retrieved, len(best)).bit_length())
     gained = 0.0
-    for rank in ranked.ranks if ranked.level == 1 else sorted(gains):
+    for rank in sorted(gains):
         if cutoff is not None and rank > cutoff:
             break
         gained += gains[rank] / discounts[rank]
@@ -325,7 +272,7 @@ def _set_precision(ranked: _Ranked) -> float:
 
 
 def _set_recall(ranked: _Ranked) -> float:
-    return len(ranked.ranks) / ranked.relevant if ranked.relevant else 0.0
+    return _recall(ranked, ranked.retrieved)
 
 
 def _set_f(ranked: _Ranked) -> float:

@@ -2,35 +2,29 @@
 the measures built of them.
 
 A step is a name, so that a rubric can say in data how texts are brought together before they are
-compared; the steps run in the order given. Comparators answer yes or no. Patterns run on an engine
-that never backtracks: no pattern takes longer than the text is long, and none looks around or back.
-How alike two texts are is in `similarity`; what two JSON values differ in is in `values`.
+compared; the steps run in the order given. Comparators answer yes or no. How alike two texts are is
+in `similarity`; what two JSON values differ in is in `values`.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
+from collections.abc import Callable, Mapping
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import InputError
+from assay.exact import Ratio
 from assay.registry import near_miss
 from assay.scoring.metrics.measure import Measure, Undetermined
 from assay.scoring.metrics.similarity import bleu, edit_similarity, rouge_l, token_overlap
 from assay.scoring.metrics.values import is_close, json_diff, numeric
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from assay.exact import Ratio
-    from assay.records.contract import Contract
     from assay.records.evidence import Run
-
-MAX_PATTERN = 1_000
-MAX_TEXT = 1_000_000
-MAX_COMPILED = 1024 * 1024
 
 
 def _drop_period(text: str) -> str:
@@ -116,135 +110,58 @@ def _wanted(expected: str, steps: Sequence[str]) -> str:
     return wanted
 
 
-def has_pattern(actual: str, pattern: str, *, steps: Sequence[str] = ()) -> bool:
-    r"""Whether the pattern matches somewhere; `^` and `$` are the two ends of the text.
-
-    The dialect is that of JSON Schema without lookaround and back references; `\d` and `\w` are
-    ASCII. Pattern, text and compiled size are limited, and time is linear in the text.
-
-    >>> has_pattern("order 42", r"^order \d+$")
-    True
-    >>> has_pattern("a" * 30 + "!", "^(a+)+$")
-    False
-    """
-    text = normalised(actual, steps)
-    if len(text) > MAX_TEXT:
-        raise InputError(
-            "SCO-035", f"the text has {len(text):,} signs; a pattern looks at {MAX_TEXT:,} at most."
-        )
-    found = _matcher(pattern).check(text)
-    if found.valid is None:
-        raise InputError(
-            "SCO-035", f"the pattern '{pattern[:100]}' could not be applied: {found.problem}."
-        )
-    return found.valid
-
-
-@lru_cache(maxsize=256)
-def _matcher(pattern: str) -> Contract:
-    # the validator costs as much to load as all the rest, and few comparisons need a pattern
-    import jsonschema_rs
-
-    from assay.records.contract import Contract, encode
-
-    if len(pattern) > MAX_PATTERN:
-        raise InputError(
-            "SCO-035", f"the pattern has {len(pattern):,} signs; {MAX_PATTERN:,} is the limit."
-        )
-    limits = jsonschema_rs.RegexOptions(size_limit=MAX_COMPILED, dfa_size_limit=MAX_COMPILED)
-    try:
-        jsonschema_rs.Draft202012Validator(
-            {"pattern": pattern}, offline=True, pattern_options=limits
-        )
-    except (jsonschema_rs.ValidationError, ValueError):
-        fix = (
-            "Lookaround and back references are not supported, nor is a pattern that grows beyond"
-            " all bounds."
-        )
-        raise InputError(
-            "SCO-035", f"the pattern '{pattern[:100]}' cannot be used.", fix=fix
-        ) from None
-    return Contract(encode({"pattern": pattern}))
-
-
-def word_count(text: str) -> int:
-    """Words between white space.
-
-    >>> word_count("one  two-three four")
-    3
-    """
-    return len(text.split())
-
-
 # --- measures of one run
 
 _Pair = tuple[str, Any, Any]
 
 
-def _pairs(run: Run, params: Mapping[str, Any]) -> list[_Pair] | Undetermined:
+def _pairs(run: Run, params: Mapping[str, Any]) -> list[_Pair]:
     """Name, actual and expected value of each output that is expected, or of the one that `output`
     names. An output that is not there is None.
     """
     if not isinstance(run.expected, dict) or not run.expected:
-        return Undetermined("the run carries no `expected` object of outputs and their values")
+        raise Undetermined("the run carries no `expected` object of outputs and their values")
     if run.outputs is None:
-        return Undetermined("the run carries no `outputs`")
+        raise Undetermined("the run carries no `outputs`")
     name = params.get("output")
     if name is not None and name not in run.expected:
-        return Undetermined(f"`expected` says nothing about the output '{name}'")
+        raise Undetermined(f"`expected` says nothing about the output '{name}'")
     return [
         (key, run.outputs.get(key), run.expected[key])
         for key in ([name] if name is not None else run.expected)
     ]
 
 
-def _share(
-    holds: Callable[[Any, Any, Mapping[str, Any]], bool | Undetermined],
-) -> Callable[[Run, Mapping[str, Any]], Any]:
+_Compare = Callable[[Any, Any, Mapping[str, Any]], Any]
+
+
+def _each(run: Run, params: Mapping[str, Any], compare: _Compare) -> list[Any]:
+    """What a comparison says of each expected output; what it cannot tell names the output."""
+    made = []
+    for name, actual, expected in _pairs(run, params):
+        try:
+            made.append(compare(actual, expected, params))
+        except (InputError, ValueError, Undetermined) as error:
+            raise Undetermined(f"output '{name}': {error}") from None
+    return made
+
+
+def _share(holds: _Compare) -> Callable[[Run, Mapping[str, Any]], Any]:
     """A measure of how many expected outputs hold. One that the run lacks does not hold: to leave
     it out would reward silence.
     """
 
-    def take(run: Run, params: Mapping[str, Any]) -> Any:
-        pairs = _pairs(run, params)
-        if isinstance(pairs, Undetermined):
-            return pairs
-        passed = 0
-        for name, actual, expected in pairs:
-            try:
-                found = holds(actual, expected, params)
-            except (InputError, ValueError) as error:
-                return Undetermined(f"output '{name}': {error}")
-            if isinstance(found, Undetermined):
-                return Undetermined(f"output '{name}': {found.reason}")
-            passed += found
-        return {"passed": passed, "total": len(pairs)}
+    def read(run: Run, params: Mapping[str, Any]) -> Any:
+        verdicts = _each(run, params, holds)
+        return {"passed": sum(verdicts), "total": len(verdicts)}
 
-    return take
+    return read
 
 
 def _equal(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool:
     if isinstance(actual, str) and isinstance(expected, str):
         return is_exact(actual, expected, steps=params.get("steps", ()))
     return not json_diff(actual, expected, limit=1)
-
-
-def _contains(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool | Undetermined:
-    wanted = expected if isinstance(expected, list) else [expected]
-    if not wanted or not all(isinstance(item, str) for item in wanted):
-        return Undetermined("what is expected must be a text or a list of texts")
-    match = params.get("match", "substring")
-    compare = COMPARE.get(match) if isinstance(match, str) else None
-    if compare is None:
-        return Undetermined(f"`match` is {match!r}; it must be substring, word or exact")
-    steps = params.get("steps", ())
-    forms = [_wanted(item, steps) for item in wanted]
-    if not isinstance(actual, str):
-        return False
-    if match == "substring":
-        text = normalised(actual, steps)
-        return all(form in text for form in forms)
-    return all(compare(actual, item, steps=steps) for item in wanted)
 
 
 COMPARE: dict[str, Callable[..., bool]] = {
@@ -255,13 +172,27 @@ COMPARE: dict[str, Callable[..., bool]] = {
 """What `match` may be."""
 
 
-def _close(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool | Undetermined:
+def _contains(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool:
+    wanted = expected if isinstance(expected, list) else [expected]
+    if not wanted or not all(isinstance(item, str) for item in wanted):
+        raise Undetermined("what is expected must be a text or a list of texts")
+    match = params.get("match", "substring")
+    compare = COMPARE.get(match) if isinstance(match, str) else None
+    if compare is None:
+        raise Undetermined(f"`match` is {match!r}; it must be substring, word or exact")
+    steps = params.get("steps", ())
+    for item in wanted:
+        _wanted(item, steps)
+    return isinstance(actual, str) and all(compare(actual, item, steps=steps) for item in wanted)
+
+
+def _close(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool:
     wanted = numeric(expected)
     if wanted is None:
-        return Undetermined("what is expected is not a number")
-    found = numeric(actual)
-    return found is not None and is_close(
-        found, wanted, absolute=params.get("absolute", 0), relative=params.get("relative", 0)
+        raise Undetermined("what is expected is not a number")
+    given = numeric(actual)
+    return given is not None and is_close(
+        given, wanted, absolute=params.get("absolute", 0), relative=params.get("relative", 0)
     )
 
 
@@ -272,29 +203,22 @@ def _mean(
     alike at all.
     """
 
-    def take(run: Run, params: Mapping[str, Any]) -> Any:
-        pairs = _pairs(run, params)
-        if isinstance(pairs, Undetermined):
-            return pairs
-        found: list[Ratio | float] = []
-        for name, actual, expected in pairs:
-            if not isinstance(expected, str):
-                return Undetermined(f"output '{name}': what is expected is not a text")
-            if not isinstance(actual, str):
-                continue
-            steps = params.get("steps", ())
-            try:
-                likeness = score(normalised(actual, steps), normalised(expected, steps))
-            except (InputError, ValueError) as error:
-                return Undetermined(f"output '{name}': {error}")
-            if likeness is None:
-                return Undetermined(f"output '{name}': there are no words to compare")
-            found.append(likeness)
-        return fsum(
-            item.num / item.den if isinstance(item, tuple) else item for item in found
-        ) / len(pairs)
+    def compare(actual: Any, expected: Any, params: Mapping[str, Any]) -> float:
+        if not isinstance(expected, str):
+            raise Undetermined("what is expected is not a text")
+        if not isinstance(actual, str):
+            return 0.0
+        steps = params.get("steps", ())
+        likeness = score(normalised(actual, steps), normalised(expected, steps))
+        if likeness is None:
+            raise Undetermined("there are no words to compare")
+        return likeness.num / likeness.den if isinstance(likeness, Ratio) else likeness
 
-    return take
+    def read(run: Run, params: Mapping[str, Any]) -> Any:
+        found = _each(run, params, compare)
+        return fsum(found) / len(found)
+
+    return read
 
 
 def _recall(actual: str, expected: str) -> Ratio | None:
@@ -307,31 +231,30 @@ def _bleu(actual: str, expected: str) -> float | None:
 
 def _schema_valid(run: Run, _params: Mapping[str, Any]) -> Any:
     if run.output_schema is None or run.outputs is None:
-        return Undetermined(
+        raise Undetermined(
             f"the run carries no `{'output_schema' if run.output_schema is None else 'outputs'}`"
         )
-    from assay.scoring.contract import (
-        contract_fault,
-    )  # the validator costs as much to load as all the rest, and many runs need none
+    # the validator costs as much to load as all the rest, and many runs need none
+    from assay.records.contract import check
 
-    found = contract_fault(run.output_schema, run.outputs)
-    return Undetermined(found.reason) if found.passed is None else int(found.passed)
+    valid, reason = check(run.output_schema, run.outputs)
+    if valid is None:
+        raise Undetermined(reason)
+    return int(valid)
 
 
 def _within_budget(run: Run, params: Mapping[str, Any]) -> Any:
     budget, name = params.get("words"), params.get("output")
     if type(budget) is not int or budget < 1:
-        return Undetermined(
+        raise Undetermined(
             "the parameter `words`, a whole number from 1 on, says how many words there may be"
         )
     if run.outputs is None or name not in run.outputs:
-        return Undetermined(f"the run carries no output '{name}'")
+        raise Undetermined(f"the run carries no output '{name}'")
     text = run.outputs[name]
-    return (
-        int(word_count(text) <= budget)
-        if isinstance(text, str)
-        else Undetermined(f"the output '{name}' is not a text")
-    )
+    if not isinstance(text, str):
+        raise Undetermined(f"the output '{name}' is not a text")
+    return int(len(text.split()) <= budget)
 
 
 _BOTH = "outputs, expected"

@@ -14,7 +14,7 @@ from assay.files.json_files import parse_json
 from assay.registry import near_miss
 from assay.scoring.metrics import bfcl
 from assay.scoring.metrics.calls import BFCL, RULES, Call, Expected, Matching, Rules, match
-from assay.scoring.metrics.glance import bfcl_verdict, first_wrong, plain_verdict
+from assay.scoring.metrics.equality import is_among
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -66,19 +66,23 @@ def _tools(listed: Any, add: Callable[..., None]) -> list[dict[str, Any]]:
     return tools
 
 
-def _plain_expected(item: Any, index: int, add: Callable[..., None]) -> Expected | None:
+def _named(item: Any, at: str, values: str, add: Callable[..., None]) -> str:
     name = item.get("name") if type(item) is dict else None
-    if type(name) is not str or not name:
-        add(
-            f"expected[{index}]",
-            "is no expected call with a name.",
-            'Give {"name", "arguments": {argument: [acceptable values]}}.',
-        )
+    if type(name) is str and name:
+        return name
+    fix = f'Give {{"name", "arguments": {{argument: [{values}]}}}}.'
+    add(at, "is no expected call with a name.", fix)
+    return ""
+
+
+def _plain_expected(item: Any, at: str, add: Callable[..., None]) -> Expected | None:
+    name = _named(item, at, "acceptable values", add)
+    if not name:
         return None
     accepted = item.get("arguments", {})
     if type(accepted) is not dict:
         add(
-            f"expected[{index}].arguments",
+            f"{at}.arguments",
             "is no object of acceptable values.",
             "Give {argument: [acceptable values]}.",
         )
@@ -86,7 +90,7 @@ def _plain_expected(item: Any, index: int, add: Callable[..., None]) -> Expected
     for argument, values in accepted.items():
         if type(values) is not list or not values:
             add(
-                f"expected[{index}].arguments.{argument}",
+                f"{at}.arguments.{argument}",
                 "is no list of acceptable values.",
                 "One value is a list of one.",
             )
@@ -97,13 +101,8 @@ def _plain_expected(item: Any, index: int, add: Callable[..., None]) -> Expected
 def _bfcl_expected(
     item: Any, tools: Sequence[Mapping[str, Any]], at: str, add: Callable[..., None]
 ) -> Expected | None:
-    name = item.get("name") if type(item) is dict else None
-    if type(name) is not str or not name:
-        add(
-            at,
-            "is no expected call with a name.",
-            'Give {"name", "arguments": {argument: [possible answers]}}.',
-        )
+    name = _named(item, at, "possible answers", add)
+    if not name:
         return None
     tool, accepted = bfcl.tool_named(name, tools), item.get("arguments", {})
     # The leaderboard's own data holds slips of this kind, and it counts them as calls that nobody
@@ -157,7 +156,9 @@ def _item(line: Any, rules: Rules, add: Callable[..., None]) -> _Item | None:
             for index, wish in enumerate(wished)
         ]
     else:
-        read = [_plain_expected(wish, index, add) for index, wish in enumerate(wished)]
+        read = [
+            _plain_expected(wish, f"expected[{index}]", add) for index, wish in enumerate(wished)
+        ]
     calls = [read_call(call) for call in listed] if type(listed) is list else None
     if calls is not None and tools:
         calls = [Call(bfcl.called_name(call.name, tools), call.arguments) for call in calls]
@@ -216,7 +217,6 @@ def measure_tool_calls(lines: Iterable[Any], rules: str = "plain") -> dict[str, 
     items: dict[str, dict[str, Any]] = {}
     faults: list[Fault] = []
     fault_count = at = 0
-    at_a_glance = bfcl_verdict if chosen is BFCL else plain_verdict
 
     def add(path: str, message: str, fix: str, *, code: str = "FIL-002") -> None:
         nonlocal fault_count
@@ -226,13 +226,6 @@ def measure_tool_calls(lines: Iterable[Any], rules: str = "plain") -> dict[str, 
 
     for line in lines:
         at += 1
-        if type(line) is dict:
-            item_id = line.get("id")
-            if type(item_id) is str and item_id and item_id not in items:
-                seen = at_a_glance(line)
-                if seen is not None:
-                    items[item_id] = seen
-                    continue
         item = _item(line, chosen, add)
         if item is None:
             continue
@@ -288,5 +281,19 @@ def _plain_error(found: Matching, calls: Sequence[Call], expected: Sequence[Expe
     for index, at, pair in found.pairs:
         if not pair.is_whole:
             call, wish = calls[index], expected[at]
-            return first_wrong(call.name, call.arguments or {}, wish.accepted or {})
+            return _first_wrong(call.name, call.arguments or {}, wish.accepted or {})
     raise AssertionError("unreachable: an item is wrong by its count, its tools or its arguments")
+
+
+def _first_wrong(name: str, given: Mapping[str, Any], accepted: Mapping[str, Any]) -> str:
+    """The first thing wrong with the arguments of a call of the right tool; one is wrong."""
+    for kind, names in (
+        ("missing_argument", accepted.keys() - given.keys()),
+        ("unexpected_argument", given.keys() - accepted.keys()),
+    ):
+        if names:
+            return f"{kind}: {min(names)} of {name}"
+    wrong = next(
+        argument for argument, value in given.items() if not is_among(value, accepted[argument])
+    )
+    return f"wrong_value: {wrong} of {name}"

@@ -24,27 +24,20 @@ if TYPE_CHECKING:
     from assay.records.evidence import Run
 
 
-def run_calls(run: Run) -> list[Call] | Undetermined:
+def run_calls(run: Run) -> list[Call]:
     """The calls that a run made."""
     if run.tool_calls is None:
-        return Undetermined("the run lists no `tool_calls` (an empty list says there were none)")
-    return [
-        (
-            Call(call.name, call.arguments)
-            if type(call.arguments) is dict
-            else read_call({"name": call.name, "arguments": call.arguments})
-        )
-        for call in run.tool_calls
-    ]
+        raise Undetermined("the run lists no `tool_calls` (an empty list says there were none)")
+    return [read_call({"name": call.name, "arguments": call.arguments}) for call in run.tool_calls]
 
 
-def run_expected(run: Run) -> list[Expected] | Undetermined:
+def run_expected(run: Run) -> list[Expected]:
     """The calls that a run should have made: `{"name", "arguments": {argument: value}}`, or lists
     of values under `acceptable`, which add to `arguments`.
     """
     listed = run.expected.get("tool_calls") if isinstance(run.expected, dict) else None
     if not isinstance(listed, list):
-        return Undetermined(
+        raise Undetermined(
             "the run does not say which calls are right (`expected.tool_calls`; an empty list says"
             " none)"
         )
@@ -62,11 +55,11 @@ def run_expected(run: Run) -> list[Expected] | Undetermined:
             or not isinstance(arguments, dict)
             or not isinstance(acceptable, dict)
         ):
-            return Undetermined(
+            raise Undetermined(
                 f'`expected.tool_calls[{index}]` is no {{"name", "arguments", "acceptable"}}'
             )
         if not all(isinstance(values, list) and values for values in acceptable.values()):
-            return Undetermined(
+            raise Undetermined(
                 f"`expected.tool_calls[{index}].acceptable` holds something that is no list of"
                 " values"
             )
@@ -83,16 +76,11 @@ def run_expected(run: Run) -> list[Expected] | Undetermined:
     return found
 
 
-def _matching(run: Run) -> Matching | Undetermined:
-    calls, expected = run_calls(run), run_expected(run)
-    if isinstance(calls, Undetermined):
-        return calls
-    if isinstance(expected, Undetermined):
-        return expected
+def _matching(run: Run) -> Matching:
     try:
-        return match(calls, expected)
+        return match(run_calls(run), run_expected(run))
     except InputError as error:
-        return Undetermined(error.message)
+        raise Undetermined(error.message) from None
 
 
 def _shown(value: exact.Ratio) -> float:
@@ -100,33 +88,28 @@ def _shown(value: exact.Ratio) -> float:
 
 
 def _selection(run: Run, _params: Mapping[str, Any]) -> Any:
-    found = _matching(run)
-    return found if isinstance(found, Undetermined) else _shown(found.selection)
+    return _shown(_matching(run).selection)
 
 
-def _unrecorded(run: Run) -> Undetermined | None:
-    """Calls whose arguments nobody recorded; they are not wrong, nobody knows."""
+def _check_recorded(run: Run) -> None:
+    """Calls whose arguments nobody recorded are not wrong: nobody knows."""
     count = sum(call.arguments is None for call in run.tool_calls or ())
-    return (
-        Undetermined(
+    if count:
+        raise Undetermined(
             f"{count} of {len(run.tool_calls or ())} tool calls do not carry their `arguments`"
             " ({} says there were none)"
         )
-        if count
-        else None
-    )
 
 
 def _arguments(run: Run, _params: Mapping[str, Any]) -> Any:
-    found = _matching(run)
-    if isinstance(found, Undetermined):
-        return found
-    return _unrecorded(run) or _shown(found.argument_f1)
+    f1 = _matching(run).argument_f1
+    _check_recorded(run)
+    return _shown(f1)
 
 
 def _validity(run: Run, params: Mapping[str, Any]) -> Any:
     if not run.tool_calls:
-        return Undetermined(
+        raise Undetermined(
             "the run lists no `tool_calls`" if run.tool_calls is None else "the run called no tool"
         )
     total = len(run.tool_calls)
@@ -134,7 +117,7 @@ def _validity(run: Run, params: Mapping[str, Any]) -> Any:
     if tools is None:
         unchecked = sum(call.valid is None for call in run.tool_calls)
         if unchecked:
-            return Undetermined(
+            raise Undetermined(
                 f"{unchecked} of {total} tool calls were not checked (`valid` is null), and the run"
                 " does not carry its tools (`expected.tools`)"
             )
@@ -142,44 +125,30 @@ def _validity(run: Run, params: Mapping[str, Any]) -> Any:
     if not isinstance(tools, list) or not all(
         isinstance(tool, dict) and isinstance(tool.get("name"), str) for tool in tools
     ):
-        return Undetermined('`expected.tools` is no list of {"name", "description", "parameters"}')
-    missing = _unrecorded(run)
-    if missing is not None:
-        return missing
+        raise Undetermined('`expected.tools` is no list of {"name", "description", "parameters"}')
+    _check_recorded(run)
     valid = 0
-    for made in run.tool_calls:
-        found = check_call(
-            read_call({"name": made.name, "arguments": made.arguments}),
-            tools,
-            closed=bool(params.get("closed", False)),
-        )
-        if found.valid is None:
-            return Undetermined(found.reason)
+    for made, call in zip(run.tool_calls, run_calls(run), strict=True):
+        checked = check_call(call, tools, closed=bool(params.get("closed", False)))
+        if checked.valid is None:
+            raise Undetermined(checked.reason)
         # a reported verdict can only worsen a computed one
-        valid += found.valid and made.valid is not False
+        valid += checked.valid and made.valid is not False
     return {"passed": valid, "total": total}
 
 
 def _trajectory(run: Run, params: Mapping[str, Any]) -> Any:
     calls, expected = run_calls(run), run_expected(run)
-    if isinstance(calls, Undetermined):
-        return calls
-    if isinstance(expected, Undetermined):
-        return expected
-    over = params.get("over", "names")
-    if over == "arguments":
-        missing = _unrecorded(run)
-        if missing is not None:
-            return missing
+    if params["over"] == "arguments":
+        _check_recorded(run)
     try:
-        return int(trajectory_match(calls, expected, mode=params.get("mode", "strict"), over=over))
+        return int(trajectory_match(calls, expected, mode=params["mode"], over=params["over"]))
     except InputError as error:
-        return Undetermined(error.message)
+        raise Undetermined(error.message) from None
 
 
 def _handoff_accuracy(run: Run, _params: Mapping[str, Any]) -> Any:
-    found = handoffs.run_accuracy(run)
-    return found if isinstance(found, Undetermined) else _shown(found)
+    return _shown(handoffs.run_accuracy(run))
 
 
 _BFCL = "Patil et al. 2024, Berkeley Function-Calling Leaderboard"

@@ -9,7 +9,6 @@ The file is read in blocks: a line without an end does not fill the memory.
 
 from __future__ import annotations
 
-from itertools import groupby
 from math import isfinite
 from typing import IO, TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -152,8 +151,7 @@ def _read(path: str, shape: _Shape[T], *, same_again: bool) -> dict[str, dict[st
     number = 0
     with open_input(path) as stream:
         for lines in _lines(stream, faults):
-            if not _take_block(lines, shape, found):
-                _take_lines(lines, shape, found, faults, number, same_again=same_again)
+            _take_lines(lines, shape, found, faults, number, same_again=same_again)
             number += len(lines)
     faults.raise_if_any()
     if not found:
@@ -161,47 +159,6 @@ def _read(path: str, shape: _Shape[T], *, same_again: bool) -> dict[str, dict[st
             "FIL-005", f"there is nothing to read in the file; {shape.named}.", where=path
         )
     return found
-
-
-def _take_block(lines: list[bytes], shape: _Shape[T], found: dict[str, dict[str, T]]) -> bool:
-    """Take lines in which nothing is unusual, column by column; False, and nothing taken, where
-    something is.
-    """
-    fields: list[bytes] = []
-    for line in lines:
-        fields += line.split(None, shape.fields - 1)
-    if len(fields) != shape.fields * len(lines):  # no line can have more, so then each has as many
-        return False
-    written = fields[shape.place :: shape.fields]
-    if b"_" in b"".join(written):
-        return False
-    try:
-        documents = list(map(bytes.decode, fields[2 :: shape.fields]))
-        values = list(map(shape.read, written))
-        names = [
-            (name.decode(), len(list(same))) for name, same in groupby(fields[:: shape.fields])
-        ]
-    except ValueError:
-        return False
-    made: dict[str, dict[str, T]] = {}
-    start = 0
-    for name, count in names:
-        end = start + count
-        block = dict(zip(documents[start:end], values[start:end], strict=True))
-        if (
-            len(block) < count
-            or name in made
-            or name.startswith("#")
-            or not block.keys().isdisjoint(found.get(name, ()))
-        ):
-            return False
-        made[name] = block
-        start = end
-    if not all(map(shape.holds, values)):
-        return False
-    for name, block in made.items():
-        found.setdefault(name, block).update(block)
-    return True
 
 
 def _take_lines(
