@@ -119,10 +119,8 @@ def main() -> None:
             entries = build(root, count)
             timed([sys.executable, "-c", SCAN, root])  # the files are in the page cache for both
             scan, _ = timed([sys.executable, "-c", SCAN, root])
-            index, memory = timed(
-                [sys.executable, "-m", "assay", "schema", "index", "--data", root]
-            )
-            again, _ = timed([sys.executable, "-m", "assay", "schema", "index", "--data", root])
+            index, memory = timed([sys.executable, "-m", "assay", "tools", "index", "--data", root])
+            again, _ = timed([sys.executable, "-m", "assay", "tools", "index", "--data", root])
             rows.append((count, entries, index, again, scan, memory))
         print("namespaces  entries  index s  again s  us/entry  bare scan s  ratio  peak MiB")
         for count, entries, index, again, scan, memory in rows:

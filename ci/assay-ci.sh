@@ -6,7 +6,7 @@
 #   ASSAY_CI_FILE      files to judge, one on each line
 #   ASSAY_CI_BASELINE  results of the version in production; given, `assay gate` decides, else `assay grade`
 #   ASSAY_CI_PROFILE   profile, by name or file (grade only)
-#   ASSAY_CI_POLICY    policy, by name or file
+#   ASSAY_CI_POLICY    policy, by name or file: the release policy of `assay gate`, the policy of `assay grade`
 #   ASSAY_CI_ARGS      further arguments, separated by blanks; quotes mean nothing here
 #   ASSAY_CI_PACKAGE   what pip installs: a version, a path or a URL (default: the folder above this script)
 
@@ -101,7 +101,9 @@ run() {
         finish misuse 2
     fi
     set --
-    if [ -n "${ASSAY_CI_POLICY:-}" ]; then
+    if [ -n "${ASSAY_CI_POLICY:-}" ] && [ -n "${ASSAY_CI_BASELINE:-}" ]; then
+        set -- "$@" "--release-policy=$ASSAY_CI_POLICY"
+    elif [ -n "${ASSAY_CI_POLICY:-}" ]; then
         set -- "$@" "--policy=$ASSAY_CI_POLICY"
     fi
     if [ -n "${ASSAY_CI_PROFILE:-}" ]; then

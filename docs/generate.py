@@ -11,11 +11,12 @@ from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
+from assay.cli.verbs import VERBS
+
 from assay.cli.exam import ACTIONS as EXAM_ACTIONS
-from assay.cli.main import VERBS, run
+from assay.cli.main import run
 from assay.cli.measure import KINDS
 from assay.cli.options import ENVIRONMENT
-from assay.cli.schema import ACTIONS
 from assay.errors import CODES
 from assay.formulas import FORMULAS
 from assay.records.evidence import Run
@@ -76,7 +77,8 @@ def record_page(title: str, intro: str, *kinds: type) -> str:
             if name not in seen:
                 seen.add(name)
                 parts.append(
-                    f"## {name}\n\n{' '.join(one.get('description', '').split())}\n\n{_fields(one, definitions)}"
+                    f"## {name}\n\n{' '.join(one.get('description', '').split())}\n\n"
+                    + _fields(one, definitions)
                 )
     return "\n\n".join(parts) + "\n"
 
@@ -89,8 +91,8 @@ def results_page() -> str:
         f"# Results\n\n{NOTE}\n`assay grade` writes `assay.grades/1`: `results`, `faults` and"
         " `counts`. `assay schema-of grades` prints its JSON Schema.\n\n## A"
         f" grade\n\n{_fields(grade, {})}\n\n## A criterion in it\n\n{_fields(criterion, {})}\n\n##"
-        " The summary block\n\n`assay summary --json`; `assay schema-of summary` prints its JSON"
-        f" Schema.\n\n{_fields(SCHEMAS['summary'], {})}\n"
+        " The summary block\n\n`assay report summary --json`; `assay schema-of summary` prints its"
+        f" JSON Schema.\n\n{_fields(SCHEMAS['summary'], {})}\n"
     )
 
 
@@ -153,7 +155,7 @@ def errors_page() -> str:
 def tool_rules_page() -> str:
     """A page with every rule that a tool schema is held against."""
     intro = (
-        "What `assay schema validate` and the reports of `assay schema grade` hold a schema"
+        "What `assay tools check` and the reports of `assay tools grade` hold a schema"
         " against. Only an error fails a validation. A rule with an id in the last column has the"
         " meaning of that rule of the public FlowMCP specification; the others are ours."
     )
@@ -175,7 +177,8 @@ def cli_page() -> str:
         with redirect_stdout(text), suppress(SystemExit):
             run([*([verb] if verb else []), "--help"])
         parts.append(f"## assay {verb}".rstrip() + f"\n\n```\n{text.getvalue().rstrip()}\n```")
-    actions = {"schema": ACTIONS, "exam": EXAM_ACTIONS, "measure": KINDS}
+    listed = {name: verb.actions for name, verb in VERBS.items() if verb.actions}
+    actions = {"exam": EXAM_ACTIONS, "measure": KINDS, **listed}
     for verb, action in ((verb, action) for verb, listed in actions.items() for action in listed):
         text = io.StringIO()
         with redirect_stdout(text), suppress(SystemExit):

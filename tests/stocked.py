@@ -307,11 +307,11 @@ def stock_schemas(assay: Run, folder: Path, api: Api, store: tuple[str, str]) ->
     """
     few = tool(tests=[{"_description": "one", "hive": "north"}])
     put(folder / "scales.json", schema(tools={"getWeight": tool(), "getHeat": few}))
-    assert assay("schema", "import", "scales.json", "--now", IMPORTED, *store).code == 0
+    assert assay("tools", "import", "scales.json", "--now", IMPORTED, *store).code == 0
     assert record(assay, folder, envelope("single-test", 5.0), *WEIGHT, *store).code == 0
     put(folder / "s.json", scores(first=5.0, second=5.0))
     done = assay(
-        "schema",
+        "tools",
         "grade",
         "scales.json",
         "--consume-scores",
@@ -340,15 +340,15 @@ def stock_schemas(assay: Run, folder: Path, api: Api, store: tuple[str, str]) ->
         now=LATER,
     )
     assert again.code == 0, again.err
-    assert assay("schema", "gate", "beewatch", *store).code == 1
+    assert assay("tools", "gate", "beewatch", *store).code == 1
     gate = newest(api, "decisions")
     for name in ("hive0", "hive1", "hive2", "hive3", "hive4"):
         grow(assay, folder, name)
     put(folder / "city.json", selection([f"hive{number}" for number in range(5)]))
-    assert assay("schema", "import", "city.json", "--now", RECORDED, *store).code == 0
-    assert assay("schema", "index", *store).code == 0
+    assert assay("tools", "import", "city.json", "--now", RECORDED, *store).code == 0
+    assert assay("tools", "index", *store).code == 0
     put(folder / "scales.json", schema("poison"))
-    assert assay("schema", "import", "scales.json", "--now", IMPORTED).code == 0
+    assert assay("tools", "import", "scales.json", "--now", IMPORTED).code == 0
     vetoed = record(
         assay,
         folder,

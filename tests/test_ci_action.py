@@ -346,7 +346,7 @@ def test_the_decision_names_the_outcome_and_the_exit_code_comes_through(
         "assay",
         "gate",
         "--json",
-        "--policy=release@1",
+        "--release-policy=release@1",
         "--baseline=baseline.jsonl",
         "--",
         "candidate.jsonl",

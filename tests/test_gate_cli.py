@@ -581,7 +581,11 @@ def test_flaky_samples_are_listed_and_left_out_only_by_name(assay: Any, tmp_path
     [
         (("gate", "better.jsonl"), 2, "CLI-001"),
         (("gate", "--baseline", "base.jsonl"), 2, "CLI-001"),
-        (("gate", "better.jsonl", "--baseline", "base.jsonl", "--policy", "releese"), 3, "LIB-"),
+        (
+            ("gate", "better.jsonl", "--baseline", "base.jsonl", "--release-policy", "releese"),
+            3,
+            "LIB-",
+        ),
         (("gate", "better.jsonl", "--baseline", "base.jsonl", "--looks", "0"), 2, "CLI-001"),
         (("gate", "better.jsonl", "--baseline", "base.jsonl", "--sign", "key.pem"), 2, "CLI-001"),
         (("gate", "better.jsonl", "--baseline", "base.jsonl", "-o", "x.sarif"), 2, "CLI-001"),

@@ -169,11 +169,11 @@ def test_the_prompts_of_tool_schemas_can_be_answered_by_a_model_endpoint(
         ]
     }
     (tmp_path / "tools.json").write_text(json.dumps(tools))
-    emitted = assay("schema", "grade", "tools.json", "--emit-prompts", "--workdir", "work")
+    emitted = assay("tools", "grade", "tools.json", "--emit-prompts", "--workdir", "work")
     assert emitted.code == 0, emitted.err
     with scripted_judge(scale=(1, 5)) as judge:
         (tmp_path / "judge.yaml").write_text(f"judge: j\nmodel: m-7\nbase_url: {judge.url}\n")
-        scored = assay("schema", "score", "work", "--judge", "judge.yaml")
+        scored = assay("tools", "score", "work", "--judge", "judge.yaml")
         asked = len(judge.requests())
     assert asked >= 1
     assert scored.code == 0, scored.err

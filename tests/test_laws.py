@@ -407,7 +407,8 @@ def test_permuting_the_lines_of_a_file_changes_no_result(assay: Any, tmp_path: A
     assert one == two[::-1]
     assert len(one) == 15
     for verb in ("rank", "summary"):
-        assert assay(verb, "one.jsonl", "--json").out == assay(verb, "two.jsonl", "--json").out
+        one, two = (assay("report", verb, f"{name}.jsonl", "--json").out for name in ("one", "two"))
+        assert one == two
 
 
 # --- law 4: a gate wins, a cap never raises, a floor never rescues
@@ -487,8 +488,8 @@ def test_the_same_document_gives_the_same_bytes_twice(made: dict[str, Any]) -> N
     [
         ("grade", "--json"),
         ("explain", "--json"),
-        ("summary", "--json"),
-        ("rank", "--json"),
+        ("report summary", "--json"),
+        ("report rank", "--json"),
         ("grade", "-o", "out.json"),
         ("grade", "-o", "out.csv"),
     ],
@@ -501,7 +502,10 @@ def test_two_processes_with_other_hash_seeds_write_the_same_bytes(
     seen = []
     for seed in ("0", "1", "4242"):
         done = assay(
-            verb, "all.jsonl", *rest, env={"PYTHONHASHSEED": seed, "TZ": f"Etc/GMT+{len(seed)}"}
+            *verb.split(),
+            "all.jsonl",
+            *rest,
+            env={"PYTHONHASHSEED": seed, "TZ": f"Etc/GMT+{len(seed)}"},
         )
         assert done.code in (0, 1)
         seen.append((tmp_path / rest[-1]).read_bytes() if rest[0] == "-o" else done.out)
@@ -552,14 +556,14 @@ def test_each_result_carries_the_versions_of_both_systems(made: dict[str, Any]) 
 
 
 @pytest.mark.parametrize(
-    "command", [("grade",), ("explain",), ("rank",), ("summary",), ("versions",)]
+    "command", ["grade", "explain", "report rank", "report summary", "versions"]
 )
 def test_each_document_with_results_carries_the_versions_of_both_systems(
-    command: tuple[str, ...], assay: Any
+    command: str, assay: Any
 ) -> None:
-    verb = command[0]
-    found = assay(verb, "--json", *([] if verb == "versions" else [EXAMPLES[0]])).json()
-    for holder in found["results"] if verb in ("grade", "explain") else [found]:
+    files = [] if command == "versions" else [EXAMPLES[0]]
+    found = assay(*command.split(), "--json", *files).json()
+    for holder in found["results"] if command in ("grade", "explain") else [found]:
         assert holder["scoringSystem"] == "scoringSystem/1.0.0"
         assert holder["gradingSystem"] == "gradingSystem/1.0.0"
 

@@ -1,4 +1,4 @@
-"""`assay grade --store`, `assay verify` and `assay replay`, as a person and a CI job use them."""
+"""`assay grade --store`, `assay ledger verify` and `assay ledger replay`, as a person and a CI job use them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_what_was_graded_with_store_can_be_verified_and_replayed(
     again = assay("grade", "runs.jsonl", "--store", ledger_url)
     assert "0 records stored" in again.err
     assert "15 were there before" in again.err
-    checked = assay("verify", "--db", ledger_url, "--json")
+    checked = assay("ledger", "verify", "--db", ledger_url, "--json")
     assert (
         checked.code,
         checked.json()["clean"],
@@ -56,10 +56,10 @@ def test_what_was_graded_with_store_can_be_verified_and_replayed(
         checked.json()["links"],
     ) == (0, True, 15, 10)
     for family in FAMILIES:
-        played = assay("replay", f"r-{family}", "--db", ledger_url, "--json")
+        played = assay("ledger", "replay", f"r-{family}", "--db", ledger_url, "--json")
         assert (played.code, played.json()["same"], played.json()["difference"]) == (0, True, None)
         assert played.json()["gradingSystem"].startswith("gradingSystem/")
-    assert "r-bad: the same, F" in assay("replay", "r-bad", "--db", ledger_url).out
+    assert "r-bad: the same, F" in assay("ledger", "replay", "r-bad", "--db", ledger_url).out
     with open_ledger(ledger_url) as ledger:
         page = ledger.find("grade", {"passed": False})
         assert [item.tree()["reason"] for item in page.items] == ["hard_gate_failure"]
@@ -69,20 +69,20 @@ def test_what_was_graded_with_store_can_be_verified_and_replayed(
             if gate["status"] != "pass"
         ] == page.items[0].tree()["hard_gate_failures"]
         prefix = page.items[0].digest.removeprefix("sha256:")[:12]
-    assert assay("replay", prefix, "--db", ledger_url).code == 0
+    assert assay("ledger", "replay", prefix, "--db", ledger_url).code == 0
 
 
 def test_the_default_ledger_is_in_the_folder_of_the_project(assay: Any, tmp_path: Path) -> None:
     write(tmp_path / "card.jsonl", scorecard({"norm": 1}))
-    assert assay("verify").code == 3
+    assert assay("ledger", "verify").code == 3
     assert not (tmp_path / ".assay").exists()
     assert assay("grade", "card.jsonl", "--store").code == 0
     assert (tmp_path / ".assay" / "ledger.db").exists()
-    assert assay("verify").code == 0
-    assert assay("replay", "r-1").code == 0
+    assert assay("ledger", "verify").code == 0
+    assert assay("ledger", "replay", "r-1").code == 0
     env = {"ASSAY_DB": f"sqlite:///{tmp_path}/other.db"}
     assert assay("grade", "card.jsonl", "--store", env=env).code == 0
-    assert assay("verify", env=env).out.startswith(f"{tmp_path}/other.db: clean")
+    assert assay("ledger", "verify", env=env).out.startswith(f"{tmp_path}/other.db: clean")
 
 
 def test_standard_input_and_scorecards_are_stored_as_they_came(assay: Any, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_standard_input_and_scorecards_are_stored_as_they_came(assay: Any, tmp_p
             **card,
             "scoringSystem": "scoringSystem/1.0.0",
         }  # which would be tomorrow's if it were not noted
-    assert assay("replay", "c-1", "--db", "l.db").code == 0
+    assert assay("ledger", "replay", "c-1", "--db", "l.db").code == 0
 
 
 def test_a_stream_that_fails_as_a_whole_stores_nothing(assay: Any, tmp_path: Path) -> None:
@@ -119,17 +119,17 @@ def test_a_large_stream_goes_through_the_workers_into_the_ledger(
     assert (tmp_path / "runs.jsonl").stat().st_size > 4 * 1024 * 1024
     done = assay("grade", "runs.jsonl", "--store", "l.db", "--jobs", "2")
     assert "4,800 records stored" in done.err
-    assert assay("verify", "--db", "l.db").code == 0
-    assert assay("replay", "r-1599", "--db", "l.db").code == 0
+    assert assay("ledger", "verify", "--db", "l.db").code == 0
+    assert assay("ledger", "replay", "r-1599", "--db", "l.db").code == 0
 
 
 def test_projects_of_one_ledger_are_kept_apart(assay: Any, tmp_path: Path) -> None:
     write(tmp_path / "card.jsonl", scorecard({"norm": 1}))
     assert assay("grade", "card.jsonl", "--store", "l.db", "--project", "mine").code == 0
-    assert assay("replay", "r-1", "--db", "l.db", "--project", "mine").code == 0
-    assert assay("replay", "r-1", "--db", "l.db").code == 3
+    assert assay("ledger", "replay", "r-1", "--db", "l.db", "--project", "mine").code == 0
+    assert assay("ledger", "replay", "r-1", "--db", "l.db").code == 3
     assert assay("grade", "card.jsonl", "--store", "l.db", "--project", "../x").code == 3
-    assert set(assay("verify", "--db", "l.db", "--json").json()["projects"]) == {"mine"}
+    assert set(assay("ledger", "verify", "--db", "l.db", "--json").json()["projects"]) == {"mine"}
 
 
 # --- versions of the past
@@ -171,11 +171,11 @@ def test_a_grade_of_a_past_version_is_replayed_with_that_version(
     publish("1.1.0", 95)
     assert grade("team") == ("team@1.1.0", "B")
     for policy, digest in old.items():
-        played = assay("replay", digest, "--db", "l.db", "--library", library, "--json")
+        played = assay("ledger", "replay", digest, "--db", "l.db", "--library", library, "--json")
         assert (played.code, played.json()["policy"], played.json()["grade"]) == (0, policy, "A")
-    newest = assay("replay", "r-1", "--db", "l.db", "--library", library, "--json").json()
+    newest = assay("ledger", "replay", "r-1", "--db", "l.db", "--library", library, "--json").json()
     assert (newest["same"], newest["policy"], newest["grade"]) == (True, "team@1.1.0", "B")
-    without = assay("replay", old["team@1.0.0"], "--db", "l.db")
+    without = assay("ledger", "replay", old["team@1.0.0"], "--db", "l.db")
     assert (without.code, "no policy is named 'team@1.0.0'" in without.err) == (3, True)
 
 
@@ -196,7 +196,7 @@ def test_a_newer_profile_of_the_family_does_not_touch_what_was_scored_before(
         ][0]["profile"]
         == "rag@2"
     )
-    played = assay("replay", "r-1", "--db", "l.db", "--library", library, "--json")
+    played = assay("ledger", "replay", "r-1", "--db", "l.db", "--library", library, "--json")
     assert (played.code, played.json()["profile"]) == (0, "rag@1")
 
 
@@ -215,15 +215,15 @@ def test_a_policy_that_was_changed_under_its_version_is_named_as_the_difference(
         == 0
     )
     file.write_text(POLICY.format(version="1.0.0", best=95))
-    played = assay("replay", "r-1", "--db", "l.db", "--library", library)
+    played = assay("ledger", "replay", "r-1", "--db", "l.db", "--library", library)
     assert played.code == 1
     assert "r-1: DIFFERENT" in played.out
     assert "gradingSystem: stored gradingSystem/1.0.0+" in played.out
-    told = assay("replay", "r-1", "--db", "l.db", "--library", library, "--json").json()
+    told = assay("ledger", "replay", "r-1", "--db", "l.db", "--library", library, "--json").json()
     assert (told["same"], told["difference"]["path"]) == (False, "gradingSystem")
     assert assay("library", "publish", "--library", library).code == 0
     file.write_text(POLICY.format(version="1.0.0", best=90))
-    changed = assay("replay", "r-1", "--db", "l.db", "--library", library)
+    changed = assay("ledger", "replay", "r-1", "--db", "l.db", "--library", library)
     assert (changed.code, "published and has changed" in changed.err) == (3, True)
 
 
@@ -234,7 +234,7 @@ def test_a_stored_grade_that_is_not_what_the_evidence_gives_is_different(
     payload = {**Grader(Shelf()).grade(Document(card, "x")).payload(), "grade": "A", "passed": True}
     with open_ledger(f"{tmp_path}/l.db") as ledger:
         ledger.put_graded(card, card, payload)
-    played = assay("replay", "r-1", "--db", "l.db", "--json")
+    played = assay("ledger", "replay", "r-1", "--db", "l.db", "--json")
     assert (played.code, played.json()["difference"]) == (
         1,
         {"path": "grade", "stored": "A", "recomputed": "F"},
@@ -247,10 +247,10 @@ def test_a_stored_grade_that_is_not_what_the_evidence_gives_is_different(
 def test_verify_names_what_was_changed_and_exits_1(assay: Any, tmp_path: Path) -> None:
     write(tmp_path / "runs.jsonl", *(run(run_id=f"r-{index}") for index in range(3)))
     assay("grade", "runs.jsonl", "--store", "l.db")
-    head = assay("verify", "--db", "l.db").out.splitlines()[-1].removeprefix("head ")
-    assert assay("verify", "--db", "l.db", "--head", head).code == 0
-    assert assay("verify", "--db", "l.db", "--head", head.replace(":9:", ":8:")).code == 1
-    assert assay("verify", "--db", "l.db", "--head", "nonsense").code == 2
+    head = assay("ledger", "verify", "--db", "l.db").out.splitlines()[-1].removeprefix("head ")
+    assert assay("ledger", "verify", "--db", "l.db", "--head", head).code == 0
+    assert assay("ledger", "verify", "--db", "l.db", "--head", head.replace(":9:", ":8:")).code == 1
+    assert assay("ledger", "verify", "--db", "l.db", "--head", "nonsense").code == 2
     raw = sqlite3.connect(tmp_path / "l.db")
     for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
         raw.execute(f"DROP TRIGGER {name}")
@@ -261,18 +261,18 @@ def test_verify_names_what_was_changed_and_exits_1(assay: Any, tmp_path: Path) -
     raw.commit()
     digest = raw.execute("SELECT hex(digest) FROM records WHERE seq = 4").fetchone()[0].lower()
     raw.close()
-    done = assay("verify", "--db", "l.db")
+    done = assay("ledger", "verify", "--db", "l.db")
     assert done.code == 1
     assert f"default 4 sha256:{digest}: the content is not what its digest says." in done.out
-    document = assay("verify", "--db", "l.db", "--json").json()
+    document = assay("ledger", "verify", "--db", "l.db", "--json").json()
     assert (document["clean"], document["fault_count"]) == (False, 1)
-    played = assay("replay", "r-1", "--db", "l.db")
+    played = assay("ledger", "replay", "r-1", "--db", "l.db")
     assert (played.code, "not what its digest says" in played.err) == (3, True)
     raw = sqlite3.connect(tmp_path / "l.db")
     raw.execute("UPDATE records SET seq = 'nine' WHERE seq = 9")
     raw.commit()
     raw.close()
-    done = assay("verify", "--db", "l.db")
+    done = assay("ledger", "verify", "--db", "l.db")
     assert (done.code, "the place of this record is no whole number: 'nine'" in done.out) == (
         1,
         True,
@@ -307,17 +307,20 @@ def test_a_ledger_that_was_emptied_is_not_clean(assay: Any, tmp_path: Path) -> N
     ):
         (tmp_path / "l.db").write_bytes(whole)
         spoiled(tmp_path / "l.db", *statements)
-        done, document = assay("verify", "--db", "l.db"), assay("verify", "--db", "l.db", "--json")
+        done, document = (
+            assay("ledger", "verify", "--db", "l.db"),
+            assay("ledger", "verify", "--db", "l.db", "--json"),
+        )
         assert (done.code, document.code, ": clean" in done.out, document.json()["clean"]) == (
             code,
             code,
             False,
             False if code == 1 else None,
         ), statements
-        assert assay("verify", "--db", "l.db", "--head", head[1]).code == 1, statements
+        assert assay("ledger", "verify", "--db", "l.db", "--head", head[1]).code == 1, statements
     assert "it holds no records, so nothing was verified" in done.out
     (tmp_path / "l.db").write_bytes(b"")
-    assert assay("verify", "--db", "l.db", "--head", head[1]).code == 3
+    assert assay("ledger", "verify", "--db", "l.db", "--head", head[1]).code == 3
 
 
 def test_a_live_run_remembers_the_record_that_it_was_stored_as(assay: Any, tmp_path: Path) -> None:
@@ -330,9 +333,9 @@ def test_a_live_run_remembers_the_record_that_it_was_stored_as(assay: Any, tmp_p
         " '2026-11-15T00:00:00Z')"
     )
     spoiled(tmp_path / "l.db", row)
-    assert assay("verify", "--db", "l.db").code == 0
+    assert assay("ledger", "verify", "--db", "l.db").code == 0
     spoiled(tmp_path / "l.db", *(f"DELETE FROM {name}" for name in (*OWN, "heads")))
-    done = assay("verify", "--db", "l.db")
+    done = assay("ledger", "verify", "--db", "l.db")
     assert (
         done.code,
         f"{kept}: a live run was stored as this record, and it is not there." in done.out,
@@ -346,9 +349,9 @@ def test_a_grade_whose_evidence_was_forgotten_cannot_be_replayed(
     assay("grade", "runs.jsonl", "--store", "l.db")
     with open_ledger(f"{tmp_path}/l.db") as ledger:
         ledger.forget(ledger.find("run").items[0].digest, author="dpo", reason="asked to")
-    done = assay("replay", "r-1", "--db", "l.db")
+    done = assay("ledger", "replay", "r-1", "--db", "l.db")
     assert (done.code, "the evidence of this grade was forgotten" in done.err) == (4, True)
-    assert assay("verify", "--db", "l.db").code == 0
+    assert assay("ledger", "verify", "--db", "l.db").code == 0
 
 
 def test_what_cannot_be_replayed_is_told(assay: Any, tmp_path: Path) -> None:
@@ -377,7 +380,7 @@ def test_what_cannot_be_replayed_is_told(assay: Any, tmp_path: Path) -> None:
         "evil-/tmp/a@1",
         "evil-7",
     ):
-        done = assay("replay", wanted, "--db", "l.db")
+        done = assay("ledger", "replay", wanted, "--db", "l.db")
         assert done.code == 3, wanted
         assert "Traceback" not in done.err
 
@@ -385,10 +388,10 @@ def test_what_cannot_be_replayed_is_told(assay: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("verify", "--db", "none.db"), 3, "there is no ledger"),
-        (("verify", "--db", "garbage.db"), 3, "is no ledger, or is damaged"),
-        (("verify", "--db", "mysql://x/y"), 2, "sqlite:/// or postgresql://"),
-        (("replay", "x", "--db", "none.db"), 3, "there is no ledger"),
+        (("ledger", "verify", "--db", "none.db"), 3, "there is no ledger"),
+        (("ledger", "verify", "--db", "garbage.db"), 3, "is no ledger, or is damaged"),
+        (("ledger", "verify", "--db", "mysql://x/y"), 2, "sqlite:/// or postgresql://"),
+        (("ledger", "replay", "x", "--db", "none.db"), 3, "there is no ledger"),
         (("grade", "card.jsonl", "--store", "."), 2, "is a directory"),
         (("grade", "card.jsonl", "--store", "/proc/none/l.db"), 2, "cannot be written"),
         (("grade", "card.jsonl", "--store", "garbage.db"), 3, "is no ledger, or is damaged"),
@@ -409,7 +412,10 @@ def test_without_the_extra_the_line_to_run_is_printed(assay: Any, tmp_path: Path
     (tmp_path / "sqlalchemy.py").write_text("raise ModuleNotFoundError('no', name='sqlalchemy')\n")
     write(tmp_path / "card.jsonl", scorecard({"norm": 1}))
     env = {"PYTHONPATH": str(tmp_path)}
-    for arguments in (("verify",), ("grade", "card.jsonl", "--store")):
+    for arguments in (
+        ("ledger", "verify"),
+        ("grade", "card.jsonl", "--store"),
+    ):
         done = assay(*arguments, env=env)
         assert (done.code, "pip install 'assay[store]'" in done.err) == (2, True), done.err
     assert assay("grade", "card.jsonl", env=env).code == 0
@@ -469,5 +475,5 @@ def test_a_grade_replays_whatever_order_and_spelling_its_evidence_was_written_in
     (tmp_path / "odd.jsonl").write_text(json.dumps(card) + "\n" + json.dumps(run) + "\n")
     assert assay("grade", "odd.jsonl", "--store").code == 1
     for name in ("odd-1", "odd-2"):
-        done = assay("replay", name)
+        done = assay("ledger", "replay", name)
         assert done.code == 0, done.out

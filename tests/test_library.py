@@ -476,8 +476,8 @@ def test_a_published_file_that_changed_is_refused_everywhere(
     for arguments in (
         ("grade", "run.json"),
         ("explain", "run.json"),
-        ("rank", "run.json"),
-        ("summary", "run.json"),
+        ("report", "rank", "run.json"),
+        ("report", "summary", "run.json"),
         ("library", "show", "profiles", "triage"),
         ("library", "publish"),
     ):

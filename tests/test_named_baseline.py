@@ -65,8 +65,8 @@ def test_a_baseline_of_the_ledger_decides_as_its_files_do_and_the_decision_is_re
     assert count(ledger_url) == before + 3 * 35 + 1, (
         "of the baseline nothing is stored a second time"
     )
-    assert here("replay", newest(ledger_url, "decision"), "--db", ledger_url).code == 0
-    assert here("verify", "--db", ledger_url).code == 0
+    assert here("ledger", "replay", newest(ledger_url, "decision"), "--db", ledger_url).code == 0
+    assert here("ledger", "verify", "--db", ledger_url).code == 0
     older = here(*GATE, "--baseline", digest, "--store", ledger_url, "--json")
     assert (older.code, older.json()["baseline"]["name"]) == (
         0,

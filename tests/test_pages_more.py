@@ -211,7 +211,7 @@ def test_without_what_draws_the_tables_are_open_and_a_line_says_what_to_install(
         ("/decisions", "assay gate candidate.jsonl --baseline baseline.jsonl --store"),
         ("/exams", "assay exam grade exam.yaml --answers answers.jsonl --store"),
         ("/judges", "assay judge card --calibration calibration.json"),
-        ("/schemas", "assay schema import schemas/ --store"),
+        ("/schemas", "assay tools import schemas/ --store"),
         ("/compare", "assay run"),
     ],
 )
@@ -946,13 +946,13 @@ def test_a_selection_shows_its_members_which_lead_to_their_namespaces(shop: Shop
 def test_a_node_whose_schema_has_changed_is_stale(empty: Api, tmp_path: Path) -> None:
     assay, store = commands(tmp_path), ("--store", f"{tmp_path}/l.db")
     put(tmp_path / "scales.json", schema())
-    assert assay("schema", "import", "scales.json", "--now", IMPORTED, *store).code == 0
+    assert assay("tools", "import", "scales.json", "--now", IMPORTED, *store).code == 0
     assert record(assay, tmp_path, envelope("single-test", 5.0), *WEIGHT, *store).code == 0
     put(
         tmp_path / "scales.json",
         schema(tools={"getWeight": tool(description="Returns the weight of one hive in pounds.")}),
     )
-    assert assay("schema", "import", "scales.json", "--now", LATER, *store).code == 0
+    assert assay("tools", "import", "scales.json", "--now", LATER, *store).code == 0
     text = empty.client.get("/schemas/beewatch", headers=HTML).text
     row = next(row for row in table_of(text, "Nodes") if row[0] == "getWeight tool")
     assert row[1] == "… pending"

@@ -233,7 +233,7 @@ def test_a_decision_says_whether_its_plan_was_kept(assay: Any, tmp_path: Path) -
         "base.jsonl",
         "--with-plan",
         "plan.json",
-        "--policy",
+        "--release-policy",
         "release-strict",
         "--slice",
         "tag",

@@ -34,8 +34,9 @@ FORKS = """
 import json, os, sys
 from assay.__main__ import main
 import assay.cli.main as cli
-for verb, (module, _) in cli.VERBS.items():
-    __import__(f"assay.cli.{module}")
+for verb in cli.VERBS.values():
+    for module in [module for module, _ in verb.actions.values()] or [verb.module]:
+        __import__(f"assay.cli.{module}")
 
 def end(argv, case):
     err, theirs = os.pipe()

@@ -394,7 +394,7 @@ def test_the_rank_command_prints_the_order_of_the_contract(assay: Any, tmp_path:
         scorecard({"norm": 0.2}, run_id="poor"),
     ]
     (tmp_path / "cards.jsonl").write_text("\n".join(map(json.dumps, cards)))
-    done = assay("rank", "cards.jsonl", "--json")
+    done = assay("report", "rank", "cards.jsonl", "--json")
     assert done.code == 0
     found = done.json()
     assert [
@@ -422,7 +422,7 @@ def test_the_rank_command_prints_the_order_of_the_contract(assay: Any, tmp_path:
         "scoringSystem/1.0.0",
         "gradingSystem/1.0.0",
     )
-    text = assay("rank", "cards.jsonl").out.splitlines()
+    text = assay("report", "rank", "cards.jsonl").out.splitlines()
     assert [line.split()[1] for line in text] == ["quick", "slow", "poor", "shut"]
     assert "decided by latency" in text[1]
 
@@ -439,7 +439,7 @@ def test_the_rank_command_orders_candidates_by_workflow_version(assay: Any, tmp_
             )
             lines.append(json.dumps(made))
     (tmp_path / "runs.jsonl").write_text("\n".join(lines))
-    found = assay("rank", "runs.jsonl", "--by", "candidate", "--json").json()
+    found = assay("report", "rank", "runs.jsonl", "--by", "candidate", "--json").json()
     assert found["by"] == "candidate"
     assert [(item["run_id"], item["runs"], item["latency_ms"]) for item in found["order"]] == [
         ("faq@2", 3, 8000),
@@ -465,7 +465,7 @@ def test_the_rank_command_refuses_what_it_cannot_order(
     assay: Any, tmp_path: Any, content: str, code: int, word: str
 ) -> None:
     (tmp_path / "x.jsonl").write_text(content)
-    done = assay("rank", "x.jsonl", "--json")
+    done = assay("report", "rank", "x.jsonl", "--json")
     assert (done.code, done.out) == (code, "")
     assert json.loads(done.err)["error"]["code"] == word
 

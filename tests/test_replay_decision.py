@@ -199,8 +199,8 @@ def test_a_decision_under_a_published_version_of_the_past_is_made_again_to_the_b
         digests.append(newest("l.db", "decision"))
     assert len(set(digests)) == 2
     for digest in digests:
-        assert here("replay", digest, "--db", "l.db", "--library", library).code == 0
-    assert here("replay", digests[0], "--db", "l.db").code == 3, (
+        assert here("ledger", "replay", digest, "--db", "l.db", "--library", library).code == 0
+    assert here("ledger", "replay", digests[0], "--db", "l.db").code == 3, (
         "without that library nobody knows the version"
     )
 
@@ -262,5 +262,5 @@ def test_a_decision_on_records_that_were_changed_is_not_made_again(
     )
     digest = newest("l.db", "decision")
     spoil(tmp_path / "l.db", kind)
-    done = here("replay", digest, "--db", "l.db")
+    done = here("ledger", "replay", digest, "--db", "l.db")
     assert (done.code, "STO-007" in done.err, done.out) == (3, True, "")

@@ -37,7 +37,7 @@ def the_decision(url: str) -> Item:
 
 
 def play(here: Run, url: str, *more: object) -> Any:
-    return here("replay", the_decision(url).digest, "--db", url, "--json", *more)
+    return here("ledger", "replay", the_decision(url).digest, "--db", url, "--json", *more)
 
 
 def put_decision(url: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> str:
@@ -135,11 +135,11 @@ def test_a_stored_gate_on_exams_is_made_again_to_the_byte(
         True,
         done.json()["passed"],
     ), again.err
-    said = here("replay", newest("l.db", "decision"), "--db", "l.db").out
+    said = here("ledger", "replay", newest("l.db", "decision"), "--db", "l.db").out
     assert said.startswith(
         f"exam gate: the same, {'passed' if done.code == 0 else 'not passed'} sha256:"
     )
-    assert here("verify", "--db", "l.db").code == 0
+    assert here("ledger", "verify", "--db", "l.db").code == 0
 
 
 def test_a_gate_on_exams_is_made_again_on_every_database(
@@ -183,7 +183,7 @@ def test_the_same_words_about_other_results_are_another_record(here: Run, exams:
     with open_ledger("l.db") as ledger:
         assert (ledger.count("decision").n, ledger.count("exam").n) == (2, 2)
         for item in ledger.find("decision").items:
-            assert here("replay", item.digest, "--db", "l.db").code == 0
+            assert here("ledger", "replay", item.digest, "--db", "l.db").code == 0
     (exams / "elsewhere").mkdir()
     shutil.copy(exams / "good.json", exams / "elsewhere/good.json")
     assert (
@@ -214,12 +214,12 @@ def test_a_gate_on_exams_under_a_published_policy_of_the_past_is_made_again(
         )
         digests.append(newest("l.db", "decision"))
     for digest in digests:
-        assert here("replay", digest, "--db", "l.db", "--library", library).code == 0
-    assert here("replay", digests[0], "--db", "l.db").code == 3, (
+        assert here("ledger", "replay", digest, "--db", "l.db", "--library", library).code == 0
+    assert here("ledger", "replay", digests[0], "--db", "l.db").code == 3, (
         "without that library nobody knows the version"
     )
     publish(library, "exam", "1.1.0", ("hard_gate: 0.92", "hard_gate: 0.91"))
-    changed = here("replay", digests[0], "--db", "l.db", "--library", library, "--json")
+    changed = here("ledger", "replay", digests[0], "--db", "l.db", "--library", library, "--json")
     assert (changed.code, changed.json()["same"], changed.json()["difference"]["path"]) == (
         1,
         False,
@@ -363,7 +363,7 @@ def test_evidence_of_a_gate_on_exams_that_is_gone_or_was_changed_is_told(
             "evidence": {**tree["evidence"], "capstone": {"digest": newest("l.db", "decision")}},
         },
     )
-    wrong = here("replay", run, "--db", "l.db")
+    wrong = here("ledger", "replay", run, "--db", "l.db")
     assert (wrong.code, "is a record of the kind 'decision'" in wrong.err) == (3, True)
     absent = put_decision(
         "l.db",
@@ -372,12 +372,12 @@ def test_evidence_of_a_gate_on_exams_that_is_gone_or_was_changed_is_told(
             "evidence": {**tree["evidence"], "capstone": {"digest": "sha256:" + "0" * 64}},
         },
     )
-    told = here("replay", absent, "--db", "l.db")
+    told = here("ledger", "replay", absent, "--db", "l.db")
     assert (told.code, "the capstone of this gate is not in the ledger" in told.err) == (4, True)
     spoil(exams / "l.db", "exam")
     with open_ledger("l.db") as ledger:
         first = ledger.find("decision").items[0].digest
-    changed = here("replay", first, "--db", "l.db")
+    changed = here("ledger", "replay", first, "--db", "l.db")
     assert (changed.code, "STO-007" in changed.err, changed.out) == (3, True, "")
 
 
@@ -426,7 +426,7 @@ def test_an_old_gate_whose_links_could_be_of_several_is_refused(here: Run, exams
                 ),
             ]
         )
-    again = here("replay", old, "--db", "l.db")
+    again = here("ledger", "replay", old, "--db", "l.db")
     assert (again.code, "2 results and 0 baselines are linked to it" in again.err) == (4, True)
 
 
@@ -439,7 +439,7 @@ def put_module(here: Run, folder: Path) -> None:
         folder / "scales.mjs",
         f"export const main = {json.dumps(schema(requiredLibraries=['left-pad']))}\n",
     )
-    done = here("schema", "import", "scales.mjs", "--now", IMPORTED)
+    done = here("tools", "import", "scales.mjs", "--now", IMPORTED)
     assert done.code == 0, done.err
     for area, where in (("single-test", WEIGHT), ("tools-aggregate-schema", HIVE)):
         assert record(here, folder, envelope(area), *where).code == 0
@@ -519,7 +519,7 @@ def test_a_stored_gate_on_tool_schemas_is_made_again_to_the_byte(
 ) -> None:
     put_tree, arguments, code = TREES[case]
     put_tree(here, lists)
-    done = here("schema", "gate", *arguments, "--store", "l.db", "--json")
+    done = here("tools", "gate", *arguments, "--store", "l.db", "--json")
     assert done.code == code, (done.out, done.err)
     kept = the_decision("l.db").tree()
     assert as_before(kept) == {"schema": "assay.schema-gate/1", **done.json()}
@@ -527,7 +527,7 @@ def test_a_stored_gate_on_tool_schemas_is_made_again_to_the_byte(
         "where the tree lies is no part of the verdict"
     )
     before = count("l.db")
-    assert "0 records stored" in here("schema", "gate", *arguments, "--store", "l.db").err
+    assert "0 records stored" in here("tools", "gate", *arguments, "--store", "l.db").err
     assert count("l.db") == before
     shutil.rmtree(lists / "grading-data")
     again = play(here, "l.db")
@@ -535,18 +535,18 @@ def test_a_stored_gate_on_tool_schemas_is_made_again_to_the_byte(
         again.out,
         again.err,
     )
-    said = here("replay", newest("l.db", "decision"), "--db", "l.db").out
+    said = here("ledger", "replay", newest("l.db", "decision"), "--db", "l.db").out
     assert said.startswith(
         f"schema gate: the same, {'passed' if code == 0 else 'not passed'} sha256:"
     )
-    assert here("verify", "--db", "l.db").code == 0
+    assert here("ledger", "verify", "--db", "l.db").code == 0
 
 
 def test_a_gate_on_tool_schemas_is_made_again_on_every_database(
     here: Run, tmp_path: Path, ledger_url: str
 ) -> None:
     grow(here, tmp_path)
-    assert here("schema", "gate", "beewatch", "--store", ledger_url).code == 0
+    assert here("tools", "gate", "beewatch", "--store", ledger_url).code == 0
     assert play(here, ledger_url).code == 0
     with open_ledger(ledger_url) as ledger:
         relations = sorted(
@@ -567,7 +567,7 @@ def test_a_gate_on_tool_schemas_under_a_published_policy_of_the_past_is_made_aga
     publish(library, "flowmcp", "1.1.0", ("production_from: B", "production_from: C"))
     publish(library, "flowmcp", "1.2.0", ("production_from: B", "production_from: A"))
     done = here(
-        "schema",
+        "tools",
         "gate",
         "beewatch",
         "--policy",
@@ -589,7 +589,7 @@ def test_a_forged_verdict_on_tool_schemas_is_found_out(here: Run, lists: Path) -
     put_module(here, lists)
     assert (
         here(
-            "schema", "gate", "beewatch.scales", "--bad-modules", "worse.json", "--store", "l.db"
+            "tools", "gate", "beewatch.scales", "--bad-modules", "worse.json", "--store", "l.db"
         ).code
         == 1
     )
@@ -624,7 +624,7 @@ def test_a_gate_on_tool_schemas_that_does_not_say_what_it_was_decided_on_never_c
     here: Run, tmp_path: Path, part: str, value: Any
 ) -> None:
     grow(here, tmp_path)
-    assert here("schema", "gate", "beewatch", "--store", "l.db").code == 0
+    assert here("tools", "gate", "beewatch", "--store", "l.db").code == 0
     put_decision("l.db", lambda tree: {**tree, "evidence": {**tree["evidence"], part: value}})
     assert play(here, "l.db").code in (1, 3)
 
@@ -634,7 +634,7 @@ def test_evidence_of_a_gate_on_tool_schemas_that_was_changed_is_told(
     here: Run, tmp_path: Path, kind: str
 ) -> None:
     grow(here, tmp_path)
-    assert here("schema", "gate", "beewatch", "--store", "l.db").code == 0
+    assert here("tools", "gate", "beewatch", "--store", "l.db").code == 0
     spoil(tmp_path / "l.db", kind)
     again = play(here, "l.db")
     assert (again.code, "STO-007" in again.err, again.out) == (3, True, "")
@@ -652,7 +652,7 @@ def test_evidence_of_a_gate_on_tool_schemas_that_was_forgotten_is_told(
     here: Run, tmp_path: Path, part: str, words: str
 ) -> None:
     grow(here, tmp_path)
-    assert here("schema", "gate", "beewatch", "--store", "l.db").code == 0
+    assert here("tools", "gate", "beewatch", "--store", "l.db").code == 0
     found = the_decision("l.db").tree()["evidence"][part]
     digest = found if isinstance(found, str) else next(iter(found.values()))
     with open_ledger("l.db") as ledger:
@@ -667,7 +667,7 @@ def test_a_gate_on_tool_schemas_that_was_stored_without_its_sources_says_what_is
     here: Run, tmp_path: Path
 ) -> None:
     grow(here, tmp_path)
-    assert here("schema", "gate", "beewatch", "--store", "l.db").code == 0
+    assert here("tools", "gate", "beewatch", "--store", "l.db").code == 0
     put_decision("l.db", as_before)
     again = play(here, "l.db")
     assert (again.code, again.out) == (4, "")
@@ -683,7 +683,7 @@ def test_a_difference_that_only_this_machine_makes_is_none_of_the_gate(
     here: Run, lists: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grow(here, lists, requiredServerParams=["BEEWATCH_API_KEY"])
-    assert here("schema", "gate", "beewatch.scales", "--store", "l.db").code in (0, 1, 4)
+    assert here("tools", "gate", "beewatch.scales", "--store", "l.db").code in (0, 1, 4)
 
     def absent(host: str, *, only_icann: bool = False) -> str | None:
         raise InputError("FMC-006", "the list of public suffixes is not installed.")

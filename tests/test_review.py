@@ -119,7 +119,7 @@ def test_a_score_that_was_clamped_is_said_to_be(assay: Any, tmp_path: Path) -> N
 
 
 def test_rank_shows_who_passed(assay: Any) -> None:
-    done = assay("rank", *sorted(EXAMPLES.glob("*.jsonl")), "--json")
+    done = assay("report", "rank", *sorted(EXAMPLES.glob("*.jsonl")), "--json")
     order = {item["run_id"]: item for item in done.json()["order"]}
     assert (
         order["medicine-leaflet-answers"]["grade"],

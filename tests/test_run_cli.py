@@ -227,8 +227,8 @@ def test_a_run_can_be_stored_and_replayed(assay: Any, tmp_path: Path) -> None:
         "run", "--dataset", "samples.jsonl", "--store", "sqlite:///ledger.db", "--name", "n"
     )
     assert done.code in (0, 1), done.err
-    assert assay("verify", "--db", "sqlite:///ledger.db").code == 0
-    assert assay("replay", "n:a", "--db", "sqlite:///ledger.db").code == 0
+    assert assay("ledger", "verify", "--db", "sqlite:///ledger.db").code == 0
+    assert assay("ledger", "replay", "n:a", "--db", "sqlite:///ledger.db").code == 0
 
 
 # --- resuming

@@ -38,7 +38,7 @@ from test_schema_tree_cli import (
     whole,
 )
 
-ASSAY = [sys.executable, "-m", "assay", "schema"]
+ASSAY = [sys.executable, "-m", "assay", "tools"]
 AFTER = "2026-05-18T05:00:00Z"
 
 
@@ -71,7 +71,7 @@ def assert_whole(tree: Path, assay: Run) -> None:
     for path in tree.rglob("*.json"):
         json.loads(path.read_bytes())
     held = {path: path.read_bytes() for path in tree.rglob("index.json")}
-    assert assay("schema", "index").code == 0
+    assert assay("tools", "index").code == 0
     assert {path: path.read_bytes() for path in tree.rglob("index.json")} == held
 
 
@@ -81,7 +81,7 @@ def assert_whole(tree: Path, assay: Run) -> None:
 @pytest.mark.req("F-092", "F-097", "F-145")
 def test_twenty_processes_recording_into_one_node_lose_nothing(quick: Run, tmp_path: Path) -> None:
     put(tmp_path / "scales.json", schema())
-    quick("schema", "import", "scales.json", "--now", IMPORTED)
+    quick("tools", "import", "scales.json", "--now", IMPORTED)
     started = []
     for number in range(20):
         file = put(tmp_path / f"e{number}.json", envelope("single-test", 4, question=f"Q-{number}"))
@@ -130,7 +130,7 @@ def test_processes_importing_and_consuming_side_by_side_leave_one_sound_tree(
 @pytest.mark.req("F-095", "F-145")
 def test_kill_nine_at_any_moment_leaves_a_tree_that_can_be_used(quick: Run, tmp_path: Path) -> None:
     put(tmp_path / "scales.json", schema())
-    quick("schema", "import", "scales.json", "--now", IMPORTED)
+    quick("tools", "import", "scales.json", "--now", IMPORTED)
     put(tmp_path / "e.json", envelope("single-test"))
     put(tmp_path / "s.json", scores())
     chance = random.Random(7)
@@ -180,11 +180,11 @@ def test_kill_nine_at_any_moment_leaves_a_tree_that_can_be_used(quick: Run, tmp_
         assert (tmp_path / path).is_file()
     for path in tmp_path.joinpath("proofs").rglob("*.json"):
         json.loads(path.read_bytes())
-    assert quick("schema", "index").code == 0
+    assert quick("tools", "index").code == 0
     assert_whole(tmp_path / "grading-data", quick)
-    result = quick("schema", "record", "e.json", *WEIGHT, "--now", "2026-05-18T07:00:00Z")
+    result = quick("tools", "record", "e.json", *WEIGHT, "--now", "2026-05-18T07:00:00Z")
     assert result.code == 0, words(result)
-    assert quick("schema", "import", "scales.json", "--now", "2026-05-18T07:00:00Z").code == 0
+    assert quick("tools", "import", "scales.json", "--now", "2026-05-18T07:00:00Z").code == 0
 
 
 @pytest.mark.req("F-095")
@@ -202,9 +202,9 @@ def test_part_files_that_a_kill_left_behind_are_read_by_nobody(quick: Run, tmp_p
     )
     put(home(tmp_path) / ".index.json.0123456789abcdef.part", '{"half')
     assert status(quick) == before
-    assert quick("schema", "gate", "beewatch").code == 0
+    assert quick("tools", "gate", "beewatch").code == 0
     assert record(quick, tmp_path, envelope("single-test"), *WEIGHT, now=LATER).code == 0
-    assert quick("schema", "export", "beewatch", "-o", "out").code == 0
+    assert quick("tools", "export", "beewatch", "-o", "out").code == 0
     assert not list((tmp_path / "out").rglob("*.part"))
 
 
@@ -248,7 +248,7 @@ def test_a_version_imported_with_an_earlier_clock_is_refused_or_becomes_the_live
         tmp_path / "scales.json",
         schema(description="Weights, temperatures and humidity of beehives on city roofs."),
     )
-    result = quick("schema", "import", "scales.json", "--now", "2026-05-17T03:00:00Z", "--json")
+    result = quick("tools", "import", "scales.json", "--now", "2026-05-17T03:00:00Z", "--json")
     if result.code != 3:
         assert (
             status(quick)["schemas"]["scales"]["snapshot"]["file"]
@@ -265,7 +265,7 @@ def test_a_version_imported_in_the_same_second_becomes_the_live_one(
             tmp_path / "scales.json",
             schema(description=f"Weights of beehives on city roofs, edition {number}."),
         )
-        made = quick("schema", "import", "scales.json", "--now", IMPORTED, "--json").json()[
+        made = quick("tools", "import", "scales.json", "--now", IMPORTED, "--json").json()[
             "imported"
         ][0]["path"]
         assert status(quick)["schemas"]["scales"]["snapshot"]["file"] == Path(made).name
@@ -278,7 +278,7 @@ def test_a_clock_beyond_the_calendar_is_a_misuse_or_works(
     quick: Run, tmp_path: Path, now: str
 ) -> None:
     put(tmp_path / "scales.json", schema())
-    first = quick("schema", "import", "scales.json", "--now", now)
+    first = quick("tools", "import", "scales.json", "--now", now)
     words(first)
     if first.code == 0:
         for _ in range(2):
@@ -341,8 +341,8 @@ def test_an_entry_that_was_tampered_with_blocks_its_node(
     assert path.name in found["reason"]
     assert "grade" not in found
     assert any(path.name in blocker["reason"] for blocker in status(quick)["blockers"])
-    assert quick("schema", "gate", "beewatch.scales").code == 1
-    assert quick("schema", "index").code == 0
+    assert quick("tools", "gate", "beewatch.scales").code == 1
+    assert quick("tools", "index").code == 0
 
 
 @pytest.mark.req("F-050")
@@ -371,7 +371,7 @@ def test_a_good_entry_slipped_in_after_a_veto_does_not_lift_it(quick: Run, tmp_p
         good.replace("T03-30-00Z", "T05-00-00Z"),
     )
     assert node(quick)["status"] == "rejected"
-    assert quick("schema", "gate", "beewatch").code == 1
+    assert quick("tools", "gate", "beewatch").code == 1
 
 
 @pytest.mark.req("F-091")
@@ -383,7 +383,7 @@ def test_an_entry_in_the_wrong_place_never_makes_a_node_stable(
         tmp_path / "scales.json",
         schema(tools={"getWeight": tool(), "getHeat": tool(path="/v1/heat")}),
     )
-    quick("schema", "import", "scales.json", "--now", IMPORTED)
+    quick("tools", "import", "scales.json", "--now", IMPORTED)
     record(quick, tmp_path, envelope("single-test"), *WEIGHT)
     mine = next(gradings(tmp_path).iterdir())
     if where == "another tool":
@@ -423,9 +423,9 @@ def test_deleting_the_folder_of_a_failing_tool_does_not_open_the_gate(
 ) -> None:
     grow(quick, tmp_path, tools={"getWeight": tool(), "getHeat": tool(path="/v1/heat")})
     record(quick, tmp_path, envelope("single-test", 1), *HIVE, "--tool", "getHeat")
-    assert quick("schema", "gate", "beewatch.scales").code == 1
+    assert quick("tools", "gate", "beewatch.scales").code == 1
     shutil.rmtree(home(tmp_path, "scales", "tools", "getHeat"))
-    assert quick("schema", "gate", "beewatch.scales").code != 0
+    assert quick("tools", "gate", "beewatch.scales").code != 0
 
 
 @pytest.mark.req("X-39")
@@ -433,13 +433,13 @@ def test_a_source_in_the_tree_that_was_changed_does_not_pass(quick: Run, tmp_pat
     grow(quick, tmp_path)
     path = next(home(tmp_path, "scales").glob("scales--*.json"))
     path.write_text(json.dumps(schema(description="Slipped in after the grading, by hand.")))
-    result = quick("schema", "gate", "beewatch", "--json")
+    result = quick("tools", "gate", "beewatch", "--json")
     assert result.code == 4
     assert "was changed" in rule(result, "beewatch.scales", "validation")[1]
     path.write_text("{")
-    assert quick("schema", "gate", "beewatch").code == 4
+    assert quick("tools", "gate", "beewatch").code == 4
     path.unlink()
-    assert quick("schema", "gate", "beewatch").code != 0
+    assert quick("tools", "gate", "beewatch").code != 0
 
 
 @pytest.mark.req("F-098", "F-117")
@@ -451,8 +451,8 @@ def test_a_lock_that_was_edited_in_the_index_does_not_open_the_precondition(
         tmp_path / "scales.json",
         schema("hive3", description="A wholly new text for the hive number three."),
     )
-    quick("schema", "import", "scales.json", "--now", LATER)
-    quick("schema", "index", "city-bees", "--lock", "--now", LATER)
+    quick("tools", "import", "scales.json", "--now", LATER)
+    quick("tools", "index", "city-bees", "--lock", "--now", LATER)
     path = tmp_path / "grading-data/selections/city-bees/index.json"
     head, key, lock = path.read_text().partition('"lockSnapshot"')
     path.write_text(head + key + lock.replace('"pending"', '"stable"'))
@@ -464,13 +464,13 @@ def test_a_torn_lock_file_is_named_and_never_pasted_into_the_index(
     quick: Run, tmp_path: Path
 ) -> None:
     swarm(quick, tmp_path, 5)
-    quick("schema", "index", "city-bees", "--lock", "--now", LATER)
+    quick("tools", "index", "city-bees", "--lock", "--now", LATER)
     folder = tmp_path / "grading-data/selections/city-bees"
     (folder / "index.json").unlink()
     next(folder.glob("lock--*.json")).write_text('{"selectionId": "city')
     result = record(quick, tmp_path, whole(), now=AFTER)
     assert result.code == 3, words(result)
-    quick("schema", "index")
+    quick("tools", "index")
     if (folder / "index.json").exists():
         json.loads((folder / "index.json").read_bytes())
 
@@ -493,7 +493,7 @@ def test_a_namespace_that_is_a_link_is_neither_read_nor_written_through(
             tmp_path / "scales.json",
             schema(description="Another text about beehives on city roofs."),
         )
-        result = quick("schema", "import", "scales.json", "--now", LATER)
+        result = quick("tools", "import", "scales.json", "--now", LATER)
     else:
         result = quick(
             "schema",
@@ -509,7 +509,7 @@ def test_status_too_refuses_a_namespace_that_is_a_link(quick: Run, tmp_path: Pat
     grow(quick, tmp_path)
     shutil.move(home(tmp_path), tmp_path / "elsewhere")
     home(tmp_path).symlink_to(tmp_path / "elsewhere")
-    assert quick("schema", "status").code == 3
+    assert quick("tools", "status").code == 3
 
 
 @pytest.mark.parametrize(
@@ -549,16 +549,16 @@ def test_a_name_that_leads_elsewhere_is_refused_everywhere(
     quick: Run, tmp_path: Path, name: str
 ) -> None:
     put(tmp_path / "scales.json", schema())
-    quick("schema", "import", "scales.json", "--now", IMPORTED)
+    quick("tools", "import", "scales.json", "--now", IMPORTED)
     put(tmp_path / "hostile.json", schema(name))
     put(tmp_path / "tooled.json", schema(tools={name: tool()}))
     outside = {path for path in listing(tmp_path) if not path.startswith("grading-data")} | {
         "envelope.json"
     }
     results = [
-        quick("schema", "import", "hostile.json"),
-        quick("schema", "import", "tooled.json"),
-        quick("schema", "grade", "hostile.json", "--emit-prompts"),
+        quick("tools", "import", "hostile.json"),
+        quick("tools", "import", "tooled.json"),
+        quick("tools", "grade", "hostile.json", "--emit-prompts"),
     ]
     for key in ("namespace", "schema", "tool"):
         place = {"namespace": "beewatch", "schema": "scales", "tool": "getWeight", key: name}
@@ -576,8 +576,8 @@ def test_a_name_too_long_for_a_file_is_malformed_input_in_both_commands(
 ) -> None:
     put(tmp_path / "long.json", schema("n" * 300))
     assert [
-        quick("schema", "import", "long.json").code,
-        quick("schema", "grade", "long.json", "--emit-prompts").code,
+        quick("tools", "import", "long.json").code,
+        quick("tools", "grade", "long.json", "--emit-prompts").code,
     ] == [3, 3]
     assert not (tmp_path / "proofs").exists()
 
@@ -587,7 +587,7 @@ def test_a_schema_whose_file_name_has_a_dot_can_be_graded_or_is_refused_at_once(
 ) -> None:
     put(tmp_path / "scales.v2.json", schema(root="http://plain.example/"))
     first, second = (
-        quick("schema", "import", "scales.v2.json", "--now", now) for now in (IMPORTED, LATER)
+        quick("tools", "import", "scales.v2.json", "--now", now) for now in (IMPORTED, LATER)
     )
     assert (first.code, second.code) in ((1, 1), (3, 3))
 
@@ -600,7 +600,7 @@ def test_no_control_character_of_an_input_reaches_the_terminal(
     if what == "an issue":
         grow(quick, tmp_path)
         result = quick(
-            "schema",
+            "tools",
             "regrade",
             "--trigger",
             "user-report",
@@ -618,13 +618,13 @@ def test_no_control_character_of_an_input_reaches_the_terminal(
             "a tool's name": {"tools": {evil: tool()}},
         }[what]
         put(tmp_path / "scales.json", schema(**changes))
-        result = quick("schema", "validate", "scales.json")
+        result = quick("tools", "validate", "scales.json")
     assert not set(words(result)) & set("\x1b\x07\u202e")
 
 
 def test_json_output_escapes_what_a_terminal_would_obey(quick: Run, tmp_path: Path) -> None:
     put(tmp_path / "scales.json", schema(requiredServerParams=["x\x1b[2Jy\x07_KEY"]))
-    result = quick("schema", "validate", "scales.json", "--json")
+    result = quick("tools", "validate", "scales.json", "--json")
     assert not set(result.out) & set("\x1b\x07")
     assert "x\x1b[2Jy\x07_KEY" in json.dumps(result.json(), ensure_ascii=False).encode().decode(
         "unicode_escape"
@@ -656,10 +656,10 @@ def test_a_hostile_envelope_is_refused_in_words(
     quick: Run, tmp_path: Path, name: str, content: str | bytes, code: str
 ) -> None:
     put(tmp_path / "scales.json", schema())
-    quick("schema", "import", "scales.json", "--now", IMPORTED)
+    quick("tools", "import", "scales.json", "--now", IMPORTED)
     (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     before = listing(tmp_path)
-    result = quick("schema", "record", name, *WEIGHT, "--now", RECORDED)
+    result = quick("tools", "record", name, *WEIGHT, "--now", RECORDED)
     assert (result.code, f"[{code}]" in result.err) == (3, True), words(result)
     assert listing(tmp_path) == before
 
@@ -673,7 +673,7 @@ def test_numbers_beyond_all_measure_are_refused_at_once(
     quick: Run, tmp_path: Path, number: str, key: str
 ) -> None:
     put(tmp_path / "scales.json", schema())
-    quick("schema", "import", "scales.json", "--now", IMPORTED)
+    quick("tools", "import", "scales.json", "--now", IMPORTED)
     given = envelope("single-test")
     given["answers"][0][key] = "@"
     result = record(quick, tmp_path, json.dumps(given).replace('"@"', number), *WEIGHT)
@@ -683,9 +683,9 @@ def test_numbers_beyond_all_measure_are_refused_at_once(
 
 def test_an_envelope_in_yaml_says_the_same_as_in_json(quick: Run, tmp_path: Path) -> None:
     put(tmp_path / "scales.json", schema())
-    quick("schema", "import", "scales.json", "--now", IMPORTED)
+    quick("tools", "import", "scales.json", "--now", IMPORTED)
     put(tmp_path / "e.yaml", json.dumps(envelope("single-test")))
-    assert quick("schema", "record", "e.yaml", *WEIGHT, "--now", RECORDED).code == 0
+    assert quick("tools", "record", "e.yaml", *WEIGHT, "--now", RECORDED).code == 0
     yaml = json.loads(next(gradings(tmp_path).iterdir()).read_bytes())
     as_json = record(quick, tmp_path, envelope("single-test"), *WEIGHT, "--json", now=LATER).json()[
         "entry"
@@ -698,7 +698,7 @@ def test_texts_with_line_separators_and_control_characters_survive_in_the_tree(
 ) -> None:
     text = "one\u2028two\u2029three\x00four\x1b[31m\x7f\x85 \ufeff\U0001f41d"
     put(tmp_path / "scales.json", schema())
-    quick("schema", "import", "scales.json", "--now", IMPORTED)
+    quick("tools", "import", "scales.json", "--now", IMPORTED)
     given = envelope("single-test")
     given["answers"][0] |= {"reasoning": text, "evidence": {text: text}}
     result = record(quick, tmp_path, given, *WEIGHT)
@@ -709,7 +709,7 @@ def test_texts_with_line_separators_and_control_characters_survive_in_the_tree(
         {text: text},
     )
     assert node(quick)["status"] == "stable"
-    assert "\x1b" not in quick("schema", "status").out
+    assert "\x1b" not in quick("tools", "status").out
 
 
 def test_an_entry_too_large_to_be_read_is_not_written(quick: Run, tmp_path: Path) -> None:
@@ -741,9 +741,9 @@ def test_the_progress_line_of_a_regrading_tells_the_status_that_the_index_tells(
         tmp_path / "scales.json",
         schema(tools={"getWeight": tool(tests=[{"_description": "one", "hive": "north"}])}),
     )
-    quick("schema", "import", "scales.json", "--now", LATER)
+    quick("tools", "import", "scales.json", "--now", LATER)
     result = quick(
-        "schema",
+        "tools",
         "regrade",
         "beewatch",
         "--trigger",
@@ -793,7 +793,7 @@ def attempt(assay: Run, tmp_path: Path, action: str, **limits: Any) -> Any:
         "record": ["record", "e.json", *WEIGHT, *data],
         "consume": ["grade", "scales.json", "--consume-scores", "s.json", *data],
     }[action]
-    return assay("schema", *command, "--now", LATER, **limits)
+    return assay("tools", *command, "--now", LATER, **limits)
 
 
 @pytest.mark.req("F-095")
@@ -815,7 +815,7 @@ def test_a_full_disk_leaves_no_half_file_and_no_lost_one(
     for path in tmp_path.rglob("*.json"):
         json.loads(path.read_bytes())
     assert not list(tmp_path.rglob("*.part"))
-    assert quick("schema", "index").code == 0
+    assert quick("tools", "index").code == 0
     assert attempt(quick, tmp_path, action).code == 0
 
 

@@ -124,11 +124,11 @@ def listing(root: Path) -> dict[str, bytes | None]:
 
 
 def emit(assay: Run, *arguments: object, now: str = EMITTED) -> Any:
-    return assay("schema", "grade", *arguments, "--emit-prompts", "--now", now)
+    return assay("tools", "grade", *arguments, "--emit-prompts", "--now", now)
 
 
 def consume(assay: Run, path: object, given: object, *arguments: object, now: str = GRADED) -> Any:
-    return assay("schema", "grade", path, "--consume-scores", given, "--now", now, *arguments)
+    return assay("tools", "grade", path, "--consume-scores", given, "--now", now, *arguments)
 
 
 @pytest.fixture
@@ -198,9 +198,9 @@ def quick(tmp_path: Path, commands: Commands) -> Run:
 
 
 def words(result: Any) -> str:
-    """All that a person sees; never a traceback, never a fault of ours."""
+    """All that a person sees; never a traceback, never an internal error."""
     assert "Traceback" not in result.err
-    assert "a fault of ours" not in result.err, result.err
+    assert "internal error" not in result.err, result.err
     return str(result.out + result.err)
 
 
@@ -558,7 +558,7 @@ def test_reports_of_one_second_from_several_processes_are_all_kept(
         sys.executable,
         "-m",
         "assay",
-        "schema",
+        "tools",
         "grade",
         "scales.json",
         "--consume-scores",
@@ -768,7 +768,7 @@ def test_scores_made_before_the_prompts_of_the_changed_schema_are_refused(
 ) -> None:
     emit(quick, bees)
     given = ("--judge", judge(tmp_path, "print('{\"score\": 4}')"), "--now", SCORED, "-o", "s.json")
-    assert quick("schema", "score", tmp_path / WORK / "prompts.json", *given).code == 0
+    assert quick("tools", "score", tmp_path / WORK / "prompts.json", *given).code == 0
     put(
         bees, schema(description="Something else that nobody has scored: sea levels, hour by hour.")
     )
@@ -815,10 +815,10 @@ def test_scores_that_the_tree_refuses_leave_no_report_either(
 @pytest.mark.req("F-133")
 def test_a_stage_must_be_named_and_only_one(assay: Run, bees: Path, tmp_path: Path) -> None:
     before = listing(tmp_path)
-    both = assay("schema", "grade", bees, "--emit-prompts", "--consume-scores", "s.json")
-    none = assay("schema", "grade", bees)
-    nothing = assay("schema", "grade", "--emit-prompts")
-    typo = assay("schema", "grad", bees)
+    both = assay("tools", "grade", bees, "--emit-prompts", "--consume-scores", "s.json")
+    none = assay("tools", "grade", bees)
+    nothing = assay("tools", "grade", "--emit-prompts")
+    typo = assay("tools", "grad", bees)
     assert [result.code for result in (both, none, nothing, typo)] == [2, 2, 2, 2]
     assert "two stages" in both.err
     assert "--emit-prompts or --consume-scores" in none.err
@@ -844,7 +844,7 @@ def test_a_folder_of_schemas_is_emitted_scored_and_consumed_in_one_go(
         "import json; print(json.dumps({'score': 4.25, 'reasoning': 'clear'}))",
     )
     scored = assay(
-        "schema",
+        "tools",
         "score",
         "proofs/grade-work",
         "--judge",
@@ -853,7 +853,7 @@ def test_a_folder_of_schemas_is_emitted_scored_and_consumed_in_one_go(
         SCORED,
     )
     assert scored.code == 0, words(scored)
-    assert "next: assay schema grade PATH --consume-scores proofs/grade-work" in scored.out
+    assert "next: assay tools grade PATH --consume-scores proofs/grade-work" in scored.out
     result = consume(assay, apiary, "proofs/grade-work", "--json")
     assert result.code == 0, words(result)
     assert [item["report"]["schemaId"] for item in result.json()["reports"]] == [
@@ -968,7 +968,7 @@ def calls(tmp_path: Path) -> list[dict[str, Any]]:
 
 
 def score(assay: Run, prompts: Path, command: str, *arguments: object) -> Any:
-    return assay("schema", "score", prompts, "--judge", command, "--now", SCORED, *arguments)
+    return assay("tools", "score", prompts, "--judge", command, "--now", SCORED, *arguments)
 
 
 @pytest.mark.req("F-126", "F-127", "F-122")
@@ -1158,7 +1158,7 @@ def test_when_to_use_does_not_apply_to_a_server_without_instructions(
     entry = json.loads((tmp_path / found["entry"]).read_bytes())
     answer = next(one for one in entry["gradings"] if one["questionId"] == "Q-whenToUse")
     assert (answer["score"], answer["naReason"]) == ("n/a", "not-applicable-to-tool-type")
-    assert quick("schema", "validate", found["entry"]).code == 0
+    assert quick("tools", "validate", found["entry"]).code == 0
 
 
 def test_instructions_or_a_skill_make_when_to_use_apply_to_a_server(
@@ -1359,7 +1359,7 @@ def test_a_judge_may_be_a_script_beside_the_prompts_although_it_runs_elsewhere(
 def test_a_judge_that_is_no_command_is_a_misuse(
     quick: Run, prompts: Path, arguments: list[str], said: str
 ) -> None:
-    result = quick("schema", "score", prompts, *arguments)
+    result = quick("tools", "score", prompts, *arguments)
     assert result.code == 2
     assert said in words(result)
 
@@ -1385,7 +1385,7 @@ def test_a_judge_that_never_stops_talking_is_cut_off_at_the_limit(
         sys.executable,
         "-c",
         limited,
-        "schema",
+        "tools",
         "score",
         str(prompts),
         "--judge",
@@ -1420,7 +1420,7 @@ def test_an_interrupted_scoring_does_not_deny_what_it_has_written(
     emit(quick, apiary)
     command = judge(tmp_path, "time.sleep(30) if call >= 2 else print('{\"score\": 4}')")
     process = subprocess.Popen(
-        [sys.executable, "-m", "assay", "schema", "score", "proofs/grade-work", "--judge", command],
+        [sys.executable, "-m", "assay", "tools", "score", "proofs/grade-work", "--judge", command],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -1484,7 +1484,7 @@ def test_a_score_just_below_a_band_reads_back_from_the_tree_as_it_was_graded(
 ) -> None:
     text = json.dumps(scores(first="@", second="@")).replace('"@"', "3.4999999999999999999999")
     assert consume(quick, bees, put(tmp_path / "s.json", text), "--data", "tree").code == 1
-    node = quick("schema", "status", "--data", "tree", "--json").json()["trees"][0]["schemas"][
+    node = quick("tools", "status", "--data", "tree", "--json").json()["trees"][0]["schemas"][
         "scales"
     ]["toolsAggregate"]
     assert (node["status"], node["grade"]) == ("graded", "C")

@@ -66,7 +66,7 @@ def record(
     assay: Run, tmp_path: Path, content: object, *arguments: object, now: str = RECORDED
 ) -> Any:
     file = put(tmp_path / "envelope.json", content)
-    return assay("schema", "record", file, "--now", now, *arguments)
+    return assay("tools", "record", file, "--now", now, *arguments)
 
 
 HIVE = ("--namespace", "beewatch", "--schema", "scales")
@@ -98,7 +98,7 @@ def grow(
         for name, data in _GROWN[key].items():
             (target / name).mkdir() if data is None else (target / name).write_bytes(data)
         return
-    assert assay("schema", "import", f"{base}.json", "--now", IMPORTED).code == 0
+    assert assay("tools", "import", f"{base}.json", "--now", IMPORTED).code == 0
     place = ("--namespace", namespace, "--schema", base)
     for area, where in (
         ("single-test", (*place, "--tool", "getWeight")),
@@ -114,7 +114,7 @@ _GROWN: dict[str, dict[str, bytes | None]] = {}
 
 
 def status(assay: Run, *names: str) -> dict[str, Any]:
-    found: dict[str, Any] = assay("schema", "status", *names, "--json").json()["trees"][0]
+    found: dict[str, Any] = assay("tools", "status", *names, "--json").json()["trees"][0]
     return found
 
 
@@ -136,9 +136,9 @@ def test_a_namespace_grows_from_its_import_to_an_open_production_gate(
     assay: Run, tmp_path: Path
 ) -> None:
     put(tmp_path / "scales.json", schema())
-    imported = assay("schema", "import", "scales.json", "--now", IMPORTED)
+    imported = assay("tools", "import", "scales.json", "--now", IMPORTED)
     assert (imported.code, imported.out.split()[:2]) == (0, ["created", "beewatch.scales"])
-    gate = assay("schema", "gate", "beewatch", "--json")
+    gate = assay("tools", "gate", "beewatch", "--json")
     assert (gate.code, gate.json()["passed"]) == (1, False)
 
     one = record(assay, tmp_path, envelope("single-test"), *WEIGHT)
@@ -152,7 +152,7 @@ def test_a_namespace_grows_from_its_import_to_an_open_production_gate(
 
     put(tmp_path / "s.json", scores())
     whole = assay(
-        "schema",
+        "tools",
         "grade",
         "scales.json",
         "--consume-scores",
@@ -164,22 +164,22 @@ def test_a_namespace_grows_from_its_import_to_an_open_production_gate(
     )
     assert whole.code == 0, words(whole)
     assert status(assay)["schemas"]["scales"]["status"] == "stable"
-    schema_gate = assay("schema", "gate", "beewatch.scales", "--json")
+    schema_gate = assay("tools", "gate", "beewatch.scales", "--json")
     assert (schema_gate.code, schema_gate.json()["passed"]) == (0, True)
-    assert assay("schema", "gate", "beewatch").code == 1
+    assert assay("tools", "gate", "beewatch").code == 1
 
     last = record(assay, tmp_path, envelope("tools-aggregate-namespace"), "--namespace", "beewatch")
     assert "[GRADING] area=tools-aggregate-namespace/beewatch" in last.err
-    gate = assay("schema", "gate", "beewatch")
+    gate = assay("tools", "gate", "beewatch")
     assert gate.code == 0, words(gate)
     assert gate.out.count("PASS  ") == 2
     assert "✗" not in gate.out
     assert "scoringSystem/1.0.0 · gradingSystem/1.0.0" in gate.out
 
-    exported = assay("schema", "export", "beewatch", "-o", "out", "--json")
+    exported = assay("tools", "export", "beewatch", "-o", "out", "--json")
     assert exported.code == 0
     assert Path(exported.json()["written"][0]).name == "index.json"
-    assert assay("schema", "validate", "out/index.json").code == 0
+    assert assay("tools", "validate", "out/index.json").code == 0
 
 
 @pytest.mark.req("F-089", "X-21")
@@ -194,13 +194,13 @@ def test_names_with_two_hyphens_go_all_the_way_and_are_never_taken_for_one_anoth
         "bee",
         "bee.scales",
     ):
-        gate = quick("schema", "gate", name)
+        gate = quick("tools", "gate", name)
         assert gate.code == 0, words(gate)
     assert list(status(quick, "bee--watch")["schemas"]) == [
         "scales--2026-05-01T00-00-00Z--93baef35"
     ]
     assert list(status(quick, "bee")["schemas"]) == ["scales"]
-    assert quick("schema", "import", "scales.json", "--now", IMPORTED).out.split()[0] == "unchanged"
+    assert quick("tools", "import", "scales.json", "--now", IMPORTED).out.split()[0] == "unchanged"
 
 
 @pytest.mark.req("F-136")
@@ -209,7 +209,7 @@ def test_only_b_or_better_opens_the_gate(
     quick: Run, tmp_path: Path, score: float, code: int
 ) -> None:
     grow(quick, tmp_path, grade=score)
-    result = quick("schema", "gate", "beewatch", "--json")
+    result = quick("tools", "gate", "beewatch", "--json")
     assert result.code == code
     assert rule(result, "beewatch.scales", "grade")[0] is (code == 0)
     assert rule(result, "beewatch (namespaceAggregate)", "grade")[0] is (code == 0)
@@ -218,13 +218,13 @@ def test_only_b_or_better_opens_the_gate(
 @pytest.mark.req("F-137", "X-39")
 def test_one_tool_that_is_not_stable_keeps_the_gate_shut(quick: Run, tmp_path: Path) -> None:
     grow(quick, tmp_path, tools={"getWeight": tool(), "getHeat": tool(path="/v1/heat")})
-    result = quick("schema", "gate", "beewatch.scales", "--json")
+    result = quick("tools", "gate", "beewatch.scales", "--json")
     assert (result.code, rule(result, "beewatch.scales", "primitives")) == (
         1,
         (False, "getHeat is pending"),
     )
     record(quick, tmp_path, envelope("single-test", 2), *HIVE, "--tool", "getHeat")
-    result = quick("schema", "gate", "beewatch.scales", "--json")
+    result = quick("tools", "gate", "beewatch.scales", "--json")
     assert rule(result, "beewatch.scales", "primitives") == (False, "getHeat is graded")
     record(
         quick,
@@ -237,7 +237,7 @@ def test_one_tool_that_is_not_stable_keeps_the_gate_shut(quick: Run, tmp_path: P
         "scheduled",
         now=LATER,
     )
-    assert quick("schema", "gate", "beewatch.scales").code == 0
+    assert quick("tools", "gate", "beewatch.scales").code == 0
 
 
 @pytest.mark.req("F-137")
@@ -247,7 +247,7 @@ def test_a_failing_tool_that_was_removed_no_longer_keeps_the_gate_shut(
     grow(quick, tmp_path, tools={"getWeight": tool(), "getHeat": tool(path="/v1/heat")})
     record(quick, tmp_path, envelope("single-test", 2), *HIVE, "--tool", "getHeat")
     put(tmp_path / "scales.json", schema())
-    assert quick("schema", "import", "scales.json", "--now", LATER).code == 0
+    assert quick("tools", "import", "scales.json", "--now", LATER).code == 0
     for area, where in (
         ("single-test", WEIGHT),
         ("tools-aggregate-schema", HIVE),
@@ -260,7 +260,7 @@ def test_a_failing_tool_that_was_removed_no_longer_keeps_the_gate_shut(
             == 0
         )
     assert list(status(quick)["schemas"]["scales"]["tools"]) == ["getWeight"]
-    assert quick("schema", "gate", "beewatch").code == 0
+    assert quick("tools", "gate", "beewatch").code == 0
 
 
 @pytest.mark.req("F-137")
@@ -268,9 +268,9 @@ def test_tools_that_stand_in_routes_must_be_graded_too(quick: Run, tmp_path: Pat
     old = schema()
     old["routes"] = old.pop("tools")
     put(tmp_path / "scales.mjs", f"export const main = {json.dumps(old)}")
-    assert quick("schema", "import", "scales.mjs", "--now", IMPORTED).code == 0
+    assert quick("tools", "import", "scales.mjs", "--now", IMPORTED).code == 0
     assert record(quick, tmp_path, envelope("tools-aggregate-schema"), *HIVE).code == 0
-    assert quick("schema", "gate", "beewatch.scales").code != 0
+    assert quick("tools", "gate", "beewatch.scales").code != 0
 
 
 @pytest.mark.req("F-141")
@@ -281,10 +281,10 @@ def test_a_tool_with_fewer_than_three_tests_is_blocked_before_anybody_grades_it(
         tmp_path / "scales.json",
         schema(tools={"getWeight": tool(tests=[{"_description": "one", "hive": "north"}])}),
     )
-    quick("schema", "import", "scales.json")
+    quick("tools", "import", "scales.json")
     node = status(quick)["schemas"]["scales"]["tools"]["getWeight"]
     assert node == {"status": "blocked", "reason": "fewer-than-three-tests"}
-    assert quick("schema", "gate", "beewatch").code == 1
+    assert quick("tools", "gate", "beewatch").code == 1
 
 
 @pytest.mark.req("F-050", "F-092")
@@ -294,7 +294,7 @@ def test_where_the_index_and_the_entry_of_a_veto_are_deleted_the_ledger_still_sh
     pytest.importorskip("sqlalchemy")
     grow(quick, tmp_path)
     before = set(home(tmp_path).rglob("*.json"))
-    assert quick("schema", "gate", "beewatch", "--store", "ledger.db").code == 0
+    assert quick("tools", "gate", "beewatch", "--store", "ledger.db").code == 0
     assert (
         record(
             quick,
@@ -309,11 +309,11 @@ def test_where_the_index_and_the_entry_of_a_veto_are_deleted_the_ledger_still_sh
     )
     (vetoed,) = set(home(tmp_path).rglob("*.json")) - before
     vetoed.unlink()
-    shut = quick("schema", "gate", "beewatch", "--json")
+    shut = quick("tools", "gate", "beewatch", "--json")
     assert (shut.code, rule(shut, "beewatch.scales", "no_veto")[0]) == (1, False)
     home(tmp_path, "index.json").unlink()
-    assert quick("schema", "gate", "beewatch").code == 0  # nothing in the folder remembers it
-    shut = quick("schema", "gate", "beewatch", "--store", "ledger.db", "--json")
+    assert quick("tools", "gate", "beewatch").code == 0  # nothing in the folder remembers it
+    shut = quick("tools", "gate", "beewatch", "--store", "ledger.db", "--json")
     assert (shut.code, rule(shut, "beewatch.scales", "no_veto")[0]) == (1, False)
 
 
@@ -332,7 +332,7 @@ def test_a_veto_shuts_the_gate_and_only_a_full_new_evaluation_lifts_it(
     }[area]
     vetoed = record(quick, tmp_path, envelope(area, 5, categoricalVeto=VETO), *where, now=LATER)
     assert (vetoed.code, "status=rejected" in vetoed.err) == (0, True)
-    assert quick("schema", "gate", "beewatch").code == 1
+    assert quick("tools", "gate", "beewatch").code == 1
     assert status(quick)["status"] == "rejected"
     assert status(quick)["grade"] == "REJECTED"
     before = listing(tmp_path / "grading-data")
@@ -357,7 +357,7 @@ def test_a_veto_shuts_the_gate_and_only_a_full_new_evaluation_lifts_it(
     )
     assert lifted.code == 0, words(lifted)
     assert set(before) <= set(listing(tmp_path / "grading-data"))
-    assert quick("schema", "gate", "beewatch").code == 0
+    assert quick("tools", "gate", "beewatch").code == 0
 
 
 @pytest.mark.req("F-051")
@@ -397,7 +397,7 @@ def test_a_veto_anywhere_in_a_namespace_shuts_its_gate(
     )
     assert vetoed.code == 0, words(vetoed)
     assert status(quick)["status"] == "rejected"
-    assert quick("schema", "gate", "beewatch").code == 1
+    assert quick("tools", "gate", "beewatch").code == 1
 
 
 @pytest.mark.req("F-139")
@@ -405,7 +405,7 @@ def test_a_schema_with_validation_errors_is_imported_blocked_and_never_passes(
     quick: Run, tmp_path: Path
 ) -> None:
     put(tmp_path / "scales.json", schema(root="http://plain.example/"))
-    result = quick("schema", "import", "scales.json", "--json", "--now", IMPORTED)
+    result = quick("tools", "import", "scales.json", "--json", "--now", IMPORTED)
     assert result.code == 1
     assert (
         result.json()["imported"][0]["action"],
@@ -413,7 +413,7 @@ def test_a_schema_with_validation_errors_is_imported_blocked_and_never_passes(
     ) == ("blocked", True)
     record(quick, tmp_path, envelope("single-test"), *WEIGHT)
     record(quick, tmp_path, envelope("tools-aggregate-schema"), *HIVE, "--trigger", "scheduled")
-    gate = quick("schema", "gate", "beewatch.scales", "--json")
+    gate = quick("tools", "gate", "beewatch.scales", "--json")
     assert gate.code == 1
     assert rule(gate, "beewatch.scales", "validation")[0] is False
 
@@ -423,8 +423,8 @@ def test_importing_a_blocked_schema_again_does_not_turn_it_into_a_pass(
     quick: Run, tmp_path: Path
 ) -> None:
     put(tmp_path / "scales.json", schema(root="http://plain.example/"))
-    assert quick("schema", "import", "scales.json", "--now", IMPORTED).code == 1
-    assert quick("schema", "import", "scales.json", "--now", LATER).code == 1
+    assert quick("tools", "import", "scales.json", "--now", IMPORTED).code == 1
+    assert quick("tools", "import", "scales.json", "--now", LATER).code == 1
 
 
 @pytest.mark.req("F-049")
@@ -432,17 +432,17 @@ def test_what_cannot_be_told_about_modules_is_no_pass_until_a_list_clears_them(
     quick: Run, tmp_path: Path
 ) -> None:
     grow(quick, tmp_path, requiredLibraries=["left-pad"])
-    result = quick("schema", "gate", "beewatch", "--json")
+    result = quick("tools", "gate", "beewatch", "--json")
     assert result.code == 4
     assert rule(result, "beewatch.scales", "no_veto")[0] is None
-    assert "UNDETERMINED  beewatch.scales" in quick("schema", "gate", "beewatch").out
+    assert "UNDETERMINED  beewatch.scales" in quick("tools", "gate", "beewatch").out
     put(tmp_path / "clean.json", {"bad": {"evil-pad": "steals keys"}})
     put(tmp_path / "bad.json", {"bad": {"left-pad": "steals keys"}})
-    assert quick("schema", "gate", "beewatch", "--bad-modules", "clean.json").code == 0
-    shut = quick("schema", "gate", "beewatch", "--bad-modules", "bad.json", "--json")
+    assert quick("tools", "gate", "beewatch", "--bad-modules", "clean.json").code == 0
+    shut = quick("tools", "gate", "beewatch", "--bad-modules", "bad.json", "--json")
     assert (shut.code, rule(shut, "beewatch.scales", "no_veto")[0]) == (1, False)
     put(tmp_path / "list.json", {"bed": {}})
-    assert quick("schema", "gate", "beewatch", "--bad-modules", "list.json").code == 3
+    assert quick("tools", "gate", "beewatch", "--bad-modules", "list.json").code == 3
 
 
 @pytest.mark.req("X-39")
@@ -450,10 +450,10 @@ def test_a_failure_that_is_certain_outweighs_one_that_cannot_be_told(
     quick: Run, tmp_path: Path
 ) -> None:
     grow(quick, tmp_path, requiredLibraries=["left-pad"], grade=2)
-    assert quick("schema", "gate", "beewatch").code == 1
+    assert quick("tools", "gate", "beewatch").code == 1
     grow(quick, tmp_path, "antwatch", base="nests")
-    assert quick("schema", "gate", "antwatch", "beewatch").code == 1
-    assert quick("schema", "gate", "antwatch").code == 0
+    assert quick("tools", "gate", "antwatch", "beewatch").code == 1
+    assert quick("tools", "gate", "antwatch").code == 0
 
 
 @pytest.mark.req("F-082")
@@ -465,7 +465,7 @@ def test_a_changed_schema_is_pending_with_all_that_was_said_about_it(
         tmp_path / "scales.json",
         schema(description="Weights, temperatures and humidity of beehives on city roofs."),
     )
-    result = quick("schema", "import", "scales.json", "--now", LATER, "--json")
+    result = quick("tools", "import", "scales.json", "--now", LATER, "--json")
     assert (result.code, result.json()["imported"][0]["action"]) == (0, "new version")
     found = status(quick)
     assert (found["schemas"]["scales"]["status"], found["schemas"]["scales"]["reason"]) == (
@@ -475,7 +475,7 @@ def test_a_changed_schema_is_pending_with_all_that_was_said_about_it(
     assert found["schemas"]["scales"]["tools"]["getWeight"]["status"] == "pending"
     assert found["namespaceAggregate"]["status"] == "pending"
     assert "grade" not in found["namespaceAggregate"]
-    assert quick("schema", "gate", "beewatch").code == 1
+    assert quick("tools", "gate", "beewatch").code == 1
     assert len(list(home(tmp_path, "scales").glob("scales--*.json"))) == 2
 
 
@@ -483,7 +483,7 @@ def test_a_changed_schema_is_pending_with_all_that_was_said_about_it(
 def test_importing_the_same_again_changes_nothing(quick: Run, tmp_path: Path) -> None:
     grow(quick, tmp_path)
     before = listing(tmp_path / "grading-data")
-    result = quick("schema", "import", "scales.json", "--now", LATER, "--json")
+    result = quick("tools", "import", "scales.json", "--now", LATER, "--json")
     assert (result.code, result.json()["imported"][0]["action"]) == (0, "unchanged")
     assert listing(tmp_path / "grading-data") == before
 
@@ -491,9 +491,9 @@ def test_importing_the_same_again_changes_nothing(quick: Run, tmp_path: Path) ->
 def test_a_module_whose_code_changed_is_not_called_unchanged(quick: Run, tmp_path: Path) -> None:
     body = f"export const main = {json.dumps(schema())}\nexport const handlers = () => ({{}})\n"
     put(tmp_path / "scales.mjs", body)
-    assert quick("schema", "import", "scales.mjs", "--now", IMPORTED).code == 0
+    assert quick("tools", "import", "scales.mjs", "--now", IMPORTED).code == 0
     put(tmp_path / "scales.mjs", f"import spy from 'spy-on-keys'\n{body}")
-    result = quick("schema", "import", "scales.mjs", "--now", LATER, "--json")
+    result = quick("tools", "import", "scales.mjs", "--now", LATER, "--json")
     assert result.json()["imported"][0]["action"] != "unchanged"
 
 
@@ -503,10 +503,10 @@ def test_a_folder_of_several_namespaces_warns_and_in_the_strict_form_is_refused(
 ) -> None:
     for name in ("ants", "bees"):
         put(tmp_path / "both" / f"{name}.json", schema(name))
-    refused = quick("schema", "import", "both", "--strict-2")
+    refused = quick("tools", "import", "both", "--strict-2")
     assert (refused.code, "2 namespaces: ants, bees" in refused.err) == (3, True)
     assert not (tmp_path / "grading-data").exists()
-    warned = quick("schema", "import", "both")
+    warned = quick("tools", "import", "both")
     assert (warned.code, "several namespaces" in warned.out) == (1, True)
     assert sorted(path.name for path in (tmp_path / "grading-data/providers").iterdir()) == [
         "ants",
@@ -519,7 +519,7 @@ def test_an_import_of_a_folder_names_what_it_cannot_read_and_keeps_the_rest(
 ) -> None:
     put(tmp_path / "src" / "scales.json", schema())
     put(tmp_path / "src" / "torn.json", '{"tools": {')
-    result = quick("schema", "import", "src", "--json")
+    result = quick("tools", "import", "src", "--json")
     assert result.code == 3
     assert [item["schema"] for item in result.json()["imported"]] == ["beewatch.scales"]
     assert result.json()["refused"][0]["file"].endswith("torn.json")
@@ -544,7 +544,7 @@ def test_a_deterministic_and_a_judged_block_become_one_entry(quick: Run, tmp_pat
     put(tmp_path / "facts.json", facts)
     put(tmp_path / "views.json", envelope("single-test", 3))
     both = quick(
-        "schema",
+        "tools",
         "record",
         "facts.json",
         "views.json",
@@ -605,7 +605,7 @@ def test_an_answer_that_breaks_the_rules_is_refused_with_its_code(
     quick: Run, tmp_path: Path, change: dict[str, Any], code: str
 ) -> None:
     put(tmp_path / "scales.json", schema())
-    quick("schema", "import", "scales.json", "--now", IMPORTED)
+    quick("tools", "import", "scales.json", "--now", IMPORTED)
     given = envelope("single-test")
     given["answers"][0] |= change
     before = listing(tmp_path / "grading-data")
@@ -619,7 +619,7 @@ def test_a_partial_grading_keeps_the_grade_and_cannot_come_first(
     quick: Run, tmp_path: Path
 ) -> None:
     put(tmp_path / "scales.json", schema())
-    quick("schema", "import", "scales.json", "--now", IMPORTED)
+    quick("tools", "import", "scales.json", "--now", IMPORTED)
     first = record(quick, tmp_path, envelope("single-test", 1), *WEIGHT, "--mode", "partial")
     assert (first.code, "[PRT-003]" in first.err) == (3, True)
     record(quick, tmp_path, envelope("single-test", 4), *WEIGHT)
@@ -640,7 +640,7 @@ def test_a_partial_grading_keeps_the_grade_and_cannot_come_first(
 @pytest.mark.req("F-031")
 def test_answers_of_which_none_counts_are_no_grade(quick: Run, tmp_path: Path) -> None:
     put(tmp_path / "scales.json", schema())
-    quick("schema", "import", "scales.json", "--now", IMPORTED)
+    quick("tools", "import", "scales.json", "--now", IMPORTED)
     given = envelope("single-test", "n/a")
     given["answers"][0]["naReason"] = "requires-private-data"
     result = record(quick, tmp_path, given, *WEIGHT, "--json")
@@ -666,7 +666,7 @@ def test_another_harness_is_written_as_what_it_is_in_the_extended_form(
     )
     entry = result.json()["entry"]
     assert (entry["harness"], entry["form"]) == ("my-agent", "assay.grading-entry/1")
-    exported = quick("schema", "export", "beewatch", "-o", "out", "--json")
+    exported = quick("tools", "export", "beewatch", "-o", "out", "--json")
     assert exported.json()["extendedEntriesLeftOut"] == 1
     for path in (tmp_path / "out").rglob("_gradings/*.json"):
         assert json.loads(path.read_bytes())["harness"] == "claude-code"
@@ -687,7 +687,7 @@ def test_evidence_of_a_veto_may_come_as_an_object_and_is_written_as_text(
     )
     assert result.json()["entry"]["categoricalVeto"]["evidence"] == '{"line":3,"url":"x"}'
     entry = put(tmp_path / "entry.json", result.json()["entry"])
-    assert quick("schema", "validate", entry).code == 0
+    assert quick("tools", "validate", entry).code == 0
 
 
 @pytest.mark.req("F-146")
@@ -949,7 +949,7 @@ def test_envelopes_that_contradict_each_other_or_the_flags_are_refused(
                 envelope("single-test", **place, tool="getHeat", schemaId="elsewhere.thing"),
             )
         ]
-    result = quick("schema", "record", *files, *flags, "--now", LATER)
+    result = quick("tools", "record", *files, *flags, "--now", LATER)
     assert result.code == 3, words(result)
 
 
@@ -988,7 +988,7 @@ def test_an_answer_from_the_future_does_not_stop_the_regrading_of_everything_els
     )
     assert (
         result.code == 3
-        or quick("schema", "regrade", "--trigger", "scheduled", "--now", LATER).code != 3
+        or quick("tools", "regrade", "--trigger", "scheduled", "--now", LATER).code != 3
     )
 
 
@@ -1023,13 +1023,13 @@ def test_an_index_is_made_anew_byte_for_byte_from_the_entries_alone(
     written = path.read_bytes()
     for spoil in (None, b"{}"):
         path.unlink() if spoil is None else path.write_bytes(spoil)
-        assert quick("schema", "index", "--now", "2033-01-01T00:00:00Z").code == 0
+        assert quick("tools", "index", "--now", "2033-01-01T00:00:00Z").code == 0
         assert path.read_bytes() == written
     path.write_bytes(b"{")
     for command in ("index", "gate", "status"):
-        assert quick("schema", command).code not in (0, 1)
+        assert quick("tools", command).code not in (0, 1)
     path.write_bytes(written)
-    assert quick("schema", "validate", path).code == 0
+    assert quick("tools", "validate", path).code == 0
     assert (json.loads(written)["indexVersion"], json.loads(written)["scoringSystem"]) == (
         2,
         "scoringSystem/1.0.0",
@@ -1038,7 +1038,7 @@ def test_an_index_is_made_anew_byte_for_byte_from_the_entries_alone(
 
 def test_status_draws_the_tree_with_grades_reasons_and_versions(assay: Run, tmp_path: Path) -> None:
     grow(assay, tmp_path, tools={"getWeight": tool(), "getHeat": tool(path="/v1/heat")})
-    shown = assay("schema", "status")
+    shown = assay("tools", "status")
     assert shown.code == 0
     lines = shown.out.splitlines()
     assert lines[0].startswith("beewatch  partial  B")
@@ -1058,18 +1058,18 @@ def test_status_names_what_is_to_be_graded_next_from_the_files_alone(
     quick: Run, tmp_path: Path
 ) -> None:
     put(tmp_path / "scales.json", schema())
-    quick("schema", "import", "scales.json", "--now", IMPORTED)
-    assert "next to grade: schemas.scales.tools.getWeight" in quick("schema", "status").out
-    assert quick("schema", "status", "--json").json()["next"] == ["schemas.scales.tools.getWeight"]
+    quick("tools", "import", "scales.json", "--now", IMPORTED)
+    assert "next to grade: schemas.scales.tools.getWeight" in quick("tools", "status").out
+    assert quick("tools", "status", "--json").json()["next"] == ["schemas.scales.tools.getWeight"]
     record(quick, tmp_path, envelope("single-test"), *WEIGHT)
-    first, second = (quick("schema", "status", "--json").json()["next"] for _ in range(2))
+    first, second = (quick("tools", "status", "--json").json()["next"] for _ in range(2))
     assert first == second != ["schemas.scales.tools.getWeight"]
 
 
 @pytest.mark.req("F-032")
 def test_status_shows_the_raw_grade_that_the_tier_cut_off(quick: Run, tmp_path: Path) -> None:
     grow(quick, tmp_path, grade=5)
-    assert "getWeight  stable  B (raw A)" in quick("schema", "status").out
+    assert "getWeight  stable  B (raw A)" in quick("tools", "status").out
 
 
 @pytest.mark.parametrize("action", ["index", "status", "gate", "export", "regrade"])
@@ -1079,16 +1079,16 @@ def test_a_name_that_the_tree_does_not_hold_is_refused_with_the_near_miss(
     grow(quick, tmp_path)
     extra = {"export": ["-o", "out"], "regrade": ["--trigger", "scheduled"]}.get(action, [])
     before = listing(tmp_path)
-    result = quick("schema", action, "beewach", *extra)
+    result = quick("tools", action, "beewach", *extra)
     assert (result.code, "Did you mean 'beewatch'?" in result.err) == (3, True), words(result)
-    elsewhere = quick("schema", action, "beewatch", *extra, "--data", "no-tree")
-    assert (elsewhere.code, "assay schema import" in elsewhere.err) == (3, True)
+    elsewhere = quick("tools", action, "beewatch", *extra, "--data", "no-tree")
+    assert (elsewhere.code, "assay tools import" in elsewhere.err) == (3, True)
     assert listing(tmp_path) == before
 
 
 def test_the_gate_of_a_misspelt_schema_names_the_near_miss(quick: Run, tmp_path: Path) -> None:
     grow(quick, tmp_path)
-    result = quick("schema", "gate", "beewatch.scals")
+    result = quick("tools", "gate", "beewatch.scals")
     assert result.code != 0
     assert "Did you mean 'scales'?" in words(result)
 
@@ -1097,7 +1097,7 @@ def test_the_gate_of_a_misspelt_schema_names_the_near_miss(quick: Run, tmp_path:
 def test_a_schema_that_the_tree_does_not_hold_never_passes(quick: Run, tmp_path: Path) -> None:
     grow(quick, tmp_path)
     for given in (["beewatch.frames"], ["beewatch", "beewatch.frames"]):
-        result = quick("schema", "gate", *given)
+        result = quick("tools", "gate", *given)
         assert (result.code, "frames" in result.err, "PASS" in result.out) == (
             3,
             True,
@@ -1110,12 +1110,12 @@ def test_a_scheduled_regrading_ages_what_is_old_and_keeps_what_it_supersedes(
     quick: Run, tmp_path: Path
 ) -> None:
     put(tmp_path / "scales.json", schema())
-    quick("schema", "import", "scales.json", "--now", IMPORTED)
+    quick("tools", "import", "scales.json", "--now", IMPORTED)
     given = envelope("single-test", 3)
     given["answers"].append({**given["answers"][0], "questionId": "Q-apiAvailability", "score": 5})
     assert record(quick, tmp_path, given, *WEIGHT).code == 0
     fresh = quick(
-        "schema",
+        "tools",
         "regrade",
         "beewatch",
         "--trigger",
@@ -1128,7 +1128,7 @@ def test_a_scheduled_regrading_ages_what_is_old_and_keeps_what_it_supersedes(
     old = next(home(tmp_path, "scales/tools/getWeight/_gradings").iterdir())
     kept = old.read_bytes()
     aged = quick(
-        "schema",
+        "tools",
         "regrade",
         "beewatch",
         "--trigger",
@@ -1157,11 +1157,11 @@ def test_a_user_report_lists_what_must_be_asked_again_and_writes_nothing(
     grow(quick, tmp_path)
     before = listing(tmp_path / "grading-data")
     half = quick(
-        "schema", "regrade", "beewatch", "--trigger", "user-report", "--issue", "wrong unit"
+        "tools", "regrade", "beewatch", "--trigger", "user-report", "--issue", "wrong unit"
     )
     assert (half.code, "[GRD-019]" in half.err) == (3, True)
     result = quick(
-        "schema",
+        "tools",
         "regrade",
         "beewatch",
         "--trigger",
@@ -1176,7 +1176,7 @@ def test_a_user_report_lists_what_must_be_asked_again_and_writes_nothing(
     assert (result.code, result.out.count("ask again: Q-clarity")) == (1, 3)
     assert "3 due" in result.out
     assert listing(tmp_path / "grading-data") == before
-    typo = quick("schema", "regrade", "beewatch", "--trigger", "sheduled")
+    typo = quick("tools", "regrade", "beewatch", "--trigger", "sheduled")
     assert typo.code == 2
 
 
@@ -1184,7 +1184,7 @@ def test_a_user_report_lists_what_must_be_asked_again_and_writes_nothing(
 def test_progress_lines_of_a_regrading_name_a_node_status(quick: Run, tmp_path: Path) -> None:
     grow(quick, tmp_path)
     result = quick(
-        "schema",
+        "tools",
         "regrade",
         "beewatch",
         "--trigger",
@@ -1225,17 +1225,17 @@ def test_an_export_is_strict_plain_named_and_never_over_anything(
         tmp_path / "scales.json",
         schema(description="Weights, temperatures and humidity of beehives on city roofs."),
     )
-    quick("schema", "import", "scales.json", "--now", LATER)
+    quick("tools", "import", "scales.json", "--now", LATER)
     before = listing(tmp_path / "grading-data")
-    assert quick("schema", "export", "beewatch", "-o", "out").code == 0
+    assert quick("tools", "export", "beewatch", "-o", "out").code == 0
     assert (tmp_path / "out/scales.json").read_bytes() == (tmp_path / "scales.json").read_bytes()
     assert "scoringSystem" not in json.loads((tmp_path / "out/index.json").read_bytes())
-    assert quick("schema", "validate", "out/index.json").code == 0
+    assert quick("tools", "validate", "out/index.json").code == 0
     for entry in (tmp_path / "out").rglob("_gradings/*.json"):
-        assert quick("schema", "validate", entry).code == 0
-    again = quick("schema", "export", "beewatch", "-o", "out")
+        assert quick("tools", "validate", entry).code == 0
+    again = quick("tools", "export", "beewatch", "-o", "out")
     assert (again.code, "[FIL-008]" in again.err) == (2, True)
-    inside = quick("schema", "export", "beewatch", "-o", "grading-data/out")
+    inside = quick("tools", "export", "beewatch", "-o", "grading-data/out")
     assert (inside.code, "inside the tree" in inside.err) == (2, True)
     assert listing(tmp_path / "grading-data") == before
 
@@ -1247,11 +1247,11 @@ def test_an_entry_or_index_that_does_not_add_up_fails_its_validation(
     entry = json.loads(
         next(home(tmp_path, "scales/tools/getWeight/_gradings").iterdir()).read_bytes()
     )
-    raised = quick("schema", "validate", put(tmp_path / "e.json", {**entry, "aggregateGrade": "C"}))
+    raised = quick("tools", "validate", put(tmp_path / "e.json", {**entry, "aggregateGrade": "C"}))
     assert (raised.code, "the answers give B" in raised.out) == (1, True)
-    assert quick("schema", "validate", put(tmp_path / "e.json", {**entry, "extra": 1})).code == 1
+    assert quick("tools", "validate", put(tmp_path / "e.json", {**entry, "extra": 1})).code == 1
     index = json.loads(home(tmp_path, "index.json").read_bytes())
-    wrong = quick("schema", "validate", put(tmp_path / "i.json", {**index, "status": "graded"}))
+    wrong = quick("tools", "validate", put(tmp_path / "i.json", {**index, "status": "graded"}))
     assert (wrong.code, "IDX-007" in wrong.out) == (1, True)
 
 
@@ -1268,7 +1268,7 @@ def test_an_entry_or_index_without_its_id_or_version_is_told_so_by_name(
         (index, "indexVersion", "index"),
     ):
         result = quick(
-            "schema",
+            "tools",
             "validate",
             put(
                 tmp_path / "x.json",
@@ -1296,7 +1296,7 @@ def test_findings_of_entries_indexes_and_the_list_of_rules_are_written_where_ask
     ):
         for document, code in ((good, 0), (bad, 1)):
             path = put(tmp_path / "x.json", document)
-            assert quick("schema", "validate", path, "-o", "f.sarif", "-o", "f.json").code == code
+            assert quick("tools", "validate", path, "-o", "f.sarif", "-o", "f.json").code == code
             run = json.loads((tmp_path / "f.sarif").read_bytes())["runs"][0]
             assert {(item["ruleId"], item["level"]) for item in run["results"]} == (
                 {(rule, "error")} if code else set()
@@ -1306,8 +1306,8 @@ def test_findings_of_entries_indexes_and_the_list_of_rules_are_written_where_ask
             assert {(item["file"], item["rule"]) for item in listed} == (
                 {(str(path), rule)} if code else set()
             )
-            assert quick("schema", "validate", path, "-o", "f.txt").code == 2
-    assert quick("schema", "validate", "--rules", "-o", "r.json", "-o", "r.sarif").code == 0
+            assert quick("tools", "validate", path, "-o", "f.txt").code == 2
+    assert quick("tools", "validate", "--rules", "-o", "r.json", "-o", "r.sarif").code == 0
     rules = [item["id"] for item in json.loads((tmp_path / "r.json").read_bytes())["rules"]]
     assert "not-data" in rules
     assert [
@@ -1316,7 +1316,7 @@ def test_findings_of_entries_indexes_and_the_list_of_rules_are_written_where_ask
             "rules"
         ]
     ] == rules
-    assert quick("schema", "validate", "--rules", "-o", "r.txt").code == 2
+    assert quick("tools", "validate", "--rules", "-o", "r.txt").code == 2
 
 
 # --- selections
@@ -1345,7 +1345,7 @@ def swarm(assay: Run, tmp_path: Path, count: int) -> list[str]:
     for name in names:
         grow(assay, tmp_path, name)
     put(tmp_path / "city.json", selection(names))
-    result = assay("schema", "import", "city.json", "--now", RECORDED)
+    result = assay("tools", "import", "city.json", "--now", RECORDED)
     assert result.code == 0, words(result)
     return names
 
@@ -1371,7 +1371,7 @@ def test_a_selection_is_graded_as_a_whole_once_its_members_are_locked(
     names = swarm(quick, tmp_path, count)
     early = record(quick, tmp_path, whole(), now=LATER)
     assert early.code == 3
-    locked = quick("schema", "index", "city-bees", "--lock", "--now", LATER)
+    locked = quick("tools", "index", "city-bees", "--lock", "--now", LATER)
     assert locked.code == 0, words(locked)
     path = tmp_path / "grading-data/selections/city-bees/index.json"
     lock = json.loads(path.read_bytes())["lockSnapshot"]
@@ -1391,8 +1391,8 @@ def test_a_selection_is_graded_as_a_whole_once_its_members_are_locked(
         found["grade"],
     ) == (grade, "A", grade)
     assert found["summary"]["membersStable"] == count
-    assert quick("schema", "export", "city-bees", "-o", "out").code == 0
-    assert quick("schema", "validate", "out/index.json").code == 0
+    assert quick("tools", "export", "city-bees", "-o", "out").code == 0
+    assert quick("tools", "validate", "out/index.json").code == 0
     assert json.loads((tmp_path / "out/selection.json").read_bytes()) == selection(names)
 
 
@@ -1405,8 +1405,8 @@ def test_a_selection_with_a_member_that_is_not_stable_is_refused_by_name(
         tmp_path / "scales.json",
         schema("hive3", description="A wholly new text for the hive number three."),
     )
-    quick("schema", "import", "scales.json", "--now", LATER)
-    quick("schema", "index", "city-bees", "--lock", "--now", LATER)
+    quick("tools", "import", "scales.json", "--now", LATER)
+    quick("tools", "index", "city-bees", "--lock", "--now", LATER)
     before = listing(tmp_path / "grading-data")
     result = record(quick, tmp_path, whole(), now="2026-05-18T05:00:00Z")
     assert (result.code, "[PRE-004]" in result.err) == (3, True)
@@ -1418,26 +1418,26 @@ def test_a_selection_with_a_member_that_is_not_stable_is_refused_by_name(
 @pytest.mark.req("F-098")
 def test_a_lock_stays_frozen_while_its_members_move_on(quick: Run, tmp_path: Path) -> None:
     swarm(quick, tmp_path, 5)
-    quick("schema", "index", "city-bees", "--lock", "--now", LATER)
+    quick("tools", "index", "city-bees", "--lock", "--now", LATER)
     path = tmp_path / "grading-data/selections/city-bees/index.json"
     frozen = path.read_bytes().partition(b'"lockSnapshot"')[2]
     put(
         tmp_path / "scales.json",
         schema("hive3", description="A wholly new text for the hive number three."),
     )
-    quick("schema", "import", "scales.json", "--now", LATER)
-    assert quick("schema", "index").code == 0
+    quick("tools", "import", "scales.json", "--now", LATER)
+    assert quick("tools", "index").code == 0
     assert path.read_bytes().partition(b'"lockSnapshot"')[2] == frozen
     assert json.loads(path.read_bytes())["members"]["hive3.scales"]["status"] == "pending"
     path.unlink()
-    quick("schema", "index", "city-bees")
+    quick("tools", "index", "city-bees")
     assert path.read_bytes().partition(b'"lockSnapshot"')[2] == frozen
 
 
 @pytest.mark.req("F-109")
 def test_a_selection_of_four_namespaces_has_no_grade_at_all(quick: Run, tmp_path: Path) -> None:
     swarm(quick, tmp_path, 4)
-    quick("schema", "index", "city-bees", "--lock", "--now", LATER)
+    quick("tools", "index", "city-bees", "--lock", "--now", LATER)
     result = record(quick, tmp_path, whole(), now=LATER)
     assert (result.code, "4 namespaces" in result.err) == (3, True)
     assert status(quick, "city-bees")["grade"] == "n/a"
@@ -1450,8 +1450,8 @@ def test_a_selection_without_an_about_page_is_not_graded_as_a_group(
     for name in SWARM[:5]:
         grow(quick, tmp_path, name)
     put(tmp_path / "city.json", selection(SWARM[:5], resources={}))
-    quick("schema", "import", "city.json", "--now", RECORDED)
-    quick("schema", "index", "city-bees", "--lock", "--now", LATER)
+    quick("tools", "import", "city.json", "--now", RECORDED)
+    quick("tools", "index", "city-bees", "--lock", "--now", LATER)
     result = record(quick, tmp_path, whole(), now=LATER)
     assert (result.code, "[FMC-015]" in result.err, "About" in result.err) == (3, True, True)
 
@@ -1462,8 +1462,8 @@ def test_a_selection_that_dropped_its_about_page_is_not_graded_as_a_group(
 ) -> None:
     swarm(quick, tmp_path, 5)
     put(tmp_path / "city.json", selection(SWARM[:5], resources={}))
-    quick("schema", "import", "city.json", "--now", LATER)
-    quick("schema", "index", "city-bees", "--lock", "--now", LATER)
+    quick("tools", "import", "city.json", "--now", LATER)
+    quick("tools", "index", "city-bees", "--lock", "--now", LATER)
     assert record(quick, tmp_path, whole(), now=LATER).code == 3
 
 
@@ -1480,7 +1480,7 @@ def test_every_fault_of_a_selection_is_named_at_once(quick: Run, tmp_path: Path)
             version="4",
         ),
     )
-    result = quick("schema", "import", "city.json")
+    result = quick("tools", "import", "city.json")
     assert result.code == 3
     for place in ("whenToUse", "personaIds", "description", "skills", "version", "twice"):
         assert place in result.err
@@ -1494,7 +1494,7 @@ def test_a_refused_import_leaves_no_trace_in_the_tree(
         tmp_path / "x.json",
         selection(["a"], whenToUse="") if what == "selection" else schema(tools={"../up": tool()}),
     )
-    assert quick("schema", "import", "x.json").code == 3
+    assert quick("tools", "import", "x.json").code == 3
     assert not (tmp_path / "grading-data").exists()
 
 
@@ -1507,7 +1507,7 @@ def test_a_selection_without_a_lock_is_told_to_take_one(quick: Run, tmp_path: Pa
 
 def test_the_gate_of_a_selection_says_that_there_is_none(quick: Run, tmp_path: Path) -> None:
     swarm(quick, tmp_path, 5)
-    result = quick("schema", "gate", "city-bees")
+    result = quick("tools", "gate", "city-bees")
     assert result.code == 3
     assert "selection" in result.err
 
@@ -1531,7 +1531,7 @@ def test_the_tools_of_a_server_are_graded_without_tests_and_their_gate_stays_und
     )
     put(tmp_path / "s.json", scores("bee-server_tools"))
     result = quick(
-        "schema",
+        "tools",
         "grade",
         "--snapshot",
         "server.json",
@@ -1555,7 +1555,7 @@ def test_the_tools_of_a_server_are_graded_without_tests_and_their_gate_stays_und
         "weigh",
     )
     assert done.code == 0, words(done)
-    gate = quick("schema", "gate", "bee-server.tools", "--json")
+    gate = quick("tools", "gate", "bee-server.tools", "--json")
     assert (gate.code, rule(gate, "bee-server.tools", "no_veto")[0]) == (
         4,
         None,
@@ -1571,6 +1571,6 @@ def test_the_tools_of_a_live_server_are_kept_in_the_tree_as_json(
     import sys
 
     server = Path(__file__).parent / "servers" / "notes.py"
-    result = assay("schema", "import", "--mcp", f"{sys.executable} {server}", "--json")
+    result = assay("tools", "import", "--mcp", f"{sys.executable} {server}", "--json")
     assert result.code == 0, words(result)
     assert result.json()["imported"][0]["path"].endswith(".json")

@@ -141,7 +141,7 @@ def test_a_server_that_is_killed_while_it_stores_evaluates_and_grades_again_lose
     assert found.kills == KILLS
     assert found.acknowledged > KILLS
     assert found.good, (found.lost, found.doubled, found.flaws, found.unfinished)
-    verified = assay("verify", "--db", ledger_url)
+    verified = assay("ledger", "verify", "--db", ledger_url)
     assert verified.code == 0, verified.err
 
 

@@ -107,8 +107,8 @@ def test_a_decision_that_the_command_stores_is_the_very_record_of_the_api(
         == ["baseline_of"] * 35 + ["candidate_of"] * 35 + ["decides"] * 70
     )
     assert "0 records stored" in assay(*GATE, "--store", ledger_url).err
-    assert assay("verify", "--db", ledger_url).code == 0
-    played = assay("replay", posted["digest"], "--db", ledger_url, "--json")
+    assert assay("ledger", "verify", "--db", ledger_url).code == 0
+    played = assay("ledger", "replay", posted["digest"], "--db", ledger_url, "--json")
     assert (played.code, played.json()["same"], played.json()["outcome"]) == (0, True, "promote")
 
 
@@ -125,7 +125,7 @@ def test_a_grade_of_a_stored_decision_is_replayed_from_its_own_run(
         grades = [item.digest for item in ledger.find("grade").items]
         assert (len(grades), ledger.count("scorecard").n, ledger.count("run").n) == (6, 3, 6)
     for digest in (*grades, newest(f"{tmp_path}/l.db", "decision")):
-        assert assay("replay", digest, "--db", "l.db").code == 0
+        assert assay("ledger", "replay", digest, "--db", "l.db").code == 0
 
 
 def test_a_declared_plan_counts_in_the_api_as_it_does_in_the_command(
@@ -144,7 +144,7 @@ def test_a_declared_plan_counts_in_the_api_as_it_does_in_the_command(
     posted = lite.post("/decisions", {"candidate": ours, "baseline": theirs, "plan": plan}).json()
     assert (posted["new"], posted["decision"]) == (False, said)
     assert posted["decision"]["plan"]["digest"] == plan["digest"]
-    assert assay("replay", posted["digest"], "--db", "l.db").code == 0
+    assert assay("ledger", "replay", posted["digest"], "--db", "l.db").code == 0
     kept = lite.post(
         "/decisions", {"candidate": ours, "baseline": theirs, "plan": plan, "looks": 2}
     ).json()["decision"]
@@ -190,7 +190,7 @@ def test_terms_and_odd_spellings_survive_the_replay_of_a_decision(
         *GATE, "--slice", "tag", "--looks", "3", "--quarantine", "d/s-7", "--store", "--json"
     )
     assert done.code in (0, 1), done.err
-    assert assay("replay", newest(f"{tmp_path}/.assay/ledger.db", "decision")).code == 0
+    assert assay("ledger", "replay", newest(f"{tmp_path}/.assay/ledger.db", "decision")).code == 0
     write(
         tmp_path / "baseline.jsonl",
         *(
@@ -202,7 +202,7 @@ def test_terms_and_odd_spellings_survive_the_replay_of_a_decision(
         ),
     )
     assert assay(*GATE, "--allow-unpaired", "--store").code in (0, 1, 4)
-    assert assay("replay", newest(f"{tmp_path}/.assay/ledger.db", "decision")).code == 0
+    assert assay("ledger", "replay", newest(f"{tmp_path}/.assay/ledger.db", "decision")).code == 0
 
 
 def test_a_decision_on_bare_grades_is_kept_without_them_and_says_so(
@@ -215,9 +215,9 @@ def test_a_decision_on_bare_grades_is_kept_without_them_and_says_so(
         0,
         True,
     ), done.err
-    played = assay("replay", newest(f"{tmp_path}/l.db", "decision"), "--db", "l.db")
+    played = assay("ledger", "replay", newest(f"{tmp_path}/l.db", "decision"), "--db", "l.db")
     assert (played.code, "stored without their evidence" in played.err) == (4, True)
-    assert assay("verify", "--db", "l.db").code == 0
+    assert assay("ledger", "verify", "--db", "l.db").code == 0
     refused = assay("baseline", "set", "production", "grades.json", "--store", "l.db")
     assert (refused.code, "made of runs or scorecards" in refused.err) == (3, True)
     assert not (tmp_path / ".assay/baselines").exists()
@@ -262,7 +262,9 @@ def test_the_cards_of_judges_that_a_decision_rests_on_are_kept_with_it(
             35,
             1,
         ]
-    assert assay("replay", newest(f"{tmp_path}/l.db", "decision"), "--db", "l.db").code == 0
+    assert (
+        assay("ledger", "replay", newest(f"{tmp_path}/l.db", "decision"), "--db", "l.db").code == 0
+    )
 
 
 def test_a_baseline_that_the_command_keeps_is_the_one_of_the_api(
@@ -291,7 +293,7 @@ def test_a_baseline_that_the_command_keeps_is_the_one_of_the_api(
     used = lite.post("/decisions", {"candidate": ours, "baseline": {"baseline": "staging"}})
     assert (used.status_code, used.json()["decision"]["outcome"]) == (201, "promote")
     assert [one["digest"] for one in lite.get("/baselines").json()["items"]][1] == posted["digest"]
-    assert assay("verify", "--db", "l.db").code == 0
+    assert assay("ledger", "verify", "--db", "l.db").code == 0
 
 
 def test_a_baseline_that_is_too_old_is_refused_by_the_api_as_by_the_command(
@@ -410,8 +412,8 @@ def test_an_exam_that_the_command_stores_is_the_very_record_of_the_api_and_its_h
         {"digest": before},
     ), "it names what it was decided on"
     assert assay("baseline", "set", "tutor", "result.json", "--store", ledger_url).code == 0
-    assert assay("verify", "--db", ledger_url).code == 0
-    played = assay("replay", shown["digest"], "--db", ledger_url, "--json")
+    assert assay("ledger", "verify", "--db", ledger_url).code == 0
+    played = assay("ledger", "replay", shown["digest"], "--db", ledger_url, "--json")
     assert (played.code, played.json()["same"], played.json()["passed"]) == (
         0,
         True,
@@ -457,7 +459,7 @@ def test_a_card_that_the_command_stores_is_the_very_record_of_the_api(
     assert [(link["relation"], link["source"]) for link in links] == [
         ("evidence_of", lite.get("/calibrations").json()["items"][0]["digest"])
     ]
-    assert assay("verify", "--db", "l.db").code == 0
+    assert assay("ledger", "verify", "--db", "l.db").code == 0
 
 
 def test_what_judges_say_is_kept_once_however_often_it_is_asked(
@@ -517,7 +519,7 @@ def test_the_tree_of_tool_schemas_is_kept_entry_by_entry_with_its_index(
 ) -> None:
     store = ("--store", "l.db")
     put(tmp_path / "scales.json", schema())
-    assert assay("schema", "import", "scales.json", "--now", IMPORTED, *store).code == 0
+    assert assay("tools", "import", "scales.json", "--now", IMPORTED, *store).code == 0
     assert (
         len(lite.get("/entries").json()["items"]),
         len(lite.get("/indexes").json()["items"]),
@@ -525,7 +527,7 @@ def test_the_tree_of_tool_schemas_is_kept_entry_by_entry_with_its_index(
     assert record(assay, tmp_path, envelope("single-test"), *WEIGHT, *store).code == 0
     put(tmp_path / "s.json", scores())
     graded = assay(
-        "schema",
+        "tools",
         "grade",
         "scales.json",
         "--consume-scores",
@@ -558,10 +560,10 @@ def test_the_tree_of_tool_schemas_is_kept_entry_by_entry_with_its_index(
     newer = lite.get(f"/records/{newest(f'{tmp_path}/l.db', 'entry')}").json()
     assert "supersedes" in {link["relation"] for link in newer["links"]}
     assert assay(
-        "schema", "regrade", "--trigger", "grading-system-bump", "--now", LATER, *store
+        "tools", "regrade", "--trigger", "grading-system-bump", "--now", LATER, *store
     ).code in (0, 1)
-    assert "0 records stored" in assay("schema", "index", *store).err
-    gate = assay("schema", "gate", "beewatch.scales", *store, "--json")
+    assert "0 records stored" in assay("tools", "index", *store).err
+    gate = assay("tools", "gate", "beewatch.scales", *store, "--json")
     shown = lite.get(f"/records/{newest(f'{tmp_path}/l.db', 'decision')}").json()
     evidence = shown["record"].pop("evidence")
     assert shown["record"] == {"schema": "assay.schema-gate/1", **gate.json()}
@@ -572,7 +574,7 @@ def test_the_tree_of_tool_schemas_is_kept_entry_by_entry_with_its_index(
         "record"
     ]
     assert json.loads(source["text"]) == schema()
-    assert assay("verify", "--db", "l.db").code == 0
+    assert assay("ledger", "verify", "--db", "l.db").code == 0
 
 
 def test_a_report_without_a_tree_is_kept_with_its_scores(
@@ -583,7 +585,7 @@ def test_a_report_without_a_tree_is_kept_with_its_scores(
     for _ in range(2):
         assert (
             assay(
-                "schema",
+                "tools",
                 "grade",
                 "scales.json",
                 "--consume-scores",
@@ -611,9 +613,9 @@ VERBS: dict[str, tuple[str, ...]] = {
     "judge calibrate": ("judge", "calibrate", "--labels", "labels.jsonl"),
     "judge card": ("judge", "card", "--calibration", "calibration.json", "--model", "m-1"),
     "baseline set": ("baseline", "set", "production", "baseline.jsonl"),
-    "schema import": ("schema", "import", "scales.json", "--now", IMPORTED),
+    "schema import": ("tools", "import", "scales.json", "--now", IMPORTED),
     "schema grade": (
-        "schema",
+        "tools",
         "grade",
         "scales.json",
         "--consume-scores",
@@ -693,11 +695,11 @@ def test_a_ledger_that_is_locked_or_read_only_keeps_every_output_back(
         assert "may only be read" in assay(*VERBS[verb], "--store", "l.db").err
         (inputs / "l.db").chmod(0o644)
     assert assay(*VERBS[verb], "--store", "l.db", "--json", "-o", "out.json").code == 0
-    assert assay("verify", "--db", "l.db").code == 0
+    assert assay("ledger", "verify", "--db", "l.db").code == 0
 
 
 def test_what_has_no_result_cannot_be_stored(assay: Any, inputs: Path) -> None:
-    done = assay("schema", "grade", "scales.json", "--emit-prompts", "--store", "l.db")
+    done = assay("tools", "grade", "scales.json", "--emit-prompts", "--store", "l.db")
     assert (done.code, "nothing to store" in done.err, (inputs / "l.db").exists()) == (
         2,
         True,
@@ -749,7 +751,7 @@ def test_a_verb_that_is_killed_while_it_stores_leaves_a_ledger_that_verifies(
         started.send_signal(signal.SIGKILL)
         started.wait()
         if ledger.exists():
-            checked = assay("verify", "--db", "l.db", "--json")
+            checked = assay("ledger", "verify", "--db", "l.db", "--json")
             assert (
                 checked.code,
                 checked.json()["clean"] if checked.code == 0 else checked.err,
@@ -763,7 +765,7 @@ def test_a_verb_that_is_killed_while_it_stores_leaves_a_ledger_that_verifies(
                     path.unlink()
                 found = 0
     assert assay(*GATE, "--store", "l.db").code == 0
-    assert assay("verify", "--db", "l.db", "--json").json()["records"] == 3601
+    assert assay("ledger", "verify", "--db", "l.db", "--json").json()["records"] == 3601
     assert halves, "no kill came while it stored"
 
 
@@ -811,7 +813,7 @@ def test_tokens_and_the_store_mean_the_same_ledger(assay: Any, tmp_path: Path) -
     assert assay("token", "create", env=env).code == 0
     put_sides(tmp_path)
     assert assay(*GATE, "--store", env=env).code == 0
-    assert (assay("verify", env=env).code, (tmp_path / ".assay").exists()) == (0, False)
+    assert (assay("ledger", "verify", env=env).code, (tmp_path / ".assay").exists()) == (0, False)
 
 
 def test_every_code_of_the_store_and_the_server_is_raised_somewhere() -> None:

@@ -65,8 +65,8 @@ def lines(*documents: dict[str, Any]) -> Callable[[Path], None]:
 
 
 VERBS: dict[str, tuple[tuple[str, ...], Callable[[Path], None]]] = {
-    "rank": (("rank", "runs.jsonl"), put_runs),
-    "summary": (("summary", "runs.jsonl"), put_runs),
+    "rank": (("report", "rank", "runs.jsonl"), put_runs),
+    "summary": (("report", "summary", "runs.jsonl"), put_runs),
     "judge drift": (("judge", "drift", "card-10.json", "card-11.json"), put_cards),
     "measure retrieval": (
         ("measure", "retrieval", "--qrels", "qrels.txt", "--run", "run.txt"),
@@ -177,10 +177,10 @@ def test_what_a_verb_says_is_kept_as_it_is_and_once(
         "schema": schema,
         **json.loads(first.out),
     }
-    assert here("verify", "--db", "l.db").code == 0
+    assert here("ledger", "verify", "--db", "l.db").code == 0
     shown = Markup(lite.client.get(f"/results/{listed['digest']}", headers=HTML).text).text
     assert (verb.capitalize() in shown, schema in shown) == (True, True)
-    played = here("replay", listed["digest"], "--db", "l.db", "--json")
+    played = here("ledger", "replay", listed["digest"], "--db", "l.db", "--json")
     assert played.code == 3
     error = json.loads(played.err)["error"]
     assert (error["code"], f"`assay {verb}` makes it again" in error["fix"]) == ("STO-017", True)
@@ -192,7 +192,7 @@ def test_results_are_kept_alike_on_every_database(
     put_runs(tmp_path)
     graded = assay("grade", "runs.jsonl", "--store", ledger_url)
     assert graded.code in (0, 1), graded.err
-    done = assay("summary", "runs.jsonl", "--store", ledger_url, "--json")
+    done = assay("report", "summary", "runs.jsonl", "--store", ledger_url, "--json")
     assert (done.code, "1 records stored" in done.err) == (0, True), done.err
     [item] = results(ledger_url)
     assert json.loads(item.body) == {"schema": "assay.summary/1", **done.json()}
@@ -207,8 +207,8 @@ def test_results_are_kept_alike_on_every_database(
         assert item.digest in forgotten["rests_on_it"], (
             "whoever has a run forgotten is told which summary it is still in"
         )
-    assert "0 records stored" in assay("summary", "runs.jsonl", "--store", ledger_url).err
-    assert assay("verify", "--db", ledger_url).code == 0
+    assert "0 records stored" in assay("report", "summary", "runs.jsonl", "--store", ledger_url).err
+    assert assay("ledger", "verify", "--db", ledger_url).code == 0
 
 
 def test_solutions_that_were_run_are_kept_too(assay: Any, tmp_path: Path) -> None:
@@ -321,12 +321,12 @@ def test_a_plan_is_kept_once_and_found_through_the_ledger(
             one["digest"] for one in api.get("/runs").json()["items"]
         ), "tied to those of its runs that are there"
         assert "Gate --plan" in Markup(api.client.get("/results", headers=HTML).text).text
-    played = here("replay", item.digest, "--db", ledger_url, "--json")
+    played = here("ledger", "replay", item.digest, "--db", ledger_url, "--json")
     assert (
         played.code,
         "`assay gate --plan` makes it again" in json.loads(played.err)["error"]["fix"],
     ) == (3, True)
-    assert here("verify", "--db", ledger_url).code == 0
+    assert here("ledger", "verify", "--db", ledger_url).code == 0
 
 
 def test_a_plan_that_is_kept_is_decided_with_and_both_are_kept(here: Run, tmp_path: Path) -> None:
@@ -354,8 +354,8 @@ def test_a_plan_that_is_kept_is_decided_with_and_both_are_kept(here: Run, tmp_pa
                 decision.tree()["plan"]["digest"]
                 == ledger.find("result").items[0].tree()["plan"]["digest"]
             )
-        assert here("replay", decision.digest, "--db", url).code == 0
-        assert here("verify", "--db", url).code == 0
+        assert here("ledger", "replay", decision.digest, "--db", url).code == 0
+        assert here("ledger", "verify", "--db", url).code == 0
 
 
 def test_a_plan_takes_a_baseline_of_the_ledger_and_its_pilot_as_what_it_is_made_of(
@@ -456,13 +456,13 @@ def test_a_result_is_tied_to_the_runs_that_are_there_and_stores_none_itself(
     ]
     write(tmp_path / "runs.jsonl", *(dict(reversed(one.items())) for one in given), *cards)
     write(tmp_path / "some.jsonl", *given[:2], cards[0])
-    assert here(verb, "runs.jsonl", "--store", "l.db").code == 0
+    assert here("report", verb, "runs.jsonl", "--store", "l.db").code == 0
     [item] = lite.get("/results").json()["items"]
     with open_ledger(f"{tmp_path}/l.db") as ledger:
         assert ledger.count().n == 1, "the input is not stored"
     assert sources(lite, item["digest"]) == []
     assert here("grade", "some.jsonl", "--store", "l.db").code in (0, 1)
-    assert "0 records stored" in here(verb, "runs.jsonl", "--store", "l.db").err
+    assert "0 records stored" in here("report", verb, "runs.jsonl", "--store", "l.db").err
     evidence = [one["digest"] for one in lite.get("/runs").json()["items"]]
     tied = sources(lite, item["digest"])
     assert (len(tied), set(evidence) < set(tied)) == (
@@ -478,17 +478,21 @@ def test_a_result_is_tied_to_the_runs_that_are_there_and_stores_none_itself(
         )
         assert (
             here(
-                "replay", lite.get(f"/runs/{digest}/grade").headers["assay-digest"], "--db", "l.db"
+                "ledger",
+                "replay",
+                lite.get(f"/runs/{digest}/grade").headers["assay-digest"],
+                "--db",
+                "l.db",
             ).code
             == 0
         )
-    assert here("verify", "--db", "l.db").code == 0
+    assert here("ledger", "verify", "--db", "l.db").code == 0
 
 
 def test_runs_of_another_project_are_not_tied_to(here: Run, tmp_path: Path, lite: Api) -> None:
     put_runs(tmp_path)
     assert here("grade", "runs.jsonl", "--store", "l.db", "--project", "theirs").code in (0, 1)
-    assert here("rank", "runs.jsonl", "--store", "l.db", "--project", "ours").code == 0
+    assert here("report", "rank", "runs.jsonl", "--store", "l.db", "--project", "ours").code == 0
     with open_ledger(f"{tmp_path}/l.db") as ledger:
         [item] = ledger.find("result", project="ours").items
         assert ledger.links_of(item.digest, project="ours") == []
@@ -526,7 +530,7 @@ def test_the_cards_that_runs_were_graded_by_are_part_of_what_a_summary_is_made_o
         "--now",
         "2026-11-16T00:00:00Z",
     )
-    assert here("summary", "runs.jsonl", *judged, "--store", "l.db").code == 0
+    assert here("report", "summary", "runs.jsonl", *judged, "--store", "l.db").code == 0
     assert sources(lite, lite.get("/results").json()["items"][0]["digest"]) == [known]
 
 
@@ -581,7 +585,7 @@ def test_a_ledger_that_is_locked_or_read_only_keeps_every_output_back(
         assert "may only be read" in assay(*arguments, "--store", "l.db").err
         (tmp_path / "l.db").chmod(0o644)
     assert assay(*arguments, "--store", "l.db", "--json", "-o", "out.json").code == 0
-    assert assay("verify", "--db", "l.db").code == 0
+    assert assay("ledger", "verify", "--db", "l.db").code == 0
 
 
 def test_an_input_at_fault_stores_nothing(here: Run, tmp_path: Path) -> None:
@@ -591,11 +595,11 @@ def test_an_input_at_fault_stores_nothing(here: Run, tmp_path: Path) -> None:
         stream.write("{broken\n")
     for arguments in (
         ("measure", "text", "lines.jsonl"),
-        ("rank", "runs.jsonl"),
-        ("summary", "runs.jsonl"),
+        ("report", "rank", "runs.jsonl"),
+        ("report", "summary", "runs.jsonl"),
     ):
         assert here(*arguments, "--store", "l.db").code == 3
-    assert here("summary", "runs.jsonl", "-o", "out.txt", "--store", "l.db").code == 2
+    assert here("report", "summary", "runs.jsonl", "-o", "out.txt", "--store", "l.db").code == 2
     assert results(f"{tmp_path}/l.db") == []
 
 
@@ -702,7 +706,7 @@ def test_the_list_of_results_is_paged_linked_from_the_first_page_and_says_how_to
 
     monkeypatch.setattr(pages, "ON_A_PAGE", 2)
     assert (
-        "assay summary runs.jsonl --store"
+        "assay report summary runs.jsonl --store"
         in Markup(lite.client.get("/results", headers=HTML).text).text
     )
     assert "/results" in Markup(lite.client.get("/", headers=HTML).text).links()
@@ -729,12 +733,12 @@ def test_a_result_that_was_forgotten_is_said_to_be_so_and_does_not_come_back(
     here: Run, tmp_path: Path, lite: Api
 ) -> None:
     put_runs(tmp_path)
-    assert here("rank", "runs.jsonl", "--store", "l.db").code == 0
+    assert here("report", "rank", "runs.jsonl", "--store", "l.db").code == 0
     digest = lite.get("/results").json()["items"][0]["digest"]
     assert lite.post(f"/records/{digest}/forget", {"reason": "asked for"}).status_code == 200
     assert "Rank, forgotten" in Markup(lite.client.get("/results", headers=HTML).text).text
     answer = lite.client.get(f"/results/{digest}", headers=HTML)
     assert (answer.status_code, "was forgotten" in answer.text) == (404, True)
-    refused = here("rank", "runs.jsonl", "--store", "l.db", "--json")
+    refused = here("report", "rank", "runs.jsonl", "--store", "l.db", "--json")
     assert (refused.code, refused.out, "does not come back" in refused.err) == (3, "", True)
-    assert here("verify", "--db", "l.db").code == 0
+    assert here("ledger", "verify", "--db", "l.db").code == 0

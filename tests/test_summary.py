@@ -401,7 +401,7 @@ def test_the_summary_command_prints_and_writes_the_block(
         for status in ("success", "failed", "timeout")
     ]
     (tmp_path / "runs.jsonl").write_text("\n".join(lines))
-    done = assay("summary", "runs.jsonl", "--json", "-o", "block.json")
+    done = assay("report", "summary", "runs.jsonl", "--json", "-o", "block.json")
     assert done.code == 0  # it reports; it does not judge
     block = done.json()
     assert [error.message for error in validator.iter_errors(block)] == []
@@ -421,7 +421,7 @@ def test_the_summary_command_prints_and_writes_the_block(
         block["gates"]["overall_status_success"]["failed"],
         block["gates"]["overall_status_success"]["n"],
     ) == (8, 12)
-    text = assay("summary", "runs.jsonl").out
+    text = assay("report", "summary", "runs.jsonl").out
     assert "12 runs: 4 scored, 4 failed, 4 errored" in text
     assert "gate overall_status_success failed  (for example code-repair-failed)" in text
 
@@ -434,6 +434,6 @@ def test_the_summary_command_refuses_what_it_cannot_sum_up(
     assay: Any, tmp_path: Any, content: str, code: int, word: str
 ) -> None:
     (tmp_path / "x.json").write_text(content)
-    done = assay("summary", "x.json", "--json")
+    done = assay("report", "summary", "x.json", "--json")
     assert (done.code, done.out) == (code, "")
     assert json.loads(done.err)["error"]["code"] == word

@@ -123,12 +123,12 @@ def test_the_order_of_grouped_runs_changes_no_byte() -> None:
 
 def test_the_command_asks_for_a_seed(assay: Any, tmp_path: Any) -> None:
     write(tmp_path / "runs.jsonl", cards(SCORES))
-    assert assay("summary", "runs.jsonl", "--interval", "bca").code == 2
-    assert assay("summary", "runs.jsonl", "--seed", "1").code == 2
-    assert assay("summary", "runs.jsonl", "--interval", "bca", "--seed", "-1").code == 2
-    done = assay("summary", "runs.jsonl", "--interval", "bca", "--seed", "1", "--json")
+    assert assay("report", "summary", "runs.jsonl", "--interval", "bca").code == 2
+    assert assay("report", "summary", "runs.jsonl", "--seed", "1").code == 2
+    assert assay("report", "summary", "runs.jsonl", "--interval", "bca", "--seed", "-1").code == 2
+    done = assay("report", "summary", "runs.jsonl", "--interval", "bca", "--seed", "1", "--json")
     assert (done.code, done.json()["weighted_score"]["mean"]["method"]) == (0, "bootstrap-bca")
     assert (
         "interval: bootstrap-bca"
-        in assay("summary", "runs.jsonl", "--interval", "bca", "--seed", "1").out
+        in assay("report", "summary", "runs.jsonl", "--interval", "bca", "--seed", "1").out
     )

@@ -186,10 +186,10 @@ def test_each_release_policy_and_each_grading_policy_gives_a_decision_a_string_o
     found = {}
     for name, choice in {
         "default": (),
-        "strict": ("--policy", "release-strict"),
-        "loose": ("--policy", release),
+        "strict": ("--release-policy", "release-strict"),
+        "loose": ("--release-policy", release),
         "ours": ("--grading-policy", grading),
-        "both": ("--policy", release, "--grading-policy", grading),
+        "both": ("--release-policy", release, "--grading-policy", grading),
     }.items():
         found[name] = assay(
             "gate", "new.jsonl", "--baseline", "old.jsonl", "--json", *choice
@@ -384,12 +384,12 @@ def test_reports_and_findings_of_tool_schemas_carry_both_systems(
         "export const main = { namespace: 'alpha', name: 'tide', version: '4.0.0' };\n"
     )
     said = assay(
-        "schema", "validate", "alpha", "--policy", policy, "--json", "-o", "f.sarif", "-o", "f.json"
+        "tools", "validate", "alpha", "--policy", policy, "--json", "-o", "f.sarif", "-o", "f.json"
     ).json()
     sarif = json.loads((tmp_path / "f.sarif").read_text())["runs"][0]["properties"]
     assert systems(said) == systems(sarif) == systems(json.loads((tmp_path / "f.json").read_text()))
     assert said["gradingSystem"].startswith("gradingSystem/1.0.0+")
-    assert systems(assay("schema", "validate", "alpha", "--json").json()) == FIRST
+    assert systems(assay("tools", "validate", "alpha", "--json").json()) == FIRST
 
 
 # --- everywhere else
@@ -414,7 +414,9 @@ def test_every_output_of_grade_carries_the_policys_system(assay: Any, tmp_path: 
         assert "gradingSystem/1.0.0" not in text.replace(system, "")
     for verb in ("rank", "summary"):
         assert (
-            assay(verb, "cards.jsonl", "--policy", policy, "--json").json()["gradingSystem"]
+            assay("report", verb, "cards.jsonl", "--policy", policy, "--json").json()[
+                "gradingSystem"
+            ]
             == system
         )
     stored = assay(

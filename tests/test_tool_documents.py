@@ -37,9 +37,9 @@ def graded(assay: Any, tmp_path: Path) -> dict[str, Any]:
     (tmp_path / "judge.py").write_text(JUDGE)
     source = Path(EXAMPLES) / "tools" / "harbours.mjs"
     work = tmp_path / "proofs" / "grade-work" / "tidewatch_harbours"
-    assert assay("schema", "grade", source, "--emit-prompts").code == 0
-    assert assay("schema", "score", work / "prompts.json", "--judge", "python3 judge.py").code == 0
-    done = assay("schema", "grade", source, "--consume-scores", work / "scores.json", "--json")
+    assert assay("tools", "grade", source, "--emit-prompts").code == 0
+    assert assay("tools", "score", work / "prompts.json", "--judge", "python3 judge.py").code == 0
+    done = assay("tools", "grade", source, "--consume-scores", work / "scores.json", "--json")
     assert done.code == 0, done.err
     (report,) = (tmp_path / "proofs" / "grade-reports").iterdir()
     return {
@@ -224,9 +224,9 @@ def test_an_exported_proof_of_a_newer_specification_is_read_as_an_index(
         "skills": {},
     }
     (tmp_path / "grade.json").write_text(json.dumps(proof))
-    assert assay("schema", "validate", "grade.json").code == 0
+    assert assay("tools", "validate", "grade.json").code == 0
     (tmp_path / "grade.json").write_text(json.dumps({**proof, "status": "graded"}))
-    done = assay("schema", "validate", "grade.json")
+    done = assay("tools", "validate", "grade.json")
     assert done.code == 1
     assert "IDX-007" in done.out
 
@@ -275,7 +275,7 @@ def test_a_folder_of_schemas_is_read_without_opening_an_env_file(
     )
     (folder / ".env").write_text("AIR_API_KEY=s3cr3t-value\n")
     (folder / ".env.json").write_text('{"tools": {}}')
-    done = assay("schema", "validate", folder, "--json")
+    done = assay("tools", "validate", folder, "--json")
     assert [item["schemaId"] for item in done.json()["files"]] == ["air/a"]
     assert "s3cr3t" not in done.out + done.err
 
@@ -290,10 +290,10 @@ def test_a_judge_is_asked_anew_each_time_with_nothing_but_its_prompt(
         " sys.argv[1:], os.listdir('.')]) + '\\n')\nprint(json.dumps({'score': 3}))\n"
     )
     source = Path(EXAMPLES) / "tools" / "harbours.mjs"
-    assert assay("schema", "grade", source, "--emit-prompts").code == 0
+    assert assay("tools", "grade", source, "--emit-prompts").code == 0
     prompts = tmp_path / "proofs" / "grade-work" / "tidewatch_harbours" / "prompts.json"
     for _ in range(2):
-        assert assay("schema", "score", prompts, "--judge", "python3 judge.py").code == 0
+        assert assay("tools", "score", prompts, "--judge", "python3 judge.py").code == 0
     document = json.loads(prompts.read_text())
     seen = [json.loads(line) for line in counter.read_text().splitlines()]
     assert seen == 2 * [

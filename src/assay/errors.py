@@ -38,7 +38,7 @@ class ExitCode(IntEnum):
 
 EXIT_CODES_TEXT = (
     "exit codes: 0 passed · 1 failed · 2 misuse of the command line · 3 malformed input · 4 not"
-    " enough evidence · 5 a fault of ours"
+    " enough evidence · 5 internal error"
 )
 
 CODES: dict[str, str] = {

@@ -3,46 +3,19 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from assay.cli import options as opt
+from assay.cli.frame import Command, arg, flag, repeated
 from assay.errors import ExitCode, UsageError, printable
 from assay.release.attestation import Verified, verify
 
+if TYPE_CHECKING:
+    import argparse
 
-def run(verb: str, argv: list[str]) -> int:
+
+def run(options: argparse.Namespace) -> int:
     """Check one attestation."""
-    made = opt.parser(
-        verb,
-        "Check an attestation: its form, its signature, whether these files are the candidate, and"
-        " that it passed. Exit 0 only if all of it holds.",
-        "assay verify-attestation decision.intoto.json --key release.pub --evidence runs.jsonl",
-    )
-    made.add_argument(
-        "file", metavar="FILE", help="a DSSE envelope, as `assay gate --attest` writes it"
-    )
-    made.add_argument(
-        "--key", metavar="PUB", help="the Ed25519 public key that must have signed it, in PEM form"
-    )
-    made.add_argument(
-        "--unsigned",
-        action="store_true",
-        help="accept that the signature is not checked; without --key nothing else exits 0",
-    )
-    made.add_argument(
-        "--evidence",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="the candidate's file, byte for byte; repeat it for each of them",
-    )
-    made.add_argument(
-        "--document",
-        metavar="FILE",
-        help=(
-            "the decision that must be the attested one, as `assay gate -o decision.json` writes it"
-        ),
-    )
-    options = made.parse_args(argv)
     if options.key and options.unsigned:
         raise UsageError(
             "CLI-001", "--key and --unsigned contradict each other.", fix="Leave one out."
@@ -118,3 +91,38 @@ def _say(found: Verified, *, unchecked: bool) -> None:
         out.write(
             "Give the public key with --key, or accept an unchecked signature with --unsigned.\n"
         )
+
+
+COMMANDS = {
+    "verify-attestation": Command(
+        run,
+        "Check an attestation: its form, its signature, whether these files are the candidate, and"
+        " that it passed. Exit 0 only if all of it holds.",
+        "assay verify-attestation decision.intoto.json --key release.pub --evidence runs.jsonl",
+        (
+            arg("file", metavar="FILE", help="a DSSE envelope, as `assay gate --attest` writes it"),
+            arg(
+                "--key",
+                metavar="PUB",
+                help="the Ed25519 public key that must have signed it, in PEM form",
+            ),
+            flag(
+                "--unsigned",
+                "accept that the signature is not checked; without --key nothing else exits 0",
+            ),
+            repeated(
+                "--evidence",
+                "FILE",
+                "the candidate's file, byte for byte; repeat it for each of them",
+            ),
+            arg(
+                "--document",
+                metavar="FILE",
+                help=(
+                    "the decision that must be the attested one, as `assay gate -o decision.json`"
+                    " writes it"
+                ),
+            ),
+        ),
+    ),
+}

@@ -9,9 +9,10 @@ from hashlib import sha256
 from typing import IO, TYPE_CHECKING, Any
 
 from assay.cli import options as opt
+from assay.cli.frame import COMPARED_BY, STORE, Command, arg, store_option
 from assay.cli.gate_sides import read_side
 from assay.cli.grade import choice_of
-from assay.cli.ledger import add_store, looking, storing
+from assay.cli.ledger import looking, storing
 from assay.cli.named import as_stored, find_named
 from assay.errors import ExitCode, InputError, UsageError, printable
 from assay.files.json_files import Unread, read_json, stream_documents
@@ -25,98 +26,23 @@ if TYPE_CHECKING:
 
     from assay.cli.keeping import Store
     from assay.cli.named import Found
-    from assay.cli.stream import Choice
     from assay.release.attestation import Subject
     from assay.release.sides import Side
     from assay.store.baselines import KeptBaseline
 
 LOOK = "also look in a ledger, for what the folder does not have"
 _SHOWN = ("samples", "runs", "summary", "fingerprint")
-ACTIONS = {
-    "set": "store evidence under a name; an older one of that name stays",
-    "show": "what a stored baseline holds",
-    "list": "the stored baselines",
-    "diff": "a stored baseline against another, or against files, sample by sample",
-}
+DIR = arg(
+    "--dir",
+    "--baselines",
+    dest="dir",
+    metavar="DIR",
+    default=".assay/baselines",
+    help="where baselines are stored (default: .assay/baselines)",
+)
 
 
-def run(verb: str, argv: list[str]) -> int:
-    """Run one of the actions."""
-    action = opt.choose(
-        "baseline",
-        argv,
-        ACTIONS,
-        what="Stored baselines: evidence with its fingerprint, date and summary.",
-        example="assay baseline set production runs.jsonl",
-    )
-    if isinstance(action, ExitCode):
-        return action
-    from assay.cli.baseline_diff import diff
-
-    return {"set": _set, "show": _show, "list": _list, "diff": diff}[action](argv[1:])
-
-
-def make_parser(action: str, what: str, example: str) -> argparse.ArgumentParser:
-    """A parser with the folder of the baselines."""
-    made = opt.parser(f"baseline {action}", what, example)
-    made.add_argument(
-        "--dir",
-        "--baselines",
-        dest="dir",
-        metavar="DIR",
-        default=".assay/baselines",
-        help="where baselines are stored (default: .assay/baselines)",
-    )
-    return made
-
-
-def add_choices(made: argparse.ArgumentParser) -> None:
-    """The options that choose how runs are graded."""
-    made.add_argument(
-        "--grading-policy",
-        metavar="Q",
-        default="workflow",
-        help="policy that grades the runs (default: workflow)",
-    )
-    made.add_argument(
-        "--profile",
-        metavar="P",
-        help=(
-            "profile by name, letter A-D, name@version or YAML file (default: the run's"
-            " workflow.family)"
-        ),
-    )
-    made.add_argument("--rubric", metavar="R", help="rubric that overrides the profile's criteria")
-    opt.add_cards(made)
-    opt.add_library(made)
-
-
-def choice_for(options: argparse.Namespace) -> Choice:
-    """What is graded by: here a policy is named by its own option."""
-    import argparse as parsing
-
-    return choice_of(parsing.Namespace(**{**vars(options), "policy": options.grading_policy}))
-
-
-def _set(argv: list[str]) -> int:
-    made = make_parser(
-        "set",
-        "Store the evidence of the version in production, with its fingerprint, date and summary."
-        " Nothing is overwritten: an older one stays as NAME@N.",
-        "assay baseline set production runs.jsonl",
-    )
-    made.add_argument(
-        "name", metavar="NAME", help="a plain name: letters, digits, '.', '_' and '-'"
-    )
-    made.add_argument(
-        "files",
-        metavar="FILE",
-        nargs="+",
-        help="runs, scorecards or grades, .json or .jsonl; or one graded exam",
-    )
-    add_choices(made)
-    add_store(made)
-    options = made.parse_args(argv)
+def _set(options: argparse.Namespace) -> int:
     stored_baselines.check_name(options.name)
     if pipe := next(
         (
@@ -148,7 +74,7 @@ def _set_runs(options: argparse.Namespace, now: datetime, ledger: Store | None) 
     side = (
         _kept_side(options, now, ledger, read)
         if ledger is not None
-        else read_side(options.files, choice_for(options).grader(), name=name, read=read)
+        else read_side(options.files, choice_of(options).grader(), name=name, read=read)
     )
 
     def write(stream: IO[bytes]) -> None:
@@ -186,7 +112,7 @@ def _kept_side(
     from assay.cli.keeping import Sides, dated
     from assay.server.keeping import baseline_draft, baseline_record
 
-    choice = dated(choice_for(options))
+    choice = dated(choice_of(options))
     sides = Sides(ledger, choice)
     side = read_side(
         options.files, choice.grader(), name=f"baseline {options.name}", kept=sides, read=read
@@ -248,19 +174,7 @@ def _exam(options: argparse.Namespace, now: datetime, ledger: Store | None) -> S
     return stored
 
 
-def _show(argv: list[str]) -> int:
-    made = make_parser(
-        "show",
-        "What a stored baseline holds, once its digests were checked.",
-        "assay baseline show production",
-    )
-    made.add_argument(
-        "name",
-        metavar="NAME",
-        help="its name, or NAME@N for an older one; of one in a ledger also its digest",
-    )
-    add_store(made, what=LOOK)
-    options = made.parse_args(argv)
+def _show(options: argparse.Namespace) -> int:
     with looking(options) as ledger:
         found = find_named(options.dir, options.name, ledger)
         if found.kept is not None and ledger is not None:
@@ -325,14 +239,7 @@ def _print(stored: Stored) -> None:
     out.write(f"  evidence    {printable(stored.path)}\n")
 
 
-def _list(argv: list[str]) -> int:
-    made = make_parser(
-        "list",
-        "The stored baselines; the newest of each name is meant by its name.",
-        "assay baseline list",
-    )
-    add_store(made, what="also list those of a ledger, behind those of the folder")
-    options = made.parse_args(argv)
+def _list(options: argparse.Namespace) -> int:
     found: list[dict[str, Any]] = []
     broken: list[dict[str, Any]] = []
     for name in stored_baselines.names(options.dir):
@@ -398,3 +305,49 @@ def _list_kept(ledger: Store, found: list[dict[str, Any]], broken: list[dict[str
             broken.append({"name": one.digest, "fault": fault, "ledger": where})
     kept.reverse()
     found += sorted(kept, key=lambda one: str(one["name"]).rpartition(" ")[0])
+
+
+COMMANDS = {
+    "baseline set": Command(
+        _set,
+        "Store the evidence of the version in production, with its fingerprint, date and summary."
+        " Nothing is overwritten: an older one stays as NAME@N.",
+        "assay baseline set production runs.jsonl",
+        (
+            arg("name", metavar="NAME", help="a plain name: letters, digits, '.', '_' and '-'"),
+            arg(
+                "files",
+                metavar="FILE",
+                nargs="+",
+                help="runs, scorecards or grades, .json or .jsonl; or one graded exam",
+            ),
+            *COMPARED_BY,
+            *STORE,
+        ),
+    ),
+    "baseline show": Command(
+        _show,
+        "What a stored baseline holds, once its digests were checked.",
+        "assay baseline show production",
+        (
+            arg(
+                "name",
+                metavar="NAME",
+                help="its name, or NAME@N for an older one; of one in a ledger also its digest",
+            ),
+            DIR,
+            store_option(LOOK),
+            "--project",
+        ),
+    ),
+    "baseline list": Command(
+        _list,
+        "The stored baselines; the newest of each name is meant by its name.",
+        "assay baseline list",
+        (
+            DIR,
+            store_option("also list those of a ledger, behind those of the folder"),
+            "--project",
+        ),
+    ),
+}

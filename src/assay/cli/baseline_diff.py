@@ -8,9 +8,11 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.cli.baseline import LOOK, add_choices, choice_for, make_parser
+from assay.cli.baseline import DIR, LOOK
+from assay.cli.frame import COMPARED_BY, Command, arg, store_option
 from assay.cli.gate_sides import read_named, read_side
-from assay.cli.ledger import add_store, looking
+from assay.cli.grade import choice_of
+from assay.cli.ledger import looking
 from assay.errors import ExitCode, printable
 from assay.registry import is_path
 from assay.release.decision import comparison_shown, systems
@@ -27,31 +29,8 @@ if TYPE_CHECKING:
 DIFF_SCHEMA = "assay.baseline-diff/1"
 
 
-def diff(argv: list[str]) -> int:
+def diff(options: argparse.Namespace) -> int:
     """Compare a stored baseline with another one, or with files."""
-    made = make_parser(
-        "diff",
-        "A stored baseline against another one, or against files: the paired differences, sample by"
-        " sample. No gate: it exits 0 once compared.",
-        "assay baseline diff production runs.jsonl",
-    )
-    made.add_argument("name", metavar="NAME", help="the stored baseline that is compared with")
-    made.add_argument(
-        "others",
-        metavar="OTHER|FILE",
-        nargs="+",
-        help="another stored baseline, or files of runs, scorecards or grades",
-    )
-    made.add_argument(
-        "--policy",
-        metavar="R",
-        default="release",
-        help="release policy whose margin and level are used (default: release)",
-    )
-    add_choices(made)
-    opt.add_output(made, (".json",))
-    add_store(made, what=LOOK)
-    options = made.parse_args(argv)
     options.files = options.others
     opt.outputs(options)  # what cannot be written is said before any work
     with looking(options) as ledger:
@@ -69,8 +48,8 @@ def _looked(ledger: Store | None) -> Looked | None:
 
 
 def _compared(options: argparse.Namespace, kept: Looked | None) -> dict[str, Any]:
-    grader = choice_for(options).grader()
-    rules = make_release_rules(opt.shelf_of(options).release_policy(options.policy))
+    grader = choice_of(options).grader()
+    rules = make_release_rules(opt.shelf_of(options).release_policy(options.release_policy))
     before = read_named(options.name, grader, folder=options.dir, kept=kept)
     if len(options.others) == 1 and not is_path(options.others[0]):
         after = read_named(options.others[0], grader, folder=options.dir, kept=kept)
@@ -175,3 +154,34 @@ def _print_diff(document: dict[str, Any], *, most: int = 20) -> None:
         f"\npolicy {document['policy']} · {document['scoringSystem']} ·"
         f" {document['gradingSystem']}\n"
     )
+
+
+COMMANDS = {
+    "baseline diff": Command(
+        diff,
+        "A stored baseline against another one, or against files: the paired differences, sample by"
+        " sample. No gate: it exits 0 once compared.",
+        "assay baseline diff production runs.jsonl",
+        (
+            DIR,
+            arg("name", metavar="NAME", help="the stored baseline that is compared with"),
+            arg(
+                "others",
+                metavar="OTHER|FILE",
+                nargs="+",
+                help="another stored baseline, or files of runs, scorecards or grades",
+            ),
+            arg(
+                "--release-policy",
+                "--policy",
+                metavar="R",
+                default="release",
+                help="release policy whose margin and level are used (default: release)",
+            ),
+            *COMPARED_BY,
+            store_option(LOOK),
+            "--project",
+        ),
+        formats=(".json",),
+    ),
+}

@@ -6,32 +6,23 @@ import json
 import os
 import sys
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from assay.cli import options as opt
 from assay.cli.conform_ops import OPS, REQUIRED
+from assay.cli.frame import Command, arg
 from assay.errors import AssayError, ExitCode, InputError, NotEnoughEvidence
 from assay.files.atomic import atomic_write
 from assay.files.json_files import parse_wide_json, read_json
 from assay.views.documents import encode, pretty
 
+if TYPE_CHECKING:
+    import argparse
+
 TOLERANCE = Decimal("1e-9")
 
 
-def run(verb: str, argv: list[str]) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run the cases; exit 1 on any mismatch or unsupported required operation."""
-    made = opt.parser(
-        "conform",
-        "Run a file of conformance cases and compare each result with what is expected.",
-        "assay conform vectors/workflow.json",
-    )
-    made.add_argument(
-        "file", metavar="FILE", help="a JSON list of cases {name, op, input, expected}"
-    )
-    made.add_argument(
-        "--actual", metavar="OUT.json", help="write what each case gives, as [{name, op, actual}]"
-    )
-    options = made.parse_args(argv)
     cases = read_json(options.file, lone_surrogates=True).tree
     _check(cases, options.file)
     base = (
@@ -201,3 +192,20 @@ def _print(results: list[dict[str, Any]], counts: dict[str, int], missing: list[
     )
     if missing:
         sys.stdout.write(f"required and not supported yet: {', '.join(missing)}\n")
+
+
+COMMANDS = {
+    "conform": Command(
+        run,
+        "Run a file of conformance cases and compare each result with what is expected.",
+        "assay conform vectors/workflow.json",
+        (
+            arg("file", metavar="FILE", help="a JSON list of cases {name, op, input, expected}"),
+            arg(
+                "--actual",
+                metavar="OUT.json",
+                help="write what each case gives, as [{name, op, actual}]",
+            ),
+        ),
+    ),
+}

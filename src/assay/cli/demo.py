@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.cli import demo_judge, demo_release, demo_run
 from assay.cli import options as opt
+from assay.cli.frame import Command, arg
 from assay.errors import ExitCode, InputError
 from assay.exams.answers import read_answers
 from assay.exams.document import check_result, exam_document, read_result
@@ -34,6 +35,9 @@ from assay.views.documents import JsonDocument, plain, pretty
 from assay.views.html import render
 from assay.views.judge_page import judge_page
 
+if TYPE_CHECKING:
+    import argparse
+
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "examples")
 STORIES = {
     "code-repair": "Code repair: a bot mends bugs in a repository",
@@ -44,21 +48,8 @@ STORIES = {
 }
 
 
-def run(verb: str, argv: list[str]) -> int:
+def run(options: argparse.Namespace) -> int:
     """Grade the bundled examples, explain each, and write a report."""
-    made = opt.parser(
-        "demo",
-        "Grade bundled example runs of all four families, good and bad, explain each, and write a"
-        " report.",
-        "assay demo",
-    )
-    made.add_argument(
-        "--out",
-        metavar="DIR",
-        default="demo",
-        help="where report.html and grades.json go (default: demo)",
-    )
-    options = made.parse_args(argv)
     grader = Grader(Shelf())
     groups = {name: _graded(grader, os.path.join(EXAMPLES, f"{name}.jsonl")) for name in STORIES}
     everything = [graded for group in groups.values() for graded in group]
@@ -326,7 +317,7 @@ def _tell_where(written: list[str]) -> None:
         " sqlite:///.assay/ledger.db --allow-anonymous\n"
     )
     out.write(
-        "Grade your own tools: assay schema validate --mcp 'python server.py', or assay schema"
+        "Grade your own tools: assay tools check --mcp 'python server.py', or assay schema"
         " grade schema.mjs --emit-prompts\n"
     )
 
@@ -350,3 +341,21 @@ def _tell_one(graded: Graded, *, on: bool) -> None:
         sys.stdout.write(f"       {sentence}\n")
     for note in result["notes"]:
         sys.stdout.write(f"       Note: {note.rstrip('.')}.\n")
+
+
+COMMANDS = {
+    "demo": Command(
+        run,
+        "Grade bundled example runs of all four families, good and bad, explain each, and write a"
+        " report.",
+        "assay demo",
+        (
+            arg(
+                "--out",
+                metavar="DIR",
+                default="demo",
+                help="where report.html and grades.json go (default: demo)",
+            ),
+        ),
+    ),
+}

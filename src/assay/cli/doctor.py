@@ -6,10 +6,15 @@ import os
 import platform
 import sys
 from importlib import metadata
+from typing import TYPE_CHECKING
 
 from assay import __version__
 from assay.cli import options as opt
+from assay.cli.frame import Command
 from assay.errors import AssayError, ExitCode
+
+if TYPE_CHECKING:
+    import argparse
 
 _OPTIONAL = {
     "reading schema modules": (
@@ -31,14 +36,8 @@ _NEEDED = {
 }
 
 
-def run(verb: str, argv: list[str]) -> int:
+def run(options: argparse.Namespace) -> int:
     """Check the installation; exit 1 when something does not work."""
-    made = opt.parser(
-        "doctor",
-        "Check this installation: Python, packages, the shelf and both systems' behaviour.",
-        "assay doctor",
-    )
-    options = made.parse_args(argv)
     checks = [
         _python(),
         *(_package(name, use) for name, use in _NEEDED.items()),
@@ -169,3 +168,13 @@ def _temporary() -> dict[str, object]:
             "temporary files", False, str(error), "Set TMPDIR to a folder that can be written."
         )
     return _found("temporary files", True, tempfile.gettempdir())
+
+
+COMMANDS = {
+    "doctor": Command(
+        run,
+        "Check this installation: Python, packages, the shelf and both systems' behaviour.",
+        "assay doctor",
+        (),
+    ),
+}

@@ -6,8 +6,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
+from assay.cli.frame import COMPARED_BY, STORE, Command, arg, flag, repeated
 from assay.cli.grade import choice_of
-from assay.cli.ledger import add_store, storing
+from assay.cli.ledger import storing
 from assay.errors import UsageError
 from assay.files.atomic import atomic_write
 from assay.release.decision import exit_code
@@ -23,148 +24,14 @@ if TYPE_CHECKING:
     from assay.release.policy import ReleaseRules
 
 
-def run(verb: str, argv: list[str]) -> int:
+def run(options: argparse.Namespace) -> int:
     """Decide, or plan a decision."""
-    made = opt.parser(
-        "gate",
-        "Decide whether a candidate may replace a baseline: paired on samples, by gates, scores,"
-        " floors and severe failures. Exit 0 only for promote.",
-        "assay gate candidate.jsonl --baseline baseline.jsonl -o decision.json",
-    )
-    made.add_argument(
-        "files",
-        metavar="CANDIDATE",
-        nargs="*",
-        help="runs, scorecards or grades of the candidate; .json or .jsonl",
-    )
-    made.add_argument(
-        "--baseline",
-        metavar="BASELINE",
-        action="append",
-        default=[],
-        help=(
-            "the same of the baseline, or the name of a stored one: in the folder, and with --store"
-            " also in the ledger; may be repeated"
-        ),
-    )
-    made.add_argument(
-        "--policy",
-        metavar="R",
-        default="release",
-        help="release policy by name, name@version or YAML file (default: release)",
-    )
-    made.add_argument(
-        "--grading-policy",
-        metavar="Q",
-        default="workflow",
-        help="policy that grades the runs (default: workflow)",
-    )
-    made.add_argument(
-        "--profile",
-        metavar="P",
-        help=(
-            "profile by name, letter A-D, name@version or YAML file (default: the run's"
-            " workflow.family)"
-        ),
-    )
-    made.add_argument("--rubric", metavar="R", help="rubric that overrides the profile's criteria")
-    made.add_argument(
-        "--allow-unpaired",
-        action="store_true",
-        help="compare sets that share no samples, or other datasets, and say so in the decision",
-    )
-    made.add_argument(
-        "--quarantine",
-        metavar="SAMPLE",
-        action="append",
-        default=[],
-        help="leave a flaky sample out, by name, and list it; may be repeated",
-    )
-    made.add_argument(
-        "--baselines",
-        metavar="DIR",
-        default=".assay/baselines",
-        help="where stored baselines are (default: .assay/baselines)",
-    )
-    made.add_argument(
-        "--with-plan",
-        metavar="FILE",
-        help=(
-            "the plan that was declared before; what changed since is named, and its samples are"
-            " the set"
-        ),
-    )
-    made.add_argument(
-        "--plan",
-        action="store_true",
-        help="decide nothing: say how many samples a decision needs, and write the plan with -o",
-    )
-    made.add_argument(
-        "--effect",
-        metavar="X",
-        type=float,
-        default=0.0,
-        help="with --plan: the true difference to plan for, in points (default: 0)",
-    )
-    made.add_argument(
-        "--sd",
-        metavar="X",
-        type=float,
-        help=(
-            "with --plan: the standard deviation of paired differences (default: estimated from the"
-            " baseline)"
-        ),
-    )
-    made.add_argument(
-        "--power",
-        metavar="X",
-        type=float,
-        help="with --plan: the chance of showing it (default: the policy's)",
-    )
-    made.add_argument(
-        "--looks",
-        metavar="N",
-        type=int,
-        default=1,
-        help=(
-            "how often the results are looked at; above 1 the interval holds at every look"
-            " (default: 1)"
-        ),
-    )
-    made.add_argument(
-        "--slice",
-        metavar="KIND",
-        action="append",
-        default=[],
-        choices=("tag", "group", "family"),
-        help="also compare by tag, group or family, corrected for being several",
-    )
-    made.add_argument("--attest", metavar="FILE", help="write an in-toto statement of the decision")
-    made.add_argument(
-        "--sign", metavar="KEY", help="sign the statement with this Ed25519 key (PEM)"
-    )
-    made.add_argument(
-        "--step-summary",
-        action="store_true",
-        help="also append the decision as Markdown to the file that $GITHUB_STEP_SUMMARY names",
-    )
-    opt.add_cards(made)
-    opt.add_library(made)
-    opt.add_output(made, (".json", ".md", ".xml", ".html"))
-    made.add_argument(
-        "--charts",
-        metavar="DIR",
-        help="also write every chart of the decision into a folder, as SVG and as PNG",
-    )
-    made.set_defaults(pairs=None)
-    add_store(made)
-    options = made.parse_args(argv)
-    rules = make_release_rules(opt.shelf_of(options).release_policy(options.policy))
+    rules = make_release_rules(opt.shelf_of(options).release_policy(options.release_policy))
     if options.looks < 1:
         raise UsageError("CLI-001", f"--looks is {options.looks}; it must be at least 1.")
     if options.sign and not options.attest:
         raise UsageError("CLI-001", "--sign needs --attest FILE.")
-    choice = choice_of(_as_grade(options))
+    choice = choice_of(options)
     if options.plan:
         from assay.cli.gate_plan import plan
 
@@ -186,15 +53,6 @@ def run(verb: str, argv: list[str]) -> int:
             else _decide_and_store(options, rules, choice, store)
         )
     return _finish(options, document)
-
-
-def _as_grade(options: argparse.Namespace) -> argparse.Namespace:
-    """The options under the names that grading gives them: here `--policy` is the release
-    policy.
-    """
-    import argparse as parsing
-
-    return parsing.Namespace(**{**vars(options), "policy": options.grading_policy})
 
 
 def _decide(
@@ -330,3 +188,107 @@ def _attest(options: argparse.Namespace, document: dict[str, Any]) -> None:
     wrapped = envelope(made, key=options.sign)
     with atomic_write(options.attest) as stream:
         stream.write(pretty(wrapped))
+
+
+COMMANDS = {
+    "gate": Command(
+        run,
+        "Decide whether a candidate may replace a baseline: paired on samples, by gates, scores,"
+        " floors and severe failures. Exit 0 only for promote.",
+        "assay gate candidate.jsonl --baseline baseline.jsonl -o decision.json",
+        (
+            arg(
+                "files",
+                metavar="CANDIDATE",
+                nargs="*",
+                help="runs, scorecards or grades of the candidate; .json or .jsonl",
+            ),
+            repeated(
+                "--baseline",
+                "BASELINE",
+                "the same of the baseline, or the name of a stored one: in the folder, and with"
+                " --store also in the ledger; may be repeated",
+            ),
+            arg(
+                "--release-policy",
+                metavar="R",
+                default="release",
+                help="release policy by name, name@version or YAML file (default: release)",
+            ),
+            flag(
+                "--allow-unpaired",
+                "compare sets that share no samples, or other datasets, and say so in the decision",
+            ),
+            repeated(
+                "--quarantine",
+                "SAMPLE",
+                "leave a flaky sample out, by name, and list it; may be repeated",
+            ),
+            arg(
+                "--baselines",
+                metavar="DIR",
+                default=".assay/baselines",
+                help="where stored baselines are (default: .assay/baselines)",
+            ),
+            arg(
+                "--with-plan",
+                metavar="FILE",
+                help=(
+                    "the plan that was declared before; what changed since is named, and its"
+                    " samples are the set"
+                ),
+            ),
+            flag(
+                "--plan",
+                "decide nothing: say how many samples a decision needs, and write the plan with -o",
+            ),
+            arg(
+                "--effect",
+                metavar="X",
+                type=float,
+                default=0.0,
+                help="with --plan: the true difference to plan for, in points (default: 0)",
+            ),
+            arg(
+                "--sd",
+                metavar="X",
+                type=float,
+                help=(
+                    "with --plan: the standard deviation of paired differences (default: estimated"
+                    " from the baseline)"
+                ),
+            ),
+            arg(
+                "--power",
+                metavar="X",
+                type=float,
+                help="with --plan: the chance of showing it (default: the policy's)",
+            ),
+            arg(
+                "--looks",
+                metavar="N",
+                type=int,
+                default=1,
+                help=(
+                    "how often the results are looked at; above 1 the interval holds at every look"
+                    " (default: 1)"
+                ),
+            ),
+            repeated(
+                "--slice",
+                "KIND",
+                "also compare by tag, group or family, corrected for being several",
+                choices=("tag", "group", "family"),
+            ),
+            arg("--attest", metavar="FILE", help="write an in-toto statement of the decision"),
+            arg("--sign", metavar="KEY", help="sign the statement with this Ed25519 key (PEM)"),
+            "--step-summary",
+            *COMPARED_BY,
+            "--charts",
+            *STORE,
+        ),
+        formats=(".json", ".md", ".xml", ".html"),
+        renamed={"--policy": "--release-policy"},
+        defaults={"pairs": None},
+    ),
+}

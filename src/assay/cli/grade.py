@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli import options as opt
 from assay.cli import terminal
-from assay.cli.ledger import add_store, keep
+from assay.cli.frame import CHOICES, STORE, Command, arg
+from assay.cli.ledger import keep
 from assay.cli.stream import Choice, Piece, Stopped, Totals, Worker, encoders, grade_stream
 from assay.errors import (
     ExitCode,
@@ -37,16 +38,11 @@ SHOWN = 50
 """Lines of results that a terminal gets; the rest go to files."""
 
 
-def run(verb: str, argv: list[str]) -> int:
-    """Run one of the verbs of this file."""
-    return _grade(argv) if verb == "grade" else _explain(argv)
-
-
 def choice_of(options: argparse.Namespace) -> Choice:
     """The choice of profile, policy, rubric and library that the options make."""
     library = options.library or os.environ.get("ASSAY_LIBRARY")
     return Choice(
-        options.policy,
+        options.grading_policy if "grading_policy" in options else options.policy,
         options.profile,
         options.rubric,
         library,
@@ -55,43 +51,7 @@ def choice_of(options: argparse.Namespace) -> Choice:
     )
 
 
-def _grade(argv: list[str]) -> int:
-    made = opt.parser(
-        "grade",
-        "Grade runs (assay.run/1) or scorecards (assay.scorecard/1). Exit 0 only if all of them"
-        " passed.",
-        "assay grade runs.jsonl -o grades.json",
-    )
-    made.add_argument(
-        "files", nargs="+", metavar="FILE", help=".json, .jsonl, or - for standard input"
-    )
-    opt.add_choices(made)
-    opt.add_output(made, tuple(FORMATS))
-    made.add_argument(
-        "--charts",
-        metavar="DIR",
-        help="also write every chart of the report into a folder, as SVG and as PNG",
-    )
-    made.add_argument(
-        "--step-summary",
-        action="store_true",
-        help="also append the results as Markdown to the file that $GITHUB_STEP_SUMMARY names",
-    )
-    made.add_argument(
-        "--keep-going",
-        action="store_true",
-        help="grade the good lines although others are malformed; still exits 3",
-    )
-    add_store(made)
-    add_exporter(made)
-    made.add_argument(
-        "--jobs",
-        type=int,
-        metavar="N",
-        default=os.cpu_count() or 1,
-        help="worker processes for large .jsonl files (default: one per core)",
-    )
-    options = made.parse_args(argv)
+def _grade(options: argparse.Namespace) -> int:
     if options.jobs < 1:
         raise UsageError("CLI-001", "--jobs must be 1 or more.")
     return grade_files(options)
@@ -219,18 +179,6 @@ class Grading:
                 fix="An empty input never passes.",
             )
         return ExitCode.PASSED if totals.passed == totals.graded else ExitCode.FAILED
-
-
-def add_exporter(made: argparse.ArgumentParser) -> None:
-    """The option that sends grades to whoever watches."""
-    made.add_argument(
-        "--otlp-endpoint",
-        metavar="URL",
-        help=(
-            "also send each grade as OpenTelemetry events, gen_ai.evaluation.result (default:"
-            " $OTEL_EXPORTER_OTLP_ENDPOINT)"
-        ),
-    )
 
 
 def _outbox(options: argparse.Namespace, stack: ExitStack) -> Outbox | None:
@@ -385,16 +333,7 @@ def _faults(totals: Totals, *, stopped: bool) -> InputError:
 # --- explain
 
 
-def _explain(argv: list[str]) -> int:
-    made = opt.parser(
-        "explain",
-        "Say why each run got its grade, and the smallest change that would move it.",
-        "assay explain runs.jsonl --run r-001",
-    )
-    made.add_argument("file", metavar="FILE", help=".json, .jsonl, or - for standard input")
-    made.add_argument("--run", metavar="ID", help="explain this run only")
-    opt.add_choices(made)
-    options = made.parse_args(argv)
+def _explain(options: argparse.Namespace) -> int:
     grader = choice_of(options).grader()
     results = []
     passed = True
@@ -484,3 +423,34 @@ def _print_explanation(result: dict[str, Any], *, first: bool) -> None:
         )
         + "\n"
     )
+
+
+COMMANDS = {
+    "grade": Command(
+        _grade,
+        "Grade runs (assay.run/1) or scorecards (assay.scorecard/1). Exit 0 only if all of them"
+        " passed.",
+        "assay grade runs.jsonl -o grades.json",
+        (
+            "files",
+            *CHOICES,
+            "--charts",
+            "--step-summary",
+            "--keep-going",
+            *STORE,
+            "--otlp-endpoint",
+            "--jobs",
+        ),
+        formats=tuple(FORMATS),
+    ),
+    "explain": Command(
+        _explain,
+        "Say why each run got its grade, and the smallest change that would move it.",
+        "assay explain runs.jsonl --run r-001",
+        (
+            arg("file", metavar="FILE", help=".json, .jsonl, or - for standard input"),
+            arg("--run", metavar="ID", help="explain this run only"),
+            *CHOICES,
+        ),
+    ),
+}

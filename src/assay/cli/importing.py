@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
+from assay.cli.frame import Command, arg
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
 from assay.files.atomic import atomic_write
 from assay.files.json_files import open_input
@@ -22,39 +23,8 @@ if TYPE_CHECKING:
 FORMATS = (".jsonl", ".json")
 
 
-def run(verb: str, argv: list[str]) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run the verb."""
-    made = opt.parser(
-        "import",
-        "Turn what another tool wrote into evidence (assay.run/1) that `assay grade` grades. What"
-        " is left out is counted and named.",
-        "assay import spans.jsonl -o runs.jsonl --workflow triage@3 --family tool-use --dataset"
-        " tickets@1",
-    )
-    made.add_argument(
-        "files", nargs="+", metavar="FILE", help="the files of one kind, or - for standard input"
-    )
-    made.add_argument(
-        "--from",
-        dest="kind",
-        metavar="KIND",
-        help=f"what wrote them: {', '.join(KNOWN)} (default: told from the content)",
-    )
-    made.add_argument(
-        "--workflow",
-        metavar="ID@VERSION",
-        help="the workflow that ran, where the files do not say it",
-    )
-    made.add_argument(
-        "--family", metavar="F", help="the family of the workflow, which chooses the profile"
-    )
-    made.add_argument(
-        "--dataset",
-        metavar="ID@VERSION",
-        help="the dataset it ran on, where the files do not say it",
-    )
-    opt.add_output(made, FORMATS)
-    options = made.parse_args(argv)
     paths = opt.outputs(options)
     if options.files.count("-") > 1 or ("-" in options.files and options.kind is None):
         raise UsageError(
@@ -176,3 +146,39 @@ def _tell(imported: Imported, paths: list[str]) -> None:
 
 def _counted(read: Any) -> str:
     return ", ".join(f"{count:,} {what}" for what, count in read.items())
+
+
+COMMANDS = {
+    "import": Command(
+        run,
+        "Turn what another tool wrote into evidence (assay.run/1) that `assay grade` grades. What"
+        " is left out is counted and named.",
+        "assay import spans.jsonl -o runs.jsonl --workflow triage@3 --family tool-use --dataset"
+        " tickets@1",
+        (
+            "files",
+            arg(
+                "--from",
+                dest="kind",
+                metavar="KIND",
+                help=f"what wrote them: {', '.join(KNOWN)} (default: told from the content)",
+            ),
+            arg(
+                "--workflow",
+                metavar="ID@VERSION",
+                help="the workflow that ran, where the files do not say it",
+            ),
+            arg(
+                "--family",
+                metavar="F",
+                help="the family of the workflow, which chooses the profile",
+            ),
+            arg(
+                "--dataset",
+                metavar="ID@VERSION",
+                help="the dataset it ran on, where the files do not say it",
+            ),
+        ),
+        formats=FORMATS,
+    ),
+}

@@ -1,4 +1,4 @@
-"""`assay verify` and `assay replay`, and what other verbs need to store their results."""
+"""`assay ledger`, and what other verbs need to store their results."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
+from assay.cli.frame import DEFAULT_LEDGER, Command, add, arg, repeated, store_option
 from assay.cli.progress import Progress
 from assay.errors import AssayError, ExitCode, InputError, UsageError, printable
 
@@ -23,44 +24,20 @@ if TYPE_CHECKING:
     from assay.store.ledger import Ledger
     from assay.store.verify import Report
 
-DEFAULT_URL = "sqlite:///.assay/ledger.db"
 
-
-def run(verb: str, argv: list[str]) -> int:
-    """Run one of the verbs of this file."""
-    return _verify(argv) if verb == "verify" else _replay(argv)
-
-
-def add_store(
-    made: argparse.ArgumentParser, *, what: str = "also keep evidence and results in a ledger"
-) -> None:
+def add_store(made: argparse.ArgumentParser, *, what: str = "") -> None:
     """The options of a verb that can store its results, or that looks for what others stored."""
-    url = f"sqlite:///FILE or postgresql://... (default: $ASSAY_DB, else {DEFAULT_URL})"
-    made.add_argument("--store", metavar="URL", nargs="?", const="", help=f"{what}: {url}")
-    add_project(made)
+    add(made, store_option(what) if what else "--store", "--project")
 
 
 def add_project(made: argparse.ArgumentParser) -> None:
     """The option that names a project of a ledger."""
-    made.add_argument(
-        "--project",
-        metavar="NAME",
-        default="default",
-        help="the project of the ledger (default: default)",
-    )
+    add(made, "--project")
 
 
 def add_db(made: argparse.ArgumentParser) -> None:
     """The option that names the ledger of a verb that is about one."""
-    made.add_argument(
-        "--db",
-        metavar="URL",
-        default="",
-        help=(
-            "the ledger: sqlite:///FILE or postgresql://... (default: $ASSAY_DB, else"
-            f" {DEFAULT_URL})"
-        ),
-    )
+    add(made, "--db")
 
 
 @contextmanager
@@ -85,7 +62,7 @@ def open_for(url: str, *, read_only: bool = False) -> Ledger:
 
 def url_of(url: str) -> str:
     """The URL of a ledger; where it is empty, the one that every verb takes."""
-    return url or os.environ.get("ASSAY_DB") or DEFAULT_URL
+    return url or os.environ.get("ASSAY_DB") or DEFAULT_LEDGER
 
 
 def keep(options: argparse.Namespace, choice: Choice, stack: ExitStack) -> Keeping | None:
@@ -153,25 +130,7 @@ def _opened(options: argparse.Namespace, *, read_only: bool = False) -> Iterator
 # --- verify
 
 
-def _verify(argv: list[str]) -> int:
-    made = opt.parser(
-        "verify",
-        "Check a whole ledger: every digest, every link, the chain of every project. Exit 0 if all"
-        " is as it was written, 1 if not, 4 if it holds nothing.",
-        "assay verify --db sqlite:///.assay/ledger.db",
-    )
-    add_db(made)
-    made.add_argument(
-        "--head",
-        metavar="PROJECT:SEQ:CHAIN",
-        action="append",
-        default=[],
-        help=(
-            "the head of a project as it was once printed: tells when the newest records were cut"
-            " off; may be repeated"
-        ),
-    )
-    options = made.parse_args(argv)
+def _verify(options: argparse.Namespace) -> int:
     expected = dict(map(_head, options.head))
     with open_for(options.db, read_only=True) as ledger:
         from assay.store.verify import verify
@@ -205,7 +164,7 @@ def _head(text: str) -> tuple[str, tuple[int, str]]:
         raise UsageError(
             "CLI-001",
             f"--head is {text!r}.",
-            fix="Write it as `assay verify` prints it: default:120:sha256:...",
+            fix="Write it as `assay ledger verify` prints it: default:120:sha256:...",
         )
     return project, (int(seq), chain)
 
@@ -265,7 +224,7 @@ def _say_report(report: Report, where: str) -> None:
     if report.clean and not report.records:
         out.write(
             "If it ever held anything, name its last head: --head PROJECT:SEQ:CHAIN, as `--store`"
-            " and `assay verify` print it.\n"
+            " and `assay ledger verify` print it.\n"
         )
     for name, (seq, chain) in report.heads.items():
         out.write(f"head {name}:{seq}:{chain}\n")
@@ -274,25 +233,7 @@ def _say_report(report: Report, where: str) -> None:
 # --- replay
 
 
-def _replay(argv: list[str]) -> int:
-    made = opt.parser(
-        "replay",
-        "Make a stored grade or decision again from its stored evidence and the recorded versions,"
-        " and compare the bytes. Exit 0 if they are the same.",
-        "assay replay r-001 --db sqlite:///.assay/ledger.db",
-    )
-    made.add_argument(
-        "id",
-        metavar="ID",
-        help=(
-            "the digest of a grade or decision, the beginning of one (8 digits or more), or a run"
-            " id: then its newest grade"
-        ),
-    )
-    add_db(made)
-    add_project(made)
-    opt.add_library(made)
-    options = made.parse_args(argv)
+def _replay(options: argparse.Namespace) -> int:
     shelf = opt.shelf_of(options)
     with open_for(options.db, read_only=True) as ledger:
         from assay.archive.regrading import replay
@@ -418,3 +359,41 @@ def _say_replayed(found: Replayed) -> None:
 def _short(value: Any) -> str:
     text = str(value)
     return text if len(text) <= 120 else text[:117] + "..."
+
+
+COMMANDS = {
+    "ledger verify": Command(
+        _verify,
+        "Check a whole ledger: every digest, every link, the chain of every project. Exit 0 if all"
+        " is as it was written, 1 if not, 4 if it holds nothing.",
+        "assay ledger verify --db sqlite:///.assay/ledger.db",
+        (
+            "--db",
+            repeated(
+                "--head",
+                "PROJECT:SEQ:CHAIN",
+                "the head of a project as it was once printed: tells when the newest records were"
+                " cut off; may be repeated",
+            ),
+        ),
+    ),
+    "ledger replay": Command(
+        _replay,
+        "Make a stored grade or decision again from its stored evidence and the recorded versions,"
+        " and compare the bytes. Exit 0 if they are the same.",
+        "assay ledger replay r-001 --db sqlite:///.assay/ledger.db",
+        (
+            arg(
+                "id",
+                metavar="ID",
+                help=(
+                    "the digest of a grade or decision, the beginning of one (8 digits or more), or"
+                    " a run id: then its newest grade"
+                ),
+            ),
+            "--db",
+            "--project",
+            "--library",
+        ),
+    ),
+}

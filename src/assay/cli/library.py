@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
+from assay.cli.frame import Command, arg, flag
 from assay.errors import ExitCode, Fault, InputError, ShelfError, UsageError
 from assay.files.json_files import open_input
 from assay.files.yaml_files import parse_yaml
@@ -26,31 +27,7 @@ _REGISTRIES: dict[str, Any] = {"formulas": FORMULAS, "gates": GATES, "measures":
 _LISTABLE = (*KINDS, *_REGISTRIES)
 
 
-def run(verb: str, argv: list[str]) -> int:
-    """Run one of the verbs of this file."""
-    return {"library": _library, "versions": _versions, "schema-of": _schema_of}[verb](argv)
-
-
-def _library(argv: list[str]) -> int:
-    made = opt.parser(
-        "library",
-        "The shelf of profiles, policies and rubrics, and the formulas, gates and measures they"
-        " use.",
-        "assay library show profiles rag",
-    )
-    made.add_argument(
-        "action",
-        choices=("list", "show", "check", "publish"),
-        help="list or show items, check files, or freeze what is new",
-    )
-    made.add_argument(
-        "what",
-        nargs="*",
-        metavar="WHAT",
-        help="list [KIND]; show KIND NAME; check [FILE...]; publish takes nothing",
-    )
-    opt.add_library(made)
-    options = made.parse_args(argv)
+def _library(options: argparse.Namespace) -> int:
     shelf = opt.shelf_of(options)
     return {"list": _list, "show": _show, "check": _check, "publish": _publish}[options.action](
         options, shelf
@@ -226,21 +203,7 @@ def _publish(options: argparse.Namespace, shelf: Shelf) -> int:
     return ExitCode.PASSED
 
 
-def _versions(argv: list[str]) -> int:
-    made = opt.parser(
-        "versions",
-        "The versions of the scoring and the grading system, and what is published.",
-        "assay versions --check",
-    )
-    made.add_argument(
-        "--check",
-        action="store_true",
-        help=(
-            "recompute both behaviour fingerprints; exit 1 if behaviour changed without a new"
-            " version"
-        ),
-    )
-    options = made.parse_args(argv)
+def _versions(options: argparse.Namespace) -> int:
     now = fingerprint.current()
     wrong = fingerprint.check(now) if options.check or options.json else []
     document = fingerprint.versions(now, wrong)
@@ -292,21 +255,7 @@ def _schema_names() -> dict[str, Any]:
     }
 
 
-def _schema_of(argv: list[str]) -> int:
-    made = opt.parser(
-        "schema-of",
-        "Print the JSON Schema (2020-12) of a document.",
-        "assay schema-of run > run.schema.json",
-    )
-    made.add_argument(
-        "name",
-        metavar="NAME",
-        help=(
-            "what to print: run, scorecard, grades, event, profile, exam, prompts, index ...; a"
-            " wrong name lists them all"
-        ),
-    )
-    options = made.parse_args(argv)
+def _schema_of(options: argparse.Namespace) -> int:
     names = _schema_names()
     if options.name in names:
         opt.print_json(json_schema(names[options.name]))
@@ -325,3 +274,54 @@ def _schema_of(argv: list[str]) -> int:
         )
     opt.print_json(documents[options.name])
     return ExitCode.PASSED
+
+
+COMMANDS = {
+    "library": Command(
+        _library,
+        "The shelf of profiles, policies and rubrics, and the formulas, gates and measures they"
+        " use.",
+        "assay library show profiles rag",
+        (
+            arg(
+                "action",
+                choices=("list", "show", "check", "publish"),
+                help="list or show items, check files, or freeze what is new",
+            ),
+            arg(
+                "what",
+                nargs="*",
+                metavar="WHAT",
+                help="list [KIND]; show KIND NAME; check [FILE...]; publish takes nothing",
+            ),
+            "--library",
+        ),
+    ),
+    "versions": Command(
+        _versions,
+        "The versions of the scoring and the grading system, and what is published.",
+        "assay versions --check",
+        (
+            flag(
+                "--check",
+                "recompute both behaviour fingerprints; exit 1 if behaviour changed without a new"
+                " version",
+            ),
+        ),
+    ),
+    "schema-of": Command(
+        _schema_of,
+        "Print the JSON Schema (2020-12) of a document.",
+        "assay schema-of run > run.schema.json",
+        (
+            arg(
+                "name",
+                metavar="NAME",
+                help=(
+                    "what to print: run, scorecard, grades, event, profile, exam, prompts, index"
+                    " ...; a wrong name lists them all"
+                ),
+            ),
+        ),
+    ),
+}

@@ -4,17 +4,20 @@ goes.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from assay.errors import EXIT_CODES_TEXT, ExitCode, UsageError
-from assay.registry import near_miss
+from assay.cli.frame import CHOICES, add, add_output, choose
+from assay.cli.frame import make_parser as parser
+from assay.errors import UsageError
+
+__all__ = ["add", "add_output", "choose", "parser"]
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    import argparse
+    from collections.abc import Callable
 
     from assay.library.shelf import Shelf
 
@@ -39,100 +42,14 @@ headers come from your own files.
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> Any:
-        raise UsageError("CLI-001", f"{message}.", fix=f"`{self.prog} --help` shows what it takes.")
-
-
-def parser(verb: str, what: str, example: str) -> argparse.ArgumentParser:
-    """A parser for one verb: one sentence, an example to paste, what the exit codes mean."""
-    made = _Parser(
-        prog=f"assay {verb}",
-        description=what,
-        epilog=f"example: {example}\n\n{EXIT_CODES_TEXT}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    made.add_argument(
-        "--json",
-        action="store_true",
-        help="print one JSON document on standard output and nothing else there",
-    )
-    return made
-
-
-def choose(
-    verb: str,
-    argv: list[str],
-    actions: Mapping[str, str],
-    *,
-    what: str,
-    example: str,
-    word: str = "ACTION",
-) -> str | ExitCode:
-    """The action that a verb with several is asked for; or the exit code, once its help is
-    printed.
-    """
-    action = argv[0] if argv else ""
-    if action in actions:
-        return action
-    if action and action not in ("-h", "--help", "help", "--json"):
-        near = near_miss(action, actions)
-        raise UsageError(
-            "CLI-001",
-            f"there is no {word.lower()} '{action}'.{near}",
-            fix=f"`assay {verb} --help` lists them.",
-        )
-    width = max(map(len, actions))
-    listed = "\n".join(f"  {name:<{width}}  {text}" for name, text in actions.items())
-    asked = action in ("-h", "--help", "help")
-    (sys.stdout if asked else sys.stderr).write(
-        f"{what}\n\nusage: assay {verb} {word} [options]\n\n{listed}\n\n"
-        f"  assay {verb} {word} --help   what it takes, with an example\n\n"
-        f"example: {example}\n{EXIT_CODES_TEXT}\n"
-    )
-    return ExitCode.PASSED if asked else ExitCode.MISUSE
-
-
 def add_choices(made: argparse.ArgumentParser) -> None:
     """The options that choose profile, policy and rubric."""
-    made.add_argument(
-        "--profile",
-        metavar="P",
-        help=(
-            "profile by name, letter A-D, name@version or YAML file (default: the run's"
-            " workflow.family)"
-        ),
-    )
-    made.add_argument(
-        "--policy",
-        metavar="Q",
-        default="workflow",
-        help="policy by name, name@version or YAML file (default: workflow)",
-    )
-    made.add_argument(
-        "--rubric",
-        metavar="R",
-        help="rubric that overrides the profile's criteria, by name, name@version or YAML file",
-    )
-    add_cards(made)
-    add_library(made)
+    add(made, *CHOICES)
 
 
 def add_cards(made: argparse.ArgumentParser) -> None:
     """The options that say what is known about judges."""
-    made.add_argument(
-        "--judge-card",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="the card of a judge (assay judge card); may be repeated",
-    )
-    made.add_argument(
-        "--now",
-        metavar="TIME",
-        help="the moment to count a card's age from, as 2026-11-15T10:00:00Z (default: now)",
-    )
+    add(made, "--judge-card", "--now")
 
 
 def moment(text: str | None) -> datetime | None:
@@ -156,13 +73,7 @@ def moment(text: str | None) -> datetime | None:
 
 def add_library(made: argparse.ArgumentParser) -> None:
     """The option for a team's own shelf."""
-    made.add_argument(
-        "--library",
-        metavar="DIR",
-        help=(
-            "a folder with profiles/, policies/ and rubrics/ of your own (default: $ASSAY_LIBRARY)"
-        ),
-    )
+    add(made, "--library")
 
 
 def shelf_of(options: argparse.Namespace) -> Shelf:
@@ -171,22 +82,6 @@ def shelf_of(options: argparse.Namespace) -> Shelf:
 
     folder = options.library or os.environ.get("ASSAY_LIBRARY")
     return Shelf(folder) if folder else Shelf()
-
-
-def add_output(made: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
-    """The option `-o`, which may be repeated."""
-    made.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help=(
-            f"write to a file; the extension picks the format ({' '.join(formats)}); may be"
-            " repeated"
-        ),
-    )
-    made.set_defaults(formats=formats)
 
 
 def outputs(options: argparse.Namespace) -> list[str]:

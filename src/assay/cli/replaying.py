@@ -117,7 +117,7 @@ def _graded(
                 "REL-008",
                 f"a grade of this decision is made differently now: {traced.grade.digest}.",
                 where=item.digest,
-                fix="`assay replay` it by itself.",
+                fix="`assay ledger replay` it by itself.",
             )
         assert traced.evidence is not None
         found[traced.evidence.digest] = made

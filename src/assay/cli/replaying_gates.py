@@ -232,7 +232,7 @@ def _schema_gate(
             f"this gate was stored without the sources of what it decides on ({names}), and without"
             " the lists that its checks held them against.",
             where=item.digest,
-            fix="Run `assay schema gate --store` again: they are stored with it now.",
+            fix="Run `assay tools gate --store` again: they are stored with it now.",
         )
     evidence = _Evidence(ledger, item, project)
     said = _part(stored, "evidence", evidence)

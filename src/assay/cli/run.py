@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.cli.grade import Grading, add_exporter
-from assay.cli.ledger import add_store
+from assay.cli.frame import CHOICES, STORE, Command, arg
+from assay.cli.grade import Grading
 from assay.cli.progress import Progress
 from assay.cli.stream import Piece
 from assay.errors import UsageError
@@ -43,10 +43,8 @@ IN_MEMORY = 256 * 1024 * 1024
 """Bytes of grades that wait in memory for the end of the run."""
 
 
-def run(verb: str, argv: list[str]) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run the verb."""
-    made = _parser(verb)
-    options = made.parse_args(argv)
     _asked_again(options)
     sinks = opt.outputs(options)
     from assay.running.compatibility import prepare
@@ -101,84 +99,6 @@ def run(verb: str, argv: list[str]) -> int:
     if settings.repeat > 1:
         _repeats(options, evidence, folder)
     return code
-
-
-def _parser(verb: str) -> argparse.ArgumentParser:
-    made = opt.parser(
-        verb,
-        "Run a workflow on every sample of a dataset, write down what happened as evidence, and"
-        " grade it. Exit 0 only if all runs passed.",
-        "assay run workflow.yaml --dataset samples.jsonl -o grades.json",
-    )
-    made.add_argument(
-        "workflow",
-        nargs="?",
-        metavar="WORKFLOW",
-        help=f"the workflow's YAML file (default: {DEFAULT_WORKFLOW})",
-    )
-    made.add_argument(
-        "--dataset",
-        metavar="D",
-        help="samples as .jsonl, .json, .csv or .parquet, or a .yaml file that describes them",
-    )
-    made.add_argument(
-        "--concurrency", type=int, metavar="N", default=8, help="runs at the same time (default: 8)"
-    )
-    made.add_argument(
-        "--timeout",
-        type=float,
-        metavar="S",
-        help="seconds that a call may take (default: the workflow's limits.timeout_s)",
-    )
-    made.add_argument(
-        "--retries",
-        type=int,
-        metavar="N",
-        help=(
-            "how often a failed call is made again; each is counted (default: the workflow's"
-            " limits.retries)"
-        ),
-    )
-    made.add_argument(
-        "--repeat",
-        type=int,
-        metavar="K",
-        default=1,
-        help="run each sample K times: pass@k and flakiness (default: 1)",
-    )
-    made.add_argument("--limit", type=int, metavar="N", help="only the first N samples")
-    made.add_argument(
-        "--name",
-        metavar="NAME",
-        help=(
-            "the name of this run, the first part of every run id (default: the workflow and the"
-            " time)"
-        ),
-    )
-    made.add_argument(
-        "--work", metavar="DIR", help=f"the folder of this run (default: {DEFAULT_FOLDER}/NAME)"
-    )
-    made.add_argument(
-        "--resume",
-        metavar="DIR",
-        help="go on with a run that was interrupted; finished samples are not repeated",
-    )
-    made.add_argument(
-        "--events",
-        metavar="FILE",
-        help="write every event as it happens, one JSON object a line (`assay schema-of event`)",
-    )
-    opt.add_choices(made)
-    opt.add_output(made, tuple(FORMATS))
-    add_store(made)
-    add_exporter(made)
-    made.add_argument(
-        "--step-summary",
-        action="store_true",
-        help="also append the results as Markdown to the file that $GITHUB_STEP_SUMMARY names",
-    )
-    made.set_defaults(keep_going=False, jobs=1)
-    return made
 
 
 def _folder(path: str) -> None:
@@ -447,3 +367,91 @@ def _say(words: str) -> None:
     from assay.errors import printable
 
     sys.stderr.write(f"{printable(words)}\n")
+
+
+COMMANDS = {
+    "run": Command(
+        run,
+        "Run a workflow on every sample of a dataset, write down what happened as evidence, and"
+        " grade it. Exit 0 only if all runs passed.",
+        "assay run workflow.yaml --dataset samples.jsonl -o grades.json",
+        (
+            arg(
+                "workflow",
+                nargs="?",
+                metavar="WORKFLOW",
+                help=f"the workflow's YAML file (default: {DEFAULT_WORKFLOW})",
+            ),
+            arg(
+                "--dataset",
+                metavar="D",
+                help=(
+                    "samples as .jsonl, .json, .csv or .parquet, or a .yaml file that describes"
+                    " them"
+                ),
+            ),
+            arg(
+                "--concurrency",
+                type=int,
+                metavar="N",
+                default=8,
+                help="runs at the same time (default: 8)",
+            ),
+            arg(
+                "--timeout",
+                type=float,
+                metavar="S",
+                help="seconds that a call may take (default: the workflow's limits.timeout_s)",
+            ),
+            arg(
+                "--retries",
+                type=int,
+                metavar="N",
+                help=(
+                    "how often a failed call is made again; each is counted (default: the"
+                    " workflow's limits.retries)"
+                ),
+            ),
+            arg(
+                "--repeat",
+                type=int,
+                metavar="K",
+                default=1,
+                help="run each sample K times: pass@k and flakiness (default: 1)",
+            ),
+            arg("--limit", type=int, metavar="N", help="only the first N samples"),
+            arg(
+                "--name",
+                metavar="NAME",
+                help=(
+                    "the name of this run, the first part of every run id (default: the workflow"
+                    " and the time)"
+                ),
+            ),
+            arg(
+                "--work",
+                metavar="DIR",
+                help=f"the folder of this run (default: {DEFAULT_FOLDER}/NAME)",
+            ),
+            arg(
+                "--resume",
+                metavar="DIR",
+                help="go on with a run that was interrupted; finished samples are not repeated",
+            ),
+            arg(
+                "--events",
+                metavar="FILE",
+                help=(
+                    "write every event as it happens, one JSON object a line (`assay schema-of"
+                    " event`)"
+                ),
+            ),
+            *CHOICES,
+            *STORE,
+            "--otlp-endpoint",
+            "--step-summary",
+        ),
+        formats=tuple(FORMATS),
+        defaults={"keep_going": False, "jobs": 1},
+    ),
+}

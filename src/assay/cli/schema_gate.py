@@ -1,4 +1,4 @@
-"""`assay schema gate` and `export`: what of a grading tree may go out, and going out."""
+"""`assay tools gate` and `export`: what of a grading tree may go out, and going out."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def run(action: str, argv: list[str]) -> int:
 
 def _gate(argv: list[str]) -> int:
     made = opt.parser(
-        "schema gate",
+        "tools gate",
         "The production gate: grade B or better, stable, no veto, a clean validation, no failing"
         " tool. What cannot be told does not pass (exit 4).",
-        "assay schema gate openmeteo --bad-modules bad.json",
+        "assay tools gate openmeteo --bad-modules bad.json",
     )
     made.add_argument(
         "names",
@@ -157,10 +157,10 @@ def _source(tree: Tree, namespace: str, schema: str, index: dict[str, Any]) -> S
 
 def _export(argv: list[str]) -> int:
     made = opt.parser(
-        "schema export",
+        "tools export",
         "Write a namespace or selection into a fresh folder in its strict published form: the index"
         " first, sources under their plain names, strict entries.",
-        "assay schema export openmeteo -o out/openmeteo",
+        "assay tools export openmeteo -o out/openmeteo",
     )
     made.add_argument("name", metavar="NAME", help="a namespace or selection")
     made.add_argument(

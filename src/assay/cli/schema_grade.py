@@ -1,4 +1,4 @@
-"""`assay schema grade`: the two deterministic stages of the file protocol, prompts out and scores
+"""`assay tools grade`: the two deterministic stages of the file protocol, prompts out and scores
 in.
 """
 
@@ -45,10 +45,10 @@ def run(action: str, argv: list[str]) -> int:
 
 def _grade(argv: list[str]) -> int:
     made = opt.parser(
-        "schema grade",
+        "tools grade",
         "The deterministic stages of scoring protocol v1: write the prompts, then turn the scores"
         " that a grader made of them into a report.",
-        "assay schema grade schemas/prices.mjs --emit-prompts",
+        "assay tools grade schemas/prices.mjs --emit-prompts",
     )
     inp.add_source(made)
     made.add_argument(
@@ -205,7 +205,7 @@ def _emit(
         print_left(sources)
         if emitted:
             where = options.workdir if len(emitted) > 1 else emitted[0]["path"]
-            sys.stdout.write(f"next: assay schema score {where} --judge COMMAND\n")
+            sys.stdout.write(f"next: assay tools score {where} --judge COMMAND\n")
     return ExitCode.MALFORMED if sources.unread else ExitCode.PASSED
 
 

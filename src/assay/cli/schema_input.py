@@ -1,4 +1,4 @@
-"""What the actions of `assay schema` share: where schemas come from, the clock, the rules, progress
+"""What the actions of `assay tools` share: where schemas come from, the clock, the rules, progress
 lines.
 """
 
@@ -124,7 +124,7 @@ def tree_of(options: argparse.Namespace, *, must_exist: bool = True) -> Tree:
             "FIL-001",
             "there is no such folder.",
             where=options.data,
-            fix="Make a tree with `assay schema import`, or name one with --data.",
+            fix="Make a tree with `assay tools import`, or name one with --data.",
         )
     return Tree(options.data, rules_of(options))
 

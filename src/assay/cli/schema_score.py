@@ -1,4 +1,4 @@
-"""`assay schema score`: the grader between the two deterministic stages."""
+"""`assay tools score`: the grader between the two deterministic stages."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def run(action: str, argv: list[str]) -> int:
 
 def _score(argv: list[str]) -> int:
     made = opt.parser(
-        "schema score",
+        "tools score",
         "Score prompts with a judge: one isolated request for each prompt. A judge is a command"
         " that reads a prompt and writes JSON.",
-        "assay schema score proofs/grade-work/openmeteo_air/prompts.json -o scores.json --judge"
+        "assay tools score proofs/grade-work/openmeteo_air/prompts.json -o scores.json --judge"
         " './judge.sh'",
     )
     made.add_argument(
@@ -124,7 +124,7 @@ def _score(argv: list[str]) -> int:
         given = options.output or (
             options.prompts if os.path.isdir(options.prompts) else results[0]["path"]
         )
-        sys.stdout.write(f"next: assay schema grade PATH --consume-scores {given}\n")
+        sys.stdout.write(f"next: assay tools grade PATH --consume-scores {given}\n")
     return ExitCode.PASSED
 
 
@@ -145,7 +145,7 @@ def _jobs(prompts: str, output: str | None) -> list[tuple[str, str]]:
             "FMC-008",
             "holds no <slug>/prompts.json.",
             where=prompts,
-            fix="Write them with `assay schema grade PATH --emit-prompts`.",
+            fix="Write them with `assay tools grade PATH --emit-prompts`.",
         )
     return [
         (

@@ -1,4 +1,4 @@
-"""`assay schema import`, `record`, `index`, `status` and `regrade`: the grading tree."""
+"""`assay tools import`, `record`, `index`, `status` and `regrade`: the grading tree."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def owners(tree: Tree, names: list[str]) -> list[tuple[str, str]]:
                 "IDX-006",
                 "the tree is empty.",
                 where=tree.root,
-                fix="Import something first: `assay schema import`.",
+                fix="Import something first: `assay tools import`.",
             )
         return known
     found = []
@@ -78,10 +78,10 @@ def keep(store: Store | None, tree: Tree, pairs: list[tuple[str, str]]) -> None:
 
 def _import(argv: list[str]) -> int:
     made = opt.parser(
-        "schema import",
+        "tools import",
         "Put schemas, or a selection .json, into a grading tree: what is new is created, what"
         " changed is added beside the old, the rest is skipped.",
-        "assay schema import schemas/openmeteo --data grading-data",
+        "assay tools import schemas/openmeteo --data grading-data",
     )
     inp.add_source(made)
     made.add_argument(
@@ -171,10 +171,10 @@ def _print_import(
 
 def _record(argv: list[str]) -> int:
     made = opt.parser(
-        "schema record",
+        "tools record",
         "Write a grading entry from an evaluator's answers. Several files of one area (a"
         " deterministic and a judged block) become one entry.",
-        "assay schema record answers.json --namespace openmeteo --schema air --tool getCurrent",
+        "assay tools record answers.json --namespace openmeteo --schema air --tool getCurrent",
     )
     made.add_argument(
         "files",
@@ -305,10 +305,10 @@ def _add_trigger(made: argparse.ArgumentParser, *, required: bool) -> None:
 
 def _index(argv: list[str]) -> int:
     made = opt.parser(
-        "schema index",
+        "tools index",
         "Make index.json anew from the entries of a tree: the same bytes for the same tree. The"
         " frozen lock of a selection stays as it is.",
-        "assay schema index --data grading-data",
+        "assay tools index --data grading-data",
     )
     made.add_argument(
         "names", nargs="*", metavar="NAME", help="namespaces or selections (default: all)"
@@ -372,9 +372,9 @@ _MARK = {
 
 def _status(argv: list[str]) -> int:
     made = opt.parser(
-        "schema status",
+        "tools status",
         "The nodes of a tree: status, grade, what it is bound to, and what stands in the way.",
-        "assay schema status openmeteo",
+        "assay tools status openmeteo",
     )
     made.add_argument(
         "names", nargs="*", metavar="NAME", help="namespaces or selections (default: all)"
@@ -464,10 +464,10 @@ def _print_tree(index: dict[str, Any]) -> None:
 
 def _regrade(argv: list[str]) -> int:
     made = opt.parser(
-        "schema regrade",
+        "tools regrade",
         "Grade again after a trigger. What stored answers allow is done; what needs a grader is"
         " listed as due. Superseded entries stay.",
-        "assay schema regrade openmeteo --trigger scheduled",
+        "assay tools regrade openmeteo --trigger scheduled",
     )
     made.add_argument(
         "names", nargs="*", metavar="NAME", help="namespaces or selections (default: all)"
@@ -551,7 +551,7 @@ def _regraded(options: argparse.Namespace, store: Store | None) -> int:
             sys.stdout.write("nothing has been graded yet\n")
         if due:
             sys.stdout.write(
-                f"{len(due)} due: answer them and run `assay schema record ... --trigger"
+                f"{len(due)} due: answer them and run `assay tools record ... --trigger"
                 f" {options.trigger}`\n"
             )
     return (

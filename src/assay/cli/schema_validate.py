@@ -1,4 +1,4 @@
-"""`assay schema validate`: findings of schemas, servers and grading files; and how findings are
+"""`assay tools check`: findings of schemas, servers and grading files; and how findings are
 shown and written.
 """
 
@@ -50,13 +50,13 @@ _ARTEFACT_RULES = rule_table(
             "grading-entry",
             "error",
             "A grading entry is of its published form, its grade that of its answers.",
-            "Write it with `assay schema record`.",
+            "Write it with `assay tools record`.",
         ),
         Rule(
             "index",
             "error",
             "An index is of its published form, and its status follows from its nodes.",
-            "Write it with `assay schema index`.",
+            "Write it with `assay tools index`.",
         ),
     ]
 )
@@ -71,10 +71,10 @@ def run(action: str, argv: list[str]) -> int:
 
 def _validate(argv: list[str]) -> int:
     made = opt.parser(
-        "schema validate",
+        "tools check",
         "What is wrong with a schema, the tools of a server, a grading entry or an index, each"
         " finding with a fix. Asks no model.",
-        "assay schema validate schemas/ -o findings.sarif",
+        "assay tools check schemas/ -o findings.sarif",
     )
     inp.add_source(made)
     made.add_argument("--rules", action="store_true", help="list the rules instead")

@@ -120,7 +120,7 @@ class Item(NamedTuple):
                 "STO-007",
                 "the stored record is not what its digest says.",
                 where=self.digest,
-                fix="`assay verify` lists what was changed.",
+                fix="`assay ledger verify` lists what was changed.",
             )
         return parse_json(self.body)
 

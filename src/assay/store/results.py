@@ -1,4 +1,4 @@
-"""Results of verbs that only compute (`measure`, `rank`, `summary`, `gate --plan`): the schema they
+"""Results of verbs that only compute (`measure`, `report`, `gate --plan`): the schema they
 are stored under, and which verb makes them again.
 
 Nothing is replayed from such a record: it holds what was said, and its links name what of its input
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from assay.store.databases import Database
 
 _NAME = re.compile(r"assay\.([a-z]+)(?:-([a-z-]+))?/[0-9]+")
-_OPTIONS = {"gate plan": "gate --plan"}
-"""Verbs of which an option makes the result."""
+_NAMES = {"gate plan": "gate --plan", "rank": "report rank", "summary": "report summary"}
+"""Verbs that are not named as the schema of their result is."""
 
 
 def schema_of(verb: str) -> str:
@@ -41,13 +41,13 @@ def verb_of(schema: str | None) -> str | None:
     ...     verb_of("team.rank/1"),
     ...     verb_of("assay.gate-plan/1"),
     ... )
-    ('measure pass-at-k', 'rank', None, 'gate --plan')
+    ('measure pass-at-k', 'report rank', None, 'gate --plan')
     """
     found = _NAME.fullmatch(schema or "")
     if found is None:
         return None
     verb = " ".join(filter(None, found.groups()))
-    return _OPTIONS.get(verb, verb)
+    return _NAMES.get(verb, verb)
 
 
 def stored_of(database: Database, project: str, digests: Iterable[bytes]) -> list[str]:

@@ -52,7 +52,7 @@ def check_open(tree: Tree, schema: ToolSchema, checks: Sequence[Check]) -> None:
                 "FMC-015",
                 f"{schema.schema_id} is rejected ({veto['triggeredBy']}).",
                 fix=(
-                    "Only a whole new evaluation lifts a veto: `assay schema record --mode full"
+                    "Only a whole new evaluation lifts a veto: `assay tools record --mode full"
                     " --trigger ...`."
                 ),
             )

@@ -273,7 +273,7 @@ def record(
                 "IDX-006",
                 f"the tree holds no snapshot of {owner}.",
                 where=tree.root,
-                fix="Import it first: `assay schema import`.",
+                fix="Import it first: `assay tools import`.",
             )
         if given is not None and given != live:
             raise InputError(

@@ -247,7 +247,7 @@ def check_ready(lock: Mapping[str, Any] | None) -> None:
         raise InputError(
             "PRE-004",
             "the selection has no frozen members.",
-            fix="Take a lock first: `assay schema index --lock`.",
+            fix="Take a lock first: `assay tools index --lock`.",
         )
     open_ = [member for member in members if member.get("gradingStatus") != "stable"]
     faults = [

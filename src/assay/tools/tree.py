@@ -282,7 +282,7 @@ class Tree:
                 "IDX-006",
                 f"the tree holds no {what} '{owner}'.{near_miss(owner, self.names(kind))}",
                 where=self.root,
-                fix="Import it: `assay schema import`.",
+                fix="Import it: `assay tools import`.",
             )
         self.home(kind, owner)
         if "{schema}" not in where:
@@ -419,21 +419,21 @@ class Tree:
                     "LCK-006",
                     "the lock in index.json is not the one that was taken.",
                     where=home,
-                    fix="Take a lock anew: `assay schema index --lock`.",
+                    fix="Take a lock anew: `assay tools index --lock`.",
                 )
         except ValueError as error:
             raise InputError(
                 "LCK-006",
                 f"the lock cannot be read: {error}.",
                 where=home,
-                fix="Take a lock anew: `assay schema index --lock`.",
+                fix="Take a lock anew: `assay tools index --lock`.",
             ) from None
         if found is not None and not isinstance(found, dict):
             raise InputError(
                 "LCK-006",
                 "the lock is no object.",
                 where=home,
-                fix="Take a lock anew: `assay schema index --lock`.",
+                fix="Take a lock anew: `assay tools index --lock`.",
             )
         return found
 
@@ -447,7 +447,7 @@ class Tree:
             raise InputError(
                 "IDX-006",
                 f"there is no selection '{selection}' in the tree.",
-                fix="Import it first: `assay schema import`.",
+                fix="Import it first: `assay tools import`.",
             )
         with open(os.path.join(home, snapshot.file), "rb") as stream:
             definition = check_selection(

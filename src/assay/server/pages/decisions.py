@@ -124,7 +124,7 @@ def list_decisions(
     )
     if not found.items and not wanted and not after and not before:
         more = (
-            "Or post to /api/v1/decisions. `assay exam gate` and `assay schema gate` store theirs"
+            "Or post to /api/v1/decisions. `assay exam gate` and `assay tools gate` store theirs"
             " the same way."
         )
         nothing = empty(
@@ -270,7 +270,7 @@ def show_decision(request: Request, digest: str, principal: Principal = READER) 
 
 def _stored(item: Item, *, replayed: bool) -> Html:
     whole = link("The whole record", address("api", "v1", "records", item.digest))
-    again = tag("code", f"assay replay {item.digest}")
+    again = tag("code", f"assay ledger replay {item.digest}")
     pairs = [
         ("Record", short(item.digest)),
         ("Decided", when(item.created_at)),

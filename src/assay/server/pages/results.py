@@ -41,8 +41,8 @@ ON_A_PAGE = 20
 MAX_FACTS = 40
 MADE_OF = 20
 FIRST = (
-    "assay summary runs.jsonl --store\nassay measure retrieval --qrels qrels.txt --run run.txt"
-    " --store"
+    "assay report summary runs.jsonl --store\nassay measure retrieval --qrels qrels.txt --run"
+    " run.txt --store"
 )
 COLUMNS = (Column("Result"), Column("Stored"), Column("By"), Column("Digest"))
 
@@ -57,7 +57,7 @@ def list_results(
         services, principal.project, "result", {}, after=after, before=before, limit=ON_A_PAGE
     )
     if not found.items and not after and not before:
-        more = "`assay rank` and `assay judge drift` take `--store` too."
+        more = "`assay report rank` and `assay judge drift` take `--store` too."
         return page(
             request,
             "Results",

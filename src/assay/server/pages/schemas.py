@@ -64,7 +64,7 @@ ENTRIES = 60
 OLDER = 20
 MAX_NODES = 400
 FIRST = (
-    "assay schema import schemas/ --store .assay/ledger.db\nassay schema record answers.json"
+    "assay tools import schemas/ --store .assay/ledger.db\nassay tools record answers.json"
     " --namespace NAME --store .assay/ledger.db"
 )
 COLUMNS = (
@@ -136,7 +136,7 @@ def list_schemas(request: Request, principal: Principal = READER, after: Cursor 
     )
     reports = schema_entries.reports(services, principal.project, REPORTS) if place is None else []
     if not found.items and place is None and not reports:
-        more = "`assay schema record`, `index`, `regrade` and `gate` take --store too."
+        more = "`assay tools record`, `index`, `regrade` and `gate` take --store too."
         return page(
             request,
             "Tool schemas",
@@ -294,7 +294,7 @@ def _newest(services: Services, project: str, name: str, *, selection: bool) -> 
         " project.",
         where=name[:100],
         fix=(
-            "Store it with `assay schema index NAME --store`, or look for it in the list of tool"
+            "Store it with `assay tools index NAME --store`, or look for it in the list of tool"
             " schemas."
         ),
     )

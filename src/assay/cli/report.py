@@ -1,4 +1,4 @@
-"""`assay rank` and `assay summary`."""
+"""`assay report rank` and `assay report summary`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
+from assay.cli.frame import CHOICES, STORE, Command, arg
 from assay.cli.grade import choice_of
-from assay.cli.ledger import add_store, storing_result
+from assay.cli.ledger import storing_result
 from assay.cli.stream import read_cards, run_id_digest
 from assay.errors import ExitCode, Fault, InputError, NotEnoughEvidence, UsageError, printable
 from assay.files.json_files import Unread, stream_documents
@@ -23,11 +24,6 @@ if TYPE_CHECKING:
     from assay.cli.stream import Choice
     from assay.pipeline.grading import Grader
     from assay.records.grade import Grade
-
-
-def run(verb: str, argv: list[str]) -> int:
-    """Run one of the verbs of this file."""
-    return _rank(argv) if verb == "rank" else _summary(argv)
 
 
 def grades(files: list[str], grader: Grader, *, result: Result | None = None) -> Iterator[Grade]:
@@ -71,25 +67,7 @@ def _chosen(options: argparse.Namespace, result: Result | None) -> Choice:
     return choice
 
 
-def _rank(argv: list[str]) -> int:
-    made = opt.parser(
-        "rank",
-        "Order runs, or candidates made of many runs, best first; near-equal scores are decided by"
-        " the tie-break rules. No gate: it exits 0 once done.",
-        "assay rank runs.jsonl",
-    )
-    made.add_argument(
-        "files", nargs="+", metavar="FILE", help=".json, .jsonl, or - for standard input"
-    )
-    made.add_argument(
-        "--by",
-        choices=("run", "candidate"),
-        default="run",
-        help="candidate: all runs of one workflow version stand together (default: run)",
-    )
-    opt.add_choices(made)
-    add_store(made)
-    options = made.parse_args(argv)
+def _rank(options: argparse.Namespace) -> int:
     with storing_result(options, "rank") as result:
         return _ranked(options, result)
 
@@ -144,32 +122,7 @@ def _ranked(options: argparse.Namespace, result: Result | None) -> int:
     return ExitCode.PASSED
 
 
-def _summary(argv: list[str]) -> int:
-    made = opt.parser(
-        "summary",
-        "The reporting bundle: pass rate, score, gates, criteria and top failure reasons, each rate"
-        " with its interval. No gate: it exits 0 once done.",
-        "assay summary runs.jsonl",
-    )
-    made.add_argument(
-        "files", nargs="+", metavar="FILE", help=".json, .jsonl, or - for standard input"
-    )
-    made.add_argument(
-        "--interval",
-        choices=("t", "bca"),
-        default="t",
-        help="of means: Student's t, cluster-robust where groups are shared; or a BCa bootstrap",
-    )
-    made.add_argument(
-        "--seed",
-        metavar="N",
-        type=int,
-        help="with --interval bca: the seed, so that the same runs give the same interval",
-    )
-    opt.add_choices(made)
-    opt.add_output(made, (".json",))
-    add_store(made)
-    options = made.parse_args(argv)
+def _summary(options: argparse.Namespace) -> int:
     if (options.interval == "bca") != (options.seed is not None) or (
         options.seed is not None and options.seed < 0
     ):
@@ -259,3 +212,51 @@ def _print_summary(block: dict[str, Any]) -> None:
         f"\nintervals at 95%; policy {', '.join(block['policies'])} · {block['scoringSystem']} ·"
         f" {block['gradingSystem']}\n"
     )
+
+
+COMMANDS = {
+    "report rank": Command(
+        _rank,
+        "Order runs, or candidates made of many runs, best first; near-equal scores are decided by"
+        " the tie-break rules. No gate: it exits 0 once done.",
+        "assay report rank runs.jsonl",
+        (
+            "files",
+            arg(
+                "--by",
+                choices=("run", "candidate"),
+                default="run",
+                help="candidate: all runs of one workflow version stand together (default: run)",
+            ),
+            *CHOICES,
+            *STORE,
+        ),
+    ),
+    "report summary": Command(
+        _summary,
+        "The reporting bundle: pass rate, score, gates, criteria and top failure reasons, each rate"
+        " with its interval. No gate: it exits 0 once done.",
+        "assay report summary runs.jsonl",
+        (
+            "files",
+            arg(
+                "--interval",
+                choices=("t", "bca"),
+                default="t",
+                help=(
+                    "of means: Student's t, cluster-robust where groups are shared; or a BCa"
+                    " bootstrap"
+                ),
+            ),
+            arg(
+                "--seed",
+                metavar="N",
+                type=int,
+                help="with --interval bca: the seed, so that the same runs give the same interval",
+            ),
+            *CHOICES,
+            *STORE,
+        ),
+        formats=(".json",),
+    ),
+}

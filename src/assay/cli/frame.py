@@ -1,0 +1,276 @@
+"""The frame of every verb: arguments as data, one parser, one way to run it.
+
+A module of the command line declares `COMMANDS`: for each verb or action in it a `Command` with
+its sentence, an example, its arguments and the function that runs it. An argument that several
+verbs share is declared once, in `COMMON`, and added by its name. `--json` belongs to every verb;
+`-o` to each that has `formats`. Which module runs which verb is in `verbs`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.cli.verbs import VERBS
+from assay.errors import EXIT_CODES_TEXT, ExitCode, UsageError
+from assay.registry import near_miss
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+DEFAULT_LEDGER = "sqlite:///.assay/ledger.db"
+_LEDGER = f"sqlite:///FILE or postgresql://... (default: $ASSAY_DB, else {DEFAULT_LEDGER})"
+
+
+class Argument(NamedTuple):
+    """One argument of a verb, in the terms of `argparse`."""
+
+    names: tuple[str, ...]
+    settings: dict[str, Any]
+
+
+def arg(*names: str, **settings: Any) -> Argument:
+    """An argument; the settings are those of `ArgumentParser.add_argument`."""
+    return Argument(names, settings)
+
+
+def flag(name: str, help: str) -> Argument:
+    """An option that is given or not."""
+    return arg(name, action="store_true", help=help)
+
+
+def repeated(name: str, metavar: str, help: str, **settings: Any) -> Argument:
+    """An option that may be given several times; absent it is an empty list."""
+    return arg(name, metavar=metavar, action="append", default=[], help=help, **settings)
+
+
+def policy_option(default: str) -> Argument:
+    """The option `--policy` of a family."""
+    return arg(
+        "--policy",
+        metavar="Q",
+        default=default,
+        help=f"policy by name, name@version or YAML file (default: {default})",
+    )
+
+
+def store_option(what: str) -> Argument:
+    """The option `--store`; `what` says what the verb does with the ledger."""
+    return arg("--store", metavar="URL", nargs="?", const="", help=f"{what}: {_LEDGER}")
+
+
+COMMON: dict[str, Argument] = {
+    "files": arg("files", nargs="+", metavar="FILE", help=".json, .jsonl, or - for standard input"),
+    "--profile": arg(
+        "--profile",
+        metavar="P",
+        help=(
+            "profile by name, letter A-D, name@version or YAML file (default: the run's"
+            " workflow.family)"
+        ),
+    ),
+    "--policy": policy_option("workflow"),
+    "--grading-policy": arg(
+        "--grading-policy",
+        metavar="Q",
+        default="workflow",
+        help="policy that grades the runs (default: workflow)",
+    ),
+    "--rubric": arg(
+        "--rubric",
+        metavar="R",
+        help="rubric that overrides the profile's criteria, by name, name@version or YAML file",
+    ),
+    "--judge-card": repeated(
+        "--judge-card", "FILE", "the card of a judge (assay judge card); may be repeated"
+    ),
+    "--now": arg(
+        "--now",
+        metavar="TIME",
+        help="take this as the present, as 2026-11-15T10:00:00Z (default: the clock)",
+    ),
+    "--library": arg(
+        "--library",
+        metavar="DIR",
+        help="a folder with your own profiles/, policies/ and rubrics/ (default: $ASSAY_LIBRARY)",
+    ),
+    "--store": store_option("also keep evidence and results in a ledger"),
+    "--project": arg(
+        "--project",
+        metavar="NAME",
+        default="default",
+        help="the project of the ledger (default: default)",
+    ),
+    "--db": arg("--db", metavar="URL", default="", help=f"the ledger: {_LEDGER}"),
+    "--jobs": arg(
+        "--jobs",
+        type=int,
+        metavar="N",
+        default=os.cpu_count() or 1,
+        help="worker processes for large .jsonl files (default: one per core)",
+    ),
+    "--keep-going": flag(
+        "--keep-going", "grade the good lines although others are malformed; still exits 3"
+    ),
+    "--charts": arg(
+        "--charts", metavar="DIR", help="also write every chart into a folder, as SVG and as PNG"
+    ),
+    "--step-summary": flag(
+        "--step-summary",
+        "also append the result as Markdown to the file that $GITHUB_STEP_SUMMARY names",
+    ),
+    "--otlp-endpoint": arg(
+        "--otlp-endpoint",
+        metavar="URL",
+        help=(
+            "also send each grade as OpenTelemetry events, gen_ai.evaluation.result (default:"
+            " $OTEL_EXPORTER_OTLP_ENDPOINT)"
+        ),
+    ),
+}
+"""The arguments that several verbs share, by name."""
+
+CHOICES = ("--profile", "--policy", "--rubric", "--judge-card", "--now", "--library")
+"""What chooses how runs are graded."""
+COMPARED_BY = ("--profile", "--grading-policy", *CHOICES[2:])
+"""The same for a verb that also takes a release policy."""
+STORE = ("--store", "--project")
+
+
+class Command(NamedTuple):
+    """One verb, or one action of a verb."""
+
+    run: Callable[[argparse.Namespace], int]
+    description: str
+    """One sentence for its help, with what the exit code means where that is particular."""
+    example: str
+    arguments: tuple[Argument | str, ...] = ()
+    """Its arguments: those of `COMMON` by name, its own as `arg(...)`."""
+    formats: tuple[str, ...] = ()
+    """The extensions that `-o` writes; without any there is no `-o`."""
+    renamed: Mapping[str, str] = {}
+    """Options that had another name before."""
+    defaults: Mapping[str, Any] = {}
+    """Values that no option of it sets."""
+
+    def parse(self, verb: str, argv: list[str]) -> argparse.Namespace:
+        """Read the arguments of this command."""
+        for given in argv:
+            if new := self.renamed.get(given.partition("=")[0]):
+                old = given.partition("=")[0]
+                raise UsageError(
+                    "CLI-001",
+                    f"`{old}` of `assay {verb}` is now `{new}`.",
+                    fix=f"Write {new} instead.",
+                )
+        parser = make_parser(verb, self.description, self.example)
+        add(parser, *self.arguments)
+        if self.formats:
+            add_output(parser, self.formats)
+        parser.set_defaults(**self.defaults)
+        return parser.parse_args(argv)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> Any:
+        raise UsageError("CLI-001", f"{message}.", fix=f"`{self.prog} --help` shows what it takes.")
+
+
+def make_parser(verb: str, description: str, example: str) -> argparse.ArgumentParser:
+    """A parser for one verb: one sentence, an example to paste, what the exit codes mean."""
+    parser = _Parser(
+        prog=f"assay {verb}",
+        description=description,
+        epilog=f"example: {example}\n\n{EXIT_CODES_TEXT}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON document on standard output and nothing else there",
+    )
+    return parser
+
+
+def add(parser: argparse.ArgumentParser, *arguments: Argument | str) -> None:
+    """Add arguments, those of `COMMON` by name."""
+    for argument in arguments:
+        names, settings = COMMON[argument] if isinstance(argument, str) else argument
+        parser.add_argument(*names, **settings)
+
+
+def add_output(parser: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
+    """Add the option `-o`, which may be repeated."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help=(
+            f"write to a file; the extension picks the format ({' '.join(formats)}); may be"
+            " repeated"
+        ),
+    )
+    parser.set_defaults(formats=formats)
+
+
+def choose(
+    verb: str,
+    argv: list[str],
+    actions: Mapping[str, str],
+    *,
+    what: str,
+    example: str,
+    word: str = "ACTION",
+) -> str | ExitCode:
+    """The action that a verb with several is asked for; or the exit code, once its help is
+    printed.
+    """
+    action = argv[0] if argv else ""
+    if action in actions:
+        return action
+    if action and action not in ("-h", "--help", "help", "--json"):
+        raise UsageError(
+            "CLI-001",
+            f"there is no {word.lower()} '{action}'.{near_miss(action, actions)}",
+            fix=f"`assay {verb} --help` lists them.",
+        )
+    width = max(map(len, actions))
+    listed = "\n".join(f"  {name:<{width}}  {text}" for name, text in actions.items())
+    wanted = action in ("-h", "--help", "help")
+    (sys.stdout if wanted else sys.stderr).write(
+        f"{what}\n\nusage: assay {verb} {word} [options]\n\n{listed}\n\n"
+        f"  assay {verb} {word} --help   what it takes, with an example\n\n"
+        f"example: {example}\n{EXIT_CODES_TEXT}\n"
+    )
+    return ExitCode.PASSED if wanted else ExitCode.MISUSE
+
+
+def dispatch(name: str, argv: list[str]) -> int:
+    """Load the module of a verb and run it."""
+    verb, command, action = VERBS[name], name, name
+    module = verb.module
+    if verb.actions:
+        chosen = choose(
+            name,
+            argv,
+            {action: text for action, (_, text) in verb.actions.items()},
+            what=verb.description,
+            example=verb.example,
+            word=verb.word,
+        )
+        if isinstance(chosen, ExitCode):
+            return chosen
+        action, argv = chosen, argv[1:]
+        module, command = verb.actions[action][0], f"{name} {action}"
+    loaded: Any = import_module(f"assay.cli.{module}")
+    commands: Mapping[str, Command] = getattr(loaded, "COMMANDS", {})
+    if command in commands:
+        return commands[command].run(commands[command].parse(command, argv))
+    code: int = loaded.run(action, argv)  # a module that still reads its own arguments
+    return code

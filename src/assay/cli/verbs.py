@@ -1,0 +1,207 @@
+"""The table of verbs: which there are, the job each belongs to, and the module that runs it.
+
+Plain data, so that `assay --help` loads nothing else. A new verb is one row here and one module
+with `COMMANDS`; see `frame`.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # the help needs no `typing`, which takes as long to load as all the rest
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Verb:
+    """A verb of the command line. One with actions runs the module of the action."""
+
+    def __init__(
+        self,
+        module: str,
+        summary: str,
+        *,
+        actions: Mapping[str, tuple[str, str]] | None = None,
+        description: str = "",
+        example: str = "",
+        word: str = "ACTION",
+        left: str = "nothing was written",
+    ) -> None:
+        self.module = module
+        self.summary = summary
+        self.actions = actions or {}
+        """Each action's module and what it does."""
+        self.description = description
+        self.example = example
+        self.word = word
+        self.left = left
+        """What an interrupted command has left behind."""
+
+
+_WHOLE_FILES = "every file that was written is complete, the rest was not started"
+
+GROUPS: dict[str, dict[str, Verb]] = {
+    "everyday": {
+        "run": Verb(
+            "run",
+            "run a workflow on a dataset, record what happened, and grade it",
+            left="finished runs are in the journal of the work folder",
+        ),
+        "import": Verb(
+            "importing", "turn another tool's output into evidence: OpenTelemetry spans"
+        ),
+        "grade": Verb("grade", "turn runs or scorecards into grades; exit 0 only if all passed"),
+        "explain": Verb("grade", "explain a grade, and the smallest change that moves it"),
+        "gate": Verb(
+            "gate",
+            "decide whether a candidate may replace a baseline: promote, hold, reject or not"
+            " enough evidence",
+        ),
+        "baseline": Verb(
+            "baseline",
+            "store, show, list and compare baselines",
+            actions={
+                "set": ("baseline", "store evidence under a name; an older one of that name stays"),
+                "show": ("baseline", "show what a stored baseline contains"),
+                "list": ("baseline", "list the stored baselines"),
+                "diff": (
+                    "baseline_diff",
+                    "compare a stored baseline with another, or with files, sample by sample",
+                ),
+            },
+            description="Stored baselines: evidence with its fingerprint, date and summary.",
+            example="assay baseline set production runs.jsonl",
+        ),
+        "report": Verb(
+            "report",
+            "rank runs, or summarise them with rates and intervals",
+            actions={
+                "rank": ("report", "order runs or candidates by the tie-break rules"),
+                "summary": ("report", "pass rate, score, gates and criteria over many runs"),
+            },
+            description="Reports over many runs. None of them is a gate.",
+            example="assay report summary runs.jsonl",
+        ),
+    },
+    "judges and metrics": {
+        "judge": Verb(
+            "judge",
+            "ask models to judge: rubrics, pairs, panels; their biases, calibration, card and"
+            " drift",
+            left="answered questions are in the journal and are not asked again",
+        ),
+        "measure": Verb(
+            "measure",
+            "compute one family of metrics on files: retrieval, pass@k, tests, tool calls, text",
+        ),
+    },
+    "tools": {
+        "tools": Verb(
+            "tools",
+            "grade tool schemas: FlowMCP schemas and the tools of any MCP server",
+            actions={
+                "check": (
+                    "schema_validate",
+                    "list what is wrong with a schema, a server or grading files, each with a fix",
+                ),
+                "validate": ("schema_validate", "the same findings, as the exact report of rules"),
+                "grade": (
+                    "schema_grade",
+                    "run the two deterministic stages: --emit-prompts, then --consume-scores FILE",
+                ),
+                "score": (
+                    "schema_score",
+                    "run the grader between them: one isolated request for each prompt",
+                ),
+                "import": (
+                    "schema_tree",
+                    "put schemas and selections into a grading tree, each version next to the last",
+                ),
+                "record": ("schema_tree", "write a grading entry from an evaluator's answers"),
+                "index": (
+                    "schema_tree",
+                    "rebuild the indexes of a tree; --lock freezes a selection's members",
+                ),
+                "status": (
+                    "schema_tree",
+                    "show the tree of a namespace or selection: statuses, grades, blockers",
+                ),
+                "regrade": (
+                    "schema_tree",
+                    "grade again after a trigger, as far as that needs no grader",
+                ),
+                "gate": (
+                    "schema_gate",
+                    "run the production gate: B or better, stable, no veto, clean validation",
+                ),
+                "export": (
+                    "schema_gate",
+                    (
+                        "write a namespace or selection in its strict published form, into a new"
+                        " folder"
+                    ),
+                ),
+            },
+            description="Grade tool schemas: FlowMCP schemas, and the tools of any MCP server.",
+            example="assay tools grade schemas/prices.mjs --emit-prompts",
+            left=_WHOLE_FILES,
+        ),
+    },
+    "exams": {
+        "exam": Verb(
+            "exam",
+            "grade exams by their axes, gate them, test and recalibrate their normalisation",
+            left=_WHOLE_FILES,
+        ),
+    },
+    "keep and serve": {
+        "serve": Verb(
+            "serve",
+            "serve the API and its event streams over a ledger: SQLite by default, PostgreSQL by"
+            " URL",
+        ),
+        "token": Verb("token", "create, list and revoke the tokens that clients need"),
+        "ledger": Verb(
+            "ledger",
+            "check a whole ledger, or recompute what it stores",
+            actions={
+                "verify": (
+                    "ledger",
+                    "check every digest, every link and the chain of every project",
+                ),
+                "replay": (
+                    "ledger",
+                    "recompute a stored grade or decision from its evidence, and compare the bytes",
+                ),
+            },
+            description="The ledger: every record that `--store` and the server keep.",
+            example="assay ledger verify",
+        ),
+    },
+    "library": {
+        "library": Verb("library", "list, show, check and publish profiles, policies and rubrics"),
+        "versions": Verb(
+            "library", "print the versions of both systems; --check recomputes their behaviour"
+        ),
+    },
+    "advanced": {
+        "verify-attestation": Verb("attest", "check an attestation: signature, digests and result"),
+        "conform": Verb("conform", "run a file of conformance cases"),
+        "schema-of": Verb("library", "print the JSON Schema of a document"),
+        "doctor": Verb("doctor", "show what is installed, and what is missing for what"),
+        "demo": Verb(
+            "demo", "do the main job on bundled examples: every family graded, a report written"
+        ),
+    },
+}
+"""The verbs by the job they do, in the order of `assay --help`."""
+
+VERBS: dict[str, Verb] = {name: verb for group in GROUPS.values() for name, verb in group.items()}
+
+RENAMED = {
+    "schema": "tools",
+    "schema validate": "tools check",
+    "verify": "ledger verify",
+    "replay": "ledger replay",
+    "rank": "report rank",
+    "summary": "report summary",
+}
+"""Names that a verb had before, for the error of a person who still types one."""
