@@ -65,8 +65,8 @@ def lines(*documents: dict[str, Any]) -> Callable[[Path], None]:
 
 
 VERBS: dict[str, tuple[tuple[str, ...], Callable[[Path], None]]] = {
-    "rank": (("report", "rank", "runs.jsonl"), put_runs),
-    "summary": (("report", "summary", "runs.jsonl"), put_runs),
+    "report rank": (("report", "rank", "runs.jsonl"), put_runs),
+    "report summary": (("report", "summary", "runs.jsonl"), put_runs),
     "judge drift": (("judge", "drift", "card-10.json", "card-11.json"), put_cards),
     "measure retrieval": (
         ("measure", "retrieval", "--qrels", "qrels.txt", "--run", "run.txt"),
@@ -171,7 +171,7 @@ def test_what_a_verb_says_is_kept_as_it_is_and_once(
         True,
     ), first.err
     [listed] = lite.get("/results").json()["items"]
-    schema = f"assay.{verb.replace(' ', '-')}/1"
+    schema = f"assay.{verb.removeprefix('report ').replace(' ', '-')}/1"
     assert (listed["kind"], listed["schema"]) == ("result", schema)
     assert lite.get(f"/results/{listed['digest']}").json()["record"] == {
         "schema": schema,
@@ -560,7 +560,7 @@ def test_a_verb_that_cannot_store_does_not_pass_and_says_why(
     assert here(*arguments, "--store", "l.db", "--project", "../x").code == 3
 
 
-@pytest.mark.parametrize("verb", ["summary", "measure text"])
+@pytest.mark.parametrize("verb", ["report summary", "measure text"])
 def test_a_ledger_that_is_locked_or_read_only_keeps_every_output_back(
     assay: Any, here: Run, tmp_path: Path, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -606,7 +606,7 @@ def test_an_input_at_fault_stores_nothing(here: Run, tmp_path: Path) -> None:
 def test_verbs_without_store_load_no_database_and_storing_needs_no_web_framework(
     tmp_path: Path,
 ) -> None:
-    for _, put in (VERBS["rank"], VERBS["measure text"], VERBS["judge drift"]):
+    for _, put in (VERBS["report rank"], VERBS["measure text"], VERBS["judge drift"]):
         put(tmp_path)
     (tmp_path / "fastapi.py").write_text("raise ModuleNotFoundError('no', name='fastapi')\n")
     (tmp_path / "starlette.py").write_text("raise ModuleNotFoundError('no', name='starlette')\n")
@@ -614,7 +614,7 @@ def test_verbs_without_store_load_no_database_and_storing_needs_no_web_framework
         "[name for name in sys.modules if name.startswith(('sqlalchemy', 'assay.store',"
         " 'fastapi'))]"
     )
-    for verb in ("rank", "summary", "measure text", "judge drift"):
+    for verb in ("report rank", "report summary", "measure text", "judge drift"):
         arguments = list(VERBS[verb][0])
         code = f"import sys; from assay.cli.main import run; run({arguments!r}); print({listed})"
         done = subprocess.run(
@@ -736,7 +736,7 @@ def test_a_result_that_was_forgotten_is_said_to_be_so_and_does_not_come_back(
     assert here("report", "rank", "runs.jsonl", "--store", "l.db").code == 0
     digest = lite.get("/results").json()["items"][0]["digest"]
     assert lite.post(f"/records/{digest}/forget", {"reason": "asked for"}).status_code == 200
-    assert "Rank, forgotten" in Markup(lite.client.get("/results", headers=HTML).text).text
+    assert "Report rank, forgotten" in Markup(lite.client.get("/results", headers=HTML).text).text
     answer = lite.client.get(f"/results/{digest}", headers=HTML)
     assert (answer.status_code, "was forgotten" in answer.text) == (404, True)
     refused = here("report", "rank", "runs.jsonl", "--store", "l.db", "--json")

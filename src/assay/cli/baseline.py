@@ -314,6 +314,7 @@ COMMANDS = {
         " Nothing is overwritten: an older one stays as NAME@N.",
         "assay baseline set production runs.jsonl",
         (
+            DIR,
             arg("name", metavar="NAME", help="a plain name: letters, digits, '.', '_' and '-'"),
             arg(
                 "files",

@@ -68,7 +68,7 @@ def _chosen(options: argparse.Namespace, result: Result | None) -> Choice:
 
 
 def _rank(options: argparse.Namespace) -> int:
-    with storing_result(options, "rank") as result:
+    with storing_result(options, "report rank") as result:
         return _ranked(options, result)
 
 
@@ -132,7 +132,7 @@ def _summary(options: argparse.Namespace) -> int:
             fix="`--interval bca --seed 1`",
         )
     opt.outputs(options)
-    with storing_result(options, "summary") as result:
+    with storing_result(options, "report summary") as result:
         return _summed(options, result)
 
 

@@ -26,10 +26,11 @@ _NAMES = {"gate plan": "gate --plan", "rank": "report rank", "summary": "report 
 def schema_of(verb: str) -> str:
     """The schema of a verb's result, for a document that does not say one itself.
 
-    >>> schema_of("rank"), schema_of("measure pass-at-k"), schema_of("gate --plan")
+    >>> schema_of("report rank"), schema_of("measure pass-at-k"), schema_of("gate --plan")
     ('assay.rank/1', 'assay.measure-pass-at-k/1', 'assay.gate-plan/1')
     """
-    return f"assay.{verb.replace(' --', '-').replace(' ', '-')}/1"
+    name = next((name for name, other in _NAMES.items() if other == verb), verb)
+    return f"assay.{name.replace(' ', '-')}/1"
 
 
 def verb_of(schema: str | None) -> str | None:
