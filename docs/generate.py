@@ -11,12 +11,11 @@ from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
-from assay.cli.verbs import VERBS
-
 from assay.cli.exam import ACTIONS as EXAM_ACTIONS
 from assay.cli.main import run
 from assay.cli.measure import KINDS
 from assay.cli.options import ENVIRONMENT
+from assay.cli.verbs import VERBS
 from assay.errors import CODES
 from assay.formulas import FORMULAS
 from assay.records.evidence import Run
