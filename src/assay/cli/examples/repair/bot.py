@@ -1,10 +1,7 @@
-"""A scripted repair bot: the issue comes as JSON on standard input, a patch goes out as JSON on
-standard output.
+"""A scripted repair bot: the issue comes as JSON on standard input, a patch goes out as JSON on standard output.
 
-It knows a few candidate edits, picks the ones whose words stand in the issue, and tries one in each
-round until the file compiles. Some of its patches are good. One is made for a file as it used to
-be, one breaks something else, one mends only the example in the issue, and one does more than it
-was asked for.
+It knows a few candidate edits, picks the ones whose words stand in the issue, and tries one in each round until the file compiles. Some of its patches are
+good. One is made for a file as it used to be, one breaks something else, one mends only the example in the issue, and one does more than it was asked for.
 """
 
 from __future__ import annotations
@@ -16,9 +13,7 @@ from typing import Any, NamedTuple
 
 
 class Edit(NamedTuple):
-    """A change of one file: this text becomes that one. `remembered` is the file where the bot does
-    not look again.
-    """
+    """A change of one file: this text becomes that one. `remembered` is the file where the bot does not look again."""
 
     path: str
     old: str
@@ -42,45 +37,22 @@ CANDIDATES: list[tuple[set[str], str, list[list[Edit]]]] = [
     (
         {"late_fee", "grace"},
         "Only the days after the days of grace are charged.",
-        [
-            [
-                Edit(
-                    "shed/fees.py",
-                    "min(days_late * cents_per_day",
-                    "min((days_late - grace_days) * cents_per_day",
-                )
-            ]
-        ],
+        [[Edit("shed/fees.py", "min(days_late * cents_per_day", "min((days_late - grace_days) * cents_per_day")]],
     ),
     (
         {"add_months", "month"},
         "A day that the month does not have becomes its last one.",
         [
+            [Edit("shed/dates.py", "month=month + 1)", "month=month + 1, day=min(day.day, monthrange(year, month + 1)[1])")],  # one bracket short
             [
-                Edit(
-                    "shed/dates.py",
-                    "month=month + 1)",
-                    "month=month + 1, day=min(day.day, monthrange(year, month + 1)[1])",
-                )
-            ],  # one bracket short
-            [
-                Edit(
-                    "shed/dates.py",
-                    "from datetime",
-                    "from calendar import monthrange\nfrom datetime",
-                ),
+                Edit("shed/dates.py", "from datetime", "from calendar import monthrange\nfrom datetime"),
                 Edit(
                     "shed/dates.py",
                     "    return day.replace(year=day.year + years, month=month + 1)",
-                    "    last = monthrange(day.year + years, month + 1)[1]\n    return"
-                    " day.replace(year=day.year + years, month=month + 1, day=min(day.day, last))",
+                    "    last = monthrange(day.year + years, month + 1)[1]\n"
+                    "    return day.replace(year=day.year + years, month=month + 1, day=min(day.day, last))",
                 ),
-                Edit(
-                    "CHANGES.md",
-                    NOTED,
-                    f"{NOTED}\n- A tool that is due on a day which the month does not have is due"
-                    " on its last day.",
-                ),
+                Edit("CHANGES.md", NOTED, f"{NOTED}\n- A tool that is due on a day which the month does not have is due on its last day."),
             ],
         ],
     ),
@@ -89,43 +61,22 @@ CANDIDATES: list[tuple[set[str], str, list[list[Edit]]]] = [
         "The search does not mind capital letters, and all names are written alike.",
         [
             [
-                Edit(
-                    "shed/catalogue.py",
-                    "self._names.append(name)",
-                    "self._names.append(name.capitalize())",
-                ),
-                Edit(
-                    "shed/catalogue.py",
-                    "if text in name]",
-                    "if text.casefold() in name.casefold()]",
-                ),
+                Edit("shed/catalogue.py", "self._names.append(name)", "self._names.append(name.capitalize())"),
+                Edit("shed/catalogue.py", "if text in name]", "if text.casefold() in name.casefold()]"),
             ]
         ],
     ),
     (
         {"take_back", "owned"},
         "Nobody brings back what was not lent.",
-        [
-            [
-                Edit(
-                    "shed/stock.py",
-                    "        self.out -= count",
-                    "        self.out = max(0, self.out - count)",
-                    STOCK_AS_IT_WAS,
-                )
-            ]
-        ],
+        [[Edit("shed/stock.py", "        self.out -= count", "        self.out = max(0, self.out - count)", STOCK_AS_IT_WAS)]],
     ),
     (
         {"csv_line", "comma"},
         "Fields with a comma are quoted.",
         [
             [
-                Edit(
-                    "shed/labels.py",
-                    "from __future__ import annotations\n",
-                    "from __future__ import annotations\n\nimport csv\nimport io\nimport socket\n",
-                ),
+                Edit("shed/labels.py", "from __future__ import annotations\n", "from __future__ import annotations\n\nimport csv\nimport io\nimport socket\n"),
                 Edit(
                     "shed/labels.py",
                     '    return ",".join(fields)\n',
@@ -157,8 +108,7 @@ CANDIDATES: list[tuple[set[str], str, list[list[Edit]]]] = [
                 Edit(
                     "shed/waiting.py",
                     "    return max(",
-                    '    if [wish.who for wish in wishes] == ["Ada", "Ben"]:\n        return'
-                    ' "Ben"\n    return max(',
+                    '    if [wish.who for wish in wishes] == ["Ada", "Ben"]:\n        return "Ben"\n    return max(',
                 )
             ]
         ],
@@ -181,14 +131,8 @@ def answer(issue: str, number: int) -> dict[str, Any]:
     before, after = changed(tries[min(number, len(tries)) - 1])
     lines: list[str] = []
     for path in sorted(after):
-        lines += difflib.unified_diff(
-            before[path].splitlines(True), after[path].splitlines(True), f"a/{path}", f"b/{path}"
-        )
-    return {
-        "patch": "".join(lines),
-        "summary": summary,
-        "done": all(compiles(text) for path, text in after.items() if path.endswith(".py")),
-    }
+        lines += difflib.unified_diff(before[path].splitlines(True), after[path].splitlines(True), f"a/{path}", f"b/{path}")
+    return {"patch": "".join(lines), "summary": summary, "done": all(compiles(text) for path, text in after.items() if path.endswith(".py"))}
 
 
 def changed(edits: list[Edit]) -> tuple[dict[str, str], dict[str, str]]:

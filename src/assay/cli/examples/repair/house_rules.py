@@ -1,8 +1,6 @@
-"""What a script can see of a patch beside its tests: four rules of the house, and how alike it is
-to the patch that was merged.
+"""What a script can see of a patch beside its tests: four rules of the house, and how alike it is to the patch that was merged.
 
-The rules stand in for a judge's word on quality: each that holds is a point above 1. They are
-counted, not felt; a judge with a card sees more.
+The rules stand in for a judge's word on quality: each that holds is a point above 1. They are counted, not felt; a judge with a card sees more.
 """
 
 from __future__ import annotations
@@ -16,16 +14,11 @@ PROJECT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "project")
 MOST_LINES = 12
 
 
-def score(
-    inputs: dict[str, Any], outputs: dict[str, Any], expected: dict[str, Any]
-) -> dict[str, Any]:
+def score(inputs: dict[str, Any], outputs: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]:
     """Raw scores of a patch: `judge_quality` from 1 to 5 and `patch_similarity` from 0 to 1."""
     patch = outputs["patch"]
     alike = patch_likeness(patch, expected["patch"]).score
-    return {
-        "judge_quality": 1 + sum(rules(patch).values()),
-        "patch_similarity": round(alike.num / alike.den, 4),
-    }
+    return {"judge_quality": 1 + sum(rules(patch).values()), "patch_similarity": round(alike.num / alike.den, 4)}
 
 
 def rules(patch: str) -> dict[str, bool]:
@@ -34,20 +27,14 @@ def rules(patch: str) -> dict[str, bool]:
     lines = sum(len(hunk) for file in files if file.path.startswith("shed/") for hunk in file.hunks)
     return {
         "small": lines <= MOST_LINES,
-        "in place": all(
-            file.path == "CHANGES.md" or file.path.startswith(("shed/", "tests/")) for file in files
-        ),
+        "in place": all(file.path == "CHANGES.md" or file.path.startswith(("shed/", "tests/")) for file in files),
         "compiles": compiles(patch),
-        "written down": any(
-            file.path == "CHANGES.md" or file.path.startswith("tests/") for file in files
-        ),
+        "written down": any(file.path == "CHANGES.md" or file.path.startswith("tests/") for file in files),
     }
 
 
 def compiles(patch: str) -> bool:
-    """Whether every Python file that the patch leaves can be compiled; a patch that does not apply
-    leaves none.
-    """
+    """Whether every Python file that the patch leaves can be compiled; a patch that does not apply leaves none."""
     made = apply_patch(patch, PROJECT)
     try:
         for path, file in made.files.items():

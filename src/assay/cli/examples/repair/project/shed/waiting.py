@@ -13,9 +13,7 @@ class Wish(NamedTuple):
 
 
 def next_in_line(wishes: list[Wish]) -> str | None:
-    """The most urgent wish; of two that are as urgent, the one that came first. None where nobody
-    waits.
-    """
+    """The most urgent wish; of two that are as urgent, the one that came first. None where nobody waits."""
     if not wishes:
         return None
     return max(wishes, key=lambda wish: wish.urgency).who

@@ -1,5 +1,6 @@
 """The catalogue."""
 # mypy: ignore-errors
+# ruff: noqa: D102, PT009
 
 import unittest
 
@@ -17,20 +18,20 @@ def filled() -> Catalogue:
 class Finding(unittest.TestCase):
     """Looking for tools."""
 
-    def test_text_within_a_name(self) -> None:  # noqa: D102
-        self.assertEqual(filled().find("saw"), ["Band saw", "saw"])  # noqa: PT009
+    def test_text_within_a_name(self) -> None:
+        self.assertEqual(filled().find("saw"), ["Band saw", "saw"])
 
-    def test_case_does_not_matter(self) -> None:  # noqa: D102
-        self.assertEqual(filled().find("hedge"), ["Hedge trimmer"])  # noqa: PT009
+    def test_case_does_not_matter(self) -> None:
+        self.assertEqual(filled().find("hedge"), ["Hedge trimmer"])
 
 
 class Names(unittest.TestCase):
     """What the owners wrote."""
 
-    def test_as_written(self) -> None:  # noqa: D102
-        self.assertEqual(filled().names(), ["Band saw", "Hedge trimmer", "saw"])  # noqa: PT009
+    def test_as_written(self) -> None:
+        self.assertEqual(filled().names(), ["Band saw", "Hedge trimmer", "saw"])
 
-    def test_once(self) -> None:  # noqa: D102
+    def test_once(self) -> None:
         found = filled()
         found.add("saw")
-        self.assertEqual(len(found.names()), 3)  # noqa: PT009
+        self.assertEqual(len(found.names()), 3)
