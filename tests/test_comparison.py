@@ -47,7 +47,7 @@ points = st.integers(0, 10_000).map(lambda cents: cents / 100)
 
 def pairs_of(seed: int, n: int, shift: float = 0.0) -> tuple[list[float], list[float]]:
     draw = np.random.default_rng(seed)
-    baseline = draw.uniform(20, 80, n)
+    baseline = draw.uniform(30, 70, n)
     return (
         np.round(baseline + shift + draw.normal(0, 5, n), 2).tolist(),
         np.round(baseline, 2).tolist(),

@@ -227,7 +227,13 @@ def test_no_text_makes_the_document_unreadable_or_escapes_its_place(text: str) -
             {
                 "results": [made],
                 "faults": [
-                    {"file": text, "line": 1, "code": text, "path": text, "message": text or "x"}
+                    {
+                        "file": text,
+                        "line": 1,
+                        "code": text,
+                        "path": text,
+                        "message": text.strip() or "x",
+                    }
                 ],
                 "counts": {},
             }
