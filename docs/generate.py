@@ -16,7 +16,7 @@ from assay.cli.main import run
 from assay.cli.measure import KINDS
 from assay.cli.options import ENVIRONMENT
 from assay.cli.verbs import VERBS
-from assay.errors import CODES
+from assay.errors.codes import CODES
 from assay.formulas import FORMULAS
 from assay.records.evidence import Run
 from assay.records.schemas import json_schema

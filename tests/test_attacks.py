@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import assay
-from assay.errors import CODES, AssayError
+from assay.errors import AssayError
+from assay.errors.codes import CODES
 from assay.files.json_files import Document, Unread, parse_line
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader

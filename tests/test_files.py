@@ -16,7 +16,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from assay.errors import CODES, Fault, InputError, UsageError
+from assay.errors import Fault, InputError, UsageError
+from assay.errors.codes import CODES
 from assay.files.atomic import atomic_write
 from assay.files.json_files import (
     MAX_LINE,

@@ -15,7 +15,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import assay
-from assay.errors import CODES, FormulaError
+from assay.errors import FormulaError
+from assay.errors.codes import CODES
 from assay.exact import NORM_ONE
 from assay.files.json_files import Document, parse_json
 from assay.formulas import FORMULAS, SCALES, floor_norm, formula, normalise, raw_of, scale_norm

@@ -987,7 +987,10 @@ def test_the_same_walls_stand_for_an_ordinary_user(
 ) -> None:
     folder = Path(f"/tmp/assay-as-user-{os.getpid()}")
     try:
-        for path in [*(ROOT / "src/assay/sandbox").rglob("*.py"), ROOT / "src/assay/errors.py"]:
+        for path in [
+            *(ROOT / "src/assay/sandbox").rglob("*.py"),
+            ROOT / "src/assay/errors/codes.py",
+        ]:
             target = folder / path.relative_to(ROOT / "src")
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, target)

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.config import SchemathesisConfig
 from schemathesis.core import NotSet
 
-from assay.errors import CODES
+from assay.errors.codes import CODES
 from assay.server.app import create_app
 from assay.server.logs import Log
 from assay.server.settings import Settings

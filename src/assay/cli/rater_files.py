@@ -5,7 +5,7 @@ A rating is a number, a text or, at nominal level, true or false; null, an absen
 CSV cell mean that the rater did not rate. CSV has no types: where every rating reads as a number,
 they are numbers, so that 1 and 1.0 are one category. JSON has them, and a category written in two
 ways (1 and "1") is refused, because it would count as a disagreement on every item. All faults of a
-file come at once, the first `MAX_FAULTS` with their lines.
+file come at once, the first 20 with their lines.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from assay.errors import Fault, InputError, NotEnoughEvidence
+from assay.errors import Fault, FaultList, InputError, NotEnoughEvidence
 from assay.files.json_files import Unread, open_input, stream_documents
 from assay.registry import near_miss
 from assay.stats.pairwise import ORDERS, WINNERS, Pair
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 Rating = str | int | float | None
-MAX_FAULTS = 20
 _SHOWN = 60
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,6})?")
 _NO_NUMBER = re.compile(r"[-+]?(?:nan|inf|infinity)", re.IGNORECASE)
@@ -43,32 +42,6 @@ class Ratings(NamedTuple):
     n: int
 
 
-class _Faults:
-    def __init__(self, file: str) -> None:
-        self.file = file
-        self.kept: list[Fault] = []
-        self.total = 0
-
-    def add(self, fault: Fault) -> None:
-        self.total += 1
-        if len(self.kept) < MAX_FAULTS:
-            self.kept.append(fault)
-
-    def say(
-        self, message: str, line: int | None, *, at: str = "", code: str = "SCO-036", fix: str = ""
-    ) -> None:
-        self.add(Fault(message, code=code, file=self.file, line=line, path=at, fix=fix))
-
-    def raise_if_any(self) -> None:
-        if self.kept:
-            first = self.kept[0]
-            error = InputError(
-                first.code, first.message, where=self.file, fix=first.fix, faults=self.kept
-            )
-            error.fault_count = self.total
-            raise error
-
-
 class _Row(NamedTuple):
     """An item as it stands in the file."""
 
@@ -82,7 +55,7 @@ class _Row(NamedTuple):
 
 def read_ratings(path: str, raters: Sequence[str], *, level: str) -> Ratings:
     """The columns of the raters. At ordinal and interval level every rating must be a number."""
-    faults = _Faults(path)
+    faults = FaultList(path, code="SCO-036")
     typed = not path.lower().endswith(".csv")
     rows = list(_json_rows(path, faults) if typed else _csv_rows(path, raters, faults))
     if typed and rows:
@@ -95,10 +68,10 @@ def read_ratings(path: str, raters: Sequence[str], *, level: str) -> Ratings:
             if value is not None:
                 value, wrong = read(value)
                 if wrong:
-                    faults.say(
+                    faults.add(
                         f"rater '{rater}': {wrong}",
-                        line,
-                        at=at,
+                        line=line,
+                        path=at,
                         fix="Write null, or leave the cell empty, where there is no rating.",
                     )
             column.append(value)
@@ -133,19 +106,21 @@ def _need_columns(path: str, raters: Sequence[str], names: dict[str, None], hint
         raise InputError("SCO-036", faults[0].message, where=path, fix=fix, faults=faults)
 
 
-def _json_rows(path: str, faults: _Faults) -> Iterator[_Row]:
+def _json_rows(path: str, faults: FaultList) -> Iterator[_Row]:
     for document in stream_documents(path):
         if isinstance(document, Unread):
-            faults.add(document.fault)
+            faults.take(document.fault)
         elif not isinstance(document.tree, dict):
-            faults.say(
-                "must be an object with one key for each rater.", document.line, at=document.at
+            faults.add(
+                "must be an object with one key for each rater.",
+                line=document.line,
+                path=document.at,
             )
         else:
             yield _Row(document.tree, document.line, document.at)
 
 
-def _csv_rows(path: str, raters: Sequence[str], faults: _Faults) -> Iterator[_Row]:
+def _csv_rows(path: str, raters: Sequence[str], faults: FaultList) -> Iterator[_Row]:
     with open_input(path) as stream:
         lines = csv.reader(io.TextIOWrapper(stream, "utf-8-sig", newline=""), strict=True)
         header: list[str] | None = None
@@ -156,8 +131,9 @@ def _csv_rows(path: str, raters: Sequence[str], faults: _Faults) -> Iterator[_Ro
                 if header is None:
                     header = _header(path, [cell.strip() for cell in cells], raters)
                 elif len(cells) != len(header):
-                    faults.say(
-                        f"{len(cells)} cells, and the header has {len(header)}.", lines.line_num
+                    faults.add(
+                        f"{len(cells)} cells, and the header has {len(header)}.",
+                        line=lines.line_num,
                     )
                 else:
                     yield _Row(
@@ -172,9 +148,9 @@ def _csv_rows(path: str, raters: Sequence[str], faults: _Faults) -> Iterator[_Ro
                 "FIL-002", "is not UTF-8 text.", where=path, fix="CSV here is UTF-8."
             ) from None
         except csv.Error as error:
-            faults.say(
+            faults.add(
                 f"not CSV: {error}.",
-                lines.line_num,
+                line=lines.line_num,
                 code="FIL-002",
                 fix="The rest of the file was not read.",
             )
@@ -266,22 +242,22 @@ def _finite(number: int | Decimal) -> int | float:
 
 
 def _name_texts(
-    rows: Sequence[_Row], columns: dict[str, list[Rating]], level: str, faults: _Faults
+    rows: Sequence[_Row], columns: dict[str, list[Rating]], level: str, faults: FaultList
 ) -> None:
     for at, row in enumerate(rows):
         for rater, column in columns.items():
             value = column[at]
             if isinstance(value, str | bool):
                 shown = f"'{value[:_SHOWN]}'" if isinstance(value, str) else str(value).lower()
-                faults.say(
+                faults.add(
                     f"rater '{rater}': {shown} is no number, and the level is {level}.",
-                    row.line,
-                    at=row.at,
+                    line=row.line,
+                    path=row.at,
                     fix="Texts are compared with --level nominal.",
                 )
 
 
-def _settle(rows: Sequence[_Row], columns: dict[str, list[Rating]], faults: _Faults) -> None:
+def _settle(rows: Sequence[_Row], columns: dict[str, list[Rating]], faults: FaultList) -> None:
     """Refuse a category that is written in two ways, and make texts of truth values: true equals 1
     in Python, and is not 1 here.
     """
@@ -303,11 +279,12 @@ def _settle(rows: Sequence[_Row], columns: dict[str, list[Rating]], faults: _Fau
                 f"the category {bare[:_SHOWN]} is written in two ways, as the text"
                 f' "{text[:_SHOWN]}" and without quotes.'
             )
-            faults.say(message, rows[at].line, at=rows[at].at, fix="Write all of them one way.")
+            faults.add(
+                message, line=rows[at].line, path=rows[at].at, fix="Write all of them one way."
+            )
     if numbers and truths:
-        faults.say(
+        faults.add(
             "some ratings are true or false and some are numbers.",
-            None,
             fix="Write all of them one way: true is not 1 here.",
         )
     for column in columns.values():
@@ -324,24 +301,17 @@ def read_pairs(path: str) -> list[Pair]:
     A second verdict on the same pair in the same order is a fault, and so are two labels that
     contradict each other.
     """
-    faults = _Faults(path)
+    faults = FaultList(path, code="SCO-036")
     pairs: dict[str, Pair] = {}
     for row in _json_rows(path, faults):
         try:
             _take(row.cells, pairs)
-        except _Refused as error:
-            faults.say(str(error), row.line, at=row.at, code=error.code, fix=error.fix)
+        except InputError as error:
+            faults.add(error.message, line=row.line, path=row.at, code=error.code, fix=error.fix)
     faults.raise_if_any()
     if not pairs:
         raise NotEnoughEvidence("SCO-036", "there are no verdicts in the file.", where=path)
     return list(pairs.values())
-
-
-class _Refused(Exception):
-    def __init__(self, message: str, fix: str = "", code: str = "SCO-036") -> None:
-        super().__init__(message)
-        self.fix = fix
-        self.code = code
 
 
 def _take(cells: dict[str, Any], pairs: dict[str, Pair]) -> None:
@@ -349,28 +319,31 @@ def _take(cells: dict[str, Any], pairs: dict[str, Pair]) -> None:
     if type(name) is int:
         name = str(name)
     if not isinstance(name, str) or not name:
-        raise _Refused("`id` must be a text or a whole number.")
+        raise InputError("SCO-036", "`id` must be a text or a whole number.")
     order, winner, label = cells.get("order"), cells.get("winner"), cells.get("label")
     if order not in ORDERS:
         _refuse("order", order, ORDERS, name, 'Write "ab" where a stood first.')
     if "winner" not in cells:
-        raise _Refused(
-            f"pair '{name}': `winner` is missing.", "Write null where no verdict could be read."
+        raise InputError(
+            "SCO-036",
+            f"pair '{name}': `winner` is missing.",
+            fix="Write null where no verdict could be read.",
         )
     for key, value in (("winner", winner), ("label", label)):
         if value is not None and value not in WINNERS:
             _refuse(key, value, WINNERS, name, "Write null where there is none.")
     pair = pairs.setdefault(name, Pair(name, {}, None))
     if order in pair.verdicts:
-        raise _Refused(
-            f"pair '{name}' was judged in the order {order} before.",
-            "Keep one verdict for each order.",
+        raise InputError(
             "FIL-007",
+            f"pair '{name}' was judged in the order {order} before.",
+            fix="Keep one verdict for each order.",
         )
     if None not in (pair.label, label) and pair.label != label:
-        raise _Refused(
+        raise InputError(
+            "SCO-036",
             f"pair '{name}': its label was {pair.label} before, and is {label} here.",
-            "Which one holds? Keep one.",
+            fix="Which one holds? Keep one.",
         )
     pair.verdicts[order] = winner
     pairs[name] = pair._replace(label=pair.label or label)
@@ -390,8 +363,9 @@ def _refuse(key: str, value: Any, known: Sequence[str], name: str, fix: str) -> 
         if isinstance(value, str)
         else ""
     )
-    raise _Refused(
+    raise InputError(
+        "SCO-036",
         f"pair '{name}': `{key}` is {shown}; it must be {', '.join(known[:-1])} or"
         f" {known[-1]}.{near}",
-        fix,
+        fix=fix,
     )

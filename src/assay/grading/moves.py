@@ -101,14 +101,23 @@ def _needed(bands: tuple[Band, ...], total: int) -> tuple[int, ...]:
     return tuple(exact.total_needed(band.edge, total) for band in bands)
 
 
+class _Candidate(NamedTuple):
+    """A criterion that could move the letter alone. The nearest is chosen, then the first name."""
+
+    distance: int
+    name: str
+    weight: int
+    item: GradedCriterion
+    norm: int
+
+
 def _gain(ground: _Ground) -> Move | None:
     if ground.at == 0:
         return None
     grade = ground.grade
     missing = ground.needed[ground.at - 1] - ground.have
     above_cap = ground.at - 1 < ground.cap
-    best: tuple[int, str] | None = None
-    chosen: tuple[GradedCriterion, int, _Reached] | None = None
+    candidates = []
     for weight, item in zip(grade.weights, grade.criteria, strict=True):
         # Another criterion below its floor keeps the cap on, whatever this one does.
         if above_cap and len(grade.floor_failures) > item.floor_failed:
@@ -120,35 +129,15 @@ def _gain(ground: _Ground) -> Move | None:
             if weight == 0:
                 continue
             needed += -(-missing // weight)
-        if (
-            above_cap
-            and item.floor_failed
-            and item.floor_units is not None
-            and item.floor_units > needed
-        ):
-            needed = item.floor_units
-        if needed > NORM_ONE or needed == item.norm_units:
-            continue
-        stepped = formula(item.criterion.formula_id).steps
-        reached = _reach_up(item, needed) if stepped else _Reached(None, needed)
-        key = (reached.norm - item.norm_units, item.name)
-        if best is None or key < best:
-            best, chosen = key, (item, weight, reached)
-    if chosen is None:
+        if above_cap and item.floor_failed and item.floor_units is not None:
+            needed = max(needed, item.floor_units)
+        if item.norm_units < needed <= NORM_ONE:
+            norm = _reach_up(item, needed).norm if _has_steps(item) else needed
+            candidates.append(_Candidate(norm - item.norm_units, item.name, weight, item, norm))
+    if not candidates:
         return None
-    item, weight, reached = chosen
-    raw, after = (
-        reached if formula(item.criterion.formula_id).steps else _reach_up(item, reached.norm)
-    )
-    missed = item.floor_units is not None and (
-        after < item.floor_units or item.judge_fault is not None
-    )
-    letter = _letter(
-        ground,
-        ground.have + weight * (after - item.norm_units),
-        capped=missed or len(grade.floor_failures) > item.floor_failed,
-    )
-    return Move(item.name, letter, item.norm_units, after, raw)
+    chosen = min(candidates)
+    return _move(ground, chosen, _reach_up(chosen.item, chosen.norm))
 
 
 def _lose(ground: _Ground) -> Move | None:
@@ -156,37 +145,34 @@ def _lose(ground: _Ground) -> Move | None:
     if ground.at == len(grade.bands) - 1:
         return None
     spare = ground.have - ground.needed[ground.at]
-    best: tuple[int, str] | None = None
-    chosen: tuple[GradedCriterion, int, _Reached] | None = None
+    candidates = []
     for weight, item in zip(grade.weights, grade.criteria, strict=True):
         limit = item.norm_units - (spare // weight + 1) if weight > 0 else -1
-        if (
-            item.floor_units is not None
-            and not item.floor_failed
-            and item.floor_units > limit
-            and ground.at < ground.cap
-        ):
+        if item.floor_units is not None and not item.floor_failed and ground.at < ground.cap:
             limit = max(limit, item.floor_units - 1)
-        if limit < 0:
-            continue
-        stepped = formula(item.criterion.formula_id).steps
-        reached = _reach_down(item, limit) if stepped else _Reached(None, limit)
-        key = (item.norm_units - reached.norm, item.name)
-        if best is None or key < best:
-            best, chosen = key, (item, weight, reached)
-    if chosen is None:
+        if limit >= 0:
+            norm = _reach_down(item, limit).norm if _has_steps(item) else limit
+            candidates.append(_Candidate(item.norm_units - norm, item.name, weight, item, norm))
+    if not candidates:
         return None
-    item, weight, reached = chosen
-    raw, after = (
-        reached if formula(item.criterion.formula_id).steps else _reach_down(item, reached.norm)
+    chosen = min(candidates)
+    return _move(ground, chosen, _reach_down(chosen.item, chosen.norm))
+
+
+def _has_steps(item: GradedCriterion) -> bool:
+    return formula(item.criterion.formula_id).steps
+
+
+def _move(ground: _Ground, chosen: _Candidate, reached: _Reached) -> Move:
+    item, after = chosen.item, reached.norm
+    fails = item.floor_units is not None and (
+        after < item.floor_units or item.judge_fault is not None
     )
-    missed = item.floor_units is not None and after < item.floor_units
+    others = len(ground.grade.floor_failures) > item.floor_failed
     letter = _letter(
-        ground,
-        ground.have - weight * (item.norm_units - after),
-        capped=missed or bool(grade.floor_failures),
+        ground, ground.have + chosen.weight * (after - item.norm_units), capped=fails or others
     )
-    return Move(item.name, letter, item.norm_units, after, raw)
+    return Move(item.name, letter, item.norm_units, after, reached.raw)
 
 
 class _Reached(NamedTuple):

@@ -15,7 +15,7 @@ from collections import Counter
 from math import lcm
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from assay.errors import Fault, InputError, NotEnoughEvidence
+from assay.errors import FaultList, InputError, NotEnoughEvidence
 from assay.files.json_files import Document, Unread
 from assay.scoring.metrics.measure import Measure, Undetermined
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from assay.records.evidence import Run, Tally
 
 Status = Literal["full", "partial", "no"]
-MAX_FAULTS = 20
 
 
 class Share(NamedTuple):
@@ -169,42 +168,20 @@ def read_instances(documents: Iterable[Document | Unread], *, where: str = "") -
     `resolved` that the lists do not bear out.
     """
     found: dict[str, Instance] = {}
-    faults: list[Fault] = []
+    faults = FaultList(where, code="SCO-034")
     for document in documents:
         if isinstance(document, Unread):
-            faults.append(document.fault)
+            faults.take(document.fault)
             continue
         for name, tree in _entries(document.tree):
             made = _instance(name, tree)
-            message = (
-                made
-                if isinstance(made, str)
-                else f"instance '{name}' stands twice."
-                if made.instance_id in found
-                else ""
-            )
-            if message:
-                faults.append(
-                    Fault(
-                        message,
-                        code="SCO-034",
-                        file=document.file,
-                        line=document.line,
-                        path=document.at,
-                    )
-                )
-            elif isinstance(made, Instance):
+            if not isinstance(made, str) and made.instance_id in found:
+                made = f"instance '{name}' stands twice."
+            if isinstance(made, str):
+                faults.add(made, line=document.line, path=document.at, file=document.file)
+            else:
                 found[made.instance_id] = made
-    if faults:
-        error = InputError(
-            faults[0].code,
-            faults[0].message,
-            where=where or faults[0].file,
-            fix=faults[0].fix,
-            faults=faults[:MAX_FAULTS],
-        )
-        error.fault_count = len(faults)
-        raise error
+    faults.raise_if_any()
     return list(found.values())
 
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.errors import Fault, InputError, NotEnoughEvidence, UsageError
+from assay.errors import FaultList, NotEnoughEvidence, UsageError
 from assay.files.json_files import Document, Unread
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 MAX_ATTEMPTS = 20_000
 """Of one task. The coefficients of more have more digits than anybody waits for."""
-MAX_FAULTS = 20
 
 
 class Task(NamedTuple):
@@ -109,32 +108,15 @@ def read_tasks(documents: Iterable[Document | Unread], *, where: str = "") -> li
     """
     counted: dict[str, Task] = {}
     attempts: dict[str, list[int]] = {}
-    faults: list[Fault] = []
+    faults = FaultList(where, code="SCO-033")
     for document in documents:
         if isinstance(document, Unread):
-            faults.append(document.fault)
+            faults.take(document.fault)
             continue
         message = _take(document.tree, counted, attempts)
         if message:
-            faults.append(
-                Fault(
-                    message,
-                    code="SCO-033",
-                    file=document.file,
-                    line=document.line,
-                    path=document.at,
-                )
-            )
-    if faults:
-        error = InputError(
-            faults[0].code,
-            faults[0].message,
-            where=where or faults[0].file,
-            fix=faults[0].fix,
-            faults=faults[:MAX_FAULTS],
-        )
-        error.fault_count = len(faults)
-        raise error
+            faults.add(message, line=document.line, path=document.at, file=document.file)
+    faults.raise_if_any()
     tasks = [*counted.values(), *(Task(name, n, c) for name, (n, c) in attempts.items())]
     if not tasks:
         raise NotEnoughEvidence("SCO-033", "there are no tasks in the file.", where=where)

@@ -7,9 +7,10 @@ nothing is scored. The measures of a run stand in `tool_use`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.errors import Fault, InputError, UsageError
+from assay.errors import FaultList, InputError, UsageError
 from assay.files.json_files import parse_json
 from assay.registry import near_miss
 from assay.scoring.metrics import bfcl
@@ -215,17 +216,9 @@ def measure_tool_calls(lines: Iterable[Any], rules: str = "plain") -> dict[str, 
             fix=f"Choose one of {', '.join(RULES)}.",
         )
     items: dict[str, dict[str, Any]] = {}
-    faults: list[Fault] = []
-    fault_count = at = 0
-
-    def add(path: str, message: str, fix: str, *, code: str = "FIL-002") -> None:
-        nonlocal fault_count
-        fault_count += 1
-        if len(faults) < KEPT_FAULTS:
-            faults.append(Fault(message, code=code, line=at, path=path, fix=fix))
-
-    for line in lines:
-        at += 1
+    faults = FaultList(limit=KEPT_FAULTS)
+    for at, line in enumerate(lines, 1):
+        add = partial(_add, faults, at)
         item = _item(line, chosen, add)
         if item is None:
             continue
@@ -233,19 +226,27 @@ def measure_tool_calls(lines: Iterable[Any], rules: str = "plain") -> dict[str, 
             add("id", f"{item.id!r} stands twice.", "Every line has its own id.", code="FIL-007")
             continue
         items[item.id] = {}
-        if not faults:
+        if not faults.kept:
             try:
                 items[item.id] = _verdict(item, chosen)
             except InputError as error:
                 add("calls", error.message, "Split the item.", code=error.code)
-    if faults:
+    if faults.kept:
         raised = InputError(
-            faults[0].code, f"{fault_count} faults: nothing was measured.", faults=faults
+            faults.kept[0].code,
+            f"{faults.count} faults: nothing was measured.",
+            faults=faults.kept,
         )
-        raised.fault_count = fault_count
+        raised.fault_count = faults.count
         raise raised
     correct = sum(item["correct"] for item in items.values())
     return {"items": items, "accuracy": correct / len(items) if items else None, "n": len(items)}
+
+
+def _add(
+    faults: FaultList, line: int, path: str, message: str, fix: str, *, code: str = ""
+) -> None:
+    faults.add(message, line=line, path=path, fix=fix, code=code)
 
 
 _MISSING = object()

@@ -3,7 +3,7 @@
 Fields are separated by spaces or tabs, lines end in LF or CRLF; blank lines and lines that begin
 with `#` are passed over, and what follows the run's name is ignored, all as trec_eval does.
 trec_eval reads a grade `x` as 0 and a score `nan` as a number; here a field that is not what it
-should be is a fault. All faults of a file come at once, the first `MAX_FAULTS` with their lines.
+should be is a fault. All faults of a file come at once, the first 20 with their lines.
 The file is read in blocks: a line without an end does not fill the memory.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import IO, TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from assay.errors import Fault, InputError
+from assay.errors import FaultList, InputError
 from assay.files.json_files import open_input
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MAX_FAULTS = 20
 MAX_LINE = 64 * 1024
 """A line of a TREC file has six short fields."""
 MAX_DIGITS = 6
@@ -31,33 +30,12 @@ _SHOWN = 60
 _COMMENT = ord("#")
 
 
-class _Faults:
-    def __init__(self, file: str) -> None:
-        self.file = file
-        self.kept: list[Fault] = []
-        self.count = 0
-
-    def add(self, line: int, message: str, *, code: str = "SCO-031", fix: str = "") -> None:
-        self.count += 1
-        if len(self.kept) < MAX_FAULTS:
-            self.kept.append(Fault(message, code=code, file=self.file, line=line, fix=fix))
-
-    def raise_if_any(self) -> None:
-        if self.kept:
-            first = self.kept[0]
-            error = InputError(
-                first.code, first.message, where=self.file, fix=first.fix, faults=self.kept
-            )
-            error.fault_count = self.count
-            raise error
-
-
 def _text(field: bytes) -> str:
     shown = field[:_SHOWN].decode("utf-8", "backslashreplace")
     return shown + ("..." if len(field) > _SHOWN else "")
 
 
-def _lines(stream: IO[bytes], faults: _Faults) -> Iterator[list[bytes]]:
+def _lines(stream: IO[bytes], faults: FaultList) -> Iterator[list[bytes]]:
     """The lines of a file, a block at a time; the last line needs no end."""
     rest = b""
     number = 0
@@ -68,8 +46,8 @@ def _lines(stream: IO[bytes], faults: _Faults) -> Iterator[list[bytes]]:
         yield lines
         if len(rest) > MAX_LINE:
             faults.add(
-                number + 1,
                 f"the line is longer than {MAX_LINE // 1024} KiB.",
+                line=number + 1,
                 fix="The rest of the file was not read.",
             )
             return
@@ -147,7 +125,7 @@ def read_run(path: str) -> dict[str, dict[str, float]]:
 
 def _read(path: str, shape: _Shape[T], *, same_again: bool) -> dict[str, dict[str, T]]:
     found: dict[str, dict[str, T]] = {}
-    faults = _Faults(path)
+    faults = FaultList(path, code="SCO-031")
     number = 0
     with open_input(path) as stream:
         for lines in _lines(stream, faults):
@@ -165,43 +143,39 @@ def _take_lines(
     lines: list[bytes],
     shape: _Shape[T],
     found: dict[str, dict[str, T]],
-    faults: _Faults,
+    faults: FaultList,
     number: int,
     *,
     same_again: bool,
 ) -> None:
-    """Take lines one by one, and note what is wrong with each; `number` lines come before them."""
-    for line in lines:
-        number += 1
-        fields = line.split(None, shape.splits)
+    """Take the lines of a block, and note what is wrong with each; `number` lines come before."""
+    for line, text in enumerate(lines, number + 1):
+        fields = text.split(None, shape.splits)
         if not fields or fields[0][0] == _COMMENT:
             continue
         if len(fields) != shape.fields:
-            faults.add(
-                number,
-                f"{'more than ' if len(fields) > shape.fields else ''}{min(len(fields), shape.fields)} fields;"  # noqa: E501
-                f" {shape.named}.",
-            )
+            count = f"more than {shape.fields}" if len(fields) > shape.fields else len(fields)
+            faults.add(f"{count} fields; {shape.named}.", line=line)
             continue
         written = fields[shape.place]
         try:
             name, document = fields[0].decode(), fields[2].decode()
         except UnicodeDecodeError:
-            faults.add(number, f"'{_text(fields[0])} {_text(fields[2])}' is not UTF-8 text.")
+            faults.add(f"'{_text(fields[0])} {_text(fields[2])}' is not UTF-8 text.", line=line)
             continue
         try:
             value = shape.read(written)
         except ValueError:
             value = None
         if value is None or b"_" in written or not shape.holds(value):
-            faults.add(number, shape.wrong.format(_text(written)), fix=shape.fix)
+            faults.add(shape.wrong.format(_text(written)), line=line, fix=shape.fix)
             continue
         kept = found.setdefault(name, {}).setdefault(document, value)
         if kept is not value and not (same_again and kept == value):
             again = f"judged twice, {kept} and {value}" if same_again else "listed twice"
             faults.add(
-                number,
                 f"query '{_text(fields[0])}': the document '{_text(fields[2])}' is {again}.",
+                line=line,
                 code="SCO-032",
                 fix="Keep one.",
             )

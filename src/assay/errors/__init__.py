@@ -1,0 +1,274 @@
+"""Every exception of the product, and the exit codes they end in.
+
+    AssayError                     code, message, where, fix
+    ├── InputError                 what came in is malformed                       exit 3
+    │   ├── EvidenceError          a run or a scorecard
+    │   ├── FormulaError           a raw score its formula does not accept
+    │   └── ShelfError             a profile, policy or rubric
+    ├── NotEnoughEvidence          nothing, or too little, to judge                exit 4
+    └── UsageError                 the command line was misused                    exit 2
+
+A code belongs to one system: `SCO-` scoring, `GRD-` grading, `FIL-` files, `LIB-` the shelf, `CLI-`
+the command line, `CNF-` conformance, `API-` the Python interface; of tool schemas `FMC-` reading
+and tree, `PRO-` the file protocol, `NA-`, `VET-`, `PRT-`, `IDX-`, `PRE-`, `LCK-`, `SEL-` and `HSH-`
+as their specification names them; `EXM-` exams, `SBX-` the sandbox, `JDG-` judges, `REL-` releases,
+`RUN-` running workflows, `STO-` ledgers, `SRV-` the server (with the status of the answer for a
+number), `STA-` statistics. `codes` has the table. Anything else that escapes is an internal error
+and ends in exit 5.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class ExitCode(IntEnum):
+    """What a command says to its caller. Only `PASSED` opens a gate."""
+
+    PASSED = 0
+    FAILED = 1
+    MISUSE = 2
+    MALFORMED = 3
+    NOT_ENOUGH = 4
+    FAULT = 5
+
+
+EXIT_CODES_TEXT = (
+    "exit codes: 0 passed · 1 failed · 2 misuse of the command line · 3 malformed input · 4 not"
+    " enough evidence · 5 internal error"
+)
+
+
+def printable(text: str) -> str:
+    r"""Text for a terminal: what would move the cursor, break a line or run backwards is written as
+    an escape.
+
+    >>> printable("r-1\n\x1b[2K")
+    'r-1\\n\\x1b[2K'
+    """
+    return (
+        text
+        if text.isprintable()
+        else "".join(
+            sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text
+        )
+    )
+
+
+class Fault:
+    """One thing wrong with one input: where, what, and what to do."""
+
+    __slots__ = ("code", "file", "fix", "line", "message", "path")
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str = "FIL-002",
+        file: str = "",
+        line: int | None = None,
+        path: str = "",
+        fix: str = "",
+    ) -> None:
+        self.code = code
+        self.file = file
+        self.line = line
+        self.path = path
+        self.message = message
+        self.fix = fix
+
+    def __repr__(self) -> str:
+        return f"Fault({self.text()!r})"
+
+    def text(self) -> str:
+        """One line for a person: line number, path, message and fix."""
+        where = "  ".join(
+            part
+            for part in (
+                f"line {self.line}" if self.line is not None else "",
+                f"{self.path}:" if self.path else "",
+            )
+            if part
+        )
+        body = f"{self.message} {self.fix}".rstrip()
+        return printable(f"{where} {body}" if where else body)
+
+    def as_dict(self) -> dict[str, object]:
+        """The shape `faults[]` has in every JSON document."""
+        return {
+            "file": self.file,
+            "line": self.line,
+            "code": self.code,
+            "path": self.path,
+            "message": f"{self.message} {self.fix}".rstrip(),
+        }
+
+
+class AssayError(Exception):
+    """An error with a code, a place and a remedy."""
+
+    exit_code = ExitCode.FAULT
+
+    def __init__(self, code: str, message: str, *, where: str = "", fix: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.where = where
+        self.fix = fix
+
+    def __str__(self) -> str:
+        head = f"{self.where}: " if self.where else ""
+        return printable(f"{head}{self.message} {self.fix}".rstrip())
+
+    def __reduce__(self) -> tuple[object, ...]:  # worker processes hand errors to their parent
+        return (_rebuild, (type(self), self.__dict__.copy()))
+
+    def as_dict(self) -> dict[str, object]:
+        """The JSON form: `{"error": {"code", "message", "where", "fix"}}`."""
+        return {
+            "error": {
+                "code": self.code,
+                "message": self.message,
+                "where": self.where,
+                "fix": self.fix,
+            }
+        }
+
+
+def _rebuild(kind: type[AssayError], state: dict[str, object]) -> AssayError:
+    error = kind.__new__(kind)
+    error.__dict__.update(state)
+    error.args = (state["message"],)
+    return error
+
+
+class InputError(AssayError):
+    """What came in is malformed. Carries every fault that was found, not only the first."""
+
+    exit_code = ExitCode.MALFORMED
+    fault_count = 0
+    """How many faults there were, where more were found than are kept."""
+    advice = ""
+    """What to do about all of them."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        where: str = "",
+        fix: str = "",
+        faults: Sequence[Fault] = (),
+    ) -> None:
+        super().__init__(code, message, where=where, fix=fix)
+        self.faults = tuple(faults)
+
+    def as_dict(self) -> dict[str, object]:
+        """The JSON form; where there are several faults, each of them stands in it."""
+        made = super().as_dict()
+        error = made["error"]
+        if len(self.faults) > 1 and isinstance(error, dict):
+            error["faults"] = [fault.as_dict() for fault in self.faults]
+        return made
+
+    def __str__(self) -> str:
+        if not self.faults:
+            return super().__str__()
+        total = max(self.fault_count, len(self.faults))
+        count = f"{total:,} fault{'s' if total != 1 else ''}"
+        lines = [printable(f"{self.where}: {count}") if self.where else count]
+        lines += [f"  {fault.text()}" for fault in self.faults]
+        if total > len(self.faults):
+            lines.append(f"  ... and {total - len(self.faults):,} more")
+        if self.advice:
+            lines.append(self.advice)
+        return "\n".join(lines)
+
+
+class FaultList:
+    """The faults of one input, gathered so that all are raised at once. The first `limit` are kept,
+    and all are counted.
+    """
+
+    def __init__(self, file: str = "", *, code: str = "FIL-002", limit: int = 20) -> None:
+        self.file = file
+        self.code = code
+        self.limit = limit
+        self.kept: list[Fault] = []
+        self.count = 0
+
+    def add(
+        self,
+        message: str,
+        *,
+        line: int | None = None,
+        path: str = "",
+        fix: str = "",
+        code: str = "",
+        file: str = "",
+    ) -> None:
+        """Note a fault of this input."""
+        self.take(
+            Fault(
+                message,
+                code=code or self.code,
+                file=file or self.file,
+                line=line,
+                path=path,
+                fix=fix,
+            )
+        )
+
+    def take(self, fault: Fault) -> None:
+        """Note a fault that somebody else worded."""
+        self.count += 1
+        if len(self.kept) < self.limit:
+            self.kept.append(fault)
+
+    def raise_if_any(self) -> None:
+        """Raise one error with all the faults."""
+        if not self.kept:
+            return
+        first = self.kept[0]
+        error = InputError(
+            first.code,
+            first.message,
+            where=self.file or first.file,
+            fix=first.fix,
+            faults=self.kept,
+        )
+        error.fault_count = self.count
+        raise error
+
+
+class EvidenceError(InputError):
+    """A run or a scorecard is malformed."""
+
+
+class FormulaError(InputError):
+    """A raw score that its formula does not accept."""
+
+
+class ShelfError(InputError):
+    """A profile, policy or rubric is malformed, unknown or has changed."""
+
+    of_shelf = False
+    """True where a file on the shelf is at fault and not the evidence: no other document would fare
+    better.
+    """
+
+
+class NotEnoughEvidence(AssayError):
+    """There is nothing, or too little, to judge; that never passes."""
+
+    exit_code = ExitCode.NOT_ENOUGH
+
+
+class UsageError(AssayError):
+    """The command line does not say what to do."""
+
+    exit_code = ExitCode.MISUSE
