@@ -13,7 +13,6 @@ from typing import Any
 
 from assay.cli.exam import ACTIONS as EXAM_ACTIONS
 from assay.cli.main import run
-from assay.cli.measure import KINDS
 from assay.cli.options import ENVIRONMENT
 from assay.cli.verbs import VERBS
 from assay.errors.codes import CODES
@@ -177,7 +176,7 @@ def cli_page() -> str:
             run([*([verb] if verb else []), "--help"])
         parts.append(f"## assay {verb}".rstrip() + f"\n\n```\n{text.getvalue().rstrip()}\n```")
     listed = {name: verb.actions for name, verb in VERBS.items() if verb.actions}
-    actions = {"exam": EXAM_ACTIONS, "measure": KINDS, **listed}
+    actions = {"exam": EXAM_ACTIONS, **listed}
     for verb, action in ((verb, action) for verb, listed in actions.items() for action in listed):
         text = io.StringIO()
         with redirect_stdout(text), suppress(SystemExit):

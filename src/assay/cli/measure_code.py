@@ -12,7 +12,8 @@ import shutil
 from math import ceil, isfinite
 from typing import TYPE_CHECKING, Any
 
-from assay.cli.measuring import check_outputs, finish, make_parser, parse, read_ks, shown, trees
+from assay.cli.frame import arg
+from assay.cli.measuring import K, Measured, measure, read_ks, shown, trees
 from assay.cli.progress import Progress
 from assay.errors import InputError, NotEnoughEvidence, UsageError, printable
 from assay.files.json_files import open_input
@@ -38,16 +39,15 @@ TEST_S = 60.0
 # --- what they share
 
 
-def _add_sandbox(made: argparse.ArgumentParser) -> None:
-    made.add_argument(
-        "--sandbox",
-        choices=("bubblewrap", "process"),
-        default="bubblewrap",
-        help=(
-            "bubblewrap walls the code off; process only limits it, must be asked for by name, and"
-            " leaves the gate undetermined (default: bubblewrap)"
-        ),
-    )
+_SANDBOX = arg(
+    "--sandbox",
+    choices=("bubblewrap", "process"),
+    default="bubblewrap",
+    help=(
+        "bubblewrap walls the code off; process only limits it, must be asked for by name, and"
+        " leaves the gate undetermined (default: bubblewrap)"
+    ),
+)
 
 
 def _untimed(run: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,43 +89,7 @@ def _need_git() -> None:
 # --- solutions
 
 
-def measure_solutions(argv: list[str]) -> int:
-    """`assay measure solutions`."""
-    made = make_parser(
-        "solutions",
-        "Run untrusted Python solutions against their tests, each in a sandbox of its own, and"
-        " count: nothing a solution prints decides.",
-        "assay measure solutions attempts.jsonl --k 1",
-    )
-    made.add_argument(
-        "file",
-        metavar="FILE",
-        help=(
-            '.jsonl of {"task_id", "solution", "test", "entry_point", "support"}; one line for each'
-            " attempt"
-        ),
-    )
-    made.add_argument(
-        "--k", metavar="K,...", default="1", help="how many attempts are drawn (default: 1)"
-    )
-    _add_sandbox(made)
-    made.add_argument(
-        "--one-process",
-        action="store_true",
-        help=(
-            "for solutions whose values cannot cross between processes; such a solution can forge"
-            " its verdict"
-        ),
-    )
-    made.add_argument(
-        "--timeout",
-        metavar="S",
-        type=float,
-        default=10.0,
-        help="seconds for one attempt (default: 10)",
-    )
-    options = parse(made, argv)
-    check_outputs(options, options.file)
+def _solutions(options: argparse.Namespace) -> Measured:
     ks = read_ks(options.k)
     require(options.sandbox)
     limits = Limits(wall_s=options.timeout)
@@ -197,47 +161,14 @@ def measure_solutions(argv: list[str]) -> int:
         if name.startswith(("pass@", "pass^"))
     ]
     lines.append(_gate_line(document["gates"]["no_sandbox_violation"]))
-    return finish(
-        options,
-        document,
-        lines,
-        stored={**document, "attempts": [_untimed(item) for item in items]},
-    )
+    stored = {**document, "attempts": [_untimed(item) for item in items]}
+    return Measured(document, lines, stored)
 
 
 # --- patch
 
 
-def measure_patch(argv: list[str]) -> int:
-    """`assay measure patch`."""
-    made = make_parser(
-        "patch",
-        "Whether each patch applies cleanly to a tree: git tries it on a throw-away copy of the"
-        " files it names. Exits 0 once measured.",
-        "assay measure patch --tree repo fix-1.diff fix-2.diff --reference gold.diff",
-    )
-    made.add_argument(
-        "patches",
-        nargs="+",
-        metavar="PATCH",
-        help=(
-            "unified diffs as git writes them (a/..., b/...); a path that leads out of the tree is"
-            " refused"
-        ),
-    )
-    made.add_argument(
-        "--tree", metavar="DIR", required=True, help="the tree the patches are for; it is only read"
-    )
-    made.add_argument(
-        "--reference",
-        metavar="FILE",
-        help=(
-            "a patch to compare each with: the share of changed lines both have, 0..1; likeness is"
-            " not correctness"
-        ),
-    )
-    options = parse(made, argv)
-    check_outputs(options, *options.patches, options.reference)
+def _patch(options: argparse.Namespace) -> Measured:
     _need_git()
     if not os.path.isdir(options.tree):
         raise InputError(
@@ -262,7 +193,7 @@ def measure_patch(argv: list[str]) -> int:
             f" {printable(path)}{alike}{'' if entry['applies'] else '  ' + printable(entry['reason'])}"  # noqa: E501
         )
     lines.append(f"{applied} of {len(found)} apply cleanly")
-    return finish(options, document, lines)
+    return Measured(document, lines)
 
 
 def _reference(path: str) -> str:
@@ -309,90 +240,7 @@ What a hostile patch can still do: its code runs in the process of the test that
 its report. A test command other than pytest or unittest passes by its exit status, and code can end that process with 0."""  # noqa: E501
 
 
-def measure_repair(argv: list[str]) -> int:
-    """`assay measure repair`."""
-    made = make_parser(
-        "repair",
-        "Judge a patch by tests: each runs as a command of its own in the sandbox, first without"
-        " the patch, then with it. Exits 0 once measured.",
-        "assay measure repair --tree repo --patch fix.diff --fail-to-pass tests/test_a.py::test_b",
-    )
-    made.epilog = f"{made.epilog}\n{_HOSTILE}"
-    made.add_argument(
-        "instances",
-        nargs="?",
-        metavar="FILE",
-        help=(
-            '.jsonl of {"instance_id", "tree", "patch" (its text), "test_command", "fail_to_pass":'
-            ' [...], "pass_to_pass": [...], "restore": [...]}; what a line lacks comes from the'
-            " options"
-        ),
-    )
-    made.add_argument(
-        "--tree",
-        metavar="DIR",
-        help="the tree the patch is for; it is only read, and .git is left out",
-    )
-    made.add_argument("--patch", metavar="FILE", help="a unified diff as git writes it")
-    made.add_argument(
-        "--test-command",
-        metavar="CMD",
-        help=(
-            "pytest, unittest, or how one test is run, without a shell: {test} is the test,"
-            " {python} the interpreter of assay (default: pytest)"
-        ),
-    )
-    made.add_argument(
-        "--fail-to-pass",
-        metavar="T,...",
-        action="append",
-        help=(
-            "tests that fail without the patch and must pass with it (names with commas: in a"
-            " .jsonl)"
-        ),
-    )
-    made.add_argument(
-        "--pass-to-pass",
-        metavar="T,...",
-        action="append",
-        help="tests that pass without the patch and must still pass with it",
-    )
-    made.add_argument(
-        "--restore",
-        metavar="PATH,...",
-        action="append",
-        help=(
-            "files and folders that are as in the tree after the patch, so that it cannot change"
-            " them"
-        ),
-    )
-    made.add_argument(
-        "--id", metavar="ID", help="what the instance is called (default: the name of the patch)"
-    )
-    _add_sandbox(made)
-    made.add_argument(
-        "--readable",
-        metavar="DIR",
-        action="append",
-        default=[],
-        help="a folder outside the system that tests may read, as a virtual environment",
-    )
-    made.add_argument(
-        "--timeout",
-        metavar="S",
-        type=float,
-        default=TEST_S,
-        help=f"seconds for one run of one test (default: {TEST_S:g})",
-    )
-    made.add_argument(
-        "--memory",
-        metavar="MB",
-        type=int,
-        default=1024,
-        help="memory for one run of one test (default: 1024)",
-    )
-    options = parse(made, argv)
-    check_outputs(options, options.instances, options.patch)
+def _repair(options: argparse.Namespace) -> Measured:
     if not isfinite(options.timeout) or not 0 < options.timeout <= 86_400:
         raise UsageError(
             "CLI-001", f"--timeout {options.timeout:g} is no number of seconds up to a day."
@@ -423,12 +271,7 @@ def measure_repair(argv: list[str]) -> int:
     if len(found) == 1:
         document["evidence"] = found[0].evidence()
     timeless = {name: _untimed_instance(entry) for name, entry in document["instances"].items()}
-    return finish(
-        options,
-        document,
-        _repair_lines(found, document),
-        stored={**document, "instances": timeless},
-    )
+    return Measured(document, _repair_lines(found, document), {**document, "instances": timeless})
 
 
 def _untimed_instance(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -531,3 +374,160 @@ def _repair_lines(found: Iterable[Repair], document: dict[str, Any]) -> list[str
     counts = document["counts"]
     lines.append(f"{counts['resolved']} of {counts['all']} resolved")
     return lines
+
+
+COMMANDS = {
+    "measure solutions": measure(
+        "solutions",
+        _solutions,
+        (
+            "Run untrusted Python solutions against their tests, each in a sandbox of its own,"
+            " and count: nothing a solution prints decides."
+        ),
+        "assay measure solutions attempts.jsonl --k 1",
+        arg(
+            "file",
+            metavar="FILE",
+            help=(
+                '.jsonl of {"task_id", "solution", "test", "entry_point", "support"}; one line'
+                " for each attempt"
+            ),
+        ),
+        K,
+        _SANDBOX,
+        arg(
+            "--one-process",
+            action="store_true",
+            help=(
+                "for solutions whose values cannot cross between processes; such a solution can"
+                " forge its verdict"
+            ),
+        ),
+        arg(
+            "--timeout",
+            metavar="S",
+            type=float,
+            default=10.0,
+            help="seconds for one attempt (default: 10)",
+        ),
+    ),
+    "measure patch": measure(
+        "patch",
+        _patch,
+        (
+            "Whether each patch applies cleanly to a tree: git tries it on a throw-away copy of"
+            " the files it names. Exits 0 once measured."
+        ),
+        "assay measure patch --tree repo fix-1.diff fix-2.diff --reference gold.diff",
+        arg(
+            "patches",
+            nargs="+",
+            metavar="PATCH",
+            help=(
+                "unified diffs as git writes them (a/..., b/...); a path that leads out of the"
+                " tree is refused"
+            ),
+        ),
+        arg(
+            "--tree",
+            metavar="DIR",
+            required=True,
+            help="the tree the patches are for; it is only read",
+        ),
+        arg(
+            "--reference",
+            metavar="FILE",
+            help=(
+                "a patch to compare each with: the share of changed lines both have, 0..1;"
+                " likeness is not correctness"
+            ),
+        ),
+    ),
+    "measure repair": measure(
+        "repair",
+        _repair,
+        (
+            "Judge a patch by tests: each runs as a command of its own in the sandbox, first"
+            " without the patch, then with it. Exits 0 once measured."
+        ),
+        (
+            "assay measure repair --tree repo --patch fix.diff --fail-to-pass"
+            f" tests/test_a.py::test_b\n{_HOSTILE}"
+        ),
+        arg(
+            "instances",
+            nargs="?",
+            metavar="FILE",
+            help=(
+                '.jsonl of {"instance_id", "tree", "patch" (its text), "test_command",'
+                ' "fail_to_pass": [...], "pass_to_pass": [...], "restore": [...]}; what a line'
+                " lacks comes from the options"
+            ),
+        ),
+        arg(
+            "--tree",
+            metavar="DIR",
+            help="the tree the patch is for; it is only read, and .git is left out",
+        ),
+        arg("--patch", metavar="FILE", help="a unified diff as git writes it"),
+        arg(
+            "--test-command",
+            metavar="CMD",
+            help=(
+                "pytest, unittest, or how one test is run, without a shell: {test} is the test,"
+                " {python} the interpreter of assay (default: pytest)"
+            ),
+        ),
+        arg(
+            "--fail-to-pass",
+            metavar="T,...",
+            action="append",
+            help=(
+                "tests that fail without the patch and must pass with it (names with commas: in"
+                " a .jsonl)"
+            ),
+        ),
+        arg(
+            "--pass-to-pass",
+            metavar="T,...",
+            action="append",
+            help="tests that pass without the patch and must still pass with it",
+        ),
+        arg(
+            "--restore",
+            metavar="PATH,...",
+            action="append",
+            help=(
+                "files and folders that are as in the tree after the patch, so that it cannot"
+                " change them"
+            ),
+        ),
+        arg(
+            "--id",
+            metavar="ID",
+            help="what the instance is called (default: the name of the patch)",
+        ),
+        _SANDBOX,
+        arg(
+            "--readable",
+            metavar="DIR",
+            action="append",
+            default=[],
+            help="a folder outside the system that tests may read, as a virtual environment",
+        ),
+        arg(
+            "--timeout",
+            metavar="S",
+            type=float,
+            default=TEST_S,
+            help=f"seconds for one run of one test (default: {TEST_S:g})",
+        ),
+        arg(
+            "--memory",
+            metavar="MB",
+            type=int,
+            default=1024,
+            help="memory for one run of one test (default: 1024)",
+        ),
+    ),
+}

@@ -7,11 +7,13 @@ does not is null.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise as successive
 from math import fsum, isfinite, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from assay.cli.measuring import finish, make_parser, parse
+from assay.cli.frame import arg
+from assay.cli.measuring import Measured, measure
 from assay.cli.memory import uncollected
 from assay.cli.rater_files import Ratings, read_pairs, read_ratings
 from assay.errors import UsageError
@@ -20,6 +22,7 @@ from assay.stats import correlation, kappa, pairwise
 from assay.stats.intervals import student
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Sequence
 
     from assay.stats.intervals import Interval
@@ -27,47 +30,11 @@ if TYPE_CHECKING:
 MAX_TABLE = 100
 """Categories of which the whole confusion table is printed; of more, the commonest cells."""
 MAX_CELLS = 1000
+_WEIGHTS: tuple[Literal["linear", "quadratic"], ...] = ("linear", "quadratic")
 _MISSING_WORDS = frozenset({"null", "none", "na", "n/a", "nil", "missing", "-"})
 
 
-def measure_agreement(argv: list[str]) -> int:
-    """`assay measure agreement`."""
-    made = make_parser(
-        "agreement",
-        "Agreement of two or more raters, each number with its interval: kappas, alpha,"
-        " correlations.",
-        "assay measure agreement labels.jsonl --raters human,judge --level ordinal",
-    )
-    made.add_argument(
-        "file",
-        metavar="FILE",
-        help=(
-            ".jsonl or .csv with one column for each rater; null or an empty cell where there is no"
-            " rating"
-        ),
-    )
-    made.add_argument(
-        "--raters",
-        metavar="A,B,...",
-        required=True,
-        help="the columns to compare; with two, the first is the reference of the classification",
-    )
-    made.add_argument(
-        "--level",
-        choices=many.LEVELS,
-        default="nominal",
-        help="what the ratings are: categories, ranks or distances (default: nominal)",
-    )
-    made.add_argument(
-        "--bootstrap",
-        metavar="SEED",
-        type=int,
-        help=(
-            "also give the percentile bootstrap interval of the mean rating, with this seed; needs"
-            " numpy"
-        ),
-    )
-    options = parse(made, argv)
+def _agreement(options: argparse.Namespace) -> Measured:
     raters = [name.strip() for name in options.raters.split(",")]
     if len(raters) < 2 or not all(raters):
         raise UsageError(
@@ -87,29 +54,13 @@ def measure_agreement(argv: list[str]) -> int:
             options.level,
             seed=options.bootstrap,
         )
-    return finish(options, document, _agreement_lines(document))
+    return Measured(document, _agreement_lines(document))
 
 
-def measure_pairwise(argv: list[str]) -> int:
-    """`assay measure pairwise`."""
-    made = make_parser(
-        "pairwise",
-        "Verdicts on pairs judged in both orders: consistency, win rate, accuracy against labels,"
-        " preference for a position.",
-        "assay measure pairwise verdicts.jsonl",
-    )
-    made.add_argument(
-        "file",
-        metavar="FILE",
-        help=(
-            '.jsonl of {"id", "order": "ab" or "ba", "winner": "a", "b", "tie" or null, "label":'
-            " the same}; winner names the candidate"
-        ),
-    )
-    options = parse(made, argv)
+def _pairwise(options: argparse.Namespace) -> Measured:
     with uncollected():
         document = pairwise.measure(read_pairs(options.file))
-    return finish(options, document, _pairwise_lines(document))
+    return Measured(document, _pairwise_lines(document))
 
 
 # --- agreement
@@ -143,25 +94,19 @@ def describe_ratings(
     pairs = kappa.count_pairs(first, second) if not several else kappa.Pairs([], {}, 0)
     order = several or words
     weighted: dict[str, Any] = {
-        "linear": shown(
-            "weighted_kappa.linear", order, lambda: kappa.weighted_kappa(pairs, "linear")
-        ),
-        "quadratic": shown(
-            "weighted_kappa.quadratic", order, lambda: kappa.weighted_kappa(pairs, "quadratic")
-        ),
+        weights: shown(
+            f"weighted_kappa.{weights}", order, partial(kappa.weighted_kappa, pairs, weights)
+        )
+        for weights in _WEIGHTS
     }
     if level == "interval" and not order and _uneven(pairs.categories):
         weighted["by_value"] = {
-            "linear": shown(
-                "weighted_kappa.by_value.linear",
+            weights: shown(
+                f"weighted_kappa.by_value.{weights}",
                 "",
-                lambda: kappa.weighted_kappa(pairs, "linear", by_value=True),
-            ),
-            "quadratic": shown(
-                "weighted_kappa.by_value.quadratic",
-                "",
-                lambda: kappa.weighted_kappa(pairs, "quadratic", by_value=True),
-            ),
+                partial(kappa.weighted_kappa, pairs, weights, by_value=True),
+            )
+            for weights in _WEIGHTS
         }
     document: dict[str, Any] = {
         "n": ratings.n,
@@ -309,33 +254,20 @@ def _line(name: str, found: dict[str, Any] | None, reason: str = "") -> str:
 
 def _agreement_lines(document: dict[str, Any]) -> list[str]:
     reasons = document["reasons"]
+    weighted = {f"weighted_kappa.{weights}": weights for weights in _WEIGHTS}
     lines = [
         (
             f"{document['n']:,} items, {document['n_complete']:,} rated by all of"
             f" {', '.join(document['raters'])}; level {document['level']}"
         )
     ]
-    for name in (
-        "agreement",
-        "cohen_kappa",
-        "krippendorff_alpha",
-        "fleiss_kappa",
-        "spearman",
-        "kendall_tau_b",
-        "pearson",
-        "item_mean",
-    ):
-        lines.append(_line(name, document[name], reasons.get(name, "")))
-    for name in ("linear", "quadratic"):
-        lines.insert(
-            3 + (name == "quadratic"),
-            _line(
-                f"weighted_kappa {name}",
-                document["weighted_kappa"][name],
-                reasons.get(f"weighted_kappa.{name}", ""),
-            ),
-        )
+    for name in ("agreement", "cohen_kappa", *weighted, *_SHOWN):
+        found = document["weighted_kappa"][weighted[name]] if name in weighted else document[name]
+        lines.append(_line(name.replace(".", " "), found, reasons.get(name, "")))
     return [*lines, *(f"note: {note}" for note in document["notes"])]
+
+
+_SHOWN = ("krippendorff_alpha", "fleiss_kappa", "spearman", "kendall_tau_b", "pearson", "item_mean")
 
 
 def _pairwise_lines(document: dict[str, Any]) -> list[str]:
@@ -363,3 +295,60 @@ def _pairwise_lines(document: dict[str, Any]) -> list[str]:
         ),
     ]
     return [*lines, *(f"note: {note}" for note in document["notes"])]
+
+
+COMMANDS = {
+    "measure agreement": measure(
+        "agreement",
+        _agreement,
+        "Agreement of two or more raters, each number with its interval: kappas, alpha,"
+        " correlations.",
+        "assay measure agreement labels.jsonl --raters human,judge --level ordinal",
+        arg(
+            "file",
+            metavar="FILE",
+            help=(
+                ".jsonl or .csv with one column for each rater; null or an empty cell where there"
+                " is no rating"
+            ),
+        ),
+        arg(
+            "--raters",
+            metavar="A,B,...",
+            required=True,
+            help=(
+                "the columns to compare; with two, the first is the reference of the classification"
+            ),
+        ),
+        arg(
+            "--level",
+            choices=many.LEVELS,
+            default="nominal",
+            help="what the ratings are: categories, ranks or distances (default: nominal)",
+        ),
+        arg(
+            "--bootstrap",
+            metavar="SEED",
+            type=int,
+            help=(
+                "also give the percentile bootstrap interval of the mean rating, with this seed;"
+                " needs numpy"
+            ),
+        ),
+    ),
+    "measure pairwise": measure(
+        "pairwise",
+        _pairwise,
+        "Verdicts on pairs judged in both orders: consistency, win rate, accuracy against labels,"
+        " preference for a position.",
+        "assay measure pairwise verdicts.jsonl",
+        arg(
+            "file",
+            metavar="FILE",
+            help=(
+                '.jsonl of {"id", "order": "ab" or "ba", "winner": "a", "b", "tie" or null,'
+                ' "label": the same}; winner names the candidate'
+            ),
+        ),
+    ),
+}

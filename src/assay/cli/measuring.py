@@ -1,4 +1,4 @@
-"""What the actions of `assay measure` share: their parser, the lines they read, and where the
+"""What the actions of `assay measure` share: their options, the lines they read, and where the
 document goes.
 """
 
@@ -6,65 +6,70 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli import options as opt
-from assay.cli.ledger import add_store, storing_result
+from assay.cli.frame import STORE, Argument, Command, arg
+from assay.cli.ledger import storing_result
 from assay.errors import ExitCode, InputError, UsageError
 from assay.files.json_files import Unread, stream_documents
 from assay.records.grade import ENGINE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 
-def make_parser(kind: str, what: str, example: str) -> argparse.ArgumentParser:
-    """A parser with the options that every measure has."""
-    made = opt.parser(f"measure {kind}", what, example)
-    opt.add_output(made, (".json",))
-    add_store(made)
-    made.set_defaults(measured=f"measure {kind}")
-    return made
+class Measured(NamedTuple):
+    """What a measure found: the document, and the lines for a terminal."""
 
-
-def parse(made: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
-    """The options of a measure. An output that is also read, and a ledger that cannot be opened,
-    are told of before any work is done.
+    document: dict[str, Any]
+    lines: Iterable[str]
+    stored: dict[str, Any] | None = None
+    """The document without what another run of the same would not repeat, such as how long it took:
+    the same measurement twice is one record.
     """
-    options = made.parse_args(argv)
-    check_outputs(
-        options,
-        *(
-            value
-            for name, value in vars(options).items()
-            if isinstance(value, str) and name != "measured"
-        ),
+
+
+def measure(
+    kind: str,
+    take: Callable[[argparse.Namespace], Measured],
+    description: str,
+    example: str,
+    *arguments: Argument,
+) -> Command:
+    """The command of one kind, with the options that every measure has."""
+    return Command(
+        partial(_run, f"measure {kind}", take),
+        description,
+        example,
+        (*arguments, *STORE),
+        formats=(".json",),
     )
-    with storing_result(options, options.measured):
-        return options
 
 
-def check_outputs(options: argparse.Namespace, *inputs: str | None) -> None:
-    """Refuse an output that cannot be written, or is read, before any work is done."""
-    opt.outputs(argparse.Namespace(**{**vars(options), "files": [path for path in inputs if path]}))
+K = arg("--k", metavar="K,...", default="1", help="how many attempts are drawn (default: 1)")
 
 
-def finish(
-    options: argparse.Namespace,
-    document: dict[str, Any],
-    lines: Iterable[str],
-    *,
-    stored: dict[str, Any] | None = None,
+def _run(
+    verb: str, take: Callable[[argparse.Namespace], Measured], options: argparse.Namespace
 ) -> int:
-    """Store the document where that is asked for, write it to every output, and print it or the
-    lines.
-
-    `stored` is the document without what another run of the same would not say again, such as how
-    long it took: the same measurement twice is one record.
-    """
-    opt.outputs(options)  # what cannot be written is said before any work
+    given = [value for name, value in vars(options).items() if name not in ("output", "formats")]
+    # before any work: an output that is read or cannot be written, a ledger that cannot be opened
+    inputs = [text for value in given for text in (value if isinstance(value, list) else [value])]
+    opt.outputs(
+        argparse.Namespace(
+            **{
+                **vars(options),
+                "files": [text for text in inputs if isinstance(text, str) and text],
+            }
+        )
+    )
+    with storing_result(options, verb):
+        pass
+    document, lines, stored = take(options)
     document = {**document, **ENGINE}
-    with storing_result(options, options.measured) as result:
+    with storing_result(options, verb) as result:
         if result is not None:
             result.put(document if stored is None else {**stored, **ENGINE})
     opt.give(options, document, lambda: sys.stdout.writelines(f"{line}\n" for line in lines))
@@ -91,7 +96,7 @@ def read_ks(text: str) -> list[int]:
 
 
 def trees(path: str) -> Iterator[Any]:
-    """The documents of a file; a line that is none ends it all."""
+    """The documents of a file; a line that cannot be read ends it all."""
     for document in stream_documents(path):
         if isinstance(document, Unread):
             raise InputError(

@@ -91,6 +91,83 @@ GROUPS: dict[str, dict[str, Verb]] = {
         "measure": Verb(
             "measure",
             "compute one family of metrics on files: retrieval, pass@k, tests, tool calls, text",
+            actions={
+                "retrieval": (
+                    "measure",
+                    "ranked retrieval, as trec_eval measures it, from qrels and a run file",
+                ),
+                "pass-at-k": ("measure", "unbiased pass@k and pass^k from counts or attempts"),
+                "tests": (
+                    "measure",
+                    (
+                        "fail-to-pass and pass-to-pass, resolved full, partial or no, with three"
+                        " denominators"
+                    ),
+                ),
+                "tool-calls": (
+                    "measure",
+                    (
+                        (
+                            "tool calls against what was expected: selection, arguments, the"
+                            " verdicts of"
+                        )
+                        " BFCL"
+                    ),
+                ),
+                "solutions": (
+                    "measure_code",
+                    (
+                        (
+                            "untrusted solutions run against their tests in the sandbox, and"
+                            " pass@k over"
+                        )
+                        " them"
+                    ),
+                ),
+                "patch": (
+                    "measure_code",
+                    (
+                        "whether patches apply cleanly to a tree, and how alike they are to a"
+                        " reference"
+                    ),
+                ),
+                "repair": (
+                    "measure_code",
+                    "a patch judged by tests in the sandbox, each run without it and with it",
+                ),
+                "agreement": (
+                    "measure_raters",
+                    (
+                        (
+                            "two or more raters of the same items: kappas, alpha, correlations,"
+                            " each with"
+                        )
+                        " its interval"
+                    ),
+                ),
+                "pairwise": (
+                    "measure_raters",
+                    (
+                        (
+                            "verdicts on pairs in both orders: consistency, win rate, accuracy,"
+                            " preference"
+                        )
+                        " for a position"
+                    ),
+                ),
+                "text": (
+                    "measure",
+                    (
+                        "answers against expected texts: exact, substring, word, numbers, edit"
+                        " similarity"
+                    ),
+                ),
+            },
+            description="Take one family of metrics on files; no run and no profile needed.",
+            example=(
+                "assay measure retrieval --qrels qrels.txt --run run.txt --metric ndcg_cut_10"
+            ),
+            word="KIND",
         ),
     },
     "tools": {
