@@ -107,21 +107,15 @@ GROUPS: dict[str, dict[str, Verb]] = {
                 "tool-calls": (
                     "measure",
                     (
-                        (
-                            "tool calls against what was expected: selection, arguments, the"
-                            " verdicts of"
-                        )
-                        " BFCL"
+                        "tool calls against what was expected: selection, arguments, the"
+                        " verdicts of BFCL"
                     ),
                 ),
                 "solutions": (
                     "measure_code",
                     (
-                        (
-                            "untrusted solutions run against their tests in the sandbox, and"
-                            " pass@k over"
-                        )
-                        " them"
+                        "untrusted solutions run against their tests in the sandbox, and"
+                        " pass@k over them"
                     ),
                 ),
                 "patch": (
@@ -138,21 +132,15 @@ GROUPS: dict[str, dict[str, Verb]] = {
                 "agreement": (
                     "measure_raters",
                     (
-                        (
-                            "two or more raters of the same items: kappas, alpha, correlations,"
-                            " each with"
-                        )
-                        " its interval"
+                        "two or more raters of the same items: kappas, alpha, correlations,"
+                        " each with its interval"
                     ),
                 ),
                 "pairwise": (
                     "measure_raters",
                     (
-                        (
-                            "verdicts on pairs in both orders: consistency, win rate, accuracy,"
-                            " preference"
-                        )
-                        " for a position"
+                        "verdicts on pairs in both orders: consistency, win rate, accuracy,"
+                        " preference for a position"
                     ),
                 ),
                 "text": (
