@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import campaign_statistics as campaign
 from assay.errors import UsageError
 from assay.stats.bootstrap import MINIMUM, bootstrap_difference, bootstrap_mean
+from examples import share
 
 RESAMPLES = 10_000
 
@@ -105,7 +106,7 @@ def test_groups_are_drawn_whole(method: Any) -> None:
     st.sampled_from(["graded", "real"]),
     st.sampled_from(["percentile", "bca"]),
 )
-@settings(max_examples=15)
+@settings(max_examples=share(15))
 def test_the_same_seed_gives_the_same_bytes_whatever_the_order(
     seed: int, kind: str, method: Any
 ) -> None:

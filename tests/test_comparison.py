@@ -41,6 +41,7 @@ from assay.stats.intervals import (
 )
 from assay.stats.means import estimate_difference, estimate_mean
 from assay.stats.rates import mcnemar, paired_rate_difference, tango_statistic
+from examples import share
 
 points = st.integers(0, 10_000).map(lambda cents: cents / 100)
 
@@ -173,7 +174,7 @@ def test_the_difference_of_two_rates_is_newcombes(n: int, m: int, data: st.DataO
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
-@settings(max_examples=30)
+@settings(max_examples=share(30))
 def test_holms_correction_is_statsmodels(p_values: list[float]) -> None:
     found = holm({str(place): p for place, p in enumerate(p_values)})
     assert list(found.values()) == pytest.approx(

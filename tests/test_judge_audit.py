@@ -30,6 +30,7 @@ from assay.records.reading import read_run
 from assay.records.scorecard import Criterion, Scorecard, Source
 from assay.scoring.profile import load_profile, make_plan
 from assay.scoring.scorecard import score as score_run
+from examples import share
 from servers.scripted_judge import scripted_judge
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
@@ -691,7 +692,7 @@ CHANGES = st.fixed_dictionaries(
 
 
 @pytest.mark.req("W-008")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=share(60), deadline=None)
 @given(source=st.none() | CHANGES, more=st.booleans(), judge=st.booleans())
 def test_nothing_that_a_rejected_run_says_otherwise_of_its_judge_makes_it_pass(
     source: dict[str, Any] | None, more: bool, judge: bool

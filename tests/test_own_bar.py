@@ -23,6 +23,7 @@ from assay.pipeline.deciding import decide as decide_sides
 from assay.pipeline.grading import Grader
 from assay.release.sides import Side
 from documents import FAMILIES, run
+from examples import share
 from sides import GRADER, RULES, STRICT, write
 
 N = 40
@@ -264,7 +265,7 @@ def test_no_single_weakening_promotes_a_candidate_that_was_not(
         assert outcome(changed(rows, [how], chosen), terms=terms) != "promote"
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=share(120), deadline=None)
 @given(
     st.sampled_from(KINDS),
     st.lists(st.sampled_from(WAYS), min_size=1, max_size=6, unique=True),
@@ -400,7 +401,7 @@ DECLARED = (
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=share(150), deadline=None)
 @given(st.sampled_from(FAMILIES), st.sets(st.sampled_from(DECLARED), min_size=1), st.booleans())
 def test_a_failed_run_that_forgets_what_its_profile_asks_for_does_not_pass(
     family: str, forgotten: set[str], emptied: bool

@@ -28,8 +28,9 @@ from assay.stats.power import (
     samples_if_all_equal,
 )
 from assay.stats.rates import paired_rate_difference
+from examples import share
 
-fewer = settings(max_examples=40)
+fewer = settings(max_examples=share(40))
 
 
 @given(st.integers(2, 3000), st.floats(-1, 2), st.floats(0.5, 40), st.floats(0, 5))

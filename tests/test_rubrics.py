@@ -21,6 +21,7 @@ from assay.pipeline.grading import Grader
 from assay.scoring.gates import GATES
 from assay.scoring.rubric import Rubric, load_rubric
 from documents import run
+from examples import share
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -565,7 +566,7 @@ def test_a_file_that_is_no_plain_mapping_is_refused_with_a_known_error(text: str
     assert caught.value.exit_code == 3
 
 
-@settings(max_examples=150)
+@settings(max_examples=share(150))
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=True) | st.text(max_size=8),

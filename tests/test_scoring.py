@@ -27,6 +27,7 @@ from assay.records.scorecard import SCORING_SYSTEM
 from assay.scoring.gates import GATES, REQUIRED
 from assay.views.documents import encode, plain
 from documents import FAMILIES, run, scorecard
+from examples import share
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -598,7 +599,7 @@ def shuffled(value: Any, seed: random.Random, lists: tuple[str, ...], key: str =
 
 @pytest.mark.parametrize("family", FAMILIES)
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=25)
+@settings(max_examples=share(25))
 def test_the_order_of_steps_claims_scores_and_keys_changes_no_digest_and_no_grade(
     family: str, seed: int
 ) -> None:
@@ -650,7 +651,7 @@ def test_a_change_of_evidence_changes_the_run_digest() -> None:
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=25)
+@settings(max_examples=share(25))
 def test_the_order_of_criteria_in_a_scorecard_changes_no_digest_and_no_grade(seed: int) -> None:
     criteria = [{"name": f"c{index}", "norm": index / 9, "weight": index + 1} for index in range(9)]
     mixed = list(criteria)
@@ -876,7 +877,7 @@ def is_evidence_for(family: str, name: str, verdict: dict[str, Any]) -> bool:
 
 
 @given(tree=runs())
-@settings(max_examples=300)
+@settings(max_examples=share(300))
 def test_dropping_any_top_level_evidence_never_helps(tree: dict[str, Any]) -> None:
     before = standing(tree)
     for key in tree:
@@ -893,7 +894,7 @@ def test_dropping_any_top_level_evidence_never_helps(tree: dict[str, Any]) -> No
 
 
 @given(tree=runs())
-@settings(max_examples=300)
+@settings(max_examples=share(300))
 def test_dropping_any_score_or_any_verdict_that_passes_never_helps(tree: dict[str, Any]) -> None:
     before = standing(tree)
     for part in ("scores", "gates"):
@@ -929,7 +930,7 @@ def keys_below(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str |
 
 
 @given(tree=runs())
-@settings(max_examples=200)
+@settings(max_examples=share(200))
 def test_leaving_out_any_detail_of_the_evidence_never_helps(tree: dict[str, Any]) -> None:
     before = standing(tree)
     details = (
@@ -948,7 +949,7 @@ def test_leaving_out_any_detail_of_the_evidence_never_helps(tree: dict[str, Any]
 
 
 @given(tree=runs())
-@settings(max_examples=200)
+@settings(max_examples=share(200))
 def test_making_any_score_unknown_never_helps(tree: dict[str, Any]) -> None:
     before = standing(tree)
     for name in tree["scores"]:
@@ -961,7 +962,7 @@ def test_the_law_is_tried_on_runs_that_pass_and_on_runs_that_do_not() -> None:
     seen: set[tuple[bool, int]] = set()
 
     @given(tree=runs())
-    @settings(max_examples=200, database=None)
+    @settings(max_examples=share(200), database=None)
     def look(tree: dict[str, Any]) -> None:
         passed, letter, _ = standing(tree)
         seen.add((passed, letter))

@@ -17,6 +17,7 @@ from assay.errors import UsageError
 from assay.stats.comparison import claims
 from assay.stats.estimate import DIFFERENCES, SCORES, Range
 from assay.stats.sequential import _SHARES, MeanSequence, RateSequence, _capital
+from examples import share
 
 
 def test_the_capital_has_no_gain_in_expectation_where_the_supposed_mean_is_true() -> None:
@@ -31,7 +32,7 @@ def test_the_capital_has_no_gain_in_expectation_where_the_supposed_mean_is_true(
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.floats(0.02, 0.98))
-@settings(max_examples=30)
+@settings(max_examples=share(30))
 def test_the_mixture_is_the_integral_over_all_rates(good: int, bad: int, supposed: float) -> None:
     if good + bad < 2:
         return
@@ -50,7 +51,7 @@ def test_the_mixture_is_the_integral_over_all_rates(good: int, bad: int, suppose
 
 
 @given(st.lists(st.lists(st.floats(-100, 100), min_size=1, max_size=20), min_size=1, max_size=5))
-@settings(max_examples=40)
+@settings(max_examples=share(40))
 def test_a_look_never_gives_back_what_an_earlier_one_excluded(looks: list[list[float]]) -> None:
     sequence = MeanSequence(DIFFERENCES)
     low, high = -100.0, 100.0
@@ -67,7 +68,7 @@ def test_a_look_never_gives_back_what_an_earlier_one_excluded(looks: list[list[f
 
 
 @given(st.integers(0, 1000))
-@settings(max_examples=20)
+@settings(max_examples=share(20))
 def test_the_order_between_two_looks_is_nothing(seed: int) -> None:
     draw = random.Random(seed)
     values = [round(draw.gauss(5, 20), 1) for _ in range(80)]
