@@ -15,15 +15,18 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from assay.canon import number_text
 from assay.cli import demo_release
 from assay.errors import UsageError
-from assay.exams.document import exam_document
+from assay.exams.document import check_result, exam_result
+from assay.exams.gate import decide
 from assay.files.json_files import Document, parse_json
 from assay.judging.calibration import calibrate
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
+from assay.records.exam import ExamFileCount, ExamResult, PatternSeen
 from assay.release.summary import Summary
 from assay.views import drawing
 from assay.views.charts import (
@@ -39,11 +42,12 @@ from assay.views.charts import (
 )
 from assay.views.decision_page import decision_charts, decision_page
 from assay.views.documents import plain
+from assay.views.exam import ExamPoint
 from assay.views.exam_page import exam_charts, exam_page
 from assay.views.html import Report, points, render
 from assay.views.judge_page import judge_page
 from conftest import ROOT
-from test_exam_marking import RULES, graded_of
+from test_exam_marking import MARKING, RULES, graded_of
 from test_reports_html import HOSTILE, Page, poisoned
 
 pytest.importorskip("vl_convert", reason="no renderer here: pip install 'assay[charts]'")
@@ -78,8 +82,19 @@ def decided() -> list[dict[str, Any]]:
 
 
 @cache
-def exam() -> dict[str, Any]:
-    return plain(exam_document(graded_of(PATTERNED, verb=["go"] * 3 + ["eat"] * 17), RULES))
+def exam() -> ExamResult:
+    return exam_result(graded_of(PATTERNED, verb=["go"] * 3 + ["eat"] * 17), RULES)
+
+
+def hostile_exam(text: str) -> ExamResult:
+    """The exam with a foreign text wherever an exam file or a tutor can put one."""
+    items = [
+        replace(item, item=f"{text}{place}", prompt=text, expected=[text], got=text)
+        for place, item in enumerate(exam().items)
+    ]
+    seen = PatternSeen(kind="outlier_item", evidence={"item": text, "axis": "schema"}, hint=text)
+    files = [ExamFileCount(exam=text, version=text, items=1)]
+    return replace(exam(), items=items, patterns=[seen], diagnosis=[text], rubric=text, exams=files)
 
 
 @cache
@@ -118,7 +133,7 @@ MONTHS = [
     }
     for m in range(1, 7)
 ]
-SCORES = [{"at": point["at"], "score": point["value"], "n": 20} for point in MONTHS]
+SCORES = [ExamPoint(point["at"], point["value"], 20, "tutor@1") for point in MONTHS]
 
 
 @cache
@@ -149,7 +164,7 @@ def charts() -> dict[str, Chart]:
         "axes_raw": exams.axes(exam(), weighted=False),
         "heatmap": exams.heatmap(exam()),
         "patterns": exams.patterns(exam()),
-        "history": exams.history(SCORES, exam()["distribution"], limit=0.92),
+        "history": exams.history(SCORES, exam().distribution, limit=0.92),
         "calibration": judges.calibration(card()),
         "confusion": judges.confusion(card()),
         "bias": judges.bias(card()),
@@ -187,7 +202,6 @@ NAMES = (
 FUNCTIONS = {
     **{name: getattr(grades, name) for name in ("contributions", "floors", "gates", "timeline")},
     **{name: getattr(decisions, name) for name in ("difference", "rules")},
-    **{name: getattr(exams, name) for name in ("axes", "heatmap", "patterns")},
     **{name: getattr(judges, name) for name in ("calibration", "confusion", "bias")},
     "criterion_distribution": summaries.criterion_distribution,
     "grade_mix": lambda document: summaries.grade_mix(document, "p"),
@@ -195,7 +209,6 @@ FUNCTIONS = {
     "paired_scatter": lambda document: decisions.paired_scatter([document]),
     "pass_rate_over_time": lambda document: summaries.pass_rate_over_time([document]),
     "drift": lambda document: judges.drift([document]),
-    "history": lambda document: exams.history([document], [document]),
     "score_histogram": lambda document: summaries.score_histogram(
         [document], bands=[document], policy="p"
     ),
@@ -341,20 +354,18 @@ def test_the_pictures_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_stacked_bar_of_each_item_has_the_four_axes_of_the_result(weighted: bool) -> None:
     made, items = (
         exams.axes(exam(), weighted=weighted),
-        {item["item"]: item for item in exam()["items"]},
+        {item.item: item for item in exam().items},
     )
     assert made.columns[2:6] == ("correctness", "spanish_gloss", "schema", "conciseness")
     assert len(made.rows) == len(items) == 20
     for row in made.rows:
         item = items[row[0]]
-        parts = item["weighted" if weighted else "breakdown"]
-        assert row[1:6] == tuple(number_text(value) for value in (item["score"], *parts.values()))
+        parts = [part for _, part in (item.weighted if weighted else item.breakdown).items()]
+        assert row[1:6] == tuple(number_text(value) for value in (item.score, *parts))
     segments = made.spec["layer"][1]["data"]["values"]
     for name, item in items.items():
         length = sum(part["to"] - part["from"] for part in segments if part["name"] == name)
-        assert length == pytest.approx(
-            item["score"] if weighted else sum(item["breakdown"].values())
-        )
+        assert length == pytest.approx(item.score if weighted else 4 - len(item.lost))
 
 
 @pytest.mark.req("C-017")
@@ -378,7 +389,7 @@ def test_the_four_patterns_are_named_and_marked_where_they_are() -> None:
         "schema": "none",
         "conciseness": "conciseness_trend",
     }
-    broken = plain(exam_document(graded_of([13] * 9 + [15]), RULES))
+    broken = exam_result(graded_of([13] * 9 + [15]), RULES)
     assert exams.patterns(broken).rows[0][:3] == ("axis_zero", "seen", "schema")
     assert [row[1] for row in exams.heatmap(broken).rows] == ["0", "0", "9", "0"]
 
@@ -504,13 +515,13 @@ def test_a_letter_is_never_shown_without_its_policy() -> None:
 
 
 def test_a_long_exam_draws_what_lost_something_and_says_so() -> None:
-    long = plain(exam_document(graded_of([15] * 400 + [11] * 60), RULES))
+    long = exam_result(graded_of([15] * 400 + [11] * 60), RULES)
     made = exams.axes(long)
     assert len(made.spec["layer"][-1]["data"]["values"]) == chart.MAX_ROWS
     assert "Drawn are the 40 that lost most." in made.sentence
     assert made.rows[-1][0] == f"… and {460 - chart.MAX_TABLE:,} more, left out here"
     assert "Drawn are 60 items that lost something." in exams.heatmap(long).sentence
-    perfect = exams.axes(plain(exam_document(graded_of([15] * 60), RULES)))
+    perfect = exams.axes(exam_result(graded_of([15] * 60), RULES))
     assert perfect.spec is None
     assert "no mark is lost" in perfect.sentence
 
@@ -600,7 +611,7 @@ def test_hostile_text_is_drawn_as_text(poison: str) -> None:
             grades.gates(poisoned(results()[1], text)),
             grades.timeline(poisoned(results()[0], text)),
         ]
-        made += [decisions.rules(poisoned(decided()[0], text)), exams.axes(poisoned(exam(), text))]
+        made += [decisions.rules(poisoned(decided()[0], text)), exams.axes(hostile_exam(text))]
         return [drawing.svg(one).decode() for one in made]
 
     for source in drawn(poison):
@@ -664,7 +675,7 @@ def test_no_string_changes_the_structure_of_a_page_with_pictures(poison: str) ->
     for make in (
         lambda text: render(poisoned(results()[4:6], text), title=text),
         lambda text: decision_page(poisoned(decided()[0], text)),
-        lambda text: exam_page(poisoned(exam(), text)),
+        lambda text: exam_page(hostile_exam(text)),
         lambda text: judge_page(poisoned(card(), text)),
     ):
         page = Page(make(poison))
@@ -702,7 +713,8 @@ def test_a_decision_page_says_the_outcome_the_rules_and_what_fell() -> None:
 def test_an_exam_page_shows_the_axes_the_patterns_and_the_items_that_lost() -> None:
     page = Page(exam_page(exam()))
     assert page.text.startswith(
-        "Assay exam Exam: x Score 0.88 over 20 items. Grading is no gate: assay exam gate decides."
+        "Assay exam Exam: x 1 Score 0.88 over 20 items, 0 without an answer. Grading is not a gate:"
+        " assay exam gate decides."
     )
     assert sum(name == "svg" for name, _ in page.elements) == 4
     assert "verb_zero seen go every item of 'go' is wrong" in page.text
@@ -710,10 +722,10 @@ def test_an_exam_page_shows_the_axes_the_patterns_and_the_items_that_lost() -> N
     assert page.text.count("e-003") == 4, (
         "an item with every mark is in the charts and their tables only"
     )
-    gated = Page(
-        exam_page({**exam(), "gate": {"passed": False, "reasons": ["too low"]}}, draw=False)
-    ).text
-    assert "Does not pass the gate. Score 0.88 over 20 items. Why: too low." in gated
+    gate = decide(check_result(exam(), MARKING, where="x"), RULES)
+    gated = Page(exam_page(exam(), gate, draw=False)).text
+    assert "Does not pass the gate. Score 0.88 over 20 items" in gated
+    assert "Why: the capstone score 0.88 is below the hard gate of 0.92." in gated
 
 
 def test_without_the_renderer_tables_stand_in_for_pictures_and_one_line_says_why(

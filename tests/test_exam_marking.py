@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import structs
+from msgspec import structs, to_builtins
 
 from assay.canon import digest
 from assay.cli.conform import differs
@@ -23,16 +23,17 @@ from assay.exams.ablation import break_step
 from assay.exams.answers import Answer, collect
 from assay.exams.behaviour import grading_behaviour, scoring_behaviour
 from assay.exams.diagnosis import diagnose, gap_of
-from assay.exams.document import exam_document
+from assay.exams.document import exam_result
 from assay.exams.exam import Exam, ExamFile, ExamItem, make_exam
 from assay.exams.marking import FULL, Graded, Marking, grade_exam, mark_item, median
 from assay.exams.normal import MATCHES, STEPS, Normaliser
 from assay.exams.patterns import find_patterns
 from assay.exams.policy import ExamRules, shown
-from assay.exams.rubric import AXES, BIT, Match
+from assay.exams.rubric import BIT, Match
 from assay.exams.selftest import self_test
 from assay.files.json_files import Document, parse_json, stream_documents
 from assay.library.shelf import BUILTIN, Shelf
+from assay.records.exam import AXES, LatencyResult
 
 MARKING = Marking(Shelf().exam_rubric("tutor@1"))
 RULES = ExamRules(Shelf().exam_policy("exam@1"))
@@ -197,7 +198,7 @@ def test_the_example_of_the_chapter_scores_the_sum_of_its_parts() -> None:
         },
         MARKING,
     )
-    document = exam_document(graded, RULES)
+    document = to_builtins(exam_result(graded, RULES))
     assert document["items"] == [
         {
             "item": "e-39-01",
@@ -428,13 +429,13 @@ def test_an_item_without_an_answer_has_no_marks_and_is_listed() -> None:
         "e-001": Answer("e-001", None, 9999, "timed out"),
     }
     graded = grade_exam(exam, answers, MARKING)
-    document = exam_document(graded, RULES)
+    document = to_builtins(exam_result(graded, RULES))
     assert document["score"] == 0.25
     assert document["missing"] == ["e-001", "e-002", "e-003"]
     assert document["missing_reasons"]["e-001"] == "timed out"
     assert document["items"][1]["got"] is None
     assert set(document["items"][1]["breakdown"].values()) == {0.0}
-    assert document["latency"] == {"p50_ms": 10, "n": 1}
+    assert exam_result(graded, RULES).latency == LatencyResult(p50_ms=10, n=1)
 
 
 @given(st.lists(st.integers(0, 15), min_size=1, max_size=12), st.data())
@@ -470,7 +471,7 @@ def test_the_order_of_answers_and_items_moves_neither_score_nor_digest(
 
 
 def test_the_axes_of_a_document_account_for_the_whole_gap() -> None:
-    document = exam_document(graded_of([15, 11, 7, 0]), RULES)
+    document = to_builtins(exam_result(graded_of([15, 11, 7, 0]), RULES))
     lost = sum(Decimal(repr(axis["lost"])) for axis in document["axes"].values())
     assert lost + Decimal(repr(document["score"])) == 1
     assert document["axes"]["spanish_gloss"] == {"mean": 0.5, "lost": 0.125, "zero_items": 2}

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import assay as product
 from assay.pipeline.grading import payload
+from assay.records.exam import ExamGate, ExamGateDigests, HardGate, TargetCheck
 from assay.views import junit
 from assay.views.documents import plain
 from documents import run, scorecard
@@ -367,15 +368,21 @@ def test_each_item_of_an_exam_is_a_case_that_names_its_lost_axes(
 
 
 def test_a_gate_on_exams_that_did_not_pass_is_never_all_green() -> None:
-    gate = {
-        "passed": False,
-        "capstone": {"holds": True, "score": 1, "limit": 0.9},
-        "target": {"holds": True, "score": 1, "limit": 0.9},
-        "regression": None,
-        "soft": [],
-        "verify_rubric": None,
-        "reasons": ["something else"],
-    }
+    gate = ExamGate(
+        passed=False,
+        capstone=HardGate(holds=True, score=1, limit=0.9, n=1),
+        target=TargetCheck(holds=True, score=1, limit=0.9),
+        regression=None,
+        soft=[],
+        verify_rubric=None,
+        reasons=["something else"],
+        notes=[],
+        rubric="tutor@1",
+        policy="exam@1",
+        digests=ExamGateDigests(rubric="", policy="", exam=""),
+        scoring_system="scoringSystem/1.0.0",
+        grading_system="gradingSystem/1.0.0",
+    )
     assert cases(junit.exam_gate(gate))["outcome"] == ("failure", "something else")
 
 

@@ -399,55 +399,6 @@ def test_a_decision_draws_the_pass_rate_of_each_side_with_its_interval_and_n() -
     check_safe(page.replace("●", "").replace("─", ""))
 
 
-# --- exams
-
-
-def an_exam(text: str = "x") -> dict[str, Any]:
-    axes = {
-        "correctness": {"mean": 0.5, "lost": 0.3, "zero_items": 1},
-        "schema": {"mean": 1.0, "lost": 0.0, "zero_items": 0},
-    }
-    marks = [{"correctness": 0.0, "schema": 1.0}, {"correctness": 1.0, "schema": 1.0}]
-    items = [
-        {"item": f"{text}{place}", "score": score, "breakdown": marks[place], "got": text}
-        for place, score in enumerate((0.4, 1.0))
-    ]
-    return {
-        "score": 0.7,
-        "n": 2,
-        "missing": [],
-        "axes": axes,
-        "diagnosis": [text],
-        "patterns": [{"kind": "outlier_item", "hint": text}],
-        "items": items,
-        "rubric": text,
-        "policy": "exam@1",
-        "scoringSystem": "scoringSystem/1.0.0",
-        "gradingSystem": "gradingSystem/1.0.0",
-    }
-
-
-@pytest.mark.req("C-017")
-def test_an_exam_shows_each_axis_as_a_bar_the_patterns_and_the_items_that_lost() -> None:
-    page = markdown.exam(an_exam())
-    assert page.startswith("## Assay: exam score 0.7\n\n2 items, 0 without an answer.\n")
-    assert (
-        "correctness  ██████████░░░░░░░░░░  1 of 2, lost 0.3\nschema       ████████████████████  2"
-        " of 2, lost 0.0\n" in page
-    )
-    assert "- pattern `outlier_item`: `x`" in page
-    assert tables(page) == [[["item", "score", "lost", "got"], ["x0", "0.4", "correctness", "x"]]]
-    assert "None of the four patterns is seen." in markdown.exam({**an_exam(), "patterns": []})
-    assert "… and 1 more that lost something." in markdown.exam(
-        {**an_exam(), "items": an_exam()["items"][:1] * 2}, rows=1
-    )
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_in_an_exam_is_shown_as_text(text: str) -> None:
-    check_safe(markdown.exam(an_exam(text)))
-
-
 # --- the summary of a job
 
 

@@ -15,7 +15,7 @@ from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.views.documents import plain
-from test_charts import EXAMPLES, FAMILIES, decided, exam, results
+from test_charts import EXAMPLES, FAMILIES, decided, results
 
 pytest.importorskip("rich", reason="no tables on a terminal here: pip install 'assay[terminal]'")
 
@@ -23,7 +23,6 @@ SHOWS = {
     "grades": lambda: terminal.show_grades(results()),
     "explanation": lambda: terminal.show_explanation(results()[5]),
     "decision": lambda: terminal.show_decision(decided()[0]),
-    "exam": lambda: terminal.show_exam(exam()),
 }
 
 
@@ -127,10 +126,6 @@ def test_every_number_of_the_plain_text_is_on_the_screen(screen: Screen) -> None
     assert all(rule["reason"] in shown for rule in decision["rules"])
     assert "91.7% [81.9, 96.4]" in shown
     assert "(workflow@1)" in shown
-    assert terminal.show_exam(exam())
-    shown = text_of(screen)
-    assert all(sentence in shown for sentence in exam()["diagnosis"])
-    assert all(f"pattern {one['kind']}: {one['hint']}" in shown for one in exam()["patterns"])
 
 
 @pytest.mark.parametrize(
@@ -154,7 +149,6 @@ def test_no_text_paints_or_moves_the_cursor(screen: Screen, poison: str) -> None
     }
     assert terminal.show_explanation(run)
     assert terminal.show_grades([{**run, "why": poison}])
-    assert terminal.show_exam({**exam(), "diagnosis": [poison], "rubric": poison})
     raw = screen.getvalue()
     assert "\x1b[2J" not in raw
     assert "\x1b]8" not in raw

@@ -156,8 +156,8 @@ def _exam(options: argparse.Namespace, now: datetime, ledger: Store | None) -> S
         "fingerprint": {"digest": tree.get("digests", {}).get("exam"), "fields": fields},
         "digests": tree.get("digests", {}),
         "summary": {"n": tree["n"], "score": tree["score"]},
-        "scoringSystem": outcome.document.scoring_system,
-        "gradingSystem": outcome.document.grading_system,
+        "scoringSystem": outcome.result.scoring_system,
+        "gradingSystem": outcome.result.grading_system,
     }
     stored = store(
         options.dir,

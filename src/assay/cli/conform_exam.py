@@ -16,9 +16,10 @@ from assay.exams.document import is_mark
 from assay.exams.exam import ExamFile, ExamItem, file_faults
 from assay.exams.marking import Marking, mark_item
 from assay.exams.policy import ExamRules, fraction, shown
-from assay.exams.rubric import AXES, BIT
+from assay.exams.rubric import BIT
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
+from assay.records.exam import AXES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

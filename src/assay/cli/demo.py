@@ -12,13 +12,13 @@ from assay.cli import options as opt
 from assay.cli.frame import Command, arg
 from assay.errors import ExitCode, InputError
 from assay.exams.answers import read_answers
-from assay.exams.document import check_result, exam_document, read_result
+from assay.exams.document import check_result, exam_result
 from assay.exams.exam import read_exam
-from assay.exams.gate import decide, gate_document
+from assay.exams.gate import decide
 from assay.exams.marking import Marking, grade_exam
 from assay.exams.policy import ExamRules
 from assay.files.atomic import atomic_write
-from assay.files.json_files import Document, Unread, parse_json, read_json, stream_documents
+from assay.files.json_files import Unread, read_json, stream_documents
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Graded, Grader
 from assay.release.ranking import contender, rank
@@ -160,13 +160,9 @@ def _graded_exam() -> dict[str, Any]:
     exam = read_exam([os.path.join(folder, name) for name in ("verbs.yaml", "verbs-extra.yaml")])
     marking = Marking(shelf.exam_rubric(exam.rubric or rules.policy.default_rubric))
     answers = read_answers(os.path.join(folder, "answers.jsonl"), [item.id for item in exam.items])
-    document = exam_document(grade_exam(exam, answers.found, marking), rules)
-    result = check_result(
-        read_result(Document(parse_json(document_bytes(document)), "exam.json")),
-        marking,
-        where="exam.json",
-    )
-    return {**document, "gate": gate_document(decide(result, rules), rules, result)}
+    result = exam_result(grade_exam(exam, answers.by_item, marking), rules)
+    gate = decide(check_result(result, marking, where="exam.json"), rules)
+    return {**plain(result), "gate": plain(gate)}
 
 
 def _tell_exam(exam: dict[str, Any], *, on: bool) -> None:

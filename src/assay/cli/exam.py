@@ -5,21 +5,23 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 from contextlib import nullcontext
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
 from assay.cli import options as opt
-from assay.cli import terminal
 from assay.cli.ledger import add_store, storing
 from assay.cli.memory import uncollected
+from assay.cli.progress import Progress
 from assay.errors import ExitCode, InputError, UsageError, printable
-from assay.exams import bars, sm2
+from assay.exams import sm2
 from assay.exams.ablation import break_step, cascade_document
 from assay.exams.answers import Answers, read_answers
 from assay.exams.asking import CommandTutor, HttpTutor, Tutor, answer_lines, ask_all, read_headers
-from assay.exams.document import Outcome, check_result, exam_document, read_result
+from assay.exams.document import CheckedExam, check_result, exam_result, read_result
 from assay.exams.exam import Exam, left_out, read_exam
 from assay.exams.lint import lint_document, lint_exam
 from assay.exams.marking import Marking, grade_exam
@@ -30,13 +32,14 @@ from assay.exams.versions import Systems
 from assay.files.atomic import atomic_write
 from assay.files.json_files import Document, read_json
 from assay.registry import is_path
-from assay.views import junit, markdown
+from assay.views import exam_text, junit
 from assay.views.documents import pretty
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from assay.cli.keeping import Store
+    from assay.records.exam import ExamResult
 
 TIMEOUT_S = 30.0
 ACTIONS: dict[str, str] = {
@@ -189,35 +192,18 @@ def _answers_of(options: argparse.Namespace, exam: Exam) -> Answers:
         tutor = HttpTutor(
             options.url, timeout_s=options.timeout, headers=read_headers(options.header)
         )
-    found = ask_all(exam.items, tutor, progress=_progress(len(exam.items)))
+    progress = Progress(len(exam.items), "asking", unit="answers")
+    found = ask_all(exam.items, tutor, progress=lambda item: progress.add(1))
+    progress.end()
     if options.save_answers:
         with atomic_write(options.save_answers) as stream:
             stream.write(answer_lines(found.values()))
     return Answers(found)
 
 
-def _progress(total: int) -> Callable[[str], None]:
-    """A line on the terminal with count, rate and time left; silent elsewhere."""
-    started, done, on = time.monotonic(), 0, sys.stderr.isatty() and not os.environ.get("CI")
-
-    def add(item: str) -> None:
-        nonlocal done
-        done += 1
-        rate = done / max(time.monotonic() - started, 1e-9)
-        line = (
-            f"[{'#' * (30 * done // total):<30}] {done} of {total}  {rate:.1f} a second "
-            f" {(total - done) / rate:.0f} s left"
-        )
-        if on:
-            sys.stderr.write(f"\r{line} " if done < total else f"\r{' ' * 90}\r")
-            sys.stderr.flush()
-
-    return add
-
-
 def outcome_of(
     options: argparse.Namespace, document: Document, *, rubric: str | None = None
-) -> Outcome:
+) -> CheckedExam:
     """A graded exam, every number of it made again. The rubric that a result names is a name: no
     result brings its own file to be measured by.
     """
@@ -232,7 +218,7 @@ def outcome_of(
     return check_result(result, marking_of(options, rubric or result.rubric), where=document.file)
 
 
-def result_of(options: argparse.Namespace, path: str) -> tuple[Outcome, Document]:
+def result_of(options: argparse.Namespace, path: str) -> tuple[CheckedExam, Document]:
     """A graded exam from its file, every number of it made again."""
     document = read_json(path)
     return outcome_of(options, document, rubric=options.rubric), document
@@ -300,51 +286,51 @@ def _graded(options: argparse.Namespace, store: Store | None) -> int:
     exam, marking, rules = _exam_of(options)
     steps = _steps(options.steps, marking)
     answers = _answers_of(options, exam)
-    graded = grade_exam(exam, answers.found, marking)
+    graded = grade_exam(exam, answers.by_item, marking)
     notes = tuple(left_out(options.files))
-    document = exam_document(
-        graded, rules, unknown=answers.unknown, faults=answers.faults, notes=notes
+    cascades = _cascades(exam, answers, marking, rules, steps)
+    result = replace(
+        exam_result(graded, rules, unknown=answers.unknown, faults=answers.faults, notes=notes),
+        broken=cascades or UNSET,
     )
-    cascades = [
-        cascade_document(break_step(exam, answers.found, marking, step), rules) for step in steps
-    ]
-    if cascades:
-        document["broken"] = cascades
     if store is not None:
         from assay.server.keeping import exam_drafts
 
-        store.put(exam_drafts(document, exam, answers.found.values()))
-    write(
-        paths,
-        document,
-        forms={
-            ".xml": junit.exam,
-            ".md": lambda found: markdown.exam(found).encode(),
-            ".html": _html,
-        },
-    )
+        store.put(exam_drafts(result, exam, answers.by_item.values()))
+    forms = {
+        ".xml": junit.exam,
+        ".md": lambda exam: exam_text.exam_markdown(exam).encode(),
+        ".html": _html,
+    }
+    write(paths, result, forms=forms)
     if options.charts:
         from assay.views.drawing import write_charts
         from assay.views.exam_page import exam_charts
 
-        write_charts(exam_charts(document), options.charts)
+        write_charts(exam_charts(result), options.charts)
     for text in (*notes, *(fault.text() for fault in answers.faults)):
         sys.stderr.write(f"assay: {printable(text)}\n")
     if options.json:
-        opt.print_json(document)
+        opt.print_json(result)
     else:
-        if not terminal.show_exam(document, raw=options.raw_bars):
-            say(bars.draw(graded, raw=options.raw_bars))
-            say(bars.summary(graded, document))
+        say(exam_text.exam_lines(result, raw=options.raw_bars))
         for cascade in cascades:
-            say(bars.cascade(cascade))
+            say(exam_text.cascade_lines(cascade))
     return ExitCode.MALFORMED if answers.faults else ExitCode.PASSED
 
 
-def _html(document: Any) -> bytes:
+def _cascades(
+    exam: Exam, answers: Answers, marking: Marking, rules: ExamRules, steps: list[str]
+) -> list[dict[str, Any]]:
+    return [
+        cascade_document(break_step(exam, answers.by_item, marking, step), rules) for step in steps
+    ]
+
+
+def _html(result: ExamResult) -> bytes:
     from assay.views.exam_page import exam_page
 
-    return exam_page(document).encode("utf-8", "replace")
+    return exam_page(result).encode("utf-8", "replace")
 
 
 def _steps(names: list[str], marking: Marking) -> list[str]:
@@ -384,9 +370,7 @@ def _break(argv: list[str]) -> int:
     exam, marking, rules = _exam_of(options)
     steps = _steps(options.steps, marking) or list(marking.normal.names)
     answers = _answers_of(options, exam)
-    cascades = [
-        cascade_document(break_step(exam, answers.found, marking, step), rules) for step in steps
-    ]
+    cascades = _cascades(exam, answers, marking, rules, steps)
     versions = Systems(marking.scoring_system, rules.grading_system).document()
     document = {
         "rubric": marking.id,
@@ -400,7 +384,7 @@ def _break(argv: list[str]) -> int:
         opt.print_json(document)
     else:
         for cascade in cascades:
-            say(bars.cascade(cascade))
+            say(exam_text.cascade_lines(cascade))
     return ExitCode.MALFORMED if answers.faults else ExitCode.PASSED
 
 
@@ -480,7 +464,6 @@ def _recalibrate(argv: list[str]) -> int:
     if not options.rubric:
         raise UsageError("CLI-001", "name the new rubric with --rubric.")
     rules, marking = rules_of(options), marking_of(options, options.rubric)
-    results, trees = [], []
     written = (
         [os.path.join(options.write, os.path.basename(path)) for path in options.history]
         if options.write
@@ -494,20 +477,17 @@ def _recalibrate(argv: list[str]) -> int:
             "--write would overwrite a result: one of the history, or one of the same name.",
             fix="Write into another folder.",
         )
-    for path in options.history:
-        document = read_json(path)
-        results.append(reweigh(outcome_of(options, document), marking))
-        trees.append(document.tree)
+    results = [reweigh(outcome_of(options, read_json(path)), marking) for path in options.history]
     found = recalibration_document(results, marking, rules)
     if written:
         found["written"] = written
-        for path, tree, one in zip(written, trees, results, strict=True):
-            write([path], recalibrated(tree, one))
+        for path, one in zip(written, results, strict=True):
+            write([path], recalibrated(one))
     write(paths, found)
     if options.json:
         opt.print_json(found)
     else:
-        say(bars.recalibration(found))
+        say(exam_text.recalibration_lines(found))
     return ExitCode.PASSED
 
 

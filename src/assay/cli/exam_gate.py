@@ -7,20 +7,22 @@ import sys
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from assay.cli import exam as common
 from assay.cli import options as opt
 from assay.cli.ledger import add_store, storing
 from assay.cli.named import find_named
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
-from assay.exams import bars
-from assay.exams.document import Outcome, hold_against
+from assay.exams.document import CheckedExam, hold_against
 from assay.exams.exam import REGRESSION, make_exam, read_document
-from assay.exams.gate import decide, gate_document
+from assay.exams.gate import decide
 from assay.files.atomic import atomic_write
 from assay.files.json_files import Document, read_json
 from assay.registry import is_path
 from assay.release.baseline import changed
 from assay.views import junit
+from assay.views.exam_text import gate_lines
 
 if TYPE_CHECKING:
     import argparse
@@ -162,32 +164,29 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
     baseline = None if before is None else common.outcome_of(options, before, rubric=options.rubric)
     held = bool(options.exam) and _hold_all(options, rules, capstone, regression)
     verdict = decide(capstone, rules, regression=regression, baseline=baseline)
-    found = gate_document(verdict, rules, capstone)
     if store is not None:
         from assay.cli.kept import exam_gate_drafts
 
         store.put(
-            exam_gate_drafts(found, {"capstone": first, "regression": source, "baseline": before})
+            exam_gate_drafts(verdict, {"capstone": first, "regression": source, "baseline": before})
         )
-    first_baseline = verdict.hard_gate and not verdict.judged
+    first_baseline = (
+        verdict.capstone.holds and regression is not None and verdict.regression is None
+    )
     stored = bool(
         options.set_baseline and (verdict.passed or first_baseline) and source is not None
     )
     if stored and source is not None and source.source is not None:
         with atomic_write(options.set_baseline) as stream:
             stream.write(source.source)
-        found["baseline_written"] = options.set_baseline
-    common.write(paths, found, forms={".xml": junit.exam_gate})
+        verdict = replace(verdict, baseline_written=options.set_baseline)
+    common.write(paths, verdict, forms={".xml": junit.exam_gate})
     if options.json:
-        opt.print_json(found)
+        opt.print_json(verdict)
     else:
         on = opt.colour()
-        said = (
-            opt.paint("PASSED", "green", "bold", on=on)
-            if verdict.passed
-            else opt.paint("FAILED", "red", "bold", on=on)
-        )
-        common.say([said, *bars.verdict(found)])
+        word, hue = ("PASSED", "green") if verdict.passed else ("FAILED", "red")
+        common.say([opt.paint(word, hue, "bold", on=on), *gate_lines(verdict)])
         if options.set_baseline and not stored:
             sys.stderr.write("assay: the gate did not pass; the baseline was not written.\n")
     _tell(options, held, capstone, regression)
@@ -201,7 +200,10 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
 
 
 def _hold_all(
-    options: argparse.Namespace, rules: ExamRules, capstone: Outcome, regression: Outcome | None
+    options: argparse.Namespace,
+    rules: ExamRules,
+    capstone: CheckedExam,
+    regression: CheckedExam | None,
 ) -> bool:
     """Hold each result against the files of its own set; whether there were some for the capstone
     exam.
@@ -233,13 +235,13 @@ def _hold_all(
     return bool(of_capstone)
 
 
-def _tell(options: argparse.Namespace, held: bool, *outcomes: Outcome | None) -> None:
+def _tell(options: argparse.Namespace, held: bool, *outcomes: CheckedExam | None) -> None:
     """What the results note about themselves, and what the gate could not see."""
     told = [
         f"{outcome.where}: {note}"
         for outcome in outcomes
         if outcome is not None
-        for note in outcome.document.notes
+        for note in outcome.result.notes
     ]
     if not held:
         told.append(

@@ -10,7 +10,10 @@ from __future__ import annotations
 import os
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+
+from msgspec import to_builtins
 
 from assay.errors import InputError
 from assay.files.json_files import Document, parse_json, read_json
@@ -19,6 +22,7 @@ from assay.store.drafts import Draft, Link, draft
 from assay.store.results import schema_of
 
 if TYPE_CHECKING:
+    from assay.records.exam import ExamGate
     from assay.tools.gating import Held
     from assay.tools.policy import SchemaRules
     from assay.tools.tree import Tree
@@ -30,9 +34,7 @@ EXAM_ROLES = {"capstone": "candidate_of", "regression": "candidate_of", "baselin
 """The graded exams that a gate may be given, and how each is linked to the decision."""
 
 
-def exam_gate_drafts(
-    document: Mapping[str, Any], given: Mapping[str, Document | None]
-) -> list[Draft]:
+def exam_gate_drafts(gate: ExamGate, given: Mapping[str, Document | None]) -> list[Draft]:
     """The decision of an exam gate, after the results it decides on. `given` has each of them by
     its role.
 
@@ -46,9 +48,10 @@ def exam_gate_drafts(
         if one is not None
     }
     evidence = {
-        role: None if one is None else {"digest": kept[role].name, **_noted(document, one.file)}
+        role: None if one is None else {"digest": kept[role].name, **_noted(gate, one.file)}
         for role, one in given.items()
     }
+    document = to_builtins(gate, builtin_types=(Decimal,))
     made = draft({**document, "evidence": evidence}, kind="decision")
     return [
         *kept.values(),
@@ -58,8 +61,8 @@ def exam_gate_drafts(
     ]
 
 
-def _noted(document: Mapping[str, Any], file: str) -> dict[str, str]:
-    return {"name": file} if any(note.startswith(f"{file}: ") for note in document["notes"]) else {}
+def _noted(gate: ExamGate, file: str) -> dict[str, str]:
+    return {"name": file} if any(note.startswith(f"{file}: ") for note in gate.notes) else {}
 
 
 def exam_baseline_drafts(record: Mapping[str, Any], result: Mapping[str, Any]) -> list[Draft]:

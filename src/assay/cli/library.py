@@ -229,19 +229,19 @@ def _versions(options: argparse.Namespace) -> int:
 
 
 def _schema_names() -> dict[str, Any]:
-    from assay.exams.document import ExamDocument
     from assay.exams.exam import ExamFile
     from assay.exams.policy import ExamPolicy
     from assay.exams.rubric import ExamRubric
     from assay.grading.policy import Policy
     from assay.records.evidence import Run
+    from assay.records.exam import ExamResult
     from assay.records.scorecard import Scorecard
     from assay.scoring.profile import Profile
     from assay.scoring.rubric import Rubric
 
     exams = {
         "exam": ExamFile,
-        "exam-result": ExamDocument,
+        "exam-result": ExamResult,
         "exam-policy": ExamPolicy,
         "exam-rubric": ExamRubric,
     }

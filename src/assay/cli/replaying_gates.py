@@ -9,20 +9,25 @@ is missing is said: a gate that cannot be made again never counts as the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from assay.archive.regrading import on_shelf
 from assay.canon import canonical
 from assay.cli.kept import EXAM_ROLES, SCHEMA_GATE, SCHEMA_LISTS, SCHEMA_SOURCE, source_data
 from assay.errors import InputError, NotEnoughEvidence
 from assay.exams.answers import Answer
-from assay.exams.document import Outcome, check_result, exam_document, read_result
+from assay.exams.document import CheckedExam, check_result, exam_result, read_result
 from assay.exams.exam import make_exam
-from assay.exams.gate import GATE_SCHEMA, decide, gate_document
+from assay.exams.gate import decide
 from assay.exams.marking import Marking, grade_exam
 from assay.exams.policy import ExamRules
 from assay.files.json_files import Document
-from assay.server.keeping import EXAM_EVIDENCE_SCHEMA, exam_record
+from assay.records.exam import GATE_SCHEMA
+from assay.server.keeping import EXAM_EVIDENCE_SCHEMA
 
 if TYPE_CHECKING:
     from assay.library.shelf import Shelf
@@ -117,7 +122,7 @@ def _exam_gate(
         raise evidence.unclear("the capstone")
     rules = ExamRules(shelf.exam_policy(on_shelf(stored.get("policy"), of="gate")))
     verdict = decide(capstone, rules, regression=given["regression"], baseline=given["baseline"])
-    made = gate_document(verdict, rules, capstone)
+    made: dict[str, Any] = to_builtins(verdict, builtin_types=(Decimal,))
     if named:
         return {**made, "evidence": said}
     if (
@@ -134,7 +139,7 @@ def _exam_gate(
     return made
 
 
-def _outcome(evidence: _Evidence, said: Mapping[str, Any], role: str, shelf: Shelf) -> Outcome:
+def _outcome(evidence: _Evidence, said: Mapping[str, Any], role: str, shelf: Shelf) -> CheckedExam:
     """A graded exam: marked again where its answers are in the ledger, and every number of it made
     again from its marks, by the rubric that it names.
     """
@@ -175,10 +180,8 @@ def _follows(
     exam = make_exam([Document(file, where) for file in answered["exam"]])
     answers = {one["item"]: Answer(**one) for one in answered["answers"]}
     rules = ExamRules(shelf.exam_policy(on_shelf(stored.get("policy"), of="exam")))
-    made = exam_record(
-        exam_document(grade_exam(exam, answers, marking), rules, unknown=tuple(stored["unknown"]))
-    )
-    return canonical({**made, "faults": stored["faults"]}) == canonical(stored)
+    made = exam_result(grade_exam(exam, answers, marking), rules, unknown=tuple(stored["unknown"]))
+    return canonical(replace(made, faults=stored["faults"])) == canonical(stored)
 
 
 def _linked(ledger: Ledger, item: Item, stored: Mapping[str, Any], project: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from assay import exact
 from assay.errors import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from rich.console import Console
     from rich.table import Table
@@ -36,9 +36,6 @@ GATES = {
     "fail": ("FAIL", "bold red"),
     "undetermined": ("??", "bold yellow"),
 }
-AXES = ("blue", "yellow", "cyan", "green")
-SIGNS = "█▓▒░"
-ITEMS = 60
 _LINE = re.compile(
     r"(?P<grade>\S+)  (?P<score> *[\d.]+)  (?P<verdict>passed|FAILED)  (?P<run>.*?)(?: "
     r" (?P<why>(?:gates|below floor): .*|below [\d.]+))?$"
@@ -340,94 +337,3 @@ def _mean(found: Mapping[str, Any]) -> str:
         else ""
     )
     return f"{float(value):.2f}{ends}"  # type: ignore[arg-type]
-
-
-# --- an exam
-
-
-def show_exam(exam: Mapping[str, Any], *, raw: bool = False) -> bool:
-    """A stacked bar of the axes for each item that lost something, the diagnosis, the patterns, and
-    what graded it.
-    """
-    out = console()
-    if out is None:
-        return False
-    from rich.text import Text
-
-    items = [item for item in exam.get("items") or () if item.get("breakdown")]
-    axes = list(dict.fromkeys(axis for item in items for axis in item["breakdown"]))
-    lost = sorted(
-        (item for item in items if item.get("score") != 1), key=lambda item: item.get("score") or 0
-    )
-    legend = Text("  ").join(
-        [
-            Text("").append(f"{SIGNS[place % 4]} ", style=AXES[place % 4]).append(printable(axis))
-            for place, axis in enumerate(axes)
-        ]
-    )
-    out.print(legend)
-    made = _table("item", "score", "", "lost", "got", right=("score",))
-    reasons = exam.get("missing_reasons") or {}
-    for item in lost[:ITEMS]:
-        gone = [axis for axis in axes if not item["breakdown"].get(axis)]
-        got = (
-            f"no answer: {reasons[item['item']]}"
-            if item.get("item") in reasons
-            else str(item.get("got") or "nothing")[:60]
-        )
-        made.add_row(
-            _text(item.get("item")),
-            _text(item.get("score")),
-            _stack(item, axes, raw=raw),
-            _text(", ".join(gone)),
-            _text(got, "dim"),
-        )
-    if lost:
-        out.print(made)
-    more = len(items) - len(lost[:ITEMS])
-    if more:
-        out.print(_text(f"{more:,} more items; {len(items) - len(lost):,} have every mark", "dim"))
-    n = exam.get("n")
-    out.print(
-        _text(
-            f"score {exam.get('score')} over {n} item{'s' if n != 1 else ''},"
-            f" {len(exam.get('missing') or ())} without an answer",
-            "bold",
-        )
-    )
-    for sentence in exam.get("diagnosis") or ():
-        out.print(_text(f"  {sentence}"))
-    for pattern in exam.get("patterns") or ():
-        out.print(
-            _text("")
-            + _text(f"pattern {pattern.get('kind')}: ", "bold yellow")
-            + _text(pattern.get("hint"))
-        )
-    latency = exam.get("latency") or {}
-    if latency.get("p50_ms") is not None:
-        out.print(_text(f"median latency {latency['p50_ms']} ms over {latency.get('n')} answers"))
-    out.print(
-        _text(
-            f"rubric {exam.get('rubric')} · policy {exam.get('policy')} ·"
-            f" {exam.get('scoringSystem')} · {exam.get('gradingSystem')}",
-            "dim",
-        )
-    )
-    return True
-
-
-def _stack(item: Mapping[str, Any], axes: Sequence[str], *, raw: bool) -> Text:
-    """The bar of one item. Lengths are cut from the running total, so that rounding never adds up
-    to more than the bar.
-    """
-    from rich.text import Text
-
-    made, at, drawn = Text(""), 0.0, 0
-    whole = float(len(axes)) if raw else 1.0
-    for place, axis in enumerate(axes):
-        at += float((item.get("breakdown" if raw else "weighted") or {}).get(axis) or 0) / whole
-        upto = round(at * BAR)
-        made.append(SIGNS[place % 4] * (upto - drawn), style=AXES[place % 4])
-        drawn = upto
-    made.append("·" * (BAR - drawn), style="dim")
-    return made

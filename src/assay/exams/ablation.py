@@ -15,8 +15,9 @@ from assay.exams.marking import Graded, grade_exam
 from assay.exams.normal import STEPS
 from assay.exams.patterns import MATCHED, find_patterns, shortened
 from assay.exams.policy import ExamRules, shown
-from assay.exams.rubric import AXES, BIT
+from assay.exams.rubric import BIT
 from assay.exams.versions import Systems
+from assay.records.exam import AXES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +86,7 @@ def cascade_document(cascade: Cascade, rules: ExamRules) -> dict[str, Any]:
             "after": opens(after.score, rules),
             "limit": rules.policy.hard_gate,
         },
-        "patterns": [pattern.document() for pattern in find_patterns(after, rules)],
+        "patterns": find_patterns(after, rules),
         "diagnosis": diagnose(after, rules),
         "rubric": before.marking.id,
         "policy": rules.id,

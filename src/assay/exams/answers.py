@@ -3,24 +3,24 @@ took.
 
 Nothing is dropped silently: a line that cannot be read, an answer to an item that the exam does not
 have and a second answer to one item are faults, each with its line. An item without an answer is
-missing, which is counted and scores nothing. What a response is worth is not known here: see
-`marking`.
+missing: it is counted and scores nothing. What a response is worth is decided in `marking`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import UNSET, Struct, UnsetType
+
 from assay import exact
-from assay.errors import Fault, InputError
+from assay.errors import EvidenceError, Fault, InputError
 from assay.files.json_files import Document, Unread, stream_documents
+from assay.records.evidence import OptionalNumber
+from assay.records.reading import read_record
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-_KEYS = ("item", "response", "latency_ms", "error", "metadata")
-_KNOWN = frozenset(_KEYS)
 
 
 class Answer(NamedTuple):
@@ -34,10 +34,20 @@ class Answer(NamedTuple):
     error: str = ""
 
 
+class AnswerLine(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """A line of a file of answers."""
+
+    item: str
+    response: Any = UNSET
+    latency_ms: OptionalNumber = None
+    error: str | UnsetType | None = UNSET
+    metadata: Any = None
+
+
 class Answers(NamedTuple):
     """The answers to one exam by item, and what was wrong with their file."""
 
-    found: dict[str, Answer]
+    by_item: dict[str, Answer]
     unknown: tuple[str, ...] = ()
     faults: tuple[Fault, ...] = ()
 
@@ -58,7 +68,7 @@ def collect(
 ) -> Answers:
     """Answers from parsed lines, held against the ids of the exam."""
     known = dict.fromkeys(ids)
-    found: dict[str, Answer] = {}
+    by_item: dict[str, Answer] = {}
     unknown: list[str] = []
     faults: list[Fault] = []
     twice: set[str] = set()
@@ -66,95 +76,65 @@ def collect(
         if isinstance(document, Unread):
             faults.append(document.fault)
             continue
-        answer = _answer(document, faults)
-        if answer is None:
+        try:
+            line = read_record(document, AnswerLine, "EXM-006")
+        except EvidenceError as error:
+            faults += [_placed(fault, document) for fault in error.faults]
             continue
-        if answer.item not in known:
-            unknown.append(answer.item)
-            faults.append(
-                _fault(
-                    document,
-                    "item",
-                    f"the exam has no item '{answer.item[:80]}'.{near_miss(answer.item, known)}",
-                    "EXM-008",
-                )
+        fault = _fault(line, known, by_item)
+        if fault is None:
+            by_item[line.item] = Answer(
+                line.item,
+                None if line.response is UNSET else line.response,
+                line.latency_ms,
+                line.error or "",
             )
-        elif answer.item in found:
-            twice.add(answer.item)
-            faults.append(
-                _fault(
-                    document,
-                    "item",
-                    f"the item '{answer.item}' is answered twice.",
-                    "EXM-007",
-                    "Which answer counts? Keep one.",
-                )
-            )
-        else:
-            found[answer.item] = answer
+            continue
+        if fault.code == "EXM-008":
+            unknown.append(line.item)
+        elif fault.code == "EXM-007":
+            twice.add(line.item)
+        faults.append(_placed(fault, document))
     if faults and not keep_going:
         raise InputError(
             faults[0].code, faults[0].message, where=where, fix=faults[0].fix, faults=faults
         )
     for item in twice:
         # with two answers none is the answer: otherwise the better one could be put first
-        found[item] = Answer(item, None, error="answered twice")
-    return Answers(found, tuple(unknown), tuple(faults))
+        by_item[item] = Answer(item, None, error="answered twice")
+    return Answers(by_item, tuple(unknown), tuple(faults))
 
 
-def _fault(
-    document: Document, path: str, message: str, code: str = "EXM-006", fix: str = ""
-) -> Fault:
-    at = f"{document.at}.{path}".strip(".") if document.at else path
-    return Fault(message, code=code, file=document.file, line=document.line, path=at, fix=fix)
+def _placed(fault: Fault, document: Document) -> Fault:
+    fault.file, fault.line = document.file, document.line
+    fault.path = f"{document.at}.{fault.path}".strip(".") if document.at else fault.path
+    return fault
 
 
-def _answer(document: Document, faults: list[Fault]) -> Answer | None:
-    tree = document.tree
-    if type(tree) is dict and tree.keys() <= _KNOWN and "response" in tree:  # the usual line
-        item, latency, error = tree.get("item"), tree.get("latency_ms"), tree.get("error")
-        if (
-            type(item) is str
-            and (latency is None or exact.is_amount(latency))
-            and (error is None or type(error) is str)
-        ):
-            return Answer(item, tree["response"], latency, error or "")
-    if not isinstance(tree, dict):
-        faults.append(_fault(document, "", "an answer is an object with `item` and `response`."))
-        return None
-    before = len(faults)
-    if not isinstance(tree.get("item"), str):
-        faults.append(
-            _fault(
-                document,
-                "item",
-                "must be the id of an item." if "item" in tree else "the key 'item' is missing.",
-            )
+def _fault(line: AnswerLine, known: Iterable[str], by_item: dict[str, Answer]) -> Fault | None:
+    """What is wrong with a line of the right shape, if anything."""
+    if line.response is UNSET and line.error is UNSET:
+        return Fault(
+            "the key 'response' is missing.",
+            code="EXM-006",
+            path="response",
+            fix="Write null where there was no answer.",
         )
-    if "response" not in tree and "error" not in tree:
-        faults.append(
-            _fault(
-                document,
-                "response",
-                "the key 'response' is missing.",
-                fix="Write null where there was no answer.",
-            )
+    if line.latency_ms is not None and not exact.is_amount(line.latency_ms):
+        return Fault(
+            f"must be a number of milliseconds, at least 0, not {str(line.latency_ms)[:40]!r}.",
+            code="EXM-006",
+            path="latency_ms",
+            fix="Write null where none was taken.",
         )
-    for key in tree:
-        if key not in _KEYS:
-            faults.append(_fault(document, key, f"unknown key '{key}'.{near_miss(key, _KEYS)}"))
-    latency = tree.get("latency_ms")
-    if latency is not None and not exact.is_amount(latency):
-        faults.append(
-            _fault(
-                document,
-                "latency_ms",
-                f"must be a number of milliseconds from 0 on, not {str(latency)[:40]!r}.",
-                fix="Write null where none was taken.",
-            )
+    if line.item not in known:
+        message = f"the exam has no item '{line.item[:80]}'.{near_miss(line.item, known)}"
+        return Fault(message, code="EXM-008", path="item")
+    if line.item in by_item:
+        return Fault(
+            f"the item '{line.item}' is answered twice.",
+            code="EXM-007",
+            path="item",
+            fix="Which answer counts? Keep one.",
         )
-    if not isinstance(tree.get("error", ""), str | None):
-        faults.append(_fault(document, "error", "must be a text."))
-    if len(faults) > before:
-        return None
-    return Answer(tree["item"], tree.get("response"), latency, tree.get("error") or "")
+    return None

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from assay.exams.marking import FULL, mean
 from assay.exams.policy import ExamRules, text
-from assay.exams.rubric import AXES, BIT
+from assay.exams.rubric import BIT
+from assay.records.exam import AXES
 
 if TYPE_CHECKING:
     from assay.exams.marking import Graded, Marked, Marking

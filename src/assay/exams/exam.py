@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from msgspec import Meta, Struct
 from msgspec.json import Encoder
@@ -20,16 +20,16 @@ from assay.errors import EvidenceError, Fault, InputError, NotEnoughEvidence
 from assay.exams.rubric import Match, Text, compile_schema
 from assay.files.json_files import Document, open_input, read_json, show_path
 from assay.files.yaml_files import parse_yaml
+from assay.records.exam import ExamSet
 from assay.records.reading import read_record
 from assay.registry import identifier_fault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from assay.files.json_files import Path
 
 CAPSTONE, REGRESSION = "capstone", "regression"
-Entries = list[str]
 _encode = Encoder().encode
 
 
@@ -40,9 +40,9 @@ class ExamItem(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     id: str
     prompt: Text
-    gloss_contains: Entries
-    expected_contains: Entries | None = None
-    expected: Entries | None = None
+    gloss_contains: list[str]
+    expected_contains: list[str] | None = None
+    expected: list[str] | None = None
     match: Match | None = None
     verb: str | None = None
     tense: str | None = None
@@ -62,7 +62,7 @@ class ExamFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     items: list[ExamItem]
     version: int | str = 1
     rubric: str | None = None
-    set: Literal["capstone", "regression"] = "capstone"
+    set: ExamSet = "capstone"
     answer_schema: Annotated[
         dict[str, Any] | None, Meta(description="JSON Schema (2020-12) of an answer")
     ] = None
@@ -82,7 +82,7 @@ class Exam(NamedTuple):
         return [item for file in self.files for item in file.items]
 
     @property
-    def set(self) -> str:
+    def set(self) -> ExamSet:
         """Which set it is: capstone or regression."""
         return self.files[0].set
 
@@ -138,20 +138,34 @@ def read_exam(paths: Iterable[str]) -> Exam:
     return make_exam([read_document(path) for path in paths])
 
 
-def make_exam(documents: list[Document]) -> Exam:
-    """One exam from parsed files, or an error with every fault and its line."""
-    files, faults = [], []
+class FilesRead(NamedTuple):
+    """The files of one exam that have the right shape, with every fault of all of them."""
+
+    files: list[tuple[ExamFile, Document]]
+    faults: list[Fault]
+
+
+def read_files(documents: Iterable[Document]) -> FilesRead:
+    """Read the files of one exam, without refusing any."""
+    files: list[tuple[ExamFile, Document]] = []
+    faults: list[Fault] = []
     seen: dict[str, tuple[Document, Path]] = {}
+    whole = True
     for document in documents:
         try:
             file = read_record(document, ExamFile, "EXM-001")
         except EvidenceError as error:
-            faults += located(error.faults, document)
+            faults += _located(error.faults, document)
+            whole = False
             continue
         faults += file_faults(file, document, seen)
-        files.append(file)
-    if not faults:
-        faults += disagreements(files, documents)
+        files.append((file, document))
+    return FilesRead(files, [*faults, *(_disagreements(files) if whole and files else ())])
+
+
+def make_exam(documents: list[Document]) -> Exam:
+    """One exam from parsed files, or an error with every fault and its line."""
+    files, faults = read_files(documents)
     if faults:
         several = len({fault.file for fault in faults}) > 1
         for fault in faults:
@@ -163,18 +177,18 @@ def make_exam(documents: list[Document]) -> Exam:
             fix=faults[0].fix,
             faults=faults,
         )
-    exam = Exam(tuple(files), tuple(document.file for document in documents))
+    exam = Exam(tuple(file for file, _ in files), tuple(document.file for document in documents))
     if not exam.items:
         raise NotEnoughEvidence(
             "EXM-004",
             "the exam has no items.",
             where=", ".join(exam.paths),
-            fix="There is nothing to grade, and nothing is no pass.",
+            fix="Add items: an exam without any grades nothing.",
         )
     return exam
 
 
-def located(faults: Iterable[Fault], document: Document) -> list[Fault]:
+def _located(faults: Iterable[Fault], document: Document) -> list[Fault]:
     """Faults of a file's shape, each with its line where that is known."""
     lines = {show_path(path): line for path, line in (document.lines or {}).items()}
     found = []
@@ -187,107 +201,58 @@ def located(faults: Iterable[Fault], document: Document) -> list[Fault]:
     return found
 
 
+def line_of(document: Document, path: Path) -> int | None:
+    """The line of a path in a file, or of the nearest part around it that has one."""
+    lines = document.lines or {}
+    while path and path not in lines:
+        path = path[:-1]
+    return lines.get(path)
+
+
 def file_faults(
     file: ExamFile, document: Document, seen: dict[str, tuple[Document, Path]]
 ) -> list[Fault]:
-    """What is wrong with a file of the right shape. `seen` holds the ids of the files before it and
-    where they stand.
+    """What is wrong with a file of the right shape. `seen` has the ids of the files before it and
+    their places.
     """
-    lines = document.lines or {}
     found: list[Fault] = []
 
-    def add(path: Path, message: str, code: str, fix: str = "") -> None:
-        at = path
-        while at and at not in lines:
-            at = at[:-1]
+    def add(path: Path, message: str, code: str = "EXM-001", fix: str = "") -> None:
+        line = line_of(document, path)
         found.append(
-            Fault(
-                message,
-                code=code,
-                file=document.file,
-                line=lines.get(at),
-                path=show_path(path),
-                fix=fix,
-            )
+            Fault(message, code=code, file=document.file, line=line, path=show_path(path), fix=fix)
         )
 
     if file.answer_schema is not None:
         try:
             compile_schema(file.answer_schema)
         except ValueError as error:
-            add(("answer_schema",), f"is not a usable JSON Schema: {error}.", "EXM-001")
-    fine: set[str] = set()
+            add(("answer_schema",), f"is not a usable JSON Schema: {error}.")
     for index, item in enumerate(file.items):
         at: Path = ("items", index)
-        if _is_fine(item, fine) and item.id not in seen:
-            seen[item.id] = (document, at)
-            continue
         problem = identifier_fault(item.id)
         if problem is not None:
-            add((*at, "id"), f"the id {problem}.", "EXM-001")
+            add((*at, "id"), f"the id {problem}.")
         if item.id in seen:
-            add(
-                (*at, "id"),
-                f"the id '{item.id}' stands twice; first at {_place(*seen[item.id])}.",
-                "EXM-002",
-                "Give each item an id of its own.",
-            )
-        else:
-            seen[item.id] = (document, at)
+            message = f"the id '{item.id}' appears twice; first at {_place(*seen[item.id])}."
+            add((*at, "id"), message, "EXM-002", "Give each item its own id.")
+        seen.setdefault(item.id, (document, at))
         if item.expected_contains is not None and item.expected is not None:
-            add(
-                (*at, "expected"),
-                "`expected` and `expected_contains` are two names of one list.",
-                "EXM-001",
-                "Keep one.",
-            )
+            message = "`expected` and `expected_contains` are two names of one list."
+            add((*at, "expected"), message, fix="Keep one.")
         for key, entries in (
             ("expected_contains", item.wanted),
             ("gloss_contains", item.gloss_contains),
         ):
             if not entries:
-                add(
-                    (*at, key),
-                    "nothing is expected, so every answer would be right.",
-                    "EXM-003",
-                    "Name at least one form.",
-                )
+                message = "nothing is expected, so every answer would be right."
+                add((*at, key), message, "EXM-003", "Name at least one form.")
             for place, entry in enumerate(entries):
-                if not _says_something(entry):
-                    add(
-                        (*at, key, place),
-                        f"{entry!r} is found in every answer.",
-                        "EXM-003",
-                        "Write the form that is expected.",
-                    )
+                # only spaces and periods: nothing is left of it after normalisation
+                if not entry.strip().strip(".").strip():
+                    message = f"{entry!r} is found in every answer."
+                    add((*at, key, place), message, "EXM-003", "Write the form that is expected.")
     return found
-
-
-def _is_fine(item: ExamItem, fine: set[str]) -> bool:
-    """Whether there is nothing to say of an item: the usual case, seen at a glance. `fine` gathers
-    the forms that were looked at; they repeat.
-    """
-    wanted, gloss = item.expected_contains, item.gloss_contains
-    if (
-        not wanted
-        or not gloss
-        or item.expected is not None
-        or identifier_fault(item.id) is not None
-    ):
-        return False
-    for entries in (wanted, gloss):
-        for entry in entries:
-            if entry not in fine:
-                if not _says_something(entry):
-                    return False
-                fine.add(entry)
-    return True
-
-
-def _says_something(entry: str) -> bool:
-    # what is only spaces and periods is empty after normalisation, and nothing is found in every
-    # text
-    return bool(entry.strip().strip(".").strip())
 
 
 def _place(document: Document, at: Path) -> str:
@@ -295,24 +260,21 @@ def _place(document: Document, at: Path) -> str:
     return f"{document.file}, line {line}" if line else f"{document.file}, {show_path(at)}"
 
 
-def disagreements(files: list[ExamFile], documents: list[Document]) -> list[Fault]:
+def _disagreements(files: list[tuple[ExamFile, Document]]) -> Iterator[Fault]:
     """Where the files of one exam contradict each other."""
-    found = []
+    first, first_document = files[0]
     for key in ("set", "rubric"):
-        values = [getattr(file, key) for file in files]
-        for value, document in zip(values, documents, strict=True):
-            if value != values[0]:
-                message = f"'{key}' is {value!r} here and {values[0]!r} in {documents[0].file}."
-                found.append(
-                    Fault(
-                        message,
-                        code="EXM-005",
-                        file=document.file,
-                        line=(document.lines or {}).get((key,)),
-                        fix="One exam has one rubric and is of one set.",
-                    )
+        wanted = getattr(first, key)
+        for file, document in files[1:]:
+            value = getattr(file, key)
+            if value != wanted:
+                yield Fault(
+                    f"'{key}' is {value!r} here and {wanted!r} in {first_document.file}.",
+                    code="EXM-005",
+                    file=document.file,
+                    line=(document.lines or {}).get((key,)),
+                    fix="One exam has one rubric and is of one set.",
                 )
-    return found
 
 
 def left_out(files: list[str]) -> list[str]:

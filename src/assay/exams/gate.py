@@ -8,63 +8,28 @@ results are compared only if they answer the same questions under the same rubri
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from assay.canon import number_text
 from assay.errors import InputError
-from assay.exams.document import ExamDocument, Outcome, check_whole
+from assay.exams.document import CheckedExam, check_whole, shown_otherwise
 from assay.exams.exam import CAPSTONE, REGRESSION
 from assay.exams.policy import ExamRules, fraction, shown, text
-from assay.exams.rubric import AXES
-from assay.exams.selftest import SelfTestResult, self_test
-from assay.exams.versions import Systems
+from assay.exams.selftest import self_test
+from assay.records.exam import (
+    AXES,
+    AxisNumbers,
+    DropCheck,
+    ExamGate,
+    ExamGateDigests,
+    HardGate,
+    RubricCheck,
+    SoftGate,
+    TargetCheck,
+)
 
-GATE_SCHEMA = "assay.exam-gate/1"
-
-
-class Soft(NamedTuple):
-    """A soft gate. `warn` is None where there was nothing to judge."""
-
-    id: str
-    warn: bool | None
-    value: Any
-    limit: Any
-    reason: str = ""
-
-
-class Drop(NamedTuple):
-    """How a candidate compares with the stored baseline on the regression set."""
-
-    holds: bool
-    drop: Fraction
-    baseline: Fraction
-    candidate: Fraction
-
-
-class Verification(NamedTuple):
-    """A rise that is checked for a fault of the rubric."""
-
-    rise: Fraction
-    self_test: SelfTestResult
-
-
-class Verdict(NamedTuple):
-    """What the gate says. It is not `judged` where the regression set came without its baseline;
-    then it has not passed either.
-    """
-
-    passed: bool
-    judged: bool
-    score: Fraction
-    hard_gate: bool
-    target: bool
-    regression: Drop | None
-    soft: tuple[Soft, ...]
-    verify_rubric: Verification | None
-    changes: dict[str, Fraction]
-    """How the mean of each axis moved against the baseline; empty without one."""
-    reasons: tuple[str, ...]
-    notes: tuple[str, ...]
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 def opens(score: Fraction, rules: ExamRules) -> bool:
@@ -86,53 +51,57 @@ def drop_holds(baseline: Fraction, candidate: Fraction, max_drop: Fraction) -> b
     return baseline - candidate <= max_drop
 
 
-def soft_latency(p50_ms: Any, rules: ExamRules, *, unmeasured: int = 0) -> Soft:
+def soft_latency(p50_ms: Any, rules: ExamRules, *, unmeasured: int = 0) -> SoftGate:
     """The median latency against its budget. Answers whose latency nobody measured may be the slow
     ones, so they warn too.
     """
-    limit = rules.policy.soft.p50_latency_ms
+    limit, reason = rules.policy.soft.p50_latency_ms, ""
+    slow = p50_ms is None or fraction(p50_ms) > rules.soft_latency_ms
     if p50_ms is None:
-        return Soft("p50_latency_ms", True, None, limit, "no latency was measured")
-    slow = fraction(p50_ms) > rules.soft_latency_ms
-    if unmeasured > 0 and not slow:
-        return Soft(
-            "p50_latency_ms",
-            True,
-            p50_ms,
-            limit,
-            f"{p50_ms} against {limit}, and {unmeasured} answers have no latency",
-        )
-    return Soft("p50_latency_ms", slow, p50_ms, limit)
+        reason = "no latency was measured"
+    elif unmeasured > 0 and not slow:
+        reason = f"{p50_ms} against {limit}, and {unmeasured} answers have no latency"
+    return SoftGate(
+        id="p50_latency_ms", warn=slow or bool(reason), value=p50_ms, limit=limit, reason=reason
+    )
 
 
-def soft_schema(failures: int | None, rules: ExamRules) -> Soft:
+NO_REGRESSION = "no regression set was given"
+
+
+def soft_schema(failures: int | None, rules: ExamRules) -> SoftGate:
     """The answers of the regression set that break their schema."""
     limit = rules.policy.soft.schema_failures
-    if failures is None:
-        return Soft("schema_failures", None, None, limit, "no regression set was given")
-    return Soft("schema_failures", failures > limit, failures, limit)
+    return SoftGate(
+        id="schema_failures",
+        warn=None if failures is None else failures > limit,
+        value=failures,
+        limit=limit,
+        reason=NO_REGRESSION if failures is None else "",
+    )
 
 
-def soft_score(score: Fraction | None, rules: ExamRules) -> Soft:
+def soft_score(score: Fraction | None, rules: ExamRules) -> SoftGate:
     """The score on the regression set. It warns; the gate that blocks there is the drop."""
-    limit = rules.policy.soft.regression_score
-    if score is None:
-        return Soft("regression_score", None, None, limit, "no regression set was given")
-    return Soft("regression_score", score < rules.soft_score, shown(score), limit)
+    return SoftGate(
+        id="regression_score",
+        warn=None if score is None else score < rules.soft_score,
+        value=None if score is None else shown(score),
+        limit=rules.policy.soft.regression_score,
+        reason=NO_REGRESSION if score is None else "",
+    )
 
 
-def comparable(candidate: Outcome, baseline: Outcome) -> None:
+def comparable(candidate: CheckedExam, baseline: CheckedExam) -> None:
     """Refuse two results that do not answer the same questions under the same rubric and scoring
     system.
     """
     check_whole(baseline)
-    ours, theirs = candidate.document, baseline.document
-    reason = ""
+    ours, theirs = candidate.result, baseline.result
+    reason = fix = ""
     if theirs.set != REGRESSION:
-        reason, fix = (
-            f"it is of the set '{theirs.set}', not of the regression set",
-            "Grade the production tutor on the regression set.",
-        )
+        reason = f"it is of the set '{theirs.set}', not of the regression set"
+        fix = "Grade the production tutor on the regression set."
     elif ours.rubric != theirs.rubric or ours.digests.rubric != theirs.digests.rubric:
         reason = f"it was graded with {theirs.rubric}, the candidate with {ours.rubric}"
         fix = (
@@ -145,218 +114,193 @@ def comparable(candidate: Outcome, baseline: Outcome) -> None:
         )
         fix = "Grade its answers again."
     elif ours.digests.exam != theirs.digests.exam:
-        lost, added = (
-            len(baseline.bits.keys() - candidate.bits.keys()),
-            len(candidate.bits.keys() - baseline.bits.keys()),
-        )
+        lost = len(baseline.bits.keys() - candidate.bits.keys())
+        added = len(candidate.bits.keys() - baseline.bits.keys())
         reason = (
             f"it is of another exam ({lost} of its items are gone, {added} are new, or their"
             " expectations changed)"
         )
         fix = "Grade the production tutor on this exam and store that as the baseline."
-    elif other := _shown_otherwise(ours, theirs):
-        # The digests are what each result says of itself; what it shows beside them is what its
-        # marks were held against.
-        reason, fix = (
-            f"the candidate shows another prompt or another expectation for {', '.join(other[:5])}",
-            "Grade the candidate's answers again.",
+    elif other := shown_otherwise(
+        ours, {one.item: (one.prompt, one.expected) for one in theirs.items}
+    ):
+        # A result states its own digests; its marks were held against the prompts it shows.
+        reason = (
+            f"the candidate shows another prompt or another expectation for {', '.join(other[:5])}"
         )
+        fix = "Grade the candidate's answers again."
     if reason:
         raise InputError(
             "EXM-012", f"the baseline cannot be compared: {reason}.", where=baseline.where, fix=fix
         )
 
 
-def _shown_otherwise(ours: ExamDocument, theirs: ExamDocument) -> list[str]:
-    """The items that two results of one exam do not show alike."""
-    shown_as = {one.item: (one.prompt, one.expected) for one in theirs.items}
-    return [one.item for one in ours.items if shown_as.get(one.item) != (one.prompt, one.expected)]
-
-
 def decide(
-    capstone: Outcome,
+    capstone: CheckedExam,
     rules: ExamRules,
     *,
-    regression: Outcome | None = None,
-    baseline: Outcome | None = None,
-) -> Verdict:
+    regression: CheckedExam | None = None,
+    baseline: CheckedExam | None = None,
+) -> ExamGate:
     """The verdict on a capstone result, with the regression set and its baseline where they are
-    given.
+    given. A regression set without its baseline is not judged, and then the gate does not pass.
     """
-    if capstone.document.set != CAPSTONE:
-        raise InputError(
-            "EXM-013",
-            f"is of the set '{capstone.document.set}'; the hard gate is on the capstone exam.",
-            where=capstone.where,
-            fix="Give it with --regression.",
-        )
-    if regression is not None and regression.document.set != REGRESSION:
-        raise InputError(
-            "EXM-013",
-            f"is of the set '{regression.document.set}'; the drop is on the regression set.",
-            where=regression.where,
-            fix="Grade the regression set, and give that.",
-        )
+    _check_set(
+        capstone, CAPSTONE, "the hard gate is on the capstone exam", "Give it with --regression."
+    )
+    if regression is not None:
+        fix = "Grade the regression set, and give that."
+        _check_set(regression, REGRESSION, "the drop is on the regression set", fix)
     notes = _notes(capstone, regression, baseline)
-    drop, verify, changes = None, None, {}
-    if regression is not None and baseline is not None:
-        comparable(regression, baseline)
-        drop = Drop(
-            drop_holds(baseline.score, regression.score, rules.max_drop),
-            baseline.score - regression.score,
-            baseline.score,
-            regression.score,
-        )
-        changes = {axis: regression.axis_mean(axis) - baseline.axis_mean(axis) for axis in AXES}
-        if -drop.drop > rules.verify_rise_above:
-            verify = Verification(-drop.drop, self_test(regression.marking))
-        if changes["conciseness"] < 0 and all(
-            change >= 0 for axis, change in changes.items() if axis != "conciseness"
-        ):
-            notes.append(
-                f"conciseness alone fell, by {text(-changes['conciseness'])}: the prompt template"
-                " may have changed"
-            )
-    score, hard = capstone.score, opens(capstone.score, rules)
+    score, policy = capstone.score, rules.policy
+    holds = opens(score, rules)
     reasons = [
         (
-            f"the capstone score {text(score)} {'reaches' if hard else 'is below'} the hard gate of"
-            f" {text(rules.hard_gate)}"
+            f"the capstone score {text(score)} {'reaches' if holds else 'is below'} the hard gate"
+            f" of {text(rules.hard_gate)}"
         )
     ]
-    if drop is not None:
-        moved = (
-            f"fell by {text(drop.drop)}"
-            if drop.drop > 0
-            else f"rose by {text(-drop.drop)}"
-            if drop.drop < 0
-            else "did not move"
-        )
-        verdict = "at most" if drop.holds else "more than"
-        reasons.append(
-            f"the regression score {moved} from {text(drop.baseline)} to {text(drop.candidate)}:"
-            f" {verdict} the {text(rules.max_drop)} it may fall"
-        )
-    sound = True
-    if verify is not None:
-        sound = verify.self_test.passed
-        # a score that the rubric itself cannot vouch for is no evidence, however high
-        said = (
-            "the rubric passes its own test"
-            if sound
-            else (
-                f"the rubric fails {len(verify.self_test.failures)} of its own"
-                f" {verify.self_test.cases} cases"
-            )
-        )
-        reasons.append(
-            f"verify_rubric: a rise of {text(verify.rise)} is more than"
-            f" {text(rules.verify_rise_above)}; {said}"
-        )
-    soft = (
-        soft_latency(capstone.p50_ms, rules, unmeasured=capstone.unmeasured),
-        soft_schema(regression.zero("schema") if regression is not None else None, rules),
-        soft_score(regression.score if regression is not None else None, rules),
-    )
-    judged = regression is None or drop is not None
-    if not judged:
-        reasons.append(
-            "the regression set was not judged: without its baseline nobody knows whether it fell"
-        )
-    passed = hard and (drop is None or drop.holds) and sound and judged
-    return Verdict(
-        passed,
-        judged,
-        score,
-        hard,
-        reaches(score, rules),
-        drop,
-        soft,
-        verify,
-        changes,
-        tuple(reasons),
-        tuple(notes),
+    drop = verify = None
+    if regression is not None and baseline is not None:
+        drop = drop_check(regression, baseline, rules)
+        reasons.append(_drop_reason(drop))
+        notes += _fell_alone(drop)
+        verify = _verify(regression, baseline, rules, reasons)
+    elif regression is not None:
+        reasons.append("the regression set was not judged: it has no baseline to compare with")
+    return ExamGate(
+        passed=holds
+        and (regression is None or (drop is not None and drop.holds))
+        and (verify is None or verify.holds),
+        capstone=HardGate(
+            holds=holds, score=shown(score), limit=policy.hard_gate, n=len(capstone.bits)
+        ),
+        target=TargetCheck(
+            holds=reaches(score, rules), score=shown(score), limit=policy.production_target
+        ),
+        regression=drop,
+        soft=[
+            soft_latency(capstone.result.latency.p50_ms, rules, unmeasured=capstone.unmeasured),
+            soft_schema(regression.zero("schema") if regression is not None else None, rules),
+            soft_score(regression.score if regression is not None else None, rules),
+        ],
+        verify_rubric=verify,
+        reasons=reasons,
+        notes=notes,
+        rubric=capstone.marking.id,
+        policy=rules.id,
+        digests=ExamGateDigests(
+            rubric=capstone.marking.digest,
+            policy=rules.digest,
+            exam=capstone.result.digests.exam,
+        ),
+        scoring_system=capstone.marking.scoring_system,
+        grading_system=rules.grading_system,
     )
 
 
-def _notes(capstone: Outcome, regression: Outcome | None, baseline: Outcome | None) -> list[str]:
+def _check_set(checked: CheckedExam, wanted: str, rule: str, fix: str) -> None:
+    if checked.result.set != wanted:
+        raise InputError(
+            "EXM-013",
+            f"is of the set '{checked.result.set}'; {rule}.",
+            where=checked.where,
+            fix=fix,
+        )
+
+
+def drop_check(regression: CheckedExam, baseline: CheckedExam, rules: ExamRules) -> DropCheck:
+    """The regression set against its baseline."""
+    comparable(regression, baseline)
+    before, after = baseline.score, regression.score
+    moves = [regression.axis_mean(axis) - baseline.axis_mean(axis) for axis in AXES]
+    return DropCheck(
+        holds=drop_holds(before, after, rules.max_drop),
+        drop=shown(before - after),
+        limit=rules.policy.max_drop,
+        baseline=shown(before),
+        candidate=shown(after),
+        axes=AxisNumbers(*map(shown, moves)),
+    )
+
+
+def _drop_reason(drop: DropCheck) -> str:
+    size = number_text(abs(drop.drop))
+    moved = (
+        f"fell by {size}"
+        if drop.drop > 0
+        else f"rose by {size}"
+        if drop.drop < 0
+        else "did not move"
+    )
+    return (
+        f"the regression score {moved} from {number_text(drop.baseline)} to"
+        f" {number_text(drop.candidate)}: {'at most' if drop.holds else 'more than'} the"
+        f" {number_text(drop.limit)} it may fall"
+    )
+
+
+def _fell_alone(drop: DropCheck) -> list[str]:
+    """A note where conciseness is the only axis that fell."""
+    if drop.axes.conciseness >= 0 or any(
+        move < 0 for axis, move in drop.axes.items() if axis != "conciseness"
+    ):
+        return []
+    fell = number_text(-drop.axes.conciseness)
+    return [f"conciseness alone fell, by {fell}: the prompt template may have changed"]
+
+
+def _verify(
+    regression: CheckedExam, baseline: CheckedExam, rules: ExamRules, reasons: list[str]
+) -> RubricCheck | None:
+    """The rubric's own test, where the score rose so far that the rubric may be at fault. A score
+    that the rubric itself cannot vouch for is no evidence, however high.
+    """
+    rise = regression.score - baseline.score
+    if rise <= rules.verify_rise_above:
+        return None
+    tested = self_test(regression.marking)
+    result = (
+        "the rubric passes its own test"
+        if tested.passed
+        else f"the rubric fails {len(tested.failures)} of its own {tested.cases} cases"
+    )
+    reasons.append(
+        f"verify_rubric: a rise of {text(rise)} is more than {text(rules.verify_rise_above)};"
+        f" {result}"
+    )
+    return RubricCheck(
+        rise=shown(rise), limit=rules.policy.verify_rise_above, self_test=tested.document()
+    )
+
+
+def _notes(
+    capstone: CheckedExam, regression: CheckedExam | None, baseline: CheckedExam | None
+) -> list[str]:
     notes = []
-    for outcome in (capstone, regression, baseline):
-        if outcome is not None and outcome.document.faults:
+    for checked in filter(None, (capstone, regression, baseline)):
+        result = checked.result
+        if result.faults:
             notes.append(
-                f"{outcome.where}: graded although {len(outcome.document.faults)} answers were at"
-                " fault"
+                f"{checked.where}: graded although {len(result.faults)} answers were at fault"
             )
-        if outcome is not None and outcome.document.missing:
+        if result.missing:
             notes.append(
-                f"{outcome.where}: {len(outcome.document.missing)} of {len(outcome.bits)} items"
-                " have no answer"
+                f"{checked.where}: {len(result.missing)} of {len(checked.bits)} items have no"
+                " answer"
             )
-        if outcome is not None and outcome.removed:
-            named = ", ".join(outcome.removed[:5])
+        if checked.removed:
             notes.append(
-                f"{outcome.where}: {len(outcome.removed)} items of its exam are not in it and count"
-                f" as missing: {named}"
+                f"{checked.where}: {len(checked.removed)} items of its exam are not in it and count"
+                f" as missing: {', '.join(checked.removed[:5])}"
             )
     if (
         regression is not None
         and baseline is not None
-        and regression.document.items == baseline.document.items
+        and regression.result.items == baseline.result.items
     ):
         notes.append(
             f"{regression.where}: the regression result and its baseline are the same, so nothing"
             " was compared"
         )
     return notes
-
-
-def gate_document(verdict: Verdict, rules: ExamRules, capstone: Outcome) -> dict[str, Any]:
-    """The verdict as JSON."""
-    drop, verify = verdict.regression, verdict.verify_rubric
-    return {
-        "schema": GATE_SCHEMA,
-        "passed": verdict.passed,
-        "capstone": {
-            "holds": verdict.hard_gate,
-            "score": shown(verdict.score),
-            "limit": rules.policy.hard_gate,
-            "n": len(capstone.bits),
-        },
-        "target": {
-            "holds": verdict.target,
-            "score": shown(verdict.score),
-            "limit": rules.policy.production_target,
-        },
-        "regression": (
-            None
-            if drop is None
-            else {
-                "holds": drop.holds,
-                "drop": shown(drop.drop),
-                "limit": rules.policy.max_drop,
-                "baseline": shown(drop.baseline),
-                "candidate": shown(drop.candidate),
-                "axes": {axis: shown(change) for axis, change in verdict.changes.items()},
-            }
-        ),
-        "soft": [{**one._asdict(), "blocks": False} for one in verdict.soft],
-        "verify_rubric": (
-            None
-            if verify is None
-            else {
-                "rise": shown(verify.rise),
-                "limit": rules.policy.verify_rise_above,
-                "self_test": verify.self_test.document(),
-            }
-        ),
-        "reasons": list(verdict.reasons),
-        "notes": list(verdict.notes),
-        "rubric": capstone.marking.id,
-        "policy": rules.id,
-        "digests": {
-            "rubric": capstone.marking.digest,
-            "policy": rules.digest,
-            "exam": capstone.document.digests.exam,
-        },
-        **Systems(capstone.marking.scoring_system, rules.grading_system).document(),
-    }

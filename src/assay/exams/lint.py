@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.errors import EvidenceError, Fault
-from assay.exams.exam import ExamFile, ExamItem, disagreements, file_faults, located, read_document
+from assay.exams.exam import ExamFile, ExamItem, line_of, read_document, read_files
 from assay.exams.normal import MATCHES, Normaliser, holds_all
 from assay.files.json_files import show_path
-from assay.records.reading import read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,7 +26,7 @@ searched without end.
 _ENDINGS = ("", "s", "es", "d", "ed", "ing")
 
 
-class Finding(NamedTuple):
+class LintFinding(NamedTuple):
     """One thing that lint found."""
 
     level: str
@@ -52,24 +50,12 @@ _RULES = {
 }
 
 
-def lint_exam(paths: Iterable[str], marking: Marking) -> list[Finding]:
+def lint_exam(paths: Iterable[str], marking: Marking) -> list[LintFinding]:
     """Everything found in the files of one exam, errors first, in the order of the files."""
     documents = [read_document(path) for path in paths]
-    files: list[tuple[ExamFile, Document]] = []
-    faults: list[Fault] = []
-    seen: dict[str, tuple[Document, Path]] = {}
-    for document in documents:
-        try:
-            file = read_record(document, ExamFile, "EXM-001")
-        except EvidenceError as error:
-            faults += located(error.faults, document)
-            continue
-        faults += file_faults(file, document, seen)
-        files.append((file, document))
-    if len(files) == len(documents):
-        faults += disagreements([file for file, _ in files], documents)
+    files, faults = read_files(documents)
     errors = [
-        Finding(
+        LintFinding(
             "error",
             _RULES.get(fault.code, "shape"),
             fault.file,
@@ -81,7 +67,9 @@ def lint_exam(paths: Iterable[str], marking: Marking) -> list[Finding]:
     ]
     if not errors and not any(file.items for file, _ in files):
         errors.append(
-            Finding("error", "no-items", documents[0].file, None, "items", "the exam has no items.")
+            LintFinding(
+                "error", "no-items", documents[0].file, None, "items", "the exam has no items."
+            )
         )
     return errors + list(_warnings(files, marking))
 
@@ -96,28 +84,19 @@ class _Placed(NamedTuple):
     document: Document
     path: Path
 
-    def finding(self, rule: str, key: str, message: str) -> Finding:
-        lines = self.document.lines or {}
+    def finding(self, rule: str, key: str, message: str) -> LintFinding:
         at: Path = (*self.path, key)
-        while at and at not in lines:
-            at = at[:-1]
-        return Finding(
-            "warning",
-            rule,
-            self.document.file,
-            lines.get(at),
-            show_path((*self.path, key)),
-            message,
-        )
+        line = line_of(self.document, at)
+        return LintFinding("warning", rule, self.document.file, line, show_path(at), message)
 
 
-def _warnings(files: list[tuple[ExamFile, Document]], marking: Marking) -> Iterator[Finding]:
+def _warnings(files: list[tuple[ExamFile, Document]], marking: Marking) -> Iterator[LintFinding]:
     normal = marking.normal
     placed = [
         _Placed(
             item,
-            _all(normal, item.wanted),
-            _all(normal, item.gloss_contains),
+            tuple(filter(None, map(normal, item.wanted))),
+            tuple(filter(None, map(normal, item.gloss_contains))),
             item.match or marking.rubric.match,
             document,
             ("items", index),
@@ -138,11 +117,7 @@ def _warnings(files: list[tuple[ExamFile, Document]], marking: Marking) -> Itera
         yield from _wrong_forms(normal(verb), rows)
 
 
-def _all(normal: Normaliser, entries: Iterable[str]) -> tuple[str, ...]:
-    return tuple(form for form in map(normal, entries) if form)
-
-
-def _own(one: _Placed, normal: Normaliser) -> Iterator[Finding]:
+def _own(one: _Placed, normal: Normaliser) -> Iterator[LintFinding]:
     for key, entries in (("expected_contains", one.expected), ("gloss_contains", one.gloss)):
         if one.match == "exact" and len(set(entries)) > 1:
             yield one.finding(
@@ -177,7 +152,7 @@ def _own(one: _Placed, normal: Normaliser) -> Iterator[Finding]:
             )
 
 
-def _wrong_forms(verb: str, rows: list[_Placed]) -> Iterator[Finding]:
+def _wrong_forms(verb: str, rows: list[_Placed]) -> Iterator[LintFinding]:
     """Items that would accept a form that belongs to another item of the verb, or a naive form of
     it.
     """
@@ -220,7 +195,7 @@ def _forms(pairs: Iterable[tuple[str, _Placed]]) -> dict[str, str]:
     return found
 
 
-def lint_document(findings: list[Finding], paths: list[str]) -> dict[str, Any]:
+def lint_document(findings: list[LintFinding], paths: list[str]) -> dict[str, Any]:
     """What lint found, as JSON."""
     counts = {level: sum(one.level == level for one in findings) for level in ("error", "warning")}
     return {

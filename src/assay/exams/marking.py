@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from decimal import Context, Decimal, Inexact
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
@@ -18,9 +19,10 @@ from msgspec import Struct
 from assay import exact
 from assay.canon import canonical
 from assay.exams.normal import MATCHES, Normaliser
-from assay.exams.rubric import AXES, BIT, ExamRubric, compile_schema
+from assay.exams.rubric import BIT, ExamRubric, compile_schema
 from assay.exams.versions import SCORING_SYSTEM
 from assay.files.json_files import parse_json
+from assay.records.exam import AXES
 from assay.records.plain import beyond_json
 from assay.records.systems import is_published, system_of
 
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
 
 _CORRECTNESS, _GLOSS, _SCHEMA, _CONCISENESS = (BIT[axis] for axis in AXES)
 FULL = sum(BIT.values())
-_SUBSTRING = MATCHES["substring"]
 
 
 class Prepared(Struct, frozen=True, gc=False):
@@ -67,17 +68,6 @@ class Marked(Struct, frozen=True, gc=False):
         )
 
 
-class _Forms(dict[str, str]):
-    """Forms by what they are after normalisation: they repeat over an exam."""
-
-    def __init__(self, normal: Callable[[str], str]) -> None:
-        self._normal = normal
-
-    def __missing__(self, entry: str) -> str:
-        made = self[entry] = self._normal(entry)
-        return made
-
-
 class Marking:
     """A rubric, made ready to mark. `without` leaves one step of normalisation out, to see what
     that costs.
@@ -108,25 +98,18 @@ class Marking:
 
     def prepare(
         self, items: Iterable[ExamItem], schema: dict[str, Any] | None = None
-    ) -> list[Prepared]:
-        """Items of one file, ready to be marked against."""
-        return list(self.each(items, schema))
-
-    def each(
-        self, items: Iterable[ExamItem], schema: dict[str, Any] | None = None
     ) -> Iterator[Prepared]:
-        """The same, one after another: an exam of a hundred thousand items is not held twice."""
+        """Items of one file, ready to be marked against, one after another: an exam of a hundred
+        thousand items is not held twice.
+        """
         validator = compile_schema(schema) if schema is not None else self._validator
-        match, form = self.rubric.match, _Forms(self.normal.apply).__getitem__
+        form = cache(self.normal)  # forms repeat over an exam
         for item in items:
-            wanted = item.expected_contains
-            if wanted is None:
-                wanted = item.wanted
             yield Prepared(
                 item,
-                tuple(map(form, wanted)),
+                tuple(map(form, item.wanted)),
                 tuple(map(form, item.gloss_contains)),
-                MATCHES[item.match or match],
+                MATCHES[item.match or self.rubric.match],
                 validator,
             )
 
@@ -134,45 +117,38 @@ class Marking:
         """The marks of one response. None is no answer and has none."""
         if response is None:
             return Marked(ready.item, None, None, 0, self.units[0])
-        item, expected, wanted, found, validator = (
-            ready.item,
-            ready.expected,
-            ready.gloss,
-            ready.found,
-            ready.validator,
-        )
-        tree = response if type(response) is dict else _parsed(response)
-        normal = self.normal.apply
+        tree = _parsed(response)
+        got: str | None
+        gloss: str | None
         if tree is None:
-            text = response if isinstance(response, str) else canonical(response).decode()
-            whole = normal(text)
-            bits = (_CORRECTNESS if _finds(whole, expected, found) else 0) | (
-                _GLOSS if _finds(whole, wanted, found) else 0
-            )
-            return Marked(item, text, text, bits, self.units[bits])
-        got, gloss, explained = tree.get("correction"), tree.get("gloss"), tree.get("explanation")
-        got, gloss = (
-            got if isinstance(got, str) else None,
-            gloss if isinstance(gloss, str) else None,
-        )
-        bits = _CORRECTNESS if got is not None and _finds(normal(got), expected, found) else 0
-        if gloss is not None and _finds(normal(gloss), wanted, found):
+            got = gloss = response if isinstance(response, str) else canonical(response).decode()
+        else:
+            got, gloss = _text(tree.get("correction")), _text(tree.get("gloss"))
+        bits = _CORRECTNESS if self._finds(got, ready.expected, ready.found) else 0
+        if self._finds(gloss, ready.gloss, ready.found):
             bits |= _GLOSS
-        if _is_json(tree) and validator.check(tree).valid:  # what could not be checked was not kept
+        # an answer that could not be checked does not keep its schema
+        if tree is not None and not beyond_json(tree) and ready.validator.check(tree).valid:
             bits |= _SCHEMA
-        if (
-            isinstance(explained, str) and 0 < len(explained.split()) <= self._budget
-        ):  # words are separated by whitespace; no explanation is not concise
+        explained = _text(tree.get("explanation")) if tree is not None else None
+        if explained and self.concise(len(explained.split()) or None):
             bits |= _CONCISENESS
-        return Marked(item, got, gloss, bits, self.units[bits])
+        return Marked(ready.item, got, gloss, bits, self.units[bits])
+
+    def _finds(
+        self, text: str | None, entries: Iterable[str], found: Callable[[str, str], bool]
+    ) -> bool:
+        """Whether a text has every one of these normalised forms."""
+        if text is None:
+            return False
+        whole = self.normal(text)
+        return all(found(whole, entry) for entry in entries)
 
     def may_hold(self, text: str | None, entries: Iterable[str]) -> bool:
         """Whether a text holds these forms by the most lenient way of matching: the others find
         nothing that this one does not.
         """
-        return text is not None and _finds(
-            self.normal.apply(text), tuple(map(self.normal.apply, entries)), _SUBSTRING
-        )
+        return self._finds(text, map(self.normal, entries), MATCHES["substring"])
 
     def concise(self, words: int | None) -> bool:
         """Whether that many words are within the budget, which is inclusive. No explanation is not
@@ -181,23 +157,8 @@ class Marking:
         return words is not None and words <= self._budget
 
 
-def _finds(text: str, entries: tuple[str, ...], found: Callable[[str, str], bool]) -> bool:
-    if found is _SUBSTRING:
-        for entry in entries:  # as below  # noqa: SIM110
-            if entry not in text:
-                return False
-        return True
-    for entry in entries:  # the innermost loop of all; a generator would cost as much as the search  # noqa: SIM110
-        if not found(text, entry):
-            return False
-    return True
-
-
-def _is_json(tree: dict[str, Any]) -> bool:
-    for value in tree.values():  # the usual answer holds texts alone
-        if type(value) is not str:
-            return not beyond_json(tree)
-    return True
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _parsed(response: Any) -> dict[str, Any] | None:
@@ -218,7 +179,7 @@ def mark_item(
     """The marks of one answer to one item, as a portal asks for them. The same marks as in an exam:
     it is the same call.
     """
-    return marking.mark(marking.prepare([item], schema)[0], response)
+    return marking.mark(next(marking.prepare([item], schema)), response)
 
 
 class Graded(NamedTuple):
@@ -281,13 +242,12 @@ def median(values: Iterable[Any]) -> Decimal | None:
 def grade_exam(exam: Exam, answers: Mapping[str, Answer], marking: Marking) -> Graded:
     """Mark every item of an exam. One without an answer has no marks and is listed."""
     marked, missing, latencies = [], {}, []
-    mark = marking.mark
     for file in exam.files:
-        for ready in marking.each(file.items, file.answer_schema):
+        for ready in marking.prepare(file.items, file.answer_schema):
             name = ready.item.id
             answer = answers.get(name)
             response = None if answer is None else answer.response
-            marked.append(mark(ready, response))
+            marked.append(marking.mark(ready, response))
             if answer is None or response is None:
                 missing[name] = (answer.error if answer is not None else "") or "no answer"
             elif answer.latency_ms is not None:

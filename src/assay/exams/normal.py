@@ -54,12 +54,6 @@ ALIASES = {
 }
 
 
-def _usual(text: str) -> str:
-    """All steps in one go: a hundred thousand answers pass through."""
-    text = (text if text.isascii() else normalize("NFC", text)).strip().lower()
-    return text[:-1] if text[-1:] == "." else text
-
-
 def step_name(name: str) -> str | None:
     """The step that a name means, or None.
 
@@ -71,7 +65,7 @@ def step_name(name: str) -> str | None:
 
 
 def unknown_step(name: str) -> str:
-    """What to say of a name that no step has."""
+    """The message for a name that no step has."""
     return (
         f"there is no step '{name}'.{near_miss(name, (*STEPS, *ALIASES))} The steps are"
         f" {', '.join(STEPS)}."
@@ -89,15 +83,9 @@ class Normaliser:
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(names)
         self._steps = tuple(STEPS[name].apply for name in self.names)
-        self.apply: Callable[[str], str] = (
-            _usual if self.names == tuple(STEPS) else self._one_by_one
-        )
 
     def __call__(self, text: str) -> str:
         """The text after every step."""
-        return self.apply(text)
-
-    def _one_by_one(self, text: str) -> str:
         for step in self._steps:
             text = step(text)
         return text
@@ -112,21 +100,13 @@ def _substring(text: str, entry: str) -> bool:
 
 
 def _word(text: str, entry: str) -> bool:
-    start = text.find(entry)
-    if start < 0:
-        return False
-    end = start + len(entry)
-    before, after = text[start - 1 : start], text[end : end + 1]
-    if not (before.isalnum() or before == "_" or after.isalnum() or after == "_"):
-        return True  # the first place is a word: the usual case
-    return _as_word(entry).search(text, start) is not None
+    return entry in text and _as_word(entry).search(text) is not None
 
 
 @lru_cache(maxsize=1024)
 def _as_word(entry: str) -> re.Pattern[str]:
-    return re.compile(
-        rf"(?<!\w){re.escape(entry)}(?!\w)"
-    )  # no repetition in it: it reads any text once
+    # no repetition in it: it reads any text once
+    return re.compile(rf"(?<!\w){re.escape(entry)}(?!\w)")
 
 
 def _exact(text: str, entry: str) -> bool:

@@ -11,12 +11,13 @@ explains and never decides.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 from unicodedata import combining, normalize
 
 from assay.exams.normal import holds_all
-from assay.exams.policy import ExamRules, shown
-from assay.exams.rubric import AXES, BIT
+from assay.exams.policy import ExamRules, fraction, shown
+from assay.exams.rubric import BIT
+from assay.records.exam import AXES, PatternSeen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,19 +33,7 @@ _SYSTEMATIC = {
 }
 
 
-class Pattern(NamedTuple):
-    """A pattern that was seen, and what was seen."""
-
-    kind: str
-    evidence: dict[str, Any]
-    hint: str
-
-    def document(self) -> dict[str, Any]:
-        """As it stands in a result."""
-        return {"kind": self.kind, "evidence": self.evidence, "hint": self.hint}
-
-
-def find_patterns(graded: Graded, rules: ExamRules) -> list[Pattern]:
+def find_patterns(graded: Graded, rules: ExamRules) -> list[PatternSeen]:
     """Every pattern in the items that have an answer."""
     answered = graded.answered
     zero = list(_axis_zero(answered, rules))
@@ -54,21 +43,22 @@ def find_patterns(graded: Graded, rules: ExamRules) -> list[Pattern]:
     return [*zero, *verbs, *trend, *_outlier(graded, answered, rules)]
 
 
-def _axis_zero(answered: list[Marked], rules: ExamRules) -> Iterator[Pattern]:
+def _axis_zero(answered: list[Marked], rules: ExamRules) -> Iterator[PatternSeen]:
     n = len(answered)
     if n < max(1, rules.policy.patterns.axis_zero.min_items):
         return
     for axis in AXES:
         zero = sum(not one.bits & BIT[axis] for one in answered)
         if zero and Fraction(zero, n) >= rules.zero_share:
-            yield Pattern(
-                "axis_zero",
-                {"axis": axis, "zero_items": zero, "items": n, "share": shown(Fraction(zero, n))},
-                _SYSTEMATIC[axis],
+            share = shown(Fraction(zero, n))
+            yield PatternSeen(
+                kind="axis_zero",
+                evidence={"axis": axis, "zero_items": zero, "items": n, "share": share},
+                hint=_SYSTEMATIC[axis],
             )
 
 
-def _verb_zero(answered: list[Marked], rules: ExamRules) -> Iterator[Pattern]:
+def _verb_zero(answered: list[Marked], rules: ExamRules) -> Iterator[PatternSeen]:
     verbs: dict[str, list[Marked]] = {}
     for one in answered:
         if one.item.verb is not None:
@@ -83,15 +73,15 @@ def _verb_zero(answered: list[Marked], rules: ExamRules) -> Iterator[Pattern]:
                 "items": [one.item.id for one in rows],
                 "got": [shortened(one.got) for one in rows],
             }
-            yield Pattern(
-                "verb_zero",
-                evidence,
-                f"every item of '{verb}' is wrong: look for the verb in the training corpus",
+            yield PatternSeen(
+                kind="verb_zero",
+                evidence=evidence,
+                hint=f"every item of '{verb}' is wrong: look for the verb in the training corpus",
             )
 
 
-def _trend(answered: list[Marked], rules: ExamRules) -> Iterator[Pattern]:
-    rule = rules.trend
+def _trend(answered: list[Marked], rules: ExamRules) -> Iterator[PatternSeen]:
+    rule = rules.policy.patterns.conciseness_trend
     n = len(answered)
     if n < max(2, rule.min_items):
         return
@@ -100,12 +90,14 @@ def _trend(answered: list[Marked], rules: ExamRules) -> Iterator[Pattern]:
     drops = {axis: Fraction(_marks(first, axis) - _marks(second, axis), half) for axis in AXES}
     drop = drops["conciseness"]
     alone = all(
-        value <= rule.max_other_drop for axis, value in drops.items() if axis != "conciseness"
+        value <= fraction(rule.max_other_drop)
+        for axis, value in drops.items()
+        if axis != "conciseness"
     )
-    if not alone or drop < rule.min_drop or drop <= 0:
+    if not alone or drop < fraction(rule.min_drop) or drop <= 0:
         return
     chi = chi_square(_marks(first, "conciseness"), _marks(second, "conciseness"), half)
-    if chi >= rule.min_chi_square:
+    if chi >= fraction(rule.min_chi_square):
         evidence = {
             "axis": "conciseness",
             "first_half": shown(Fraction(_marks(first, "conciseness"), half)),
@@ -115,10 +107,10 @@ def _trend(answered: list[Marked], rules: ExamRules) -> Iterator[Pattern]:
             },
             "chi_square": shown(chi),
         }
-        yield Pattern(
-            "conciseness_trend",
-            evidence,
-            "only the explanations grow: the prompt template may have changed",
+        yield PatternSeen(
+            kind="conciseness_trend",
+            evidence=evidence,
+            hint="only the explanations grow: the prompt template may have changed",
         )
 
 
@@ -141,7 +133,7 @@ def chi_square(first: int, second: int, n: int) -> Fraction:
     )
 
 
-def _outlier(graded: Graded, answered: list[Marked], rules: ExamRules) -> Iterator[Pattern]:
+def _outlier(graded: Graded, answered: list[Marked], rules: ExamRules) -> Iterator[PatternSeen]:
     if len(answered) < max(2, rules.policy.patterns.outlier_item.min_items):
         return
     for axis in MATCHED:
@@ -170,17 +162,16 @@ def _outlier(graded: Graded, answered: list[Marked], rules: ExamRules) -> Iterat
             if near
             else "look at the normalisation first, then at the item"
         )
-        yield Pattern(
-            "outlier_item", evidence, f"{one.item.id} alone has no mark for {axis}; {advice}"
-        )
+        hint = f"{one.item.id} alone has no mark for {axis}; {advice}"
+        yield PatternSeen(kind="outlier_item", evidence=evidence, hint=hint)
 
 
 def _no_accents(text: str) -> str:
-    return "".join(sign for sign in normalize("NFD", text) if not combining(sign))
+    return "".join(char for char in normalize("NFD", text) if not combining(char))
 
 
 def _no_punctuation(text: str) -> str:
-    return "".join(sign for sign in text if sign.isalnum() or sign.isspace())
+    return "".join(char for char in text if char.isalnum() or char.isspace())
 
 
 _LOOSER: dict[str, Callable[[str], str]] = {

@@ -5,15 +5,16 @@ repetition. Every number is a field, none stands in code.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
 from assay import exact
 from assay.canon import digest
-from assay.exams.rubric import AXES, FAMILY, Text
+from assay.exams.rubric import FAMILY, Text
 from assay.exams.versions import GRADING_SYSTEM
 from assay.records.evidence import Number, OptionalNumber
+from assay.records.exam import AXES
 from assay.records.shape import Faults, read_shelf_record
 from assay.records.systems import FIRST, Version, is_published, system_of
 
@@ -129,15 +130,6 @@ class ExamPolicy(_Part, frozen=True):
         return f"{self.policy}@{self.version}"
 
 
-class TrendRule(NamedTuple):
-    """A trend with its numbers exact."""
-
-    min_items: int
-    min_drop: Fraction
-    max_other_drop: Fraction
-    min_chi_square: Fraction
-
-
 class ExamRules:
     """A policy with its numbers exact."""
 
@@ -156,13 +148,6 @@ class ExamRules:
         self.soft_score = fraction(policy.soft.regression_score)
         self.zero_share = fraction(policy.patterns.axis_zero.min_share)
         self.group_share = fraction(policy.diagnosis.group_share)
-        trend = policy.patterns.conciseness_trend
-        self.trend = TrendRule(
-            trend.min_items,
-            fraction(trend.min_drop),
-            fraction(trend.max_other_drop),
-            fraction(trend.min_chi_square),
-        )
 
 
 def fraction(value: object) -> Fraction:
@@ -188,54 +173,49 @@ def text(value: Fraction) -> str:
     return f"{'-' if units < 0 else ''}{exact.norm_text(abs(units))}"
 
 
+LIMITS: dict[str, int | None] = {
+    "hard_gate": 1,
+    "production_target": 1,
+    "max_drop": 1,
+    "verify_rise_above": 1,
+    "soft.regression_score": 1,
+    "patterns.axis_zero.min_share": 1,
+    "patterns.conciseness_trend.min_drop": 1,
+    "patterns.conciseness_trend.max_other_drop": 1,
+    "diagnosis.group_share": 1,
+    "soft.p50_latency_ms": None,
+    "patterns.conciseness_trend.min_chi_square": None,
+    "sm2.start_ease": None,
+    "sm2.least_ease": None,
+    "sm2.ease_gain": None,
+    "sm2.ease_loss": None,
+    "sm2.ease_loss_growth": None,
+}
+"""The numbers of a policy: each is at least 0, and at most this where it has a limit."""
+
+
 def load_exam_policy(document: Document) -> ExamPolicy:
     """A policy of this family from its file, or an error with every fault and its line."""
     faults = Faults(document)
     policy = read_shelf_record(document, ExamPolicy, faults)
 
-    def number(*path: str) -> Fraction | None:
+    for path, most in LIMITS.items():
         value: Any = policy
-        for part in path:
+        for part in path.split("."):
             value = getattr(value, part)
+        at: Path = tuple(path.split("."))
         try:
-            return fraction(value)
+            number = fraction(value)
         except ValueError as error:
-            faults.add(path, f"must be a number; {error}.")
-            return None
-
-    def within(path: tuple[str, ...], high: int | None = 1) -> None:
-        found = number(*path)
-        if found is not None and (found < 0 or (high is not None and found > high)):
-            faults.add(
-                path,
-                (
-                    f"is {text(found)}; it lies from 0 to {high}."
-                    if high is not None
-                    else f"is {text(found)}, below zero."
-                ),
-            )
-
-    unit: tuple[Path, ...] = (
-        ("hard_gate",),
-        ("production_target",),
-        ("max_drop",),
-        ("verify_rise_above",),
-        ("soft", "regression_score"),
-        ("patterns", "axis_zero", "min_share"),
-        ("patterns", "conciseness_trend", "min_drop"),
-        ("patterns", "conciseness_trend", "max_other_drop"),
-        ("diagnosis", "group_share"),
-    )
-    for path in unit:
-        within(path)  # type: ignore[arg-type]
-    for path in (("soft", "p50_latency_ms"), ("patterns", "conciseness_trend", "min_chi_square")):
-        within(path, None)
-    for name in ("start_ease", "least_ease", "ease_gain", "ease_loss", "ease_loss_growth"):
-        within(("sm2", name), None)
+            faults.add(at, f"must be a number; {error}.")
+            continue
+        if number < 0 or (most is not None and number > most):
+            limits = "must be at least 0" if most is None else f"must be from 0 to {most}"
+            faults.add(at, f"is {text(number)}; it {limits}.")
     hard, target = policy.hard_gate, policy.production_target
     if exact.is_number(hard) and exact.is_number(target):
         if fraction(hard) > fraction(target):
-            faults.add(("hard_gate",), "the hard gate lies above the production target.")
+            faults.add(("hard_gate",), "the hard gate is above the production target.")
         if fraction(hard) == 0:
             faults.add(("hard_gate",), "a hard gate of 0 lets every score pass.")
     _check_qualities(policy.sm2, faults)

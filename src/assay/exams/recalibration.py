@@ -10,31 +10,34 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec.structs import replace
+
 from assay import exact
 from assay.errors import InputError
-from assay.exams.document import check_whole
+from assay.exams.document import check_whole, outcomes_of, totals_of
 from assay.exams.gate import opens, reaches
 from assay.exams.marking import mean
 from assay.exams.policy import ExamRules, shown
-from assay.exams.rubric import AXES, BIT
 from assay.exams.versions import Systems
+from assay.records.exam import AXES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from assay.exams.document import Outcome
+    from assay.exams.document import CheckedExam
     from assay.exams.marking import Marking
+    from assay.records.exam import ExamResult
 
 
 class Reweighed(NamedTuple):
     """A past result, and its score under another rubric."""
 
-    past: Outcome
+    past: CheckedExam
     marking: Marking
     score: Fraction
 
 
-def reweigh(past: Outcome, marking: Marking) -> Reweighed:
+def reweigh(past: CheckedExam, marking: Marking) -> Reweighed:
     """A past result under the weights of another rubric, which must mark alike."""
     check_whole(past)
     if past.marking.rubric.marks_digest != marking.rubric.marks_digest:
@@ -66,7 +69,7 @@ def recalibration_document(
         history.append(
             {
                 "file": one.past.where,
-                "set": one.past.document.set,
+                "set": one.past.result.set,
                 "rubric": one.past.marking.id,
                 "n": len(one.past.bits),
                 "score": shown(old),
@@ -97,7 +100,7 @@ def _turned(listed: list[Reweighed]) -> list[dict[str, str]]:
     found = []
     for index, one in enumerate(listed):
         for other in listed[index + 1 :]:
-            if one.past.document.digests.exam != other.past.document.digests.exam:
+            if one.past.result.digests.exam != other.past.result.digests.exam:
                 continue
             before, after = one.past.score - other.past.score, one.score - other.score
             if before * after < 0:
@@ -106,58 +109,33 @@ def _turned(listed: list[Reweighed]) -> list[dict[str, str]]:
     return found
 
 
-def recalibrated(tree: dict[str, Any], one: Reweighed) -> dict[str, Any]:
-    """A past document under the new rubric: marks as they were, every number that the weights make
+def recalibrated(one: Reweighed) -> ExamResult:
+    """A past result under the new rubric: marks as they were, every number that the weights make
     anew, and where it came from.
     """
-    marking = one.marking
-    items = []
-    for item in tree["items"]:
-        bits = one.past.bits[item["item"]]
-        weighted = {
-            axis: exact.shown(marking.weights[axis] if bits & BIT[axis] else 0, exact.NORM_DIGITS)
-            for axis in AXES
-        }
-        items.append(
-            {
-                **item,
-                "score": exact.shown(marking.units[bits], exact.NORM_DIGITS),
-                "weighted": weighted,
-            }
+    past, marking = one.past, one.marking
+    result, outcomes = past.result, outcomes_of(marking)
+    axes, distribution = totals_of(past.bits.values(), marking)
+    items = [
+        replace(
+            item,
+            score=outcomes[past.bits[item.item]].score,
+            weighted=outcomes[past.bits[item.item]].weighted,
         )
-    n = len(one.past.bits)
-    axes = {
-        axis: {
-            "mean": shown(one.past.axis_mean(axis)),
-            "lost": shown(mean(marking.weights[axis] * one.past.zero(axis), n)),
-            "zero_items": one.past.zero(axis),
-        }
-        for axis in AXES
-    }
-    made = {
-        **tree,
-        "rubric": marking.id,
-        "score": shown(one.score),
-        "items": items,
-        "axes": axes,
-        "recalibrated_from": one.past.marking.id,
-        "scoringSystem": marking.scoring_system,
-    }
-    made["digests"] = {**tree["digests"], "rubric": marking.digest}
-    made["distribution"] = _distribution(one)
-    # words that name the old weights would be untrue under the new ones
-    made["diagnosis"] = [
-        f"recalibrated from {one.past.marking.id} (score {shown(one.past.score)}) to {marking.id}"
+        for item in result.items
     ]
-    return made
-
-
-def _distribution(one: Reweighed) -> list[dict[str, Any]]:
-    counts: dict[int, int] = {}
-    for bits in one.past.bits.values():
-        units = one.marking.units[bits]
-        counts[units] = counts.get(units, 0) + 1
-    return [
-        {"score": exact.shown(units, exact.NORM_DIGITS), "items": count}
-        for units, count in sorted(counts.items(), reverse=True)
-    ]
+    return replace(
+        result,
+        rubric=marking.id,
+        score=shown(one.score),
+        items=items,
+        axes=axes,
+        distribution=distribution,
+        # sentences that name the old weights would be untrue under the new ones
+        diagnosis=[
+            f"recalibrated from {past.marking.id} (score {shown(past.score)}) to {marking.id}"
+        ],
+        digests=replace(result.digests, rubric=marking.digest),
+        recalibrated_from=past.marking.id,
+        scoring_system=marking.scoring_system,
+    )

@@ -17,6 +17,7 @@ from assay.canon import digest
 from assay.exams.normal import STEPS, step_name, unknown_step
 from assay.records.contract import Contract, contract_of, encode
 from assay.records.evidence import Number
+from assay.records.exam import AXES
 from assay.records.shape import Faults, read_shelf_record
 from assay.records.systems import FIRST, Version
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from assay.files.json_files import Document
 
 FAMILY = "exam"
-AXES = ("correctness", "spanish_gloss", "schema", "conciseness")
 BIT = {axis: 8 >> index for index, axis in enumerate(AXES)}
 """The four marks of an answer as one number from 0 to 15."""
 Text = Annotated[str, Meta(pattern=r"\S", description="a text that says something")]
@@ -117,7 +117,7 @@ def load_exam_rubric(document: Document) -> ExamRubric:
                 f"the step is named '{known}', not '{name}'." if known else unknown_step(name),
             )
     if len(set(rubric.normalisation)) != len(rubric.normalisation):
-        faults.add(("normalisation",), "a step stands twice.", "Keep one.")
+        faults.add(("normalisation",), "a step appears twice.", "Keep one.")
     try:
         compile_schema(rubric.answer_schema)
     except ValueError as error:

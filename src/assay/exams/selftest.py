@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.exams.exam import ExamItem
 from assay.exams.marking import mark_item
-from assay.exams.rubric import AXES, BIT
+from assay.exams.rubric import BIT
+from assay.records.exam import AXES
 
 if TYPE_CHECKING:
     from assay.exams.marking import Marking

@@ -12,10 +12,12 @@ from __future__ import annotations
 import csv
 import io
 from datetime import date, timedelta
-from decimal import Decimal
 from fractions import Fraction
 from math import ceil
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from msgspec import Meta, Struct, ValidationError
+from msgspec.structs import asdict
 
 from assay import exact
 from assay.errors import InputError
@@ -23,6 +25,8 @@ from assay.exams.marking import Marking, mean
 from assay.exams.policy import ExamRules, Sm2, fraction, shown
 from assay.exams.rubric import BIT
 from assay.exams.versions import Systems
+from assay.records.evidence import Number
+from assay.records.typed import convert
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +37,9 @@ SM2_SCHEMA = "assay.sm2/1"
 COLUMNS = ("item", "quality", "repetitions", "ease", "interval_days", "reviewed_on", "due")
 MAX_INTERVAL_DAYS = 36_500
 """A hundred years: beyond it a date says nothing, and the calendar ends."""
+
+
+_Count = Annotated[int, Meta(ge=0, le=MAX_INTERVAL_DAYS)]
 
 
 class Card(NamedTuple):
@@ -135,42 +142,43 @@ def sm2_document(cards: list[Card], marking: Marking, rules: ExamRules) -> dict[
     }
 
 
+class _Row(Struct, frozen=True, kw_only=True):
+    item: str
+    quality: _Count
+    repetitions: _Count
+    ease: Number
+    interval_days: _Count
+    reviewed_on: date
+    due: date
+
+
+class _Schedule(Struct, frozen=True):
+    schema: Literal["assay.sm2/1"]
+    cards: list[_Row]
+
+
 def read_state(document: Document) -> dict[str, Card]:
     """Where an earlier export left each item."""
-    tree = document.tree
-    cards = (
-        tree.get("cards") if isinstance(tree, dict) and tree.get("schema") == SM2_SCHEMA else None
-    )
-    if not isinstance(cards, list):
+    try:
+        rows = convert(document.tree, _Schedule).cards
+    except ValidationError as error:
         raise InputError(
             "EXM-016",
-            "is no schedule.",
+            f"is not a schedule: {error}.",
             where=document.file,
             fix="`assay exam export-sm2 ... -o schedule.json` writes one.",
-        )
-    found = {}
-    for index, row in enumerate(cards):
-        try:
-            card = _card(row)
-        except (ValueError, KeyError, TypeError) as error:
+        ) from None
+    found: dict[str, Card] = {}
+    for index, row in enumerate(rows):
+        if not exact.is_amount(row.ease):
             raise InputError(
-                "EXM-016", f"cards[{index}] is no card: {error}.", where=document.file
-            ) from None
-        if card.item in found:
-            raise InputError(
-                "EXM-016", f"the item '{card.item}' stands twice.", where=document.file
+                "EXM-016",
+                f"cards[{index}] is not a card: ease is a number of at least 0.",
+                where=document.file,
             )
-        found[card.item] = card
+        if row.item in found:
+            raise InputError(
+                "EXM-016", f"the item '{row.item}' appears twice.", where=document.file
+            )
+        found[row.item] = Card(**{**asdict(row), "ease": fraction(row.ease)})
     return found
-
-
-def _card(row: dict[str, Any]) -> Card:
-    counts = [row["quality"], row["repetitions"], row["interval_days"]]
-    if not isinstance(row["item"], str) or not all(
-        type(count) is int and 0 <= count <= MAX_INTERVAL_DAYS for count in counts
-    ):
-        raise ValueError("quality, repetitions and interval_days are whole numbers from 0 on")
-    if not isinstance(row["ease"], int | Decimal) or not exact.is_amount(row["ease"]):
-        raise ValueError("ease is a number from 0 on")
-    reviewed, due = date.fromisoformat(row["reviewed_on"]), date.fromisoformat(row["due"])
-    return Card(row["item"], counts[0], counts[1], fraction(row["ease"]), counts[2], reviewed, due)

@@ -12,12 +12,16 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
 from assay.archive.regrading import NO_BASIS, Basis, settled
 from assay.exams.answers import Answer
 from assay.exams.exam import Exam
 from assay.files.json_files import Document, Unread
 from assay.pipeline.deciding import side_of
 from assay.pipeline.grading import Graded, Grader
+from assay.records.exam import ExamResult
 from assay.records.reading import KINDS as EVIDENCE
 from assay.records.reading import read_scorecard
 from assay.release.baseline import BASELINE_SCHEMA
@@ -140,7 +144,7 @@ def exam_record(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def exam_drafts(
-    document: Mapping[str, Any], exam: Exam, answers: Iterable[Answer], *, author: str | None = None
+    result: ExamResult, exam: Exam, answers: Iterable[Answer], *, author: str | None = None
 ) -> list[Draft]:
     """A graded exam, after the questions and the answers that it was made of."""
     listed = sorted((one._asdict() for one in answers), key=lambda one: str(one["item"]))
@@ -149,5 +153,5 @@ def exam_drafts(
         kind="event",
         author=author,
     )
-    made = draft(exam_record(document), kind="exam", author=author)
+    made = draft(replace(result, broken=UNSET, notes=[]), kind="exam", author=author)
     return [evidence, made._replace(links=(Link("evidence_of", made.name, evidence.name),))]

@@ -12,10 +12,12 @@ from __future__ import annotations
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import printable
+from assay.views.exam import gate_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from assay.records.exam import ExamGate, ExamResult, ItemResult
     from assay.records.grade import Payload
 
 HEAD = 1024
@@ -293,88 +295,82 @@ def _rule_case(rule: Mapping[str, Any]) -> Case:
 # --- exams
 
 
-def exam(document: Mapping[str, Any]) -> bytes:
+def exam(result: ExamResult) -> bytes:
     """A graded exam (`assay.exam/1`): one case for each item; one that lost an axis is a failure
     that names it.
     """
-    reasons = document.get("missing_reasons") or dict.fromkeys(document["missing"], "no answer")
-    cases = [_item_case(item, reasons) for item in document["items"]]
-    cases += _fault_cases(document.get("faults") or (), 0)
+    cases = [_item_case(item, result.missing_reasons) for item in result.items]
+    cases += _fault_cases(result.faults, 0)
     return document_xml(
-        "assay.exam", cases, {"score": document["score"], "n": document["n"], **_versions(document)}
+        "assay.exam", cases, {"score": result.score, "n": result.n, **_exam_versions(result)}
     )
 
 
-def _item_case(item: Mapping[str, Any], missing: Mapping[str, str]) -> Case:
-    name = str(item["item"])
-    if name in missing:
-        return Case(
-            name, "assay.exam", "failure", "no_answer", f"no answer: {_clipped(missing[name])}"
-        )
-    lost = [axis for axis, mark in item["breakdown"].items() if mark != 1]
-    if not lost:
-        return Case(name, "assay.exam")
+def _exam_versions(record: ExamResult | ExamGate) -> dict[str, object]:
+    return {
+        "policy": record.policy,
+        "rubric": record.rubric,
+        "scoringSystem": record.scoring_system,
+        "gradingSystem": record.grading_system,
+    }
+
+
+def _item_case(item: ItemResult, missing: Mapping[str, str]) -> Case:
+    if item.item in missing:
+        reason = f"no answer: {_clipped(missing[item.item])}"
+        return Case(item.item, "assay.exam", "failure", "no_answer", reason)
+    if not item.lost:
+        return Case(item.item, "assay.exam")
     lines = [
-        f"score {float(item['score']):g}",
-        f"expected {', '.join(map(str, item['expected']))}",
-        f"got {'nothing' if item['got'] is None else _clipped(item['got'])}",
+        f"score {float(item.score):g}",
+        f"expected {', '.join(item.expected)}",
+        f"got {'nothing' if item.got is None else _clipped(item.got)}",
     ]
-    return Case(name, "assay.exam", "failure", "lost_axes", f"lost {', '.join(lost)}", lines)
+    lost = f"lost {', '.join(item.lost)}"
+    return Case(item.item, "assay.exam", "failure", "lost_axes", lost, lines)
 
 
-def exam_gate(document: Mapping[str, Any]) -> bytes:
+def exam_gate(gate: ExamGate) -> bytes:
     """The gate on graded exams (`assay.exam-gate/1`): what blocks can fail; a signal that does not
     block stays green and says what it saw.
     """
     cases = []
-    for name in ("capstone", "regression"):
-        check = document.get(name)
-        if check is not None:
-            values = ", ".join(
-                f"{key} {check[key]}" for key in ("score", "drop", "limit") if key in check
+    names = ["capstone", *(["regression"] if gate.regression is not None else []), "target"]
+    names += [soft.id for soft in gate.soft]
+    for name, row in zip(names, gate_rows(gate), strict=True):
+        closed = row.effect == "blocks" and row.state != "holds"
+        text = row.text if row.effect == "blocks" else f"{row.state}, does not block: {row.text}"
+        cases.append(
+            Case(
+                name,
+                "assay.exam-gate",
+                "failure" if closed else "",
+                "gate_closed" if closed else "",
+                row.text if row.effect == "blocks" else "",
+                [text],
             )
-            failed = check["holds"] is not True
-            cases.append(
-                Case(
-                    name,
-                    "assay.exam-gate",
-                    "failure" if failed else "",
-                    "gate_closed" if failed else "",
-                    values,
-                    [values],
-                )
-            )
-    verify = document.get("verify_rubric")
-    if verify is not None:
-        failed = verify["self_test"].get("passed") is not True
-        said = f"a rise of {verify['rise']} is more than {verify['limit']}"
+        )
+    if gate.verify_rubric is not None:
+        failed = not gate.verify_rubric.holds
+        text = f"a rise of {gate.verify_rubric.rise} is more than {gate.verify_rubric.limit}"
         cases.append(
             Case(
                 "verify_rubric",
                 "assay.exam-gate",
                 "failure" if failed else "",
                 "rubric_fails" if failed else "",
-                said,
-                [said],
+                text,
+                [text],
             )
         )
-    signals = [
-        ("target", document["target"]["holds"] is not True, document["target"]),
-        *((one["id"], one["warn"] is not False, one) for one in document["soft"]),
-    ]
-    for name, warns, check in signals:
-        value = check.get("value", check.get("score"))
-        word, seen = "warning" if warns else "ok", "no value" if value is None else value
-        said = f"{word}, does not block: {seen}, limit {check['limit']} {check.get('reason') or ''}".rstrip()  # noqa: E501
-        cases.append(Case(name, "assay.exam-gate", lines=[said]))
-    if document["passed"] is not True and not any(case.kind for case in cases):
+    if not gate.passed and not any(case.kind for case in cases):
         cases.append(
             Case(
                 "outcome",
                 "assay.exam-gate",
                 "failure",
-                "gate_closed",
-                "; ".join(map(str, document["reasons"])),
+                "not_passed",
+                "; ".join(gate.reasons) or "the gate did not pass",
             )
         )
-    return document_xml("assay.exam-gate", cases, _versions(document))
+    return document_xml("assay.exam-gate", cases, _exam_versions(gate))

@@ -4,115 +4,115 @@ the system in production.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from assay.server.pages.paging import mapped, rows_of
+from assay.exams.document import read_result
+from assay.files.json_files import Document
+from assay.records.evidence import Number
+from assay.records.exam import ExamDigests, ExamFileCount, ExamResult, ExamSet, ScoreCount
+from assay.views.exam import ExamPoint, exam_name
 
 if TYPE_CHECKING:
     from assay.server.state import Services
-    from assay.store.drafts import Item
 
 LOOKED_AT = 200
 """Results that are looked through for others of the same exam."""
 BASELINES = 50
 
 
-class Same(NamedTuple):
+class SameExam(NamedTuple):
     """What results must share to stand in one history: the questions with their expectations, by
     their digest, and what the exam is for.
     """
 
-    exam: Any
-    set: Any
+    exam: str
+    set: str
 
 
-class Brief(msgspec.Struct):
-    """What a list says of a graded exam."""
+class ExamBrief(msgspec.Struct):
+    """What a list shows of a graded exam."""
 
-    exams: Any = None
-    set: Any = None
-    rubric: Any = None
-    policy: Any = None
-    score: Any = None
-    n: Any = None
-    missing: Any = None
-    distribution: Any = None
-    digests: Any = None
+    rubric: str
+    score: Number
+    n: int
+    missing: list[str]
+    digests: ExamDigests
+    policy: str = ""
+    set: ExamSet = "capstone"
+    exams: list[ExamFileCount] = []
+    distribution: list[ScoreCount] = []
 
     @property
-    def same(self) -> Same:
+    def same(self) -> SameExam:
         """What makes two results of one exam."""
-        return Same(mapped(self.digests).get("exam"), self.set)
+        return SameExam(self.digests.exam, self.set)
+
+    @property
+    def name(self) -> str:
+        """The exam by its files."""
+        return exam_name(self.exams)
+
+
+brief = msgspec.json.Decoder(ExamBrief).decode
 
 
 class _Kept(msgspec.Struct):
-    name: Any = None
-    kind: Any = None
-    evidence_digests: Any = None
+    name: str = ""
+    kind: str = ""
+    evidence_digests: list[str] = []
 
 
-brief = msgspec.json.Decoder(Brief).decode
 _kept = msgspec.json.Decoder(_Kept).decode
 
 
-class Stored(NamedTuple):
+class StoredExam(NamedTuple):
     """The baseline of an exam: its name, and the result."""
 
     name: str
-    item: Item
+    digest: str
+    result: ExamResult
 
 
 class History(NamedTuple):
     """The results of one exam, the oldest first, and the stored distribution, if there is one."""
 
-    points: list[dict[str, Any]]
-    distribution: list[dict[str, Any]] | None
+    points: list[ExamPoint]
+    distribution: list[ScoreCount] | None
     name: str
-    said: str
+    hint: str
 
 
-def baseline_of(services: Services, project: str, exam: Same) -> Stored | None:
+def baseline_of(services: Services, project: str, exam: SameExam) -> StoredExam | None:
     """The newest baseline that is a result of this exam."""
     for item in services.ledger.find(
         "baseline", project=project, limit=BASELINES, newest_first=True
     ).items:
-        kept = _kept(item.body) if item.body is not None else None
-        if kept is None or kept.kind != "exam" or not isinstance(kept.evidence_digests, list):
-            continue
-        for digest in kept.evidence_digests[:1]:
-            found = services.ledger.get(str(digest), project=project)
+        kept = _kept(item.body) if item.body is not None else _Kept()
+        for digest in kept.evidence_digests[:1] if kept.kind == "exam" else ():
+            found = services.ledger.get(digest, project=project)
             if found is not None and found.body is not None and brief(found.body).same == exam:
-                return Stored(str(kept.name), found)
+                return StoredExam(kept.name, digest, read_result(Document(found.tree(), digest)))
     return None
 
 
-def history_of(services: Services, project: str, exam: Same, stored: Stored | None) -> History:
+def history_of(
+    services: Services, project: str, exam: SameExam, stored: StoredExam | None
+) -> History:
     """Every stored result of an exam among the newest."""
-    found = services.ledger.find("exam", project=project, limit=LOOKED_AT, newest_first=True)
+    page = services.ledger.find("exam", project=project, limit=LOOKED_AT, newest_first=True)
     points = []
-    for item in reversed(found.items):
-        one = brief(item.body) if item.body is not None else None
-        if one is not None and one.same == exam:
+    for item in reversed(page.items):
+        result = brief(item.body) if item.body is not None else None
+        if result is not None and result.same == exam:
             points.append(
-                {
-                    "at": item.created_at,
-                    "score": one.score,
-                    "n": one.n,
-                    "rubric": one.rubric,
-                    "digest": item.digest,
-                }
+                ExamPoint(item.created_at, result.score, result.n, result.rubric, item.digest)
             )
-    said = "" if found.next_cursor is None else f"Of the last {LOOKED_AT} results of all exams. "
-    spread = (
-        rows_of(brief(stored.item.body).distribution)
-        if stored is not None and stored.item.body is not None
-        else None
-    )
+    more = "" if page.next_cursor is None else f"Of the last {LOOKED_AT} results of all exams. "
     return History(
         points,
-        spread,
+        stored.result.distribution if stored is not None else None,
         stored.name if stored is not None else "",
-        f"{said}A result that is the same to the byte is stored once.",
+        f"{more}A result that is the same to the byte is stored once.",
     )

@@ -4,24 +4,18 @@ what that looks like, and every item with its answer.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay import exact
 from assay.errors import AssayError
-from assay.exams.document import check_result, read_result
-from assay.exams.gate import (
-    comparable,
-    drop_holds,
-    opens,
-    reaches,
-    soft_latency,
-    soft_schema,
-    soft_score,
-)
+from assay.exams.document import check_result
+from assay.exams.exam import CAPSTONE
+from assay.exams.gate import decide, drop_check, soft_schema, soft_score
 from assay.exams.marking import Marking
-from assay.exams.policy import ExamPolicy, ExamRules, text
-from assay.exams.rubric import AXES, ExamRubric
-from assay.files.json_files import Document, parse_json
+from assay.exams.policy import ExamPolicy, ExamRules
+from assay.exams.rubric import ExamRubric
+from assay.files.json_files import parse_json
+from assay.records.exam import AXES
 from assay.server.pages.evidence import text as as_text
 from assay.server.pages.layout import (
     Column,
@@ -36,31 +30,33 @@ from assay.server.pages.layout import (
     table,
     verdict,
 )
-from assay.server.pages.paging import mapped, rows_of, texts, words
+from assay.server.pages.paging import words
 from assay.views.charts import exams as charts
+from assay.views.exam import CheckRow, check_row
 from assay.views.markup import Html, join, say, tag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from assay.exams.document import Outcome
-    from assay.exams.gate import Soft
-    from assay.server.pages.exam_history import History
+    from assay.exams.document import CheckedExam
+    from assay.records.exam import ExamResult
+    from assay.server.pages.exam_history import History, StoredExam
     from assay.server.state import Services
+    from assay.views.exam import ExamView
 
-Exam = dict[str, Any]
 MAX_ROWS = 200
 MAX_TEXT = 2000
 MAX_PARTS = 20
 RAW = "raw"
 """In the address: bars with the same length for each axis."""
+DIGESTS = ("exam", "rubric", "policy")
 PARTS = ("correction", "gloss", "explanation")
 
 
 class Gates(NamedTuple):
     """Whether an exam keeps its limits. `why_not` says why that cannot be told."""
 
-    rows: list[list[str]]
+    rows: list[CheckRow]
     holds: bool | None
     limit: Any = None
     why_not: str = ""
@@ -82,185 +78,88 @@ def on_shelf(services: Services, kind: str, name: Any, digest: Any, record: type
     )
 
 
-def ordered(exam: Exam) -> Exam:
-    """A result with its axes in the order of the rubric: a ledger keeps keys in the order of their
-    letters.
-    """
-
-    def sort(found: Any) -> Any:
-        known = mapped(found)
-        return {axis: known[axis] for axis in (*AXES, *known) if axis in known} if known else found
-
-    items = [
-        {**one, "breakdown": sort(one.get("breakdown")), "weighted": sort(one.get("weighted"))}
-        for one in rows_of(exam.get("items"))
-    ]
-    return {**exam, "items": items, "axes": sort(exam.get("axes"))}
-
-
-def checked(services: Services, exam: Exam, where: str) -> Outcome | str:
+def checked(services: Services, result: ExamResult, where: str) -> CheckedExam | str:
     """A result whose every number was made again from its marks; a sentence where that cannot be
     done.
     """
-    marking = on_shelf(
-        services,
-        "rubrics",
-        exam.get("rubric"),
-        mapped(exam.get("digests")).get("rubric"),
-        ExamRubric,
-    )
+    marking = on_shelf(services, "rubrics", result.rubric, result.digests.rubric, ExamRubric)
     if isinstance(marking, str):
         return marking
     try:
-        return check_result(read_result(Document(exam, where)), marking, where=where)
+        return check_result(result, marking, where=where)
     except AssayError as error:
         return error.message
 
 
-def gates(services: Services, exam: Exam, where: str, baseline: tuple[Exam, str] | None) -> Gates:
+def gates(services: Services, result: ExamResult, where: str, stored: StoredExam | None) -> Gates:
     """The gates that a result can be held to by itself, and for a regression set the drop against
     the stored baseline.
     """
-    rules = on_shelf(
-        services,
-        "policies",
-        exam.get("policy"),
-        mapped(exam.get("digests")).get("policy"),
-        ExamPolicy,
-    )
-    outcome = checked(services, exam, where)
-    if isinstance(rules, str) or isinstance(outcome, str):
-        return Gates(
-            [], None, why_not=next(one for one in (outcome, rules) if isinstance(one, str))
-        )
-    said = f"score {text(outcome.score)}, at least "
-    if outcome.document.set == "capstone":
-        hard = opens(outcome.score, rules)
-        rows = [
-            [
-                "Hard gate on the capstone exam",
-                _held(hard),
-                "blocks",
-                f"{said}{text(rules.hard_gate)}",
-            ],
-            [
-                "Production target",
-                _held(reaches(outcome.score, rules)),
-                "only tells",
-                f"{said}{text(rules.production_target)}",
-            ],
-            _soft(soft_latency(outcome.p50_ms, rules)),
-        ]
-        return Gates(rows, hard, rules.policy.hard_gate)
-    drop, held = _drop(services, outcome, rules, baseline)
-    return Gates(
-        [
-            drop,
-            _soft(soft_schema(outcome.zero("schema"), rules)),
-            _soft(soft_score(outcome.score, rules)),
-        ],
-        held,
-    )
-
-
-def _held(holds: bool) -> Html:
-    return verdict("holds") if holds else verdict("fails", "does not hold")
-
-
-def _soft(soft: Soft) -> list[str]:
-    said = (
-        verdict("undetermined", "not measured")
-        if soft.warn is None
-        else verdict("stale", "warns")
-        if soft.warn
-        else verdict("holds")
-    )
-    value = join(
-        [
-            "value ",
-            say(soft.value, "none"),
-            ", limit ",
-            say(soft.limit),
-            *([": ", soft.reason] if soft.reason else []),
-        ]
-    )
-    return [join(["Soft gate ", tag("code", soft.id)]), said, "only warns", value]
+    rules = on_shelf(services, "policies", result.policy, result.digests.policy, ExamPolicy)
+    exam = checked(services, result, where)
+    if isinstance(rules, str) or isinstance(exam, str):
+        return Gates([], None, why_not=exam if isinstance(exam, str) else str(rules))
+    if result.set == CAPSTONE:
+        verdict = decide(exam, rules)
+        rows = [check_row(one) for one in (verdict.capstone, verdict.target, verdict.soft[0])]
+        return Gates(rows, verdict.capstone.holds, rules.policy.hard_gate)
+    drop = _drop(services, exam, rules, stored)
+    soft = (soft_schema(exam.zero("schema"), rules), soft_score(exam.score, rules))
+    holds = {"holds": True, "fails": False}.get(drop.state)
+    return Gates([drop, *map(check_row, soft)], holds)
 
 
 def _drop(
-    services: Services, outcome: Outcome, rules: ExamRules, baseline: tuple[Exam, str] | None
-) -> tuple[list[str], bool | None]:
-    name = "Drop against the stored distribution"
-    stored = (
-        checked(services, *baseline)
-        if baseline is not None
+    services: Services, exam: CheckedExam, rules: ExamRules, stored: StoredExam | None
+) -> CheckRow:
+    before = (
+        checked(services, stored.result, stored.digest)
+        if stored is not None
         else "no baseline of this exam is stored: assay baseline set NAME result.json --store"
     )
-    if not isinstance(stored, str):
+    if not isinstance(before, str):
         try:
-            comparable(outcome, stored)
+            return check_row(drop_check(exam, before, rules))
         except AssayError as error:
-            stored = error.message
-    if isinstance(stored, str):
-        return [name, verdict("undetermined", "cannot be told"), "blocks", stored], None
-    held = drop_holds(stored.score, outcome.score, rules.max_drop)
-    fell = stored.score - outcome.score
-    return [
-        name,
-        _held(held),
-        "blocks",
-        (
-            f"from {text(stored.score)} to {text(outcome.score)}, a drop of {text(fell)}, at most"
-            f" {text(rules.max_drop)}"
-        ),
-    ], held
+            before = error.message
+    return CheckRow("Drop against the baseline", "undetermined", "blocks", before)
 
 
 # --- parts
 
 
-def head(exam: Exam, found: Gates) -> Html:
+def head(view: ExamView, found: Gates) -> Html:
     """The score with its n, and whether the gate opens."""
-    what = "hard gate" if exam.get("set") != "regression" else "regression gate"
-    if found.holds is None:
-        said = verdict("undetermined", f"The {what} cannot be judged")
-    else:
-        said = (
-            verdict("holds", f"The {what} holds")
-            if found.holds
-            else verdict("fails", f"The {what} does not hold")
-        )
-    reason = found.why_not or _gate_reason(found)
-    n = exam.get("n")
-    missing = texts(exam.get("missing"))
-    latency = mapped(exam.get("latency"))
+    result = view.result
+    what = "hard gate" if result.set == CAPSTONE else "regression gate"
+    outcome = {
+        True: verdict("holds", f"The {what} holds"),
+        False: verdict("fails", f"The {what} does not hold"),
+        None: verdict("undetermined", f"The {what} cannot be judged"),
+    }
+    reason = found.why_not or f"{found.rows[0].name}: {found.rows[0].text}."
     figures = [
-        (
-            "Score, 0 to 1",
-            number(
-                exam.get("score"), n=n if isinstance(n, int) else None, digits=4, absent="no score"
-            ),
-        ),
-        ("Items without an answer", f"{len(missing):,}" if missing else "none"),
+        ("Score, 0 to 1", number(result.score, n=result.n, digits=4)),
+        ("Items without an answer", f"{len(result.missing):,}" if result.missing else "none"),
         (
             "Median latency",
             number(
-                latency.get("p50_ms"),
-                n=latency.get("n") if isinstance(latency.get("n"), int) else None,
+                result.latency.p50_ms,
+                n=result.latency.n,
                 digits=0,
                 unit="ms",
                 absent="not measured",
             ),
         ),
-        ("Rubric", say(exam.get("rubric"))),
-        ("Set", say(exam.get("set"))),
+        ("Rubric", result.rubric),
+        ("Set", result.set),
     ]
-    under = tag("small", "under ", say(exam.get("policy"), "no policy"))
+    under = tag("small", f"under {result.policy or 'no policy'}")
     return join(
         [
             tag(
                 "div",
-                tag("p", said, " ", under, class_="outcome"),
+                tag("p", outcome[found.holds], " ", under, class_="outcome"),
                 tag("p", reason, class_="verdict"),
                 class_="decided",
             ),
@@ -269,56 +168,51 @@ def head(exam: Exam, found: Gates) -> Html:
     )
 
 
-def _gate_reason(found: Gates) -> str:
-    row = found.rows[0] if found.rows else None
-    return f"{row[0]}: {row[3]}." if row is not None else "No gate is known for it."
+_STATES = {
+    "holds": verdict("holds"),
+    "fails": verdict("fails", "does not hold"),
+    "warns": verdict("stale", "warns"),
+    "undetermined": verdict("undetermined", "cannot be judged"),
+}
 
 
 def gate_table(found: Gates) -> Html:
     """Every gate with its verdict; which block and which only warn."""
     if found.why_not:
-        return section(
-            "Gates",
-            note(join(["No gate can be judged: ", found.why_not, "."]), kind="bad"),
-            id="gates",
-        )
-    listed = table(
-        "Gates of the exam",
-        ("Gate", "Verdict", "It", Column("Found", "wide")),
-        found.rows,
-        kind="stack",
-    )
+        reason = note(f"No gate can be judged: {found.why_not}.", kind="bad")
+        return section("Gates", reason, id="gates")
+    rows = [[row.name, _STATES[row.state], row.effect, row.text] for row in found.rows]
+    columns = ("Gate", "Verdict", "Effect", Column("Found", "wide"))
     return section(
         "Gates",
-        listed,
+        table("Gates of the exam", columns, rows, kind="stack"),
         id="gates",
         hint="Made again from the marks of every item, and compared exactly.",
     )
 
 
-def axes(exam: Exam, url: str, here: str, *, raw: bool) -> Html:
+def axes(result: ExamResult, url: str, here: str, *, raw: bool) -> Html:
     """The four axes of each item as a stacked bar; a link takes the other lengths."""
-    found = charts.axes(exam, weighted=not raw)
-    other = (
-        link("Show them weighted, as long as the score", here)
+    made = charts.axes(result, weighted=not raw)
+    lengths, other = (
+        (
+            "Raw: every axis has the same length.",
+            link("Show them weighted, as long as the score", here),
+        )
         if raw
-        else link("Show them raw, each axis with the same length", f"{here}?bars={RAW}")
+        else (
+            "Weighted: a full bar is the whole score of its item.",
+            link("Show them raw, each axis with the same length", f"{here}?bars={RAW}"),
+        )
     )
-    said = (
-        "Raw: every axis has the same length."
-        if raw
-        else "Weighted: a full bar is the whole score of its item."
-    )
-    means = mapped(exam.get("axes"))
-    n = exam.get("n")
     rows = [
         [
-            tag("b", words(name)),
-            number(one.get("mean"), n=n if isinstance(n, int) else None, digits=3),
-            say(one.get("zero_items")),
-            number(one.get("lost"), digits=4),
+            tag("b", words(axis)),
+            number(one.mean, n=result.n, digits=3),
+            f"{one.zero_items:,}",
+            number(one.lost, digits=4),
         ]
-        for name, one in ((name, mapped(one)) for name, one in means.items())
+        for axis, one in (result.axes.items() if result.axes is not None else ())
     ]
     columns = (
         "Axis",
@@ -326,69 +220,42 @@ def axes(exam: Exam, url: str, here: str, *, raw: bool) -> Html:
         Column("Items without it", "n"),
         Column("Score lost", "n"),
     )
-    numbers = table("Axes", columns, rows, absent="No axis is stated.", kind="stack")
     return section(
         "Where the points went",
-        tag("p", said, " ", other),
-        chart(found, f"{url}/{found.name}"),
-        numbers,
+        tag("p", lengths, " ", other),
+        chart(made, f"{url}/{made.name}"),
+        table("Axes", columns, rows, absent="No axis is stated.", kind="stack"),
         id="axes",
     )
 
 
-def shape(exam: Exam, url: str) -> Html:
+def shape(view: ExamView, url: str) -> Html:
     """Item by axis, the four patterns, and the diagnosis in sentences."""
-    heat = charts.heatmap(exam)
-    told = [tag("li", one) for one in texts(exam.get("diagnosis"))]
-    diagnosis = (
-        tag("ul", *told)
-        if told
-        else tag("p", "Nothing is lost, so there is nothing to say.", class_="absent")
-    )
+    heat = charts.heatmap(view.result)
+    diagnosis = tag("ul", *(tag("li", sentence) for sentence in view.result.diagnosis))
+    seen = tag("span", tag("span", "▲", aria_hidden="true", class_="sign"), " seen", class_="open")
+    rows = [
+        [
+            tag("b", tag("code", row.kind)),
+            seen if row.seen else verdict("none", "not seen"),
+            tag("span", row.meaning, tag("small", " ", say(row.evidence)), class_="line")
+            if row.seen
+            else tag("span", row.meaning, class_="absent"),
+        ]
+        for row in view.patterns
+    ]
+    columns = ("Pattern", "Seen", Column("What it means", "wide"))
     return join(
         [
             section("Diagnosis", diagnosis, id="diagnosis"),
             section(
                 "Patterns",
-                _patterns(exam),
+                table("The four patterns", columns, rows, kind="stack rules"),
                 chart(heat, f"{url}/{heat.name}"),
                 id="patterns",
-                hint=charts.patterns(exam).sentence,
+                hint=view.patterns_sentence,
             ),
         ]
-    )
-
-
-def _patterns(exam: Exam) -> Html:
-    """The four patterns by name, each marked as seen or not, with what was seen."""
-    found = rows_of(exam.get("patterns"))
-    rows = []
-    for kind, meaning in charts.PATTERNS.items():
-        mine = [one for one in found if one.get("kind") == kind]
-        mark = (
-            tag("span", tag("span", "▲", aria_hidden="true", class_="sign"), " seen", class_="open")
-            if mine
-            else verdict("none", "not seen")
-        )
-        told = (
-            join(
-                tag(
-                    "span",
-                    say(one.get("hint")),
-                    tag("small", " ", say(one.get("evidence"))),
-                    class_="line",
-                )
-                for one in mine
-            )
-            if mine
-            else tag("span", meaning, class_="absent")
-        )
-        rows.append([tag("b", tag("code", kind)), mark, told])
-    return table(
-        "The four patterns",
-        ("Pattern", "Seen", Column("What it means", "wide")),
-        rows,
-        kind="stack rules",
     )
 
 
@@ -397,13 +264,13 @@ def history(found: History, limit: Any, url: str) -> Html:
     made = charts.history(found.points, found.distribution, limit=limit)
     rows = [
         [
-            link(short(one["digest"]), address("exams", one["digest"])),
-            say(one["score"]),
-            say(one["n"]),
-            say(one["rubric"]),
-            say(one["at"]),
+            link(short(point.digest), address("exams", point.digest)),
+            say(point.score),
+            say(point.n),
+            point.rubric,
+            point.at,
         ]
-        for one in reversed(found.points)
+        for point in reversed(found.points)
     ]
     columns = ("Result", Column("Score", "n"), Column("Items", "n"), "Rubric", "Stored")
     others = tag(
@@ -411,49 +278,35 @@ def history(found: History, limit: Any, url: str) -> Html:
         tag("summary", "Every result of this exam"),
         table("Results of this exam", columns, rows),
     )
-    stored = (
-        [
-            tag("p", "The stored distribution is that of the baseline ", tag("b", found.name), "."),
-        ]
-        if found.name
-        else []
-    )
+    text = ("The stored distribution is that of the baseline ", tag("b", found.name), ".")
+    stored = [tag("p", *text)] if found.name else []
     return section(
-        "History", chart(made, f"{url}/{made.name}"), *stored, others, id="history", hint=found.said
+        "History", chart(made, f"{url}/{made.name}"), *stored, others, id="history", hint=found.hint
     )
 
 
-def items(exam: Exam, answers: Mapping[str, Any], whole: str) -> Html:
+def items(view: ExamView, answers: Mapping[str, Any], whole: str) -> Html:
     """Every item with its marks and the parts of its answer, the lowest score first. All of it is
     text.
     """
-    found = sorted(
-        rows_of(exam.get("items")),
-        key=lambda one: float(one["score"]) if exact.is_number(one.get("score")) else 0.0,
-    )
-    missing = mapped(exam.get("missing_reasons"))
     rows = []
-    for one in found[:MAX_ROWS]:
-        name = str(one.get("item"))
-        marks = mapped(one.get("breakdown"))
-        lost = [
-            verdict(
-                "holds" if marks.get(axis) == 1 else "fails", "1" if marks.get(axis) == 1 else "0"
-            )
-            for axis in AXES
+    for row in view.items[:MAX_ROWS]:
+        item = row.result
+        marks = [
+            verdict("fails", "0") if axis in row.lost else verdict("holds", "1") for axis in AXES
         ]
         response = (
-            join(["no answer: ", str(missing[name])])
-            if name in missing
-            else _answer(answers.get(name), one.get("got"))
+            row.got
+            if item.item in view.result.missing_reasons
+            else _answer(answers.get(item.item), item.got)
         )
         rows.append(
             [
-                tag("b", name),
-                say(one.get("score")),
-                *lost,
-                _cut(one.get("prompt")),
-                _cut(say(one.get("expected"))),
+                tag("b", item.item),
+                row.score,
+                *marks,
+                _cut(item.prompt),
+                _cut(", ".join(item.expected)),
                 response,
             ]
         )
@@ -465,65 +318,42 @@ def items(exam: Exam, answers: Mapping[str, Any], whole: str) -> Html:
         Column("Expected"),
         Column("Answer", "wide"),
     )
-    listed = table(
-        "Items, the lowest score first",
-        columns,
-        rows,
-        absent="The exam has no items.",
-        kind="stack",
-    )
-    more = (
-        f"The {MAX_ROWS} lowest of {len(found):,}; the record has them all."
-        if len(found) > MAX_ROWS
-        else ""
-    )
+    n = len(view.items)
+    more = f"The {MAX_ROWS} lowest of {n:,}; the record has them all." if n > MAX_ROWS else ""
     return section(
-        "Items", listed, tag("p", link("The whole record", whole)), id="items", hint=more
+        "Items",
+        table("Items, the lowest score first", columns, rows, kind="stack"),
+        tag("p", link("The whole record", whole)),
+        id="items",
+        hint=more,
     )
 
 
-def _answer(response: Any, got: Any) -> str:
-    tree = _tree(response)
-    if tree is not None:
-        rest = [name for name in tree if name not in PARTS][:MAX_PARTS]
-        told = [
-            (
-                name,
-                (
-                    _cut(tree[name])
-                    if tree.get(name) not in (None, "")
-                    else tag(
-                        "span", "empty" if tree.get(name) == "" else "not there", class_="absent"
-                    )
-                ),
-            )
-            for name in (*PARTS, *rest)
-        ]
+def _answer(response: Any, got: str | None) -> str:
+    if isinstance(response, str):
+        with suppress(ValueError, RecursionError):
+            response = parse_json(response.encode())
+    if isinstance(response, dict):
+        rest = [name for name in response if name not in PARTS][:MAX_PARTS]
         return join(
-            tag("span", tag("small", f"{name} "), value, class_="line") for name, value in told
+            tag("span", tag("small", f"{name} "), _part(response.get(name)), class_="line")
+            for name in (*PARTS, *rest)
         )
     if response is not None:
         return join([tag("small", "one text, no parts "), _cut(response)])
     return _cut(got) if got is not None else tag("span", "no answer is stored", class_="absent")
 
 
-def _tree(response: Any) -> dict[str, Any] | None:
-    if isinstance(response, str):
-        try:
-            response = parse_json(response.encode())
-        except (ValueError, RecursionError):
-            return None
-    return response if isinstance(response, dict) else None
+def _part(value: Any) -> str:
+    if value in (None, ""):
+        return tag("span", "empty" if value == "" else "not there", class_="absent")
+    return _cut(value)
 
 
 def _cut(value: Any) -> str:
     """A value as text, cut where it is long."""
-    if value is None:
-        return say(None)
-    if isinstance(value, Html):
-        return value
     found = as_text(value)
-    more = f"… ({len(found):,} signs)" if len(found) > MAX_TEXT else ""
+    more = f"… ({len(found):,} characters)" if len(found) > MAX_TEXT else ""
     return (
         tag("span", found[:MAX_TEXT] + more, class_="cut", tabindex="0")
         if len(found) > 200
@@ -531,29 +361,23 @@ def _cut(value: Any) -> str:
     )
 
 
-def origin(exam: Exam) -> Html:
+def origin(view: ExamView) -> Html:
     """What the result was made of."""
-    files = [
-        f"{one.get('exam')} version {one.get('version')} ({one.get('items')} items)"
-        for one in rows_of(exam.get("exams"))
-    ]
+    result = view.result
     pairs = [
-        ("Exam files", say(files)),
-        ("Scoring system", say(exam.get("scoringSystem"))),
-        ("Grading system", say(exam.get("gradingSystem"))),
+        ("Exam files", ", ".join(view.files) or "not stated"),
+        ("Scoring system", result.scoring_system),
+        ("Grading system", result.grading_system),
+        *((words(key), short(getattr(result.digests, key))) for key in DIGESTS),
     ]
-    pairs += [(words(key), short(value)) for key, value in mapped(exam.get("digests")).items()]
-    if exam.get("recalibrated_from"):
-        pairs.append(("Recalibrated from", say(exam.get("recalibrated_from"))))
-    told = [f"{one.get('code')}: {one.get('message')}" for one in rows_of(exam.get("faults"))] + [
-        f"answered, but not in the exam: {one}" for one in texts(exam.get("unknown"))
-    ]
+    if result.recalibrated_from:
+        pairs.append(("Recalibrated from", result.recalibrated_from))
     faults = (
         [
             tag("h3", "Faults of the answers"),
-            tag("ul", *(tag("li", one) for one in told[:MAX_ROWS])),
+            tag("ul", *(tag("li", fault) for fault in view.faults[:MAX_ROWS])),
         ]
-        if told
+        if view.faults
         else []
     )
     return section("What it rests on", facts(pairs, kind="small"), *faults, id="origin")

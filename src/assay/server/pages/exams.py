@@ -4,18 +4,21 @@ points.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from assay.exams.document import read_result
 from assay.exams.gate import opens
 from assay.exams.policy import ExamPolicy, ExamRules, fraction
+from assay.files.json_files import Document
 from assay.server import lookup
 from assay.server.auth import Principal
 from assay.server.pages import exam_parts as parts
 from assay.server.pages.decision_parts import contents
-from assay.server.pages.exam_history import Brief, Same, baseline_of, brief, history_of
+from assay.server.pages.exam_history import ExamBrief, SameExam, baseline_of, brief, history_of
 from assay.server.pages.layout import (
     Column,
     Field,
@@ -31,10 +34,11 @@ from assay.server.pages.layout import (
     verdict,
     when,
 )
-from assay.server.pages.paging import Cursor, Text, listed, mapped, plain, rows_of, texts, ways
+from assay.server.pages.paging import Cursor, Text, listed, ways
 from assay.server.pages.routing import READER, PageRoute
 from assay.views.charts import Chart
 from assay.views.charts import exams as charts
+from assay.views.exam import exam_view
 from assay.views.markup import Html, say, tag
 
 if TYPE_CHECKING:
@@ -130,54 +134,31 @@ def _row(item: Item, rules: dict[str, ExamRules]) -> list[str]:
             when(item.created_at),
         ]
     one = brief(item.body)
-    n = one.n if isinstance(one.n, int) else None
-    lost = len(texts(one.missing))
     return [
-        link(name_of(one), address("exams", item.digest)),
-        number(one.score, n=n, digits=4, absent="no score"),
-        _gate(one, rules.get(str(one.policy))),
-        say(one.set),
-        f"{lost:,}",
-        say(one.rubric),
+        link(one.name, address("exams", item.digest)),
+        number(one.score, n=one.n, digits=4),
+        _gate(one, rules.get(one.policy)),
+        one.set,
+        f"{len(one.missing):,}",
+        one.rubric,
         say(one.policy),
         when(item.created_at),
     ]
 
 
-def name_of(one: Brief) -> str:
-    """An exam by its files."""
-    names = [
-        f"{file.get('exam')} {plain(file.get('version'), '')}".strip()
-        for file in rows_of(one.exams)
-    ]
-    return (
-        ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        if names
-        else "an exam without a name"
-    )
-
-
-def _gate(one: Brief, rules: ExamRules | None) -> Html:
+def _gate(one: ExamBrief, rules: ExamRules | None) -> Html:
     """Whether the hard gate holds. The mean is made from the counts of each score: the score in a
     result is rounded.
     """
     if one.set == "regression":
         return verdict("none", "not for a regression set")
-    if rules is None or rules.digest != mapped(one.digests).get("policy"):
+    if rules is None or rules.digest != one.digests.policy:
         return verdict("undetermined", "its policy is not on the shelf")
-    spread = [
-        (fraction(part["score"]), part["items"])
-        for part in rows_of(one.distribution)
-        if isinstance(part.get("items"), int) and part.get("score") is not None
-    ]
-    total = sum(n for _, n in spread)
+    total = sum(part.items for part in one.distribution)
     if not total:
-        return verdict("undetermined", "cannot be told")
-    return (
-        verdict("holds")
-        if opens(sum(score * n for score, n in spread) / total, rules)
-        else verdict("fails", "does not hold")
-    )
+        return verdict("undetermined", "cannot be judged")
+    mean = sum(fraction(part.score) * part.items for part in one.distribution) / Fraction(total)
+    return verdict("holds") if opens(mean, rules) else verdict("fails", "does not hold")
 
 
 # --- one exam
@@ -191,26 +172,21 @@ def show_exam(
     services: Services = request.app.state.services
     project = principal.project
     item = lookup.record(services, project, "exam", digest)
-    exam: dict[str, Any] = parts.ordered(mapped(item.tree()))
-    key = Same(mapped(exam.get("digests")).get("exam"), exam.get("set"))
-    stored = baseline_of(services, project, key)
-    gates = parts.gates(
-        services,
-        exam,
-        digest,
-        (stored.item.tree(), stored.item.digest) if stored is not None else None,
-    )
+    result = read_result(Document(item.tree(), digest))
+    view, same = exam_view(result), SameExam(result.digests.exam, result.set)
+    stored = baseline_of(services, project, same)
+    gates = parts.gates(services, result, digest, stored)
     url, here = address("charts", "exams", digest), address("exams", digest)
     whole = address("api", "v1", "records", digest)
     body = [
-        parts.head(exam, gates),
+        parts.head(view, gates),
         contents(SECTIONS),
         parts.gate_table(gates),
-        parts.axes(exam, url, here, raw=bars == parts.RAW),
-        parts.shape(exam, url),
-        parts.history(history_of(services, project, key, stored), gates.limit, url),
-        parts.items(exam, _answers(services, project, digest), whole),
-        parts.origin(exam),
+        parts.axes(result, url, here, raw=bars == parts.RAW),
+        parts.shape(view, url),
+        parts.history(history_of(services, project, same, stored), gates.limit, url),
+        parts.items(view, _answers(services, project, digest), whole),
+        parts.origin(view),
         section(
             "Record",
             tag(
@@ -226,7 +202,7 @@ def show_exam(
             id="record",
         ),
     ]
-    return page(request, name_of(brief(item.body or b"{}"))[:200], *body, nav="/exams")
+    return page(request, view.title[:200], *body, nav="/exams")
 
 
 def _answers(services: Services, project: str, digest: str) -> dict[str, Any]:
@@ -238,28 +214,20 @@ def _answers(services: Services, project: str, digest: str) -> dict[str, Any]:
     )
     for item in found.values():
         if item.body is not None and item.schema == EVIDENCE:
-            return {
-                str(one.get("item")): one.get("response")
-                for one in rows_of(mapped(item.tree()).get("answers"))
-            }
+            return {one["item"]: one["response"] for one in item.tree()["answers"]}
     return {}
 
 
 def exam_chart(services: Services, project: str, digest: str, name: str) -> Chart | None:
     """A chart of a graded exam by its name; None where there is none of that name."""
-    exam = parts.ordered(mapped(lookup.record(services, project, "exam", digest).tree()))
+    item = lookup.record(services, project, "exam", digest)
+    result = read_result(Document(item.tree(), digest))
     if name in ("axes", "axes-raw"):
-        return charts.axes(exam, weighted=name == "axes")
+        return charts.axes(result, weighted=name == "axes")
     if name == "exam-history":
-        key = Same(mapped(exam.get("digests")).get("exam"), exam.get("set"))
-        stored = baseline_of(services, project, key)
-        found = history_of(services, project, key, stored)
-        limit = parts.gates(services, exam, digest, None).limit
+        same = SameExam(result.digests.exam, result.set)
+        found = history_of(services, project, same, baseline_of(services, project, same))
+        limit = parts.gates(services, result, digest, None).limit
         return charts.history(found.points, found.distribution, limit=limit)
-    return (
-        charts.heatmap(exam)
-        if name == "heatmap"
-        else charts.patterns(exam)
-        if name == "patterns"
-        else None
-    )
+    made = {"heatmap": charts.heatmap, "patterns": charts.patterns}.get(name)
+    return None if made is None else made(result)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from assay.exams.answers import collect
-from assay.exams.document import exam_document
+from assay.exams.document import exam_result
 from assay.exams.exam import make_exam
 from assay.exams.marking import Marking, grade_exam
 from assay.exams.policy import ExamRules
 from assay.judging.card import check_card
+from assay.records.exam import ExamResult
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import ADMIN, READ, Principal, admit
 from assay.server.idempotency import answered_once
@@ -114,7 +115,7 @@ async def grade_an_exam(request: Request) -> Response:
         await bodies.tree(request, services.settings), known, required=("exam", "answers")
     )
 
-    def work() -> tuple[dict[str, Any], list[Draft]]:
+    def work() -> tuple[ExamResult, list[Draft]]:
         files = asked["exam"] if isinstance(asked["exam"], list) else [asked["exam"]]
         exam = make_exam(
             [bodies.document(file, at=f"exam[{index}]") for index, file in enumerate(files)]
@@ -130,13 +131,13 @@ async def grade_an_exam(request: Request) -> Response:
             for index, line in enumerate(asked["answers"])
         ]
         answers = collect(lines, (item.id for item in exam.items), where="answers")
-        made = exam_document(
-            grade_exam(exam, answers.found, marking),
+        made = exam_result(
+            grade_exam(exam, answers.by_item, marking),
             rules,
             unknown=answers.unknown,
             faults=answers.faults,
         )
-        return made, exam_drafts(made, exam, answers.found.values(), author=principal.author)
+        return made, exam_drafts(made, exam, answers.by_item.values(), author=principal.author)
 
     document, drafts = await services.in_turn(principal.project, work)
     stored = (await services.writer.put(principal.project, drafts))[-1]

@@ -12,16 +12,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from assay import exact
+from assay.records.exam import AXES
 from assay.views.charts import marks
 from assay.views.charts.chart import (
     BLACK,
     BLUE,
     GREEN,
-    GREY,
     INK,
     MAX_ROWS,
     ORANGE,
-    PINK,
     QUIET,
     RED,
     SKY,
@@ -35,7 +34,6 @@ from assay.views.charts.chart import (
     label,
     labels,
     listed,
-    mapped,
     nothing,
     number,
     over,
@@ -43,80 +41,42 @@ from assay.views.charts.chart import (
     shown,
     view,
 )
-from assay.views.charts.summaries import moment, time_axis
+from assay.views.charts.summaries import time_axis
+from assay.views.exam import exam_view
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-COLOURS = (BLUE, ORANGE, SKY, GREEN, PINK, GREY)
+    from assay.records.exam import AxisNumbers, ExamResult, ItemResult, PatternSeen, ScoreCount
+    from assay.views.exam import ExamPoint
+
+COLOURS = [BLUE, ORANGE, SKY, GREEN]
 MAX_COLUMNS = 300
 """Items that the heatmap has room for."""
-PATTERNS = {
-    "axis_zero": "an axis without marks across the items",
-    "verb_zero": "every item of a verb is wrong",
-    "conciseness_trend": "conciseness alone falls over the exam",
-    "outlier_item": "one item alone without its mark",
-}
-"""The four patterns, and what each means."""
+NAMES = [f"{place} {axis}" for place, axis in enumerate(AXES, 1)]
 
 
-class _Exam:
-    """What the charts read of a graded exam: its items and axes, as far as they are there."""
-
-    def __init__(self, exam: Mapping[str, Any]) -> None:
-        self.items = [
-            item
-            for item in listed(exam.get("items"))
-            if isinstance(item, dict) and mapped(item.get("breakdown"))
-        ]
-        self.axes = list(dict.fromkeys(axis for item in self.items for axis in item["breakdown"]))
-        self.names = [f"{place} {label(axis, 24)}" for place, axis in enumerate(self.axes, 1)]
-        self.missing = set(map(str, listed(exam.get("missing"))))
-        self.found = [
-            pattern for pattern in listed(exam.get("patterns")) if isinstance(pattern, dict)
-        ]
-        self.by = (
-            f"rubric {clean(exam['rubric'])}"
-            if exam.get("rubric")
-            else "a rubric that is not stated"
-        )
-        self.score = exam.get("score")
-        self.n = len(self.items)
-
-    def colours(self) -> list[str]:
-        """A colour for each axis."""
-        return [COLOURS[place % len(COLOURS)] for place in range(len(self.axes))]
-
-    def lost(self, item: Mapping[str, Any]) -> list[int]:
-        """The numbers of the axes on which an item has no full mark."""
-        return [
-            place
-            for place, axis in enumerate(self.axes, 1)
-            if (number(item["breakdown"].get(axis)) or 0.0) < 1
-        ]
-
-    def marked(self, item: Mapping[str, Any]) -> list[str]:
-        """The patterns that name an item."""
-        return list(
-            dict.fromkeys(
-                str(pattern.get("kind")) for pattern in self.found if _names(pattern, item)
-            )
-        )
+def _lost(item: ItemResult) -> list[int]:
+    """The numbers of the axes on which an item has no mark."""
+    return [place for place, axis in enumerate(AXES, 1) if axis in item.lost]
 
 
-def _names(pattern: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
-    evidence = mapped(pattern.get("evidence"))
-    if pattern.get("kind") == "axis_zero":
-        return number(item["breakdown"].get(evidence.get("axis"))) == 0
-    return item.get("item") is not None and (
-        item["item"] == evidence.get("item") or item["item"] in listed(evidence.get("items"))
-    )
+def _kinds(exam: ExamResult, item: ItemResult) -> list[str]:
+    """The patterns that name an item."""
+    return list(dict.fromkeys(one.kind for one in exam.patterns if _names(one, item)))
+
+
+def _names(pattern: PatternSeen, item: ItemResult) -> bool:
+    evidence = pattern.evidence
+    if pattern.kind == "axis_zero":
+        return evidence["axis"] in item.lost
+    return item.item == evidence.get("item") or item.item in listed(evidence.get("items"))
 
 
 # --- the four axes of each item
 
 
-def axes(exam: Mapping[str, Any], *, weighted: bool = True) -> Chart:
+def axes(exam: ExamResult, *, weighted: bool = True) -> Chart:
     """A stacked bar of the axes for each item: weighted, so that a bar is as long as its score, or
     raw, with the same length for each axis (C-016, X-94).
     """
@@ -125,26 +85,17 @@ def axes(exam: Mapping[str, Any], *, weighted: bool = True) -> Chart:
         if weighted
         else ("axes-raw", "Items by axis, each with the same length")
     )
-    read = _Exam(exam)
-    if not read.items:
-        return nothing(
-            name, title, "The exam has no item with its marks, so there is nothing to draw."
-        )
-    kept = read.items
-    if len(kept) > MAX_ROWS:
-        kept = sorted(
-            (item for item in kept if read.lost(item)),
-            key=lambda item: number(item.get("score")) or 0.0,
-        )[:MAX_ROWS]
-    whole = 1.0 if weighted else float(len(read.axes))
+    items = exam.items
+    if len(items) > MAX_ROWS:
+        lost = sorted((item for item in items if item.lost), key=lambda item: item.score)
+        items = lost[:MAX_ROWS]
     segments: list[dict[str, Any]] = []
     sums: list[dict[str, Any]] = []
-    for item, text in zip(kept, labels(item.get("item") for item in kept), strict=True):
+    whole = 1.0 if weighted else float(len(AXES))
+    for item, text in zip(items, labels(item.item for item in items), strict=True):
         at = 0.0
-        for place, axis in enumerate(read.axes):
-            part = (
-                number(mapped(item.get("weighted" if weighted else "breakdown")).get(axis)) or 0.0
-            )
+        for (_, value), place in zip(_parts(item, weighted).items(), NAMES, strict=True):
+            part = float(value)
             if part > 0:
                 segments.append(
                     {
@@ -152,92 +103,87 @@ def axes(exam: Mapping[str, Any], *, weighted: bool = True) -> Chart:
                         "from": at,
                         "to": at + part,
                         "middle": at + part / 2,
-                        "axis": read.names[place],
-                        "sign": str(place + 1),
+                        "axis": place,
+                        "sign": place[0],
                     }
                 )
             at += part
-        sums.append({"name": text, "to": at, "end": whole, "said": _said(read, item)})
-    said = f"{count(read.n, 'item')} by {read.by}, exam score {shown(read.score)}; " + _axes_lost(
-        read
+        sums.append({"name": text, "to": at, "end": whole, "said": _beside(exam, item)})
+    sentence = (
+        f"{count(exam.n, 'item')} by rubric {clean(exam.rubric)}, exam score {shown(exam.score)}; "
+        + _axes_lost(exam)
     )
-    if len(kept) < read.n:
-        said += (
-            f" Drawn are the {len(kept)} that lost most."
-            if kept
+    if len(items) < exam.n:
+        sentence += (
+            f" Drawn are the {len(items)} that lost most."
+            if items
             else " No item lost anything, so none is drawn."
         )
-    spec = _stacked(read, segments, sums, whole) if sums else None
     return Chart(
         name,
         title,
-        said,
-        spec,
-        ("Item", "Score", *map(clean, read.axes), "Lost", "Pattern"),
-        _item_rows(read, weighted),
+        sentence,
+        _stacked(segments, sums, whole) if sums else None,
+        ("Item", "Score", *AXES, "Lost", "Pattern"),
+        _item_rows(exam, weighted),
     )
 
 
-def _said(read: _Exam, item: Mapping[str, Any]) -> str:
-    lost = read.lost(item)
-    said = shown(item.get("score"), "no score") + (
-        f", lost {', '.join(map(str, lost))}" if lost else ""
-    )
-    if str(item.get("item")) in read.missing:
-        said += ", no answer"
-    return " · ".join([said, *(label(kind) for kind in read.marked(item) if kind != "axis_zero")])
+def _parts(item: ItemResult, weighted: bool) -> AxisNumbers:
+    return item.weighted if weighted else item.breakdown
 
 
-def _axes_lost(read: _Exam) -> str:
-    parts = [
-        f"{clean(axis)} on {zero}"
-        for axis in read.axes
-        if (zero := sum((number(item["breakdown"].get(axis)) or 0.0) < 1 for item in read.items))
-    ]
-    said = f"marks are lost for {', '.join(parts)}." if parts else "no mark is lost."
-    kinds = list(dict.fromkeys(clean(pattern.get("kind")) for pattern in read.found))
-    return said + (
+def _beside(exam: ExamResult, item: ItemResult) -> str:
+    """The text beside a bar: the score, what was lost, and the patterns of the item."""
+    lost = _lost(item)
+    text = shown(item.score) + (f", lost {', '.join(map(str, lost))}" if lost else "")
+    if item.item in exam.missing:
+        text += ", no answer"
+    return " · ".join([text, *(label(kind) for kind in _kinds(exam, item) if kind != "axis_zero")])
+
+
+def _axes_lost(exam: ExamResult) -> str:
+    zero = {axis: sum(axis in item.lost for item in exam.items) for axis in AXES}
+    parts = [f"{axis} on {n}" for axis, n in zero.items() if n]
+    sentence = f"marks are lost for {', '.join(parts)}." if parts else "no mark is lost."
+    kinds = list(dict.fromkeys(clean(pattern.kind) for pattern in exam.patterns))
+    return sentence + (
         f" Patterns seen: {', '.join(kinds)}." if kinds else " None of the four patterns is seen."
     )
 
 
-def _item_rows(read: _Exam, weighted: bool) -> tuple[tuple[str, ...], ...]:
-    part = "weighted" if weighted else "breakdown"
-    rows = []
-    for item in sorted(read.items, key=lambda item: number(item.get("score")) or 0.0):
-        lost = ", ".join(clean(read.axes[place - 1]) for place in read.lost(item)) or "nothing"
-        numbers = (shown(mapped(item.get(part)).get(axis)) for axis in read.axes)
-        rows.append(
-            (
-                clean(item.get("item")),
-                shown(item.get("score"), "no score"),
-                *numbers,
-                lost,
-                ", ".join(read.marked(item)) or "none",
-            )
+def _item_rows(exam: ExamResult, weighted: bool) -> tuple[tuple[str, ...], ...]:
+    rows = [
+        (
+            clean(item.item),
+            shown(item.score),
+            *(shown(part) for _, part in _parts(item, weighted).items()),
+            ", ".join(item.lost) or "nothing",
+            ", ".join(map(clean, _kinds(exam, item))) or "none",
         )
-    return cut(rows, 4 + len(read.axes))
+        for item in sorted(exam.items, key=lambda item: item.score)
+    ]
+    return cut(rows, 4 + len(AXES))
 
 
 def _stacked(
-    read: _Exam, segments: list[dict[str, Any]], sums: list[dict[str, Any]], whole: float
+    segments: list[dict[str, Any]], sums: list[dict[str, Any]], whole: float
 ) -> dict[str, Any]:
     y = marks.rows_axis(sums)
     x = marks.scored(domain=(0, whole), title="score" if whole == 1 else "marks")
     x["axis"]["tickCount"] = 5
-    colours = read.colours()
     hue = {
         "field": "axis",
         "type": "nominal",
-        "scale": {"domain": read.names, "range": colours},
+        "scale": {"domain": NAMES, "range": COLOURS},
         "legend": {"title": None, "columns": 4, "symbolType": "square"},
     }
     ink = {
         "field": "axis",
         "type": "nominal",
         "scale": {
-            "domain": read.names,
-            "range": [WHITE if one == BLUE else BLACK for one in colours],
+            "domain": NAMES,
+            "range": [WHITE if one == BLUE else BLACK for one in COLOURS],
         },
         "legend": None,
     }
@@ -283,63 +229,43 @@ def _stacked(
 # --- axis by item
 
 
-def heatmap(exam: Mapping[str, Any]) -> Chart:
+def heatmap(exam: ExamResult) -> Chart:
     """Every axis across the items in their order: a full cell is a lost mark. What is systematic
     shows as a line, what falls shows on the right (C-017).
     """
-    name, title = "heatmap", "Lost marks, axis by item"
-    read = _Exam(exam)
-    if not read.items:
-        return nothing(
-            name, title, "The exam has no item with its marks, so there is nothing to draw."
-        )
-    kept = [
-        (place, item)
-        for place, item in enumerate(read.items)
-        if len(read.items) <= MAX_COLUMNS or read.lost(item)
-    ][:MAX_COLUMNS]
-    cells: list[dict[str, Any]] = []
+    kept = [item for item in exam.items if len(exam.items) <= MAX_COLUMNS or item.lost]
+    kept = kept[:MAX_COLUMNS]
+    cells: list[dict[str, Any]] = [
+        {
+            "name": text,
+            "from": column,
+            "to": column + 1,
+            "mark": "lost" if axis in item.lost else "kept",
+        }
+        for column, item in enumerate(kept)
+        for axis, text in zip(AXES, NAMES, strict=True)
+    ]
+    sides: list[dict[str, Any]] = []
     rows: list[tuple[str, ...]] = []
-    for column, (_, item) in enumerate(kept):
-        for axis, text in zip(read.axes, read.names, strict=True):
-            mark = number(item["breakdown"].get(axis))
-            cells.append(
-                {
-                    "name": text,
-                    "from": column,
-                    "to": column + 1,
-                    "mark": "lost" if not mark else "kept" if mark >= 1 else "in part",
-                }
+    for axis, text in zip(AXES, NAMES, strict=True):
+        zero = sum(axis in item.lost for item in exam.items)
+        kinds = list(
+            dict.fromkeys(
+                clean(one.kind) for one in exam.patterns if one.evidence.get("axis") == axis
             )
-    sides = []
-    for axis, text in zip(read.axes, read.names, strict=True):
-        zero = sum((number(item["breakdown"].get(axis)) or 0.0) < 1 for item in read.items)
-        kinds = [
-            clean(pattern.get("kind"))
-            for pattern in read.found
-            if mapped(pattern.get("evidence")).get("axis") == axis
-        ]
-        sides.append(
-            {"name": text, "said": " · ".join([f"{zero} of {read.n} lost", *dict.fromkeys(kinds)])}
         )
+        sides.append({"name": text, "said": " · ".join([f"{zero} of {exam.n} lost", *kinds])})
         rows.append(
-            (
-                clean(axis),
-                str(zero),
-                str(read.n),
-                percent(zero / read.n),
-                ", ".join(dict.fromkeys(kinds)) or "none",
-            )
+            (axis, str(zero), str(exam.n), percent(zero / exam.n), ", ".join(kinds) or "none")
         )
-    said = f"{count(read.n, 'item')} in the order of the exam; " + _axes_lost(read)
-    if len(kept) < read.n:
-        said += f" Drawn are {len(kept)} items that lost something."
-    spec = _cells(cells, sides, len(kept)) if kept else None
+    sentence = f"{count(exam.n, 'item')} in the order of the exam; " + _axes_lost(exam)
+    if len(kept) < exam.n:
+        sentence += f" Drawn are {len(kept)} items that lost something."
     return Chart(
-        name,
-        title,
-        said,
-        spec,
+        "heatmap",
+        "Lost marks, axis by item",
+        sentence,
+        _cells(cells, sides, len(kept)) if kept else None,
         ("Axis", "Items that lost it", "Items", "Share", "Pattern"),
         tuple(rows),
     )
@@ -361,11 +287,10 @@ def _cells(
         "grid": False,
     }
     x = {"type": "quantitative", "scale": {"domain": [0, columns], "nice": False}, "axis": axis}
-    domain = ["kept", "in part", "lost"]
     hue = {
         "field": "mark",
         "type": "nominal",
-        "scale": {"domain": domain, "range": [TRACK, ORANGE, RED]},
+        "scale": {"domain": ["kept", "lost"], "range": [TRACK, RED]},
         "legend": {"title": None, "symbolType": "square"},
     }
     stroke = {"stroke": QUIET, "strokeWidth": 0.3} if columns <= 120 else {}
@@ -376,138 +301,89 @@ def _cells(
     return view([], over(cells, cell), over(sides, marks.aside(y, "said")))
 
 
-def patterns(exam: Mapping[str, Any]) -> Chart:
+def patterns(exam: ExamResult) -> Chart:
     """The four patterns by name: which of them are seen, and what was seen (C-017)."""
-    name, title = "patterns", "Patterns"
-    read = _Exam(exam)
-    if not read.items:
-        return nothing(
-            name, title, "The exam has no item with its marks, so no pattern can be looked for."
+    view = exam_view(exam)
+    names = labels(row.kind for row in view.patterns)
+    drawn = [
+        {
+            "lamp": marks.OPEN if row.seen else marks.ASIDE,
+            "word": "SEEN" if row.seen else "not seen",
+            "why": label(f"{row.where}: {row.meaning}", 72) if row.seen else row.meaning,
+            "name": name,
+        }
+        for row, name in zip(view.patterns, names, strict=True)
+    ]
+    rows = [
+        (
+            clean(row.kind),
+            "seen" if row.seen else "not seen",
+            clean(row.where),
+            clean(row.meaning),
         )
-    drawn: list[dict[str, Any]] = []
-    rows: list[tuple[str, ...]] = []
-    kinds = list(dict.fromkeys([*PATTERNS, *(str(pattern.get("kind")) for pattern in read.found)]))
-    for kind in kinds:
-        seen = [pattern for pattern in read.found if pattern.get("kind") == kind]
-        for pattern in seen:
-            hint = clean(pattern.get("hint") or "no hint is given")
-            drawn.append(
-                {
-                    "lamp": marks.OPEN,
-                    "word": "SEEN",
-                    "why": label(f"{_subject(pattern)}: {hint}", 72),
-                    "name": kind,
-                }
-            )
-            rows.append((clean(kind), "seen", _subject(pattern), hint))
-        if not seen:
-            drawn.append(
-                {
-                    "lamp": marks.ASIDE,
-                    "word": "not seen",
-                    "why": PATTERNS.get(kind, ""),
-                    "name": kind,
-                }
-            )
-            rows.append((clean(kind), "not seen", "", PATTERNS.get(kind, "")))
-    for row, text in zip(drawn, labels(row["name"] for row in drawn), strict=True):
-        row["name"] = text
-    found = list(dict.fromkeys(row[0] for row in rows if row[1] == "seen"))
-    said = (
-        f"Of the four patterns {len(found)} {'is' if len(found) == 1 else 'are'} seen in"
-        f" {count(read.n, 'item')}: {', '.join(found)}."
-        if found
-        else f"None of the four patterns is seen in {count(read.n, 'item')}."
-    )
+        for row in view.patterns
+    ]
     return Chart(
-        name,
-        title,
-        said,
+        "patterns",
+        "Patterns",
+        clean(view.patterns_sentence),
         marks.lamps(drawn[:MAX_ROWS]),
         ("Pattern", "Seen", "Where", "What it means"),
         cut(rows, 4),
     )
 
 
-def _subject(pattern: Mapping[str, Any]) -> str:
-    evidence = mapped(pattern.get("evidence"))
-    return clean(evidence.get("verb") or evidence.get("item") or evidence.get("axis") or "the exam")
-
-
 # --- history
 
 
 def history(
-    points: Sequence[Mapping[str, Any]],
-    distribution: Sequence[Mapping[str, Any]] | None,
+    points: Sequence[ExamPoint],
+    distribution: Sequence[ScoreCount] | None,
     *,
     limit: object = None,
 ) -> Chart:
     """The exam's scores over time, beside the stored distribution of item scores.
 
-    A point holds `at` (a moment as ISO text), `score` and `n`. `distribution` is that of the stored
-    result, `[{score, items}]`, or None where none is stored. `limit` is the score of the hard gate.
+    `distribution` is that of the stored result, or None where none is stored. `limit` is the score
+    of the hard gate.
     """
     name, title = "exam-history", "Exam scores over time"
-    drawn: list[dict[str, Any]] = []
-    rows: list[tuple[str, ...]] = []
-    for point in points:
-        at, score = moment(point.get("at")), number(point.get("score"))
-        rows.append(
-            (
-                clean(point.get("at") or "no moment"),
-                shown(point.get("score"), "no score"),
-                shown(point.get("n")),
-                clean(point.get("rubric") or "not stated"),
-            )
-        )
-        if at is not None and score is not None:
-            drawn.append(
-                {
-                    "at": at.strftime("%Y-%m-%dT%H:%M:%SZ"),
-                    "score": score,
-                    "said": shown(point["score"]),
-                }
-            )
-    spread = [
-        (score, items)
-        for one in distribution or ()
-        if (score := number(one.get("score"))) is not None and (items := number(one.get("items")))
+    if not points:
+        return nothing(name, title, "No exam is stored yet, so there is no history to show.")
+    drawn: list[dict[str, Any]] = [
+        {"at": point.at, "score": float(point.score)}
+        for point in sorted(points, key=lambda point: point.at)
     ]
-    columns = ("At", "Score", "Items", "Rubric")
-    if not drawn:
-        if not rows:
-            return nothing(name, title, "No exam is stored yet, so there is no history to show.")
-        return Chart(
-            name,
-            title,
-            "No stored exam has a moment and a score, so nothing can be drawn.",
-            None,
-            columns,
-            cut(rows, 4),
-        )
-    drawn.sort(key=lambda row: str(row["at"]))
+    rows = [
+        (clean(point.at), shown(point.score), shown(point.n), clean(point.rubric))
+        for point in points
+    ]
+    spread = [(float(one.score), one.items) for one in distribution or ()]
     total = sum(items for _, items in spread)
-    stored = sum(score * items for score, items in spread) / total if total else None
-    mean = (
-        sum((Fraction(str(score)) * Fraction(str(items)) for score, items in spread), Fraction())
-        / Fraction(str(total))
+    stored = (
+        sum(Fraction(str(one.score)) * one.items for one in distribution or ()) / Fraction(total)
         if total
         else None
     )
     gate = number(limit)
-    said = f"{count(len(drawn), 'exam')}; the last scored {drawn[-1]['said']}."
-    said += (
-        f" The stored distribution has {count(int(total), 'item')} with a mean of"
-        f" {_thousandths(mean)}."
-        if mean is not None
-        else " No distribution is stored to hold it against."
+    sentence = f"{count(len(drawn), 'exam')}; the last scored {shown(drawn[-1]['score'])}."
+    sentence += (
+        f" The stored distribution has {count(total, 'item')} with a mean of"
+        f" {_thousandths(stored)}."
+        if stored is not None
+        else " No distribution is stored to compare it with."
     )
-    said += f" The hard gate is {shown(limit)}." if gate is not None else ""
+    sentence += f" The hard gate is {shown(limit)}." if gate is not None else ""
     for score, items in spread:
         rows.append((f"stored: items with score {score:g}", f"{score:g}", f"{items:g}", ""))
+    lines = None if stored is None else float(stored)
     return Chart(
-        name, title, said, _history_spec(drawn, spread, stored, gate), columns, cut(rows, 4)
+        name,
+        title,
+        sentence,
+        _history_spec(drawn, spread, lines, gate),
+        ("At", "Score", "Items", "Rubric"),
+        cut(rows, 4),
     )
 
 
@@ -522,7 +398,7 @@ def _thousandths(value: Fraction) -> str:
 
 def _history_spec(
     drawn: list[dict[str, Any]],
-    spread: list[tuple[float, float]],
+    spread: list[tuple[float, int]],
     stored: float | None,
     gate: float | None,
 ) -> dict[str, Any]:

@@ -1,0 +1,222 @@
+"""What a reader sees of a graded exam and of its gate: every number and sentence, as text.
+
+Terminal, Markdown, report and page lay this out and add no words of their own. Nothing here
+decides; see `exams.gate`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.canon import number_text
+from assay.records.exam import AXES, AxisNumbers, DropCheck, HardGate, SoftGate, TargetCheck
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.records.exam import ExamFileCount, ExamGate, ExamResult, ItemResult, PatternSeen
+
+PATTERNS = {
+    "axis_zero": "an axis without marks across the items",
+    "verb_zero": "every item of a verb is wrong",
+    "conciseness_trend": "conciseness alone falls over the exam",
+    "outlier_item": "one item alone without its mark",
+}
+"""The four patterns, and what each means."""
+
+
+class PatternRow(NamedTuple):
+    """One pattern: whether it is seen, where, and what that means."""
+
+    kind: str
+    seen: bool
+    where: str
+    meaning: str
+    evidence: dict[str, Any]
+
+
+class ItemRow(NamedTuple):
+    """One item: its result, and what it lost with the reason."""
+
+    result: ItemResult
+    score: str
+    lost: list[str]
+    got: str
+    why: str
+
+
+class ExamPoint(NamedTuple):
+    """One stored result of an exam in its history."""
+
+    at: str
+    score: Any
+    n: int
+    rubric: str
+    digest: str = ""
+
+
+class CheckRow(NamedTuple):
+    """One gate: its verdict, whether it blocks, and what was found."""
+
+    name: str
+    state: str
+    """holds, fails, warns or undetermined."""
+    effect: str
+    text: str
+
+
+class ExamView(NamedTuple):
+    """A graded exam for people."""
+
+    result: ExamResult
+    title: str
+    score: str
+    headline: str
+    weights: AxisNumbers
+    latency: str
+    systems: str
+    patterns: list[PatternRow]
+    patterns_sentence: str
+    items: list[ItemRow]
+    """The lowest score first."""
+    lost: list[ItemRow]
+    """Those that lost something."""
+    rest: str
+    files: list[str]
+    faults: list[str]
+
+
+def plural(n: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> plural(1, "item"), plural(1200, "item")
+    ('1 item', '1,200 items')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def exam_name(files: Sequence[ExamFileCount]) -> str:
+    """An exam by its files."""
+    names = [f"{file.exam} {file.version}" for file in files]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more if names else "an exam without a name"
+
+
+def exam_view(result: ExamResult) -> ExamView:
+    """The view of a graded exam."""
+    weights = _weights(result)
+    rows = [_item(item, result.missing_reasons, weights) for item in result.items]
+    items = sorted(rows, key=lambda row: row.result.score)
+    score = number_text(result.score)
+    patterns = [
+        row
+        for kind in dict.fromkeys([*PATTERNS, *(one.kind for one in result.patterns)])
+        for row in _patterns(kind, [one for one in result.patterns if one.kind == kind])
+    ]
+    kinds = list(dict.fromkeys(one.kind for one in result.patterns))
+    lost = [row for row in items if row.lost]
+    p50 = result.latency.p50_ms
+    return ExamView(
+        result,
+        exam_name(result.exams),
+        score,
+        f"score {score} over {plural(result.n, 'item')}, {len(result.missing)} without an answer",
+        weights,
+        ""
+        if p50 is None
+        else f"median latency {number_text(p50)} ms over {plural(result.latency.n, 'answer')}",
+        f"rubric {result.rubric} · policy {result.policy} · {result.scoring_system} ·"
+        f" {result.grading_system}",
+        patterns,
+        (
+            f"Of the four patterns {len(kinds)} {'is' if len(kinds) == 1 else 'are'} seen in"
+            f" {plural(result.n, 'item')}: {', '.join(kinds)}."
+            if kinds
+            else f"None of the four patterns is seen in {plural(result.n, 'item')}."
+        ),
+        items,
+        lost,
+        f"{plural(len(items) - len(lost), 'item')} with every mark",
+        [
+            f"{file.exam} version {file.version} ({plural(file.items, 'item')})"
+            for file in result.exams
+        ],
+        [
+            *(f"{fault.get('code')}: {fault.get('message')}" for fault in result.faults),
+            *(f"answered, but not in the exam: {name}" for name in result.unknown),
+        ],
+    )
+
+
+def _weights(result: ExamResult) -> AxisNumbers:
+    """What each mark is worth. Where no item has it, all of it was lost."""
+    found = []
+    for axis in AXES:
+        kept = (item.weighted[axis] for item in result.items if item.breakdown[axis] == 1)
+        lost = 0 if result.axes is None else result.axes[axis].lost
+        found.append(next(kept, lost))
+    return AxisNumbers(*found)
+
+
+def _item(item: ItemResult, missing: dict[str, str], weights: AxisNumbers) -> ItemRow:
+    reason = missing.get(item.item)
+    got = "nothing" if item.got is None else item.got
+    if reason is not None:
+        got = why = "no answer" if reason == "no answer" else f"no answer: {reason}"
+    else:
+        why = ", ".join(f"-{number_text(weights[axis])} {axis}" for axis in item.lost)
+        if "correctness" in item.lost:
+            why += f"  (expected {', '.join(item.expected)}; got {got[:40]})"
+    return ItemRow(item, number_text(item.score), item.lost, got, why)
+
+
+def _patterns(kind: str, seen: list[PatternSeen]) -> list[PatternRow]:
+    if not seen:
+        return [PatternRow(kind, False, "", PATTERNS[kind], {})]
+    return [
+        PatternRow(
+            kind,
+            True,
+            str(
+                next(
+                    (one.evidence[key] for key in ("verb", "item", "axis") if key in one.evidence),
+                    "the exam",
+                )
+            ),
+            one.hint,
+            one.evidence,
+        )
+        for one in seen
+    ]
+
+
+Check = HardGate | TargetCheck | DropCheck | SoftGate
+
+
+def check_row(check: Check) -> CheckRow:
+    """One gate, with its verdict in words."""
+    limit = number_text(check.limit)
+    if isinstance(check, SoftGate):
+        state = {True: "warns", False: "holds", None: "undetermined"}[check.warn]
+        value = "none" if check.value is None else number_text(check.value)
+        text = f"value {value}, limit {limit}{f': {check.reason}' if check.reason else ''}"
+        return CheckRow(f"Soft gate {check.id}", state, "warning", text)
+    state = "holds" if check.holds else "fails"
+    if isinstance(check, DropCheck):
+        text = (
+            f"from {number_text(check.baseline)} to {number_text(check.candidate)}, a drop of"
+            f" {number_text(check.drop)}, at most {limit}"
+        )
+        return CheckRow("Drop against the baseline", state, "blocks", text)
+    text = f"score {number_text(check.score)}, at least {limit}"
+    if isinstance(check, HardGate):
+        return CheckRow("Hard gate on the capstone exam", state, "blocks", text)
+    return CheckRow("Production target", state, "informational", text)
+
+
+def gate_rows(gate: ExamGate) -> list[CheckRow]:
+    """Every gate that was judged, those that block first."""
+    checks: list[Check] = [gate.capstone, gate.target, *gate.soft]
+    if gate.regression is not None:
+        checks.insert(1, gate.regression)
+    return list(map(check_row, checks))
