@@ -11,8 +11,8 @@ import pytest
 
 from assay.cli.judge_calibrate import calibrate as command
 from assay.errors import InputError, NotEnoughEvidence, UsageError
-from assay.judging.calibration import agreement_block, calibrate, read_labels, set_digest
-from assay.judging.labels import labels_of, scale_of
+from assay.judging.calibration import agreement_block, calibrate, set_digest
+from assay.judging.labels import labels_of, read_labels, scale_of
 
 
 def write(path: Path, rows: list[Any]) -> Path:

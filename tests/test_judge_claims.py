@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from assay.judging.claims_task import context_of
-from assay.judging.endpoints import Said
+from assay.judging.endpoints import Reply
 from assay.judging.questions import ClaimQuestion
 from assay.judging.replies import read_verdict
 from assay.records.evidence import Dataset, Retrieved, Run, Workflow
@@ -56,7 +56,7 @@ def test_a_claim_is_borne_out_only_by_a_quote_from_the_context(
 ) -> None:
     question = ClaimQuestion("the claim itself", "Returns are taken within thirty days.")
     found = read_verdict(
-        Said(json.dumps(reply), None, "stop", 1, 1, None), question, question.schema()
+        Reply(json.dumps(reply), None, "stop", 1, 1, None), question, question.schema()
     )
     assert found.outcome == outcome
     assert found.mendable is (outcome == "unparsable")

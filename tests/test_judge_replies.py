@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError
-from assay.judging.endpoints import DIALECTS, Said
+from assay.judging.endpoints import DIALECTS, Reply
 from assay.judging.questions import PairQuestion, RubricQuestion
 from assay.judging.replies import Read, read_verdict
 from judges import criterion
@@ -24,7 +24,7 @@ PAIR = PairQuestion("d", "t", "one", "two", "ba")
 def read(
     text: str | None, question: Any = RUBRIC, *, finish: str = "stop", refusal: str | None = None
 ) -> Read:
-    return read_verdict(Said(text, refusal, finish, None, None, None), question, question.schema())
+    return read_verdict(Reply(text, refusal, finish, None, None, None), question, question.schema())
 
 
 def said(**fields: Any) -> str:

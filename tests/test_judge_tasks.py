@@ -409,10 +409,10 @@ def test_a_panel_that_was_asked_different_things_does_not_convene() -> None:
         ({"output": "x"}, "'id' is missing"),
         ({"id": "1"}, "'output' is missing"),
         ({"id": "1", "outptu": "x"}, "Did you mean"),
-        ({"id": 1, "output": "x"}, "an id is a text"),
-        ({"id": "", "output": "x"}, "an id is a text"),
-        ({"id": "1", "output": "x", "group": 5}, "a group is a text"),
-        (["id"], "no JSON object"),
+        ({"id": 1, "output": "x"}, "id: must be string"),
+        ({"id": "", "output": "x"}, "shorter than 1 character"),
+        ({"id": "1", "output": "x", "group": 5}, "group: must be string or null"),
+        (["id"], "must be object"),
         ({"schema": "assay.run/1"}, ""),
     ],
 )
@@ -421,7 +421,7 @@ def test_a_line_that_is_no_item_is_told_with_its_line(tmp_path: Path, line: Any,
     with pytest.raises(InputError) as caught:
         read_items([str(path)])
     assert caught.value.faults[0].line == 2
-    assert says in caught.value.faults[0].text()
+    assert any(says in fault.text() for fault in caught.value.faults)
 
 
 def test_an_id_that_stands_twice_is_refused(tmp_path: Path) -> None:
@@ -454,13 +454,13 @@ def test_runs_are_paired_by_sample_and_a_lonely_one_is_refused(tmp_path: Path) -
     assert [one.id for one in pair_up(runs("x", ["1", "2"]), runs("y", ["2", "1"]))] == ["1", "2"]
     with pytest.raises(InputError, match="on one side only"):
         pair_up(runs("x", ["1", "2"]), runs("y", ["2", "3"]))
-    with pytest.raises(InputError, match="stands twice"):
+    with pytest.raises(InputError, match="appears twice"):
         pair_up(runs("x", ["1", "1"]), runs("y", ["1"]))
 
 
 @pytest.mark.parametrize("score", [0, 6, 4.5, True, "4", None])
 def test_an_example_off_the_scale_is_refused(tmp_path: Path, score: Any) -> None:
-    with pytest.raises(InputError, match="from 1 to 5"):
+    with pytest.raises(InputError, match="from 1 to 5|score: must be integer"):
         read_examples(
             str(put_lines(tmp_path / "e.jsonl", [{"output": "x", "score": score, "reason": "r"}])),
             criterion(),

@@ -623,8 +623,8 @@ def test_an_exam_shows_its_score_with_n_and_every_gate(shop: Shop) -> None:
         "Production target",
         "p50_latency_ms",
         "blocks",
-        "only tells",
-        "only warns",
+        "informational",
+        "warning",
     ):
         assert words in found.text
     for sentence in record_of(shop, shop.stock.exam)["diagnosis"]:
@@ -728,7 +728,7 @@ def test_a_regression_set_is_held_against_its_baseline(
     found = get(empty, f"/exams/{newest(empty, 'exams')}")
     assert "The regression gate cannot be judged" in found.text
     assert "no baseline of this exam is stored" in found.text
-    assert "No distribution is stored to hold it against." in found.text
+    assert "No distribution is stored to compare it with." in found.text
 
 
 def test_the_items_come_with_the_parts_of_their_answers_the_lowest_first(shop: Shop) -> None:

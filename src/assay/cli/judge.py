@@ -17,7 +17,7 @@ from assay.files.atomic import atomic_write
 from assay.files.yaml_files import read_yaml
 from assay.judging.budget import tokens_of
 from assay.judging.client import Client
-from assay.judging.config import JudgeSpec, Limits, Price, load_judge, spec_faults
+from assay.judging.config import JudgeSpec, Limits, Price, check_spec, load_judge
 from assay.judging.identity import warnings_of
 from assay.judging.journal import Journal
 from assay.judging.questions import put
@@ -201,10 +201,7 @@ def _limited(spec: JudgeSpec, options: argparse.Namespace) -> JudgeSpec:
         changes["max_usd"] = _amount("--max-usd", options.max_usd)
     limits: Limits = msgspec.structs.replace(spec.limits, **changes)
     made = msgspec.structs.replace(spec, limits=limits)
-    faults = spec_faults(made)
-    if faults:
-        path, message, fix = faults[0]
-        raise UsageError("JDG-001", f"{path} {message}", where=spec.judge, fix=fix)
+    check_spec(made)
     return made
 
 

@@ -382,6 +382,6 @@ def _check_same(
 def _verdicts(options: argparse.Namespace) -> dict[str, Any]:
     if not options.labels:
         return {}
-    from assay.judging.calibration import read_labels
+    from assay.judging.labels import read_labels
 
     return {row.id: row.judge for row in read_labels(options.labels)}

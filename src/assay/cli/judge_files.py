@@ -10,15 +10,16 @@ import sys
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import asdict
+
 from assay.cli import judge as common
 from assay.cli import options as opt
 from assay.cli.ledger import add_store, storing
 from assay.errors import ExitCode, InputError, UsageError, printable
 from assay.files.atomic import atomic_write
-from assay.files.json_files import Unread, stream_documents
 from assay.judging.client import Errored
 from assay.judging.config import JudgeSpec
-from assay.judging.exchange import ANSWER_SCHEMA, QUESTION_SCHEMA, Replay, read_answers
+from assay.judging.exchange import ANSWER_SCHEMA, Replay, read_answers, read_questions
 from assay.judging.fence import Salt
 from assay.judging.identity import rubric_name
 from assay.judging.items import read_items
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from assay.cli.keeping import Store
     from assay.judging.client import Client
+    from assay.judging.exchange import QuestionLine
     from assay.judging.items import Item
     from assay.scoring.rubric import Rubric
 
@@ -318,7 +320,7 @@ def ask(argv: list[str]) -> int:
     specs = common.specs_of(options)
     common.only(specs, "ask")
     opt.outputs(options)
-    questions = _read_questions(options.files)
+    questions = read_questions(options.files)
     if options.dry_run:
         if options.json:
             opt.print_json(
@@ -332,31 +334,26 @@ def ask(argv: list[str]) -> int:
         async def all_of_them(clients: list[Client]) -> list[dict[str, Any] | None]:
             client = clients[0]
 
-            async def one(question: dict[str, Any]) -> dict[str, Any] | None:
+            async def one(question: QuestionLine) -> dict[str, Any] | None:
                 # the id is part of it: two draws of one question have the same words
-                words = encode(
-                    [question["id"], question["messages"], question.get("response_schema")]
-                )
+                messages = [asdict(message) for message in question.messages]
+                words = encode([question.id, messages, question.response_schema])
                 key = "sha256:" + sha256(client.spec.digest.encode() + words).hexdigest()
                 try:
-                    said, _ = await client.said(
-                        key,
-                        "file",
-                        question["messages"],
-                        question.get("response_schema"),
-                        sample=question.get("sample", 0),
+                    reply, _ = await client.reply(
+                        key, "file", messages, question.response_schema, sample=question.sample
                     )
                 except Errored as error:
-                    sys.stderr.write(printable(f"{question['id']}: {error}") + "\n")
+                    sys.stderr.write(printable(f"{question.id}: {error}") + "\n")
                     return None
                 answer = {
                     "schema": ANSWER_SCHEMA,
-                    "id": question["id"],
-                    "reply": said.text,
-                    "model": said.model or client.spec.model,
-                    "finish": said.finish,
+                    "id": question.id,
+                    "reply": reply.text,
+                    "model": reply.model or client.spec.model,
+                    "finish": reply.finish,
                 }
-                return answer if said.refusal is None else {**answer, "refusal": said.refusal}
+                return answer if reply.refusal is None else {**answer, "refusal": reply.refusal}
 
             return await spread(one, questions, width=client.width)
 
@@ -381,58 +378,3 @@ def ask(argv: list[str]) -> int:
         sys.stdout.buffer.writelines(encode(answer) + b"\n" for answer in answers)
     common.note_usage(usages, {"answered": len(answers), "without an answer": failed})
     return ExitCode.PASSED if not failed else ExitCode.NOT_ENOUGH
-
-
-def _read_questions(paths: list[str]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    seen: set[str] = set()
-    for path in paths:
-        for document in stream_documents(path):
-            if isinstance(document, Unread):
-                raise InputError(
-                    document.fault.code, document.fault.message, where=path, faults=[document.fault]
-                )
-            tree = document.tree
-            if (
-                not isinstance(tree, dict)
-                or not isinstance(tree.get("id"), str)
-                or not _are_messages(tree.get("messages"))
-            ):
-                raise InputError(
-                    "JDG-005",
-                    f"line {document.line} is no question.",
-                    where=path,
-                    fix=f"A line has id and messages, as {QUESTION_SCHEMA} does.",
-                )
-            sample, form = tree.get("sample", 0), tree.get("response_schema", {})
-            if (
-                not isinstance(sample, int)
-                or isinstance(sample, bool)
-                or not isinstance(form, dict)
-            ):
-                raise InputError(
-                    "JDG-005",
-                    f"line {document.line}: `sample` is a whole number and `response_schema` an"
-                    " object.",
-                    where=path,
-                )
-            if tree["id"] in seen:
-                raise InputError("FIL-007", f"the id {tree['id']!r} stands twice.", where=path)
-            seen.add(tree["id"])
-            found.append(tree)
-    if not found:
-        raise InputError("FIL-005", "there are no questions.", where=", ".join(paths))
-    return found
-
-
-def _are_messages(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(
-            isinstance(one, dict)
-            and isinstance(one.get("role"), str)
-            and isinstance(one.get("content"), str)
-            for one in value
-        )
-    )

@@ -1,4 +1,4 @@
-"""What a job has spent, and what is set aside for requests on their way. Money is exact.
+"""What a job has spent, and what is set aside for requests on their way. Amounts are exact.
 
 A reply that does not say its tokens costs what it may have cost at most. Were it counted as
 nothing, an endpoint that says nothing would never reach the limit.
@@ -30,7 +30,7 @@ def tokens_of(messages: Iterable[Mapping[str, str]]) -> Decimal:
     )
 
 
-class Purse:
+class Budget:
     """The money of one judge in one job."""
 
     def __init__(self, spec: JudgeSpec) -> None:

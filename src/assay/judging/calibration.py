@@ -15,9 +15,9 @@ from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any
 
 from assay.canon import digest
-from assay.errors import Fault, InputError, NotEnoughEvidence, UsageError
-from assay.judging.labels import MAX_FAULTS, Label, Scale, labels_of, scale_of, value_text
-from assay.judging.labels import read_labels as read_labels  # for whoever makes cards of labels
+from assay.errors import Fault, NotEnoughEvidence, UsageError
+from assay.judging.labels import Label, Scale, labels_of, scale_of, value_text
+from assay.judging.lines import refuse
 from assay.records.grade import ENGINE
 from assay.stats.agreement import agreement, krippendorff_alpha
 from assay.stats.calibration import mean_difference, naive, ppi, tuned_weight
@@ -151,14 +151,11 @@ def check_verdicts(rows: Sequence[Label], judgements: Mapping[str, Any]) -> None
                     f"the verdict on '{row.id}' is {said}; {found}.", code="JDG-008", path="judge"
                 )
             )
-    if faults:
-        fix = (
-            "Give the judgements that these verdicts come from (`assay judge rubric -o"
-            " judgements.json`)."
-        )
-        error = InputError("JDG-008", faults[0].message, fix=fix, faults=faults[:MAX_FAULTS])
-        error.fault_count = len(faults)
-        raise error
+    fix = (
+        "Give the judgements that these verdicts come from (`assay judge rubric -o"
+        " judgements.json`)."
+    )
+    refuse(faults, fix=fix)
 
 
 def set_digest(rows: Sequence[Label]) -> str:

@@ -158,6 +158,12 @@ def spec_faults(spec: JudgeSpec) -> list[tuple[str, str, str]]:
     return found
 
 
+def check_spec(spec: JudgeSpec) -> None:
+    """Refuse a description that is wrong beyond its shape."""
+    for path, message, fix in spec_faults(spec):
+        raise UsageError("JDG-001", f"{path} {message}", where=spec.judge, fix=fix)
+
+
 def _url_faults(spec: JudgeSpec) -> list[tuple[str, str]]:
     try:
         parts = urlsplit(spec.base_url)

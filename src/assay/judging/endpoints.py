@@ -20,7 +20,7 @@ result says so.
 """
 
 
-class Said(NamedTuple):
+class Reply(NamedTuple):
     """What an endpoint replied."""
 
     text: str | None
@@ -50,8 +50,8 @@ class Dialect(Protocol):
     ) -> dict[str, Any]:
         """The request."""
 
-    def read(self, tree: Any) -> Said:
-        """What a reply says. Raises `InputError` where it is not of this dialect."""
+    def read(self, tree: Any) -> Reply:
+        """What a reply contains. Raises `InputError` where it is not of this dialect."""
 
 
 class OpenAI:
@@ -90,7 +90,7 @@ class OpenAI:
             )
         return made
 
-    def read(self, tree: Any) -> Said:
+    def read(self, tree: Any) -> Reply:
         """The first choice's message."""
         choices = tree.get("choices") if isinstance(tree, dict) else None
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
@@ -106,7 +106,7 @@ class OpenAI:
                 for part in content
                 if isinstance(part, dict) and isinstance(part.get("text"), str)
             )
-        return Said(
+        return Reply(
             content if isinstance(content, str) else None,
             _text(message.get("refusal")),
             _text(choices[0].get("finish_reason")),
@@ -156,7 +156,7 @@ class Anthropic:
             made["tool_choice"] = {"type": "tool", "name": "verdict"}
         return made
 
-    def read(self, tree: Any) -> Said:
+    def read(self, tree: Any) -> Reply:
         """The input of the tool, or the text."""
         content = tree.get("content") if isinstance(tree, dict) else None
         if not isinstance(content, list):
@@ -174,7 +174,7 @@ class Anthropic:
         ]
         text = encode(tools[0]) if len(tools) == 1 else "".join(texts) if texts else None
         finish = _text(tree.get("stop_reason"))
-        return Said(
+        return Reply(
             text,
             "the model refused" if finish == "refusal" else None,
             finish,

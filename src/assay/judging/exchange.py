@@ -8,16 +8,19 @@ answer stays without a verdict and is written out again as still to be asked.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import msgspec
+from msgspec import Meta, Struct
 
-from assay.errors import Fault, InputError
-from assay.files.json_files import Unread, stream_documents
+from assay.errors import InputError
+from assay.files.json_files import Document, stream_documents
 from assay.judging.client import Answer
-from assay.judging.endpoints import DIALECTS, Said
+from assay.judging.endpoints import DIALECTS, Reply
+from assay.judging.lines import check_unique, read_lines, take_all
 from assay.judging.questions import Question, put
 from assay.judging.replies import read_verdict
+from assay.records.reading import read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +31,6 @@ if TYPE_CHECKING:
 
 QUESTION_SCHEMA = "assay.judge-question/1"
 ANSWER_SCHEMA = "assay.judge-answer/1"
-MAX_FAULTS = 20
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -60,14 +62,14 @@ class Pending(NamedTuple):
 
 
 def question_id(asked: Asked, sample: int) -> str:
-    """The name of a question in a file; 64 signs at most, as batches want it."""
+    """The name of a question in a file; 64 characters at most, as batches want it."""
     return f"q-{asked.digest.removeprefix('sha256:')[:48]}-s{sample}"
 
 
 class Replay:
     """Answers questions from a file of answers, and notes those that have none."""
 
-    def __init__(self, answers: dict[str, Said], salt: Salt) -> None:
+    def __init__(self, answers: dict[str, Reply], salt: Salt) -> None:
         self.answers = answers
         self.pending: dict[str, Pending] = {}
         self.used: set[str] = set()
@@ -84,23 +86,15 @@ class Replay:
         """
         asked = put(question, self._salt)
         name = question_id(asked, sample)
-        said = self.answers.get(name)
-        if said is None:
+        reply = self.answers.get(name)
+        if reply is None:
             self.pending[name] = Pending(name, asked, question.prompt_version, sample)
-            return Answer(
-                "errored",
-                None,
-                "there is no answer to this question in the file",
-                name,
-                False,
-                False,
-                None,
-            )
+            reason = "there is no answer to this question in the file"
+            return Answer("errored", None, reason, name, False, False, None)
         self.used.add(name)
-        found = read_verdict(said, question, asked.schema)
-        return Answer(
-            found.outcome, found.verdict, found.fault or found.reason, name, True, False, said.model
-        )
+        found = read_verdict(reply, question, asked.schema)
+        reason = found.fault or found.reason
+        return Answer(found.outcome, found.verdict, reason, name, True, False, reply.model)
 
     def check_all_used(self) -> None:
         """Refuse answers to questions that were not asked: they belong to other texts, another
@@ -119,48 +113,71 @@ class Replay:
             )
 
 
-def read_answers(paths: Iterable[str]) -> dict[str, Said]:
+class AnswerLine(Struct, frozen=True, forbid_unknown_fields=True):
+    """An answer in our own format."""
+
+    id: str
+    reply: Any
+    schema: Literal["assay.judge-answer/1"] = "assay.judge-answer/1"
+    model: str | None = None
+    finish: str | None = None
+    refusal: str | None = None
+
+
+class QuestionLine(Struct, frozen=True):
+    """A question to answer; keys that it needs no more are let through."""
+
+    id: str
+    messages: Annotated[list[Message], Meta(min_length=1)]
+    response_schema: dict[str, Any] | None = None
+    sample: int = 0
+
+
+class Message(Struct, frozen=True):
+    """One message of a chat."""
+
+    role: str
+    content: str
+
+
+def read_questions(paths: Iterable[str]) -> list[QuestionLine]:
+    """The questions of .jsonl files."""
+    read = read_lines(
+        paths,
+        lambda document: read_record(document, QuestionLine, "JDG-005"),
+        absent="there are no questions.",
+    )
+    check_unique(question.id for question in read)
+    return read
+
+
+def read_answers(paths: Iterable[str]) -> dict[str, Reply]:
     """The answers of .jsonl files: `{"id", "reply", "model"}`, or the output of OpenAI's
     batches.
     """
-    found: dict[str, Said] = {}
-    faults: list[Fault] = []
-    for path in paths:
-        for document in stream_documents(path):
-            if isinstance(document, Unread):
-                faults.append(document.fault)
-                continue
-            try:
-                name, said = _answer(document.tree)
-                if name in found:
-                    raise ValueError(f"the question {name} is answered twice.")
-                if said is not None:
-                    found[name] = said
-            except (ValueError, InputError) as error:
-                message = error.message if isinstance(error, InputError) else str(error)
-                faults.append(
-                    Fault(message, code="JDG-005", file=document.file, line=document.line)
-                )
-    if faults:
-        refused = InputError(
-            faults[0].code, faults[0].message, where=faults[0].file, faults=faults[:MAX_FAULTS]
-        )
-        refused.fault_count = len(faults)
-        raise refused
-    return found
+    seen: set[str] = set()
+
+    def take(document: Document) -> tuple[str, Reply | None]:
+        name, reply = _answer(document)
+        if name in seen:
+            raise InputError("JDG-005", f"the question {name} is answered twice.")
+        if reply is not None:
+            seen.add(name)
+        return name, reply
+
+    documents = (document for path in paths for document in stream_documents(path))
+    return {name: reply for name, reply in take_all(documents, take) if reply is not None}
 
 
-def _answer(tree: Any) -> tuple[str, Said | None]:
-    """A line's question and what was said; None where the batch has an error in its place, which
-    leaves the question open.
+def _answer(document: Document) -> tuple[str, Reply | None]:
+    """A line's question and its reply; None where the batch has an error in its place, which leaves
+    the question open.
     """
-    if not isinstance(tree, dict):
-        raise ValueError("the line is no JSON object.")
-    if "custom_id" in tree:
-        name = tree["custom_id"]
-        response = tree.get("response")
+    tree = document.tree
+    if isinstance(tree, dict) and "custom_id" in tree:
+        name, response = tree["custom_id"], tree.get("response")
         if not isinstance(name, str):
-            raise ValueError("custom_id is no text.")
+            raise InputError("JDG-005", "custom_id must be a text.")
         if (
             tree.get("error") is not None
             or not isinstance(response, dict)
@@ -168,19 +185,7 @@ def _answer(tree: Any) -> tuple[str, Said | None]:
         ):
             return name, None
         return name, DIALECTS["openai"].read(response.get("body"))
-    unknown = sorted(set(tree) - {"schema", "id", "reply", "model", "finish", "refusal"})
-    if unknown:
-        raise ValueError(
-            f"there is no key '{unknown[0]}' in an answer; it has id, reply, model, finish and"
-            " refusal."
-        )
-    if tree.get("schema", ANSWER_SCHEMA) != ANSWER_SCHEMA:
-        raise ValueError(f"the schema is {tree['schema']!r}, not {ANSWER_SCHEMA}.")
-    name, reply, model = tree.get("id"), tree.get("reply"), tree.get("model")
-    if not isinstance(name, str) or "reply" not in tree:
-        raise ValueError("an answer has an `id`, that of its question, and a `reply`.")
-    for part in ("model", "finish", "refusal"):
-        if tree.get(part) is not None and not isinstance(tree[part], str):
-            raise ValueError(f"the {part} is no text.")
-    text = reply if reply is None or isinstance(reply, str) else _encode(reply).decode()
-    return name, Said(text, tree.get("refusal") or None, tree.get("finish"), None, None, model)
+    line = read_record(document, AnswerLine, "JDG-005")
+    whole = line.reply is None or isinstance(line.reply, str)
+    text = line.reply if whole else _encode(line.reply).decode()
+    return line.id, Reply(text, line.refusal or None, line.finish, None, None, line.model)

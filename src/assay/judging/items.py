@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import msgspec
+from msgspec import Meta, Struct
 
 from assay.errors import Fault, InputError
-from assay.files.json_files import Document, Unread, stream_documents
+from assay.files.json_files import Document
+from assay.judging.lines import check_unique, read_lines
 from assay.judging.questions import Example
 from assay.records.evidence import RUN_SCHEMA, Run
-from assay.records.reading import read_run
+from assay.records.reading import read_record, read_run
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from assay.scoring.rubric import RubricCriterion
 
-T = TypeVar("T")
-MAX_FAULTS = 20
+Id = Annotated[str, Meta(min_length=1)]
+Label = Literal["a", "b", "tie"]
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -52,6 +54,41 @@ class Pair(NamedTuple):
     """Which family of models wrote each, where it is known."""
 
 
+class _Line(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    input: Any = ""
+
+
+class ItemLine(_Line, frozen=True, kw_only=True):
+    """A text to judge, as a file has it."""
+
+    id: Id
+    output: Any
+    reference: Any = None
+    group: str | None = None
+
+
+class PairLine(_Line, frozen=True, kw_only=True):
+    """Two texts to compare, as a file has them."""
+
+    id: Id
+    a: Any
+    b: Any
+    reference: Any = None
+    label: Label | None = None
+    group: str | None = None
+    a_family: str | None = None
+    b_family: str | None = None
+
+
+class ExampleLine(_Line, frozen=True, kw_only=True):
+    """A judged case, as a file has it."""
+
+    output: Any
+    score: int
+    reason: Any
+    criterion: str | None = None
+
+
 def read_items(
     paths: Iterable[str], *, output: str | None = None, with_reference: bool = False
 ) -> list[Item]:
@@ -59,33 +96,32 @@ def read_items(
     "group"}`.
     """
 
-    def one(document: Document) -> Item:
-        tree = document.tree
-        if isinstance(tree, dict) and tree.get("schema") == RUN_SCHEMA:
+    def take(document: Document) -> Item:
+        if isinstance(document.tree, dict) and document.tree.get("schema") == RUN_SCHEMA:
             run = read_run(document)
-            reference = shown(run.expected) if with_reference and run.expected is not None else None
-            nothing = (
-                f"the run has no outputs; it ended with the status {run.status}"
-                if not run.outputs
-                else None
-            )
-            candidate = "" if nothing else _output_of(run, output)
+            missing = f"the run has no outputs; it ended with the status {run.status}"
             return Item(
-                run.run_id, shown(run.inputs or {}), candidate, reference, run.group, run, nothing
+                run.run_id,
+                shown(run.inputs or {}),
+                _output_of(run, output) if run.outputs else "",
+                _reference(run.expected if with_reference else None),
+                run.group,
+                run,
+                None if run.outputs else missing,
             )
-        fields = _fields(tree, required=("id", "output"), optional=("input", "reference", "group"))
-        nothing = "the output is null" if fields["output"] is None else None
-        reference = _optional(fields, "reference")
+        line = read_record(document, ItemLine, "JDG-005")
         return Item(
-            fields["id"],
-            shown(fields.get("input", "")),
-            shown(fields["output"]),
-            reference,
-            fields.get("group"),
-            missing=nothing,
+            line.id,
+            shown(line.input),
+            shown(line.output),
+            _reference(line.reference),
+            line.group,
+            missing="the output is null" if line.output is None else None,
         )
 
-    return _unique(_read(paths, one), lambda item: item.id)
+    items = read_lines(paths, take, absent="there is nothing to judge.")
+    check_unique(item.id for item in items)
+    return items
 
 
 def read_pairs(paths: Iterable[str]) -> list[Pair]:
@@ -93,24 +129,22 @@ def read_pairs(paths: Iterable[str]) -> list[Pair]:
     "a_family", "b_family"}`.
     """
 
-    def one(document: Document) -> Pair:
-        optional = ("input", "reference", "label", "group", "a_family", "b_family")
-        fields = _fields(document.tree, required=("id", "a", "b"), optional=optional)
-        label = fields.get("label")
-        if label not in (None, "a", "b", "tie"):
-            raise _fault(f"the label is {label!r}; it is a, b, tie or null.", path="label")
+    def take(document: Document) -> Pair:
+        line = read_record(document, PairLine, "JDG-005")
         return Pair(
-            fields["id"],
-            shown(fields.get("input", "")),
-            shown(fields["a"]),
-            shown(fields["b"]),
-            _optional(fields, "reference"),
-            label,
-            fields.get("group"),
-            (fields.get("a_family"), fields.get("b_family")),
+            line.id,
+            shown(line.input),
+            shown(line.a),
+            shown(line.b),
+            _reference(line.reference),
+            line.label,
+            line.group,
+            (line.a_family, line.b_family),
         )
 
-    return _unique(_read(paths, one), lambda pair: pair.id)
+    pairs = read_lines(paths, take, absent="there is nothing to judge.")
+    check_unique(pair.id for pair in pairs)
+    return pairs
 
 
 def pair_up(first: list[Item], second: list[Item]) -> list[Pair]:
@@ -123,7 +157,7 @@ def pair_up(first: list[Item], second: list[Item]) -> list[Pair]:
         if len(found) != len(items):
             raise InputError(
                 "JDG-005",
-                f"a sample stands twice in the {side} file.",
+                f"a sample appears twice in the {side} file.",
                 fix="Compare one attempt for each sample.",
             )
     lonely = sorted(left.keys() ^ right.keys())
@@ -164,22 +198,17 @@ def read_examples(path: str, criterion: RubricCriterion) -> tuple[Example, ...]:
     """
     low, high = criterion.scale
 
-    def one(document: Document) -> Example | None:
-        fields = _fields(
-            document.tree, required=("output", "score", "reason"), optional=("input", "criterion")
-        )
-        score = fields["score"]
-        if fields.get("criterion") not in (None, criterion.name):
+    def take(document: Document) -> Example | None:
+        line = read_record(document, ExampleLine, "JDG-005")
+        if line.criterion not in (None, criterion.name):
             return None
-        if not isinstance(score, int) or isinstance(score, bool) or not low <= score <= high:
-            raise _fault(
-                f"the score is {score!r}; it is a whole number from {low} to {high}.", path="score"
-            )
-        return Example(
-            shown(fields.get("input", "")), shown(fields["output"]), shown(fields["reason"]), score
-        )
+        if not low <= line.score <= high:
+            message = f"the score is {line.score}; it is a whole number from {low} to {high}."
+            raise _fault(message, path="score")
+        return Example(shown(line.input), shown(line.output), shown(line.reason), line.score)
 
-    return tuple(example for example in _read([path], one) if example is not None)
+    read = read_lines([path], take, absent="there is nothing to judge.")
+    return tuple(example for example in read if example is not None)
 
 
 def shown(value: Any) -> str:
@@ -210,76 +239,9 @@ def _output_of(run: Run, name: str | None) -> str:
     return shown(outputs[name])
 
 
-def _optional(fields: dict[str, Any], name: str) -> str | None:
-    return shown(fields[name]) if fields.get(name) is not None else None
+def _reference(value: Any) -> str | None:
+    return None if value is None else shown(value)
 
 
-def _fault(message: str, *, path: str = "", fix: str = "") -> InputError:
-    return InputError(
-        "JDG-005", message, fix=fix, faults=[Fault(message, code="JDG-005", path=path, fix=fix)]
-    )
-
-
-def _fields(tree: Any, *, required: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, Any]:
-    if not isinstance(tree, dict):
-        raise _fault("the line is no JSON object.")
-    known = (*required, *optional)
-    others = [key for key in tree if key not in known]
-    faults = [
-        Fault(f"'{name}' is missing.{near_miss(name, others)}", code="JDG-005")
-        for name in required
-        if name not in tree
-    ]
-    faults += [
-        Fault(f"there is no key '{key}' here.{near_miss(key, known)}", code="JDG-005", path=key)
-        for key in tree
-        if key not in known
-    ]
-    if "id" in tree and (not isinstance(tree["id"], str) or not tree["id"]):
-        faults.append(Fault("an id is a text that is not empty.", code="JDG-005", path="id"))
-    if tree.get("group") is not None and not isinstance(tree["group"], str):
-        faults.append(Fault("a group is a text.", code="JDG-005", path="group"))
-    if faults:
-        raise InputError("JDG-005", faults[0].message, faults=faults)
-    return tree
-
-
-def _read(paths: Iterable[str], one: Callable[[Document], T]) -> list[T]:
-    found: list[T] = []
-    faults: list[Fault] = []
-    for path in paths:
-        for document in stream_documents(path):
-            if isinstance(document, Unread):
-                faults.append(document.fault)
-                continue
-            try:
-                found.append(one(document))
-            except InputError as error:
-                for fault in error.faults:
-                    fault.file, fault.line = (
-                        fault.file or document.file,
-                        fault.line or document.line,
-                    )
-                faults += error.faults
-            if len(faults) >= MAX_FAULTS:
-                break
-    if faults:
-        raise InputError(
-            faults[0].code, faults[0].message, where=faults[0].file, faults=faults[:MAX_FAULTS]
-        )
-    if not found:
-        raise InputError("FIL-005", "there is nothing to judge.", where=", ".join(paths))
-    return found
-
-
-def _unique(found: list[T], name: Callable[[T], str]) -> list[T]:
-    seen: set[str] = set()
-    for item in found:
-        if name(item) in seen:
-            raise InputError(
-                "FIL-007",
-                f"the id {name(item)!r} stands twice.",
-                fix="Give each item an id of its own.",
-            )
-        seen.add(name(item))
-    return found
+def _fault(message: str, *, path: str) -> InputError:
+    return InputError("JDG-005", message, faults=[Fault(message, code="JDG-005", path=path)])

@@ -15,20 +15,22 @@ from assay.canon import number_text
 from assay.errors import Fault, InputError
 from assay.exact import is_number
 from assay.files.json_files import Document, Unread, stream_documents
+from assay.judging.lines import refuse, take_all
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from assay.stats.calibration import Kind
 
-MAX_FAULTS = 100
 MOST_CLASSES = 20
 """Numbers with more distinct values than this are a continuous scale: exact agreement means nothing
 there.
 """
 LARGEST = 1e50
 """A score beyond this is none: the powers that statistics take of it would not fit."""
+ABSENT = {"human": "an unlabelled item", "judge": "a verdict that could not be read"}
+"""What null means for each value."""
 COMPARISON = {"a": 1.0, "tie": 0.5, "b": 0.0}
 
 
@@ -73,101 +75,63 @@ def labels_of(rows: Sequence[Mapping[str, Any] | Label]) -> list[Label]:
 
 
 def _labels(documents: Iterable[Document | Unread], *, where: str) -> list[Label]:
-    rows: list[Label] = []
-    faults: list[Fault] = []
     seen: dict[str, int | None] = {}
-    kind = ""
-    for document in documents:
-        if isinstance(document, Unread):
-            faults.append(document.fault)
-            continue
-        tree = document.tree
-        found = _problems(tree, seen)
-        if not found:
-            row = Label(str(tree["id"]), tree["human"], tree["judge"], tree.get("group"))
+    kinds: list[str] = []
+
+    def take(document: Document) -> Label:
+        faults = list(_problems(document.tree, seen))
+        if not faults:
+            row = Label(*(document.tree.get(key) for key in Label._fields))
+            row = row._replace(id=str(row.id))
             seen[row.id] = document.line
-            for key, value in (("human", row.human), ("judge", row.judge)):
-                this = kind_of(value)
-                kind = kind or this
-                if this and this != kind:
-                    hint = (
-                        " A number in quotation marks is a text."
-                        if {this, kind} == {"number", "text"}
-                        else ""
-                    )
-                    found.append(
-                        Fault(
-                            f"`{key}` is a {this} where the file began with a {kind}: one file is"
-                            f" on one scale.{hint}",
-                            code="JDG-008",
-                            path=key,
-                        )
-                    )
-            rows.append(row)
-        for fault in found:
-            fault.file, fault.line = document.file, document.line
-            fault.path = f"{document.at}.{fault.path}".strip(".")
-        faults += found
-    if not faults:
-        faults = _slips(rows, where)
-    if faults:
-        error = InputError(
-            faults[0].code,
-            faults[0].message,
-            where=where or faults[0].file,
-            fix=faults[0].fix,
-            faults=faults[:MAX_FAULTS],
-        )
-        error.fault_count = len(faults)
-        raise error
+            faults = list(_mixed(row, kinds))
+        if faults:
+            raise InputError("JDG-008", faults[0].message, faults=faults)
+        return row
+
+    rows = take_all(documents, take, where=where)
+    refuse(_slips(rows, where), where=where)
     return rows
 
 
-def _problems(tree: Any, seen: Mapping[str, int | None]) -> list[Fault]:
+def _fault(path: str, message: str, fix: str = "", code: str = "JDG-008") -> Fault:
+    return Fault(message, code=code, path=path, fix=fix)
+
+
+def _mixed(row: Label, kinds: list[str]) -> Iterator[Fault]:
+    """Values on another scale than those before: `kinds` begins with what the file began with."""
+    for key, value in (("human", row.human), ("judge", row.judge)):
+        kind = kind_of(value)
+        if kind:
+            kinds.append(kind)
+        if kind and kind != kinds[0]:
+            quoted = {kind, kinds[0]} == {"number", "text"}
+            hint = " A number in quotation marks is a text." if quoted else ""
+            message = f"`{key}` is a {kind} where the file began with a {kinds[0]}: one file is"
+            yield _fault(key, f"{message} on one scale.{hint}")
+
+
+def _problems(tree: Any, seen: Mapping[str, int | None]) -> Iterator[Fault]:
     if not isinstance(tree, dict):
-        return [Fault('must be an object {"id", "human", "judge"}.', code="JDG-008")]
-    found = []
-    name = tree.get("id")
+        yield _fault("", 'must be an object {"id", "human", "judge"}.')
+        return
+    name, group = tree.get("id"), tree.get("group")
     if not (isinstance(name, str) and name) and type(name) is not int:
-        found.append(Fault("`id` must be a text or a whole number.", code="JDG-008", path="id"))
+        yield _fault("id", "`id` must be a text or a whole number.")
     elif str(name) in seen:
-        first = seen[str(name)]
-        found.append(
-            Fault(
-                f"the id '{name}' stands twice{f', first in line {first}' if first else ''}.",
-                code="FIL-007",
-                path="id",
-                fix="One row for each item.",
-            )
-        )
-    for key in ("human", "judge"):
+        line = seen[str(name)]
+        first = f", first in line {line}" if line else ""
+        message = f"the id '{name}' appears twice{first}."
+        yield _fault("id", message, "One row for each item.", "FIL-007")
+    for key, absent in ABSENT.items():
         if key not in tree:
-            near = near_miss(
-                key, [other for other in tree if other not in ("id", "human", "judge", "group")]
-            )
-            absent = "an unlabelled item" if key == "human" else "a verdict that could not be read"
-            found.append(
-                Fault(
-                    f"`{key}` is missing.{near}",
-                    code="JDG-008",
-                    path=key,
-                    fix=f"Write null for {absent}.",
-                )
-            )
+            near = near_miss(key, [other for other in tree if other not in Label._fields])
+            yield _fault(key, f"`{key}` is missing.{near}", f"Write null for {absent}.")
         elif not kind_of(tree[key]) and tree[key] is not None:
-            found.append(
-                Fault(
-                    f"`{key}` must be a number of sensible size, a text, true, false or null.",
-                    code="JDG-008",
-                    path=key,
-                )
-            )
-    group = tree.get("group")
+            message = "must be a number of sensible size, a text, true, false or null."
+            yield _fault(key, f"`{key}` {message}")
     if group is not None and not isinstance(group, str) and type(group) is not int:
-        found.append(
-            Fault("`group` must be a text or a whole number.", code="JDG-008", path="group")
-        )
-    return found
+        yield _fault("group", "`group` must be a text or a whole number.")
 
 
 def _slips(rows: Sequence[Label], where: str) -> list[Fault]:

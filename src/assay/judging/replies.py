@@ -16,7 +16,7 @@ from assay.judging.fence import occurs
 from assay.judging.questions import ClaimQuestion, PairQuestion, Question, RubricQuestion
 
 if TYPE_CHECKING:
-    from assay.judging.endpoints import Said
+    from assay.judging.endpoints import Reply
 
 _FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -44,28 +44,28 @@ class Read(NamedTuple):
     mendable: bool = False
 
 
-def read_verdict(said: Said, question: Question, schema: dict[str, Any]) -> Read:
+def read_verdict(reply: Reply, question: Question, schema: dict[str, Any]) -> Read:
     """The verdict in a reply."""
-    if said.refusal is not None or said.finish in ("content_filter", "refusal"):
+    if reply.refusal is not None or reply.finish in ("content_filter", "refusal"):
         return Read(
-            "refused", None, "", f"the judge refused: {(said.refusal or said.finish or '')[:300]}"
+            "refused", None, "", f"the judge refused: {(reply.refusal or reply.finish or '')[:300]}"
         )
-    if said.text is None or not said.text.strip():
-        return Read("unparsable", None, "", "the reply is empty.", mendable=True)
-    fenced = _FENCED.match(said.text)
-    text = fenced[1] if fenced else said.text
+    if reply.text is None or not reply.text.strip():
+        return _unusable("the reply is empty.")
+    fenced = _FENCED.match(reply.text)
+    text = fenced[1] if fenced else reply.text
     try:
         tree = parse_json(text.strip().encode("utf-8", "replace"))
     except ValueError as error:
         cut = (
             " It was cut off at its longest length."
-            if said.finish in ("length", "max_tokens")
+            if reply.finish in ("length", "max_tokens")
             else ""
         )
-        return Read("unparsable", None, "", f"it is no JSON ({error}).{cut}", mendable=True)
+        return _unusable(f"it is no JSON ({error}).{cut}")
     fault = _shape_fault(tree, schema)
     if fault is not None:
-        return Read("unparsable", None, "", fault, mendable=True)
+        return _unusable(fault)
     if isinstance(question, PairQuestion):
         place = tree["winner"]
         return Read(
@@ -74,45 +74,33 @@ def read_verdict(said: Said, question: Question, schema: dict[str, Any]) -> Read
             tree["reason"],
             None,
         )
-    if isinstance(question, ClaimQuestion):
-        return _supported(tree, question)
-    return _scored(tree, question)
+    return _quoted(tree, question)
 
 
-def _supported(tree: dict[str, Any], question: ClaimQuestion) -> Read:
+def _unusable(fault: str) -> Read:
+    # The fault goes back to the judge, and into the key of its repair: other words are other
+    # questions, and a journal would not know them.
+    return Read("unparsable", None, "", fault, mendable=True)
+
+
+def _quoted(tree: dict[str, Any], question: ClaimQuestion | RubricQuestion) -> Read:
+    """A verdict that needs quotes from the text it is about."""
+    claim = isinstance(question, ClaimQuestion)
+    text, name = (
+        (question.context, "context")
+        if isinstance(question, ClaimQuestion)
+        else (question.candidate, "candidate")
+    )
     quotes = tuple(tree["quotes"])
     for quote in quotes:
-        if not occurs(quote, question.context):
-            return Read(
-                "unparsable",
-                None,
-                "",
-                f"the quote {quote[:80]!r} does not stand in the context.",
-                mendable=True,
-            )
-    if tree["supported"] and not quotes:
-        return Read(
-            "unparsable",
-            None,
-            "",
-            "a claim that is supported needs a quote from the context that bears it out.",
-            mendable=True,
+        if not occurs(quote, text):
+            return _unusable(f"the quote {quote[:80]!r} does not stand in the {name}.")
+    if claim and tree["supported"] and not quotes:
+        return _unusable(
+            "a claim that is supported needs a quote from the context that bears it out."
         )
-    return Read("scored", Verdict(int(tree["supported"]), quotes, None, None), tree["reason"], None)
-
-
-def _scored(tree: dict[str, Any], question: RubricQuestion) -> Read:
-    quotes = tuple(tree["quotes"])
-    for quote in quotes:
-        if not occurs(quote, question.candidate):
-            return Read(
-                "unparsable",
-                None,
-                "",
-                f"the quote {quote[:80]!r} does not stand in the candidate.",
-                mendable=True,
-            )
-    return Read("scored", Verdict(int(tree["score"]), quotes, None, None), tree["reason"], None)
+    score = int(tree["supported" if claim else "score"])
+    return Read("scored", Verdict(score, quotes, None, None), tree["reason"], None)
 
 
 def _shape_fault(tree: Any, schema: dict[str, Any]) -> str | None:

@@ -155,17 +155,15 @@ class EndpointJudge:
         ]
         async with Client(self.spec, Journal()) as client:
             try:
-                said, _ = await client.said("prompt", SCORING_PROTOCOL, messages, None)
+                reply, _ = await client.reply("prompt", SCORING_PROTOCOL, messages, None)
             except Errored as error:
                 raise InputError(
                     "PRO-007", f"the judge {self.name} did not answer: {error}."
                 ) from None
-        if said.text is None:
-            raise InputError(
-                "PRO-007",
-                f"the judge {self.name} gave no text{': ' + said.refusal if said.refusal else ''}.",
-            )
-        return _unfenced(said.text)
+        if reply.text is None:
+            why = f": {reply.refusal}" if reply.refusal else ""
+            raise InputError("PRO-007", f"the judge {self.name} gave no text{why}.")
+        return _unfenced(reply.text)
 
 
 def _unfenced(text: str) -> str:

@@ -1,0 +1,76 @@
+"""Reads files of JSON lines, one thing on each line, and gathers the faults of all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from assay.errors import Fault, InputError
+from assay.files.json_files import Document, Unread, stream_documents
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+T = TypeVar("T")
+MAX_FAULTS = 100
+
+
+def read_lines(paths: Iterable[str], take: Callable[[Document], T], *, absent: str) -> list[T]:
+    """What `take` makes of each line of files; `absent` is the error of files without any."""
+    made = take_all((line for path in paths for line in stream_documents(path)), take)
+    if not made:
+        raise InputError("FIL-005", absent, where=", ".join(paths))
+    return made
+
+
+def take_all(
+    documents: Iterable[Document | Unread], take: Callable[[Document], T], *, where: str = ""
+) -> list[T]:
+    """What `take` makes of each document. It raises an InputError for one that is at fault; all of
+    them become one error, each fault with its file and line.
+    """
+    made: list[T] = []
+    faults: list[Fault] = []
+    for document in documents:
+        if isinstance(document, Unread):
+            faults.append(document.fault)
+            continue
+        try:
+            made.append(take(document))
+        except InputError as error:
+            found = error.faults or [Fault(error.message, code=error.code, fix=error.fix)]
+            for fault in found:
+                fault.file = fault.file or document.file
+                fault.line = fault.line or document.line
+                fault.path = f"{document.at}.{fault.path}".strip(".")
+            faults += found
+    refuse(faults, where=where)
+    return made
+
+
+def refuse(faults: list[Fault], *, where: str = "", fix: str = "") -> None:
+    """Raise one error with the first faults and the count of all; nothing where there are none."""
+    if faults:
+        first = faults[0]
+        error = InputError(
+            first.code,
+            first.message,
+            where=where or first.file,
+            fix=fix or first.fix,
+            faults=faults[:MAX_FAULTS],
+        )
+        error.fault_count = len(faults)
+        raise error
+
+
+def check_unique(ids: Iterable[str], *, where: str = "") -> None:
+    """Refuse an id that appears twice."""
+    seen: set[str] = set()
+    for name in ids:
+        if name in seen:
+            raise InputError(
+                "FIL-007",
+                f"the id {name!r} appears twice.",
+                where=where,
+                fix="Give each item its own id.",
+            )
+        seen.add(name)

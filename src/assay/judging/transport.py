@@ -1,0 +1,174 @@
+"""Sends one request to a judge's endpoint and brings its reply back, without the key in it.
+
+Redirects are not followed: they would carry the key and the texts wherever they point. A reply is
+read up to a limit. Retrying, pacing and paying are the client's; see `client`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import UsageError
+from assay.judging.config import JudgeSpec, key_of
+from assay.judging.endpoints import DIALECTS, as_bytes
+
+if TYPE_CHECKING:
+    import aiohttp
+
+INSTALL = "pip install 'assay[judge]'"
+MAX_REPLY = 1024 * 1024
+SHORTEST_KEY = 8
+"""A key below this is a stand-in of a local server ("none", "EMPTY"): masking it would tear replies
+apart.
+"""
+_CHUNK = 64 * 1024
+
+
+class Exchange(NamedTuple):
+    """One request and what came back."""
+
+    body: dict[str, Any]
+    status: int
+    headers: Any
+    data: bytes
+
+
+class UnreachableError(Exception):
+    """No reply came; the text is why."""
+
+    def __init__(self, reason: str, *, timed_out: bool) -> None:
+        super().__init__(reason)
+        self.timed_out = timed_out
+
+
+class Transport:
+    """The way to one endpoint."""
+
+    def __init__(self, spec: JudgeSpec) -> None:
+        self.spec = spec
+        self.requests = 0
+        self._dialect = DIALECTS.get(spec.api)
+        self._key: str | None = None
+        self._session: aiohttp.ClientSession | None = None
+
+    def open(self) -> None:
+        """Take the key from the environment."""
+        self._key = key_of(self.spec)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def post(
+        self,
+        messages: list[dict[str, str]],
+        schema: dict[str, Any] | None,
+        sample: int,
+        *,
+        without: frozenset[str],
+        timeout_s: float,
+    ) -> Exchange:
+        """One exchange. Raises UnreachableError where none came about."""
+        send = self._http if self._dialect is not None else self._litellm
+        try:
+            found = await send(messages, schema, sample, without=without, timeout_s=timeout_s)
+        except UsageError:
+            raise
+        except TimeoutError:
+            reason = f"{self.spec.base_url}: no answer within {timeout_s:g} s"
+            raise UnreachableError(reason, timed_out=True) from None
+        except Exception as error:
+            if not isinstance(error, (OSError, ValueError, *_client_errors())):
+                raise
+            words = f"{self.spec.base_url}: {type(error).__name__}: {error}".rstrip(": ")
+            masked = self._masked(words.encode("utf-8", "replace")).decode("utf-8", "replace")
+            raise UnreachableError(masked, timed_out=False) from None
+        return found._replace(data=self._masked(found.data))
+
+    async def _http(
+        self,
+        messages: list[dict[str, str]],
+        schema: dict[str, Any] | None,
+        sample: int,
+        *,
+        without: frozenset[str],
+        timeout_s: float,
+    ) -> Exchange:
+        assert self._dialect is not None
+        session = self._open_session()
+        from aiohttp import ClientTimeout
+
+        body = self._dialect.body(self.spec, messages, schema, without=without, sample=sample)
+        async with session.post(
+            self.spec.base_url.rstrip("/") + self._dialect.path,
+            data=as_bytes(body),
+            allow_redirects=False,
+            timeout=ClientTimeout(total=timeout_s),
+        ) as response:
+            self.requests += 1
+            data = bytearray()
+            async for chunk in response.content.iter_chunked(_CHUNK):
+                data += chunk
+                if len(data) > MAX_REPLY:
+                    raise ValueError(f"the reply is longer than {MAX_REPLY // 2**20} MiB")
+            return Exchange(body, response.status, response.headers, bytes(data))
+
+    async def _litellm(
+        self,
+        messages: list[dict[str, str]],
+        schema: dict[str, Any] | None,
+        sample: int,
+        *,
+        without: frozenset[str],
+        timeout_s: float,
+    ) -> Exchange:
+        from assay.judging.litellm import post
+
+        return Exchange(
+            *await post(
+                self.spec,
+                messages,
+                schema,
+                key=self._key,
+                without=without,
+                sample=sample,
+                timeout_s=timeout_s,
+            )
+        )
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        """The session, made for the first request: what the journal answers needs no network and
+        no aiohttp.
+        """
+        if self._session is None:
+            try:
+                import aiohttp
+            except ImportError:
+                raise UsageError(
+                    "JDG-003", "asking a model needs the package aiohttp.", fix=f"Run: {INSTALL}"
+                ) from None
+            assert self._dialect is not None
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=self.spec.limits.concurrency),
+                timeout=aiohttp.ClientTimeout(total=self.spec.limits.timeout_s),
+                headers={"Content-Type": "application/json", **self._dialect.headers(self._key)},
+                trust_env=self.spec.proxy_from_environment,
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._session
+
+    def _masked(self, data: bytes) -> bytes:
+        """Data without the key: an endpoint may send it back."""
+        if self._key is None or len(self._key) < SHORTEST_KEY:
+            return data
+        key = self._key.encode()
+        return data.replace(key, b"[key]").replace(key.replace(b"/", b"\\/"), b"[key]")
+
+
+def _client_errors() -> tuple[type[Exception], ...]:
+    try:
+        from aiohttp import ClientError
+    except ImportError:
+        return ()
+    return (ClientError,)
