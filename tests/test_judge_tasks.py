@@ -460,7 +460,7 @@ def test_runs_are_paired_by_sample_and_a_lonely_one_is_refused(tmp_path: Path) -
 
 @pytest.mark.parametrize("score", [0, 6, 4.5, True, "4", None])
 def test_an_example_off_the_scale_is_refused(tmp_path: Path, score: Any) -> None:
-    with pytest.raises(InputError, match="from 1 to 5|score: must be integer"):
+    with pytest.raises(InputError, match=r"from 1 to 5|score: must be integer"):
         read_examples(
             str(put_lines(tmp_path / "e.jsonl", [{"output": "x", "score": score, "reason": "r"}])),
             criterion(),
