@@ -77,7 +77,7 @@ def plain(ours: dict[str, Row], theirs: dict[str, Row]) -> tuple[float, float, f
 
 def main() -> int:
     """The decision, and the same with pairing."""
-    rules = make_release_rules(Shelf().release_policy("release"))
+    rules = make_release_rules(Shelf().policy_of("release", "release"))
     pull = shrinkage(Ratio(1, 2), Ratio(20, 1))
     candidate, baseline = side("candidate", 1), side("baseline", 2)
     pairs = pair_up(candidate, baseline)

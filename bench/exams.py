@@ -118,7 +118,7 @@ def main() -> int:
     answers = {
         line["item"]: Answer(line["item"], line["response"], line["latency_ms"]) for line in lines
     }
-    rubric = Shelf().exam_rubric("tutor@1")
+    rubric = Shelf().rubric_of("exam", "tutor@1")
     marking = Marking(rubric)
     schema = jsonschema_rs.Draft202012Validator(rubric.answer_schema)
     ours = sum(one.bits.bit_count() for one in grade_exam(exam, answers, marking).marked)

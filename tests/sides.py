@@ -20,8 +20,8 @@ from assay.release.sides import Side, SideBuilder
 from documents import scorecard
 
 GRADER = Grader(Shelf())
-RULES: ReleaseRules = make_release_rules(Shelf().release_policy("release"))
-STRICT: ReleaseRules = make_release_rules(Shelf().release_policy("release-strict"))
+RULES: ReleaseRules = make_release_rules(Shelf().policy_of("release", "release"))
+STRICT: ReleaseRules = make_release_rules(Shelf().policy_of("release", "release-strict"))
 SHRINKAGE = GRADER.rules.shrinkage
 GATES = {"no_policy_violation": True, "looks_right": True}
 

@@ -143,7 +143,7 @@ def test_the_terminal_shows_a_stacked_bar_for_each_item(assay: Any) -> None:
         line.startswith("v-01-10  ████████████▒▒░·····  0.75  -0.25 spanish_gloss")
         for line in lines
     )
-    marking = Marking(Shelf().exam_rubric("tutor@1"))
+    marking = Marking(Shelf().rubric_of("exam", "tutor@1"))
     outcomes = outcomes_of(marking)
     assert raw_bar(outcomes[11].breakdown) == "█████▒▒▒▒▒░░░░░·····"
     assert [len(bar(one.weighted)) for one in outcomes] == [20] * 16

@@ -35,8 +35,8 @@ from assay.files.json_files import Document, parse_json, stream_documents
 from assay.library.shelf import BUILTIN, Shelf
 from assay.records.exam import AXES, LatencyResult
 
-MARKING = Marking(Shelf().exam_rubric("tutor@1"))
-RULES = ExamRules(Shelf().exam_policy("exam@1"))
+MARKING = Marking(Shelf().rubric_of("exam", "tutor@1"))
+RULES = ExamRules(Shelf().policy_of("exam", "exam@1"))
 SEED_ITEM = ExamItem(
     id="e-39-01",
     prompt="Conjugate 'eat' — past simple, 3rd singular.",

@@ -47,7 +47,7 @@ from assay.tools.veto import make_veto
 if TYPE_CHECKING:
     from pathlib import Path
 
-RULES = SchemaRules(Shelf().schema_policy("flowmcp"))
+RULES = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp"))
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 LLM = {"kind": "llm", "name": "judge", "version": "1"}
 SCRIPT = {"kind": "script", "name": "probe", "version": "1"}

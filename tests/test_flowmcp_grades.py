@@ -36,7 +36,7 @@ from assay.tools.protocol import grade_scores
 from assay.tools.versions import CURRENT, Systems, is_version
 from assay.tools.veto import TRIGGERS, make_veto
 
-POLICY = Shelf().schema_policy("flowmcp")
+POLICY = Shelf().policy_of("flowmcp", "flowmcp")
 RULES = SchemaRules(POLICY)
 TREE: dict[str, Any] = msgspec.to_builtins(POLICY, builtin_types=(Decimal,))
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -203,7 +203,12 @@ def test_changing_the_rules_of_grading_shows_in_the_fingerprint_of_grading_and_i
 ) -> None:
     before = {(item.family, item.name): item.fingerprint for item in fingerprint.current()}
     policy = msgspec.structs.replace(POLICY, **GRADING_CHANGES[what])
-    monkeypatch.setattr(fingerprint.Shelf, "schema_policy", lambda self, name: policy)
+    kept = Shelf.policy_of
+    monkeypatch.setattr(
+        Shelf,
+        "policy_of",
+        lambda self, family, name: policy if family == "flowmcp" else kept(self, family, name),
+    )
     after = {(item.family, item.name): item.fingerprint for item in fingerprint.current()}
     assert {key for key in before if before[key] != after[key]} == {("flowmcp", "grading")}
     recorded = {

@@ -33,7 +33,7 @@ from assay.tools.names import AREAS
 from assay.tools.policy import SchemaRules
 from assay.tools.record import complete_answers, http_score
 
-RULES = SchemaRules(Shelf().schema_policy("flowmcp"))
+RULES = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp"))
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 LLM = {"kind": "llm", "name": "judge", "version": "1"}
 SCRIPT = {"kind": "script", "name": "probe", "version": "1"}

@@ -45,7 +45,7 @@ from assay.tools.source import ToolSchema
 from assay.tools.status import READINESS, meets, precondition
 from assay.tools.tree import Tree
 
-RULES = SchemaRules(Shelf().schema_policy("flowmcp"))
+RULES = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp"))
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
 LLM = {"kind": "llm", "name": "judge", "version": "1"}
 PERSONA = {"basePersonaId": "decision-maker", "lensId": "crypto"}

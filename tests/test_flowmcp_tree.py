@@ -52,7 +52,7 @@ from assay.tools.tree import Tree
 from assay.tools.versions import CURRENT, Systems
 from assay.tools.veto import TRIGGERS as VETOES
 
-RULES = SchemaRules(Shelf().schema_policy("flowmcp"))
+RULES = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp"))
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
 LLM = {"kind": "llm", "name": "judge", "version": "1"}
 SCRIPT = {"kind": "script", "name": "probe", "version": "1"}

@@ -21,12 +21,14 @@ from msgspec import structs
 
 import assay as package
 from assay import exact
+from assay.canon import digest
 from assay.exact import NORM_ONE
 from assay.files.json_files import Document
 from assay.formulas import FORMULAS
 from assay.grading import rules
-from assay.library import fingerprint
+from assay.library import behaviour, fingerprint
 from assay.library.fingerprint import System, check, current
+from assay.library.golden_inputs import golden
 from assay.library.shelf import KINDS, Shelf
 from assay.records.reading import read_run
 from assay.scoring import scorecard as scoring
@@ -854,8 +856,8 @@ def _moved() -> set[str]:
 
 
 WORKFLOW_SYSTEMS = {
-    "scoring": fingerprint.scoring_fingerprint,
-    "grading": fingerprint.grading_fingerprint,
+    "scoring": lambda: digest(behaviour.workflow_scoring()),
+    "grading": lambda: digest(behaviour.workflow_grading()),
 }
 
 
@@ -887,7 +889,7 @@ def test_nothing_has_moved_before_something_is_changed() -> None:
 def test_each_number_of_the_policy_moves_grading_and_only_grading(
     monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
-    made = fingerprint.make_rules
+    made = behaviour.make_rules
 
     def changed(policy: Any) -> Any:
         new = dict(change)
@@ -900,7 +902,7 @@ def test_each_number_of_the_policy_moves_grading_and_only_grading(
             new["shrinkage"] = structs.replace(policy.shrinkage, **new["shrinkage"])
         return made(structs.replace(policy, **new))
 
-    monkeypatch.setattr(fingerprint, "make_rules", changed)
+    monkeypatch.setattr(behaviour, "make_rules", changed)
     assert _moved() == {"grading"}
 
 
@@ -1006,7 +1008,7 @@ def test_a_verdict_that_does_not_count_moves_scoring(monkeypatch: pytest.MonkeyP
     assert _moved() == {"scoring"}
 
 
-@pytest.mark.parametrize("name", fingerprint._FIRST_MEASURES)
+@pytest.mark.parametrize("name", behaviour.FIRST_MEASURES)
 def test_a_measure_that_makes_up_a_value_or_loses_one_moves_scoring_and_only_scoring(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -1040,7 +1042,7 @@ def test_every_measure_stands_where_the_table_says_and_nowhere_else() -> None:
 @pytest.fixture(scope="module")
 def taken() -> dict[str, str]:
     """The fingerprints of all measures as they are."""
-    return fingerprint.measure_fingerprints()
+    return behaviour.measure_fingerprints()
 
 
 @pytest.mark.parametrize("name", list(MEASURES))
@@ -1100,9 +1102,7 @@ def test_a_sheet_shows_its_example(assay: Any) -> None:
 
 def test_every_measure_is_taken_and_is_undetermined_somewhere_in_the_golden_runs() -> None:
     runs = [
-        read_run(document)
-        for file in ("runs.jsonl", "measures.jsonl")
-        for document in fingerprint._golden(file)
+        read_run(document) for file in ("runs.jsonl", "measures.jsonl") for document in golden(file)
     ]
     for name in MEASURES:
         taken = [

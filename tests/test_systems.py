@@ -206,7 +206,7 @@ def test_each_release_policy_and_each_grading_policy_gives_a_decision_a_string_o
 
 
 def test_no_release_policy_that_differs_from_the_default_keeps_its_string() -> None:
-    policy = Shelf().release_policy("release")
+    policy = Shelf().policy_of("release", "release")
     rules = make_release_rules(policy)
     assert rules.grading_system("gradingSystem/1.0.0") == "gradingSystem/1.0.0"
     for changes in (
@@ -315,7 +315,7 @@ def test_a_result_that_is_weighed_again_carries_the_new_rubrics_system(
 
 
 def test_exam_rules_and_markings_that_differ_never_share_a_string() -> None:
-    policy, rubric = Shelf().exam_policy("exam"), Shelf().exam_rubric("tutor")
+    policy, rubric = Shelf().policy_of("exam", "exam"), Shelf().rubric_of("exam", "tutor")
     assert (Marking(rubric).scoring_system, ExamRules(policy).grading_system) == FIRST
     assert "+" in ExamRules(structs.replace(policy, max_drop=0.1)).grading_system
     assert "+" in Marking(structs.replace(rubric, word_budget=500)).scoring_system
@@ -323,7 +323,7 @@ def test_exam_rules_and_markings_that_differ_never_share_a_string() -> None:
 
 # --- tool schemas
 
-POLICY = Shelf().schema_policy("flowmcp")
+POLICY = Shelf().policy_of("flowmcp", "flowmcp")
 RULES = SchemaRules(POLICY)
 LOOSE = SchemaRules(
     structs.replace(

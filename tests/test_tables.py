@@ -7,7 +7,7 @@ from __future__ import annotations
 import copy
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
 from decimal import Context, Decimal
 from enum import Enum
@@ -19,21 +19,24 @@ from typing import Any
 import pytest
 from msgspec import Struct, structs
 
+from assay.canon import digest
 from assay.exams import gate as exam_gate
 from assay.exams import patterns
 from assay.exams.normal import MATCHES, STEPS
-from assay.formulas import FORMULAS
 from assay.grading import rules as grading_rules
-from assay.library import fingerprint, tables
+from assay.library import tables
+from assay.library.behaviour import measure_fingerprints
 from assay.library.fingerprint import System, current, moved_tables, recorded_tables
+from assay.library.shelf import Shelf
+from assay.registry import home_value
 from assay.release import promotion
-from assay.scoring.gates import GATES
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.measure import Undetermined
+from assay.tools import behaviour as tool_behaviour
 from assay.tools import checks, status
 from assay.tools import gate as tool_gate
 
-SYSTEMS = tuple(tables.SYSTEMS)
+SYSTEMS = tuple(tables.systems())
 
 
 # --- tables, lists, patterns, constants, defaults
@@ -289,15 +292,11 @@ CODE: dict[str, tuple[Any, tuple[str, ...], tuple[str, str]]] = {
         ("exam", "grading"),
     ),
 }
-TAKE: dict[tuple[str, str], Callable[[], str]] = {
-    ("workflow", "scoring"): fingerprint.scoring_fingerprint,
-    ("workflow", "grading"): fingerprint.grading_fingerprint,
-    ("flowmcp", "scoring"): fingerprint.tool_scoring_fingerprint,
-    ("flowmcp", "grading"): fingerprint.tool_grading_fingerprint,
-    ("exam", "scoring"): fingerprint.exam_scoring_fingerprint,
-    ("exam", "grading"): fingerprint.exam_grading_fingerprint,
-    ("release", "grading"): fingerprint.release_fingerprint,
-}
+
+
+def take(owner: tuple[str, str]) -> str:
+    """The fingerprint of a system, as it behaves now."""
+    return digest(home_value(tables.systems()[owner].behaviour)())
 
 
 def _functions() -> Iterator[Any]:
@@ -312,12 +311,12 @@ def test_each_rule_that_is_code_is_red_when_it_says_the_opposite(
 ) -> None:
     kept = getattr(module, name)
     monkeypatch.setattr(module, name, lambda *given, **named: _upside_down(kept(*given, **named)))
-    assert TAKE[owner]() != now()[owner].fingerprint
+    assert take(owner) != now()[owner].fingerprint
 
 
 def test_the_terms_for_judges_are_red_when_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grading_rules, "judge_fault", lambda *given, **named: None)
-    assert fingerprint.grading_fingerprint() != now()["workflow", "grading"].fingerprint
+    assert take(("workflow", "grading")) != now()["workflow", "grading"].fingerprint
 
 
 @pytest.mark.parametrize("name", ["_axis_zero", "_verb_zero", "_trend", "_outlier"])
@@ -325,7 +324,7 @@ def test_each_detector_of_a_pattern_is_red_when_it_sees_nothing(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(patterns, name, lambda *given: iter(()))
-    assert fingerprint.exam_grading_fingerprint() != now()["exam", "grading"].fingerprint
+    assert take(("exam", "grading")) != now()["exam", "grading"].fingerprint
 
 
 @pytest.mark.parametrize("name", list(MATCHES))
@@ -334,61 +333,28 @@ def test_each_way_to_match_an_exam_is_red_when_it_says_the_opposite(
 ) -> None:
     kept = MATCHES[name]
     monkeypatch.setitem(MATCHES, name, lambda text, entry: not kept(text, entry))
-    assert fingerprint.exam_scoring_fingerprint() != now()["exam", "scoring"].fingerprint
+    assert take(("exam", "scoring")) != now()["exam", "scoring"].fingerprint
 
 
 @pytest.mark.parametrize("name", list(STEPS))
 def test_each_step_of_normalisation_is_red_when_it_does_nothing(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taken = list(fingerprint.Shelf().exam_rubric("tutor@1").normalisation)
+    taken = list(Shelf().rubric_of("exam", "tutor@1").normalisation)
     assert name in taken, "a step that no published rubric takes has no golden answers"
     monkeypatch.setitem(STEPS, name, STEPS[name]._replace(apply=lambda text: text))
-    assert fingerprint.exam_scoring_fingerprint() != now()["exam", "scoring"].fingerprint
-
-
-@pytest.mark.parametrize("name", list(GATES))
-def test_each_gate_is_red_when_it_says_the_opposite(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gate = GATES[name]
-    if not gate.is_computed:
-        pytest.skip("its verdict comes with the run")
-    kept = gate.check
-
-    def turned(*given: Any, **named: Any) -> Any:
-        found = kept(*given, **named)
-        return (
-            found._replace(passed=found.passed is not True)
-            if hasattr(found, "_replace")
-            else structs.replace(found, passed=found.passed is not True)
-        )
-
-    monkeypatch.setitem(GATES._entries, name, _with(gate, rule=turned))
-    assert fingerprint.scoring_fingerprint() != now()["workflow", "scoring"].fingerprint
-
-
-@pytest.mark.parametrize("name", list(FORMULAS))
-def test_each_formula_is_red_when_it_is_off_by_a_billionth(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    formula = FORMULAS[name]
-    kept = formula.apply
-    monkeypatch.setitem(
-        FORMULAS._entries, name, _with(formula, apply=lambda raw, params: kept(raw, params) + 1)
-    )
-    assert fingerprint.scoring_fingerprint() != now()["workflow", "scoring"].fingerprint
+    assert take(("exam", "scoring")) != now()["exam", "scoring"].fingerprint
 
 
 def test_each_measure_is_red_when_it_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = fingerprint.measure_fingerprints()
+    before = measure_fingerprints()
     for name in MEASURES:
         monkeypatch.setitem(
             MEASURES._entries,
             name,
             _with(MEASURES[name], read=lambda run, params: Undetermined("planted")),
         )
-    after = fingerprint.measure_fingerprints()
+    after = measure_fingerprints()
     assert [name for name in before if before[name] == after[name]] == []
 
 
@@ -405,7 +371,7 @@ def _with(record: Any, **changes: Any) -> Any:
 
 # --- what F-007 names
 
-POLICY = fingerprint.Shelf().schema_policy("flowmcp@1")
+POLICY = Shelf().policy_of("flowmcp", "flowmcp@1")
 
 
 @pytest.mark.parametrize(
@@ -434,11 +400,11 @@ POLICY = fingerprint.Shelf().schema_policy("flowmcp@1")
 def test_a_threshold_a_mapping_or_a_tier_moves_grading_and_leaves_scoring(
     change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = fingerprint.SchemaRules
+    made = tool_behaviour.SchemaRules
     monkeypatch.setattr(
-        fingerprint, "SchemaRules", lambda policy: made(structs.replace(policy, **change))
+        tool_behaviour, "SchemaRules", lambda policy: made(structs.replace(policy, **change))
     )
-    moved = [owner for owner, take in TAKE.items() if take() != now()[owner].fingerprint]
+    moved = [owner for owner in SYSTEMS if take(owner) != now()[owner].fingerprint]
     assert moved == [("flowmcp", "grading")]
 
 

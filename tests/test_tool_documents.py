@@ -236,7 +236,7 @@ def test_bands_caps_and_triggers_are_those_of_the_first_grading_system() -> None
     from assay.library.shelf import Shelf
     from assay.tools.veto import TRIGGERS
 
-    policy = Shelf().schema_policy("flowmcp@1")
+    policy = Shelf().policy_of("flowmcp", "flowmcp@1")
     assert [(band.grade, float(band.min)) for band in policy.bands] == [
         ("A", 4.5),
         ("B", 3.5),

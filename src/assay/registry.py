@@ -1,17 +1,17 @@
 """Registry[T]: an ordered map from a name to an entry, with errors that name the near miss.
 
-Formulas, gates, measures and shelf items enter here, built-ins and outsiders by the same door
-(`plugins.py`). A name is taken once.
+Formulas, gates, measures and families are found here, shipped ones and those of plugins
+(`plugins.py`) alike. A name is taken once.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Generic, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+from importlib import import_module
+from threading import RLock
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -24,15 +24,25 @@ are the same.
 class Registry(Generic[T]):
     """Entries by name, in the order they were added.
 
+    `homes` says where entries are that load on first use: `module:NAME`, which is one entry or a
+    tuple of entries, with their names; or, as one `module:NAME`, where such a table is. That is
+    how a registry of a low layer gets entries of a higher one. `group` is the entry point group of
+    installed plugins.
+
     >>> letters = Registry[int]("letter")
     >>> letters.add("alpha", 1)
     >>> letters["alpha"], "beta" in letters, letters.near("alpah")
     (1, False, " Did you mean 'alpha'?")
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(
+        self, kind: str, *, homes: Mapping[str, Iterable[str]] | str = "", group: str = ""
+    ) -> None:
         self.kind = kind
         self._entries: dict[str, T] = {}
+        self._homes = homes
+        self._group = group
+        self._lock = RLock()
 
     def add(self, name: str, entry: T) -> None:
         """Add an entry under a name that is free."""
@@ -40,25 +50,66 @@ class Registry(Generic[T]):
             raise ValueError(f"a {self.kind} is already named {name!r}")
         self._entries[name] = entry
 
+    def _load(self, name: str | None) -> None:
+        """Load the home of a name; every home where no name is given."""
+        if not self._homes:
+            return
+        with self._lock:  # a name is taken once, also when two threads ask for it together
+            if isinstance(self._homes, str):
+                self._homes = home_value(self._homes)
+            assert isinstance(self._homes, Mapping)
+            for home, names in self._homes.items():
+                unloaded = [one for one in names if one not in self._entries]
+                if unloaded and (name is None or name in unloaded):
+                    value = home_value(home)
+                    if type(value) is tuple:
+                        for entry in value:
+                            self.add(entry.id, entry)
+                    else:
+                        self.add(unloaded[0], value)
+
     def get(self, name: str) -> T | None:
         """The entry, or None."""
-        return self._entries.get(name)
+        if name not in self._entries:
+            self._load(name)
+        found = self._entries.get(name)
+        if found is None and self._group and isinstance(name, str) and "." in name:
+            found = home_value(PLUGINS)(self._group, name)
+        return found
 
     def near(self, name: str) -> str:
         """A sentence with the near miss, or nothing."""
-        return near_miss(name, self._entries)
+        return near_miss(name, self)
 
     def __getitem__(self, name: str) -> T:
-        return self._entries[name]
+        found = self.get(name)
+        if found is None:
+            raise KeyError(name)
+        return found
 
     def __contains__(self, name: object) -> bool:
-        return name in self._entries
+        return isinstance(name, str) and self.get(name) is not None
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
+        """The names of what is shipped, in the order of their tables."""
+        self._load(None)
+        homes = self._homes.values() if isinstance(self._homes, Mapping) else ()
+        return iter(dict.fromkeys([*(name for names in homes for name in names), *self._entries]))
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return sum(1 for _ in self)
+
+
+PLUGINS = "assay.plugins:outsider"
+"""What finds the entries of installed plugins. It is asked only for a name with a dot, which no
+shipped entry has.
+"""
+
+
+def home_value(home: str) -> Any:
+    """What a `module:NAME` stands for; loads the module."""
+    module, _, name = home.partition(":")
+    return getattr(import_module(module), name)
 
 
 def near_miss(name: str, names: Iterable[str]) -> str:

@@ -49,7 +49,7 @@ def _looked(ledger: Store | None) -> Looked | None:
 
 def _compared(options: argparse.Namespace, kept: Looked | None) -> dict[str, Any]:
     grader = choice_of(options).grader()
-    rules = make_release_rules(opt.shelf_of(options).release_policy(options.release_policy))
+    rules = make_release_rules(opt.shelf_of(options).policy_of("release", options.release_policy))
     before = read_named(options.name, grader, folder=options.dir, kept=kept)
     if len(options.others) == 1 and not is_path(options.others[0]):
         after = read_named(options.others[0], grader, folder=options.dir, kept=kept)

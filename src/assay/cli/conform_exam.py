@@ -30,12 +30,12 @@ Output = dict[str, Any]
 
 @cache
 def _rules() -> ExamRules:
-    return ExamRules(Shelf().exam_policy("exam"))
+    return ExamRules(Shelf().policy_of("exam", "exam"))
 
 
 @cache
 def _marking() -> Marking:
-    return Marking(Shelf().exam_rubric(_rules().policy.default_rubric))
+    return Marking(Shelf().rubric_of("exam", _rules().policy.default_rubric))
 
 
 def _number(value: Any, what: str) -> Fraction:

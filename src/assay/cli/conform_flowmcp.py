@@ -55,7 +55,7 @@ _NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def _rules() -> SchemaRules:
-    return SchemaRules(Shelf().schema_policy("flowmcp"))
+    return SchemaRules(Shelf().policy_of("flowmcp", "flowmcp"))
 
 
 def _verdict(check: Callable[[], object]) -> Output:

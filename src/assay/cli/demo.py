@@ -124,7 +124,7 @@ def _graded_tools() -> list[dict[str, Any]]:
     """The bundled tool schemas and MCP snapshot, graded from recorded scores; nothing where the
     engine that reads modules is not installed.
     """
-    rules = SchemaRules(Shelf().schema_policy("flowmcp"))
+    rules = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp"))
     scores = read_json(os.path.join(EXAMPLES, "tools", "scores.json")).tree
     moment = datetime(2026, 11, 1, 10, 0, tzinfo=UTC)
     found = []
@@ -156,9 +156,9 @@ def _graded_exam() -> dict[str, Any]:
     """The bundled exam with its bundled answers, and what the hard gate says of it."""
     folder = os.path.join(EXAMPLES, "exams")
     shelf = Shelf()
-    rules = ExamRules(shelf.exam_policy("exam"))
+    rules = ExamRules(shelf.policy_of("exam", "exam"))
     exam = read_exam([os.path.join(folder, name) for name in ("verbs.yaml", "verbs-extra.yaml")])
-    marking = Marking(shelf.exam_rubric(exam.rubric or rules.policy.default_rubric))
+    marking = Marking(shelf.rubric_of("exam", exam.rubric or rules.policy.default_rubric))
     answers = read_answers(os.path.join(folder, "answers.jsonl"), [item.id for item in exam.items])
     result = exam_result(grade_exam(exam, answers.by_item, marking), rules)
     gate = decide(check_result(result, marking, where="exam.json"), rules)

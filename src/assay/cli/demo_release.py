@@ -24,7 +24,7 @@ STORIES = {
 def decided(folder: str) -> list[dict[str, Any]]:
     """The decisions on the bundled candidates."""
     grader = Grader(Shelf())
-    rules = make_release_rules(Shelf().release_policy("release"))
+    rules = make_release_rules(Shelf().policy_of("release", "release"))
     baseline = read_side([os.path.join(folder, "baseline.jsonl")], grader, name="baseline")
     found = []
     for name in STORIES:

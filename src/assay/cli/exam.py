@@ -105,12 +105,12 @@ def add_rules(made: argparse.ArgumentParser, rubric: str) -> None:
 
 def rules_of(options: argparse.Namespace) -> ExamRules:
     """The rules that the options ask for."""
-    return ExamRules(opt.shelf_of(options).exam_policy(options.policy))
+    return ExamRules(opt.shelf_of(options).policy_of("exam", options.policy))
 
 
 def marking_of(options: argparse.Namespace, name: str) -> Marking:
     """The rubric of a name, ready to mark."""
-    return Marking(opt.shelf_of(options).exam_rubric(name))
+    return Marking(opt.shelf_of(options).rubric_of("exam", name))
 
 
 def _add_answers(made: argparse.ArgumentParser) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     """Decide, or plan a decision."""
-    rules = make_release_rules(opt.shelf_of(options).release_policy(options.release_policy))
+    rules = make_release_rules(opt.shelf_of(options).policy_of("release", options.release_policy))
     if options.looks < 1:
         raise UsageError("CLI-001", f"--looks is {options.looks}; it must be at least 1.")
     if options.sign and not options.attest:

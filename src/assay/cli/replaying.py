@@ -88,7 +88,9 @@ def _again(
     candidate, baseline = (
         side_of(documents[name], grader, name=str(stored[name]["name"])) for name in SIDES
     )
-    rules = make_release_rules(shelf.release_policy(on_shelf(stored["policy"], of="decision")))
+    rules = make_release_rules(
+        shelf.policy_of("release", on_shelf(stored["policy"], of="decision"))
+    )
     return decide(
         candidate,
         baseline,

@@ -120,7 +120,7 @@ def _exam_gate(
     capstone = given["capstone"]
     if capstone is None:
         raise evidence.unclear("the capstone")
-    rules = ExamRules(shelf.exam_policy(on_shelf(stored.get("policy"), of="gate")))
+    rules = ExamRules(shelf.policy_of("exam", on_shelf(stored.get("policy"), of="gate")))
     verdict = decide(capstone, rules, regression=given["regression"], baseline=given["baseline"])
     made: dict[str, Any] = to_builtins(verdict, builtin_types=(Decimal,))
     if named:
@@ -146,7 +146,7 @@ def _outcome(evidence: _Evidence, said: Mapping[str, Any], role: str, shelf: She
     digest = said.get("digest")
     document = Document(evidence.tree(digest, f"the {role}", "exam"), str(said.get("name", digest)))
     result = read_result(document)
-    marking = Marking(shelf.exam_rubric(on_shelf(result.rubric, of="exam")))
+    marking = Marking(shelf.rubric_of("exam", on_shelf(result.rubric, of="exam")))
     answered = evidence.behind(str(digest), EXAM_EVIDENCE_SCHEMA)
     there = [one.tree() for one in answered if one.body is not None]
     if answered and not any(
@@ -179,7 +179,7 @@ def _follows(
     """
     exam = make_exam([Document(file, where) for file in answered["exam"]])
     answers = {one["item"]: Answer(**one) for one in answered["answers"]}
-    rules = ExamRules(shelf.exam_policy(on_shelf(stored.get("policy"), of="exam")))
+    rules = ExamRules(shelf.policy_of("exam", on_shelf(stored.get("policy"), of="exam")))
     made = exam_result(grade_exam(exam, answers, marking), rules, unknown=tuple(stored["unknown"]))
     return canonical(replace(made, faults=stored["faults"])) == canonical(stored)
 
@@ -245,7 +245,7 @@ def _schema_gate(
         isinstance(name, str) and name.partition(".")[0] in held.indexes for name in asked
     ):
         raise evidence.unclear("what was asked for")
-    rules = SchemaRules(shelf.schema_policy(on_shelf(stored.get("policy"), of="gate")))
+    rules = SchemaRules(shelf.policy_of("flowmcp", on_shelf(stored.get("policy"), of="gate")))
     document = gating.gate_document(gating.decide(asked, held, rules), rules)
     made = {"schema": SCHEMA_GATE, **document, "evidence": {**said, "policy": rules.digest}}
     if canonical(made) != item.body:

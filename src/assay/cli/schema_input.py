@@ -114,7 +114,7 @@ def add_tree(made: argparse.ArgumentParser) -> None:
 
 def rules_of(options: argparse.Namespace) -> SchemaRules:
     """The rules that the options ask for."""
-    return SchemaRules(opt.shelf_of(options).schema_policy(options.policy))
+    return SchemaRules(opt.shelf_of(options).policy_of("flowmcp", options.policy))
 
 
 def tree_of(options: argparse.Namespace, *, must_exist: bool = True) -> Tree:

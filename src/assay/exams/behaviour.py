@@ -1,27 +1,27 @@
-"""What the two systems for exams make of their golden inputs, for the behaviour fingerprints. Words
-are not behaviour and are left out.
+"""What the rules for exams make of their golden inputs. Words are not behaviour and are left
+out.
 """
 
 from __future__ import annotations
 
 from datetime import date
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.exams import gate, sm2
 from assay.exams.exam import Exam, ExamItem
 from assay.exams.marking import Graded, Marked, Marking, mark_item, mean
 from assay.exams.patterns import find_patterns
 from assay.exams.policy import ExamRules, fraction
+from assay.library.golden_inputs import golden
+from assay.library.shelf import Shelf
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
-
-def scoring_behaviour(probes: Iterable[dict[str, Any]], marking: Marking) -> list[Any]:
+def scoring() -> list[Any]:
     """The marks of every golden answer, under every way to match and with each step left out."""
+    marking = Marking(Shelf().rubric_of("exam", "tutor@1"))
     found = []
-    for probe in probes:
+    for probe in (document.tree for document in golden("exam_scores.jsonl")):
         for match in ("substring", "word", "exact"):
             item = ExamItem(
                 id="golden",
@@ -51,12 +51,13 @@ def _graded(items: list[list[Any]], marking: Marking) -> Graded:
     return Graded(Exam((), ()), marking, tuple(marked), {}, ())
 
 
-def grading_behaviour(
-    probes: Iterable[dict[str, Any]], marking: Marking, rules: ExamRules
-) -> list[Any]:
+def grading() -> list[Any]:
     """What the gates and the schedule make of every golden set of marks."""
+    shelf = Shelf()
+    rules = ExamRules(shelf.policy_of("exam", "exam@1"))
+    marking = Marking(shelf.rubric_of("exam", "tutor@1"))
     found: list[Any] = []
-    for probe in probes:
+    for probe in (document.tree for document in golden("exam_grades.jsonl")):
         if probe["kind"] == "score":
             score = fraction(probe["score"])
             found.append(

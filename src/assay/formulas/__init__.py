@@ -18,7 +18,7 @@ from assay.registry import Registry
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-FORMULAS: Registry[Formula] = Registry("formula")
+FORMULAS: Registry[Formula] = Registry("formula", group="assay.formulas")
 for _formula in BUILTIN:
     FORMULAS.add(_formula.id, _formula)
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.importers import otlp
+from assay.registry import Registry
 
 if TYPE_CHECKING:
     from assay.importers.importer import Importer
 
-KNOWN: dict[str, Importer] = {found.name: found for found in (otlp.IMPORTER,)}
+KNOWN: Registry[Importer] = Registry(
+    "importer", homes={"assay.importers.otlp:IMPORTER": ("otlp",)}, group="assay.importers"
+)
 HEAD = 64 * 1024
 """Bytes of a file that are looked at to tell what it is."""
 
 
 def fitting(head: bytes) -> list[Importer]:
     """The importers that take a file for theirs by its first bytes."""
-    return [found for found in KNOWN.values() if found.fits(head)]
+    return [KNOWN[name] for name in KNOWN if KNOWN[name].fits(head)]

@@ -1,55 +1,171 @@
-"""What the release rules, and the checks and gates of tool schemas, make of their golden inputs.
-Words are not behaviour and are left out.
+"""What the rules for runs, scorecards and releases make of their golden inputs.
+
+Words are not behaviour: reasons and explanations are left out. Scoring is taken on runs and on
+formula probes; grading on scorecards that use only `zero_one`, so that a change of another formula
+moves scoring alone. Profiles and policies are pinned to version 1, so that publishing a new one
+moves nothing here.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from assay.canon import digest
 from assay.files.json_files import Document
+from assay.formulas import normalise
 from assay.grading.grade import grade
-from assay.records.reading import read_scorecard
+from assay.grading.policy import make_rules
+from assay.library.golden_inputs import golden, outcomes
+from assay.library.shelf import Shelf
+from assay.records.reading import read_run, read_scorecard
 from assay.release.pairs import pair_up
+from assay.release.policy import make_release_rules
 from assay.release.promotion import promote
 from assay.release.sides import Side, SideBuilder
-from assay.tools import gate as gates
-from assay.tools.checks import Check, ModuleLists, run_checks
-from assay.tools.source import Module, SchemaFinding, ToolSchema
+from assay.scoring.metrics import MEASURES
+from assay.scoring.metrics.examples import EXAMPLES
+from assay.scoring.metrics.measure import Undetermined
+from assay.scoring.profile import make_plan
+from assay.scoring.scorecard import score
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from assay.grading.policy import Rules
-    from assay.release.policy import ReleaseRules
+    from assay.records.grade import Grade
+    from assay.records.scorecard import Scorecard
     from assay.release.promotion import Promotion
-    from assay.tools.policy import SchemaRules
+
+FIRST_MEASURES = ("tests_passed", "latency", "cost")
+"""The measures of scoringSystem/1.0.0; adding another changes no score."""
 
 
-def release_behaviour(
-    probe: dict[str, Any], grading: Rules, policies: Sequence[ReleaseRules]
-) -> list[Any]:
-    """The promotion of one golden comparison under each policy."""
-    ours, theirs = (
-        _side(name, probe[name], probe["n"], grading) for name in ("candidate", "baseline")
+def workflow_scoring() -> list[Any]:
+    """Formula probes, then the golden runs with their first measures."""
+    shelf = Shelf()
+    found = outcomes(
+        "formulas.jsonl",
+        lambda probe: normalise(probe["raw"], probe["formula_id"], probe["params"]),
     )
+    for document in golden("runs.jsonl"):
+        run = read_run(document)
+        profile = shelf.profile(run.workflow.profile or f"{run.workflow.family}@1")
+        rubric = shelf.rubric(run.workflow.rubric) if run.workflow.rubric else None
+        found.append(_scored(score(run, make_plan(profile, why="", rubric=rubric))))
+        found.append([_value(MEASURES[name].take(run, {})) for name in FIRST_MEASURES])
+    return found
+
+
+def _value(taken: Any) -> Any:
+    return None if isinstance(taken, Undetermined) else taken
+
+
+def _scored(card: Scorecard) -> dict[str, Any]:
+    return {
+        "run_id": card.run_id,
+        "gates": card.hard_gates,
+        "criteria": [
+            [
+                item.name,
+                item.raw_score,
+                item.formula_id,
+                item.params,
+                item.weight,
+                item.critical_floor,
+                item.role,
+                item.layer,
+                item.n,
+                item.missing is None,
+            ]
+            for item in card.criteria
+        ],
+        "steps": card.step_scores,
+        "agents": card.agent_scores,
+    }
+
+
+def workflow_grading() -> list[Any]:
+    """The golden scorecards under both first policies."""
+    shelf = Shelf()
+    policies = [make_rules(shelf.policy(name)) for name in ("workflow@1", "workflow-judged@1")]
     return [
-        _promoted(promote(pair_up(ours, theirs), rules, shrinkage=grading.shrinkage))
+        _graded(grade(read_scorecard(document), rules))
         for rules in policies
+        for document in golden("scorecards.jsonl")
     ]
 
 
-def _side(name: str, said: dict[str, Any], n: int, rules: Rules) -> Side:
+def _graded(result: Grade) -> dict[str, Any]:
+    return {
+        "run_id": result.run_id,
+        "grade": [result.grade, result.provisional_grade, result.passed, result.reason],
+        "scores": [result.score_units, result.adjusted_score_units, result.threshold_units],
+        "gates": result.hard_gate_failures,
+        "floors": result.floor_failures,
+        "criteria": [
+            [
+                item.name,
+                item.norm_units,
+                item.adjusted_units,
+                item.contribution_units,
+                item.floor_units,
+                item.floor_failed,
+            ]
+            for item in result.criteria
+        ],
+        "rules": [[finding.rule, finding.fired, finding.subject] for finding in result.findings],
+    }
+
+
+def measure_fingerprints() -> dict[str, str]:
+    """What each measure makes of the golden runs, by `id@version`: every measure has its own
+    version.
+    """
+    runs = [
+        read_run(document) for name in ("runs.jsonl", "measures.jsonl") for document in golden(name)
+    ]
+    found = {}
+    for name in MEASURES:
+        measure = MEASURES[name]
+        choices = [measure.params]
+        if name in EXAMPLES:
+            choices.append({**measure.params, **EXAMPLES[name].params})
+        taken = [_value(measure.take(run, params)) for params in choices for run in runs]
+        found[f"{name}@{measure.version}"] = digest(taken)
+    return found
+
+
+def release_grading() -> list[Any]:
+    """The promotion of each golden comparison under both first policies."""
+    shelf = Shelf()
+    grading = make_rules(shelf.policy("workflow@1"))
+    policies = [
+        make_release_rules(shelf.policy_of("release", name))
+        for name in ("release@1", "release-strict@1")
+    ]
+
+    def promoted(probe: dict[str, Any]) -> list[Any]:
+        ours, theirs = (
+            _side(name, probe[name], probe["n"], grading) for name in ("candidate", "baseline")
+        )
+        return [
+            _promoted(promote(pair_up(ours, theirs), rules, shrinkage=grading.shrinkage))
+            for rules in policies
+        ]
+
+    return outcomes("decisions.jsonl", promoted)
+
+
+def _side(name: str, spec: dict[str, Any], n: int, rules: Rules) -> Side:
     """A side of `n` samples: `score` for all of them; `scores`, `gates` and `missing` for single
-    ones by their number; `criterion` for what else it has.
+    ones by their number; `criterion` for everything else.
     """
     builder = SideBuilder(name)
     for index in range(n):
         key = str(index)
-        if index in said.get("missing", ()):
+        if index in spec.get("missing", ()):
             continue
         criterion = {
             "name": "quality",
-            "raw_score": said.get("scores", {}).get(key, said["score"]),
+            "raw_score": spec.get("scores", {}).get(key, spec["score"]),
             "formula_id": "zero_one",
             "weight": 1,
         }
@@ -60,9 +176,9 @@ def _side(name: str, said: dict[str, Any], n: int, rules: Rules) -> Side:
             "hard_gates": {
                 "no_policy_violation": True,
                 "looks_right": True,
-                **said.get("gates", {}).get(key, {}),
+                **spec.get("gates", {}).get(key, {}),
             },
-            "criteria": [{**criterion, **said.get("criterion", {})}],
+            "criteria": [{**criterion, **spec.get("criterion", {})}],
         }
         builder.add(
             grade(read_scorecard(Document(card, name)), rules),
@@ -83,45 +199,3 @@ def _promoted(found: Promotion) -> dict[str, Any]:
         "claims": list(comparison.claims),
         "missing": found.missing,
     }
-
-
-def tool_checks(probe: dict[str, Any]) -> list[Any]:
-    """The outcomes of the veto checks on a golden schema."""
-    modules = tuple(Module(name, None, "import", 1, True) for name in probe.get("modules", ()))
-    schema = ToolSchema(
-        "flowmcp", "golden.mjs", "golden", "golden", probe["main"], "{}", b"", modules
-    )
-    lists = ModuleLists(probe.get("bad"), frozenset(probe.get("telemetry", ())))
-    return [
-        [check.id, check.outcome]
-        for check in run_checks(schema, lists=lists, aliases=probe.get("aliases", {}))
-    ]
-
-
-def tool_gates(probe: dict[str, Any], rules: SchemaRules) -> list[Any]:
-    """The rules of the production gate on a golden node, as a schema and as a namespace."""
-    findings = (
-        None
-        if probe["findings"] is None
-        else [SchemaFinding("golden", level, "", "", "", None) for level in probe["findings"]]
-    )
-    checks = (
-        None
-        if findings is None
-        else [Check(name, outcome, "", {}) for name, outcome in probe["checks"]]
-    )
-    schema = gates.schema_gate(
-        "golden",
-        probe["node"],
-        rules,
-        findings=findings,
-        checks=checks,
-        tools=probe["tools"],
-        rejected=probe.get("rejected", ()),
-    )
-    whole = gates.namespace_gate(
-        "golden",
-        {"namespaceAggregate": probe["node"] or {"status": "pending"}, **probe.get("index", {})},
-        rules,
-    )
-    return [[[rule.id, rule.holds] for rule in result.rules] for result in (schema, whole)]

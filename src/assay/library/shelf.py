@@ -25,7 +25,8 @@ from assay.errors import ShelfError
 from assay.files.atomic import atomic_write
 from assay.files.json_files import Document, open_input, parse_json
 from assay.files.yaml_files import parse_yaml
-from assay.grading.policy import Policy, load_policy
+from assay.grading.policy import Policy
+from assay.library.families import FAMILIES, WORKFLOW, Family
 from assay.library.held import Held, read_now
 from assay.records.systems import vouch
 from assay.registry import near_miss
@@ -33,53 +34,27 @@ from assay.scoring.profile import Profile, load_profile
 from assay.scoring.rubric import Rubric, load_rubric
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from assay.exams.policy import ExamPolicy
-    from assay.exams.rubric import ExamRubric
-    from assay.release.policy import ReleasePolicy
-    from assay.tools.policy import SchemaPolicy
+    from collections.abc import Iterator, Mapping
 
 BUILTIN = os.path.dirname(os.path.abspath(__file__))
 LOCK = "published.lock"
-FLOWMCP = "flowmcp"
-EXAM = "exam"
-RELEASE = "release"
+KINDS = {"profiles": "profile", "policies": "policy", "rubrics": "rubric"}
+"""What is on a shelf: the folder of each kind, and the word for one of it."""
 
 
-def _load_any_policy(document: Document) -> Any:
-    """A policy of whichever family it says it is of."""
-    family = document.tree.get("family") if isinstance(document.tree, dict) else None
-    if family == FLOWMCP:
-        from assay.tools.policy import load_schema_policy
-
-        return load_schema_policy(document)
-    if family == EXAM:
-        from assay.exams.policy import load_exam_policy  # as above
-
-        return load_exam_policy(document)
-    if family == RELEASE:
-        from assay.release.policy import load_release_policy  # as above
-
-        return load_release_policy(document)
-    return load_policy(document)
+def _load(kind: str, document: Document) -> Any:
+    """The record of a document, read as its family reads it."""
+    if kind == "profiles":
+        return load_profile(document)
+    family = _family(document.tree.get("family") if isinstance(document.tree, dict) else None)
+    if kind == "policies":
+        return family.load_policy(document)
+    return (family.load_rubric or load_rubric)(document)
 
 
-def _load_any_rubric(document: Document) -> Any:
-    """A rubric of whichever family it says it is of."""
-    if isinstance(document.tree, dict) and document.tree.get("family") == EXAM:
-        from assay.exams.rubric import load_exam_rubric  # as above
-
-        return load_exam_rubric(document)
-    return load_rubric(document)
-
-
-_LOADERS: dict[str, Callable[..., Any]] = {
-    "profiles": load_profile,
-    "policies": _load_any_policy,
-    "rubrics": _load_any_rubric,
-}
-KINDS = tuple(_LOADERS)
+def _family(name: object) -> Family:
+    """The family of that name; policies and rubrics of any other name are for workflows."""
+    return FAMILIES[name if isinstance(name, str) and name in FAMILIES else WORKFLOW]
 
 
 class Entry(NamedTuple):
@@ -201,7 +176,7 @@ class Shelf:
         ]
         raise ShelfError(
             "LIB-001",
-            f"no {_singular(kind)} is named '{name}'.{near_miss(name, names)}",
+            f"no {KINDS[kind]} is named '{name}'.{near_miss(name, names)}",
             fix=f"`assay library list {kind}` shows them.",
         )
 
@@ -289,57 +264,34 @@ class Shelf:
 
     def policy(self, name: str) -> Policy:
         """A policy for scorecards by name, `name@version` or path."""
-        loaded: Policy = self._of_family("policies", name, None)
-        return loaded
-
-    def schema_policy(self, name: str) -> SchemaPolicy:
-        """A policy for tool schemas by name, `name@version` or path."""
-        loaded: SchemaPolicy = self._of_family("policies", name, FLOWMCP)
-        return loaded
-
-    def exam_policy(self, name: str) -> ExamPolicy:
-        """A policy for exams by name, `name@version` or path."""
-        loaded: ExamPolicy = self._of_family("policies", name, EXAM)
-        return loaded
-
-    def release_policy(self, name: str) -> ReleasePolicy:
-        """A policy for releases by name, `name@version` or path."""
-        loaded: ReleasePolicy = self._of_family("policies", name, RELEASE)
-        return loaded
-
-    def exam_rubric(self, name: str) -> ExamRubric:
-        """A rubric for exams by name, `name@version` or path."""
-        loaded: ExamRubric = self._of_family("rubrics", name, EXAM)
-        return loaded
-
-    def _of_family(self, kind: str, name: str, family: str | None) -> Any:
-        """An item that is meant for this family; the letters of two families are never mixed."""
-        loaded = self.load(kind, name)
-        own = getattr(loaded, "family", None)
-        own = own if own in _OTHERS else None
-        if own != family:
-            raise ShelfError(
-                "LIB-005",
-                f"the {_singular(kind)} '{loaded.id}' is for {_MEANT_FOR[own]}, not for"
-                f" {_MEANT_FOR[family]}.",
-                fix=f"`assay library list {kind}` shows them.",
-            )
+        loaded: Policy = self.policy_of(WORKFLOW, name)
         return loaded
 
     def rubric(self, name: str) -> Rubric:
         """A rubric by name, `name@version` or path."""
-        loaded: Rubric = self._of_family("rubrics", name, None)
+        loaded: Rubric = self.rubric_of(WORKFLOW, name)
         return loaded
 
+    def policy_of(self, family: str, name: str) -> Any:
+        """A policy of a family by name, `name@version` or path."""
+        return self._of_family("policies", family, name)
 
-_OTHERS = (FLOWMCP, EXAM, RELEASE)
-_MEANT_FOR = {
-    None: "runs and scorecards",
-    FLOWMCP: "tool schemas",
-    EXAM: "exams",
-    RELEASE: "releases",
-}
-_singular = {"profiles": "profile", "policies": "policy", "rubrics": "rubric"}.__getitem__
+    def rubric_of(self, family: str, name: str) -> Any:
+        """A rubric of a family by name, `name@version` or path."""
+        return self._of_family("rubrics", family, name)
+
+    def _of_family(self, kind: str, family: str, name: str) -> Any:
+        """An item that is meant for this family; the letters of two families are never mixed."""
+        loaded = self.load(kind, name)
+        own = _family(getattr(loaded, "family", None))
+        if own.id != family:
+            raise ShelfError(
+                "LIB-005",
+                f"the {KINDS[kind]} '{loaded.id}' is for {own.meant_for}, not for"
+                f" {FAMILIES[family].meant_for}.",
+                fix=f"`assay library list {kind}` shows them.",
+            )
+        return loaded
 
 
 def _version_key(version: str) -> tuple[tuple[int, int, str], ...]:
@@ -388,10 +340,10 @@ def load_data(
             fix="Restore it, and put the change into a file with a new version.",
         )
     if published is not None and frozen is not None:
-        return _LOADERS[kind](
-            Document(frozen, path)
+        return _load(
+            kind, Document(frozen, path)
         )  # the same bytes parse to the same tree; reading YAML is a fifth of the time to start
-    return _LOADERS[kind](parse_yaml(data, path))
+    return _load(kind, parse_yaml(data, path))
 
 
 # --- the lock

@@ -30,35 +30,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-SYSTEMS: dict[tuple[str, str], tuple[str, ...]] = {
-    ("workflow", "scoring"): ("assay.scoring", "assay.formulas", "assay.records", "assay.registry"),
-    ("workflow", "grading"): ("assay.grading", "assay.records.grade", "assay.exact"),
-    ("flowmcp", "scoring"): ("assay.tools",),
-    ("flowmcp", "grading"): tuple(
-        f"assay.tools.{name}"
-        for name in (
-            "aggregate",
-            "policy",
-            "status",
-            "gate",
-            "gating",
-            "index",
-            "node",
-            "entry",
-            "names",
-            "selection",
-            "veto",
-            "regrade",
-        )
-    ),
-    ("exam", "scoring"): ("assay.exams",),
-    ("exam", "grading"): tuple(
-        f"assay.exams.{name}"
-        for name in ("gate", "policy", "patterns", "diagnosis", "sm2", "recalibration")
-    ),
-    ("release", "grading"): ("assay.release", "assay.stats"),
-}
-"""The modules of each system; a module belongs to the longest prefix that fits it."""
+from assay.library.families import FAMILIES, RuleSystem
 
 EXCLUDED = {
     "assay.scoring.metrics:MEASURES": (
@@ -80,6 +52,8 @@ EXCLUDED = {
     "assay.tools.versions:GRADING_SYSTEM": "the version itself",
     "assay.tools.versions:CURRENT": "the versions themselves",
     "assay.tools.versions:Systems": "its defaults are the versions themselves",
+    "assay.tools.family:FAMILY": "states the versions themselves",
+    "assay.exams.family:FAMILY": "states the versions themselves",
     "assay.exams.versions:SCORING_SYSTEM": "the version itself",
     "assay.exams.versions:GRADING_SYSTEM": "the version itself",
     "assay.exams.versions:CURRENT": "the versions themselves",
@@ -106,7 +80,6 @@ _WORDS = frozenset(
 )
 """Fields of a rule's record that explain it to people and decide nothing."""
 _PLAIN = (str, int, float, Decimal, Fraction, timedelta, date)
-_DATA = "tools/data"
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -129,10 +102,15 @@ class Table(NamedTuple):
         return f"{self.module}:{self.name}"
 
 
+def systems() -> dict[tuple[str, str], RuleSystem]:
+    """Every system by the name of its family and its own."""
+    return {(name, system.name): system for name in FAMILIES for system in FAMILIES[name].systems}
+
+
 @cache
 def modules() -> dict[str, tuple[str, str]]:
     """Every module of the systems, and the system it belongs to."""
-    owners = {prefix: system for system, prefixes in SYSTEMS.items() for prefix in prefixes}
+    owners = {prefix: name for name, system in systems().items() for prefix in system.modules}
     found = {}
     for prefix in owners:
         for name in (prefix, *_inside(prefix)):
@@ -374,16 +352,9 @@ def of_system(family: str, system: str) -> dict[str, str]:
     for module, owner in modules().items():
         if owner == (family, system):
             found |= of_module(module)
-    if (family, system) == ("flowmcp", "scoring"):
-        found |= _data()
-    return found
-
-
-def _data() -> dict[str, str]:
-    """The data files that ship beside the code."""
-    folder = os.path.join(_PACKAGE, *_DATA.split("/"))
-    found = {}
-    for name in sorted(os.listdir(folder)):
+    data = systems()[family, system].data
+    folder = os.path.join(_PACKAGE, *data.split("/"))
+    for name in sorted(os.listdir(folder)) if data else ():
         with open(os.path.join(folder, name), "rb") as stream:
-            found[f"{_DATA}/{name}"] = _digest(json.load(stream))
+            found[f"{data}/{name}"] = _digest(json.load(stream))
     return found

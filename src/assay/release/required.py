@@ -14,20 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from assay.errors import InputError
 from assay.release.declarations import weakened
+from assay.release.sides import Lost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from assay.release.sides import Row, Stratum
-
-
-class Lost(NamedTuple):
-    """Something the other side has and this sample lacks."""
-
-    kind: str
-    """`gate`, `declaration`, `criterion`, `role` or `floor`."""
-    what: str
-    """In words."""
 
 
 class Required(NamedTuple):

@@ -25,7 +25,15 @@ if TYPE_CHECKING:
     from assay.records.grade import Grade
     from assay.records.scorecard import Criterion
     from assay.release.declarations import Declarations
-    from assay.release.required import Lost
+
+
+class Lost(NamedTuple):
+    """Something the other side has and this sample lacks."""
+
+    kind: str
+    """`gate`, `declaration`, `criterion`, `role` or `floor`."""
+    what: str
+    """In words."""
 
 
 class Stratum(NamedTuple):

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from assay import exact
 from assay.files.json_files import parse_json
 from assay.registry import Registry
-from assay.scoring.citations import cited_ids, is_cited, is_supported, sourced
 from assay.scoring.gate import Gate, GateResult
+from assay.scoring.metrics.citations import cited_ids, is_cited, is_supported, sourced
 from assay.scoring.metrics.measure import Undetermined
 
 if TYPE_CHECKING:
@@ -350,7 +350,7 @@ def _quote(text: str) -> str:
     return f"'{flat[:77]}...'" if len(flat) > 80 else f"'{flat}'"
 
 
-GATES: Registry[Gate] = Registry("gate")
+GATES: Registry[Gate] = Registry("gate", group="assay.gates")
 for _gate in (
     Gate(
         "required_outputs_present",

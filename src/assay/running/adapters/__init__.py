@@ -7,26 +7,30 @@ it, with a function `make(spec, folder)`.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from assay.errors import InputError
-from assay.registry import near_miss
+from assay.registry import Registry, near_miss
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from assay.running.recorder import Recorder
 
-KINDS: dict[str, str] = {
+_MODULES = {
     "python": "callable",
     "command": "command",
     "http": "http",
     "langgraph": "langgraph",
     "agent_framework": "agent_framework",
 }
-"""The kinds a workflow file may name, and the module of each."""
+ADAPTERS: Registry[Callable[[Mapping[str, Any], Path, str], Adapter]] = Registry(
+    "adapter",
+    homes={f"assay.running.adapters.{module}:make": (kind,) for kind, module in _MODULES.items()},
+    group="assay.adapters",
+)
+"""What makes an adapter of each kind that a workflow file may name."""
 
 
 class Task(NamedTuple):
@@ -73,17 +77,13 @@ class Adapter(Protocol):
 
 def make_adapter(spec: Mapping[str, Any], folder: Path, *, where: str) -> Adapter:
     """The adapter that a workflow file describes; `folder` is where that file is."""
-    kind = spec.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        near = near_miss(str(kind), KINDS)
+    kind = str(spec.get("kind"))
+    make = ADAPTERS.get(kind)
+    if make is None:
         raise InputError(
             "RUN-001",
-            f"adapter.kind is {kind!r}.{near}",
+            f"adapter.kind is {spec.get('kind')!r}.{near_miss(kind, _MODULES)}",
             where=where,
-            fix=f"It is one of {', '.join(KINDS)}.",
+            fix=f"It is one of {', '.join(_MODULES)}.",
         )
-    module = import_module(f"assay.running.adapters.{KINDS[kind]}")
-    made: Adapter = module.make(
-        {key: value for key, value in spec.items() if key != "kind"}, folder, where
-    )
-    return made
+    return make({key: value for key, value in spec.items() if key != "kind"}, folder, where)

@@ -7,15 +7,8 @@ is loaded when one of its measures is asked for: a profile of two measures need 
 
 from __future__ import annotations
 
-from importlib import import_module
-from threading import RLock
-from typing import TYPE_CHECKING
-
 from assay.registry import Registry
 from assay.scoring.metrics.measure import Measure
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "operations.OPERATIONS": (
@@ -72,52 +65,10 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 """Where each built-in measure is defined; a test holds it against the files."""
 
 
-class _Measures(Registry[Measure]):
-    """The measures by name; those that are built in are loaded with their family, when one of it is
-    asked for.
-    """
-
-    def __init__(self) -> None:
-        super().__init__("measure")
-        self._unloaded = {name: family for family, names in FAMILIES.items() for name in names}
-        self._lock = RLock()
-
-    def _load(self, name: object) -> None:
-        if not isinstance(name, str) or name not in self._unloaded:
-            return
-        with self._lock:  # two threads that ask at once must both find it, and a name is taken once
-            family = self._unloaded.get(name)
-            if family is None:
-                return
-            module, _, group = family.partition(".")
-            for measure in getattr(import_module(f"assay.scoring.metrics.{module}"), group):
-                self.add(measure.id, measure)
-                self._unloaded.pop(
-                    measure.id, None
-                )  # only now: whoever does not find it here looks there
-
-    def get(self, name: str) -> Measure | None:
-        self._load(name)
-        return super().get(name)
-
-    def near(self, name: str) -> str:
-        list(self)
-        return super().near(name)
-
-    def __getitem__(self, name: str) -> Measure:
-        self._load(name)
-        return super().__getitem__(name)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._unloaded or super().__contains__(name)
-
-    def __iter__(self) -> Iterator[str]:
-        for name in list(self._unloaded):
-            self._load(name)
-        return super().__iter__()
-
-    def __len__(self) -> int:
-        return len(self._unloaded) + super().__len__()
-
-
-MEASURES: Registry[Measure] = _Measures()
+MEASURES: Registry[Measure] = Registry(
+    "measure",
+    homes={
+        f"assay.scoring.metrics.{home.replace('.', ':')}": names for home, names in FAMILIES.items()
+    },
+    group="assay.measures",
+)

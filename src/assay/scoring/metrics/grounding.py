@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import exact
 from assay.exact import NORM_DIGITS, Ratio
-from assay.scoring.citations import cited_ids, is_cited, is_supported, sourced
 from assay.scoring.metrics import lexical
+from assay.scoring.metrics.citations import cited_ids, is_cited, is_supported, sourced
 from assay.scoring.metrics.measure import Measure, Undetermined
 
 if TYPE_CHECKING:

@@ -322,7 +322,9 @@ def _filter(text: str, dataset: str, where: str) -> dict[str, Any]:
 
 
 def _compared(services: Services, project: str, asked: Asked) -> Compared:
-    rules = make_release_rules(services.shelf.release_policy(check_name(asked.policy or "release")))
+    rules = make_release_rules(
+        services.shelf.policy_of("release", check_name(asked.policy or "release"))
+    )
     grader = services.grader(project)
     runs: dict[str, str] = {}
     notes = ["Both sides are the same set."] if asked.candidate == asked.baseline else []

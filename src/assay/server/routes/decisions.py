@@ -146,7 +146,7 @@ def _decided(
     services: Services, project: str, author: str, asked: dict[str, Any], terms: Terms
 ) -> tuple[dict[str, Any], list[Draft]]:
     rules = make_release_rules(
-        services.shelf.release_policy(on_shelf(asked.get("policy", "release")))
+        services.shelf.policy_of("release", on_shelf(asked.get("policy", "release")))
     )
     plan = check_plan(asked["plan"], where="plan") if "plan" in asked else None
     said = declared(plan, rules, looks=terms.looks, slices=terms.slices)

@@ -120,10 +120,11 @@ async def grade_an_exam(request: Request) -> Response:
         exam = make_exam(
             [bodies.document(file, at=f"exam[{index}]") for index, file in enumerate(files)]
         )
-        rules = ExamRules(services.shelf.exam_policy(check_name(asked.get("policy", "exam"))))
+        rules = ExamRules(services.shelf.policy_of("exam", check_name(asked.get("policy", "exam"))))
         marking = Marking(
-            services.shelf.exam_rubric(
-                check_name(asked.get("rubric") or exam.rubric or rules.policy.default_rubric)
+            services.shelf.rubric_of(
+                "exam",
+                check_name(asked.get("rubric") or exam.rubric or rules.policy.default_rubric),
             )
         )
         lines = [

@@ -1,0 +1,32 @@
+"""The golden inputs that behaviour fingerprints are taken of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from assay.errors import InputError, ShelfError
+from assay.files.json_files import Document, Unread, stream_documents
+from assay.library.shelf import BUILTIN
+
+GOLDEN = os.path.join(BUILTIN, "golden")
+
+
+def golden(name: str) -> Iterator[Document]:
+    """The documents of one golden file."""
+    for document in stream_documents(os.path.join(GOLDEN, name)):
+        if isinstance(document, Unread):
+            raise ShelfError("LIB-002", document.fault.text(), where=document.fault.file)
+        yield document
+
+
+def outcomes(name: str, take: Callable[[dict[str, Any]], Any]) -> list[Any]:
+    """What a function makes of each probe of a golden file: its value, or the code of its error."""
+    found = []
+    for document in golden(name):
+        try:
+            found.append(take(document.tree))
+        except InputError as error:
+            found.append(error.code)
+    return found

@@ -1,0 +1,30 @@
+"""The family of runs and scorecards."""
+
+from __future__ import annotations
+
+from assay.grading.policy import load_policy
+from assay.library.families import WORKFLOW, Family, RuleSystem
+from assay.records.grade import GRADING_SYSTEM
+from assay.records.scorecard import SCORING_SYSTEM
+from assay.scoring.rubric import load_rubric
+
+FAMILY = Family(
+    WORKFLOW,
+    "runs and scorecards",
+    (
+        RuleSystem(
+            "scoring",
+            SCORING_SYSTEM,
+            ("assay.scoring", "assay.formulas", "assay.records", "assay.registry"),
+            "assay.library.behaviour:workflow_scoring",
+        ),
+        RuleSystem(
+            "grading",
+            GRADING_SYSTEM,
+            ("assay.grading", "assay.records.grade", "assay.exact"),
+            "assay.library.behaviour:workflow_grading",
+        ),
+    ),
+    load_policy,
+    load_rubric,
+)

@@ -1,0 +1,103 @@
+"""What the rules for tool schemas make of their golden inputs. Words are not behaviour and are left
+out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.library.golden_inputs import outcomes
+from assay.library.shelf import Shelf
+from assay.tools import gate, status
+from assay.tools.aggregate import aggregate
+from assay.tools.aging import age_score
+from assay.tools.answers import shown
+from assay.tools.checks import Check, ModuleLists, run_checks
+from assay.tools.policy import SchemaRules
+from assay.tools.protocol import build_prompts, grade_scores
+from assay.tools.record import http_score
+from assay.tools.source import Module, SchemaFinding, ToolSchema
+from assay.tools.validation import validate
+
+
+def scoring() -> list[Any]:
+    """Golden answers, ages, prompts, checks and validations."""
+    return outcomes("tool_scores.jsonl", _score)
+
+
+def _score(probe: dict[str, Any]) -> Any:
+    if probe["kind"] == "http":
+        return http_score(probe["status"])
+    if probe["kind"] == "age":
+        return list(age_score(probe["dimension"], probe["days"], probe["score"]))
+    if probe["kind"] == "prompts":
+        return build_prompts(
+            probe["description"], probe["tools"], when_to_use=probe.get("when_to_use")
+        )
+    modules = tuple(Module(name, None, "import", 1, True) for name in probe.get("modules", ()))
+    schema = ToolSchema(
+        "flowmcp", "golden.mjs", "golden", "golden", probe["main"], "{}", b"", modules
+    )
+    if probe["kind"] == "checks":
+        lists = ModuleLists(probe.get("bad"), frozenset(probe.get("telemetry", ())))
+        checked = run_checks(schema, lists=lists, aliases=probe.get("aliases", {}))
+        return [[check.id, check.outcome] for check in checked]
+    # Only an error moves a grade; warnings may be reworded under the same version.
+    return [
+        [finding.rule, finding.path] for finding in validate(schema) if finding.level == "error"
+    ]
+
+
+def grading() -> list[Any]:
+    """Golden letters, statuses, rollups and gates."""
+    rules = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp@1"))
+    return outcomes("tool_grades.jsonl", lambda probe: _grade(probe, rules))
+
+
+def _grade(probe: dict[str, Any], rules: SchemaRules) -> Any:
+    if probe["kind"] == "rollup":
+        return [status.rollup_status(probe["statuses"]), status.rollup_grade(probe["grades"])]
+    if probe["kind"] == "gate":
+        return _gates(probe, rules)
+    if probe["kind"] == "report":
+        verdict = grade_scores(probe["scores"], rules, validation_passed=probe["validation"])
+        return [verdict.grade, verdict.raw_grade, shown(verdict.score)]
+    found = aggregate(
+        list(zip(probe["scores"], probe["weights"], strict=True)),
+        probe["tier"],
+        rules,
+        veto=probe["veto"],
+        group_bound=probe["group_bound"],
+        cap=probe["cap"],
+    )
+    return [
+        found.grade,
+        found.raw_grade,
+        shown(found.mean),
+        found.status,
+        found.max_attainable,
+        status.letter_status(found.grade) if found.grade else None,
+    ]
+
+
+def _gates(probe: dict[str, Any], rules: SchemaRules) -> list[Any]:
+    """The production gate on a golden node, as a schema and as a namespace."""
+    findings = checks = None
+    if probe["findings"] is not None:
+        findings = [SchemaFinding("golden", level, "", "", "", None) for level in probe["findings"]]
+        checks = [Check(name, outcome, "", {}) for name, outcome in probe["checks"]]
+    schema = gate.schema_gate(
+        "golden",
+        probe["node"],
+        rules,
+        findings=findings,
+        checks=checks,
+        tools=probe["tools"],
+        rejected=probe.get("rejected", ()),
+    )
+    namespace = gate.namespace_gate(
+        "golden",
+        {"namespaceAggregate": probe["node"] or {"status": "pending"}, **probe.get("index", {})},
+        rules,
+    )
+    return [[[rule.id, rule.holds] for rule in result.rules] for result in (schema, namespace)]

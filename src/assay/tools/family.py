@@ -1,0 +1,29 @@
+"""The family of tool schemas."""
+
+from __future__ import annotations
+
+from assay.library.families import Family, RuleSystem
+from assay.tools.policy import load_schema_policy
+from assay.tools.versions import CURRENT
+
+_GRADING = "aggregate policy status gate gating index node entry names selection veto regrade"
+FAMILY = Family(
+    "flowmcp",
+    "tool schemas",
+    (
+        RuleSystem(
+            "scoring",
+            CURRENT.scoring,
+            ("assay.tools",),
+            "assay.tools.behaviour:scoring",
+            data="tools/data",
+        ),
+        RuleSystem(
+            "grading",
+            CURRENT.grading,
+            tuple(f"assay.tools.{name}" for name in _GRADING.split()),
+            "assay.tools.behaviour:grading",
+        ),
+    ),
+    load_schema_policy,
+)
