@@ -19,7 +19,7 @@ from assay.errors import AssayError, InputError
 from assay.files.json_files import Document
 from assay.library import fingerprint
 from assay.library.shelf import Shelf
-from assay.tools import versions
+from assay.tools import behaviour, versions
 from assay.tools.aggregate import aggregate, aggregate_answers
 from assay.tools.answers import AUTONOMOUS_DIMENSIONS, DIMENSIONS
 from assay.tools.entry import Subject, build_entry
@@ -231,7 +231,7 @@ def test_changing_a_rule_of_scoring_shows_in_the_fingerprint_of_scoring_and_in_n
 ) -> None:
     before = {(item.family, item.name): item.fingerprint for item in fingerprint.current()}
     monkeypatch.setattr(
-        fingerprint, "http_score", lambda status: "pass" if status in (200, 429) else "fail"
+        behaviour, "http_score", lambda status: "pass" if status in (200, 429) else "fail"
     )
     after = {(item.family, item.name): item.fingerprint for item in fingerprint.current()}
     assert {key for key in before if before[key] != after[key]} == {("flowmcp", "scoring")}
