@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.errors import AssayError, EvidenceError
+from assay.errors import AssayError, EvidenceError, InputError
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.pipeline.deciding import Terms, side_of
@@ -134,7 +134,7 @@ def outcome(
             )["outcome"]
         )
     except AssayError as error:
-        if error.code not in REFUSALS:
+        if error.code not in REFUSALS and not isinstance(error, InputError):
             raise
         return "refused"
 
