@@ -97,7 +97,7 @@ def _set_runs(options: argparse.Namespace, now: datetime, ledger: Store | None) 
         "samples": len(side.rows),
         "fingerprint": {"digest": side.fingerprint_digest, "fields": dict(side.fingerprint)},
         "digests": dict(side.digests),
-        "summary": dict(side.summary),
+        "summary": side.summary,
         **{name: ", ".join(side.fingerprint[name]) for name in ENGINE},
     }
     return store(options.dir, options.name, kind="runs", facts=facts, write=write, now=now)

@@ -15,7 +15,7 @@ from assay.cli.grade import choice_of
 from assay.cli.ledger import looking
 from assay.errors import ExitCode, printable
 from assay.registry import is_path
-from assay.release.decision import comparison_shown, systems
+from assay.release.decision import comparison_record, systems
 from assay.release.pairs import Pair, pair_up
 from assay.release.policy import make_release_rules
 from assay.release.promotion import promote
@@ -64,7 +64,7 @@ def _compared(options: argparse.Namespace, kept: Looked | None) -> dict[str, Any
         "schema": DIFF_SCHEMA,
         "baseline": before.name,
         "other": after.name,
-        "comparison": comparison_shown(
+        "comparison": comparison_record(
             found.comparison,
             n_candidate=len(after.rows),
             n_baseline=len(before.rows),
@@ -74,7 +74,7 @@ def _compared(options: argparse.Namespace, kept: Looked | None) -> dict[str, Any
             ).evidence.get("mcnemar_p"),
             adjusted=found.adjusted_difference,
         ),
-        "missing": {"other": found.missing["candidate"], "baseline": found.missing["baseline"]},
+        "missing": {"other": found.missing.candidate, "baseline": found.missing.baseline},
         "changed": [shown for pair in pairs if (shown := _changed(pair)) is not None],
         "policy": rules.policy,
         **systems(after, rules),

@@ -21,6 +21,7 @@ from assay.files.atomic import atomic_write
 from assay.files.json_files import Unread, read_json, stream_documents
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Graded, Grader
+from assay.records.summary import SummaryBlock
 from assay.release.ranking import contender, rank
 from assay.release.summary import Summary
 from assay.tools.assess import assess
@@ -34,6 +35,7 @@ from assay.tools.reading.files import read_schema
 from assay.views.documents import JsonDocument, plain, pretty
 from assay.views.html import render
 from assay.views.judge_page import judge_page
+from assay.views.pieces import number
 
 if TYPE_CHECKING:
     import argparse
@@ -57,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     summary = Summary()
     for graded in everything:
         summary.add(graded.grade)
-    block = summary.shown()
+    block = summary.block()
     written = _write(options.out, results, block)
     tools = _graded_tools()
     if tools:
@@ -186,7 +188,7 @@ def _tell_exam(exam: dict[str, Any], *, on: bool) -> None:
     )
 
 
-def _write(folder: str, results: list[dict[str, Any]], block: dict[str, Any]) -> list[str]:
+def _write(folder: str, results: list[dict[str, Any]], block: SummaryBlock) -> list[str]:
     page = os.path.join(folder, "report.html")
     with atomic_write(page) as stream:
         stream.write(
@@ -204,7 +206,7 @@ def _write(folder: str, results: list[dict[str, Any]], block: dict[str, Any]) ->
     counts = {
         "graded": len(results),
         "passed": sum(result["passed"] for result in results),
-        "grades": block["grades"],
+        "grades": block.grades,
     }
     with atomic_write(document) as stream:
         stream.write(
@@ -263,7 +265,7 @@ def _tell_tools(tools: list[dict[str, Any]], *, on: bool) -> None:
 def _tell(
     groups: dict[str, list[Graded]],
     grader: Grader,
-    block: dict[str, Any],
+    block: SummaryBlock,
     tools: list[dict[str, Any]],
     exam: dict[str, Any],
 ) -> None:
@@ -278,21 +280,13 @@ def _tell(
         tie_window=grader.rules.tie_window,
     )
     best = ", ".join(place.contender.id for place in places[:3])
-    rate = block["pass_rate"]
-    mean = block["weighted_score"]["mean"]
+    rate, mean = block.pass_rate, block.weighted_score.mean
     out.write(opt.paint("\nAll together\n", "bold", on=on))
-    out.write(
-        f"  pass rate {100 * rate['value']:.0f}%, 95% interval {100 * rate['low']:.0f} to"
-        f" {100 * rate['high']:.0f}%; "
-    )
-    out.write(f"mean score {mean['value']:.2f}, {mean['low']:.2f} to {mean['high']:.2f}\n")
-    out.write(
-        f"  grades {' · '.join(f'{letter} {count}' for letter, count in block['grades'].items())};"
-        f" ranked first: {best}\n"
-    )
-    out.write(
-        f"  policy {grader.rules.policy} · {block['scoringSystem']} · {block['gradingSystem']}\n"
-    )
+    passed = number(rate.value, interval=rate, percent=True)
+    out.write(f"  pass rate {passed}; mean score {number(mean.value, interval=mean)}\n")
+    letters = " · ".join(f"{letter} {count}" for letter, count in block.grades.items())
+    out.write(f"  grades {letters}; ranked first: {best}\n")
+    out.write(f"  policy {grader.rules.policy} · {block.scoring_system} · {block.grading_system}\n")
     _tell_tools(tools, on=on)
     _tell_exam(exam, on=on)
 

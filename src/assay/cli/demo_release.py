@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
 
 from assay.cli import options as opt
 from assay.cli.gate_sides import read_side
 from assay.library.shelf import Shelf
 from assay.pipeline.deciding import Terms, decide
 from assay.pipeline.grading import Grader
+from assay.records.decision import Decision
 from assay.release.policy import make_release_rules
+from assay.views.decision import outcome_word, rule_word
 
 STORIES = {
     "candidate": "Version 8 of a support assistant against version 7, on the same 60 tickets",
@@ -21,7 +22,7 @@ STORIES = {
 }
 
 
-def decided(folder: str) -> list[dict[str, Any]]:
+def decided(folder: str) -> list[Decision]:
     """The decisions on the bundled candidates."""
     grader = Grader(Shelf())
     rules = make_release_rules(Shelf().policy_of("release", "release"))
@@ -33,34 +34,16 @@ def decided(folder: str) -> list[dict[str, Any]]:
     return found
 
 
-def tell(decisions: list[dict[str, Any]], *, on: bool) -> None:
+def tell(decisions: list[Decision], *, on: bool) -> None:
     """Both decisions in a few lines."""
     out = sys.stdout
     out.write(opt.paint("\nMay this version replace that one?\n", "bold", on=on))
     for story, document in zip(STORIES.values(), decisions, strict=True):
-        good = document["outcome"] == "promote"
-        out.write(
-            opt.paint(
-                f"  {document['outcome'].upper()}  {story}", "green" if good else "red", on=on
-            )
-            + "\n"
-        )
-        for rule in document["rules"]:
-            sign = (
-                "holds"
-                if rule["holds"]
-                else (
-                    "open"
-                    if rule["holds"] is None
-                    else "violated"
-                    if rule["violated"]
-                    else "not shown"
-                )
-            )
-            out.write(f"       {sign:<9} {rule['id']}: {rule['reason']}\n")
-        for line in document["would_change"]:
+        style = "green" if document.outcome == "promote" else "red"
+        out.write(opt.paint(f"  {outcome_word(document).upper()}  {story}", style, on=on) + "\n")
+        for rule in document.rules:
+            out.write(f"       {rule_word(rule):<12} {rule.id}: {rule.reason}\n")
+        for line in document.would_change:
             out.write(f"       {line}\n")
-    out.write(
-        f"  policy {decisions[0]['policy']} · {decisions[0]['scoringSystem']} ·"
-        f" {decisions[0]['gradingSystem']}\n"
-    )
+    first = decisions[0]
+    out.write(f"  policy {first.policy} · {first.scoring_system} · {first.grading_system}\n")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from assay.cli.keeping import Sides, Store
     from assay.cli.stream import Choice
     from assay.pipeline.grading import Grader
+    from assay.records.decision import Decision
     from assay.release.policy import ReleaseRules
 
 
@@ -57,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _decide(
     options: argparse.Namespace, rules: ReleaseRules, grader: Grader, *, kept: Sides | None = None
-) -> dict[str, Any]:
+) -> Decision:
     from assay.cli.gate_sides import read_baseline, read_side
     from assay.pipeline.deciding import Terms, decide, declared
 
@@ -77,12 +78,12 @@ def _decide(
     if not options.allow_unpaired and (
         options.charts or any(path.endswith(".html") for path in options.output)
     ):
-        from assay.cli.gate_show import pairs_of
+        from assay.cli.gate_show import score_pairs
 
         options.pairs = [
             pair
-            for pair in pairs_of(candidate, baseline, planned=samples)
-            if pair["sample"] not in options.quarantine
+            for pair in score_pairs(candidate, baseline, planned=samples)
+            if pair.sample not in options.quarantine
         ]
     terms = Terms(
         options.allow_unpaired,
@@ -106,7 +107,7 @@ def _plan(options: argparse.Namespace) -> dict[str, Any] | None:
 
 def _decide_and_store(
     options: argparse.Namespace, rules: ReleaseRules, choice: Choice, store: Store
-) -> dict[str, Any]:
+) -> Decision:
     """The decision, kept with the grades of both sides and their evidence."""
     from assay.cli.keeping import Sides, dated
     from assay.server.keeping import decision_drafts
@@ -124,13 +125,17 @@ def _decide_and_store(
     return document
 
 
-def _finish(options: argparse.Namespace, document: dict[str, Any]) -> int:
-    from assay.cli.gate_show import page, show
+def _finish(options: argparse.Namespace, document: Decision) -> int:
+    from assay.cli import terminal
     from assay.release.sides import SAME_EVIDENCE
     from assay.views import junit
+    from assay.views.decision import decision_charts, decision_summary, outcome_word
+    from assay.views.markdown_view import view
 
+    summary = decision_summary(document)
+    page = view(outcome_word(document), summary)
     writers = {
-        ".md": lambda: page(document).encode(),
+        ".md": lambda: page.encode(),
         ".xml": lambda: junit.decision(document),
         ".html": lambda: _html(options, document),
     }
@@ -138,28 +143,30 @@ def _finish(options: argparse.Namespace, document: dict[str, Any]) -> int:
         with atomic_write(path) as stream:
             stream.write(writers.get(path[path.rfind(".") :], lambda: pretty(document))())
     if options.charts:
-        from assay.views.decision_page import decision_charts
         from assay.views.drawing import write_charts
 
-        write_charts(decision_charts(document, pairs=options.pairs), options.charts)
+        write_charts(decision_charts(document, options.pairs), options.charts)
     if options.step_summary:
-        _step_summary(page(document))
+        _step_summary(page)
     if options.attest:
         _attest(options, document)
-    for note in document.get("notes", ()):
+    for note in document.notes or ():
         if note.startswith(SAME_EVIDENCE):
             sys.stderr.write(f"assay: {note}\n")
     if options.json:
         opt.print_json(document)
     else:
-        show(document)
+        terminal.show(summary)
     return exit_code(document)
 
 
-def _html(options: argparse.Namespace, document: dict[str, Any]) -> bytes:
-    from assay.views.decision_page import decision_page
+def _html(options: argparse.Namespace, document: Decision) -> bytes:
+    from assay.views.decision import decision_view, outcome_word
+    from assay.views.render import report
 
-    return decision_page(document, pairs=options.pairs).encode("utf-8", "replace")
+    title = f"Assay: {outcome_word(document)}"
+    parts = decision_view(document, pairs=options.pairs)
+    return report(title, *parts, heading="Assay decision").encode()
 
 
 def _step_summary(text: str) -> None:
@@ -178,13 +185,13 @@ def _step_summary(text: str) -> None:
         raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=path) from None
 
 
-def _attest(options: argparse.Namespace, document: dict[str, Any]) -> None:
+def _attest(options: argparse.Namespace, document: Decision) -> None:
     from datetime import UTC, datetime
 
     from assay.release.attestation import envelope, statement
 
     now = opt.moment(options.now) or datetime.now(UTC)
-    made = statement(document, subjects=options.judged, baseline=options.compared, now=now)
+    made = statement(document.tree(), subjects=options.judged, baseline=options.compared, now=now)
     wrapped = envelope(made, key=options.sign)
     with atomic_write(options.attest) as stream:
         stream.write(pretty(wrapped))

@@ -18,7 +18,7 @@ from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_files import Document, parse_json
 from assay.pipeline.deciding import Terms, decide, declared, side_of
 from assay.pipeline.grading import Graded, Grader
-from assay.release.decision import DECISION_SCHEMA
+from assay.records.decision import DECISION_SCHEMA, Decision
 from assay.release.plan import check_plan
 from assay.release.policy import make_release_rules
 
@@ -62,7 +62,7 @@ def replay_decision(ledger: Ledger, item: Item, shelf: Shelf, *, project: str) -
 
 def _again(
     ledger: Ledger, item: Item, stored: Mapping[str, Any], shelf: Shelf, project: str
-) -> dict[str, Any]:
+) -> Decision:
     links = ledger.links_of_many([item.digest], project=project)
     graded = _graded(ledger, item, links, shelf, project)
     evidence = {

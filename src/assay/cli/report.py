@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from assay.cli import options as opt
 from assay.cli.frame import CHOICES, STORE, Command, arg
+from assay.cli import terminal
 from assay.cli.grade import choice_of
 from assay.cli.ledger import storing_result
 from assay.cli.stream import read_cards, run_id_digest
@@ -15,6 +18,7 @@ from assay.files.json_files import Unread, stream_documents
 from assay.records.reading import read_scorecard
 from assay.release.ranking import candidates, contender, rank, shown
 from assay.release.summary import Intervals, Summary
+from assay.views.summary import summary_view
 
 if TYPE_CHECKING:
     import argparse
@@ -144,74 +148,11 @@ def _summed(options: argparse.Namespace, result: Result | None) -> int:
         raise NotEnoughEvidence(
             "FIL-005", "there is nothing to sum up.", where=", ".join(options.files)
         )
-    block = summary.shown(Intervals(options.interval, options.seed))
+    block = summary.block(Intervals(options.interval, options.seed))
     if result is not None:
-        result.put(block)
-    opt.give(options, block, lambda: _print_summary(block))
+        result.put(msgspec.to_builtins(block))
+    opt.give(options, block, lambda: terminal.show(summary_view(block)))
     return ExitCode.PASSED
-
-
-def _share(interval: dict[str, Any]) -> str:
-    if interval["value"] is None:
-        return "unknown"
-    return (
-        f"{100 * interval['value']:.1f}% [{100 * interval['low']:.1f},"
-        f" {100 * interval['high']:.1f}]"
-    )
-
-
-def _print_summary(block: dict[str, Any]) -> None:
-    out = sys.stdout
-    mean = block["weighted_score"]["mean"]
-    ends = (
-        f"[{mean['low']:.2f}, {mean['high']:.2f}]"
-        if mean["low"] is not None
-        else f"({mean['reason']})"
-    )
-    out.write(
-        f"{block['n']} run{'s' if block['n'] != 1 else ''}: "
-        + ", ".join(
-            f"{count} {name.replace('_', ' ')}"
-            for name, count in block["coverage"].items()
-            if count
-        )
-        + "\n"
-    )
-    out.write(f"pass rate       {_share(block['pass_rate'])}\n")
-    sd = block["weighted_score"]["sd"]
-    out.write(
-        f"weighted score  {mean['value']:.2f} {ends}"
-        + (f", sd {sd:.2f}" if sd is not None else "")
-        + "\n"
-    )
-    if mean["method"] != "student-t":
-        out.write(f"                interval: {mean['method']}\n")
-    out.write(
-        "grades          "
-        + " · ".join(f"{letter} {count}" for letter, count in block["grades"].items())
-        + "\n"
-    )
-    out.write("\ngate failures\n")
-    for name, gate in sorted(block["gates"].items(), key=lambda pair: -pair[1]["failed"]):
-        out.write(f"  {gate['failed']:>5}  {_share(gate['rate']):<24}  {name}\n")
-    out.write("\ncriteria                    mean    p5   p50   p95  floor missed  missing\n")
-    for name, one in block["criteria"].items():
-        numbers = " ".join(f"{one['quantiles'][key]:.3f}" for key in ("p5", "p50", "p95"))
-        out.write(
-            f"  {printable(name)[:24]:<24} {one['mean']['value']:.3f} {numbers} "
-            f" {one['floor_failures']:>12}  {one['missing']:>7}\n"
-        )
-    if block["top_failure_reasons"]:
-        out.write("\ntop failure reasons\n")
-        for reason in block["top_failure_reasons"]:
-            out.write(
-                f"  {reason['count']:>5}  {printable(reason['reason'])}  (for example"
-                f" {printable(reason['example'])})\n"
-            )
-    out.write(
-        f"\nintervals at 95%; policy {', '.join(block['policies'])} · {block['scoringSystem']} ·"
-        f" {block['gradingSystem']}\n"
-    )
 
 
 COMMANDS = {

@@ -1,9 +1,8 @@
-"""Results on a terminal as tables and bars, with rich. In a pipe, in CI or without the extra
-nothing here prints, and the verb writes its plain text.
+"""Views on a terminal: tables by rich where there is one; in a pipe, in CI or without the extra the
+same words as plain text.
 
-Every `show_` function says whether it printed. It tells what the plain text tells and invents
-nothing; colour is never the only sign. Text from a document is made printable and never read as
-rich's own markup, so that no run id can paint or move the cursor.
+Colour is never the only sign. Text from a document is made printable and never read as rich's own
+markup, so that no run id can paint or move the cursor. Nothing here words anything.
 """
 
 from __future__ import annotations
@@ -16,21 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 from assay import exact
 from assay.errors import printable
+from assay.views.blocks import Decided, Facts, Paragraph, Sentences, Table
+from assay.views.pieces import Piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Table as RichTable
     from rich.text import Text
+
+    from assay.views.blocks import Part
 
 BAR = 24
 LETTERS = {"A": "bold blue", "B": "cyan", "C": "white", "D": "yellow", "F": "bold red"}
-OUTCOMES = {
-    "promote": ("PROMOTE", "bold green"),
-    "hold": ("HOLD", "bold yellow"),
-    "reject": ("REJECT", "bold red"),
-}
 GATES = {
     "pass": ("ok", "green"),
     "fail": ("FAIL", "bold red"),
@@ -71,7 +69,7 @@ def _text(value: object, style: str = "") -> Text:
     return Text(printable(str(value)), style=style)
 
 
-def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+def _table(*columns: str, right: tuple[str, ...] = ()) -> RichTable:
     from rich import box
     from rich.table import Table
 
@@ -99,6 +97,94 @@ def bar(value: object, whole: float = 100.0, *, width: int = BAR) -> str:
     full = max(1, full) if share > 0 else 0
     full = min(width - 1, full) if share < 1 else full
     return "█" * full + "·" * (width - full)
+
+
+# --- views
+
+STYLES = {
+    "good": "green",
+    "bad": "bold red",
+    "open": "yellow",
+    "hint": "dim",
+    "title": "bold",
+}
+"""How a verdict and a paragraph look."""
+_CODES = {"green": "32", "bold red": "1;31", "yellow": "33", "dim": "2", "bold": "1"}
+LABEL = 12
+
+
+def show(parts: Iterable[Part]) -> None:
+    """Print a view."""
+    out = console()
+    for part in parts:
+        if isinstance(part, Decided):
+            text = f"{part.outcome.split(' ', 1)[1].upper()}: {part.reason}"
+            _print(text, _style(part.outcome), out)
+        elif isinstance(part, Table) and out is not None:
+            out.print(_rich_table(part))
+        elif isinstance(part, Table):
+            _plain_table(part)
+        elif isinstance(part, Facts):
+            for label, value in part.pairs:
+                if value:
+                    _print(f"{label:<{LABEL}}{value}", "", out)
+        elif isinstance(part, Sentences):
+            for sentence in part.sentences:
+                _print(f"  {sentence}", "", out)
+        elif isinstance(part, Paragraph):
+            _print(f"\n{part.text}", STYLES.get(part.kind, ""), out)
+
+
+def _style(text: object) -> str:
+    """How a piece looks: that of a verdict within it."""
+    if isinstance(text, Piece) and text.kind == "verdict":
+        return STYLES.get(text.values[1], "")
+    return ""
+
+
+def _print(text: str, style: str, out: Console | None) -> None:
+    lines = "\n".join(map(printable, text.split("\n")))
+    if out is not None:
+        out.print(_text(text, style) if "\n" not in text else _text(text.strip("\n"), style))
+    elif text:
+        sys.stdout.write(_painted(lines, style) + "\n")
+
+
+def _painted(text: str, style: str) -> str:
+    on = (
+        style
+        and sys.stdout.isatty()
+        and not os.environ.get("NO_COLOR")
+        and not os.environ.get("CI")
+    )
+    return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if on else text
+
+
+def _plain_table(table: Table) -> None:
+    """Columns of the width of their longest cell; the last one is as long as it is."""
+    if not table.rows:
+        return
+    rows = [[head.title.lower() for head in table.heads], *table.rows]
+    cells = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in list(zip(*cells, strict=True))[:-1]]
+    sys.stdout.write("\n")
+    for row, texts in zip(rows, cells, strict=True):
+        padded = [
+            _painted(f"{text:<{width}}", _style(cell))
+            for cell, text, width in zip(row, texts, widths, strict=False)
+        ]
+        sys.stdout.write("  " + "  ".join([*padded, texts[-1]]) + "\n")
+    sys.stdout.write("\n")
+
+
+def _rich_table(table: Table) -> RichTable:
+    made = _table(
+        *[head.title for head in table.heads],
+        right=tuple(head.title for head in table.heads if head.kind == "n"),
+    )
+    for row in table.rows:
+        made.add_row(*[_text(cell, _style(cell)) for cell in row])
+    return made
 
 
 # --- grades
@@ -262,78 +348,3 @@ def _used(result: Mapping[str, Any]) -> str:
             str(result.get("gradingSystem")),
         ]
     )
-
-
-# --- a decision
-
-
-def show_decision(document: Mapping[str, Any]) -> bool:
-    """The outcome, every rule with its reason, and both sides. What else a decision has, the plain
-    text says below it.
-    """
-    out = console()
-    if out is None:
-        return False
-    word, style = OUTCOMES.get(str(document.get("outcome")), ("NOT ENOUGH EVIDENCE", "bold yellow"))
-    out.print(_text("") + _text(word, style) + _text(f": {document.get('reason')}"))
-    made = _table("rule", "", "why")
-    for rule in document.get("rules") or ():
-        holds, violated = rule.get("holds"), rule.get("violated")
-        sign, colour = (
-            ("holds", "green")
-            if holds
-            else (
-                ("open", "yellow")
-                if holds is None
-                else ("VIOLATED", "bold red")
-                if violated
-                else ("not shown", "yellow")
-            )
-        )
-        made.add_row(_text(rule.get("id")), _text(sign, colour), _text(rule.get("reason") or ""))
-    out.print(made)
-    sides = _table("side", "runs", "pass rate", "", "mean score", "grades", right=("runs",))
-    for side in ("candidate", "baseline"):
-        block = document.get(side) or {}
-        found, mean = (
-            block.get("pass_rate") or {},
-            (block.get("weighted_score") or {}).get("mean") or {},
-        )
-        letters = " ".join(
-            f"{letter} {count}" for letter, count in (block.get("grades") or {}).items()
-        )
-        by = ", ".join(map(str, block.get("policies") or ()))
-        sides.add_row(
-            _text(side),
-            _text(block.get("n")),
-            _text(_share(found)),
-            _text(bar(found.get("value"), 1.0, width=12), "blue"),
-            _text(_mean(mean)),
-            _text(f"{letters} ({by})" if by else letters),
-        )
-    out.print(sides)
-    return True
-
-
-def _share(found: Mapping[str, Any]) -> str:
-    value, low, high = (found.get(key) for key in ("value", "low", "high"))
-    if not exact.is_number(value):
-        return "not known"
-    ends = (
-        f" [{100 * float(low):.1f}, {100 * float(high):.1f}]"  # type: ignore[arg-type]
-        if exact.is_number(low) and exact.is_number(high)
-        else ""
-    )
-    return f"{100 * float(value):.1f}%{ends}"  # type: ignore[arg-type]
-
-
-def _mean(found: Mapping[str, Any]) -> str:
-    value, low, high = (found.get(key) for key in ("value", "low", "high"))
-    if not exact.is_number(value):
-        return "not known"
-    ends = (
-        f" [{float(low):.2f}, {float(high):.2f}]"  # type: ignore[arg-type]
-        if exact.is_number(low) and exact.is_number(high)
-        else ""
-    )
-    return f"{float(value):.2f}{ends}"  # type: ignore[arg-type]

@@ -22,6 +22,7 @@ from assay.release.pairs import pair_up
 from assay.release.policy import make_release_rules
 from assay.release.promotion import promote
 from assay.release.sides import Side, SideBuilder
+from assay.release.summary import Summary
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.examples import EXAMPLES
 from assay.scoring.metrics.measure import Undetermined
@@ -186,7 +187,7 @@ def _side(name: str, spec: dict[str, Any], n: int, rules: Rules) -> Side:
             digest=key,
             content=f"{name} {key}",
         )
-    return builder.side({})
+    return builder.side(Summary().block())
 
 
 def _promoted(found: Promotion) -> dict[str, Any]:

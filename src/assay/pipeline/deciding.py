@@ -17,6 +17,7 @@ from assay.errors import Fault, InputError, NotEnoughEvidence, UsageError
 from assay.files.json_files import Document, Unread
 from assay.formulas import formula
 from assay.pipeline.grading import Graded, Grader
+from assay.records.decision import Decision
 from assay.records.digests import run_digest, scorecard_digest
 from assay.records.evidence import Run
 from assay.records.grade import GRADES_SCHEMA, Grade
@@ -147,7 +148,7 @@ def side_of(
         )
     if not count:
         raise NotEnoughEvidence("REL-003", f"the {name} holds no runs.", where=where)
-    return builder.side(summary.shown())
+    return builder.side(summary.block())
 
 
 def unnamed(run: Run) -> Run:
@@ -294,7 +295,7 @@ def _criterion(item: Mapping[str, Any]) -> dict[str, Any]:
 
 def decide(
     candidate: Side, baseline: Side, rules: ReleaseRules, grader: Grader, *, terms: Terms
-) -> dict[str, Any]:
+) -> Decision:
     """The decision on two sides, as `assay.decision/1`."""
     plan = dict(terms.plan or declared(None, rules, looks=terms.looks, slices=terms.slices).plan)
     different = mismatches(candidate, baseline)
@@ -339,7 +340,7 @@ def decide(
     if terms.slices:
         extra["slices"] = slices_of(promotion, rules, list(terms.slices), looks=terms.looks)
         promotion = with_slices(promotion, extra["slices"], rules)
-    return decision(promotion, candidate, baseline, rules, plan=plan, extra=extra)
+    return decision(promotion, candidate, baseline, rules, plan=plan, **extra)
 
 
 def _same(candidate: Side, baseline: Side) -> str | None:
@@ -368,7 +369,7 @@ def _unpaired(
     plan: dict[str, Any],
     *,
     without_gates: bool,
-) -> dict[str, Any]:
+) -> Decision:
     if not terms.allow_unpaired:
         raise InputError(
             "REL-002",
@@ -385,12 +386,14 @@ def _unpaired(
             *plan["changed"],
             "its samples were declared to be paired, and the sets are compared unpaired",
         ]
-    repeats = {
-        "flaky": flaky_samples(candidate, baseline, level=rules.level),
-        "notes": [_unnoticed(candidate, baseline)],
-    }
     return unpaired_decision(
-        candidate, baseline, rules, plan=plan, extra=repeats, without_gates=without_gates
+        candidate,
+        baseline,
+        rules,
+        plan=plan,
+        without_gates=without_gates,
+        flaky=flaky_samples(candidate, baseline, level=rules.level),
+        notes=[_unnoticed(candidate, baseline)],
     )
 
 

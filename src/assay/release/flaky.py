@@ -4,8 +4,10 @@ nothing here leaves anything out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from assay.records.decision import FlakySample
+from assay.records.summary import value_interval
 from assay.stats.flaky import find_flaky
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 def flaky_samples(
     candidate: Side, baseline: Side, *, quarantined: Sequence[str] = (), level: float = 0.95
-) -> list[dict[str, Any]]:
+) -> list[FlakySample]:
     """The samples of either side that passed in some repeats and failed in others, in the order of
     their names.
     """
@@ -29,14 +31,14 @@ def flaky_samples(
         }
         for item in find_flaky(repeats, level=level).items:
             found.append(
-                {
-                    "sample": item.name,
-                    "side": name,
-                    "repeats": item.n,
-                    "passed": item.passed,
-                    "rate": item.rate.shown(),
-                    "quarantined": item.name in out,
-                    "leave_out": f"--quarantine {item.name}",
-                }
+                FlakySample(
+                    sample=item.name,
+                    side=name,
+                    repeats=item.n,
+                    passed=item.passed,
+                    rate=value_interval(item.rate),
+                    quarantined=item.name in out,
+                    leave_out=f"--quarantine {item.name}",
+                )
             )
-    return sorted(found, key=lambda one: (one["sample"], one["side"]))
+    return sorted(found, key=lambda item: (item.sample, item.side))

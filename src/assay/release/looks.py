@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from assay.records.decision import SliceComparison, SliceComparisons
+from assay.records.summary import value_interval
 from assay.release.pairs import groups_of
 from assay.release.promotion import of_baseline, with_comparison, with_finding
 from assay.stats.clusters import estimate_clustered_mean
@@ -83,7 +85,7 @@ def sequence_interval(pairs: Sequence[Pair], *, level: float) -> Interval:
 
 def slices_of(
     promotion: Promotion, rules: ReleaseRules, kinds: Sequence[str], *, looks: int = 1
-) -> dict[str, Any]:
+) -> SliceComparisons:
     """The difference in each slice, with the corrected p-value of "this slice is not worse than the
     margin".
 
@@ -97,65 +99,55 @@ def slices_of(
         for kind in dict.fromkeys(kinds):
             for name in _names(pair, kind):
                 members.setdefault(f"{kind}: {name}", []).append(pair)
-    shown: dict[str, dict[str, Any]] = {}
-    p_values: dict[str, float | None] = {}
+    estimates: dict[str, Estimate] = {}
+    chances: dict[str, float | None] = {}
     for name, pairs in sorted(members.items()):
-        differences = [pair.ours - pair.theirs for pair in pairs]
-        groups = groups_of(pairs)
-        believed = not rules.guaranteed and len(pairs) >= rules.min_pairs
-        if groups is None:
-            estimate = estimate_mean(
-                differences,
-                range=DIFFERENCES,
-                level=rules.level,
-                guaranteed=rules.guaranteed,
-                believed=believed,
-            )
-        else:
-            estimate = estimate_clustered_mean(
-                differences,
-                groups,
-                range=DIFFERENCES,
-                level=rules.level,
-                guaranteed=rules.guaranteed,
-                believed=believed,
-            )
-        p = _chance(estimate, -rules.margin)
-        p_values[name] = p if p is None else min(1.0, p * looks)
-        lost = sum(not pair.is_whole for pair in pairs)
-        shown[name] = {
-            "n": len(pairs),
-            "missing": lost,
-            "difference": estimate.interval.shown(),
-            "p_worse": p,
+        differences, groups = [pair.ours - pair.theirs for pair in pairs], groups_of(pairs)
+        terms: Any = {
+            "range": DIFFERENCES,
+            "level": rules.level,
+            "guaranteed": rules.guaranteed,
+            "believed": not rules.guaranteed and len(pairs) >= rules.min_pairs,
         }
-    corrected = holm(p_values)
-    limit = (1 - rules.level) / 2
-    found = []
-    for name, one in shown.items():
-        p = corrected[name]
-        found.append(
-            {
-                "slice": name,
-                **one,
-                "p_worse_corrected": p,
-                "worse": None if p is None else p <= limit,
-            }
+        estimates[name] = (
+            estimate_mean(differences, **terms)
+            if groups is None
+            else estimate_clustered_mean(differences, groups, **terms)
         )
-    return {
-        "kinds": sorted(set(kinds)),
-        "correction": "holm" if looks == 1 else f"holm, and {looks} looks",
-        "limit": limit,
-        "slices": found,
-        "violated": [one["slice"] for one in found if one["worse"]],
+        chances[name] = _chance(estimates[name], -rules.margin)
+    corrected = holm({name: p and min(1.0, p * looks) for name, p in chances.items()})
+    limit = (1 - rules.level) / 2
+    found = [
+        SliceComparison(
+            slice=name,
+            n=len(members[name]),
+            missing=sum(not pair.is_whole for pair in members[name]),
+            difference=value_interval(estimate.interval),
+            p_worse=chances[name],
+            p_worse_corrected=p,
+            worse=None if p is None else p <= limit,
+        )
+        for (name, estimate), p in zip(estimates.items(), corrected.values(), strict=True)
+    ]
+    return SliceComparisons(
+        kinds=sorted(set(kinds)),
+        correction="holm" if looks == 1 else f"holm, and {looks} looks",
+        limit=limit,
+        slices=found,
+        violated=[item.slice for item in found if item.worse],
         # a lost run that fell far can blur a slice that was shown to be worse; its mean as counted
         # is never above the true one
-        "open": [
-            one["slice"]
-            for one in found
-            if one["missing"] and not one["worse"] and one["difference"]["value"] <= -rules.margin
+        open=[
+            item.slice
+            for item in found
+            if item.missing and not item.worse and _mean(item) <= -rules.margin
         ],
-    }
+    )
+
+
+def _mean(item: SliceComparison) -> float:
+    assert item.difference.value is not None  # a slice has at least one sample
+    return item.difference.value
 
 
 def _chance(estimate: Estimate, limit: float) -> float | None:
@@ -168,41 +160,39 @@ def _chance(estimate: Estimate, limit: float) -> float | None:
     return estimate.p_below(limit)
 
 
-def with_slices(promotion: Promotion, slices: dict[str, Any], rules: ReleaseRules) -> Promotion:
+def with_slices(promotion: Promotion, slices: SliceComparisons, rules: ReleaseRules) -> Promotion:
     """The decision with its slices: one that is shown to be worse than the margin violates the
     score rule; one that may be keeps it from holding.
     """
-    if not slices["violated"]:
-        if not slices["open"]:
-            return promotion
+    if slices.violated:
+        worst = min(
+            (item for item in slices.slices if item.worse),
+            key=lambda item: (_mean(item), item.slice),
+        )
+        more = len(slices.violated) - 1
         reason = (
-            f"runs of the slice {slices['open'][0]} are missing, and with them it is worse by"
+            f"the slice {worst.slice} is shown to be worse by more than {rules.margin:g}:"
+            f" {_mean(worst):+.2f} points in {worst.n} samples, p"
+            f" {worst.p_worse_corrected:.2g} corrected for {len(slices.slices)} slices"
+            + (f" (and {more} more)" if more else "")
+        )
+        evidence = {"slices_violated": slices.violated}
+        return with_finding(promotion, reason, evidence, rules, violated=True)
+    if slices.open:
+        reason = (
+            f"runs of the slice {slices.open[0]} are missing, and with them it is worse by"
             f" {rules.margin:g} or more"
         )
-        return with_finding(
-            promotion, reason, {"slices_open": slices["open"]}, rules, violated=False
-        )
-    worst = min(
-        (one for one in slices["slices"] if one["worse"]),
-        key=lambda one: (one["difference"]["value"], one["slice"]),
-    )
-    more = len(slices["violated"]) - 1
-    reason = (
-        f"the slice {worst['slice']} is shown to be worse by more than {rules.margin:g}:"
-        f" {worst['difference']['value']:+.2f} points in {worst['n']} samples, p"
-        f" {worst['p_worse_corrected']:.2g} corrected for {len(slices['slices'])} slices"
-        + (f" (and {more} more)" if more else "")
-    )
-    return with_finding(
-        promotion, reason, {"slices_violated": slices["violated"]}, rules, violated=True
-    )
+        return with_finding(promotion, reason, {"slices_open": slices.open}, rules, violated=False)
+    return promotion
 
 
 def _names(pair: Pair, kind: str) -> list[str]:
     """The slices of one kind that a sample is in, as the baseline has it."""
     row = pair.baseline
     if row is None:
-        return []  # a sample that only the candidate has could thin out a slice, or make many of them  # noqa: E501
+        # a sample that only the candidate has could thin out a slice, or make many of them
+        return []
     if kind == "tag":
         return sorted(row.tags)
     name = row.group if kind == "group" else row.family

@@ -19,58 +19,43 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec.structs import replace
+
 from assay import exact
 from assay.exact import NORM_ONE
+from assay.records.decision import MissingSamples, Outcome, RuleResult
 from assay.release.pairs import Pair, groups_of
-from assay.release.required import lost_of, lost_said
+from assay.release.promotion_rules import (
+    SCORE_RULE,
+    LostRuns,
+    floors,
+    gate_failures,
+    scores,
+    severe_failures,
+)
 from assay.release.sides import Stratum
-from assay.stats.comparison import Comparison, compare_failures, compare_paired
+from assay.stats.comparison import Comparison, compare_paired
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from assay.release.policy import ReleaseRules
 
-SHOWN = 50
-"""Items that a rule's evidence lists; all are counted."""
-SCORE_RULE = "score_non_inferiority"
 MAX_MISSING = 24
 """Samples with lost runs up to which it is worked out what they could have come to; with more of
 them the score rule does not hold.
 """
 
 
-class Rule(NamedTuple):
-    """One promotion rule, and what it rests on."""
-
-    id: str
-    holds: bool | None
-    """None where it could not be judged."""
-    violated: bool
-    """Shown to be violated; a rule may fail to hold without that."""
-    reason: str
-    evidence: dict[str, Any]
-
-    def shown(self) -> dict[str, Any]:
-        """As it stands in `assay.decision/1`."""
-        return {
-            "id": self.id,
-            "holds": self.holds,
-            "violated": self.violated,
-            "reason": self.reason,
-            "evidence": self.evidence,
-        }
-
-
 class Promotion(NamedTuple):
     """The outcome with its rules and numbers."""
 
-    outcome: str
+    outcome: Outcome
     reason: str
-    rules: tuple[Rule, ...]
+    rules: tuple[RuleResult, ...]
     comparison: Comparison
     adjusted_difference: float | None
-    missing: dict[str, list[str]]
+    missing: MissingSamples
     pairs: tuple[Pair, ...]
     n_paired: int
     would_change: tuple[str, ...]
@@ -90,37 +75,38 @@ def promote(
     out = frozenset(quarantined)
     used = [pair for pair in pairs if pair.sample not in out]
     both = sum(1 for pair in used if pair.candidate is not None and pair.baseline is not None)
-    missing = {
-        "candidate": [
+    missing = MissingSamples(
+        candidate=[
             pair.sample for pair in used if pair.candidate is None or pair.candidate.unknown
         ],
-        "baseline": [
-            pair.sample for pair in used if pair.baseline is None or pair.baseline.unknown
-        ],
-        "quarantined": sorted(out & {pair.sample for pair in pairs}),
-    }
+        baseline=[pair.sample for pair in used if pair.baseline is None or pair.baseline.unknown],
+        quarantined=sorted(out & {pair.sample for pair in pairs}),
+    )
     comparison = _compare(used, rules)
     adjusted = adjusted_difference(used, shrinkage) if both else None
-    score_rule = _scores(
-        used,
-        comparison,
-        adjusted,
-        rules,
-        lost=lost_could(used, rules) if comparison.claims.non_inferior else None,
-    )
-    if len(of_baseline(used)) < len(used):
-        score_rule = _worse_rule(
-            score_rule, _scores_of_baseline(of_baseline(used), rules, shrinkage)
+    score_rule = _score_rule(used, comparison, adjusted, rules)
+    known = of_baseline(used)
+    if len(known) < len(used):
+        alone = _score_rule(
+            known, _compare(known, rules), adjusted_difference(known, shrinkage), rules
         )
+        score_rule = _worse_rule(score_rule, alone)
     found = (
-        _gate_failures(used, rules, without_gates=without_gates),
+        gate_failures(used, rules, without_gates=without_gates),
         score_rule,
-        _floors(used, rules),
-        _severe(used, rules),
+        floors(used, rules),
+        severe_failures(used, rules),
     )
     return _decided(
-        Promotion("", "", found, comparison, adjusted, missing, tuple(used), both, ()), rules
+        Promotion("hold", "", found, comparison, adjusted, missing, tuple(used), both, ()), rules
     )
+
+
+def _score_rule(
+    pairs: Sequence[Pair], comparison: Comparison, adjusted: float | None, rules: ReleaseRules
+) -> RuleResult:
+    lost = lost_could(pairs, rules) if comparison.claims.non_inferior else None
+    return scores(pairs, comparison, adjusted, rules, lost=lost)
 
 
 def of_baseline(pairs: Sequence[Pair]) -> list[Pair]:
@@ -130,17 +116,14 @@ def of_baseline(pairs: Sequence[Pair]) -> list[Pair]:
     return [pair for pair in pairs if pair.baseline is not None or pair.candidate is None]
 
 
-def _scores_of_baseline(pairs: list[Pair], rules: ReleaseRules, shrinkage: exact.Shrinkage) -> Rule:
-    comparison = _compare(pairs, rules)
-    lost = lost_could(pairs, rules) if comparison.claims.non_inferior else None
-    rule = _scores(pairs, comparison, adjusted_difference(pairs, shrinkage), rules, lost=lost)
-    return rule._replace(reason=f"on the baseline's samples alone: {rule.reason}")
-
-
-def _worse_rule(one: Rule, other: Rule) -> Rule:
-    """Of two readings of one rule the worse: violated, not to be judged, not shown, holds."""
-    order = [(rule.violated, rule.holds is None, rule.holds is False) for rule in (one, other)]
-    return other if order[1] > order[0] else one
+def _worse_rule(whole: RuleResult, alone: RuleResult) -> RuleResult:
+    """Of the score rule on all samples and on the baseline's alone the worse: violated, not to be
+    judged, not shown, holds.
+    """
+    order = [(rule.violated, rule.holds is None, rule.holds is False) for rule in (whole, alone)]
+    if order[1] <= order[0]:
+        return whole
+    return replace(alone, reason=f"on the baseline's samples alone: {alone.reason}")
 
 
 def with_comparison(
@@ -153,14 +136,10 @@ def with_comparison(
     """The same decision with the scores compared otherwise: the score rule and the outcome are made
     again. `of_baseline`: on its samples alone.
     """
-    rule = _scores(promotion.pairs, comparison, promotion.adjusted_difference, rules, lost=None)
+    adjusted = promotion.adjusted_difference
+    rule = scores(promotion.pairs, comparison, adjusted, rules, lost=None)
     if of_baseline is not None:
-        alone = _scores(
-            promotion.pairs, of_baseline, promotion.adjusted_difference, rules, lost=None
-        )
-        rule = _worse_rule(
-            rule, alone._replace(reason=f"on the baseline's samples alone: {alone.reason}")
-        )
+        rule = _worse_rule(rule, scores(promotion.pairs, of_baseline, adjusted, rules, lost=None))
     return _with_score_rule(promotion._replace(comparison=comparison), rule, rules)
 
 
@@ -178,16 +157,20 @@ def with_finding(
     rule = next(rule for rule in promotion.rules if rule.id == SCORE_RULE)
     if not violated and not rule.holds:
         return promotion
-    shown = rule._replace(
-        holds=False, violated=violated, reason=reason, evidence={**rule.evidence, **evidence}
+    shown = replace(
+        rule,
+        holds=False,
+        violated=violated,
+        reason=reason,
+        evidence={**rule.evidence, **evidence},
     )
     return _with_score_rule(promotion, shown, rules)
 
 
-def _with_score_rule(promotion: Promotion, rule: Rule, rules: ReleaseRules) -> Promotion:
+def _with_score_rule(promotion: Promotion, rule: RuleResult, rules: ReleaseRules) -> Promotion:
     return _decided(
         promotion._replace(
-            rules=tuple(rule if one.id == SCORE_RULE else one for one in promotion.rules)
+            rules=tuple(rule if known.id == SCORE_RULE else known for known in promotion.rules)
         ),
         rules,
     )
@@ -195,9 +178,22 @@ def _with_score_rule(promotion: Promotion, rule: Rule, rules: ReleaseRules) -> P
 
 def _decided(promotion: Promotion, rules: ReleaseRules) -> Promotion:
     """The outcome that follows from the rules."""
-    outcome, reason = _outcome(promotion.rules, promotion.n_paired, rules, promotion.comparison)
-    said = _would_change(promotion.rules, outcome, promotion.n_paired, rules, promotion.comparison)
-    return promotion._replace(outcome=outcome, reason=reason, would_change=tuple(said))
+    paired, claims = promotion.n_paired, promotion.comparison.claims
+    better = (
+        "; the candidate is better"
+        if claims.superior
+        else "; the two are equivalent"
+        if claims.equivalent
+        else ""
+    )
+    outcome, reason = outcome_of(
+        promotion.rules,
+        too_few="" if paired >= rules.min_pairs else f"{paired} paired samples",
+        rules=rules,
+        promoted=f"every rule holds{better}",
+    )
+    changes = _would_change(promotion, outcome, rules)
+    return promotion._replace(outcome=outcome, reason=reason, would_change=tuple(changes))
 
 
 def _compare(
@@ -221,16 +217,6 @@ def _compare(
         guaranteed=rules.guaranteed,
         believed=not rules.guaranteed,
     )
-
-
-class LostRuns(NamedTuple):
-    """What lost runs could have done to the lower end of the difference."""
-
-    samples: int
-    low: float | None
-    """The lowest that the lower end could have been; None where there are too many to work it
-    out.
-    """
 
 
 def lost_could(pairs: Sequence[Pair], rules: ReleaseRules) -> LostRuns | None:
@@ -310,359 +296,74 @@ def _rounded(value: Fraction) -> int:
     return exact.quantise(value.numerator, value.denominator, 0)
 
 
-def _gate_failures(pairs: Sequence[Pair], rules: ReleaseRules, *, without_gates: bool) -> Rule:
-    ours = [pair.candidate is None or bool(pair.candidate.failed) for pair in pairs]
-    theirs = [pair.baseline is not None and bool(pair.baseline.failed) for pair in pairs]
-    if not ours:
-        return Rule("gate_failure_rate", None, False, "there are no samples to compare", {})
-    n = len(ours)
-    compared = compare_failures(
-        ours, theirs, allowed=float(Fraction(*rules.gate_failure_increase)), level=rules.level
-    )
-    rise = Fraction(sum(ours) - sum(theirs), n)
-    holds = rise <= Fraction(*rules.gate_failure_increase)
-    by_gate: dict[str, list[int]] = {}
-    for pair in pairs:
-        for name in pair.known.gates if pair.known is not None else ():
-            counts = by_gate.setdefault(name, [0, 0])
-            counts[0] += (
-                pair.candidate is None
-                or name in pair.candidate.failed
-                or name not in pair.candidate.gates
-            )
-            counts[1] += pair.baseline is not None and name in pair.baseline.failed
-    newly = [
-        pair.sample
-        for pair, mine, before in zip(pairs, ours, theirs, strict=True)
-        if mine and not before
-    ]
-    evidence = {
-        "candidate": {"failed": sum(ours), "rate": sum(ours) / n},
-        "baseline": {"failed": sum(theirs), "rate": sum(theirs) / n},
-        "n": n,
-        "increase": float(rise),
-        "allowed": float(Fraction(*rules.gate_failure_increase)),
-        "difference": compared.difference.shown(),
-        "only_candidate": compared.only_candidate,
-        "only_baseline": compared.only_baseline,
-        "mcnemar_p": compared.mcnemar.p,
-        "gates": {
-            name: {"candidate": mine, "baseline": before}
-            for name, (mine, before) in sorted(by_gate.items())
-        },
-        "newly_failing": newly[:SHOWN],
-        "newly_failing_count": len(newly),
-    }
-    said = f"{sum(ours)} of {n} samples fail a gate, {sum(theirs)} before"
-    lost = lost_of((pair.candidate for pair in pairs), "gate", "declaration")
-    if lost:
-        evidence |= {"lost": lost[:SHOWN], "lost_count": len(lost)}
-        return Rule("gate_failure_rate", False, True, f"{lost_said(lost)}; {said}", evidence)
-    ungated = [pair.sample for pair in pairs if pair.known is not None and not pair.known.gates]
-    if ungated and holds and not without_gates:
-        evidence["without_gates"] = ungated[:SHOWN]
-        return Rule(
-            "gate_failure_rate",
-            None,
-            False,
-            f"{len(ungated)} of {n} samples have no hard gate on either side, for example"
-            f" {ungated[0]}",
-            evidence,
-        )
-    if holds:
-        return Rule(
-            "gate_failure_rate",
-            True,
-            False,
-            f"{said}; the rate did not rise by more than {_number(rules.gate_failure_increase)}",
-            evidence,
-        )
-    return Rule(
-        "gate_failure_rate",
-        False,
-        True,
-        f"{said}; the rate rose by {float(rise):.4f}, and {_number(rules.gate_failure_increase)} is"
-        " allowed",
-        evidence,
-    )
-
-
-def _number(value: exact.Ratio) -> str:
-    return f"{value.num / value.den:g}"
-
-
-def _scores(
-    pairs: Sequence[Pair],
-    comparison: Comparison,
-    adjusted: float | None,
-    rules: ReleaseRules,
-    *,
-    lost: LostRuns | None,
-) -> Rule:
-    difference, claims = comparison.difference, comparison.claims
-    evidence: dict[str, Any] = {
-        "difference": difference.shown(),
-        "margin": rules.margin,
-        "adjusted_difference": adjusted,
-        "wins": comparison.wins,
-        "losses": comparison.losses,
-        "ties": comparison.ties,
-    }
-    criteria = lost_of((pair.candidate for pair in pairs), "criterion")
-    if criteria:
-        evidence |= {"lost": criteria[:SHOWN], "lost_count": len(criteria)}
-        return Rule(
-            SCORE_RULE,
-            False,
-            True,
-            f"{lost_said(criteria)}, so its scores leave out what the baseline's count",
-            evidence,
-        )
-    if difference.low is None or difference.high is None or adjusted is None:
-        return Rule(
-            SCORE_RULE,
-            None,
-            False,
-            f"the difference has no interval: {difference.reason or 'there are no pairs'}",
-            evidence,
-        )
-    ends = f"{difference.value:+.2f} points, {difference.low:+.2f} to {difference.high:+.2f}"
-    if claims.inferior:
-        return Rule(
-            SCORE_RULE,
-            False,
-            True,
-            f"shown to be worse by more than {rules.margin:g}: {ends}",
-            evidence,
-        )
-    if not claims.non_inferior:
-        return Rule(
-            SCORE_RULE,
-            False,
-            False,
-            f"a drop of {rules.margin:g} or more cannot be excluded: {ends}",
-            evidence,
-        )
-    if adjusted <= -rules.margin:
-        return Rule(
-            SCORE_RULE,
-            False,
-            False,
-            f"the adjusted difference is {adjusted:+.2f}, not above -{rules.margin:g}; {ends}",
-            evidence,
-        )
-    if lost is not None:
-        evidence["lost_runs"] = {"samples": lost.samples, "low": lost.low}
-        if lost.low is None or lost.low <= -rules.margin:
-            low = (
-                "no bound on it is known"
-                if lost.low is None
-                else f"the lower end could have been {lost.low:+.2f}"
-            )
-            return Rule(
-                SCORE_RULE,
-                False,
-                False,
-                f"runs of {lost.samples} samples are missing, and with what they held {low}; as"
-                f" counted {ends}",
-                evidence,
-            )
-    better = ", and better" if claims.superior else ""
-    said = f"not worse by {rules.margin:g} or more{better}: {ends}; adjusted {adjusted:+.2f}"
-    if difference.low == difference.high:
-        # the interval has no width because no difference was seen, which is not the same as that
-        # there is none
-        unseen = 1 - ((1 - rules.level) / 2) ** (1 / (comparison.clusters or comparison.n_paired))
-        evidence["unseen_loss_rate"] = unseen
-        said += (
-            f"; all differences are equal, and a total loss in up to {100 * unseen:.1f}% of samples"
-            " could have gone unseen"
-        )
-    return Rule(SCORE_RULE, True, False, said, evidence)
-
-
-def _floors(pairs: Sequence[Pair], rules: ReleaseRules) -> Rule:
-    fresh: list[dict[str, Any]] = []
-    mended = 0
-    for pair in pairs:
-        if pair.known is None:
-            continue
-        mine = frozenset(pair.known.floors) if pair.candidate is None else pair.candidate.missed
-        before = pair.baseline.missed if pair.baseline is not None else frozenset()
-        fresh += [{"sample": pair.sample, "criterion": name} for name in sorted(mine - before)]
-        mended += len(before - mine)
-    evidence = {
-        "new": fresh[:SHOWN],
-        "new_count": len(fresh),
-        "mended_count": mended,
-        "allowed": rules.new_floor_failures,
-    }
-    lost = lost_of((pair.candidate for pair in pairs), "role", "floor")
-    if lost:
-        evidence |= {"lost": lost[:SHOWN], "lost_count": len(lost)}
-        return Rule("floor_regression", False, True, lost_said(lost), evidence)
-    if len(fresh) <= rules.new_floor_failures:
-        return Rule(
-            "floor_regression",
-            True,
-            False,
-            (
-                "no sample misses a critical floor that it kept before"
-                if not fresh
-                else f"{len(fresh)} new misses of a critical floor, within what is allowed"
-            ),
-            evidence,
-        )
-    first = fresh[0]
-    more = f" and {len(fresh) - 1} more" if len(fresh) > 1 else ""
-    return Rule(
-        "floor_regression",
-        False,
-        True,
-        f"{first['sample']} misses the floor of {first['criterion']}, which it kept before{more}",
-        evidence,
-    )
-
-
-def _severe(pairs: Sequence[Pair], rules: ReleaseRules) -> Rule:
-    ours: list[dict[str, str]] = []
-    theirs = 0
-    for pair in pairs:
-        if pair.known is None:
-            continue
-        gates, roles = (
-            (pair.known.gates, pair.known.floor_roles)
-            if pair.candidate is None
-            else (pair.candidate.failed, pair.candidate.missed_roles)
-        )
-        ours += [
-            {"sample": pair.sample, "what": name} for name in sorted(gates & rules.severe_gates)
-        ]
-        ours += [
-            {"sample": pair.sample, "what": f"floor of the role {role}"}
-            for role in sorted(roles & rules.severe_roles)
-        ]
-        if pair.baseline is not None:
-            theirs += len(pair.baseline.failed & rules.severe_gates) + len(
-                pair.baseline.missed_roles & rules.severe_roles
-            )
-    evidence = {
-        "candidate": len(ours),
-        "baseline": theirs,
-        "allowed_increase": rules.severe_increase,
-        "items": ours[:SHOWN],
-        "severe_gates": sorted(rules.severe_gates),
-    }
-    said = f"{len(ours)} severe failure{'' if len(ours) == 1 else 's'}, {theirs} before"
-    if len(ours) - theirs <= rules.severe_increase:
-        return Rule("severe_failures", True, False, said, evidence)
-    return Rule(
-        "severe_failures",
-        False,
-        True,
-        f"{said}; for example {ours[0]['what']} in {ours[0]['sample']}",
-        evidence,
-    )
-
-
-def _outcome(
-    found: Sequence[Rule], paired: int, rules: ReleaseRules, comparison: Comparison
-) -> tuple[str, str]:
+def outcome_of(
+    found: Sequence[RuleResult], *, too_few: str, rules: ReleaseRules, promoted: str
+) -> tuple[Outcome, str]:
+    """The outcome of the rules and its reason. `too_few` names the samples where they are fewer
+    than the policy asks for.
+    """
     violated = [rule for rule in found if rule.violated]
     if violated:
-        return "reject", f"{violated[0].id}: {violated[0].reason}" + (
-            f" (and {len(violated) - 1} more)" if len(violated) > 1 else ""
-        )
-    if paired < rules.min_pairs:
-        return (
-            "not_enough_evidence",
-            f"{paired} paired samples; the policy asks for at least {rules.min_pairs}",
-        )
-    open_ = [rule for rule in found if rule.holds is None]
-    if open_:
-        return "not_enough_evidence", f"{open_[0].id}: {open_[0].reason}"
-    unmet = [rule for rule in found if not rule.holds]
-    if unmet:
-        return "hold", f"{unmet[0].id}: {unmet[0].reason}"
-    superior = (
-        "; the candidate is better"
-        if comparison.claims.superior
-        else "; the two are equivalent"
-        if comparison.claims.equivalent
-        else ""
-    )
-    return "promote", f"every rule holds{superior}"
-
-
-def _would_change(
-    found: Sequence[Rule], outcome: str, paired: int, rules: ReleaseRules, comparison: Comparison
-) -> list[str]:
-    """What would move the outcome, in words."""
-    said = []
-    by_id: Mapping[str, Rule] = {rule.id: rule for rule in found}
-    if outcome == "promote":
-        room = comparison.difference.low
-        if room is not None:
-            said.append(
-                f"The lower end of the difference is {room + rules.margin:.2f} points above the"
-                " limit."
-            )
-        return said
-    gates = by_id["gate_failure_rate"]
+        more = f" (and {len(violated) - 1} more)" if len(violated) > 1 else ""
+        return "reject", f"{violated[0].id}: {violated[0].reason}{more}"
+    if too_few:
+        reason = f"{too_few}; the policy asks for at least {rules.min_pairs}"
+        return "not_enough_evidence", reason
     for rule in found:
-        if "lost" in rule.evidence:
-            said.append(
-                "Bring back what the baseline has:"
-                f" {_names([one['what'] for one in rule.evidence['lost']])}."
-            )
+        if rule.holds is None:
+            return "not_enough_evidence", f"{rule.id}: {rule.reason}"
+    for rule in found:
+        if not rule.holds:
+            return "hold", f"{rule.id}: {rule.reason}"
+    return "promote", promoted
+
+
+def _would_change(promotion: Promotion, outcome: str, rules: ReleaseRules) -> list[str]:
+    """What would move the outcome, in words."""
+    paired, difference = promotion.n_paired, promotion.comparison.difference
+    if outcome == "promote":
+        if difference.low is None:
+            return []
+        room = difference.low + rules.margin
+        return [f"The lower end of the difference is {room:.2f} points above the limit."]
+    gates, scored, floored, severe = promotion.rules
+    changes = [
+        f"Bring back what the baseline has: {_names(rule.evidence['lost'], 'what')}."
+        for rule in promotion.rules
+        if "lost" in rule.evidence
+    ]
     if gates.violated and "lost" not in gates.evidence:
         excess = gates.evidence["candidate"]["failed"] - gates.evidence["baseline"]["failed"]
-        said.append(
-            f"Fix {excess} of the samples that newly fail a gate:"
-            f" {_names(gates.evidence['newly_failing'])}."
-        )
-    if by_id["floor_regression"].evidence["new"] and by_id["floor_regression"].violated:
-        said.append(
-            "Bring back above their floor:"
-            f" {_names([item['sample'] for item in by_id['floor_regression'].evidence['new']])}."
-        )
-    if by_id["severe_failures"].violated:
-        said.append(
-            "Fix severe failures:"
-            f" {_names([item['sample'] for item in by_id['severe_failures'].evidence['items']])}."
-        )
-    scores = by_id[SCORE_RULE]
-    if (
-        scores.holds is False
-        and comparison.difference.value is not None
-        and comparison.difference.low is not None
-    ):
-        half = comparison.difference.value - comparison.difference.low
-        if comparison.claims.non_inferior:
-            if "lost_runs" in scores.evidence:
-                said.append(
+        names = _names([{"sample": name} for name in gates.evidence["newly_failing"]])
+        changes.append(f"Fix {excess} of the samples that newly fail a gate: {names}.")
+    if floored.violated and floored.evidence["new"]:
+        changes.append(f"Bring back above their floor: {_names(floored.evidence['new'])}.")
+    if severe.violated:
+        changes.append(f"Fix severe failures: {_names(severe.evidence['items'])}.")
+    if scored.holds is False and difference.value is not None and difference.low is not None:
+        half, above = difference.value - difference.low, difference.value + rules.margin
+        if promotion.comparison.claims.non_inferior:
+            if "lost_runs" in scored.evidence:
+                changes.append(
                     "Bring the missing runs: the scores must be shown not to fall whatever these"
                     " came to."
                 )
-        elif comparison.difference.value > -rules.margin and half > 0:
-            needed = -(-paired * half**2 // (comparison.difference.value + rules.margin) ** 2)
-            said.append(
+        elif above > 0 and half > 0:
+            needed = -(-paired * half**2 // above**2)
+            changes.append(
                 f"With this difference and spread, about {int(needed):,} paired samples would show"
                 f" that the drop is below {rules.margin:g}."
             )
         else:
-            said.append(
-                "The scores must rise by at least"
-                f" {-rules.margin - comparison.difference.value:.2f} points on average."
-            )
+            changes.append(f"The scores must rise by at least {-above:.2f} points on average.")
     if paired < rules.min_pairs:
-        said.append(
+        changes.append(
             f"{rules.min_pairs - paired} more paired samples reach the minimum of"
             f" {rules.min_pairs}."
         )
-    return said
+    return changes
 
 
-def _names(samples: Sequence[str]) -> str:
-    unique = list(dict.fromkeys(samples))
+def _names(items: Sequence[Mapping[str, str]], key: str = "sample") -> str:
+    unique = list(dict.fromkeys(item[key] for item in items))
     return ", ".join(unique[:5]) + (f" and {len(unique) - 5} more" if len(unique) > 5 else "")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from assay.records.grade import Grade
     from assay.records.scorecard import Criterion
+    from assay.records.summary import SummaryBlock
     from assay.release.declarations import Declarations
 
 
@@ -108,7 +109,7 @@ class Side(NamedTuple):
     name: str
     rows: Mapping[str, Row]
     fingerprint: Mapping[str, Any]
-    summary: Mapping[str, Any]
+    summary: SummaryBlock
     digests: Mapping[str, str]
     runs: int
     repeats: Mapping[str, tuple[Repeat, ...]] = MappingProxyType({})
@@ -250,7 +251,7 @@ class SideBuilder:
         self._contents.setdefault(row.sample, []).append(content)
         self._runs += 1
 
-    def side(self, summary: Mapping[str, Any]) -> Side:
+    def side(self, summary: SummaryBlock) -> Side:
         """The side, once all runs are taken."""
         rows = {sample: merged(list(attempts.values())) for sample, attempts in self._rows.items()}
         fingerprint = {

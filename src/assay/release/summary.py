@@ -11,10 +11,22 @@ make it too narrow.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from msgspec.structs import asdict
 
 from assay import exact
 from assay.records.grade import LETTERS
+from assay.records.summary import (
+    CriterionSummary,
+    Distribution,
+    FailureReason,
+    GateSummary,
+    HistogramBin,
+    SliceSummary,
+    SummaryBlock,
+    value_interval,
+)
 from assay.stats.bootstrap import bootstrap_mean
 from assay.stats.clusters import MINIMUM, estimate_clustered_mean
 from assay.stats.counts import Counts
@@ -53,15 +65,14 @@ class _Values:
         if group is not None:
             self.grouped.setdefault(group, []).append(value)
 
-    def shown(self, intervals: Intervals) -> dict[str, Any]:
+    def distribution(self, intervals: Intervals) -> Distribution:
         """Mean with interval, standard deviation and quantiles."""
-        counts = self.counts
-        sd = counts.sd()
-        return {
-            "mean": self._interval(intervals, sd).shown(),
-            "sd": sd,
-            "quantiles": counts.quantiles(),
-        }
+        sd = self.counts.sd()
+        return Distribution(
+            mean=value_interval(self._interval(intervals, sd)),
+            sd=sd,
+            quantiles=self.counts.quantiles(),
+        )
 
     def _interval(self, intervals: Intervals, sd: float | None) -> Interval:
         shared = any(len(values) > 1 for values in self.grouped.values())
@@ -111,16 +122,13 @@ class _Slice:
         self.coverage[_covered(grade)] += 1
         self.scores.add(grade.score_units, group)
 
-    def covered(self) -> dict[str, int]:
-        return {name: self.coverage[name] for name in COVERAGE}
-
-    def shown(self, intervals: Intervals) -> dict[str, Any]:
-        return {
-            "n": self.n,
-            "coverage": self.covered(),
-            "pass_rate": wilson(self.passed, self.n).shown(),
-            "weighted_score": self.scores.shown(intervals),
-        }
+    def summary(self, intervals: Intervals) -> SliceSummary:
+        return SliceSummary(
+            n=self.n,
+            coverage={name: self.coverage[name] for name in COVERAGE},
+            pass_rate=value_interval(wilson(self.passed, self.n)),
+            weighted_score=self.scores.distribution(intervals),
+        )
 
 
 class _CriterionCounts:
@@ -134,14 +142,17 @@ class _CriterionCounts:
         self.floor_failures += item.floor_failed
         self.missing += item.criterion.raw_score is None
 
-    def shown(self, intervals: Intervals) -> dict[str, Any]:
-        return {
-            "n": self.norms.counts.n,
-            **self.norms.shown(intervals),
-            "histogram": self.norms.counts.histogram(0, exact.NORM_ONE, 10),
-            "floor_failures": self.floor_failures,
-            "missing": self.missing,
-        }
+    def summary(self, intervals: Intervals) -> CriterionSummary:
+        return CriterionSummary(
+            n=self.norms.counts.n,
+            **asdict(self.norms.distribution(intervals)),
+            histogram=[
+                HistogramBin(low=each["low"], high=each["high"], count=int(each["count"]))
+                for each in self.norms.counts.histogram(0, exact.NORM_ONE, 10)
+            ],
+            floor_failures=self.floor_failures,
+            missing=self.missing,
+        )
 
 
 class Summary:
@@ -202,59 +213,57 @@ class Summary:
             )
         )
 
-    def shown(self, intervals: Intervals = PLAIN) -> dict[str, Any]:
+    def block(self, intervals: Intervals = PLAIN) -> SummaryBlock:
         """The summary block of the contract."""
         ordered = sorted(self.reasons.items(), key=lambda pair: (-pair[1], pair[0]))
-        return {
-            "n": self.all.n,
-            "coverage": self.all.covered(),
-            "pass_rate": wilson(self.all.passed, self.all.n).shown(),
-            "weighted_score": self.all.scores.shown(intervals),
-            "gates": {
-                name: {
-                    "failed": counts["failed"],
-                    "undetermined": counts["undetermined"],
-                    "n": counts["n"],
-                    "rate": wilson(counts["failed"], counts["n"]).shown(),
-                }
+        policies, profiles, scoring, grading = (
+            sorted({version[place] for version in self.versions}) for place in range(4)
+        )
+        return SummaryBlock(
+            **asdict(self.all.summary(intervals)),
+            gates={
+                name: GateSummary(
+                    failed=counts["failed"],
+                    undetermined=counts["undetermined"],
+                    n=counts["n"],
+                    rate=value_interval(wilson(counts["failed"], counts["n"])),
+                )
                 for name, counts in sorted(self.gates.items())
             },
-            "criteria": {
-                name: counts.shown(intervals) for name, counts in sorted(self.criteria.items())
+            criteria={
+                name: counts.summary(intervals) for name, counts in sorted(self.criteria.items())
             },
-            "slices": {
-                kind: {name: found.shown(intervals) for name, found in sorted(slices.items())}
+            slices={
+                kind: {name: found.summary(intervals) for name, found in sorted(slices.items())}
                 for kind, slices in self.slices.items()
             },
-            "grades": {letter: self.letters[letter] for letter in LETTERS},
-            "top_failure_reasons": [
-                {"reason": reason, "count": count, "example": self.examples[reason]}
+            grades={letter: self.letters[letter] for letter in LETTERS},
+            top_failure_reasons=[
+                FailureReason(reason=reason, count=count, example=self.examples[reason])
                 for reason, count in ordered[:TOP]
             ],
-            "operations": {
-                "latency_ms": {
-                    "p50": self.latency.quantile(50),
-                    "p95": self.latency.quantile(95),
-                    "n": self.latency.n,
-                    "unreported": self.unreported["latency_ms"],
-                },
-                "cost_usd": {
-                    "total": (
-                        exact.shown(
-                            sum(value * count for value, count in self.cost.counts.items()), 9
-                        )
-                        if self.cost.n
-                        else None
-                    ),
-                    "mean": self.cost.mean(),
-                    "n": self.cost.n,
-                    "unreported": self.unreported["cost_usd"],
-                },
+            operations=self._operations(),
+            policies=policies,
+            profiles=[profile for profile in profiles if profile],
+            scoring_system=", ".join(scoring),
+            grading_system=", ".join(grading),
+        )
+
+    def _operations(self) -> dict[str, dict[str, float | None]]:
+        total = sum(value * count for value, count in self.cost.counts.items())
+        return {
+            "latency_ms": {
+                "p50": self.latency.quantile(50),
+                "p95": self.latency.quantile(95),
+                "n": self.latency.n,
+                "unreported": self.unreported["latency_ms"],
             },
-            "policies": sorted({policy for policy, _, _, _ in self.versions}),
-            "profiles": sorted({profile for _, profile, _, _ in self.versions if profile}),
-            "scoringSystem": ", ".join(sorted({scoring for _, _, scoring, _ in self.versions})),
-            "gradingSystem": ", ".join(sorted({grading for _, _, _, grading in self.versions})),
+            "cost_usd": {
+                "total": exact.shown(total, 9) if self.cost.n else None,
+                "mean": self.cost.mean(),
+                "n": self.cost.n,
+                "unreported": self.unreported["cost_usd"],
+            },
         }
 
 

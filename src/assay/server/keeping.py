@@ -22,6 +22,7 @@ from assay.files.json_files import Document, Unread
 from assay.pipeline.deciding import side_of
 from assay.pipeline.grading import Graded, Grader
 from assay.records.exam import ExamResult
+from assay.records.decision import Decision
 from assay.records.reading import KINDS as EVIDENCE
 from assay.records.reading import read_scorecard
 from assay.release.baseline import BASELINE_SCHEMA
@@ -87,7 +88,7 @@ def keep_side(
 
 
 def decision_drafts(
-    document: Mapping[str, Any],
+    document: Decision,
     candidate: KeptSide,
     baseline: KeptSide,
     *,
@@ -97,7 +98,7 @@ def decision_drafts(
     """A decision with links to the evidence of both sides, to the grades it decides on, and to the
     plan that was declared for it.
     """
-    made = draft(document, kind="decision", author=author)
+    made = draft(document.tree(), kind="decision", author=author)
     links = [
         Link(f"{name}_of", made.name, digest)
         for name, side in (("candidate", candidate), ("baseline", baseline))
@@ -124,7 +125,7 @@ def baseline_record(name: str, kept: KeptSide, *, now: datetime) -> dict[str, An
         "runs": side.runs,
         "samples": len(side.rows),
         "fingerprint": {"digest": side.fingerprint_digest, "fields": dict(side.fingerprint)},
-        "summary": dict(side.summary),
+        "summary": side.summary,
     }
 
 

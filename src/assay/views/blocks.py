@@ -11,13 +11,14 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from assay.views import drawing
-from assay.views.charts.chart import Chart
 from assay.views.pieces import clip
+
+if TYPE_CHECKING:
+    from assay.views.charts.chart import Chart
 
 
 class Block(Struct, frozen=True):
@@ -169,6 +170,8 @@ class Table(Block, frozen=True):
 @lru_cache(maxsize=1)
 def can_draw() -> bool:
     """Whether charts become pictures here."""
+    from assay.views import drawing  # an optional extra, and slow to start
+
     return drawing.available()
 
 
@@ -192,13 +195,18 @@ class Figure(Block, frozen=True):
             return ""
         if self.url:
             return f"{self.url}.svg"
+        from assay.views import drawing
+
         return f"data:image/svg+xml;base64,{b64encode(drawing.svg(self.chart)).decode()}"
 
     @property
     def hint(self) -> str:
         """Why there is no picture, where there could be one."""
-        missing = self.chart.spec is not None and self.draw and not can_draw()
-        return drawing.MISSING if missing else ""
+        if self.chart.spec is None or not self.draw or can_draw():
+            return ""
+        from assay.views import drawing
+
+        return drawing.MISSING
 
     @property
     def table(self) -> Table:
@@ -244,13 +252,15 @@ class Filters(Block, frozen=True):
     action: str
     fields: Sequence[Field]
     values: Mapping[str, str | None]
+    title: str = "Filter"
+    button: str = "Filter"
     kind: str = ""
 
     @property
     def summary(self) -> str:
-        """What is filtered by."""
+        """What the list is filtered by."""
         used = [field.label.lower() for field in self.fields if self.values.get(field.name)]
-        return f"Filter: {', '.join(used)}" if used else "Filter"
+        return f"{self.title}: {', '.join(used)}" if used else self.title
 
 
 class Pager(Block, frozen=True):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from assay.records.exam import ExamGate, ExamResult, ItemResult
+    from assay.records.decision import Decision, RuleResult
     from assay.records.grade import Payload
 
 HEAD = 1024
@@ -250,46 +251,28 @@ def grades(document: Mapping[str, Any]) -> bytes:
 # --- decisions
 
 
-def decision(document: Mapping[str, Any]) -> bytes:
-    """A decision (`assay.decision/1`): one case for each rule. A closed gate is never all green,
-    whatever its rules say.
-    """
-    outcome = str(document["outcome"])
-    cases = [_rule_case(rule) for rule in document["rules"]]
+def decision(document: Decision) -> bytes:
+    """A decision: one case for each rule. A closed gate is never all green."""
+    outcome = document.outcome
+    cases = [_rule_case(rule) for rule in document.rules]
     if outcome != "promote" and not any(case.kind for case in cases):
-        cases.append(
-            Case(
-                "outcome",
-                "assay.decision",
-                "failure",
-                outcome,
-                f"the decision is {outcome.replace('_', ' ')}",
-            )
-        )
-    if not document["rules"] and outcome == "promote":
-        cases.append(
-            Case(
-                "outcome",
-                "assay.decision",
-                "error",
-                NOT_ENOUGH,
-                f"{NOT_ENOUGH}: the decision names no rule",
-            )
-        )
-    return document_xml("assay.decision", cases, {"outcome": outcome, **_versions(document)})
+        text = f"the decision is {outcome.replace('_', ' ')}"
+        cases.append(Case("outcome", "assay.decision", "failure", outcome, text))
+    if not document.rules and outcome == "promote":
+        text = f"{NOT_ENOUGH}: the decision names no rule"
+        cases.append(Case("outcome", "assay.decision", "error", NOT_ENOUGH, text))
+    return document_xml("assay.decision", cases, {"outcome": outcome, **_versions(document.tree())})
 
 
-def _rule_case(rule: Mapping[str, Any]) -> Case:
-    reason = _clipped(rule.get("reason") or "no reason is given")
-    name, holds = str(rule["id"]), rule.get("holds")
-    if holds is True:
-        return Case(name, "assay.decision", lines=[reason])
-    evidence = [f"{key}: {_clipped(value)}" for key, value in (rule.get("evidence") or {}).items()]
-    if holds is False:
-        return Case(name, "assay.decision", "failure", "rule_violated", reason, [reason, *evidence])
-    return Case(
-        name, "assay.decision", "error", NOT_ENOUGH, f"{NOT_ENOUGH}: {reason}", [reason, *evidence]
-    )
+def _rule_case(rule: RuleResult) -> Case:
+    reason = _clipped(rule.reason)
+    if rule.holds:
+        return Case(rule.id, "assay.decision", lines=[reason])
+    lines = [reason, *(f"{key}: {_clipped(value)}" for key, value in rule.evidence.items())]
+    if rule.holds is None:
+        text = f"{NOT_ENOUGH}: {reason}"
+        return Case(rule.id, "assay.decision", "error", NOT_ENOUGH, text, lines)
+    return Case(rule.id, "assay.decision", "failure", "rule_violated", reason, lines)
 
 
 # --- exams

@@ -147,7 +147,7 @@ def number(
     no ends.
 
     >>> number(0.9, interval={"low": 0.8, "high": 0.95, "level": 0.95}, n=40, percent=True)
-    '90.0% 80.0% to 95.0% (95%), n 40'
+    '90.0% [80.0% to 95.0% (95%), n 40]'
     >>> number(None, absent_as="no score")
     'no score'
     """
@@ -166,7 +166,7 @@ def number(
         more.append(f"n {n:,}")
     text = _written(value, digits, percent) + (f" {unit}" if unit else "")
     aside = ", ".join(more)
-    return _piece("number", f"{text} {aside}".strip(), text, aside)
+    return _piece("number", f"{text} [{aside}]" if aside else text, text, aside)
 
 
 def _written(value: Any, digits: int, percent: bool) -> str:

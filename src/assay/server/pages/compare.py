@@ -23,21 +23,24 @@ from assay.release.policy import ReleasePolicy, make_release_rules
 from assay.release.sides import sample_of
 from assay.server import lookup
 from assay.server.auth import Principal
-from assay.server.pages import decision_parts as parts
 from assay.server.pages.decision_pairs import Pairs
-from assay.server.pages.layout import empty, note, page, section
+from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.pages.runs import FIRST
 from assay.server.problems import Problem
 from assay.server.routes.decisions import find_baseline
 from assay.server.state import check_name
 from assay.store.names import seen
-from assay.views.markup import Html, join, tag
+from assay.views.blocks import Empty, Field, Filters, Note, Paragraph, Section, Verbatim, section
+from assay.views.charts.decisions import ScorePair
+from assay.views.decision import decision_view
+from assay.views.pieces import address, phrase, strong
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from assay.pipeline.grading import Graded
+    from assay.records.decision import Decision
     from assay.release.policy import ReleaseRules
     from assay.release.sides import Side
     from assay.server.state import Services
@@ -90,7 +93,7 @@ class Taken(NamedTuple):
 class Compared(NamedTuple):
     """A decision that is not stored, and what it was made on."""
 
-    decision: dict[str, Any]
+    decision: Decision
     pairs: Pairs
     notes: list[str]
 
@@ -140,7 +143,7 @@ def compare(
         " Nothing is stored."
     )
     if form is None:
-        nothing = empty(
+        nothing = Empty(
             "No run is stored in this project yet, so there is nothing to compare. A run comes in"
             " by the command or by the API:",
             FIRST,
@@ -156,33 +159,30 @@ def compare(
             request,
             "Compare",
             form,
-            tag("p", missing, class_="absent"),
+            Paragraph(missing, "absent"),
             nav="/decisions",
             lead=lead,
         )
     try:
         found = _compared(services, principal.project, asked)
     except (AssayError, Problem) as error:
-        told = error.detail if isinstance(error, Problem) else error.message
-        fix = [tag("p", tag("b", "What to do: "), error.fix)] if error.fix else []
+        message = error.detail if isinstance(error, Problem) else error.message
+        fix = [Paragraph(phrase(strong("What to do: "), error.fix))] if error.fix else []
         refused = section(
             "Not compared",
-            note(f"{told[:1].upper()}{told[1:]}", kind="bad"),
+            Note(f"{message[:1].upper()}{message[1:]}", "bad"),
             *fix,
-            tag("p", f"Error {error.code}.", class_="hint"),
+            Paragraph(f"Error {error.code}.", "hint"),
             id="refused",
         )
         return page(request, "Compare", form, refused, nav="/decisions", lead=lead, status=422)
-    said = [
-        note("Worked out now from the stored runs; this decision is not stored."),
-        *(note(one) for one in found.notes),
-    ]
     return page(
         request,
         "Compare",
         form,
-        *said,
-        *parts.body(found.decision, found.pairs, ""),
+        Note("Worked out now from the stored runs; this decision is not stored."),
+        *map(Note, found.notes),
+        *decision_view(found.decision, pairs=found.pairs.pairs, runs=found.pairs.runs),
         _keep(asked),
         nav="/decisions",
         lead=lead,
@@ -192,7 +192,7 @@ def compare(
 # --- the form
 
 
-def _form(services: Services, project: str, asked: Asked) -> Html | None:
+def _form(services: Services, project: str, asked: Asked) -> Filters | None:
     """What there is to choose from; None where nothing is stored."""
     database = services.ledger.database
     workflows = [
@@ -215,27 +215,21 @@ def _form(services: Services, project: str, asked: Asked) -> Html | None:
         if isinstance(services.shelf.load("policies", entry.id), ReleasePolicy)
     ]
     fields = [
-        _select("candidate", "Candidate", [("Workflows", workflows)], asked.candidate, "choose"),
-        _select(
-            "baseline",
-            "Baseline",
-            [("Stored baselines", kept), ("Workflows", workflows)],
-            asked.baseline,
-            "choose",
-        ),
-        _select("dataset", "Dataset", [("", datasets)], asked.dataset, "any, as the runs say"),
-        _select("policy", "Release policy", [("", policies)], asked.policy, "release, the newest"),
-        _select(
+        Field("candidate", "Candidate", "select", workflows, "choose"),
+        Field("baseline", "Baseline", "select", [*kept, *workflows], "choose"),
+        Field("dataset", "Dataset", "select", datasets, "any, as the runs say"),
+        Field("policy", "Release policy", "select", policies, "release, the newest"),
+        Field(
             "repeats",
             "Samples that were run more than once",
-            [("", [(NEWEST, "take the newest run of each")])],
-            asked.repeats,
+            "select",
+            [(NEWEST, "take the newest run of each")],
             "only as numbered attempts",
         ),
     ]
-    go = tag("div", tag("button", "Compare"), class_="field go")
-    made = tag("form", *fields, go, method="get", action="/compare", aria_label="Choose two sets")
-    return tag("div", made, class_="filters sets")
+    return Filters(
+        "/compare", fields, asked._asdict(), title="Choose two sets", button="Compare", kind="sets"
+    )
 
 
 def _baselines(services: Services, project: str) -> list[tuple[str, str]]:
@@ -250,42 +244,18 @@ def _baselines(services: Services, project: str) -> list[tuple[str, str]]:
             and isinstance(one.name, str)
         ):
             found.setdefault(
-                BASELINE + quote(one.name, safe=" "), f"{one.name} ({item.created_at[:10]})"
+                BASELINE + quote(one.name, safe=" "),
+                f"baseline {one.name} ({item.created_at[:10]})",
             )
     return list(found.items())
 
 
-def _select(
-    name: str,
-    label: str,
-    groups: Sequence[tuple[str, Sequence[tuple[str, str]]]],
-    value: str,
-    nothing: str,
-) -> Html:
-    known = {key for _, pairs in groups for key, _ in pairs}
-    options_ = [join([Html('<option value="">'), nothing, Html("</option>")])]
-    for title, pairs in groups:
-        options = [
-            tag("option", text, value=key, **({"selected": "selected"} if key == value else {}))
-            for key, text in pairs
-        ]
-        options_ += [tag("optgroup", *options, label=title)] if title and options else options
-    if value and value not in known:
-        options_.append(tag("option", value, value=value, selected="selected"))
-    return tag(
-        "div",
-        tag("label", label, for_=f"f-{name}"),
-        tag("select", *options_, name_=name, id=f"f-{name}"),
-        class_="field",
-    )
-
-
-def _keep(asked: Asked) -> Html:
+def _keep(asked: Asked) -> Section:
     """How to have this decision stored."""
     if asked.repeats == NEWEST:
         return section(
             "To store it",
-            tag("p", "Post the digests of the runs you mean to /api/v1/decisions."),
+            Paragraph("Post the digests of the runs you mean to /api/v1/decisions."),
             id="keep",
         )
     sides = {
@@ -301,7 +271,7 @@ def _keep(asked: Asked) -> Html:
     )
     return section(
         "To store it",
-        tag("pre", tag("code", command), tabindex="0"),
+        Verbatim(command),
         id="keep",
         hint="The same decision, stored with the evidence and the grades of both sides:",
     )
@@ -339,7 +309,7 @@ def _compared(services: Services, project: str, asked: Asked) -> Compared:
 
         def seen_(document: Document, graded: Graded, *, mine: bool = name == "candidate") -> None:
             if mine:
-                runs[sample_of(graded.grade)] = document.file
+                runs[sample_of(graded.grade)] = address("runs", document.file)
 
         documents = (settled(Document(item.tree(), item.digest)) for item in taken.items)
         sides.append(side_of(documents, grader, name=name, seen=seen_))
@@ -347,11 +317,8 @@ def _compared(services: Services, project: str, asked: Asked) -> Compared:
     terms = Terms(plan=declared(None, rules, looks=1, slices=()).plan)
     decision = decide(ours, theirs, rules, grader, terms=terms)
     samples = list(dict.fromkeys([*ours.rows, *theirs.rows]))
-    pairs = [
-        {"sample": sample, "candidate": _score(ours, sample), "baseline": _score(theirs, sample)}
-        for sample in samples
-    ]
-    return Compared(decision, Pairs(pairs, runs, True), notes)
+    pairs = [ScorePair(sample, _score(ours, sample), _score(theirs, sample)) for sample in samples]
+    return Compared(decision, Pairs(pairs, runs), notes)
 
 
 def _score(side: Side, sample: str) -> float | None:

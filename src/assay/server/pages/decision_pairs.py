@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from assay import exact
-from assay.server.pages.paging import mapped, rows_of, texts
+from assay.server.pages.paging import mapped
 from assay.store.listing import grades_of
+from assay.views.charts.decisions import ScorePair
+from assay.views.pieces import address
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Sequence
 
+    from assay.records.decision import Decision
     from assay.server.state import Services
     from assay.store.drafts import Item
 
@@ -36,26 +39,21 @@ _read = msgspec.json.Decoder(_Grade).decode
 
 
 class Pairs(NamedTuple):
-    """Pairs as charts take them: `sample`, `candidate`, `baseline`. `runs` has the evidence of each
-    sample on the candidate's side, by its digest.
-    """
+    """The scores of every pair, and the address of each sample's run on the candidate's side."""
 
-    pairs: list[dict[str, Any]]
+    pairs: Sequence[ScorePair] | None
+    """None where there are too many, or no evidence is stored."""
     runs: dict[str, str]
-    whole: bool
-    """Whether these are all there are."""
 
 
-def pairs_of(services: Services, project: str, item: Item, decision: Mapping[str, Any]) -> Pairs:
-    """Every pair of a decision, or those that fell most where there are too many, or where no
-    evidence is stored.
-    """
+def pairs_of(services: Services, project: str, item: Item, decision: Decision) -> Pairs:
+    """Every pair of a decision."""
     sides = {
         name: _evidence(services, project, item.digest, f"{name}_of")
         for name in ("candidate", "baseline")
     }
     if not all(sides.values()) or any(len(found) > MOST for found in sides.values()):
-        return Pairs(rows_of(decision.get("worse")), {}, False)
+        return Pairs(None, {})
     decided = {
         link.target
         for link in services.ledger.links_of(
@@ -72,14 +70,17 @@ def pairs_of(services: Services, project: str, item: Item, decision: Mapping[str
                     float(grade.weighted_score)
                 )
             if name == "candidate":
-                runs[sample] = digest
-    left_out = set(texts(mapped(decision.get("missing")).get("quarantined")))
-    pairs = [
-        {"sample": sample, **{name: sum(values) / len(values) for name, values in found.items()}}
+                runs[sample] = address("runs", digest)
+    means = {
+        sample: {name: sum(values) / len(values) for name, values in found.items()}
         for sample, found in scores.items()
-        if sample not in left_out
+        if sample not in decision.missing.quarantined
+    }
+    pairs = [
+        ScorePair(sample, found.get("candidate"), found.get("baseline"))
+        for sample, found in means.items()
     ]
-    return Pairs(pairs, runs, True)
+    return Pairs(pairs, runs)
 
 
 def _evidence(services: Services, project: str, decision: str, relation: str) -> list[str]:

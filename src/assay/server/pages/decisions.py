@@ -10,34 +10,43 @@ import msgspec
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from assay.records.decision import Decision, read_decision
 from assay.server import lookup
 from assay.server.auth import Principal
-from assay.server.pages import decision_parts as parts
 from assay.server.pages import gate_parts
 from assay.server.pages.decision_pairs import pairs_of
 from assay.server.pages.evidence import block
-from assay.server.pages.layout import (
-    Column,
-    Field,
-    address,
-    clip,
-    empty,
-    facts,
-    filters,
-    link,
-    page,
-    section,
-    short,
-    table,
-    verdict,
-    when,
-)
+from assay.server.pages.layout import page
 from assay.server.pages.paging import Cursor, Text, listed, mapped, plain, rows_of, texts, ways
 from assay.server.pages.routing import READER, PageRoute
 from assay.store.decided import SIDES, sides_of
+from assay.views.blocks import (
+    Column,
+    Empty,
+    Facts,
+    Field,
+    Filters,
+    Paragraph,
+    Part,
+    Section,
+    Table,
+    section,
+)
 from assay.views.charts import Chart
-from assay.views.charts import decisions as charts
-from assay.views.markup import Html, say, tag
+from assay.views.decision import MAX_ROWS, OUTCOMES, decision_charts, decision_view
+from assay.views.pieces import (
+    Piece,
+    address,
+    clip,
+    code,
+    count,
+    link,
+    moment,
+    phrase,
+    shown,
+    verdict,
+)
+from assay.views.pieces import digest as digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +62,7 @@ NAMED = {RELEASE: "release", EXAM_GATE: "exam gate", SCHEMA_GATE: "tool schemas"
 FIRST = "assay gate candidate.jsonl --baseline baseline.jsonl --store .assay/ledger.db"
 _GATES = {"gate-passed": True, "gate-not-passed": False}
 CHOICES = (
-    *parts.OUTCOMES.items(),
+    *((name, word) for name, (word, _) in OUTCOMES.items()),
     ("gate-passed", "gate of an exam or schema: passed"),
     ("gate-not-passed", "gate of an exam or schema: not passed"),
 )
@@ -94,7 +103,7 @@ class Line(NamedTuple):
     """A decision in a list."""
 
     name: str
-    outcome: Html
+    outcome: Piece
     why: str
     kind: str
 
@@ -119,46 +128,42 @@ def list_decisions(
     found = listed(
         services, principal.project, "decision", wanted, after=after, before=before, limit=ON_A_PAGE
     )
-    compare = tag(
-        "p", link("Compare two sets of stored runs", "/compare"), " without storing anything."
+    compare = Paragraph(
+        phrase(link("Compare two sets of stored runs", "/compare"), " without storing anything.")
     )
     if not found.items and not wanted and not after and not before:
-        more = (
-            "Or post to /api/v1/decisions. `assay exam gate` and `assay tools gate` store theirs"
-            " the same way."
-        )
-        nothing = empty(
+        nothing = Empty(
             "No decision is stored in this project yet. A candidate is decided on against a"
             " baseline:",
             FIRST,
-            more=more,
+            "Or post to /api/v1/decisions. `assay exam gate` and `assay tools gate` store theirs"
+            " the same way.",
         )
         return page(request, "Decisions", nothing, compare, nav="/decisions")
-    rows = rows_of_decisions(services, principal.project, found.items)
     names = [entry.id for entry in services.shelf.entries("policies")]
-    form = filters(
-        "/decisions",
-        [Field("outcome", "Outcome", "select", CHOICES), Field("policy", "Policy", choices=names)],
-        asked,
-    )
-    shown = table(
-        "Decisions, the newest first",
-        COLUMNS,
-        rows,
-        kind="stack runs",
-        absent="No decision fits this filter.",
-    )
     tally = services.ledger.count("decision", project=principal.project)
-    lead = f"{tally.n:,} decision{'' if tally.n == 1 else 's'} stored, the newest first."
     return page(
         request,
         "Decisions",
         compare,
-        form,
-        shown,
+        Filters(
+            "/decisions",
+            [
+                Field("outcome", "Outcome", "select", CHOICES),
+                Field("policy", "Policy", choices=names),
+            ],
+            asked,
+        ),
+        Table(
+            "Decisions, the newest first",
+            COLUMNS,
+            rows_of_decisions(services, principal.project, found.items),
+            kind="stack runs",
+            absent="No decision fits this filter.",
+        ),
         ways("decisions", asked, found, what="decision", paged=bool(after or before)),
         nav="/decisions",
-        lead=lead,
+        lead=f"{count(tally.n, 'decision')} stored, the newest first.",
     )
 
 
@@ -180,14 +185,14 @@ def _row(item: Item, sides: dict[str, Named]) -> list[str]:
             "not known",
         )
     )
-    policy = say(said.policy if said is not None else None)
+    policy = shown(said.policy if said is not None else None)
     return [
         link(clip(line.name, 120), address("decisions", item.digest)),
         line.outcome,
         clip(line.why, 500),
         line.kind,
         policy,
-        when(item.created_at),
+        moment(item.created_at),
     ]
 
 
@@ -197,7 +202,7 @@ def _line(said: _Said, sides: dict[str, Named]) -> Line:
         score = mapped(said.capstone)
         return Line(
             f"Exam gate, score {plain(score.get('score'))} of {plain(score.get('n'))} items",
-            _passed(said.passed),
+            gate_parts.passed(said.passed),
             "; ".join(texts(said.reasons)) or "no reason is stated",
             kind,
         )
@@ -217,10 +222,6 @@ def _line(said: _Said, sides: dict[str, Named]) -> Line:
         )
     name = " against ".join(side_name(sides.get(side), getattr(said, side), side) for side in SIDES)
     return Line(name, verdict(said.outcome), str(said.reason or "no reason is stated"), kind)
-
-
-def _passed(passed: Any) -> Html:
-    return verdict("passed" if passed is True else "not passed")
 
 
 def side_name(named: Named | None, summary: _Side | None, side: str) -> str:
@@ -244,54 +245,54 @@ def show_decision(request: Request, digest: str, principal: Principal = READER) 
     """One decision."""
     services: Services = request.app.state.services
     item = lookup.record(services, principal.project, "decision", digest)
-    decision: dict[str, Any] = item.tree()
-    schema = decision.get("schema")
-    sides = sides_of(
-        services.ledger.database, principal.project, [item.seq], look_at=parts.MAX_ROWS
-    ).get(item.seq, {})
+    sides = sides_of(services.ledger.database, principal.project, [item.seq], look_at=MAX_ROWS).get(
+        item.seq, {}
+    )
     line = _line(_said(item.body or b"{}"), sides)
-    told = _stored(item, replayed=schema in NAMED)
-    if schema == RELEASE:
-        pairs = pairs_of(services, principal.project, item, decision)
-        body = parts.body(decision, pairs, address("charts", "decisions", digest))
-    elif schema == EXAM_GATE:
-        body = gate_parts.exam(services, principal.project, item, decision)
-    elif schema == SCHEMA_GATE:
-        body = gate_parts.schemas(services, principal.project, item, decision)
-    else:
-        body = [
-            section(
-                "The record",
-                block("As it is stored", decision, address("api", "v1", "records", digest)),
-            )
-        ]
-    return page(request, line.name[:200], *body, told, nav="/decisions")
+    parts = _parts(services, principal.project, item)
+    return page(request, line.name[:200], *parts, _stored(item), nav="/decisions")
 
 
-def _stored(item: Item, *, replayed: bool) -> Html:
-    whole = link("The whole record", address("api", "v1", "records", item.digest))
-    again = tag("code", f"assay ledger replay {item.digest}")
+def _parts(services: Services, project: str, item: Item) -> list[Part]:
+    release = _release(item)
+    if release is not None:
+        pairs = pairs_of(services, project, item, release)
+        url = address("charts", "decisions", item.digest)
+        return decision_view(release, pairs=pairs.pairs, url=url, runs=pairs.runs)
+    tree: dict[str, Any] = item.tree()
+    gate = {EXAM_GATE: gate_parts.exam, SCHEMA_GATE: gate_parts.schemas}.get(
+        str(tree.get("schema"))
+    )
+    if gate is not None:
+        return gate(services, project, item, tree)
+    whole = address("api", "v1", "records", item.digest)
+    return [section("The record", block("As it is stored", tree, whole))]
+
+
+def _release(item: Item) -> Decision | None:
+    """A release decision; None where the record is something else."""
+    try:
+        return read_decision(item.body or b"{}")
+    except msgspec.ValidationError:
+        return None
+
+
+def _stored(item: Item) -> Section:
     pairs = [
-        ("Record", short(item.digest)),
-        ("Decided", when(item.created_at)),
-        ("By", say(item.author, "not stated")),
-        ("All of it", whole),
-        *([("Made again from its evidence with", again)] if replayed else []),
+        ("Record", digest_of(item.digest)),
+        ("Decided", moment(item.created_at)),
+        ("By", shown(item.author)),
+        ("All of it", link("The whole record", address("api", "v1", "records", item.digest))),
+        ("Recompute it from its evidence with", code(f"assay ledger replay {item.digest}")),
     ]
-    return section("Record", facts(pairs, kind="small"), id="record")
+    return section("Record", Facts(pairs, "small"), id="record")
 
 
 def decision_chart(services: Services, project: str, digest: str, name: str) -> Chart | None:
     """A chart of a stored release decision by its name; None where there is none of that name."""
     item = lookup.record(services, project, "decision", digest)
-    decision = item.tree()
-    if decision.get("schema") != RELEASE:
+    release = _release(item)
+    if release is None:
         return None
-    if name == "difference":
-        return charts.difference(decision)
-    if name == "paired-scatter":
-        return charts.paired_scatter(
-            pairs_of(services, project, item, decision).pairs,
-            n_paired=mapped(decision.get("comparison")).get("n_paired"),
-        )
-    return charts.rules(decision) if name == "rules" else None
+    pairs = pairs_of(services, project, item, release).pairs if name == "paired-scatter" else None
+    return next((chart for chart in decision_charts(release, pairs) if chart.name == name), None)

@@ -6,9 +6,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from assay.server.pages.layout import Column, address, facts, link, section, short, table, verdict
-from assay.server.pages.paging import mapped, rows_of, texts, words
-from assay.views.markup import Html, join, say, tag
+from assay.server.pages.paging import mapped, rows_of, texts
+from assay.views.blocks import (
+    Column,
+    Decided,
+    Facts,
+    Paragraph,
+    Part,
+    Section,
+    Sentences,
+    Table,
+    section,
+)
+from assay.views.pieces import (
+    Piece,
+    absent,
+    address,
+    code,
+    digest,
+    phrase,
+    shown,
+    verdict,
+    words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,169 +40,103 @@ Tree = dict[str, Any]
 MAX_ROWS = 200
 
 
-def _head(outcome: Html, policy: Any, reasons: Sequence[str]) -> Html:
-    under = tag("small", "under ", say(policy, "no policy"))
-    why = tag(
-        "p",
-        ". ".join(one[:1].upper() + one[1:] for one in reasons) or "No reason is stated.",
-        class_="verdict",
-    )
-    return tag("div", tag("p", outcome, " ", under, class_="outcome"), why, class_="decided")
+def _head(outcome: str, policy: Any, reasons: Sequence[str]) -> Decided:
+    reason = ". ".join(text[:1].upper() + text[1:] for text in reasons)
+    return Decided(outcome, shown(policy, "no policy"), reason or "No reason is stated.")
 
 
-def _passed(passed: Any) -> Html:
-    return verdict("passed", "Passed") if passed is True else verdict("not passed", "Not passed")
+def passed(value: Any) -> Piece:
+    """Whether a gate passed; one that does not state it did not."""
+    return verdict("passed", "Passed") if value is True else verdict("not passed", "Not passed")
 
 
 # --- exams
 
 
-def held(found: Any, absent: str) -> Html:
-    """Whether a limit is kept; what was not asked is said so."""
+def held(found: Any, absent_as: str) -> Piece:
+    """Whether a limit is kept, or that it was not asked for."""
     if not isinstance(found, dict):
-        return verdict("none", absent)
+        return verdict("none", absent_as)
     return verdict("holds") if found.get("holds") is True else verdict("fails", "does not hold")
 
 
-def exam(services: Services, project: str, item: Item, decision: Tree) -> list[Html]:
+def exam(services: Services, project: str, item: Item, decision: Tree) -> list[Part]:
     """The gate of an exam: what blocks, what only warns, and the results it was decided on."""
-    capstone, target, drop = (decision.get(name) for name in ("capstone", "target", "regression"))
-    moved = mapped(drop)
+    capstone, target, moved = (
+        mapped(decision.get(name)) for name in ("capstone", "target", "regression")
+    )
     rows = [
         [
             "Capstone score",
-            held(capstone, "not asked"),
+            held(decision.get("capstone"), "not asked for"),
             "blocks",
-            join(
-                [
-                    "score ",
-                    say(mapped(capstone).get("score")),
-                    ", at least ",
-                    say(mapped(capstone).get("limit")),
-                ]
-            ),
+            f"score {shown(capstone.get('score'))}, at least {shown(capstone.get('limit'))}",
         ],
         [
             "Drop on the regression set",
-            held(drop, "no baseline was given"),
+            held(decision.get("regression"), "no baseline was given"),
             "blocks",
             (
-                join(
-                    [
-                        "from ",
-                        say(moved.get("baseline")),
-                        " to ",
-                        say(moved.get("candidate")),
-                        ", a drop of ",
-                        say(moved.get("drop")),
-                        ", at most ",
-                        say(moved.get("limit")),
-                    ]
-                )
+                f"from {shown(moved.get('baseline'))} to {shown(moved.get('candidate'))}, a drop of"
+                f" {shown(moved.get('drop'))}, at most {shown(moved.get('limit'))}"
                 if moved
-                else say(None, "nothing to compare with")
+                else absent("nothing to compare with")
             ),
         ],
         [
             "Production target",
-            held(target, "not asked"),
-            "only tells",
-            join(
-                [
-                    "score ",
-                    say(mapped(target).get("score")),
-                    ", target ",
-                    say(mapped(target).get("limit")),
-                ]
-            ),
+            held(decision.get("target"), "not asked for"),
+            "informational",
+            f"score {shown(target.get('score'))}, target {shown(target.get('limit'))}",
         ],
     ]
     for soft in rows_of(decision.get("soft")):
-        warn = soft.get("warn")
-        said = (
-            verdict("undetermined", "not measured")
-            if warn is None
-            else verdict("stale", "warns")
-            if warn is True
-            else verdict("holds")
+        state = {None: ("undetermined", "not measured"), True: ("stale", "warns")}.get(
+            soft.get("warn"), ("holds", "holds")
         )
-        value = join(
-            [
-                "value ",
-                say(soft.get("value"), "none"),
-                ", limit ",
-                say(soft.get("limit")),
-                *([": ", str(soft["reason"])] if soft.get("reason") else []),
-            ]
+        reason = f": {soft['reason']}" if soft.get("reason") else ""
+        value = (
+            f"value {shown(soft.get('value'), 'none')}, limit {shown(soft.get('limit'))}{reason}"
         )
-        rows.append(
-            [join(["Soft gate ", tag("code", say(soft.get("id")))]), said, "only warns", value]
-        )
+        rows.append([phrase("Soft gate ", code(soft.get("id"))), verdict(*state), "warning", value])
     verify = mapped(decision.get("verify_rubric"))
     if verify:
-        test = mapped(verify.get("self_test"))
-        sound = (
-            verdict("holds")
-            if test.get("passed") is True
-            else verdict("fails", "the rubric fails its own test")
-        )
+        sound = mapped(verify.get("self_test")).get("passed") is True
         rows.append(
             [
                 "Rise, checked for a fault of the rubric",
-                sound,
+                verdict("holds") if sound else verdict("fails", "the rubric fails its own test"),
                 "blocks",
-                join(
-                    ["rise ", say(verify.get("rise")), ", checked above ", say(verify.get("limit"))]
-                ),
+                f"rise {shown(verify.get('rise'))}, checked above {shown(verify.get('limit'))}",
             ]
         )
-    axes = mapped(moved.get("axes"))
-    changes = [(words(axis), say(change)) for axis, change in axes.items()]
+    changes = [(words(axis), shown(change)) for axis, change in mapped(moved.get("axes")).items()]
     notes = texts(decision.get("notes"))
-    return [
-        _head(
-            _passed(decision.get("passed")), decision.get("policy"), texts(decision.get("reasons"))
-        ),
-        section(
-            "Gates",
-            table(
-                "Gates of the exam",
-                ("Gate", "Verdict", "It", Column("Found", "wide")),
-                rows,
-                kind="stack",
-            ),
-            id="rules",
-        ),
-        *(
-            [section("Change of each axis against the baseline", facts(changes), id="axes")]
-            if changes
-            else []
-        ),
-        *(
-            [section("To be known", tag("ul", *(tag("li", one) for one in notes)), id="notes")]
-            if notes
-            else []
-        ),
-        _rests_on(services, project, item, "exams", decision),
+    outcome = passed(decision.get("passed"))
+    columns = ("Gate", "Verdict", "Effect", Column("Found", "wide"))
+    parts: list[Part] = [
+        _head(outcome, decision.get("policy"), texts(decision.get("reasons"))),
+        section("Gates", Table("Gates of the exam", columns, rows, kind="stack"), id="rules"),
     ]
+    if changes:
+        parts.append(section("Change of each axis against the baseline", Facts(changes), id="axes"))
+    if notes:
+        parts.append(section("Notes", Sentences(notes), id="notes"))
+    return [*parts, _rests_on(services, project, item, "exams", decision)]
 
 
 # --- tool schemas
 
 
-def schema_outcome(decision: Mapping[str, Any]) -> Html:
-    """Passed, not passed, or not to be told."""
+def schema_outcome(decision: Mapping[str, Any]) -> Piece:
+    """Passed, not passed, or undetermined."""
     results = rows_of(decision.get("results"))
     if decision.get("passed") is True:
         return verdict("passed")
     failed = any(
-        rule.get("holds") is False for one in results for rule in rows_of(one.get("rules"))
+        rule.get("holds") is False for result in results for rule in rows_of(result.get("rules"))
     )
-    return (
-        verdict("not passed")
-        if failed or not results
-        else verdict("undetermined", "cannot be told")
-    )
+    return verdict("not passed" if failed or not results else "undetermined")
 
 
 def first_reason(results: Sequence[Mapping[str, Any]]) -> str:
@@ -200,35 +154,22 @@ def first_reason(results: Sequence[Mapping[str, Any]]) -> str:
     return f"{one.get('subject')}: {rule.get('id')}: {rule.get('reason')}{more}"
 
 
-def schemas(services: Services, project: str, item: Item, decision: Tree) -> list[Html]:
+def schemas(services: Services, project: str, item: Item, decision: Tree) -> list[Part]:
     """The production gate: each subject with its rules."""
-    words_of = {
-        True: verdict("holds"),
-        False: verdict("violated"),
-        None: verdict("undetermined", "could not be judged"),
-    }
+    verdicts = {True: "holds", False: "violated", None: "undetermined"}
     parts = []
     for result in rows_of(decision.get("results"))[:MAX_ROWS]:
-        rules = [
-            [
-                tag("code", say(rule.get("id"))),
-                words_of.get(rule.get("holds"), verdict(None)),
-                say(rule.get("reason")),
-            ]
+        rows = [
+            [code(rule.get("id")), verdict(verdicts[rule.get("holds")]), shown(rule.get("reason"))]
             for rule in rows_of(result.get("rules"))
         ]
         name = str(result.get("subject"))
-        passed = verdict("passed" if result.get("passed") is True else "not passed")
+        columns = ("Rule", "Verdict", Column("Why", "wide"))
         parts.append(
             section(
                 name,
-                tag("p", passed),
-                table(
-                    f"Rules for {name}",
-                    ("Rule", "Verdict", Column("Why", "wide")),
-                    rows=rules,
-                    kind="stack rules",
-                ),
+                Paragraph(verdict("passed" if result.get("passed") is True else "not passed")),
+                Table(f"Rules for {name}", columns, rows, kind="stack rules"),
             )
         )
     return [
@@ -242,29 +183,30 @@ def schemas(services: Services, project: str, item: Item, decision: Tree) -> lis
     ]
 
 
-def _rests_on(services: Services, project: str, item: Item, path: str, decision: Tree) -> Html:
-    links = services.ledger.links_of(item.digest, project=project, limit=MAX_ROWS)
-    told = {"candidate_of": "decided on", "baseline_of": "held against"}
+def _rests_on(services: Services, project: str, item: Item, path: str, decision: Tree) -> Section:
+    relations = {"candidate_of": "decided on", "baseline_of": "compared with"}
     rows = [
-        [link(short(one.source), address(path, one.source)), told[one.relation]]
-        for one in links
-        if one.relation in told and one.source and one.target == item.digest
+        [digest(link.source, address(path, link.source)), relations[link.relation]]
+        for link in services.ledger.links_of(item.digest, project=project, limit=MAX_ROWS)
+        if link.relation in relations and link.source and link.target == item.digest
     ]
-    systems = [
-        (f"Digest of the {words(key).lower()}", short(value))
-        for key, value in mapped(decision.get("digests")).items()
+    facts = [
+        ("Scoring system", shown(decision.get("scoringSystem"))),
+        ("Grading system", shown(decision.get("gradingSystem"))),
+        ("Rubric", shown(decision.get("rubric"), "none")),
+        *(
+            (f"Digest of the {words(key).lower()}", digest(value))
+            for key, value in mapped(decision.get("digests")).items()
+        ),
     ]
-    versions = [
-        ("Scoring system", say(decision.get("scoringSystem"))),
-        ("Grading system", say(decision.get("gradingSystem"))),
-        ("Rubric", say(decision.get("rubric"), "none")),
-    ]
-    listed = table(
-        "What was decided on",
-        ("Record", "It was"),
-        rows,
-        absent="What it was decided on is not stored.",
-    )
     return section(
-        "What it rests on", listed, facts([*versions, *systems], kind="small"), id="origin"
+        "What it rests on",
+        Table(
+            "What was decided on",
+            ("Record", "Role"),
+            rows,
+            absent="What it was decided on is not stored.",
+        ),
+        Facts(facts, "small"),
+        id="origin",
     )

@@ -26,6 +26,7 @@ from starlette.responses import HTMLResponse
 from assay import __version__, exact
 from assay.records.grade import LETTERS
 from assay.views import drawing
+from assay.views.blocks import Column as Column
 from assay.views.markup import Html, join, points, say, tag
 from assay.views.render import TEMPLATES, html
 
@@ -197,13 +198,6 @@ def section(title: str, *parts: str, id: str = "", hint: str = "") -> Html:
         *parts,
         id=id,
     )
-
-
-class Column(NamedTuple):
-    """A column of a table. `kind` is "" for text, "n" for numbers, "wide" for sentences."""
-
-    title: str
-    kind: str = ""
 
 
 def table(

@@ -14,6 +14,7 @@ from assay.archive.regrading import NO_BASIS
 from assay.errors import NotEnoughEvidence
 from assay.files.json_files import Document
 from assay.pipeline.deciding import Terms, check_kept_age, decide, declared
+from assay.records.decision import Decision
 from assay.release.baseline import check_name
 from assay.release.plan import check_plan
 from assay.release.policy import make_release_rules
@@ -116,7 +117,7 @@ async def post_decision(request: Request) -> Response:
         lambda: _decided(services, principal.project, principal.author, asked, terms),
     )
     stored = await _put(services, principal.project, drafts)
-    services.metrics.count(f"decisions_{document['outcome']}")
+    services.metrics.count(f"decisions_{document.outcome}")
     address = f"/api/v1/decisions/{stored.digest}"
     found = {
         "digest": stored.digest,
@@ -144,7 +145,7 @@ async def _put(services: Services, project: str, drafts: list[Draft]) -> Stored:
 
 def _decided(
     services: Services, project: str, author: str, asked: dict[str, Any], terms: Terms
-) -> tuple[dict[str, Any], list[Draft]]:
+) -> tuple[Decision, list[Draft]]:
     rules = make_release_rules(
         services.shelf.policy_of("release", on_shelf(asked.get("policy", "release")))
     )

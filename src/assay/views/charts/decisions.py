@@ -4,7 +4,9 @@ and each promotion rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import to_builtins
 
 from assay.views.charts import marks
 from assay.views.charts.chart import (
@@ -21,28 +23,35 @@ from assay.views.charts.chart import (
     interval,
     label,
     labels,
-    listed,
-    mapped,
     nothing,
-    number,
     over,
     points,
-    shown,
     signed,
     view,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+
+    from assay.records.decision import Decision, RuleResult, WorseSample
 
 MAX_POINTS = 1000
 SQUARE = 330
 
 
-def paired_scatter(pairs: Sequence[Mapping[str, Any]], *, n_paired: object = None) -> Chart:
+class ScorePair(NamedTuple):
+    """The score of one sample on each side; None where a side lacks it."""
+
+    sample: str
+    candidate: float | None
+    baseline: float | None
+
+
+def paired_scatter(
+    pairs: Sequence[ScorePair | WorseSample], *, n_paired: int | None = None
+) -> Chart:
     """The candidate's score against the baseline's on each sample; below the diagonal it got worse.
 
-    A pair holds `sample`, `candidate` and `baseline`; `worse` of a decision is such a list.
     `n_paired` says how many pairs there are in all, where the list is not all of them. A pair that
     lacks a side is not drawn, and counted in the sentence.
     """
@@ -51,15 +60,10 @@ def paired_scatter(pairs: Sequence[Mapping[str, Any]], *, n_paired: object = Non
     rows: list[tuple[str, ...]] = []
     lost = 0
     for pair in pairs:
-        ours, theirs = number(pair.get("candidate")), number(pair.get("baseline"))
+        ours, theirs = pair.candidate, pair.baseline
         change = f"{ours - theirs:+.2f}" if ours is not None and theirs is not None else "not known"
         rows.append(
-            (
-                clean(pair.get("sample")),
-                points(pair.get("candidate"), "missing"),
-                points(pair.get("baseline"), "missing"),
-                change,
-            )
+            (clean(pair.sample), points(ours, "missing"), points(theirs, "missing"), change)
         )
         if ours is None or theirs is None:
             lost += 1
@@ -92,11 +96,10 @@ def paired_scatter(pairs: Sequence[Mapping[str, Any]], *, n_paired: object = Non
         f"{count(len(drawn), 'pair')}: {worse:,} got worse (below the line), {better:,} better,"
         f" {len(drawn) - worse - better:,} the same."
     )
-    whole = number(n_paired)
-    if whole is not None and whole > len(pairs):
+    if n_paired is not None and n_paired > len(pairs):
         said += (
-            f" These are not all: the decision rests on {shown(n_paired)} pairs, and names those"
-            " that fell most."
+            f" These are not all: the decision rests on {n_paired:,} pairs, and names those that"
+            " fell most."
         )
     if lost:
         said += (
@@ -150,90 +153,73 @@ def paired_scatter(pairs: Sequence[Mapping[str, Any]], *, n_paired: object = Non
     )
 
 
-def _fall(pair: Mapping[str, Any]) -> tuple[int, float]:
+def _fall(pair: ScorePair | WorseSample) -> tuple[int, float]:
     """A pair that lacks a side comes first, then the one that fell most."""
-    ours, theirs = number(pair.get("candidate")), number(pair.get("baseline"))
-    return (0, 0.0) if ours is None or theirs is None else (1, ours - theirs)
+    if pair.candidate is None or pair.baseline is None:
+        return (0, 0.0)
+    return (1, pair.candidate - pair.baseline)
 
 
-def difference(decision: Mapping[str, Any]) -> Chart:
+def difference(decision: Decision) -> Chart:
     """Candidate minus baseline with its interval, zero and minus the margin drawn; below it the
     slices, where the decision has some.
     """
     name, title = "difference", "Difference, candidate minus baseline"
-    comparison = mapped(decision.get("comparison"))
-    found, margin = mapped(comparison.get("difference")), number(comparison.get("margin"))
-    estimate = number(found.get("estimate", found.get("value")))
-    if estimate is None:
+    compared = decision.comparison
+    found = compared.difference
+    if found.estimate is None:
         return nothing(
             name,
             title,
             "The decision states no difference, so there is nothing to draw; nothing was shown to"
             " be as good.",
         )
-    whole = {
-        "slice": "All samples",
-        "n": comparison.get("n_paired"),
-        "difference": found,
-        "worse": None,
-    }
-    entries = [
-        whole,
+    entries: list[tuple[str, int, Any, str]] = [
+        ("All samples", compared.n_paired, found, "whole"),
         *(
-            one
-            for one in listed(mapped(decision.get("slices")).get("slices"))
-            if isinstance(one, dict)
+            (item.slice, item.n, item.difference, "worse" if item.worse else "slice")
+            for item in (decision.slices.slices if decision.slices else ())
         ),
     ]
     drawn: list[dict[str, Any]] = []
     rows: list[tuple[str, ...]] = []
-    for one, text in zip(entries, labels(entry.get("slice") for entry in entries), strict=True):
-        ends = mapped(one.get("difference"))
-        value, low, high = (
-            number(ends.get("estimate", ends.get("value"))),
-            number(ends.get("low")),
-            number(ends.get("high")),
-        )
-        kind = "whole" if one is whole else "worse" if one.get("worse") is True else "slice"
-        rows.append(
-            (
-                clean(one.get("slice")),
-                shown(one.get("n")),
-                signed(value),
-                interval(ends, form=signed),
-                "yes" if kind == "worse" else "",
-            )
-        )
+    texts = labels(entry[0] for entry in entries)
+    for (slice_name, n, ends, kind), text in zip(entries, texts, strict=True):
+        value = ends.estimate if kind == "whole" else ends.value
+        between = interval(to_builtins(ends), form=signed)
+        worse = kind == "worse"
+        rows.append((clean(slice_name), f"{n:,}", signed(value), between, "yes" if worse else ""))
         if value is not None:
-            said = f"{signed(value)}, {_ends(low, high)}" + (", worse" if kind == "worse" else "")
+            aside = f"{signed(value)}, {_ends(ends.low, ends.high)}" + (", worse" if worse else "")
             drawn.append(
-                {"name": text, "value": value, "low": low, "high": high, "kind": kind, "said": said}
+                {
+                    "name": text,
+                    "value": value,
+                    "low": ends.low,
+                    "high": ends.high,
+                    "kind": kind,
+                    "said": aside,
+                }
             )
-    spec = _interval_spec(drawn[:MAX_ROWS], margin)
-    said = (
-        f"{signed(estimate)} points of 100, {interval(found, form=signed)}, n"
-        f" {shown(comparison.get('n_paired'))}"
-    )
-    said += (
-        f"; it may fall by {shown(comparison['margin'])} at the most."
-        if margin is not None
-        else "; no margin is stated."
-    )
     claims = [
         word.replace("_", "-")
         for word in ("superior", "non_inferior", "equivalent")
-        if comparison.get(word) is True
+        if getattr(compared, word)
     ]
-    said += (
-        f" The candidate is shown to be {', '.join(claims)}."
+    shown_to_be = (
+        f"The candidate is shown to be {', '.join(claims)}."
         if claims
-        else " It is not shown to be as good."
+        else "It is not shown to be as good."
+    )
+    sentence = (
+        f"{signed(found.estimate)} points of 100, {interval(to_builtins(found), form=signed)}, n"
+        f" {compared.n_paired:,}; margin {compared.margin:g}. {shown_to_be}"
     )
     return Chart(
         name,
         title,
-        said,
-        spec,
+        sentence,
+        _interval_spec(drawn[:MAX_ROWS], compared.margin),
         ("Samples", "n", "Difference", "Interval", "Shown to be worse"),
         cut(rows, 5),
     )
@@ -243,14 +229,14 @@ def _ends(low: float | None, high: float | None) -> str:
     return f"{low:+.2f} to {high:+.2f}" if low is not None and high is not None else "no interval"
 
 
-def _interval_spec(drawn: list[dict[str, Any]], margin: float | None) -> dict[str, Any]:
+def _interval_spec(drawn: list[dict[str, Any]], margin: float) -> dict[str, Any]:
     numbers = [
         value
         for row in drawn
         for key in ("low", "high", "value")
         if (value := row[key]) is not None
     ]
-    reach = 1.15 * max(*(abs(value) for value in numbers), 2 * (margin or 0.0), 0.5)
+    reach = 1.15 * max(*(abs(value) for value in numbers), 2 * margin, 0.5)
     x = {**marks.scored(domain=(-reach, reach), title="points of 100", grid=True), "field": "value"}
     x["axis"] = {**x["axis"], "format": "+.1~f", "tickCount": 7}
     y = marks.rows_axis(drawn)
@@ -269,9 +255,10 @@ def _interval_spec(drawn: list[dict[str, Any]], margin: float | None) -> dict[st
         },
         "legend": None,
     }
-    lines = [{"at": 0.0, "said": "no difference", "edge": "zero"}]
-    if margin is not None:
-        lines.append({"at": -margin, "said": f"minus the margin, {-margin:g}", "edge": "margin"})
+    lines = [
+        {"at": 0.0, "said": "no difference", "edge": "zero"},
+        {"at": -margin, "said": f"minus the margin, {-margin:g}", "edge": "margin"},
+    ]
     layers: list[dict[str, Any]] = [
         over(
             [lines[0]],
@@ -323,40 +310,43 @@ def _edge_text(x: dict[str, Any], align: str) -> dict[str, Any]:
     }
 
 
-def rules(decision: Mapping[str, Any]) -> Chart:
+def rules(decision: Decision) -> Chart:
     """Every promotion rule, whether it holds, and why; what does not hold comes first."""
     name, title = "rules", "Promotion rules"
-    found = [rule for rule in listed(decision.get("rules")) if isinstance(rule, dict)]
+    found = decision.rules
     if not found:
         return nothing(name, title, "The decision names no rule, so none was shown to hold.")
-    order = sorted(
-        found, key=lambda rule: (rule.get("holds") is True, rule.get("violated") is not True)
-    )
+    order = sorted(found, key=lambda rule: (rule.holds is True, not rule.violated))
     drawn: list[dict[str, Any]] = []
     rows: list[tuple[str, ...]] = []
-    for rule, text in zip(order, labels(rule.get("id") for rule in order), strict=True):
-        lamp, word = _verdict(rule)
-        reason = clean(rule.get("reason") or "no reason is given")
-        drawn.append({"name": text, "lamp": lamp, "word": word, "why": label(reason, 72)})
-        rows.append((clean(rule.get("id")), word, reason))
-    held = sum(rule.get("holds") is True for rule in found)
-    outcome = clean(decision.get("outcome") or "not stated").replace("_", " ")
-    policy = f" under {clean(decision['policy'])}" if decision.get("policy") else ""
+    for rule, text in zip(order, labels(rule.id for rule in order), strict=True):
+        word = rule_word(rule)
+        drawn.append(
+            {"name": text, "lamp": LAMPS[word], "word": word, "why": label(rule.reason, 72)}
+        )
+        rows.append((clean(rule.id), word, clean(rule.reason)))
+    held = sum(rule.holds is True for rule in found)
     return Chart(
         name,
         title,
-        f"{held} of {count(len(found), 'rule')} hold; the outcome is {outcome}{policy}.",
+        f"{held} of {count(len(found), 'rule')} hold; the outcome is"
+        f" {decision.outcome.replace('_', ' ')} under {clean(decision.policy)}.",
         marks.lamps(drawn),
         ("Rule", "Holds", "Why"),
         cut(rows, 3),
     )
 
 
-def _verdict(rule: Mapping[str, Any]) -> tuple[str, str]:
-    if rule.get("holds") is True:
-        return marks.GOOD, "holds"
-    if rule.get("holds") is None:
-        return marks.OPEN, "not known"
-    return (
-        (marks.BAD, "VIOLATED") if rule.get("violated") is not False else (marks.OPEN, "not shown")
-    )
+LAMPS = {
+    "holds": marks.GOOD,
+    "undetermined": marks.OPEN,
+    "not shown": marks.OPEN,
+    "violated": marks.BAD,
+}
+
+
+def rule_word(rule: RuleResult) -> str:
+    """Whether a rule holds, in one word or two."""
+    if rule.holds is None:
+        return "undetermined"
+    return "holds" if rule.holds else "violated" if rule.violated else "not shown"

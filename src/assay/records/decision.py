@@ -1,0 +1,161 @@
+"""The release decision: `assay.decision/1`. It carries every number and the summary of both sides,
+so that whoever shows it needs no rule.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType, field
+
+from assay.records.summary import SummaryBlock, ValueInterval
+
+DECISION_SCHEMA: Final = "assay.decision/1"
+SIDES = ("candidate", "baseline")
+Outcome = Literal["promote", "hold", "reject", "not_enough_evidence"]
+
+
+class RuleResult(Struct, frozen=True, kw_only=True):
+    """One promotion rule, and what it rests on."""
+
+    id: str
+    holds: bool | None
+    """None where it could not be judged."""
+    violated: bool
+    """Shown to be violated; a rule may fail to hold without that."""
+    reason: str
+    evidence: dict[str, Any]
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """Candidate minus baseline, in points of 100, with its interval."""
+
+    estimate: float | None
+    low: float | None
+    high: float | None
+    level: float
+    method: str
+    reason: str | UnsetType = UNSET
+
+
+class ComparisonRecord(Struct, frozen=True, kw_only=True):
+    """The numbers of a comparison, on 0..100."""
+
+    n_candidate: int
+    n_baseline: int
+    n_paired: int
+    difference: Difference
+    adjusted_difference: float | None
+    margin: float
+    non_inferior: bool | None
+    superior: bool | None
+    equivalent: bool | None
+    p: dict[str, float | None]
+    mcnemar_p: float | None
+    minimum_detectable_effect: float | None
+    wins: int | None
+    losses: int | None
+    ties: int | None
+    sd: float | None
+    clusters: int | None
+
+
+class MissingSamples(Struct, frozen=True, kw_only=True):
+    """Samples that a side lacks, and those that were left out by name."""
+
+    candidate: list[str]
+    baseline: list[str]
+    quarantined: list[str]
+
+
+class WorseSample(Struct, frozen=True, kw_only=True):
+    """A sample on which the candidate lost."""
+
+    sample: str
+    difference: float
+    candidate: float | None
+    baseline: float | None
+    newly_failed_gates: list[str]
+
+
+class FlakySample(Struct, frozen=True, kw_only=True):
+    """A sample whose repeats disagree on passing."""
+
+    sample: str
+    side: str
+    repeats: int
+    passed: int
+    rate: ValueInterval
+    quarantined: bool
+    leave_out: str
+    """The option that leaves it out."""
+
+
+class SliceComparison(Struct, frozen=True, kw_only=True):
+    """The difference in one slice; `worse` goes by the corrected p-value."""
+
+    slice: str
+    n: int
+    missing: int
+    difference: ValueInterval
+    p_worse: float | None
+    p_worse_corrected: float | None
+    worse: bool | None
+
+
+class SliceComparisons(Struct, frozen=True, kw_only=True):
+    """The differences in every slice that was asked for."""
+
+    kinds: list[str]
+    correction: str
+    limit: float
+    slices: list[SliceComparison]
+    violated: list[str]
+    open: list[str]
+
+
+class Fingerprint(Struct, frozen=True, kw_only=True):
+    """What both sides were made with."""
+
+    digest: str
+    fields: dict[str, Any]
+
+
+class Decision(Struct, frozen=True, kw_only=True):
+    """Whether the candidate may replace the baseline, and why."""
+
+    schema: Literal["assay.decision/1"] = DECISION_SCHEMA
+    outcome: Outcome
+    reason: str
+    rules: list[RuleResult]
+    comparison: ComparisonRecord
+    would_change: list[str]
+    missing: MissingSamples
+    worse: list[WorseSample]
+    paired: bool
+    mismatches: list[str] | UnsetType = UNSET
+    candidate: SummaryBlock
+    baseline: SummaryBlock
+    fingerprint: Fingerprint
+    plan: dict[str, Any]
+    """As it was declared, and what changed since; see `assay.plan/1`."""
+    policy: str
+    scoring_system: str = field(name="scoringSystem")
+    grading_system: str = field(name="gradingSystem")
+    digests: dict[str, str]
+    looks: int | UnsetType = UNSET
+    flaky: list[FlakySample] | UnsetType = UNSET
+    notes: list[str] | UnsetType = UNSET
+    unplanned: list[str] | UnsetType = UNSET
+    slices: SliceComparisons | UnsetType = UNSET
+
+    def tree(self) -> dict[str, Any]:
+        """The decision as a reader of its JSON gets it."""
+        made: dict[str, Any] = msgspec.to_builtins(self, builtin_types=(Decimal,))
+        return made
+
+
+read_decision = msgspec.json.Decoder(Decision).decode
+"""A stored decision from its JSON."""

@@ -1,0 +1,56 @@
+"""A view as Markdown, for a pull-request comment or a job summary.
+
+Only our own words are Markdown: see `markdown`. A page is bounded; beyond its rows it says how many
+more there are.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from assay.views.blocks import Decided, Facts, Paragraph, Sentences, Table
+from assay.views.markdown import ROWS, code
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.views.blocks import Part
+
+# What renders as itself, at the start of a line too: no markup, no mention, no link.
+_INERT = re.compile(r"([✓✗?…–] )?[A-Za-z0-9][A-Za-z0-9 ,.;:%()+'✓✗…–×·-]*")
+
+
+def inert(text: str) -> str:
+    """Text that Markdown shows as it is: plain where it can be nothing else, as code otherwise.
+
+    >>> inert("3 of 4 hold"), inert("@all"), inert("www.example.com")
+    ('3 of 4 hold', '`@all`', '`www.example.com`')
+    """
+    return text if _INERT.fullmatch(text) and "www." not in text.lower() else code(text)
+
+
+def view(title: str, parts: Sequence[Part]) -> str:
+    """A view as a page."""
+    return "\n".join(filter(None, [f"## Assay: {inert(title)}\n", *map(_block, parts)]))
+
+
+def _block(part: Part) -> str:
+    if isinstance(part, Decided):
+        return f"**{part.meaning}**\n\n{code(part.reason)}\n"
+    if isinstance(part, Paragraph):
+        return f"{inert(part.text)}\n"
+    if isinstance(part, Sentences):
+        return "".join(f"- {inert(sentence)}\n" for sentence in part.sentences[:ROWS])
+    if isinstance(part, Facts):
+        drawn = [value for label, value in part.pairs if not label and value]
+        lines = [f"- {label}: {inert(value)}\n" for label, value in part.pairs if label]
+        more = f"- … and {len(lines) - ROWS:,} more\n" if len(lines) > ROWS else ""
+        fence = "\n```text\n" + "\n".join(drawn) + "\n```\n" if drawn else ""
+        return "".join(lines[:ROWS]) + more + fence
+    if isinstance(part, Table):
+        heads = "| " + " | ".join(head.title for head in part.heads) + " |\n"
+        rule = "|" + "|".join("---:" if head.kind == "n" else "---" for head in part.heads) + "|\n"
+        rows = ["| " + " | ".join(inert(str(cell)) for cell in row) + " |\n" for row in part.rows]
+        return heads + rule + "".join(rows[:ROWS])
+    return ""

@@ -1,0 +1,54 @@
+"""The view of a summary block: how many runs passed, how they scored, and why they failed."""
+
+from __future__ import annotations
+
+from assay.records.summary import SummaryBlock
+from assay.views.blocks import Column, Facts, Paragraph, Part, Table
+from assay.views.pieces import count, number
+
+
+def summary_view(block: SummaryBlock) -> list[Part]:
+    """The reporting bundle."""
+    mean, sd = block.weighted_score.mean, block.weighted_score.sd
+    rate = number(block.pass_rate.value, interval=block.pass_rate, percent=True)
+    score = number(mean.value, interval=mean) + (f", sd {sd:.2f}" if sd is not None else "")
+    covered = [f"{n} {name.replace('_', ' ')}" for name, n in block.coverage.items() if n]
+    gates = [
+        [name, f"{gate.failed:,}", number(gate.rate.value, interval=gate.rate, percent=True)]
+        for name, gate in sorted(block.gates.items(), key=lambda pair: -pair[1].failed)
+    ]
+    criteria = [
+        [
+            name,
+            number(found.mean.value, digits=3),
+            *(number(found.quantiles[key], digits=3) for key in ("p5", "p50", "p95")),
+            f"{found.floor_failures:,}",
+            f"{found.missing:,}",
+        ]
+        for name, found in block.criteria.items()
+    ]
+    reasons = [[item.reason, f"{item.count:,}", item.example] for item in block.top_failure_reasons]
+    columns = [
+        Column(name, "n") for name in ("Mean", "p5", "p50", "p95", "Floor missed", "Missing")
+    ]
+    systems = f"{block.scoring_system} · {block.grading_system}"
+    return [
+        Facts(
+            [
+                ("runs", f"{count(block.n, 'run')}: {', '.join(covered)}"),
+                ("pass rate", rate),
+                ("mean score", score),
+                ("interval", mean.method if mean.method != "student-t" else ""),
+                ("grades", " · ".join(f"{name} {n}" for name, n in block.grades.items())),
+            ]
+        ),
+        Table("Gate failures", ("Gate", Column("Failed", "n"), "Rate"), gates),
+        Table("Criteria", ("Criterion", *columns), criteria),
+        Table(
+            "Top failure reasons",
+            ("Reason", Column("Runs", "n"), "For example"),
+            reasons,
+            absent="No run failed.",
+        ),
+        Paragraph(f"policy {', '.join(block.policies)} · {systems}", "hint"),
+    ]
