@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from assay.canon import number_text
-from assay.cli import demo_release
 from assay.errors import UsageError
 from assay.exams.document import check_result, exam_result
 from assay.exams.gate import decide
@@ -26,6 +25,7 @@ from assay.files.json_files import Document, parse_json
 from assay.judging.calibration import calibrate
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
+from assay.records.decision import Decision
 from assay.records.exam import ExamFileCount, ExamResult, PatternSeen
 from assay.release.summary import Summary
 from assay.views import drawing
@@ -40,13 +40,15 @@ from assay.views.charts import (
     judges,
     summaries,
 )
-from assay.views.decision_page import decision_charts, decision_page
+from assay.views.decision import decision_charts, decision_view
 from assay.views.documents import plain
 from assay.views.exam import ExamPoint
 from assay.views.exam_page import exam_charts, exam_page
 from assay.views.html import Report, points, render
 from assay.views.judge_page import judge_page
+from assay.views.render import report
 from conftest import ROOT
+from decisions import decided
 from test_exam_marking import MARKING, RULES, graded_of
 from test_reports_html import HOSTILE, Page, poisoned
 
@@ -73,12 +75,19 @@ def summary() -> dict[str, Any]:
     for name in FAMILIES:
         for line in (EXAMPLES / f"{name}.jsonl").read_bytes().splitlines():
             made.add(grader.grade(Document(parse_json(line), "example")).grade)
-    return plain(made.shown())
+    return plain(made.block())
 
 
-@cache
-def decided() -> list[dict[str, Any]]:
-    return [plain(one) for one in demo_release.decided(str(EXAMPLES / "release"))]
+def decision_page(decision: Decision, **more: Any) -> str:
+    return report("Assay: a decision", *decision_view(decision, **more), heading="Assay decision")
+
+
+def poisoned_decision(text: str) -> Decision:
+    rule = replace(decided()[0].rules[0], id=text, reason=text, evidence={text: [text]})
+    worse = replace(decided()[0].worse[0], sample=text, newly_failed_gates=[text])
+    return replace(
+        decided()[0], reason=text, rules=[rule], worse=[worse], policy=text, would_change=[text]
+    )
 
 
 @cache
@@ -156,7 +165,7 @@ def charts() -> dict[str, Chart]:
         "pass_rate_over_time": summaries.pass_rate_over_time(MONTHS),
         "criterion_distribution": summaries.criterion_distribution(summary()["criteria"]),
         "paired_scatter": decisions.paired_scatter(
-            decision["worse"], n_paired=decision["comparison"]["n_paired"]
+            decision.worse, n_paired=decision.comparison.n_paired
         ),
         "difference": decisions.difference(decision),
         "rules": decisions.rules(decision),
@@ -201,12 +210,10 @@ NAMES = (
 )
 FUNCTIONS = {
     **{name: getattr(grades, name) for name in ("contributions", "floors", "gates", "timeline")},
-    **{name: getattr(decisions, name) for name in ("difference", "rules")},
     **{name: getattr(judges, name) for name in ("calibration", "confusion", "bias")},
     "criterion_distribution": summaries.criterion_distribution,
     "grade_mix": lambda document: summaries.grade_mix(document, "p"),
     "gate_failures": lambda document: summaries.gate_failures(document, 3),
-    "paired_scatter": lambda document: decisions.paired_scatter([document]),
     "pass_rate_over_time": lambda document: summaries.pass_rate_over_time([document]),
     "drift": lambda document: judges.drift([document]),
     "score_histogram": lambda document: summaries.score_histogram(
@@ -244,6 +251,8 @@ def test_no_chart_is_forgotten() -> None:
         "over_time",
         "moment",
         "time_axis",
+        "ScorePair",
+        "rule_word",
     }
     assert public == set(NAMES) - {"axes_raw"}
 
@@ -440,51 +449,50 @@ def test_a_run_without_start_times_is_drawn_step_after_step_and_says_so() -> Non
 
 def test_the_difference_is_that_of_the_decision_with_its_interval_and_margin() -> None:
     for decision in decided():
-        found = decision["comparison"]
+        found = decision.comparison
         made = decisions.difference(decision)
-        ends = [f"{found['difference'][key]:+.2f}" for key in ("estimate", "low", "high")]
+        ends = [f"{getattr(found.difference, key):+.2f}" for key in ("estimate", "low", "high")]
         assert made.sentence.startswith(
-            f"{ends[0]} points of 100, 95% interval {ends[1]} to {ends[2]}, n 60; it may fall by 1"
-            " at the most."
+            f"{ends[0]} points of 100, 95% interval {ends[1]} to {ends[2]}, n 60; margin 1."
         )
         lines = [layer["data"]["values"] for layer in made.spec["layer"] if "data" in layer]
-        assert -found["margin"] in [row.get("at") for rows in lines for row in rows]
+        assert -found.margin in [row.get("at") for rows in lines for row in rows]
         assert [row[:2] for row in decisions.rules(decision).rows if row[1] == "holds"] == [
-            (rule["id"], "holds") for rule in decision["rules"] if rule["holds"]
+            (rule.id, "holds") for rule in decision.rules if rule.holds
         ]
 
 
 def test_a_decision_without_a_difference_is_not_drawn_as_no_difference() -> None:
+    compared = decided()[0].comparison
+    nothing = replace(compared.difference, estimate=None, low=None, high=None)
     bare = decisions.difference(
-        {"comparison": {"difference": {"estimate": None, "low": None, "high": None}}}
+        replace(decided()[0], comparison=replace(compared, difference=nothing))
     )
     assert bare.spec is None
     assert "states no difference" in bare.sentence
-    open_ended = decisions.difference(
-        {
-            "comparison": {
-                "difference": {"estimate": 0.5, "low": None, "high": None, "reason": "one pair"},
-                "n_paired": 1,
-            }
-        }
+    unshown = replace(
+        compared,
+        difference=replace(nothing, estimate=0.5, reason="one pair"),
+        superior=None,
+        non_inferior=None,
+        equivalent=None,
     )
+    open_ended = decisions.difference(replace(decided()[0], comparison=unshown))
     assert "no interval: one pair" in open_ended.sentence
     assert "not shown to be as good" in open_ended.sentence
 
 
 def test_worse_pairs_are_marked_and_pairs_without_a_side_are_counted() -> None:
     pairs = [
-        {"sample": "a", "candidate": 80, "baseline": 90},
-        {"sample": "b", "candidate": 90, "baseline": 80},
-        {"sample": "c", "candidate": None, "baseline": 70},
+        decisions.ScorePair("a", 80, 90),
+        decisions.ScorePair("b", 90, 80),
+        decisions.ScorePair("c", None, 70),
     ]
     made = decisions.paired_scatter(pairs)
     assert [point["turn"] for point in made.spec["data"]["values"]] == ["worse", "better"]
     assert "1 pair lacks a side and is not drawn." in made.sentence
     assert made.rows[0] == ("c", "missing", "70.00", "not known")
-    many = decisions.paired_scatter(
-        [{"sample": str(k), "candidate": k % 100, "baseline": 50} for k in range(3000)]
-    )
+    many = decisions.paired_scatter([decisions.ScorePair(str(k), k % 100, 50) for k in range(3000)])
     assert len(many.spec["data"]["values"]) == decisions.MAX_POINTS
     assert "Drawn are the 1,000 that fell most." in many.sentence
 
@@ -611,7 +619,7 @@ def test_hostile_text_is_drawn_as_text(poison: str) -> None:
             grades.gates(poisoned(results()[1], text)),
             grades.timeline(poisoned(results()[0], text)),
         ]
-        made += [decisions.rules(poisoned(decided()[0], text)), exams.axes(hostile_exam(text))]
+        made += [decisions.rules(poisoned_decision(text)), exams.axes(hostile_exam(text))]
         return [drawing.svg(one).decode() for one in made]
 
     for source in drawn(poison):
@@ -674,39 +682,34 @@ def test_no_string_changes_the_structure_of_a_page_with_pictures(poison: str) ->
     harmless = "h" * len(poison)
     for make in (
         lambda text: render(poisoned(results()[4:6], text), title=text),
-        lambda text: decision_page(poisoned(decided()[0], text)),
+        lambda text: decision_page(poisoned_decision(text)),
         lambda text: exam_page(hostile_exam(text)),
         lambda text: judge_page(poisoned(card(), text)),
     ):
         page = Page(make(poison))
         assert page.shape == Page(make(harmless)).shape
         assert {name for name, _ in page.elements}.isdisjoint(
-            {"script", "img", "iframe", "object", "link", "base", "form"}
+            {"script", "iframe", "object", "link", "base", "form"}
         )
+        sources = [dict(values).get("src") for name, values in page.elements if name == "img"]
+        assert all(str(source).startswith("data:image/svg+xml;base64,") for source in sources)
 
 
 def test_a_decision_page_says_the_outcome_the_rules_and_what_fell() -> None:
     rejected, promoted = (Page(decision_page(decision)).text for decision in decided())
-    assert rejected.startswith(
-        "Assay: reject Assay decision Reject. The candidate may not replace the baseline."
-        " gate_failure_rate: 1 of 60 samples fail a gate"
-    )
-    assert promoted.startswith(
-        "Assay: promote Assay decision Promote. The candidate may replace the baseline."
-    )
-    for rule in decided()[0]["rules"]:
-        assert rule["reason"] in rejected
-    for one in decided()[0]["worse"]:
-        assert (
-            f"{one['sample']} {one['difference']:+.2f} {one['candidate']:.2f} {one['baseline']:.2f}"
-            in rejected
-        )
-    assert "91.7%, 95% interval 81.9% to 96.4%" in rejected
+    assert "Reject under release@1 gate_failure_rate: 1 of 60 samples fail a gate" in rejected
+    assert "The candidate may not replace the baseline: a rule is shown" in rejected
+    assert "Promote under release@1" in promoted
+    assert "The candidate may replace the baseline." in promoted
+    for rule in decided()[0].rules:
+        assert rule.reason in rejected
+    for one in decided()[0].worse:
+        row = f"{one.sample} {one.candidate:.2f} {one.baseline:.2f} {one.difference:+.2f}"
+        assert row in rejected
+    assert "91.7% 81.9% to 96.4% (95%), n 60" in rejected
     assert "These are not all: the decision rests on 60 pairs" in rejected
-    pairs = [{"sample": str(k), "candidate": k, "baseline": 50} for k in range(60)]
+    pairs = [decisions.ScorePair(str(k), k, 50) for k in range(60)]
     assert "60 pairs: 50 got worse" in Page(decision_page(decided()[0], pairs=pairs)).text
-    unknown = Page(decision_page({"outcome": "opened"}, draw=False)).text
-    assert "This outcome is none that exists; the gate stays closed." in unknown
 
 
 @pytest.mark.req("C-016", "C-017")
@@ -734,7 +737,6 @@ def test_without_the_renderer_tables_stand_in_for_pictures_and_one_line_says_why
     monkeypatch.setattr(drawing, "available", lambda: False)
     for source in (
         render(results(), title="t"),
-        decision_page(decided()[0]),
         exam_page(exam()),
         judge_page(card()),
     ):

@@ -484,7 +484,7 @@ def test_sets_that_share_no_sample_are_compared_only_when_somebody_asks_for_it(
         assert document["comparison"]["difference"]["method"].startswith("welch")
         assert bool(document["mismatches"]) is (other == "c.jsonl")
         assert (
-            "unpaired, as asked for"
+            "unpaired, as requested"
             in assay("gate", "a.jsonl", "--baseline", other, "--allow-unpaired").out
         )
     assert assay("gate", "b.jsonl", "--baseline", "a.jsonl", "--allow-unpaired").code == 1
@@ -527,7 +527,7 @@ def test_looks_and_slices_stand_in_the_decision_on_the_terminal_and_on_the_page(
         ["tag: hard"],
     )
     assert "the slice tag: hard is shown to be worse" in document["reason"]
-    assert "| `tag: hard` | 40 | -6.00 | **yes** |" in (tmp_path / "d.md").read_text()
+    assert "- slice: `tag: hard: -6.00 [" in (tmp_path / "d.md").read_text()
     looked = assay(
         "gate", "base.jsonl", "--baseline", "base.jsonl", "--looks", "4", "--json"
     ).json()
@@ -558,7 +558,7 @@ def test_flaky_samples_are_listed_and_left_out_only_by_name(assay: Any, tmp_path
         ("d/s3", "candidate", False)
     ]
     words = (
-        "d/s3 passed in 1 of 2 repeats of the candidate; it counts, unless you say --quarantine"
+        "d/s3 passed in 1 of 2 repeats of the candidate; it counts unless you pass --quarantine"
         " d/s3"
     )
     assert words in (tmp_path / "d.md").read_text()

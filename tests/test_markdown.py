@@ -11,11 +11,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import assay as product
 from assay.errors import printable
 from assay.pipeline.grading import payload
+from assay.records.decision import Decision
 from assay.views import markdown
+from assay.views.decision import OUTCOMES, decision_summary, outcome_word
+from assay.views.markdown_view import view
+from decisions import decided, decision
 from documents import scorecard
 
 markdown_it = pytest.importorskip(
@@ -281,122 +286,62 @@ def test_a_code_span_holds_any_text_outside_of_a_table_too() -> None:
 # --- decisions
 
 
-def decision(outcome: str, *holds: bool | None, **changes: Any) -> dict[str, Any]:
-    rules = [
-        {"id": f"rule-{index}", "holds": one, "reason": f"because {index}", "evidence": {}}
-        for index, one in enumerate(holds)
-    ]
-    return {
-        "schema": "assay.decision/1",
-        "outcome": outcome,
-        "rules": rules,
-        "comparison": {
-            "n_candidate": 120,
-            "n_baseline": 121,
-            "n_paired": 119,
-            "margin": 1.0,
-            "non_inferior": True,
-            "superior": False,
-            "equivalent": False,
-            "difference": {
-                "estimate": 0.42,
-                "low": -0.3,
-                "high": 1.14,
-                "level": 0.95,
-                "method": "t, paired",
-            },
-            "minimum_detectable_effect": 0.81,
-        },
-        "policy": "release@1",
-        "scoringSystem": "scoringSystem/1.0.0",
-        "gradingSystem": "gradingSystem/1.0.0",
-        **changes,
-    }
+def page_of(made: Decision) -> str:
+    return view(outcome_word(made), decision_summary(made))
 
 
-@pytest.mark.parametrize(
-    ("outcome", "opens"),
-    [
-        ("promote", True),
-        ("hold", False),
-        ("reject", False),
-        ("not_enough_evidence", False),
-        ("opened", False),
-    ],
-)
-def test_the_outcome_comes_first(outcome: str, opens: bool) -> None:
-    page = markdown.decision(decision(outcome, True, False))
-    assert page.startswith("## Assay: ")
-    assert outcome.replace("_", " ") in page.splitlines()[0]
-    assert ("may replace" in page.splitlines()[2] and "gate is closed" not in page) == opens
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_the_outcome_comes_first(outcome: str) -> None:
+    page = page_of(decision(outcome, True, False))
+    word, meaning = OUTCOMES[outcome]
+    assert page.splitlines()[:3] == [f"## Assay: {word}", "", f"**{meaning}**"]
+    assert ("may replace" in meaning) is (outcome == "promote")
 
 
 def test_a_decision_shows_its_rules_the_difference_the_margin_and_what_would_change_it() -> None:
-    page = markdown.decision(decision("hold", True, False, None))
-    check_safe(page.replace("●", "").replace("─", ""))
-    ((head, *rows),) = tables(page)
-    assert head == ["rule", "holds", "why"]
-    assert rows == [
-        ["rule-1", "no", "because 1"],
-        ["rule-2", "not known", "because 2"],
-        ["rule-0", "yes", "because 0"],
-    ]
-    assert (
-        "**+0.42**, 95% interval -0.30 to +1.14 (`t, paired`). It may fall by 1 at the most. The"
-        " candidate is non-inferior." in page
-    )
-    assert (
-        "Samples: 119 pairs, 120 of the candidate, 121 of the baseline. The smallest difference"
-        " this set can see is 0.81." in page
-    )
-    assert (
-        "What would change it:\n\n- the rule `rule-1` would have to hold\n- the rule `rule-2` would"
-        " have to hold\n" in page
-    )
-    assert "`release@1` · `scoringSystem/1.0.0` · `gradingSystem/1.0.0`" in page
-    named = markdown.decision(decision("hold", False, would_change=["42 more samples", "<b>"]))
-    assert "- `42 more samples`\n- `<b>`\n" in named
-
-
-def test_missing_numbers_are_said_and_never_shown_as_zero() -> None:
-    comparison = {
-        "difference": {"estimate": None, "low": None, "high": None, "level": 0.95, "method": ""},
-        "margin": None,
-        "minimum_detectable_effect": None,
-    }
-    page = markdown.decision(decision("not_enough_evidence", None, comparison=comparison))
-    assert "**not known**, no 95% interval." in page
-    assert "No margin is known." in page
-    assert (
-        markdown.decision(decision("not_enough_evidence", None, comparison=None)).count("not known")
-        == 1
-    )
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_in_a_decision_is_shown_as_text(text: str) -> None:
-    made = decision(text, False, policy=text, would_change=[text], scoringSystem=text)
-    made["rules"][0].update(id=text, reason=text)
-    made["comparison"]["difference"]["method"] = text
-    page = markdown.decision(made)
+    made = decision("hold", True, False, None)
+    page = page_of(made)
     check_safe(page)
-    ((_, row),) = tables(page)
-    assert len(row) == 3
+    ((head, *rows),) = tables(page)
+    assert head == ["Rule", "Verdict", "Why"]
+    assert rows == [
+        ["rule-1", "✗ violated", "because 1"],
+        ["rule-2", "? undetermined", "because 2"],
+        ["rule-0", "✓ holds", "because 0"],
+    ]
+    compared = made.comparison
+    ends = f"[{compared.difference.low:+.2f}, {compared.difference.high:+.2f}]"
+    assert f"- difference: `{compared.difference.estimate:+.2f} points {ends}, margin 1," in page
+    assert "- samples: `60 candidate, 60 baseline, 60 paired`" in page
+    for text in made.would_change:
+        assert f"- to change: `{text}`" in page
+    assert "`policy release@1 · scoringSystem/1.0.0 · gradingSystem/1.0.0`" in page
 
 
-def test_a_decision_draws_the_pass_rate_of_each_side_with_its_interval_and_n() -> None:
-    rate = {"value": 0.9, "low": 0.8, "high": 0.95, "level": 0.95}
-    page = markdown.decision(
-        decision(
+def test_missing_numbers_are_stated_and_never_shown_as_zero() -> None:
+    compared = decided()[0].comparison
+    nothing = replace(compared.difference, estimate=None, low=None, high=None, reason="one sample")
+    bare = replace(compared, difference=nothing, minimum_detectable_effect=None)
+    page = page_of(decision("not_enough_evidence", None, comparison=bare))
+    assert "- difference: `not known points (no interval: one sample), margin 1" in page
+    assert "detects" not in page
+
+
+def test_hostile_text_in_a_decision_is_shown_as_text() -> None:
+    for text in HOSTILE:
+        rule = replace(decided()[0].rules[0], id=text, reason=text)
+        made = decision(
             "hold",
-            False,
-            candidate={"n": 60, "pass_rate": rate},
-            baseline={"n": 60, "pass_rate": {"value": None}},
+            policy=text,
+            would_change=[text],
+            scoring_system=text,
+            rules=[rule],
+            notes=[text],
         )
-    )
-    assert "candidate  ██████████████████░░  90.0% [80.0%, 95.0%] passed, n 60\n```" in page
-    assert "baseline   " not in page
-    check_safe(page.replace("●", "").replace("─", ""))
+        page = page_of(made)
+        check_safe(page)
+        ((_, row),) = tables(page)
+        assert len(row) == 3
 
 
 # --- the summary of a job

@@ -273,7 +273,7 @@ def test_the_score_rule_needs_the_adjusted_difference_too() -> None:
 @pytest.mark.req("X-63")
 def test_a_sample_that_the_candidate_lost_counts_as_zero_with_its_gates_failed() -> None:
     found = decide(cards(BASE)[:-1], cards(BASE))
-    assert found.missing == {"candidate": ["s-0039"], "baseline": [], "quarantined": []}
+    assert (found.missing.candidate, found.missing.baseline) == (["s-0039"], [])
     assert (found.n_paired, found.comparison.n_paired) == (39, 40)
     assert found.comparison.difference.value == pytest.approx(-BASE[-1] / 40)
     assert (found.outcome, rule(found, "gate_failure_rate").violated) == ("reject", True)
@@ -285,7 +285,7 @@ def test_a_sample_that_the_candidate_lost_counts_as_zero_with_its_gates_failed()
 def test_a_sample_that_the_baseline_lost_counts_as_a_hundred_with_its_gates_passed() -> None:
     many = drawn(500)
     found = decide(cards(many), cards(many)[:-1])
-    assert found.missing["baseline"] == ["s-0499"]
+    assert found.missing.baseline == ["s-0499"]
     assert found.comparison.difference.value == pytest.approx((many[-1] - 100) / 500)
     assert (
         found.outcome == "promote"
@@ -322,7 +322,7 @@ def test_the_plan_fixes_the_samples_and_one_that_nobody_has_is_missing_on_both_s
     planned = [f"s-{index:04}" for index in range(40)]
     found = decide(cards(BASE)[:-1], cards(BASE)[:-1], planned=planned)
     assert found.outcome == "reject"
-    assert found.missing["candidate"] == found.missing["baseline"] == ["s-0039"]
+    assert found.missing.candidate == found.missing.baseline == ["s-0039"]
     assert found.comparison.difference.value == pytest.approx(-100 / 40)
     assert rule(found, "gate_failure_rate").evidence["newly_failing"] == ["s-0039"]
     fewer = decide(cards(BASE), cards(BASE), planned=planned[:35])
@@ -331,7 +331,7 @@ def test_the_plan_fixes_the_samples_and_one_that_nobody_has_is_missing_on_both_s
 
 def test_a_quarantined_sample_takes_no_part_and_is_listed() -> None:
     found = decide(failing({4}), cards(BASE), quarantined=["s-0004"])
-    assert (found.outcome, found.missing["quarantined"], found.n_paired) == (
+    assert (found.outcome, found.missing.quarantined, found.n_paired) == (
         "promote",
         ["s-0004"],
         39,
@@ -387,13 +387,13 @@ def test_a_repeat_that_one_side_lost_counts_against_it() -> None:
     full = repeats({f"s{index:02}": [True, True] for index in range(40)})
     fewer = [one for one in full if one["run_id"] != "s07-2"]
     lost = promote(pair_up(side(fewer), side(full)), RULES, shrinkage=SHRINKAGE)
-    assert (lost.outcome, lost.missing["candidate"]) == ("reject", ["d/s07"])
+    assert (lost.outcome, lost.missing.candidate) == ("reject", ["d/s07"])
     pair = next(pair for pair in lost.pairs if pair.sample == "d/s07")
     assert pair.candidate is not None
     assert pair.ours == 50
     assert LOST in pair.candidate.failed
     other = promote(pair_up(side(full), side(fewer)), RULES, shrinkage=SHRINKAGE)
-    assert other.missing["baseline"] == ["d/s07"]
+    assert other.missing.baseline == ["d/s07"]
     assert other.outcome != "reject"
 
 
@@ -405,12 +405,12 @@ def test_flaky_samples_are_named_with_the_words_to_leave_them_out_and_stay_in() 
         repeats({"a": [True, True, True], "b": [False, True, True], "c": [False, False, False]})
     )
     found = flaky_samples(candidate, baseline)
-    assert [(one["sample"], one["side"], one["passed"], one["repeats"]) for one in found] == [
+    assert [(one.sample, one.side, one.passed, one.repeats) for one in found] == [
         ("d/a", "candidate", 2, 3),
         ("d/b", "baseline", 2, 3),
     ]
-    assert found[0]["leave_out"] == "--quarantine d/a"
-    assert found[0]["rate"]["value"] == pytest.approx(2 / 3)
+    assert found[0].leave_out == "--quarantine d/a"
+    assert found[0].rate.value == pytest.approx(2 / 3)
     assert "overall_status_success" in candidate.rows["d/a"].failed
 
 
@@ -469,14 +469,14 @@ def test_a_slice_that_is_shown_to_be_worse_rejects_although_the_whole_is_better(
     whole = decide(candidate, tagged(base))
     assert whole.outcome == "promote"
     slices = slices_of(whole, RULES, ["tag"])
-    assert slices["violated"] == ["tag: rare"]
-    rare = next(one for one in slices["slices"] if one["slice"] == "tag: rare")
+    assert slices.violated == ["tag: rare"]
+    rare = next(one for one in slices.slices if one.slice == "tag: rare")
     differences = np.array([round(score - 6, 2) for score in shifted(base, 1)][::10]) - np.array(
         base[::10]
     )
     p = scipy.stats.ttest_1samp(differences, -1, alternative="less").pvalue
-    assert (rare["n"], rare["p_worse"]) == (40, pytest.approx(p, rel=1e-6))
-    assert rare["p_worse_corrected"] == pytest.approx(2 * p, rel=1e-6)
+    assert (rare.n, rare.p_worse) == (40, pytest.approx(p, rel=1e-6))
+    assert rare.p_worse_corrected == pytest.approx(2 * p, rel=1e-6)
     found = with_slices(whole, slices, RULES)
     assert found.outcome == "reject"
     assert "the slice tag: rare is shown to be worse" in found.reason
@@ -493,12 +493,12 @@ def test_slices_are_corrected_for_being_several_and_one_that_shows_nothing_does_
         ]
     )
     slices = slices_of(found, RULES, ["tag"])
-    assert len(slices["slices"]) == 20
+    assert len(slices.slices) == 20
     assert with_slices(found, slices, RULES) is found
     looked = slices_of(found, RULES, ["tag"], looks=5)
     assert all(
-        a["p_worse_corrected"] <= b["p_worse_corrected"]
-        for a, b in zip(slices["slices"], looked["slices"], strict=True)
+        a.p_worse_corrected <= b.p_worse_corrected
+        for a, b in zip(slices.slices, looked.slices, strict=True)
     )
 
 

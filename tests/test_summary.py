@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -34,7 +35,7 @@ def summed(cards: list[dict[str, Any]]) -> dict[str, Any]:
     summary = Summary()
     for index, card in enumerate(cards):
         summary.add(graded({**card, "run_id": card.get("run_id", "r") + f"-{index}"}).grade)
-    made: dict[str, Any] = plain(summary.shown())
+    made: dict[str, Any] = plain(summary.block())
     return made
 
 
@@ -233,7 +234,7 @@ def test_one_sample_has_no_interval_and_no_deviation_and_says_why() -> None:
 
 
 def test_of_no_samples_nothing_is_known_and_no_mean_is_made_up() -> None:
-    found = Summary().shown()
+    found = plain(Summary().block())
     assert found["pass_rate"]["value"] is None
     mean = found["weighted_score"]["mean"]
     assert (mean["value"], mean["low"], mean["high"]) == (None, None, None)
@@ -367,7 +368,7 @@ def test_the_order_of_the_runs_changes_no_byte(
         summary = Summary()
         for grade in grades:
             summary.add(grade)
-        blocks.append(encode(summary.shown()))
+        blocks.append(encode(summary.block()))
         order.shuffle(grades)
     assert blocks[0] == blocks[1]
 
@@ -423,7 +424,7 @@ def test_the_summary_command_prints_and_writes_the_block(
     ) == (8, 12)
     text = assay("report", "summary", "runs.jsonl").out
     assert "12 runs: 4 scored, 4 failed, 4 errored" in text
-    assert "gate overall_status_success failed  (for example code-repair-failed)" in text
+    assert re.search(r"gate overall_status_success failed +8 +code-repair-failed", text)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 import scipy.stats
 
 from assay.release.summary import PLAIN, Intervals, Summary
-from assay.views.documents import encode
+from assay.views.documents import encode, plain
 from cards import graded
 from sides import card, cards, drawn, write
 
@@ -23,7 +23,8 @@ def summed(documents: list[dict[str, Any]], intervals: Intervals = PLAIN) -> dic
     summary = Summary()
     for document in documents:
         summary.add(graded(document).grade)
-    return summary.shown(intervals)
+    made: dict[str, Any] = plain(summary.block(intervals))
+    return made
 
 
 def grouped(size: int) -> list[dict[str, Any]]:
@@ -129,6 +130,6 @@ def test_the_command_asks_for_a_seed(assay: Any, tmp_path: Any) -> None:
     done = assay("report", "summary", "runs.jsonl", "--interval", "bca", "--seed", "1", "--json")
     assert (done.code, done.json()["weighted_score"]["mean"]["method"]) == (0, "bootstrap-bca")
     assert (
-        "interval: bootstrap-bca"
+        "interval    bootstrap-bca"
         in assay("report", "summary", "runs.jsonl", "--interval", "bca", "--seed", "1").out
     )

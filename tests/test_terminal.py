@@ -14,15 +14,16 @@ from assay.cli.stream import text_line
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
+from assay.views.decision import decision_summary
 from assay.views.documents import plain
-from test_charts import EXAMPLES, FAMILIES, decided, results
+from decisions import decided
+from test_charts import EXAMPLES, FAMILIES, results
 
 pytest.importorskip("rich", reason="no tables on a terminal here: pip install 'assay[terminal]'")
 
 SHOWS = {
     "grades": lambda: terminal.show_grades(results()),
     "explanation": lambda: terminal.show_explanation(results()[5]),
-    "decision": lambda: terminal.show_decision(decided()[0]),
 }
 
 
@@ -120,11 +121,11 @@ def test_every_number_of_the_plain_text_is_on_the_screen(screen: Screen) -> None
     assert all(gate["reason"] in shown for gate in run["hard_gates"].values())
     assert "0.7 missed" in shown
     assert f"policy {run['policy']} · {run['scoringSystem']} · {run['gradingSystem']}" in shown
-    assert terminal.show_decision(decision)
+    terminal.show(decision_summary(decision))
     shown = text_of(screen)
     assert "REJECT: gate_failure_rate: 1 of 60" in shown
-    assert all(rule["reason"] in shown for rule in decision["rules"])
-    assert "91.7% [81.9, 96.4]" in shown
+    assert all(rule.reason in shown for rule in decision.rules)
+    assert "91.7% [81.9% to 96.4% (95%), n 60]" in shown
     assert "(workflow@1)" in shown
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from assay.cli import options as opt
-from assay.cli.frame import CHOICES, STORE, Command, arg
 from assay.cli import terminal
+from assay.cli.frame import CHOICES, STORE, Command, arg
 from assay.cli.grade import choice_of
 from assay.cli.ledger import storing_result
 from assay.cli.stream import read_cards, run_id_digest

@@ -21,8 +21,8 @@ from assay.exams.exam import Exam
 from assay.files.json_files import Document, Unread
 from assay.pipeline.deciding import side_of
 from assay.pipeline.grading import Graded, Grader
-from assay.records.exam import ExamResult
 from assay.records.decision import Decision
+from assay.records.exam import ExamResult
 from assay.records.reading import KINDS as EVIDENCE
 from assay.records.reading import read_scorecard
 from assay.release.baseline import BASELINE_SCHEMA

@@ -17,8 +17,8 @@ from assay.views.exam import gate_rows
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from assay.records.exam import ExamGate, ExamResult, ItemResult
     from assay.records.decision import Decision, RuleResult
+    from assay.records.exam import ExamGate, ExamResult, ItemResult
     from assay.records.grade import Payload
 
 HEAD = 1024

@@ -215,5 +215,3 @@ def _bars(counts: Mapping[str, Any]) -> str:
         )
         + "```\n"
     )
-
-

@@ -6,33 +6,28 @@ more there are.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from assay.views.blocks import Decided, Facts, Paragraph, Sentences, Table
 from assay.views.markdown import ROWS, code
+from assay.views.pieces import Piece
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from assay.views.blocks import Part
 
-# What renders as itself, at the start of a line too: no markup, no mention, no link.
-_INERT = re.compile(r"([✓✗?…–] )?[A-Za-z0-9][A-Za-z0-9 ,.;:%()+'✓✗…–×·-]*")
+_OURS = ("verdict", "number", "absent")
 
 
 def inert(text: str) -> str:
-    """Text that Markdown shows as it is: plain where it can be nothing else, as code otherwise.
-
-    >>> inert("3 of 4 hold"), inert("@all"), inert("www.example.com")
-    ('3 of 4 hold', '`@all`', '`www.example.com`')
-    """
-    return text if _INERT.fullmatch(text) and "www." not in text.lower() else code(text)
+    """A piece of our own words as it is; anything else in a code span."""
+    return str(text) if isinstance(text, Piece) and text.kind in _OURS else code(text)
 
 
 def view(title: str, parts: Sequence[Part]) -> str:
-    """A view as a page."""
-    return "\n".join(filter(None, [f"## Assay: {inert(title)}\n", *map(_block, parts)]))
+    """A view as a page; the title is in our own words."""
+    return "\n".join(filter(None, [f"## Assay: {title}\n", *map(_block, parts)]))
 
 
 def _block(part: Part) -> str:
