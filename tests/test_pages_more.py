@@ -396,7 +396,7 @@ def test_a_rule_that_could_not_be_judged_says_so(shop: Shop, empty: Api) -> None
     found = get(empty, f"/decisions/{digest}")
     assert found.text.count("? undetermined") == 4
     assert "Not enough evidence" in found.text
-    assert "There is too little to decide on, and that never promotes." in found.text
+    assert "There is not enough evidence to decide, so the gate stays closed." in found.text
 
 
 def test_the_items_that_got_worse_come_worst_first_and_lead_to_their_runs(shop: Shop) -> None:

@@ -4,12 +4,10 @@ a decision.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec import UNSET, Struct, UnsetType, field
 
-if TYPE_CHECKING:
-    from assay.stats.intervals import Interval
+IntervalParts = tuple[float | None, float | None, float | None, float, str, str | None]
+"""Value, low, high, level, method and reason, as `stats` gives them."""
 
 
 class ValueInterval(Struct, frozen=True, kw_only=True):
@@ -23,7 +21,7 @@ class ValueInterval(Struct, frozen=True, kw_only=True):
     reason: str | UnsetType = UNSET
 
 
-def value_interval(interval: Interval) -> ValueInterval:
+def value_interval(interval: IntervalParts) -> ValueInterval:
     """An interval as it is written in a document."""
     value, low, high, level, method, reason = interval
     return ValueInterval(
