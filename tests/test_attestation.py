@@ -18,7 +18,7 @@ import pytest
 import assay as product
 from assay.canon import canonical
 from assay.errors import AssayError, InputError
-from assay.pipeline.grading import payload
+from assay.pipeline.payload import payload
 from assay.release import attestation
 from assay.release.attestation import Subject, envelope, file_digest, statement, verify
 from assay.release.signing import signed_bytes

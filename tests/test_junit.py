@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import assay as product
-from assay.pipeline.grading import payload
+from assay.pipeline.payload import payload
 from assay.records.exam import ExamGate, ExamGateDigests, HardGate, TargetCheck
 from assay.views import junit
 from assay.views.documents import plain

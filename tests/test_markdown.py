@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 import assay as product
 from assay.errors import printable
-from assay.pipeline.grading import payload
+from assay.pipeline.payload import payload
 from assay.records.decision import Decision
 from assay.views import markdown
 from assay.views.decision import OUTCOMES, decision_summary, outcome_word

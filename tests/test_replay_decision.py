@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 
-from assay.archive import regrading as jobs
-from assay.archive.regrading import KeepingGrader, Remaker, basis_of, trace
+from assay.archive import replay
+from assay.archive.grades import NO_BASIS, Basis, basis_of, drafts_of, settled, trace
+from assay.archive.replay import Remaker
+from assay.archive.replay_decisions import replay_decision
 from assay.canon import canonical
-from assay.cli.replaying import replay_decision
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
+from assay.pipeline.grading import Grader
 from assay.store.drafts import Item, Link, body_of, draft
 from assay.store.ledger import Ledger, open_ledger
 from documents import FAMILIES, run, scorecard
@@ -44,7 +46,7 @@ JUDGED = {
 }
 
 
-class Counted(jobs._AsRecorded):
+class Counted(replay._AsRecorded):
     """The grader of a replay, counted."""
 
     made = 0
@@ -56,7 +58,7 @@ class Counted(jobs._AsRecorded):
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> type[Counted]:
-    monkeypatch.setattr(jobs, "_AsRecorded", Counted)
+    monkeypatch.setattr(replay, "_AsRecorded", Counted)
     Counted.made = 0
     return Counted
 
@@ -94,13 +96,11 @@ def test_a_decision_is_made_again_with_one_grader_for_each_family(
     assert (found.same, found.difference, counted.made) == (True, None, 4)
 
 
-def kept(
-    grader: KeepingGrader, documents: Sequence[dict[str, Any]], basis: jobs.Basis = jobs.NO_BASIS
-) -> list[Any]:
+def kept(grader: Grader, documents: Sequence[dict[str, Any]], basis: Basis = NO_BASIS) -> list[Any]:
     return [
         one
         for tree in documents
-        for one in grader.grade(Document(tree, "given")).drafts(basis=basis)
+        for one in drafts_of(grader.grade(settled(Document(tree, "given"))), basis=basis)
     ]
 
 
@@ -131,14 +131,14 @@ def test_a_shared_grader_gives_the_bytes_of_one_of_its_own(
     judged = [scorecard({"norm": 1}, run_id=f"j-{index}", criteria=[JUDGED]) for index in range(3)]
     with open_ledger(ledger_url) as ledger:
         for policy in ("team@1.0.0", "team@1.1.0", "workflow"):
-            ledger.put_many(kept(KeepingGrader(shelf, policy=policy), [*runs, *cards, *profiled]))
+            ledger.put_many(kept(Grader(shelf, policy=policy), [*runs, *cards, *profiled]))
             ledger.put_many(
                 kept(
-                    KeepingGrader(shelf, policy=policy, profile="rag"),
+                    Grader(shelf, policy=policy, profile="rag"),
                     [*cards, *(one for one in runs if one["workflow"]["family"] == "rag")],
                 )
             )
-        grader = KeepingGrader(shelf, profile="dag-review", rubric="dag-review")
+        grader = Grader(shelf, profile="dag-review", rubric="dag-review")
         reviewed = [one for one in runs if one["workflow"]["family"] == "dag-review"]
         ledger.put_many(kept(grader, reviewed))
         scored = [
@@ -150,9 +150,9 @@ def test_a_shared_grader_gives_the_bytes_of_one_of_its_own(
         )
         for now in MOMENTS:
             given = [good_card()]
-            grader = KeepingGrader(shelf, policy="workflow-judged", cards=given, now=now)
+            grader = Grader(shelf, policy="workflow-judged", cards=given, now=now)
             ledger.put_many(kept(grader, judged, basis_of(given, now)))
-        ledger.put_many(kept(KeepingGrader(shelf, policy="workflow-judged"), judged))
+        ledger.put_many(kept(Grader(shelf, policy="workflow-judged"), judged))
         grades = ledger.find("grade", limit=1000).items
         traced = trace(ledger, grades)
         shared = Remaker(shelf)

@@ -17,7 +17,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from assay.server.event_schema import SCHEMA
+from assay.views.event_schema import SCHEMA
 
 FLOW = """
 import json, sys, time

@@ -16,7 +16,7 @@ import jsonschema_rs
 import pytest
 import uvicorn
 
-import assay.server.event_schema as published
+import assay.views.event_schema as published
 from assay.server.app import create_app
 from assay.server.logs import Log
 from assay.server.settings import Settings

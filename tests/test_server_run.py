@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema_rs
 import pytest
 
-import assay.server.event_schema as published
+import assay.views.event_schema as published
 from assay.store import executions as stored
 from assay.store.ledger import open_ledger
 from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401

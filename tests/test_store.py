@@ -26,12 +26,15 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError
 
-from assay.archive.regrading import KeepingGrader, basis_of, regrade, replay, rescore, trace
+from assay.archive.grades import basis_of, drafts_of, settled, trace
+from assay.archive.regrading import regrade, rescore
+from assay.archive.replay import replay
 from assay.canon import canonical, digest
 from assay.errors import AssayError, InputError, UsageError
 from assay.files.json_files import Document
 from assay.judging.card import make_card
 from assay.library.shelf import Shelf
+from assay.pipeline.grading import Grader
 from assay.store import migrating, serving
 from assay.store import tables as t
 from assay.store.databases import open_database
@@ -58,7 +61,7 @@ def ledger(prepared_url: str) -> Iterator[Ledger]:
 
 def graded(document: dict[str, Any], **choice: Any) -> list[Draft]:
     """A document with its scorecard and its grade, as they are stored."""
-    return KeepingGrader(Shelf(), **choice).grade(Document(document, "test")).drafts()
+    return drafts_of(Grader(Shelf(), **choice).grade(settled(Document(document, "test"))))
 
 
 def outside(ledger: Ledger, *statements: str) -> None:
@@ -318,7 +321,7 @@ def test_a_grade_without_its_evidence_is_not_stored(ledger: Ledger) -> None:
 
 
 def test_put_graded_stores_evidence_scorecard_and_grade_in_one_transaction(ledger: Ledger) -> None:
-    kept = KeepingGrader(Shelf()).grade(Document(run("rag"), "test"))
+    kept = Grader(Shelf()).grade(settled(Document(run("rag"), "test")))
     stored = ledger.put_graded(kept.evidence, kept.grade.scorecard, kept.payload(), author="ci")
     assert (stored.seq, stored.new) == (3, True)
     links = {(link.relation, link.source, link.target) for link in ledger.links_of(stored.digest)}
@@ -1292,8 +1295,9 @@ def test_a_grade_that_rests_on_the_card_of_a_judge_is_replayed_with_that_card_an
             "source": {"kind": "llm", "name": "m-1"},
         }
     )
-    grader = KeepingGrader(Shelf(), policy="workflow-judged", cards=[card], now=NOW)
-    ledger.put_many(grader.grade(Document(judged, "test")).drafts(basis=basis_of([card], NOW)))
+    grader = Grader(Shelf(), policy="workflow-judged", cards=[card], now=NOW)
+    graded = grader.grade(settled(Document(judged, "test")))
+    ledger.put_many(drafts_of(graded, basis=basis_of([card], NOW)))
     item = ledger.find("grade").items[0]
     assert "days old" in json.dumps(item.tree(), default=str)
     found = replay(ledger, item, Shelf())
@@ -1340,7 +1344,7 @@ def test_regrading_writes_new_records_that_supersede_the_old_ones(
     ]
     for document in (*cards, run("rag", run_id="r-3")):
         ledger.put_many(
-            KeepingGrader(old, policy="team").grade(Document(document, "test")).drafts()
+            drafts_of(Grader(old, policy="team").grade(settled(Document(document, "test"))))
         )
     before = {item.tree()["run_id"]: item for item in ledger.find("grade").items}
     new = team(tmp_path / "lib", "1.1.0", 95)

@@ -8,8 +8,6 @@ import json
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +24,7 @@ from postgres import ledger_url, postgres_url
 from serving import Api, runs, serving
 from stocked import card
 from test_pages import HTML, SCRIPT, Markup
+from test_storing import in_one_process
 
 __all__ = ["here", "ledger_url", "postgres_url"]
 
@@ -144,9 +143,9 @@ def sources(api: Api, digest: str) -> list[str]:
 
 
 def test_every_family_of_measures_is_looked_at_here() -> None:
-    from assay.cli.measure import KINDS
+    from assay.cli.verbs import VERBS as TABLE
 
-    assert {f"measure {kind}" for kind in KINDS} - set(VERBS) == {
+    assert {f"measure {kind}" for kind in TABLE["measure"].actions} - set(VERBS) == {
         "measure solutions",
         "measure repair",
     }
@@ -608,32 +607,13 @@ def test_verbs_without_store_load_no_database_and_storing_needs_no_web_framework
 ) -> None:
     for _, put in (VERBS["report rank"], VERBS["measure text"], VERBS["judge drift"]):
         put(tmp_path)
-    (tmp_path / "fastapi.py").write_text("raise ModuleNotFoundError('no', name='fastapi')\n")
-    (tmp_path / "starlette.py").write_text("raise ModuleNotFoundError('no', name='starlette')\n")
-    listed = (
-        "[name for name in sys.modules if name.startswith(('sqlalchemy', 'assay.store',"
-        " 'fastapi'))]"
-    )
-    for verb in ("report rank", "report summary", "measure text", "judge drift"):
-        arguments = list(VERBS[verb][0])
-        code = f"import sys; from assay.cli.main import run; run({arguments!r}); print({listed})"
-        done = subprocess.run(
-            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-        )
-        assert done.stdout.endswith("[]\n"), verb
-        env = {**os.environ, "PYTHONPATH": str(tmp_path)}
-        kept = subprocess.run(
-            [sys.executable, "-m", "assay", *arguments, "--store", "l.db"],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            env=env,
-            check=False,
-        )
-        assert (kept.returncode in (0, 1, 4), "1 records stored" in kept.stderr) == (
-            True,
-            True,
-        ), kept.stderr
+    verbs = ("report rank", "report summary", "measure text", "judge drift")
+    plain = [list(VERBS[verb][0]) for verb in verbs]
+    codes, loaded = in_one_process(tmp_path, plain, ("sqlalchemy", "assay.store", "fastapi"))
+    assert (set(codes) <= {0, 1, 4}, loaded) == (True, [])
+    stored = [[*arguments, "--store", "l.db"] for arguments in plain]
+    again, loaded = in_one_process(tmp_path, stored, ("assay.server", "fastapi", "starlette"))
+    assert (again, loaded, len(results(f"{tmp_path}/l.db"))) == (codes, [], len(verbs))
 
 
 # --- who sees it

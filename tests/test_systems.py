@@ -25,10 +25,10 @@ from assay.library import lints
 from assay.library.shelf import BUILTIN, Shelf
 from assay.pipeline.grading import Grader
 from assay.release.policy import make_release_rules
-from assay.server import events
 from assay.tools.entry import EXTENDED_FORM, Subject, build_entry, is_extended, schema_valid
 from assay.tools.policy import SchemaRules
 from assay.tools.tree import Tree
+from assay.views import events
 from documents import run, scorecard
 from sides import cards, drawn, write
 

@@ -59,7 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(
         config, "workerinput"
     ):  # a worker of xdist sends its reports and tells nothing itself
-        config.pluginmanager.register(Ledger(report), "assay-ledger")
+        config.pluginmanager.register(SessionGrades(report), "assay-ledger")
 
 
 # --- grading
@@ -89,16 +89,16 @@ class Assay:
         Without `profile` the marker's holds, else the run's `workflow.family` selects one.
         Malformed evidence raises `assay.AssayError`.
         """
-        from assay.grading.grade import grade
         from assay.pipeline.grading import Graded
         from assay.records.evidence import Run
         from assay.records.scorecard import Scorecard
 
         grader = self._grader(profile, policy)
         if isinstance(evidence, Run):
-            return self._keep(Graded(grade(grader.scorecard(evidence), grader.rules), evidence))
+            card = grader.scorecard(evidence)
+            return self._keep(Graded(grader.grade_card(card, scored=True), evidence))
         if isinstance(evidence, Scorecard):
-            return self._keep(Graded(grade(grader.required(evidence), grader.rules), None))
+            return self._keep(Graded(grader.grade_card(grader.required(evidence)), None))
         return self._keep(grader.grade(_document(evidence)))
 
     def grade_file(
@@ -108,17 +108,12 @@ class Assay:
         stands twice, or an empty file raises.
         """
         from assay.errors import InputError, NotEnoughEvidence
-        from assay.files.json_files import Unread, stream_documents
+        from assay.files.json_files import read_documents
 
         grader = self._grader(profile, policy)
         found: dict[str, Grade] = {}
         name = os.fspath(path)
-        for document in stream_documents(name):
-            if isinstance(document, Unread):
-                fault = document.fault
-                raise InputError(
-                    fault.code, fault.message, where=fault.file, fix=fault.fix, faults=[fault]
-                )
+        for document in read_documents(name):
             graded = grader.grade(document)
             if graded.grade.run_id in found:
                 raise InputError(
@@ -235,7 +230,7 @@ def pytest_runtest_makereport(
 # --- telling
 
 
-class Ledger:
+class SessionGrades:
     """Everything that was graded in the session, on the side that reports it."""
 
     def __init__(self, report: str | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from assay.cli import options as opt
@@ -27,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         opt.print_json(_document(found, verified=found.holds and not unchecked))
     else:
-        _say(found, unchecked=unchecked)
+        _print(found, unchecked=unchecked)
     return (
         ExitCode.FAILED
         if not found.holds
@@ -62,34 +61,34 @@ def _document(found: Verified, *, verified: bool) -> dict[str, object]:
     }
 
 
-def _say(found: Verified, *, unchecked: bool) -> None:
-    on = opt.colour()
+def _print(found: Verified, *, unchecked: bool) -> None:
     verdict = "DOES NOT HOLD" if not found.holds else "NOT VERIFIED" if unchecked else "HOLDS"
-    out = sys.stdout
-    out.write(opt.paint(verdict, "green" if verdict == "HOLDS" else "red", "bold", on=on) + "\n")
-    for check in found.checks:
-        out.write(
-            f"  {'ok  ' if check.holds else '??  ' if check.holds is None else 'FAIL'} "
-            f" {printable(check.reason)}\n"
-        )
+    colour = "green" if verdict == "HOLDS" else "red"
+    marks = {True: "ok  ", None: "??  ", False: "FAIL"}
     predicate = found.statement.predicate
-    for one in found.statement.subject:
-        out.write(f"  subject {printable(one.name)} sha256:{one.digest.sha256}\n")
-    for one in predicate.baseline:
-        out.write(f"  compared with {printable(one.name)} sha256:{one.digest.sha256}\n")
-    for name, value in predicate.terms.items():
-        out.write(f"  NOTE {printable(f'{name}: {value}')}\n")
     graded_by = [
-        str(one)
-        for name in ("profile", "rubric", "policy")
-        for one in predicate.graded_by.get(name, [])
-        if one
+        str(name)
+        for kind in ("profile", "rubric", "policy")
+        for name in predicate.graded_by.get(kind, [])
+        if name
     ]
     policies = " · ".join((predicate.policy.uri, *graded_by))
-    out.write(f"  {printable(policies)} · {printable(predicate.time_verified)}\n")
+    lines = [
+        *(f"{marks[check.holds]}  {check.reason}" for check in found.checks),
+        *(f"subject {one.name} sha256:{one.digest.sha256}" for one in found.statement.subject),
+        *(f"compared with {one.name} sha256:{one.digest.sha256}" for one in predicate.baseline),
+        *(f"NOTE {name}: {value}" for name, value in predicate.terms.items()),
+        f"{policies} · {predicate.time_verified}",
+    ]
+    opt.print_lines(
+        [
+            opt.paint(verdict, colour, "bold", on=opt.colour()),
+            *(f"  {printable(line)}" for line in lines),
+        ]
+    )
     if unchecked:
-        out.write(
-            "Give the public key with --key, or accept an unchecked signature with --unsigned.\n"
+        opt.print_lines(
+            ["Give the public key with --key, or accept an unchecked signature with --unsigned."]
         )
 
 

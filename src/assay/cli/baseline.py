@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import IO, TYPE_CHECKING, Any
 
+from assay.archive.named_baselines import as_stored, find_named
 from assay.cli import options as opt
 from assay.cli.frame import COMPARED_BY, STORE, Command, arg, store_option
 from assay.cli.gate_sides import read_side
 from assay.cli.grade import choice_of
 from assay.cli.ledger import looking, storing
-from assay.cli.named import as_stored, find_named
 from assay.errors import ExitCode, InputError, UsageError, printable
 from assay.files.json_files import Unread, read_json, stream_documents
 from assay.records.grade import ENGINE
@@ -24,8 +24,8 @@ from assay.views.documents import encode
 if TYPE_CHECKING:
     import argparse
 
-    from assay.cli.keeping import Store
-    from assay.cli.named import Found
+    from assay.archive.named_baselines import FoundBaseline
+    from assay.archive.store import Store
     from assay.release.attestation import Subject
     from assay.release.sides import Side
     from assay.store.baselines import KeptBaseline
@@ -109,11 +109,10 @@ def _kept_side(
     """The side, once a baseline of that name is in the ledger too, in the form that the API gives
     it.
     """
-    from assay.cli.keeping import Sides, dated
-    from assay.server.keeping import baseline_draft, baseline_record
+    from assay.archive.sides import SideKeeper, baseline_draft, baseline_record
 
-    choice = dated(choice_of(options))
-    sides = Sides(ledger, choice)
+    choice = choice_of(options).dated()
+    sides = SideKeeper(ledger, choice)
     side = read_side(
         options.files, choice.grader(), name=f"baseline {options.name}", kept=sides, read=read
     )
@@ -168,7 +167,7 @@ def _exam(options: argparse.Namespace, now: datetime, ledger: Store | None) -> S
         now=now,
     )
     if ledger is not None:
-        from assay.cli.kept import exam_baseline_drafts
+        from assay.archive.records import exam_baseline_drafts
 
         ledger.put(exam_baseline_drafts(stored.record, tree))
     return stored
@@ -195,7 +194,7 @@ def _show(options: argparse.Namespace) -> int:
     return ExitCode.PASSED
 
 
-def _check_kept(found: Found, ledger: Store) -> None:
+def _check_kept(found: FoundBaseline, ledger: Store) -> None:
     """A baseline of a ledger says what is shown of it, and all of its evidence is there as it was
     stored.
     """

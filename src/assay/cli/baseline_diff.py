@@ -24,7 +24,8 @@ from assay.release.sides import mismatch_error, mismatches
 if TYPE_CHECKING:
     import argparse
 
-    from assay.cli.keeping import Looked, Store
+    from assay.archive.sides import SideReader
+    from assay.archive.store import Store
 
 DIFF_SCHEMA = "assay.baseline-diff/1"
 
@@ -39,15 +40,15 @@ def diff(options: argparse.Namespace) -> int:
     return ExitCode.PASSED
 
 
-def _looked(ledger: Store | None) -> Looked | None:
+def _looked(ledger: Store | None) -> SideReader | None:
     if ledger is None:
         return None
-    from assay.cli.keeping import Looked
+    from assay.archive.sides import SideReader
 
-    return Looked(ledger)
+    return SideReader(ledger)
 
 
-def _compared(options: argparse.Namespace, kept: Looked | None) -> dict[str, Any]:
+def _compared(options: argparse.Namespace, kept: SideReader | None) -> dict[str, Any]:
     grader = choice_of(options).grader()
     rules = make_release_rules(opt.shelf_of(options).policy_of("release", options.release_policy))
     before = read_named(options.name, grader, folder=options.dir, kept=kept)

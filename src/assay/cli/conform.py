@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from assay.cli.conform_ops import OPS, REQUIRED
 from assay.cli.frame import Command, arg
 from assay.errors import AssayError, ExitCode, InputError, NotEnoughEvidence
-from assay.files.atomic import atomic_write
+from assay.files.atomic import write_file
 from assay.files.json_files import parse_wide_json, read_json
 from assay.views.documents import encode, pretty
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
 TOLERANCE = Decimal("1e-9")
 
@@ -30,15 +31,8 @@ def run(options: argparse.Namespace) -> int:
     )
     results = [_run_case(case, base) for case in cases]
     if options.actual:
-        with atomic_write(options.actual) as stream:
-            stream.write(
-                _pretty(
-                    [
-                        {"name": result["name"], "op": result["op"], "actual": result["actual"]}
-                        for result in results
-                    ]
-                )
-            )
+        kept = [{key: one[key] for key in ("name", "op", "actual")} for one in results]
+        write_file(options.actual, _json(kept, pretty))
     counts = {
         status: sum(result["status"] == status for result in results)
         for status in ("passed", "failed", "unsupported", "computed")
@@ -51,16 +45,13 @@ def run(options: argparse.Namespace) -> int:
         }
     )
     if options.json:
-        sys.stdout.buffer.write(
-            _pretty(
-                {
-                    "file": options.file,
-                    "counts": counts,
-                    "unsupported_required": missing,
-                    "cases": results,
-                }
-            )
-        )
+        report = {
+            "file": options.file,
+            "counts": counts,
+            "unsupported_required": missing,
+            "cases": results,
+        }
+        sys.stdout.buffer.write(_json(report, pretty))
     else:
         _print(results, counts, missing)
     return ExitCode.FAILED if counts["failed"] or missing else ExitCode.PASSED
@@ -114,15 +105,15 @@ def _run_case(case: dict[str, Any], base: Any = None) -> dict[str, Any]:
         actual = {"error": error.code, "message": error.message}
     except (
         Exception
-    ) as error:  # an operation never raises out of conform; a fault of ours is a failed case
+    ) as error:  # an operation never raises out of conform; an internal error is a failed case
         actual = {"error": "ERR-001", "message": f"{type(error).__name__}: {error}", "fault": True}
-    found["actual"] = parse_wide_json(_encoded(actual))
+    found["actual"] = parse_wide_json(_json(actual, encode))
     if "expected" not in case:
         found["status"] = "computed"
         return found
     difference = differs(case["expected"], actual)
     if difference is None and isinstance(actual, dict) and actual.get("fault"):
-        difference = "a fault of ours"
+        difference = "an internal error"
     found["status"] = "passed" if difference is None else "failed"
     if difference is not None:
         found["difference"] = difference
@@ -130,20 +121,13 @@ def _run_case(case: dict[str, Any], base: Any = None) -> dict[str, Any]:
     return found
 
 
-def _encoded(actual: Any) -> bytes:
+def _json(document: Any, write: Callable[[Any], bytes]) -> bytes:
     try:
-        return encode(actual)
-    except (
-        UnicodeEncodeError
-    ):  # half of a surrogate pair, which no UTF-8 text holds: it is written as its escape
-        return json.dumps(actual, default=float).encode()
-
-
-def _pretty(document: Any) -> bytes:
-    try:
-        return pretty(document)
+        return write(document)
     except UnicodeEncodeError:
-        return json.dumps(document, default=float, indent=2).encode() + b"\n"
+        # half of a surrogate pair, which UTF-8 cannot hold: it is written as its escape
+        indent = 2 if write is pretty else None
+        return json.dumps(document, default=float, indent=indent).encode() + b"\n"
 
 
 def differs(expected: Any, actual: Any, path: str = "") -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.canon import digest
 from assay.errors import Fault, UsageError
-from assay.server import events
+from assay.views import events
 
 if TYPE_CHECKING:
     from types import TracebackType

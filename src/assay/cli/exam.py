@@ -38,7 +38,7 @@ from assay.views.documents import pretty
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from assay.cli.keeping import Store
+    from assay.archive.store import Store
     from assay.records.exam import ExamResult
 
 TIMEOUT_S = 30.0
@@ -294,7 +294,7 @@ def _graded(options: argparse.Namespace, store: Store | None) -> int:
         broken=cascades or UNSET,
     )
     if store is not None:
-        from assay.server.keeping import exam_drafts
+        from assay.archive.records import exam_drafts
 
         store.put(exam_drafts(result, exam, answers.by_item.values()))
     forms = {

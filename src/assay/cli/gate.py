@@ -10,16 +10,18 @@ from assay.cli.frame import COMPARED_BY, STORE, Command, arg, flag, repeated
 from assay.cli.grade import choice_of
 from assay.cli.ledger import storing
 from assay.errors import UsageError
-from assay.files.atomic import atomic_write
+from assay.files.atomic import write_file
 from assay.release.decision import exit_code
 from assay.release.policy import make_release_rules
 from assay.views.documents import pretty
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
-    from assay.cli.keeping import Sides, Store
-    from assay.cli.stream import Choice
+    from assay.archive.sides import SideKeeper
+    from assay.archive.store import Store
+    from assay.pipeline.choice import Choice
     from assay.pipeline.grading import Grader
     from assay.records.decision import Decision
     from assay.release.policy import ReleaseRules
@@ -57,7 +59,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _decide(
-    options: argparse.Namespace, rules: ReleaseRules, grader: Grader, *, kept: Sides | None = None
+    options: argparse.Namespace,
+    rules: ReleaseRules,
+    grader: Grader,
+    *,
+    kept: SideKeeper | None = None,
 ) -> Decision:
     from assay.cli.gate_sides import read_baseline, read_side
     from assay.pipeline.deciding import Terms, decide, declared
@@ -109,11 +115,10 @@ def _decide_and_store(
     options: argparse.Namespace, rules: ReleaseRules, choice: Choice, store: Store
 ) -> Decision:
     """The decision, kept with the grades of both sides and their evidence."""
-    from assay.cli.keeping import Sides, dated
-    from assay.server.keeping import decision_drafts
+    from assay.archive.sides import SideKeeper, decision_drafts
 
-    choice = dated(choice)
-    sides = Sides(store, choice)
+    choice = choice.dated()
+    sides = SideKeeper(store, choice)
     document = _decide(options, rules, choice.grader(), kept=sides)
     candidate, baseline = sides.kept
     if bare := candidate.bare + baseline.bare:
@@ -134,14 +139,12 @@ def _finish(options: argparse.Namespace, document: Decision) -> int:
 
     summary = decision_summary(document)
     page = view(outcome_word(document), summary)
-    writers = {
-        ".md": lambda: page.encode(),
-        ".xml": lambda: junit.decision(document),
-        ".html": lambda: _html(options, document),
+    forms: dict[str, Callable[[Decision], bytes]] = {
+        ".md": lambda _: page.encode(),
+        ".xml": junit.decision,
+        ".html": lambda document: _html(options, document),
     }
-    for path in opt.outputs(options):
-        with atomic_write(path) as stream:
-            stream.write(writers.get(path[path.rfind(".") :], lambda: pretty(document))())
+    opt.write_outputs(options, document, forms=forms)
     if options.charts:
         from assay.views.drawing import write_charts
 
@@ -192,9 +195,7 @@ def _attest(options: argparse.Namespace, document: Decision) -> None:
 
     now = opt.moment(options.now) or datetime.now(UTC)
     made = statement(document.tree(), subjects=options.judged, baseline=options.compared, now=now)
-    wrapped = envelope(made, key=options.sign)
-    with atomic_write(options.attest) as stream:
-        stream.write(pretty(wrapped))
+    write_file(options.attest, pretty(envelope(made, key=options.sign)))
 
 
 COMMANDS = {

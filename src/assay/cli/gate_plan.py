@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from assay.cli import options as opt
 from assay.cli.gate_sides import read_baseline, read_side
 from assay.cli.ledger import storing_result
-from assay.cli.stream import read_cards
 from assay.errors import ExitCode, UsageError, printable
 from assay.release.pairs import pair_up
 from assay.release.plan import (
@@ -30,9 +29,9 @@ from assay.stats.power import detectable_mean
 if TYPE_CHECKING:
     import argparse
 
-    from assay.cli.keeping import Looked
-    from assay.cli.results import Result
-    from assay.cli.stream import Choice
+    from assay.archive.sides import SideReader
+    from assay.archive.store import Result
+    from assay.pipeline.choice import Choice
     from assay.pipeline.grading import Grader
     from assay.release.policy import ReleaseRules
     from assay.release.sides import Side
@@ -79,10 +78,10 @@ def _made(
 ) -> dict[str, Any]:
     grader, kept = choice.grader(), None
     if result is not None:
-        from assay.cli.keeping import Looked
+        from assay.archive.sides import SideReader
 
-        kept = Looked(result.store, made_of=result.made_of)
-        for card in read_cards(choice.cards, now=choice.now):
+        kept = SideReader(result.store, made_of=result.made_of)
+        for card in choice.read_cards():
             result.made_of(card)
     now = opt.moment(options.now)
     baseline = (
@@ -108,7 +107,7 @@ def _made(
 
 
 def _spread(
-    options: argparse.Namespace, grader: Grader, baseline: Side | None, kept: Looked | None
+    options: argparse.Namespace, grader: Grader, baseline: Side | None, kept: SideReader | None
 ) -> Spread:
     if options.sd is not None:
         return Spread(options.sd, "as given with --sd")

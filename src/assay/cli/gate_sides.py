@@ -6,7 +6,7 @@ from hashlib import sha256
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from assay.cli.named import find_named
+from assay.archive.named_baselines import find_named
 from assay.errors import InputError, UsageError
 from assay.files.json_files import stream_documents
 from assay.pipeline.deciding import side_of
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
-    from assay.cli.keeping import Looked
+    from assay.archive.sides import SideReader
     from assay.files.json_files import Document, Unread
     from assay.pipeline.grading import Grader
     from assay.release.baseline import Stored
@@ -31,7 +31,7 @@ def read_side(
     grader: Grader,
     *,
     name: str,
-    kept: Looked | None = None,
+    kept: SideReader | None = None,
     read: list[Subject] | None = None,
 ) -> Side:
     """One side of a comparison, from its files. A line that cannot be read stops everything: what
@@ -62,7 +62,7 @@ def read_baseline(
     folder: str,
     rules: ReleaseRules,
     now: datetime | None,
-    kept: Looked | None = None,
+    kept: SideReader | None = None,
     read: list[Subject] | None = None,
 ) -> Side:
     """The baseline: files, or the name of a stored one, which may be too old. With `kept` one that
@@ -92,7 +92,7 @@ def read_named(
     grader: Grader,
     *,
     folder: str,
-    kept: Looked | None = None,
+    kept: SideReader | None = None,
     check: Callable[[Stored], None] | None = None,
     read: list[Subject] | None = None,
 ) -> Side:

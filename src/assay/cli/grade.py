@@ -1,4 +1,4 @@
-"""`assay grade` and `assay explain`."""
+"""`assay grade`, and grading for the verbs that make their evidence first."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli import options as opt
 from assay.cli import terminal
-from assay.cli.frame import CHOICES, STORE, Command, arg
-from assay.cli.ledger import keep
-from assay.cli.stream import Choice, Piece, Stopped, Totals, Worker, encoders, grade_stream
+from assay.cli.frame import CHOICES, STORE, Command
+from assay.cli.ledger import stored_stream
+from assay.cli.stream import GradedPiece, Stopped, StreamWorker, Totals, encoders, grade_stream
 from assay.errors import (
     ExitCode,
     Fault,
@@ -22,9 +22,8 @@ from assay.errors import (
     UsageError,
     printable,
 )
-from assay.files.json_files import Unread, stream_documents
-from assay.records.reading import KINDS
-from assay.views.documents import FORMATS, JsonDocument, format_of
+from assay.pipeline.choice import Choice
+from assay.views.documents import FORMATS, JsonDocument, JsonLines, format_of
 
 if TYPE_CHECKING:
     import argparse
@@ -51,14 +50,10 @@ def choice_of(options: argparse.Namespace) -> Choice:
     )
 
 
-def _grade(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Grade the files of the options, write what they ask for, and report how it came out."""
     if options.jobs < 1:
         raise UsageError("CLI-001", "--jobs must be 1 or more.")
-    return grade_files(options)
-
-
-def grade_files(options: argparse.Namespace) -> int:
-    """Grade the files of the options, write what they ask for, and say how it came out."""
     with Grading(options) as grading:
         return grading.finish()
 
@@ -84,10 +79,10 @@ class Grading:
                 self._sinks.append((self._summary.path, format_of(self._summary.path)))
             self._report = self._charting(stack)
             self._choice = choice_of(self._options)
-            self._keeping = keep(self._options, self._choice, stack)
-            if self._keeping is not None:
-                self._choice = self._keeping.choice
-                self._sinks.append((self._keeping.path, format_of(self._keeping.path)))
+            self._stored = stored_stream(self._options, self._choice, stack)
+            if self._stored is not None:
+                self._choice = self._stored.choice
+                self._sinks.append((self._stored.path, JsonLines()))
             self._outbox = _outbox(self._options, stack)
             if self._outbox is not None:
                 self._sinks.append((self._outbox.path, format_of(self._outbox.path)))
@@ -116,14 +111,14 @@ class Grading:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def worker(self, *more: Callable[[Graded], bytes]) -> Worker:
+    def worker(self, *more: Callable[[Graded], bytes]) -> StreamWorker:
         """Grades documents into pieces for `finish`; `more` are asked of each grade too, and their
         answers stand at the end of its outputs.
         """
         formats = (self._spool_format, *(os.path.splitext(path)[1] for path, _ in self._sinks))
-        return Worker(self._choice, (*encoders(formats), *more))
+        return StreamWorker(self._choice, (*encoders(formats), *more))
 
-    def finish(self, found: Iterable[Piece | list[Fault]] | None = None) -> int:
+    def finish(self, found: Iterable[GradedPiece | list[Fault]] | None = None) -> int:
         """Write the outputs, say how it came out, and give the exit code."""
         options, summary = self._options, self._summary
         try:
@@ -152,8 +147,8 @@ class Grading:
             if summary is not None:
                 summary.append(totals, stopped=True)
             raise
-        if self._keeping is not None and not stopped:
-            self._keeping.store()
+        if self._stored is not None and not stopped:
+            self._stored.put()
         if self._outbox is not None and not stopped and (warning := self._outbox.send().warning):
             sys.stderr.write(f"assay: {printable(warning)}\n")
         if self._report is not None and not stopped:
@@ -330,104 +325,9 @@ def _faults(totals: Totals, *, stopped: bool) -> InputError:
     return error
 
 
-# --- explain
-
-
-def _explain(options: argparse.Namespace) -> int:
-    grader = choice_of(options).grader()
-    results = []
-    passed = True
-    others: list[str] = []
-    for document in stream_documents(options.file):
-        if isinstance(document, Unread):
-            fault = document.fault
-            raise InputError(
-                fault.code, fault.message, where=fault.file, fix=fault.fix, faults=[fault]
-            )
-        tree = document.tree
-        if (
-            options.run is not None
-            and isinstance(tree, dict)
-            and tree.get("schema") in KINDS
-            and tree.get("run_id") != options.run
-        ):
-            if len(others) < 10000:
-                others.append(str(tree.get("run_id")))
-            continue
-        graded = grader.grade(document)
-        passed = passed and graded.grade.passed
-        if options.json:
-            results.append(graded.payload())
-        else:
-            _print_explanation(graded.payload(), first=not results)
-            results.append({})
-    if not results:
-        if options.run is not None and others:
-            from assay.registry import near_miss
-
-            raise UsageError(
-                "CLI-001",
-                f"no run is named {options.run!r}.{near_miss(options.run, others)}",
-                where=options.file,
-            )
-        raise NotEnoughEvidence("FIL-005", "there is nothing to explain.", where=options.file)
-    if options.json:
-        opt.print_json(
-            {
-                "schema": "assay.grades/1",
-                "results": results,
-                "faults": [],
-                "counts": {"graded": len(results)},
-            }
-        )
-    return ExitCode.PASSED if passed else ExitCode.FAILED
-
-
-def _print_explanation(result: dict[str, Any], *, first: bool) -> None:
-    on = opt.colour()
-    out = sys.stdout
-    if not first:
-        out.write("\n")
-        out.flush()
-    if terminal.show_explanation(result):
-        return
-    head = (
-        f"{printable(result['run_id'])}: {result['grade']}, {result['weighted_score']:.2f},"
-        f" {'passed' if result['passed'] else 'not passed'}"
-    )
-    out.write(opt.paint(head, "bold", "green" if result["passed"] else "red", on=on) + "\n")
-    for sentence in result["explanation"]:
-        out.write(f"  {printable(sentence)}\n")
-    for name, status in result["hard_gates"].items():
-        sign = {"pass": "ok  ", "fail": "FAIL", "undetermined": "??  "}[status["status"]]
-        out.write(
-            opt.paint(
-                printable(f"  [{sign}] {name}: {status['reason']}"),
-                *(() if sign == "ok  " else ("red",)),
-                on=on and sign != "ok  ",
-            )
-            + "\n"
-        )
-    for note in (*result["placement"]["notes"], *result["notes"]):
-        out.write(f"  note: {printable(note)}\n")
-    chosen = result["selection"]["profile"]
-    used = f"profile {chosen.id} ({chosen.why}) · " if chosen is not None else ""
-    rubric = result["selection"]["rubric"]
-    used += f"rubric {rubric.id} ({rubric.why}) · " if rubric is not None else ""
-    out.write(
-        opt.paint(
-            f"  {used}policy {result['policy']} · {printable(result['scoringSystem'])} ·"
-            f" {result['gradingSystem']}",
-            "dim",
-            on=on,
-        )
-        + "\n"
-    )
-
-
 COMMANDS = {
     "grade": Command(
-        _grade,
+        run,
         "Grade runs (assay.run/1) or scorecards (assay.scorecard/1). Exit 0 only if all of them"
         " passed.",
         "assay grade runs.jsonl -o grades.json",
@@ -442,15 +342,5 @@ COMMANDS = {
             "--jobs",
         ),
         formats=tuple(FORMATS),
-    ),
-    "explain": Command(
-        _explain,
-        "Say why each run got its grade, and the smallest change that would move it.",
-        "assay explain runs.jsonl --run r-001",
-        (
-            arg("file", metavar="FILE", help=".json, .jsonl, or - for standard input"),
-            arg("--run", metavar="ID", help="explain this run only"),
-            *CHOICES,
-        ),
     ),
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from assay.cli import options as opt
 from assay.cli.frame import Command, arg
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
-from assay.files.atomic import atomic_write
+from assay.files.atomic import write_file
 from assay.files.json_files import open_input
 from assay.importers.importer import Wanted, named
 from assay.importers.known import HEAD, KNOWN, fitting
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
         )
     _refuse_twins(imported.runs)
     for path in paths:
-        _write(path, imported.runs)
+        write_file(path, pretty(imported.runs) if path.endswith(".json") else _lines(imported.runs))
     if options.json:
         opt.print_json(_document(imported, paths))
     else:
@@ -59,7 +59,7 @@ def _importer(options: argparse.Namespace) -> Importer:
             raise UsageError(
                 "CLI-001",
                 f"nothing is imported from '{options.kind}'.{near_miss(options.kind, KNOWN)}",
-                fix=f"There is {', '.join(KNOWN)}.",
+                fix=f"Supported: {', '.join(KNOWN)}.",
             )
         return found
     fits = {importer.name: importer for path in options.files for importer in _fitting(path)}
@@ -77,9 +77,12 @@ def _fitting(path: str) -> list[Importer]:
         head = stream.read(HEAD)
     fits = fitting(head)
     if not fits:
-        what = "is empty." if not head.strip() else "is of no kind that is imported."
+        what = "is empty." if not head.strip() else "is not a file that Assay imports."
         raise InputError(
-            "FIL-006", what, where=path, fix=f"There is {', '.join(KNOWN)}; --from KIND says which."
+            "FIL-006",
+            what,
+            where=path,
+            fix=f"Supported: {', '.join(KNOWN)}; --from KIND says which.",
         )
     return fits
 
@@ -104,11 +107,6 @@ def _refuse_twins(runs: list[dict[str, Any]]) -> None:
                 fix="Give each its own, or import the files one by one.",
             )
         seen.add(found["run_id"])
-
-
-def _write(path: str, runs: list[dict[str, Any]]) -> None:
-    with atomic_write(path) as stream:
-        stream.write(pretty(runs) if path.endswith(".json") else _lines(runs))
 
 
 def _lines(runs: list[dict[str, Any]]) -> bytes:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Awaitable, Callable, Sequence
 
-    from assay.cli.keeping import Store
+    from assay.archive.store import Store
     from assay.judging.client import Answer
     from assay.judging.questions import Question
 
@@ -408,7 +408,7 @@ def note_usage(usages: Sequence[dict[str, Any]], counts: dict[str, int]) -> None
 def keep(store: Store | None, document: dict[str, Any]) -> None:
     """Store judgements, before anything is written; nothing where no store was asked for."""
     if store is not None:
-        from assay.cli.kept import judgement_draft
+        from assay.archive.records import judgement_draft
 
         store.put([judgement_draft(document)])
 

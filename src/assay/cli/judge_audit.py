@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from assay.cli.keeping import Store
+    from assay.archive.store import Store
     from assay.judging.client import Client
     from assay.judging.items import Pair
 
@@ -298,7 +298,7 @@ def _card(options: argparse.Namespace, store: Store | None) -> int:
         },
     }
     if store is not None:
-        from assay.cli.kept import card_drafts
+        from assay.archive.records import card_drafts
 
         store.put(card_drafts(document, audit=audited, calibration=calibration))
     from assay.views.judge_page import judge_page

@@ -20,8 +20,7 @@ from assay.judging.labels import read_labels
 if TYPE_CHECKING:
     import argparse
 
-    from assay.cli.keeping import Store
-    from assay.cli.results import Result
+    from assay.archive.store import Result, Store
 
 STATISTICS = ("cohen_kappa", "krippendorff_alpha", "spearman", "kendall_tau_b", "pearson")
 

@@ -19,7 +19,7 @@ from assay.views.documents import encode
 if TYPE_CHECKING:
     import argparse
 
-    from assay.cli.keeping import Store
+    from assay.archive.store import Store
     from assay.judging.client import Answer, Client
 
 

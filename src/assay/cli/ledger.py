@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.frame import DEFAULT_LEDGER, Command, add, arg, repeated, store_option
+from assay.cli.memory import uncollected
 from assay.cli.progress import Progress
 from assay.errors import AssayError, ExitCode, InputError, UsageError, printable
 
 if TYPE_CHECKING:
     import argparse
 
-    from assay.archive.regrading import Replayed
-    from assay.cli.keeping import Keeping, Store
-    from assay.cli.results import Result
-    from assay.cli.stream import Choice
+    from assay.archive.replay import Replayed
+    from assay.archive.store import Result, Store, StoredStream
+    from assay.pipeline.choice import Choice
     from assay.store.drafts import Item
     from assay.store.ledger import Ledger
     from assay.store.verify import Report
@@ -65,66 +72,62 @@ def url_of(url: str) -> str:
     return url or os.environ.get("ASSAY_DB") or DEFAULT_LEDGER
 
 
-def keep(options: argparse.Namespace, choice: Choice, stack: ExitStack) -> Keeping | None:
-    """What `--store` asks for; None where it is not given."""
+def stored_stream(
+    options: argparse.Namespace, choice: Choice, stack: ExitStack
+) -> StoredStream | None:
+    """Where `--store` puts a stream of grades; None where it is not given."""
     if options.store is None:
         return None
     with extra():
-        from assay.cli.keeping import Keeping
-    return Keeping(stack.enter_context(_opened(options)), choice, stack)
+        from assay.archive.store import StoredStream
+    return StoredStream(stack.enter_context(_opened(options)), choice, stack)
 
 
-@contextmanager
-def storing(options: argparse.Namespace) -> Iterator[Store | None]:
-    """What `--store` asks for, around the work of a verb; None where it is not given. Nothing is
-    stored before the verb says `put`.
+def storing(options: argparse.Namespace) -> AbstractContextManager[Store | None]:
+    """The ledger of `--store`, around the work of a verb; None where it is not given. Nothing is
+    stored before the verb calls `put`.
     """
-    if options.store is None:
-        yield None
-        return
-    with _opened(options) as store:
-        yield store
+    return nullcontext() if options.store is None else _opened(options)
+
+
+def looking(options: argparse.Namespace) -> AbstractContextManager[Store | None]:
+    """The ledger of `--store` for a verb that only reads it; None where it is not given."""
+    return nullcontext() if options.store is None else _opened(options, read_only=True)
 
 
 @contextmanager
 def storing_result(options: argparse.Namespace, verb: str) -> Iterator[Result | None]:
-    """What `--store` asks for, around the work of a verb that only computes; None where it is not
+    """The ledger of `--store`, around the work of a verb that only computes; None where it is not
     given.
     """
     with storing(options) as store:
         if store is None:
             yield None
             return
-        from assay.cli.results import Result
+        from assay.archive.store import Result
 
         yield Result(store, verb)
 
 
 @contextmanager
-def looking(options: argparse.Namespace) -> Iterator[Store | None]:
-    """The ledger that `--store` names, for a verb that only looks into it; None where it is not
-    given. Nothing in it is made or changed.
-    """
-    if options.store is None:
-        yield None
-        return
-    with _opened(options, read_only=True) as store:
-        yield store
-        store.tell()  # once the work is done: a verb that fails says why, and nothing else
-
-
-@contextmanager
 def _opened(options: argparse.Namespace, *, read_only: bool = False) -> Iterator[Store]:
     with extra():
-        from assay.cli.keeping import Store
+        from assay.archive.store import IN_MEMORY, Store
         from assay.store.ledger import known_project
     project = known_project(options.project)
     with open_for(options.store, read_only=read_only) as ledger:
         # it opens again by itself; a connection must not go into the worker processes, nor wait
         # while a judge thinks
         ledger.close()
-        with Store.of(ledger, project) as store:
+        with tempfile.SpooledTemporaryFile(IN_MEMORY) as waiting:
+            store = Store(ledger, project, waiting, _report_line)
             yield store
+            if read_only:  # once the work is done: a verb that fails reports why, and nothing else
+                store.report_notes()
+
+
+def _report_line(text: str) -> None:
+    sys.stderr.write(f"assay: {printable(text)}\n")
 
 
 # --- verify
@@ -147,7 +150,7 @@ def _verify(options: argparse.Namespace) -> int:
     if options.json:
         opt.print_json(_report(report, where))
     else:
-        _say_report(report, where)
+        _print_report(report, where)
     return (
         ExitCode.FAILED
         if not report.clean
@@ -186,48 +189,33 @@ def _report(report: Report, where: str) -> dict[str, Any]:
     }
 
 
-def _say_report(report: Report, where: str) -> None:
-    on = opt.colour()
-    out = sys.stdout
+def _print_report(report: Report, where: str) -> None:
     verdict = (
         ("clean" if report.records else "it holds no records, so nothing was verified")
         if report.clean
         else f"{report.flaw_count:,} fault{'s' if report.flaw_count != 1 else ''}"
     )
-    out.write(
-        opt.paint(
-            f"{printable(where)}: {verdict}",
-            "green" if report.clean and report.records else "red",
-            "bold",
-            on=on,
-        )
-        + "\n"
-    )
+    colour = "green" if report.clean and report.records else "red"
+    lines = [opt.paint(f"{printable(where)}: {verdict}", colour, "bold", on=opt.colour())]
     for flaw in report.flaws[:50]:
-        place = (
-            " ".join(
-                str(part)
-                for part in (flaw.project, flaw.seq, flaw.digest)
-                if part not in (None, "")
-            )
-            or where
-        )
-        out.write(f"  {printable(f'{place}: {flaw.what} {flaw.fix}')}\n")
+        parts = (flaw.project, flaw.seq, flaw.digest)
+        place = " ".join(str(part) for part in parts if part not in (None, "")) or where
+        lines.append("  " + printable(f"{place}: {flaw.what} {flaw.fix}"))
     if report.flaw_count > 50:
-        out.write(
+        lines.append(
             f"  ... and {report.flaw_count - 50:,} more; --json lists {len(report.flaws):,} of"
-            " them.\n"
+            " them."
         )
-    out.write(
-        f"{report.records:,} records, {report.links:,} links, {report.forgotten:,} forgotten\n"
+    lines.append(
+        f"{report.records:,} records, {report.links:,} links, {report.forgotten:,} forgotten"
     )
     if report.clean and not report.records:
-        out.write(
+        lines.append(
             "If it ever held anything, name its last head: --head PROJECT:SEQ:CHAIN, as `--store`"
-            " and `assay ledger verify` print it.\n"
+            " and `assay ledger verify` print it."
         )
-    for name, (seq, chain) in report.heads.items():
-        out.write(f"head {name}:{seq}:{chain}\n")
+    lines += [f"head {name}:{seq}:{chain}" for name, (seq, chain) in report.heads.items()]
+    opt.print_lines(lines)
 
 
 # --- replay
@@ -236,19 +224,20 @@ def _say_report(report: Report, where: str) -> None:
 def _replay(options: argparse.Namespace) -> int:
     shelf = opt.shelf_of(options)
     with open_for(options.db, read_only=True) as ledger:
-        from assay.archive.regrading import replay
+        from assay.archive.replay import replay
 
         item = replayable(ledger, options.id, project=options.project)
         if item.kind == "decision":
-            from assay.cli.replaying import replay_decision
+            from assay.archive.replay_decisions import replay_decision
 
-            found = replay_decision(ledger, item, shelf, project=options.project)
+            with uncollected():
+                found = replay_decision(ledger, item, shelf, project=options.project)
         else:
             found = replay(ledger, item, shelf, project=options.project)
     if options.json:
         opt.print_json(_replayed(found))
     else:
-        _say_replayed(found)
+        _print_replayed(found)
     return ExitCode.PASSED if found.same else ExitCode.FAILED
 
 
@@ -305,12 +294,12 @@ def _replayed(found: Replayed) -> dict[str, Any]:
     stored = found.stored
     return {
         "schema": "assay.replay/1",
-        "digest": found.grade.digest,
+        "digest": found.item.digest,
         **{
             name: stored[name]
             for name in (
                 ("run_id", "grade")
-                if found.grade.kind == "grade"
+                if found.item.kind == "grade"
                 else ("outcome",)
                 if "outcome" in stored
                 else ("passed",)
@@ -328,32 +317,27 @@ def _replayed(found: Replayed) -> dict[str, Any]:
 _GATES = {"assay.exam-gate/1": "exam gate", "assay.schema-gate/1": "schema gate"}
 
 
-def _say_replayed(found: Replayed) -> None:
+def _print_replayed(found: Replayed) -> None:
     on = opt.colour()
-    out = sys.stdout
     stored = found.stored
-    if found.grade.kind == "grade":
-        name, said = stored["run_id"], f"{stored['grade']} {stored['weighted_score']}"
+    if found.item.kind == "grade":
+        name, outcome = stored["run_id"], f"{stored['grade']} {stored['weighted_score']}"
     else:
         name = _GATES.get(stored["schema"], "decision")
-        said = (
-            stored["outcome"]
-            if "outcome" in stored
-            else "passed"
-            if stored["passed"]
-            else "not passed"
-        )
-    head = f"{name}: {'the same' if found.same else 'DIFFERENT'}, {said} {found.grade.digest}"
-    out.write(opt.paint(printable(head), "green" if found.same else "red", "bold", on=on) + "\n")
+        outcome = stored.get("outcome") or ("passed" if stored["passed"] else "not passed")
+    head = f"{name}: {'the same' if found.same else 'DIFFERENT'}, {outcome} {found.item.digest}"
+    lines = [opt.paint(printable(head), "green" if found.same else "red", "bold", on=on)]
     if found.difference is not None:
         place, here, there = found.difference
-        out.write(f"  {printable(f'{place}: stored {_short(here)}, made again {_short(there)}')}\n")
+        lines.append(
+            f"  {printable(f'{place}: stored {_short(here)}, made again {_short(there)}')}"
+        )
     used = " · ".join(
         str(stored[name])
         for name in ("profile", "rubric", "policy", "scoringSystem", "gradingSystem")
         if stored.get(name) is not None
     )
-    out.write(opt.paint(f"  {printable(used)}", "dim", on=on) + "\n")
+    opt.print_lines([*lines, opt.paint(f"  {printable(used)}", "dim", on=on)])
 
 
 def _short(value: Any) -> str:

@@ -47,30 +47,33 @@ def _kind(name: str) -> str:
 
 def _list(options: argparse.Namespace, shelf: Shelf) -> int:
     kinds = [_kind(name) for name in options.what] or list(_LISTABLE)
-    found: dict[str, list[dict[str, Any]]] = {}
-    for kind in kinds:
-        if kind in KINDS:
-            found[kind] = [
-                {
-                    "id": entry.id,
-                    "title": getattr(shelf.load(kind, entry.id), "title", None),
-                    "published": entry.key in published(entry.root),
-                }
-                for entry in shelf.entries(kind)
-            ]
-        else:
-            registry = _REGISTRIES[kind]
-            found[kind] = [{"id": name, "title": registry[name].title} for name in registry]
+    listed = {kind: _items(kind, shelf) for kind in kinds}
     if options.json:
-        opt.print_json(found)
+        opt.print_json(listed)
         return ExitCode.PASSED
-    for kind, items in found.items():
-        sys.stdout.write(f"{kind}\n")
+    for kind, items in listed.items():
         width = max((len(item["id"]) for item in items), default=0)
-        for item in items:
-            mark = "  (not published)" if item.get("published") is False else ""
-            sys.stdout.write(f"  {item['id']:<{width}}  {item['title'] or ''}{mark}\n")
+        lines = [
+            f"  {item['id']:<{width}}  {item['title'] or ''}"
+            f"{'  (not published)' if item.get('published') is False else ''}"
+            for item in items
+        ]
+        opt.print_lines([kind, *lines])
     return ExitCode.PASSED
+
+
+def _items(kind: str, shelf: Shelf) -> list[dict[str, Any]]:
+    if kind not in KINDS:
+        registry = _REGISTRIES[kind]
+        return [{"id": name, "title": registry[name].title} for name in registry]
+    return [
+        {
+            "id": entry.id,
+            "title": getattr(shelf.load(kind, entry.id), "title", None),
+            "published": entry.key in published(entry.root),
+        }
+        for entry in shelf.entries(kind)
+    ]
 
 
 def _show(options: argparse.Namespace, shelf: Shelf) -> int:
@@ -260,8 +263,8 @@ def _schema_of(options: argparse.Namespace) -> int:
     if options.name in names:
         opt.print_json(json_schema(names[options.name]))
         return ExitCode.PASSED
-    from assay.server.event_schema import SCHEMA as EVENT  # which needs nothing of the web
     from assay.tools.schemas import SCHEMAS as TOOL_SCHEMAS
+    from assay.views.event_schema import SCHEMA as EVENT
     from assay.views.schemas import SCHEMAS
 
     documents = {**SCHEMAS, **TOOL_SCHEMAS, "event": EVENT}

@@ -17,7 +17,7 @@ __all__ = ["add", "add_output", "choose", "parser"]
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from assay.library.shelf import Shelf
 
@@ -124,20 +124,34 @@ def paint(text: str, *names: str, on: bool) -> str:
     return f"\x1b[{';'.join(_CODES[name] for name in names)}m{text}\x1b[0m" if on else text
 
 
+def write_outputs(
+    options: argparse.Namespace,
+    document: Any,
+    *,
+    forms: Mapping[str, Callable[[Any], bytes]] | None = None,
+) -> None:
+    """Write the document to every output file, as JSON or in the form of its extension."""
+    from assay.files.atomic import write_file
+    from assay.views.documents import pretty
+
+    for path in outputs(options):
+        write_file(path, (forms or {}).get(os.path.splitext(path)[1], pretty)(document))
+
+
 def give(options: argparse.Namespace, document: Any, show: Callable[[], object]) -> None:
     """The document to every output file, and to standard output: as JSON, or in the words of
     `show`.
     """
-    from assay.files.atomic import atomic_write
-    from assay.views.documents import pretty
-
-    for path in outputs(options):
-        with atomic_write(path) as stream:
-            stream.write(pretty(document))
+    write_outputs(options, document)
     if options.json:
         print_json(document)
     else:
         show()
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Lines on standard output."""
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
 def print_json(document: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,10 +13,9 @@ from assay.cli import terminal
 from assay.cli.frame import CHOICES, STORE, Command, arg
 from assay.cli.grade import choice_of
 from assay.cli.ledger import storing_result
-from assay.cli.stream import read_cards, run_id_digest
-from assay.errors import ExitCode, Fault, InputError, NotEnoughEvidence, UsageError, printable
-from assay.files.json_files import Unread, stream_documents
-from assay.records.reading import read_scorecard
+from assay.cli.stream import run_id_digest, twice
+from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
+from assay.files.json_files import read_documents
 from assay.release.ranking import candidates, contender, rank, shown
 from assay.release.summary import Intervals, Summary
 from assay.views.summary import summary_view
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from assay.cli.results import Result
-    from assay.cli.stream import Choice
+    from assay.archive.store import Result
+    from assay.pipeline.choice import Choice
     from assay.pipeline.grading import Grader
     from assay.records.grade import Grade
 
@@ -35,29 +35,16 @@ def grades(files: list[str], grader: Grader, *, result: Result | None = None) ->
     result that is stored is told what it is made of.
     """
     seen: set[bytes] = set()
-    for file in files:
-        for document in stream_documents(file):
-            if isinstance(document, Unread):
-                fault = document.fault
-                raise InputError(
-                    fault.code, fault.message, where=fault.file, fix=fault.fix, faults=[fault]
-                )
-            graded = grader.grade(document)
-            grade = graded.grade
-            digest = run_id_digest(grade.run_id)
-            if digest in seen:
-                fault = Fault(
-                    f"the run id {grade.run_id!r} appears more than once.",
-                    code="FIL-007",
-                    file=document.file,
-                    line=document.line,
-                    path="run_id",
-                )
-                raise InputError(fault.code, fault.message, where=document.file, faults=[fault])
-            seen.add(digest)
-            if result is not None:
-                result.made_of(graded.run if graded.run is not None else read_scorecard(document))
-            yield grade
+    for document in chain.from_iterable(map(read_documents, files)):
+        graded = grader.grade(document)
+        digest = run_id_digest(graded.grade.run_id)
+        if digest in seen:
+            fault = twice(graded.grade.run_id, document.file, document.line)
+            raise InputError(fault.code, fault.message, where=document.file, faults=[fault])
+        seen.add(digest)
+        if result is not None:
+            result.made_of(graded.evidence)
+        yield graded.grade
 
 
 def _chosen(options: argparse.Namespace, result: Result | None) -> Choice:
@@ -66,7 +53,7 @@ def _chosen(options: argparse.Namespace, result: Result | None) -> Choice:
     """
     choice = choice_of(options)
     if result is not None:
-        for card in read_cards(choice.cards, now=choice.now):
+        for card in choice.read_cards():
             result.made_of(card)
     return choice
 
@@ -85,8 +72,7 @@ def _ranked(options: argparse.Namespace, result: Result | None) -> int:
             scoring.add(grade.scoring_system)
             yield grade
 
-    found = noted()
-    pool = [contender(grade) for grade in found] if options.by == "run" else candidates(found)
+    pool = list(map(contender, noted())) if options.by == "run" else candidates(noted())
     if not pool:
         raise NotEnoughEvidence(
             "FIL-005", "there is nothing to rank.", where=", ".join(options.files)

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import sys
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.frame import CHOICES, STORE, Command, arg
 from assay.cli.grade import Grading
 from assay.cli.progress import Progress
-from assay.cli.stream import Piece
+from assay.cli.run_settings import DEFAULT_WORKFLOW, recall, remember, settings_of
+from assay.cli.stream import GradedPiece
 from assay.errors import UsageError
-from assay.files.atomic import atomic_write
-from assay.files.json_files import Document, parse_json, read_json
+from assay.files.atomic import atomic_write, write_file
+from assay.files.json_files import Document, parse_json
 from assay.views.documents import FORMATS, pretty
 
 if TYPE_CHECKING:
@@ -30,14 +29,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from assay.cli.events import EventFile
-    from assay.cli.stream import Worker
+    from assay.cli.stream import StreamWorker
     from assay.errors import Fault
     from assay.running.dataset import Dataset
     from assay.running.journal import Journal
     from assay.running.runner import Settings, Work
     from assay.running.workflow import Workflow
 
-DEFAULT_WORKFLOW = "workflow.yaml"
 DEFAULT_FOLDER = "assay-runs"
 IN_MEMORY = 256 * 1024 * 1024
 """Bytes of grades that wait in memory for the end of the run."""
@@ -45,7 +43,7 @@ IN_MEMORY = 256 * 1024 * 1024
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb."""
-    _asked_again(options)
+    recall(options)
     sinks = opt.outputs(options)
     from assay.running.compatibility import prepare
     from assay.running.dataset import read_dataset
@@ -54,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     from assay.running.workflow import read_workflow
 
     workflow = read_workflow(options.workflow)
-    settings = _settings(options, workflow)
+    settings = settings_of(options, workflow)
     dataset = read_dataset(options.dataset)
     work = work_of(prepare(workflow, dataset)[: options.limit], settings)
     choice_is_sound(options, workflow)
@@ -69,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
         )
     if not options.resume:
         _folder(folder)
-        _remember(
+        remember(
             options, settings, folder
         )  # before the journal: whoever finds a journal finds how to go on
     evidence = os.path.join(folder, "runs.jsonl")
@@ -110,112 +108,6 @@ def _folder(path: str) -> None:
         ) from None
 
 
-_REMEMBERED = (
-    "workflow",
-    "dataset",
-    "repeat",
-    "limit",
-    "timeout",
-    "retries",
-    "profile",
-    "policy",
-    "rubric",
-    "library",
-)
-
-
-def _remember(options: argparse.Namespace, settings: Settings, folder: str) -> None:
-    """Write down what was asked for, so that `--resume DIR` needs nothing else."""
-    asked = {name: getattr(options, name) for name in _REMEMBERED}
-    paths = {name: os.path.abspath(asked[name]) for name in ("workflow", "dataset")}
-    with atomic_write(os.path.join(folder, "run.json")) as stream:
-        stream.write(
-            pretty(
-                {
-                    "schema": "assay.run-settings/1",
-                    "name": settings.name,
-                    "now": settings.now,
-                    **asked,
-                    **paths,
-                }
-            )
-        )
-
-
-def _asked_again(options: argparse.Namespace) -> None:
-    """Fill in what the run that is gone on with was begun with, and what has a default."""
-    if options.resume:
-        if options.work or options.name:
-            raise UsageError(
-                "CLI-001",
-                "--resume names the folder of the run; --work and --name are those of a new one.",
-            )
-        tree = read_json(os.path.join(options.resume, "run.json")).tree
-        if not isinstance(tree, dict) or tree.get("schema") != "assay.run-settings/1":
-            raise UsageError("RUN-005", "is no work folder of a run.", where=options.resume)
-        options.work, options.name, options.now = (
-            options.resume,
-            tree.get("name"),
-            tree.get("now") or options.now,
-        )
-        for name in ("workflow", "dataset"):
-            setattr(options, name, getattr(options, name) or tree.get(name))
-        for name in (
-            "repeat",
-            "limit",
-            "timeout",
-            "retries",
-            "profile",
-            "policy",
-            "rubric",
-            "library",
-        ):
-            setattr(options, name, tree.get(name))
-    options.workflow = options.workflow or DEFAULT_WORKFLOW
-    if not options.dataset:
-        raise UsageError(
-            "CLI-001",
-            "--dataset is missing.",
-            fix="Give the samples, for example --dataset samples.jsonl.",
-        )
-
-
-def _settings(options: argparse.Namespace, workflow: Workflow) -> Settings:
-    from assay.running.runner import Settings
-
-    for name, least in (("concurrency", 1), ("repeat", 1), ("retries", 0), ("limit", 1)):
-        value = getattr(options, name)
-        if value is not None and (value < least or value > 100_000):
-            raise UsageError(
-                "CLI-001", f"--{name} is {value}; it is a whole number from {least} to 100,000."
-            )
-    if options.timeout is not None and not 0 < float(options.timeout) < 1e7:
-        raise UsageError(
-            "CLI-001", f"--timeout is {options.timeout}; it is a number of seconds above 0."
-        )
-    now = opt.moment(options.now)
-    name = options.name or f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', workflow.id)[:60]}-{_stamp(now)}"
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}", name):
-        raise UsageError(
-            "CLI-001",
-            f"--name is {name!r}; it has letters, digits, and . _ - between them, at most 80.",
-        )
-    fixed = None if now is None else now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    timeout = None if options.timeout is None else float(options.timeout)
-    return Settings(
-        name,
-        concurrency=options.concurrency,
-        repeat=options.repeat,
-        timeout_s=timeout,
-        retries=options.retries,
-        now=fixed,
-    )
-
-
-def _stamp(now: datetime | None) -> str:
-    return (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
-
-
 def choice_is_sound(options: argparse.Namespace, workflow: Workflow) -> None:
     """Find profile, policy and rubric before anything runs: a slip in a name must not cost a night
     of calls.
@@ -243,7 +135,7 @@ def _execute(
     work: list[Work],
     journal: Journal,
     grading: Grading,
-) -> Iterator[Piece | list[Fault]]:
+) -> Iterator[GradedPiece | list[Fault]]:
     """Run what is left, and give the grades of all in the order of the work. Each run is graded
     when it is over, while others still wait for their models.
     """
@@ -251,7 +143,7 @@ def _execute(
     from assay.running.runner import Runner
 
     left = [one for one in work if one.run_id not in journal]
-    ready: dict[str, Piece | list[Fault]] = {}
+    ready: dict[str, GradedPiece | list[Fault]] = {}
     kept = 0
     with _events(options) as file:
         worker = grading.worker() if file is None else grading.worker(file.judged)
@@ -274,7 +166,7 @@ def _execute(
                     file.refused(made["run_id"], piece)
                 else:
                     piece = piece._replace(outputs=piece.outputs[:-1])
-            kept += sum(map(len, piece.outputs)) if isinstance(piece, Piece) else 0
+            kept += sum(map(len, piece.outputs)) if isinstance(piece, GradedPiece) else 0
             if kept < IN_MEMORY:  # what does not fit is graded again at the end, from the journal
                 ready[made["run_id"]] = piece
             progress.add(1)
@@ -290,10 +182,10 @@ def _execute(
 def _graded(
     work: list[Work],
     journal: Journal,
-    ready: dict[str, Piece | list[Fault]],
-    worker: Worker,
+    ready: dict[str, GradedPiece | list[Fault]],
+    worker: StreamWorker,
     evidence: str,
-) -> Iterator[Piece | list[Fault]]:
+) -> Iterator[GradedPiece | list[Fault]]:
     for number, one in enumerate(work, 1):
         piece = ready.pop(one.run_id, None)
         if piece is None:
@@ -301,16 +193,13 @@ def _graded(
         yield piece
 
 
-@contextmanager
-def _events(options: argparse.Namespace) -> Iterator[EventFile | None]:
-    """Where the story of each run goes as it happens, if --events asks for it."""
+def _events(options: argparse.Namespace) -> AbstractContextManager[EventFile | None]:
+    """Where the events of each run go as they happen, if --events asks for it."""
     if options.events is None:
-        yield None
-        return
+        return nullcontext()
     from assay.cli.events import EventFile
 
-    with EventFile(options.events) as file:
-        yield file
+    return EventFile(options.events)
 
 
 @contextmanager
@@ -332,16 +221,15 @@ def _stdout_is_ours() -> Iterator[None]:
 def _repeats(options: argparse.Namespace, evidence: str, folder: str) -> None:
     """How stable the passes are: pass@k, pass^k, and the samples that sometimes pass."""
     from assay.cli.grade import choice_of
-    from assay.files.json_files import Unread, stream_documents
+    from assay.files.json_files import read_documents
     from assay.scoring.metrics.passk import Task, report
 
     grader = choice_of(options).grader()
     passed: dict[str, list[bool]] = {}
-    for document in stream_documents(evidence):
-        if not isinstance(document, Unread):
-            passed.setdefault(document.tree["dataset"]["sample_id"], []).append(
-                grader.grade(document).grade.passed
-            )
+    for document in read_documents(evidence):
+        passed.setdefault(document.tree["dataset"]["sample_id"], []).append(
+            grader.grade(document).grade.passed
+        )
     ks = sorted({1, options.repeat})
     found = report([Task(name, len(marks), sum(marks)) for name, marks in passed.items()], ks)
     flaky = sorted(name for name, marks in passed.items() if len(set(marks)) > 1)
@@ -352,8 +240,7 @@ def _repeats(options: argparse.Namespace, evidence: str, folder: str) -> None:
         "flaky": flaky,
         "samples": len(passed),
     }
-    with atomic_write(os.path.join(folder, "repeats.json")) as stream:
-        stream.write(pretty(document_))
+    write_file(os.path.join(folder, "repeats.json"), pretty(document_))
     words = " · ".join(
         f"{name} {value:.3f}" for name, value in found.items() if isinstance(value, float)
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from assay.cli.keeping import Store
+    from assay.archive.store import Store
     from assay.tools.gating import Held, Source
     from assay.tools.tree import Tree
 
@@ -59,7 +59,7 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
     results = decide(options.names, held, tree.rules)
     document = gate_document(results, tree.rules)
     if store is not None:
-        from assay.cli.kept import schema_gate_drafts
+        from assay.archive.records import schema_gate_drafts
 
         store.put(schema_gate_drafts(document, options.names, held, tree.rules))
     if options.json:

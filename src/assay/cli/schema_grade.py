@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import argparse
     from datetime import datetime
 
-    from assay.cli.keeping import Store
+    from assay.archive.store import Store
     from assay.tools.checks import Check
     from assay.tools.policy import SchemaRules
     from assay.tools.source import SchemaFinding, ToolSchema
@@ -368,7 +368,7 @@ def _keep(
     found: Found,
 ) -> None:
     """Store the reports with their scores, and what they made of the tree."""
-    from assay.cli.kept import report_drafts, tree_drafts
+    from assay.archive.records import report_drafts, tree_drafts
 
     namespaces = (
         sorted({schema.namespace for schema, _, _ in found.values()}) if tree is not None else []

@@ -20,7 +20,7 @@ from assay.tools.selection import check_selection
 if TYPE_CHECKING:
     import argparse
 
-    from assay.cli.keeping import Store
+    from assay.archive.store import Store
     from assay.tools.tree import Tree
 
 KINDS = {"providers": "namespace", "selections": "selection"}
@@ -68,7 +68,7 @@ def keep(store: Store | None, tree: Tree, pairs: list[tuple[str, str]]) -> None:
     was asked for. What is there already is not stored again.
     """
     if store is not None:
-        from assay.cli.kept import tree_drafts
+        from assay.archive.records import tree_drafts
 
         store.put(*(tree_drafts(tree, kind, name) for kind, name in pairs))
 

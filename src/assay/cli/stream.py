@@ -8,82 +8,40 @@ take their names only when the whole stream was good (or `--keep-going` was aske
 
 from __future__ import annotations
 
-import gc
 import os
-import signal
-import sys
-from collections import Counter, deque
+from collections import Counter
 from contextlib import ExitStack
-from datetime import UTC, datetime
+from functools import partial
 from hashlib import blake2b
-from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from assay.cli.memory import uncollected
 from assay.cli.progress import Progress
-from assay.errors import AssayError, Fault, InputError, ShelfError, printable
+from assay.errors import Fault, InputError, ShelfError, printable
 from assay.files.atomic import atomic_write
 from assay.files.json_files import (
-    MAX_LINE,
     Document,
     Unread,
     open_input,
     parse_line,
-    read_json,
     stream_documents,
 )
-from assay.library.shelf import Shelf
-from assay.pipeline.grading import Graded, Grader
+from assay.pipeline.grading import Graded
 from assay.records.grade import ENGINE, LETTERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from assay.cli.blocks import LineBlock
+    from assay.pipeline.choice import Choice
     from assay.views.documents import Format
 
-BLOCK = 512 * 1024
 LARGE = 4 * 1024 * 1024
 MAX_FAULTS = 200
 """Faults kept to be shown; all are counted."""
 
 
-class Choice(NamedTuple):
-    """Which profile, policy, rubric and library to grade with; small, so that it can be sent to a
-    worker.
-    """
-
-    policy: str
-    profile: str | None
-    rubric: str | None
-    library: str | None
-    cards: tuple[str, ...] = ()
-    """Files with the cards of judges."""
-    now: datetime | None = None
-
-    def grader(self) -> Grader:
-        """A grader for this choice."""
-        shelf = Shelf(self.library) if self.library else Shelf()
-        return Grader(
-            shelf,
-            policy=self.policy,
-            profile=self.profile,
-            rubric=self.rubric,
-            cards=read_cards(self.cards, now=self.now),
-            now=self.now,
-        )
-
-
-def read_cards(paths: Iterable[str], *, now: datetime | None = None) -> list[dict[str, Any]]:
-    """The cards of judges, each checked to be whole, and not to be made after `now`."""
-    if not paths:
-        return []
-    from assay.judging.card import check_card
-
-    return [
-        check_card(read_json(path).tree, where=path, now=now or datetime.now(UTC)) for path in paths
-    ]
-
-
-class Piece(NamedTuple):
+class GradedPiece(NamedTuple):
     """One graded document: what each output gets, and what the parent counts."""
 
     digest: bytes
@@ -96,12 +54,10 @@ class Piece(NamedTuple):
     outputs: tuple[bytes, ...]
 
 
-class Block(NamedTuple):
-    """Lines of one file."""
+class BlockGrades(NamedTuple):
+    """What a block of lines came to, and its size in bytes."""
 
-    file: str
-    first: int
-    lines: list[bytes]
+    pieces: list[GradedPiece | list[Fault]]
     size: int
 
 
@@ -110,19 +66,35 @@ def run_id_digest(run_id: str) -> bytes:
     return blake2b(run_id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-class Worker:
+def twice(run_id: str, file: str, line: int | None) -> Fault:
+    """The fault of a run id that a stream has seen before."""
+    return Fault(
+        f"the run id {run_id!r} appears more than once.",
+        code="FIL-007",
+        file=file,
+        line=line,
+        path="run_id",
+    )
+
+
+class StreamWorker:
     """Grades documents and encodes the results for each output."""
 
     def __init__(self, choice: Choice, encoders: tuple[Callable[[Graded], bytes], ...]) -> None:
         self.grader = choice.grader()
         self.encoders = encoders
+        self._settled: Callable[[Document], Document] = lambda document: document
+        if choice.stored:
+            from assay.archive.grades import settled
 
-    def document(self, document: Document | Unread) -> Piece | list[Fault]:
+            self._settled = settled
+
+    def document(self, document: Document | Unread) -> GradedPiece | list[Fault]:
         """One document, graded, or its faults."""
         if isinstance(document, Unread):
             return [document.fault]
         try:
-            graded = self.grader.grade(document)
+            graded = self.grader.grade(self._settled(document))
             grade = graded.grade
             outputs = tuple([encoder(graded) for encoder in self.encoders])
         except InputError as error:
@@ -137,7 +109,7 @@ class Worker:
                     fix=error.fix,
                 )
             ]
-        return Piece(
+        return GradedPiece(
             run_id_digest(grade.run_id),
             grade.run_id,
             document.file,
@@ -148,49 +120,20 @@ class Worker:
             outputs,
         )
 
-    def block(self, block: Block) -> list[Piece | list[Fault]]:
-        """A block of lines, graded."""
-        found = []
-        # records hold no circles, and the collector would walk every one of them again and again
-        gc.disable()
-        try:
-            for number, line in enumerate(block.lines, block.first):
-                parsed = parse_line(line, block.file, number)
-                if parsed is not None:
-                    found.append(self.document(parsed))
-        finally:
-            gc.enable()
-        return found
+    def block(self, block: LineBlock) -> BlockGrades:
+        """A block of lines, graded, and its size."""
+        with uncollected():
+            parsed = (
+                parse_line(line, block.file, number)
+                for number, line in enumerate(block.lines, block.first)
+            )
+            return BlockGrades(
+                [self.document(one) for one in parsed if one is not None], block.size
+            )
 
 
-def _serve(pipe: Any, choice: Choice, formats: tuple[str, ...]) -> None:
-    """A worker process: blocks in, results out, until the parent closes the pipe. An interrupt is
-    the parent's to handle.
-    """
-    import multiprocessing
-    import threading
-
-    parent = multiprocessing.parent_process()
-    if parent is not None:  # a parent that is killed takes its workers along
-        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    worker = Worker(choice, encoders(formats))
-    while True:
-        try:
-            block = pipe.recv()
-        except EOFError:
-            return
-        try:
-            found: Any = worker.block(block)
-        except Exception as error:  # the parent says what a fault of ours looks like
-            found = error
-        pipe.send(found)
-
-
-def _end_with(parent: Any) -> None:
-    parent.join()
-    os._exit(1)
+def _block_grader(choice: Choice, formats: tuple[str, ...]) -> Callable[[LineBlock], BlockGrades]:
+    return StreamWorker(choice, encoders(formats)).block
 
 
 def encoders(formats: tuple[str, ...]) -> tuple[Callable[[Graded], bytes], ...]:
@@ -208,6 +151,10 @@ def encoders(formats: tuple[str, ...]) -> tuple[Callable[[Graded], bytes], ...]:
     def of(name: str) -> Callable[[Graded], bytes]:
         if name == "text":
             return text_line
+        if name == ".ledger":
+            from assay.archive.store import ledger_line
+
+            return lambda graded: ledger_line(graded, payload(graded))
         piece = FORMATS[name]().piece
         return lambda graded: piece(payload(graded))
 
@@ -288,7 +235,7 @@ def grade_stream(
     spool_limit: int | None,
     keep_going: bool,
     jobs: int,
-    found: Iterable[Piece | list[Fault]] | None = None,
+    found: Iterable[GradedPiece | list[Fault]] | None = None,
 ) -> Totals:
     """Grade every document of the files, or take what was `found` already. Each sink is a path and
     its format; `spool` takes what standard output will show.
@@ -313,14 +260,7 @@ def grade_stream(
                 totals.add_faults(piece)
                 continue
             if piece.digest in seen:
-                fault = Fault(
-                    f"the run id {piece.run_id!r} appears more than once.",
-                    code="FIL-007",
-                    file=piece.file,
-                    line=piece.line,
-                    path="run_id",
-                )
-                totals.add_faults([fault])
+                totals.add_faults([twice(piece.run_id, piece.file, piece.line)])
                 continue
             seen.add(piece.digest)
             first = totals.graded == 0
@@ -359,17 +299,24 @@ class Stopped(
 
 def _graded(
     files: list[str], choice: Choice, formats: tuple[str, ...], jobs: int
-) -> Iterator[Piece | list[Fault]]:
-    worker = Worker(choice, encoders(formats))
+) -> Iterator[GradedPiece | list[Fault]]:
+    worker = StreamWorker(choice, encoders(formats))
     for file in files:
         try:
             size = os.path.getsize(file) if file != "-" else 0
             if size >= LARGE and file.endswith((".jsonl", ".ndjson")):
-                yield from (
-                    _large(file, size, worker)
+                from assay.cli.blocks import graded_blocks, read_blocks
+
+                progress = Progress(size, file)
+                graded = (
+                    map(worker.block, read_blocks(file))
                     if jobs == 1
-                    else _parallel(file, size, choice, formats, jobs)
+                    else graded_blocks(file, partial(_block_grader, choice, formats), jobs)
                 )
+                for pieces, done in graded:
+                    yield from pieces
+                    progress.add(done)
+                progress.end()
             else:
                 for document in stream_documents(file):
                     yield worker.document(document)
@@ -389,104 +336,3 @@ def _unreadable(file: str, error: OSError) -> Iterator[Fault]:
             yield Fault(f"cannot be read: {error.strerror or error}.", code="FIL-001", file=file)
     except InputError as worded:
         yield Fault(worded.message, code=worded.code, file=file, fix=worded.fix)
-
-
-def _blocks(stream: IO[bytes], file: str) -> Iterator[Block]:
-    """Blocks of whole lines. An endless line is cut at the limit, and ends the file."""
-    first = number = 1
-    lines: list[bytes] = []
-    size = 0
-    while line := stream.readline(MAX_LINE + 1):
-        lines.append(line)
-        size += len(line)
-        number += 1
-        if size >= BLOCK:
-            yield Block(file, first, lines, size)
-            lines, size, first = [], 0, number
-        if len(line) > MAX_LINE:
-            break
-    if lines:
-        yield Block(file, first, lines, size)
-
-
-def _large(file: str, size: int, worker: Worker) -> Iterator[Piece | list[Fault]]:
-    progress = Progress(size, file)
-    with open_input(file) as stream:
-        for block in _blocks(stream, file):
-            yield from worker.block(block)
-            progress.add(block.size)
-    progress.end()
-
-
-def _parallel(
-    file: str, size: int, choice: Choice, formats: tuple[str, ...], jobs: int
-) -> Iterator[Piece | list[Fault]]:
-    """Blocks of lines through worker processes. Each worker has one block at a time, so memory
-    stays bounded and no pipe can fill up from both ends.
-    """
-    import multiprocessing
-
-    context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    progress = Progress(size, file)
-    workers: list[Any] = []
-    busy: deque[tuple[Any, int]] = deque()
-    try:
-        with open_input(file) as stream:
-            blocks = _blocks(stream, file)
-            for block in islice(blocks, jobs):
-                ours, theirs = context.Pipe()
-                process = context.Process(
-                    target=_serve, args=(theirs, choice, formats), daemon=True
-                )
-                before = signal.pthread_sigmask(
-                    signal.SIG_BLOCK, {signal.SIGINT}
-                )  # which the worker ignores, but not from its first moment
-                try:
-                    process.start()
-                    workers.append((process, ours))
-                finally:
-                    signal.pthread_sigmask(signal.SIG_SETMASK, before)
-                theirs.close()  # so that a worker that dies is seen as the end of its pipe
-                _hand(ours, block, file)
-                busy.append((ours, block.size))
-            while busy:
-                ours, done = busy.popleft()
-                found = _take(ours, file)
-                for block in islice(blocks, 1):
-                    _hand(ours, block, file)
-                    busy.append((ours, block.size))
-                yield from found
-                progress.add(done)
-    finally:
-        for process, ours in workers:
-            process.kill()
-            process.join()
-            ours.close()
-    progress.end()
-
-
-def _hand(pipe: Any, block: Block, file: str) -> None:
-    try:
-        pipe.send(block)
-    except OSError:
-        raise _dead(file) from None
-
-
-def _take(pipe: Any, file: str) -> list[Piece | list[Fault]]:
-    try:
-        found = pipe.recv()
-    except (EOFError, OSError):
-        raise _dead(file) from None
-    if isinstance(found, Exception):
-        raise found
-    graded: list[Piece | list[Fault]] = found
-    return graded
-
-
-def _dead(file: str) -> AssayError:
-    return AssayError(
-        "ERR-002",
-        "a worker process died, perhaps for lack of memory; nothing was written.",
-        where=file,
-        fix="Try again with --jobs 1.",
-    )

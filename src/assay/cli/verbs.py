@@ -49,7 +49,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
             "importing", "turn another tool's output into evidence: OpenTelemetry spans"
         ),
         "grade": Verb("grade", "turn runs or scorecards into grades; exit 0 only if all passed"),
-        "explain": Verb("grade", "explain a grade, and the smallest change that moves it"),
+        "explain": Verb("explain", "explain a grade, and the smallest change that moves it"),
         "gate": Verb(
             "gate",
             "decide whether a candidate may replace a baseline: promote, hold, reject or not"
@@ -152,9 +152,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
                 ),
             },
             description="Take one family of metrics on files; no run and no profile needed.",
-            example=(
-                "assay measure retrieval --qrels qrels.txt --run run.txt --metric ndcg_cut_10"
-            ),
+            example="assay measure retrieval --qrels qrels.txt --run run.txt --metric ndcg_cut_10",
             word="KIND",
         ),
     },

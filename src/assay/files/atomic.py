@@ -78,3 +78,9 @@ def _sync_folder(path: str) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def write_file(path: str, data: bytes) -> None:
+    """Write a whole file that is there complete or not at all."""
+    with atomic_write(path) as stream:
+        stream.write(data)

@@ -180,6 +180,19 @@ class _Hashed:
         return data
 
 
+def read_documents(path: str) -> Iterator[Document]:
+    """The documents of a file or of standard input, as `stream_documents` reads them. The first
+    line that is no JSON raises.
+    """
+    for document in stream_documents(path):
+        if isinstance(document, Unread):
+            fault = document.fault
+            raise InputError(
+                fault.code, fault.message, where=fault.file, fix=fault.fix, faults=[fault]
+            )
+        yield document
+
+
 def stream_documents(path: str, *, digest: Any = None) -> Iterator[Document | Unread]:
     """Documents of a file or of standard input (`-`): a .json file holds one or a list of them, a
     .jsonl file one on each line.

@@ -7,7 +7,7 @@ file is opened and nothing is stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -15,14 +15,11 @@ from msgspec import structs
 
 from assay.errors import Fault, InputError, NotEnoughEvidence, UsageError
 from assay.files.json_files import Document, Unread
-from assay.formulas import formula
+from assay.pipeline.given_grades import grades_of
 from assay.pipeline.grading import Graded, Grader
 from assay.records.decision import Decision
 from assay.records.digests import run_digest, scorecard_digest
 from assay.records.evidence import Run
-from assay.records.grade import GRADES_SCHEMA, Grade
-from assay.records.reading import read_scorecard
-from assay.records.scorecard import SCORECARD_SCHEMA
 from assay.registry import near_miss
 from assay.release.baseline import Stored, check_age, moment_of
 from assay.release.decision import decision, unpaired_decision
@@ -163,134 +160,6 @@ def unnamed(run: Run) -> Run:
         finished_at=None,
         metadata={},
     )
-
-
-def grades_of(document: Document, grader: Grader) -> Iterator[Graded]:
-    """What one document comes to: a run or a scorecard is graded, a grade is made again from its
-    own numbers.
-    """
-    tree = document.tree
-    if isinstance(tree, dict) and tree.get("schema") == GRADES_SCHEMA:
-        if tree.get("faults"):
-            raise _refused(
-                document,
-                f"the grades were made although {len(tree['faults'])} inputs could not be read;"
-                " what they held is not known.",
-            )
-        if not isinstance(tree.get("results"), list):
-            raise _refused(document, "the grades have no results.")
-        for result in tree["results"]:
-            yield Graded(again(result, grader, where=document.file), None)
-    elif (
-        isinstance(tree, dict) and "schema" not in tree and "hard_gates" in tree and "grade" in tree
-    ):
-        yield Graded(again(tree, grader, where=document.file), None)
-    else:
-        yield grader.grade(document)
-
-
-def _refused(document: Document, message: str) -> InputError:
-    return InputError(
-        "REL-008",
-        message,
-        where=document.file,
-        faults=[Fault(message, code="REL-008", file=document.file, line=document.line)],
-    )
-
-
-def again(result: Any, grader: Grader, *, where: str) -> Grade:
-    """A grade made again from its own result. A result that its numbers do not bear out is
-    refused.
-    """
-    run_id = result.get("run_id") if isinstance(result, dict) else None
-    try:
-        card = _card(result, run_id)
-        named = (result["grade"], result["weighted_score"], result["passed"], result["policy"])
-        said = (named[0], float(named[1]), named[2])
-        known = dict(result.get("digests") or {})
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise InputError("REL-008", f"a result of the grades lacks {error}.", where=where) from None
-    if named[3] != grader.rules.policy:
-        raise InputError(
-            "REL-008",
-            f"the grade of {run_id!r} was made by {named[3]}, not by {grader.rules.policy}.",
-            where=where,
-            fix="Name that grading policy.",
-        )
-    scorecard = read_scorecard(Document(card, where))
-    scorecard = grader.required(
-        structs.replace(
-            scorecard, digests={key: known[key] for key in ("profile", "rubric") if key in known}
-        )
-    )
-    made = grader.grade_card(scorecard)
-    if (made.grade, made.weighted_score, made.passed) != said:
-        recomputed = f"recomputed {made.grade}, {made.weighted_score}"
-        raise InputError(
-            "REL-008",
-            f"the grade of {run_id!r} does not follow from its own numbers: {named[:3]},"
-            f" {recomputed}.",
-            where=where,
-        )
-    return made
-
-
-def _card(result: Mapping[str, Any], run_id: Any) -> dict[str, Any]:
-    card = {
-        "schema": SCORECARD_SCHEMA,
-        "run_id": run_id,
-        "hard_gates": {
-            name: {"pass": True, "fail": False}.get(gate["status"])
-            for name, gate in result["hard_gates"].items()
-        },
-        "criteria": [_criterion(item) for item in result["criteria"]],
-        "pass_threshold": result["pass_threshold"],
-        "sample_id": result.get("sample_id"),
-        "group": result.get("group"),
-        "tags": result.get("tags") or [],
-        **{
-            key: result[key]
-            for key in ("workflow", "dataset", "status", "judge", "scoringSystem")
-            if result.get(key) is not None
-        },
-        **(
-            {key: result["operations"].get(key) for key in ("latency_ms", "cost_usd")}
-            if result.get("operations")
-            else {}
-        ),
-    }
-    for kind in ("profile", "rubric"):
-        if result.get(kind):
-            card[kind] = {"id": result[kind], "why": "as the grades say"}
-    return card
-
-
-_KEPT = (
-    "name",
-    "raw_score",
-    "formula_id",
-    "weight",
-    "params",
-    "role",
-    "layer",
-    "n",
-    "label",
-    "missing",
-    "source",
-    "disagreement",
-)
-
-
-def _criterion(item: Mapping[str, Any]) -> dict[str, Any]:
-    formula(item["formula_id"])
-    found: dict[str, Any] = {key: item[key] for key in _KEPT if item.get(key) is not None}
-    found.setdefault("raw_score", None)
-    floor = item.get("critical_floor")
-    if floor is not None and floor.get("from") == "criterion":
-        found["critical_floor"] = {"norm": floor["norm"]}
-    elif floor is not None and floor.get("from") == "override":
-        found["floor_override"] = {"value": {"norm": floor["norm"]}, "reason": "as the grades say"}
-    return found
 
 
 def decide(

@@ -15,25 +15,24 @@ from typing import Any, TypeVar
 from msgspec import structs
 from msgspec.json import Encoder
 
-from assay import exact
 from assay.errors import EvidenceError, Fault, InputError, ShelfError
 from assay.files.json_files import Document
 from assay.files.yaml_files import locate
-from assay.formulas import raw_of
 from assay.grading.explain import Explanation
 from assay.grading.explain import explain as _explain
 from assay.grading.grade import grade as _grade
 from assay.grading.policy import Rules, make_rules
 from assay.library.shelf import Shelf
-from assay.records.digests import run_digest, scorecard_digest
+from assay.pipeline.payload import payload
 from assay.records.evidence import Run
-from assay.records.grade import Grade, GradedCriterion, Payload
+from assay.records.grade import Grade, Payload
 from assay.records.reading import read_run, read_scorecard
 from assay.records.scorecard import Scorecard
 from assay.records.systems import scored_under
 from assay.registry import near_miss
 from assay.scoring.profile import Plan, make_plan
 from assay.scoring.requirements import hold_to
+from assay.scoring.rubric import Rubric
 from assay.scoring.scorecard import score as _score
 
 DEFAULT_POLICY = "workflow"
@@ -60,10 +59,7 @@ class Grader:
         self._rubric = rubric
         self._plans: dict[tuple[str | None, str | None, str | None], Plan] = {}
         self._by_profile: dict[str, Plan | None] = {}
-        if profile is not None:
-            self._required: Plan | None = self._plan(None, None, None)
-        else:
-            self._required = None
+        self._required = None if profile is None else self._planned(None, None, None)
 
     def grade(self, document: Document) -> Graded:
         """A parsed document, graded. Raises `InputError` for one that is neither a run nor a
@@ -76,7 +72,8 @@ class Grader:
                 run = read_run(document)
                 return Graded(self.grade_card(self.scorecard(run), scored=True), run)
             if kind == "assay.scorecard/1":
-                return Graded(self.grade_card(self.required(read_scorecard(document))), None)
+                card = read_scorecard(document)
+                return Graded(self.grade_card(self.required(card)), None, card)
         except InputError as error:
             if isinstance(error, ShelfError) and error.where:
                 error.of_shelf = True
@@ -92,20 +89,14 @@ class Grader:
         if plan is None:
             return _grade(card, self.rules, judges=self.judges)
         known = scored and plan.digests["profile"] == card.digests.get("profile")
-        measured = plan.measured if known else frozenset()
         terms = plan.judge
-        calibrated, both_orders = (
-            (terms.calibration == "required", terms.order == "both")
-            if terms is not None
-            else (False, False)
-        )
         return _grade(
             card,
             self.rules,
             judges=self.judges,
-            measured=measured,
-            calibrated=calibrated,
-            both_orders=both_orders,
+            measured=plan.measured if known else frozenset(),
+            calibrated=terms is not None and terms.calibration == "required",
+            both_orders=terms is not None and terms.order == "both",
         )
 
     def _plan_of(self, card: Scorecard) -> Plan | None:
@@ -116,28 +107,17 @@ class Grader:
             return None
         name = card.profile.id
         if name not in self._by_profile:
-            known = (self._required, *self._plans.values())
-            self._by_profile[name] = next(
-                (plan for plan in known if plan is not None and plan.profile.id == name), None
-            ) or self._on_shelf(name)
+            try:
+                profile = self.shelf.profile(_shelf_name(name, "profile"))
+                self._by_profile[name] = make_plan(profile, why="named by the scorecard")
+            except ShelfError:
+                self._by_profile[name] = None
         return self._by_profile[name]
-
-    def _on_shelf(self, name: str) -> Plan | None:
-        try:
-            return make_plan(
-                self.shelf.profile(_shelf_name(name, "profile")), why="named by the scorecard"
-            )
-        except ShelfError:
-            return None
 
     def scorecard(self, run: Run) -> Scorecard:
         """A run, scored under the plan that fits it."""
         workflow = run.workflow
-        key = (workflow.family, workflow.profile, workflow.rubric)
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = self._plans[key] = self._plan(*key)
-        return _score(run, plan)
+        return _score(run, self._planned(workflow.family, workflow.profile, workflow.rubric))
 
     def required(self, scorecard: Scorecard) -> Scorecard:
         """A scorecard; where a profile was asked for, or the card itself says it was scored by one,
@@ -147,17 +127,11 @@ class Grader:
         with it.
         """
         plan = self._required
-        if scorecard.profile is None and plan is None:
-            return scorecard
         if plan is None:
-            key = (
-                None,
-                scorecard.profile.id if scorecard.profile is not None else None,
-                scorecard.rubric.id if scorecard.rubric is not None else None,
-            )
-            plan = self._plans.get(key)
-            if plan is None:
-                plan = self._plans[key] = self._plan(*key, said_by="the scorecard")
+            if scorecard.profile is None:
+                return scorecard
+            rubric = scorecard.rubric.id if scorecard.rubric is not None else None
+            plan = self._planned(None, scorecard.profile.id, rubric, said_by="the scorecard")
         return hold_to(
             structs.replace(
                 scorecard,
@@ -166,13 +140,29 @@ class Grader:
             plan,
         )
 
-    def _plan(
+    def _planned(
         self,
         family: str | None,
         profile: str | None,
         rubric: str | None,
         *,
         said_by: str = "the run's workflow",
+    ) -> Plan:
+        """The plan for what evidence names, made once."""
+        key = (family, profile, rubric)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = self._plan(*key, said_by=said_by)
+            self._by_profile.setdefault(plan.profile.id, plan)
+        return plan
+
+    def _plan(
+        self,
+        family: str | None,
+        profile: str | None,
+        rubric: str | None,
+        *,
+        said_by: str,
     ) -> Plan:
         if self._profile is not None:
             chosen, why = self.shelf.profile(self._profile), "asked for with --profile"
@@ -189,23 +179,15 @@ class Grader:
                 "the run's workflow names no family.",
                 fix="Add workflow.family, or give a profile with --profile.",
             )
+        own: Rubric | None = None
+        rubric_why = ""
         if self._rubric is not None:
-            return make_plan(
-                chosen,
-                why=why,
-                rubric=self.shelf.rubric(self._rubric),
-                rubric_why="asked for with --rubric",
-            )
-        if (
-            rubric is not None and self._profile is None
-        ):  # who asks for a profile does not leave its weights and floors to the run
-            return make_plan(
-                chosen,
-                why=why,
-                rubric=self.shelf.rubric(_shelf_name(rubric, "rubric")),
-                rubric_why=f"named by {said_by}",
-            )
-        return make_plan(chosen, why=why)
+            own, rubric_why = self.shelf.rubric(self._rubric), "asked for with --rubric"
+        elif rubric is not None and self._profile is None:
+            # who asks for a profile does not leave its weights and floors to the run
+            own = self.shelf.rubric(_shelf_name(rubric, "rubric"))
+            rubric_why = f"named by {said_by}"
+        return make_plan(chosen, why=why, rubric=own, rubric_why=rubric_why)
 
 
 def _admitted(
@@ -223,13 +205,16 @@ def _admitted(
 
 
 class Graded:
-    """A grade and the run it came from, if it came from one."""
+    """A grade and the evidence it came from: a run, or a scorecard as it was given. A grade that
+    was made again from its own numbers has none.
+    """
 
-    __slots__ = ("grade", "run")
+    __slots__ = ("evidence", "grade", "run")
 
-    def __init__(self, grade: Grade, run: Run | None) -> None:
+    def __init__(self, grade: Grade, run: Run | None, card: Scorecard | None = None) -> None:
         self.grade = grade
         self.run = run
+        self.evidence = run or card
 
     def payload(self) -> Payload:
         """The result as it stands in `assay.grades/1`."""
@@ -292,164 +277,6 @@ def _unknown_kind(document: Document, kind: Any) -> EvidenceError:
         fix=f'Write "schema": "{known[0]}" or "{known[1]}".',
     )
     return EvidenceError("FIL-006", message, where=document.file, fix=fault.fix, faults=[fault])
-
-
-def payload(grade: Grade, run: Run | None = None, *, settled: bool = False) -> Payload:
-    """A grade as a JSON-ready document with everything that explains it. `settled` as for
-    `canonical`.
-    """
-    said = _explain(grade)
-    card = grade.scorecard
-    layers: dict[str, Any] = {"1": None, "2": None, "3": None}
-    weights = grade.weights
-    total = sum(weights)
-    tops: dict[str, int] = {}
-    for weight, item in zip(weights, grade.criteria, strict=True):
-        layer = "none" if item.criterion.layer is None else str(item.criterion.layer)
-        tops[layer] = tops.get(layer, 0) + weight * item.norm_units
-    for layer, top in tops.items():
-        layers[layer] = exact.shown(
-            exact.quantise(100 * top, total * exact.NORM_ONE, exact.SCORE_DIGITS),
-            exact.SCORE_DIGITS,
-        )
-    reasons = card.gate_reasons
-    grade_reason = (
-        "hard_gate_failure"
-        if grade.hard_gate_failures
-        else "floor_cap"
-        if grade.grade != grade.provisional_grade
-        else "band"
-    )
-    digests = {
-        **card.digests,
-        "scorecard": scorecard_digest(card, settled=settled),
-        "policy": grade.policy_digest,
-    }
-    if run is not None:
-        digests["run"] = run_digest(run, settled=settled)
-    found: Payload = {
-        "run_id": grade.run_id,
-        "passed": grade.passed,
-        "grade": grade.grade,
-        "provisional_grade": grade.provisional_grade,
-        "weighted_score": grade.weighted_score,
-        "weighted_score_adjusted": grade.weighted_score_adjusted,
-        "pass_threshold": grade.pass_threshold,
-        "reason": grade.reason,
-        "grade_reason": grade_reason,
-        "hard_gates": {
-            name: {
-                "status": "pass" if passed else "undetermined" if passed is None else "fail",
-                "reason": reasons.get(name) or _gate_reason(passed),
-            }
-            for name, passed in card.hard_gates.items()
-        },
-        "hard_gate_failures": grade.hard_gate_failures,
-        "criteria": [
-            {
-                "name": item.criterion.name,
-                "label": item.criterion.label,
-                "role": item.criterion.role,
-                "layer": item.criterion.layer,
-                "raw_score": item.criterion.raw_score,
-                "formula_id": item.criterion.formula_id,
-                "params": item.criterion.params,
-                "norm": item.norm,
-                "adjusted_norm": item.adjusted_norm,
-                "n": item.criterion.n,
-                "weight": item.criterion.weight,
-                "contribution": item.contribution,
-                "maximum": maximum,
-                "critical_floor": None if item.floor_units is None else _floor(item),
-                "floor_failed": item.floor_failed,
-                "missing": item.criterion.missing,
-                **_judged(item),
-            }
-            for maximum, item in zip(_maxima(weights), grade.criteria, strict=True)
-        ],
-        "floor_failures": grade.floor_failures,
-        "layers": layers,
-        "placement": {
-            "notes": said.notes,
-            "margin_to_next_grade": said.margin_to_next_grade,
-            "to_lose_grade": said.to_lose_grade,
-            "smallest_gain": None if said.gain is None else said.gain.shown(),
-            "smallest_loss": None if said.lose is None else said.lose.shown(),
-        },
-        "explanation": said.sentences,
-        "findings": [
-            {"rule": rule, "fired": fired, "subject": subject, "text": text}
-            for rule, fired, subject, text in grade.findings
-        ],
-        "notes": card.notes,
-        "bands": [
-            {"grade": band.grade, "min": exact.shown(band.edge, exact.SCORE_DIGITS)}
-            for band in grade.bands
-        ],
-        "policy": grade.policy,
-        "profile": None if card.profile is None else card.profile.id,
-        "rubric": None if card.rubric is None else card.rubric.id,
-        "selection": {"profile": card.profile, "rubric": card.rubric},
-        "workflow": card.workflow,
-        "dataset": card.dataset,
-        "sample_id": card.sample_id,
-        "group": card.group,
-        "tags": card.tags,
-        "status": card.status,
-        "judge": card.judge,
-        "operations": {
-            "latency_ms": card.latency_ms,
-            "cost_usd": card.cost_usd,
-            "tokens": card.tokens,
-            "retries": card.retries,
-        },
-        "step_scores": card.step_scores,
-        "agent_scores": card.agent_scores,
-        "scoringSystem": grade.scoring_system,
-        "gradingSystem": grade.grading_system,
-        "digests": digests,
-    }
-    return found
-
-
-@lru_cache(maxsize=256)
-def _maxima(weights: tuple[int, ...]) -> tuple[float, ...]:
-    """The points that each criterion can bring."""
-    total = sum(weights)
-    return tuple(
-        exact.shown(exact.quantise(100 * weight, total, exact.SCORE_DIGITS), exact.SCORE_DIGITS)
-        for weight in weights
-    )
-
-
-def _judged(item: GradedCriterion) -> dict[str, Any]:
-    """Who gave a score, how far they disagreed, and why they may not gate; only what there is."""
-    found = {
-        "source": item.criterion.source,
-        "disagreement": item.criterion.disagreement,
-        "judge_fault": item.judge_fault,
-    }
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _gate_reason(passed: bool | None) -> str:
-    return (
-        "passed, as the scorecard says"
-        if passed
-        else "no evidence"
-        if passed is None
-        else "failed, as the scorecard says"
-    )
-
-
-def _floor(item: Any) -> dict[str, Any]:
-    criterion = item.criterion
-    raw = raw_of(item.floor_units, criterion.formula_id, criterion.raw_score, criterion.params)
-    return {
-        "raw": raw if not isinstance(raw, dict) else None,
-        "norm": exact.shown(item.floor_units, exact.NORM_DIGITS),
-        "from": item.floor_from,
-    }
 
 
 # --- the public functions

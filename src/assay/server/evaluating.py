@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
 from assay.records.contract import Ending, NotPlain
-from assay.server import events
 from assay.server.grading import Made, make
 from assay.server.problems import Problem
 from assay.store import events as stored_events
 from assay.store.databases import is_away
 from assay.store.serving import now_text
+from assay.views import events
 
 if TYPE_CHECKING:
     from assay.pipeline.grading import Grader

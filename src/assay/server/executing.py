@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay.errors import AssayError, InputError
 from assay.files.json_files import Document, parse_json
 from assay.running.catalogue import Offered
-from assay.server import events
 from assay.server.bodies import encode
 from assay.server.child import Child, Ended
 from assay.server.evaluating import evaluate
@@ -29,6 +28,7 @@ from assay.store import executions as stored
 from assay.store.events import CANCELLED, DONE, EVALUATING, EXECUTING, FAILED, QUEUED
 from assay.store.facets import key as index_key
 from assay.store.serving import now_text
+from assay.views import events
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

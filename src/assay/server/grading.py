@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Raw
 
-from assay.archive.regrading import NO_BASIS, Basis, settled
+from assay.archive.grades import NO_BASIS, Basis, settled
 from assay.files.json_files import Document
-from assay.pipeline import grading as pipeline
 from assay.pipeline.grading import Grader
+from assay.pipeline.payload import payload as payload_of
 from assay.records.reading import read_run, read_scorecard
 from assay.store.drafts import Draft, Link, graded_drafts
 
@@ -103,7 +103,7 @@ def make_again(
     grade = grader.grade_card(read_scorecard(Document(tree, card.digest)), scored=run is not None)
     behind = None if run is None or run.body is None else run.tree()
     record = None if run is None or behind is None else read_run(Document(behind, run.digest))
-    payload = pipeline.payload(grade, record)
+    payload = payload_of(grade, record)
     evidence = tree if behind is None else behind
     return _made(grader, evidence, tree, payload, author=author, reason=reason, links=links)
 

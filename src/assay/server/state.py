@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from assay.archive.regrading import basis_of
+from assay.archive.grades import basis_of
 from assay.errors import ShelfError
 from assay.files.json_files import read_json
 from assay.judging.card import check_card

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from sqlalchemy import select
 
 from assay.errors import AssayError
-from assay.server.event_schema import LAST
-from assay.server.events import HEARTBEAT, frame
 from assay.store import events as stored_events
 from assay.store.serving import live_runs, read
+from assay.views.event_schema import LAST
+from assay.views.events import HEARTBEAT, frame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -170,7 +170,7 @@ def read_index(home: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         why = found if isinstance(found, Exception) else "it is no object"
         fix = (
-            "Restore it. Only where no entry was ever deleted, delete it and run `assay schema"
+            "Restore it. Only where no entry was ever deleted, delete it and run `assay tools"
             " index`."
         )
         raise InputError(

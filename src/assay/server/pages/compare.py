@@ -15,7 +15,7 @@ import msgspec
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from assay.archive.regrading import settled
+from assay.archive.grades import settled
 from assay.errors import AssayError, InputError, NotEnoughEvidence
 from assay.files.json_files import Document
 from assay.pipeline.deciding import Terms, check_kept_age, decide, declared, side_of

@@ -26,7 +26,6 @@ from assay.scoring.profile import Profile
 from assay.scoring.rubric import Rubric
 from assay.server import lookup
 from assay.server.auth import Principal, admit
-from assay.server.events import plain
 from assay.server.pages import grade_parts, shelf_parts
 from assay.server.pages.evidence import text
 from assay.server.pages.layout import (
@@ -43,6 +42,7 @@ from assay.server.pages.layout import (
 from assay.server.pages.routing import READER, PageRoute, form
 from assay.server.pages.sample import sample_for
 from assay.server.state import check_name, on_shelf
+from assay.views.events import plain
 from assay.views.markup import Html, join, say, tag
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.archive.regrading import replay
+from assay.archive.replay import replay
 from assay.errors import AssayError
 from assay.server import lookup
 from assay.server.auth import Principal, admit

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.archive.regrading import NO_BASIS
+from assay.archive.grades import NO_BASIS
+from assay.archive.sides import (
+    KeptSide,
+    baseline_draft,
+    baseline_record,
+    decision_drafts,
+    keep_side,
+)
 from assay.errors import NotEnoughEvidence
 from assay.files.json_files import Document
 from assay.pipeline.deciding import Terms, check_kept_age, decide, declared
@@ -21,13 +28,6 @@ from assay.release.policy import make_release_rules
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import admit
 from assay.server.grading import BasedGrader
-from assay.server.keeping import (
-    KeptSide,
-    baseline_draft,
-    baseline_record,
-    decision_drafts,
-    keep_side,
-)
 from assay.server.problems import Problem
 from assay.server.state import check_name as on_shelf
 from assay.store import baselines

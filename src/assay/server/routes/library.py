@@ -17,11 +17,12 @@ from assay.files.json_files import read_json
 from assay.records.evidence import Run
 from assay.records.schemas import json_schema
 from assay.records.scorecard import Scorecard
-from assay.server import bodies, event_schema, lookup, openapi
+from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal
 from assay.server.problems import Problem
 from assay.server.state import check_name, on_shelf
 from assay.store.names import seen
+from assay.views import event_schema
 from assay.views.schemas import SCHEMAS
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from assay.files.json_files import parse_json
 from assay.records.evidence import Run, Step, ToolCall
 from assay.records.reading import read_record, read_run
-from assay.server import bodies, events, lookup, openapi
+from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal, admit
 from assay.server.evaluating import evaluate
 from assay.server.problems import Problem, misfit
@@ -23,6 +23,7 @@ from assay.server.streams import LiveStream
 from assay.store import events as stored_events
 from assay.store.facets import key as index_key
 from assay.store.serving import now_text
+from assay.views import events
 
 if TYPE_CHECKING:
     from assay.server.state import Services

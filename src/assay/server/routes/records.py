@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
+from assay.archive.records import exam_drafts
 from assay.exams.answers import collect
 from assay.exams.document import exam_result
 from assay.exams.exam import make_exam
@@ -18,7 +19,6 @@ from assay.records.exam import ExamResult
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import ADMIN, READ, Principal, admit
 from assay.server.idempotency import answered_once
-from assay.server.keeping import exam_drafts
 from assay.server.problems import Problem
 from assay.server.routes.runs import POSTING, chosen, post_one
 from assay.server.state import check_name

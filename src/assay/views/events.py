@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from assay.records.grade import ENGINE
-from assay.server.event_schema import EVENT_SCHEMA, LAST
+from assay.views.event_schema import EVENT_SCHEMA, LAST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -1,9 +1,7 @@
 """Making a stored gate on exams or on tool schemas again, from the records that it names and the
 versions that are recorded in it.
 
-A gate of an earlier version names none of them. One on exams is then made again from its links, as
-far as they tell which result was which; one on tool schemas lacks the sources of its schemas. What
-is missing is said: a gate that cannot be made again never counts as the same.
+What is missing is reported: a gate that cannot be made again never counts as the same.
 """
 
 from __future__ import annotations
@@ -15,9 +13,16 @@ from typing import TYPE_CHECKING, Any
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from assay.archive.regrading import on_shelf
+from assay.archive.records import (
+    EXAM_EVIDENCE_SCHEMA,
+    EXAM_ROLES,
+    SCHEMA_GATE,
+    SCHEMA_LISTS,
+    SCHEMA_SOURCE,
+    source_data,
+)
+from assay.archive.replay import on_shelf
 from assay.canon import canonical
-from assay.cli.kept import EXAM_ROLES, SCHEMA_GATE, SCHEMA_LISTS, SCHEMA_SOURCE, source_data
 from assay.errors import InputError, NotEnoughEvidence
 from assay.exams.answers import Answer
 from assay.exams.document import CheckedExam, check_result, exam_result, read_result
@@ -27,7 +32,6 @@ from assay.exams.marking import Marking, grade_exam
 from assay.exams.policy import ExamRules
 from assay.files.json_files import Document
 from assay.records.exam import GATE_SCHEMA
-from assay.server.keeping import EXAM_EVIDENCE_SCHEMA
 
 if TYPE_CHECKING:
     from assay.library.shelf import Shelf
@@ -107,13 +111,12 @@ def _exam_gate(
     ledger: Ledger, item: Item, stored: Mapping[str, Any], shelf: Shelf, project: str
 ) -> dict[str, Any]:
     evidence = _Evidence(ledger, item, project)
-    named = "evidence" in stored
-    said = _part(stored, "evidence", evidence) if named else _linked(ledger, item, stored, project)
+    named = _part(stored, "evidence", evidence)
     given = {
         role: (
             None
-            if said.get(role) is None
-            else _outcome(evidence, _part(said, role, evidence), role, shelf)
+            if named.get(role) is None
+            else _outcome(evidence, _part(named, role, evidence), role, shelf)
         )
         for role in EXAM_ROLES
     }
@@ -122,21 +125,7 @@ def _exam_gate(
         raise evidence.unclear("the capstone")
     rules = ExamRules(shelf.policy_of("exam", on_shelf(stored.get("policy"), of="gate")))
     verdict = decide(capstone, rules, regression=given["regression"], baseline=given["baseline"])
-    made: dict[str, Any] = to_builtins(verdict, builtin_types=(Decimal,))
-    if named:
-        return {**made, "evidence": said}
-    if (
-        made["notes"] != stored["notes"]
-        and canonical({**made, "notes": stored["notes"]}) == item.body
-    ):
-        raise NotEnoughEvidence(
-            "STO-008",
-            "this gate was stored without the names of the files that its notes speak of; all else"
-            " of it is made again the same.",
-            where=item.digest,
-            fix="Run `assay exam gate --store` again: they are stored with it now.",
-        )
-    return made
+    return {**to_builtins(verdict, builtin_types=(Decimal,)), "evidence": named}
 
 
 def _outcome(evidence: _Evidence, said: Mapping[str, Any], role: str, shelf: Shelf) -> CheckedExam:
@@ -184,41 +173,6 @@ def _follows(
     return canonical(replace(made, faults=stored["faults"])) == canonical(stored)
 
 
-def _linked(ledger: Ledger, item: Item, stored: Mapping[str, Any], project: str) -> dict[str, Any]:
-    """The evidence of a gate that does not name it, by its links: the capstone came first. Where
-    they could be of several gates, nobody knows which.
-    """
-    links = [
-        link
-        for link in ledger.links_of_many([item.digest], project=project)
-        if link.target == item.digest
-    ]
-    ours, theirs = (
-        [str(link.source) for link in links if link.relation == relation]
-        for relation in ("candidate_of", "baseline_of")
-    )
-    has_regression = any(
-        one["id"] == "schema_failures" and one["value"] is not None for one in stored["soft"]
-    )
-    if has_regression and len(ours) == 1:
-        ours *= 2  # one result was given as both
-    if len(ours) != 1 + has_regression or len(theirs) != (stored["regression"] is not None):
-        raise NotEnoughEvidence(
-            "STO-008",
-            f"this gate was stored without the digests of its results, and {len(ours)} results and"
-            f" {len(theirs)} baselines are linked to it: which of them it was decided on is not"
-            " known.",
-            where=item.digest,
-            fix="Run `assay exam gate --store` again: they are stored with it now.",
-        )
-    roles = (
-        "capstone",
-        *(("regression",) if has_regression else ()),
-        *(("baseline",) if theirs else ()),
-    )
-    return {role: {"digest": digest} for role, digest in zip(roles, (*ours, *theirs), strict=True)}
-
-
 # --- tool schemas
 
 
@@ -228,15 +182,6 @@ def _schema_gate(
     from assay.tools import gating
     from assay.tools.policy import SchemaRules
 
-    if "evidence" not in stored:
-        names = ", ".join(str(one["subject"]) for one in stored["results"])
-        raise NotEnoughEvidence(
-            "STO-008",
-            f"this gate was stored without the sources of what it decides on ({names}), and without"
-            " the lists that its checks held them against.",
-            where=item.digest,
-            fix="Run `assay tools gate --store` again: they are stored with it now.",
-        )
     evidence = _Evidence(ledger, item, project)
     said = _part(stored, "evidence", evidence)
     held = _held(evidence, said)

@@ -1,5 +1,5 @@
 """Making a stored release decision again: its grades from their stored evidence and recorded
-versions, then the decision on them. Gates: `replaying_gates`.
+versions, then the decision on them. Gates: `replay_gates`.
 
 A decision that rests on grades which came without evidence, or whose evidence was forgotten, cannot
 be made again; that is said, never guessed.
@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from assay.archive.regrading import Remaker, Replayed, first_difference, on_shelf, trace
+from assay.archive.grades import trace
+from assay.archive.replay import Remaker, Replayed, compared, on_shelf
+from assay.archive.replay_gates import GATES
 from assay.canon import canonical
-from assay.cli.memory import uncollected
-from assay.cli.replaying_gates import GATES
 from assay.errors import InputError, NotEnoughEvidence
-from assay.files.json_files import Document, parse_json
+from assay.files.json_files import Document
 from assay.pipeline.deciding import Terms, decide, declared, side_of
 from assay.pipeline.grading import Graded, Grader
 from assay.records.decision import DECISION_SCHEMA, Decision
@@ -43,21 +43,17 @@ class _Known(Grader):
 
 def replay_decision(ledger: Ledger, item: Item, shelf: Shelf, *, project: str) -> Replayed:
     """Make a stored decision again, on whatever it was made, and compare the bytes."""
-    with uncollected():
-        stored = item.tree()
-        again = {DECISION_SCHEMA: _again, **GATES}.get(str(stored.get("schema")))
-        if again is None:
-            known = ", ".join((DECISION_SCHEMA, *GATES))
-            raise InputError(
-                "STO-017",
-                f"this decision is of the schema {stored.get('schema')!r}; those of {known} can be"
-                " replayed.",
-                where=item.digest,
-            )
-        made = parse_json(canonical(again(ledger, item, stored, shelf, project)))
-    if canonical(made) == item.body:
-        return Replayed(item, stored, True, None)
-    return Replayed(item, stored, False, first_difference(stored, made))
+    stored = item.tree()
+    again = {DECISION_SCHEMA: _again, **GATES}.get(str(stored.get("schema")))
+    if again is None:
+        known = ", ".join((DECISION_SCHEMA, *GATES))
+        raise InputError(
+            "STO-017",
+            f"this decision is of the schema {stored.get('schema')!r}; those of {known} can be"
+            " replayed.",
+            where=item.digest,
+        )
+    return compared(item, stored, again(ledger, item, stored, shelf, project))
 
 
 def _again(

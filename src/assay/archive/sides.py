@@ -1,35 +1,28 @@
-"""What a ledger keeps of decisions, baselines and exams: the records, and the links to what they
-rest on.
+"""The sides of a comparison on their way into a ledger, and the decisions and baselines that rest
+on them.
 
 The routes and the commands make their drafts here, so that the same result is the same record
-whichever way it came. Nothing of the web is imported, and nothing is stored: whoever calls stores
-what comes first before what comes last, so that nothing rests on what is not there.
+whichever way it came. Nothing is stored here: a caller stores what comes first before what comes
+last, so that no record rests on one that is absent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from msgspec import UNSET
-from msgspec.structs import replace
-
-from assay.archive.regrading import NO_BASIS, Basis, settled
-from assay.exams.answers import Answer
-from assay.exams.exam import Exam
+from assay.archive.grades import NO_BASIS, Basis, basis_of, settled
+from assay.archive.store import Store
 from assay.files.json_files import Document, Unread
+from assay.pipeline.choice import Choice
 from assay.pipeline.deciding import side_of
 from assay.pipeline.grading import Graded, Grader
 from assay.records.decision import Decision
-from assay.records.exam import ExamResult
-from assay.records.reading import KINDS as EVIDENCE
-from assay.records.reading import read_scorecard
 from assay.release.baseline import BASELINE_SCHEMA
 from assay.release.sides import Side
-from assay.store.drafts import Body, Draft, Link, draft, graded_drafts
-
-EXAM_EVIDENCE_SCHEMA = "assay.exam-evidence/1"
+from assay.store.baselines import KeptBaseline, evidence_of_baseline
+from assay.store.drafts import EVIDENCE, Body, Draft, Link, draft, graded_drafts
 
 Take = Callable[[list[Draft]], None]
 
@@ -69,12 +62,10 @@ def keep_side(
 
     def seen(document: Document, graded: Graded) -> None:
         nonlocal bare
-        if document.tree.get("schema") not in EVIDENCE:
+        if graded.evidence is None:
             bare += 1
             return
-        given: Any = graded.run if graded.run is not None else read_scorecard(document)
-        if stored is not None and document.file in stored:
-            given = stored[document.file]
+        given = (stored or {}).get(document.file, graded.evidence)
         made = graded_drafts(
             given, graded.grade.scorecard, graded.payload(), author=author, links=basis.links
         )
@@ -137,22 +128,81 @@ def baseline_draft(record: Mapping[str, Any], *, author: str | None = None) -> D
     )
 
 
-def exam_record(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A graded exam without what a command says beside it: which files lay there, and what a broken
-    step would have done.
+class SideReader:
+    """Reads the sides of a comparison, of which a baseline may be in the ledger. Nothing of them is
+    stored; `made_of` is told of each piece of evidence.
     """
-    return {**{key: value for key, value in document.items() if key != "broken"}, "notes": []}
+
+    def __init__(self, store: Store, *, made_of: Callable[[Any], None] | None = None) -> None:
+        self.store = store
+        self._made_of = made_of
+
+    def read(
+        self,
+        documents: Iterable[Document | Unread],
+        grader: Grader,
+        *,
+        name: str,
+        where: str,
+        stored: Mapping[str, Body] | None = None,
+    ) -> Side:
+        """One side, as `side_of` makes it. `stored` has the bodies of evidence that comes from a
+        ledger, by its digest.
+        """
+
+        def seen(document: Document, graded: Graded) -> None:
+            if self._made_of is not None and graded.evidence is not None:
+                self._made_of((stored or {}).get(document.file, graded.evidence))
+
+        return side_of(documents, grader, name=name, where=where, seen=seen)
+
+    def read_baseline(self, baseline: KeptBaseline, grader: Grader, *, name: str) -> Side:
+        """The side that a baseline of the ledger is."""
+        bodies: dict[str, Body] = {}
+        documents = self._documents(baseline, bodies)
+        return self.read(documents, grader, name=name, where=baseline.digest, stored=bodies)
+
+    def _documents(self, baseline: KeptBaseline, bodies: dict[str, Body]) -> Iterator[Document]:
+        """The evidence of a baseline as documents. `bodies` has only that of the newest one: each
+        is done with before the next one is read.
+        """
+        ledger = self.store.ledger
+        for item in evidence_of_baseline(
+            ledger, baseline, kinds=EVIDENCE, project=self.store.project
+        ):
+            bodies.clear()
+            bodies[item.digest] = Body(item.body or b"")
+            yield Document(item.tree(), item.digest)
+        ledger.close()  # as it was before
 
 
-def exam_drafts(
-    result: ExamResult, exam: Exam, answers: Iterable[Answer], *, author: str | None = None
-) -> list[Draft]:
-    """A graded exam, after the questions and the answers that it was made of."""
-    listed = sorted((one._asdict() for one in answers), key=lambda one: str(one["item"]))
-    evidence = draft(
-        {"schema": EXAM_EVIDENCE_SCHEMA, "exam": list(exam.files), "answers": listed},
-        kind="event",
-        author=author,
-    )
-    made = draft(replace(result, broken=UNSET, notes=[]), kind="exam", author=author)
-    return [evidence, made._replace(links=(Link("evidence_of", made.name, evidence.name),))]
+class SideKeeper(SideReader):
+    """Reads the sides of a comparison and keeps them with all they rest on."""
+
+    def __init__(self, store: Store, choice: Choice) -> None:
+        super().__init__(store)
+        self.kept: list[KeptSide] = []
+        self._basis = basis_of(choice.read_cards(), choice.now)
+
+    def read(
+        self,
+        documents: Iterable[Document | Unread],
+        grader: Grader,
+        *,
+        name: str,
+        where: str,
+        stored: Mapping[str, Body] | None = None,
+    ) -> Side:
+        """One side, as `side_of` makes it."""
+        self.kept.append(
+            keep_side(
+                documents,
+                grader,
+                self.store.add,
+                name=name,
+                where=where,
+                basis=self._basis,
+                stored=stored,
+            )
+        )
+        return self.kept[-1].side

@@ -13,13 +13,13 @@ from assay.errors import NotEnoughEvidence
 from assay.release.baseline import Stored, find, moment_of, names, no_baseline
 
 if TYPE_CHECKING:
-    from assay.cli.keeping import Store
+    from assay.archive.store import Store
     from assay.store.baselines import KeptBaseline
 
 _SHORT = len("sha256:") + 12
 
 
-class Found(NamedTuple):
+class FoundBaseline(NamedTuple):
     """A baseline that was found by its name."""
 
     stored: Stored
@@ -28,22 +28,22 @@ class Found(NamedTuple):
     """The record of the ledger; None for one in the folder."""
 
 
-def find_named(folder: str, name: str, store: Store | None) -> Found:
+def find_named(folder: str, name: str, store: Store | None) -> FoundBaseline:
     """The baseline of a name. With a store, which one was taken is said once the work is done. One
     that is nowhere is not enough evidence.
     """
     try:
-        found = Found(find(folder, name), None)
+        found = FoundBaseline(find(folder, name), None)
     except NotEnoughEvidence:
         if store is None:
             raise
         return _in_ledger(folder, name, store)
     if store is not None:
-        store.say(f"the baseline {found.stored.name} is the one in the folder {folder}.")
+        store.note(f"the baseline {found.stored.name} is the one in the folder {folder}.")
     return found
 
 
-def _in_ledger(folder: str, name: str, store: Store) -> Found:
+def _in_ledger(folder: str, name: str, store: Store) -> FoundBaseline:
     from assay.store.baselines import baseline_names, find_baseline
 
     ledger, project = store.ledger, store.project
@@ -56,8 +56,8 @@ def _in_ledger(folder: str, name: str, store: Store) -> Found:
             name, known, where=folder, fix=fix, neither_in=f"the folder {folder} nor in {place}"
         )
     found = as_stored(kept, ledger.where)
-    store.say(f"the baseline {found.name}, made {found.record['made_at']}, is the one in {place}.")
-    return Found(found, kept)
+    store.note(f"the baseline {found.name}, made {found.record['made_at']}, is the one in {place}.")
+    return FoundBaseline(found, kept)
 
 
 def as_stored(kept: KeptBaseline, where: str) -> Stored:

@@ -1,8 +1,7 @@
-"""What a ledger keeps of the results that only commands make: gates on exams, judgements, audits
-and cards of judges, trees of tool schemas, measures.
+"""What a ledger keeps of graded exams, gates on them, judgements, audits and cards of judges, trees
+of tool schemas and measures. Decisions and baselines: `sides`.
 
-Each function gives drafts, what others rest on first; none stores them. What the API makes too is
-made in `server.keeping`, for both.
+Each function gives drafts, what others rest on first; none stores them.
 """
 
 from __future__ import annotations
@@ -13,25 +12,49 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from msgspec import to_builtins
+from msgspec import UNSET, to_builtins
+from msgspec.structs import replace
 
 from assay.errors import InputError
+from assay.exams.answers import Answer
+from assay.exams.exam import Exam
 from assay.files.json_files import Document, parse_json, read_json
-from assay.server.keeping import exam_record
 from assay.store.drafts import Draft, Link, draft
 from assay.store.results import schema_of
 
 if TYPE_CHECKING:
-    from assay.records.exam import ExamGate
+    from assay.records.exam import ExamGate, ExamResult
     from assay.tools.gating import Held
     from assay.tools.policy import SchemaRules
     from assay.tools.tree import Tree
 
+EXAM_EVIDENCE_SCHEMA = "assay.exam-evidence/1"
 SCHEMA_GATE = "assay.schema-gate/1"
 SCHEMA_SOURCE = "assay.schema-source/1"
 SCHEMA_LISTS = "assay.schema-lists/1"
 EXAM_ROLES = {"capstone": "candidate_of", "regression": "candidate_of", "baseline": "baseline_of"}
 """The graded exams that a gate may be given, and how each is linked to the decision."""
+
+
+def exam_record(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A graded exam without what a command adds: which files there were, and what a broken step
+    would have done.
+    """
+    return {**{key: value for key, value in document.items() if key != "broken"}, "notes": []}
+
+
+def exam_drafts(
+    result: ExamResult, exam: Exam, answers: Iterable[Answer], *, author: str | None = None
+) -> list[Draft]:
+    """A graded exam, after the questions and the answers that it was made of."""
+    listed = sorted((one._asdict() for one in answers), key=lambda one: str(one["item"]))
+    evidence = draft(
+        {"schema": EXAM_EVIDENCE_SCHEMA, "exam": list(exam.files), "answers": listed},
+        kind="event",
+        author=author,
+    )
+    made = draft(replace(result, broken=UNSET, notes=[]), kind="exam", author=author)
+    return [evidence, made._replace(links=(Link("evidence_of", made.name, evidence.name),))]
 
 
 def exam_gate_drafts(gate: ExamGate, given: Mapping[str, Document | None]) -> list[Draft]:

@@ -1,0 +1,187 @@
+"""A grade in a ledger: the records that keep it with all it rests on, and the way back from a
+stored grade to its evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from assay.canon import canonical
+from assay.errors import InputError, NotEnoughEvidence
+from assay.files.json_files import Document, parse_json
+from assay.pipeline.grading import Graded
+from assay.records.digests import run_digest
+from assay.records.reading import read_run
+from assay.store.drafts import Draft, Item, Link, draft, graded_drafts
+from assay.store.ledger import DEFAULT_PROJECT, Ledger
+
+GRADING_SCHEMA = "assay.grading/1"
+
+
+class Basis(NamedTuple):
+    """What grades rest on beside the evidence: the cards of judges and the moment from which their
+    age was counted.
+    """
+
+    drafts: tuple[Draft, ...] = ()
+    links: tuple[Link, ...] = ()
+
+
+NO_BASIS = Basis()
+
+
+def basis_of(cards: Sequence[Mapping[str, Any]], now: datetime | None) -> Basis:
+    """The basis of a grading; nothing where no cards were given, because then nothing beside the
+    evidence has a say.
+    """
+    if not cards:
+        return Basis()
+    if now is None:
+        raise InputError(
+            "API-001",
+            "cards were given without the moment from which their age is counted.",
+            fix="Pass `now`.",
+        )
+    kept = [draft(dict(card), kind="card") for card in cards]
+    body = {
+        "schema": GRADING_SCHEMA,
+        "now": now.astimezone(UTC).isoformat(),
+        "cards": sorted(one.name for one in kept),
+    }
+    made = draft(body, kind="event", links=[Link("graded_from", one.name) for one in kept])
+    return Basis((*kept, made), (Link("graded_from", made.name),))
+
+
+def drafts_of(
+    graded: Graded,
+    *,
+    basis: Basis = NO_BASIS,
+    author: str | None = None,
+    reason: str | None = None,
+    links: Sequence[Link] = (),
+) -> list[Draft]:
+    """All that a ledger keeps of a grade: evidence, scorecard, grade, what others rest on first."""
+    assert graded.evidence is not None, "a grade that came without its evidence is not stored"
+    listed = graded_drafts(
+        graded.evidence,
+        graded.grade.scorecard,
+        graded.payload(),
+        author=author,
+        reason=reason,
+        links=(*basis.links, *links),
+    )
+    return [*basis.drafts, *listed]
+
+
+def settled(document: Document) -> Document:
+    """A document as a replay will read it: keys in their one order, numbers in their one spelling.
+
+    A grade names gates in the order of its evidence and numbers as they were written; one that is
+    stored must be made from what is stored.
+    """
+    return document._replace(tree=parse_json(canonical(document.tree)))
+
+
+# --- what a stored grade rests on
+
+
+class Traced(NamedTuple):
+    """A stored grade with what it was made from. `evidence` is the run or the scorecard that came
+    in, `scorecard` the one that was graded.
+    """
+
+    grade: Item
+    scorecard: Item | None
+    evidence: Item | None
+    basis: tuple[Item, ...]
+    superseded: bool
+
+
+def trace(
+    ledger: Ledger, grades: Sequence[Item], *, project: str = DEFAULT_PROJECT
+) -> list[Traced]:
+    """What stored grades were made from, by their links."""
+    near = ledger.links_of_many([grade.digest for grade in grades], project=project)
+    targets = _by_source(near, "graded_from")
+    superseded = {link.target for link in near if link.relation == "supersedes"}
+    first = {target for grade in grades for target in targets.get(grade.digest, ())}
+    far = ledger.links_of_many(first, project=project) if first else []
+    sources: dict[str, list[str]] = {}
+    for link in far:
+        if link.relation == "evidence_of" and link.source is not None:
+            sources.setdefault(link.target, []).append(link.source)
+    deeper = _by_source(far, "graded_from")
+    items = ledger.get_many(
+        {*first, *(one for found in (*sources.values(), *deeper.values()) for one in found)},
+        project=project,
+    )
+    traced = []
+    for grade in grades:
+        near_items = [items[one] for one in targets.get(grade.digest, ()) if one in items]
+        card = next((item for item in near_items if item.kind == "scorecard"), None)
+        evidence = (
+            _own(grade, [items[one] for one in sources.get(card.digest, ()) if one in items])
+            or card
+            if card is not None
+            else None
+        )
+        basis = [item for item in near_items if item.kind == "event"]
+        basis += [
+            items[one]
+            for item in list(basis)
+            for one in deeper.get(item.digest, ())
+            if one in items
+        ]
+        traced.append(Traced(grade, card, evidence, tuple(basis), grade.digest in superseded))
+    return traced
+
+
+def _own(grade: Item, found: Sequence[Item]) -> Item | None:
+    """What a grade was made of, among all that came to the same scorecard: runs that differ only in
+    what nobody scored do.
+    """
+    if len(found) > 1 and grade.body is not None:
+        said = grade.tree().get("digests", {}).get("run")
+        there = (item for item in found if item.kind == "run" and item.body is not None)
+        return next(
+            (
+                item
+                for item in there
+                if run_digest(read_run(Document(item.tree(), item.digest))) == said
+            ),
+            found[0],
+        )
+    return found[0] if found else None
+
+
+def _by_source(links: Iterable[Link], relation: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for link in links:
+        if link.relation == relation and link.source is not None:
+            found.setdefault(link.source, []).append(link.target)
+    return found
+
+
+def cards_of(traced: Traced) -> tuple[list[Any], datetime | None]:
+    """The cards of judges and the moment that a grade was made with."""
+    said = next((item.tree() for item in traced.basis if item.kind == "event"), None)
+    if said is None:
+        return [], None
+    return [item.tree() for item in traced.basis if item.kind == "card"], datetime.fromisoformat(
+        said["now"]
+    )
+
+
+def stored_item(item: Item | None, what: str, grade: Item) -> Item:
+    """What a stored grade rests on, once it is known to be there."""
+    if item is None or item.body is None:
+        state = "is not in the ledger" if item is None else "was forgotten"
+        raise NotEnoughEvidence(
+            "STO-008",
+            f"the {what} of this grade {state}.",
+            where=grade.digest,
+            fix="Without it nothing can be computed again.",
+        )
+    return item

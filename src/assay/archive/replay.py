@@ -1,0 +1,194 @@
+"""Making a stored grade again from its stored evidence and the versions recorded in it, and
+comparing the bytes. Decisions: `replay_decisions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from assay.archive.grades import Traced, cards_of, stored_item, trace
+from assay.canon import canonical
+from assay.errors import InputError, ShelfError
+from assay.files.json_files import Document, parse_json
+from assay.library.shelf import Shelf
+from assay.pipeline.grading import Graded, Grader
+from assay.scoring.profile import Plan, make_plan
+from assay.store.drafts import Item
+from assay.store.ledger import DEFAULT_PROJECT, Ledger
+
+_FIRST = ("gradingSystem", "scoringSystem", "policy", "profile", "rubric", "digests")
+"""What explains the other differences, and is looked at before them."""
+
+
+class FirstDifference(NamedTuple):
+    """The first place where two documents differ."""
+
+    path: str
+    stored: Any
+    recomputed: Any
+
+
+class Replayed(NamedTuple):
+    """Whether a stored record was made again to the byte, and if not, where it first differs."""
+
+    item: Item
+    stored: dict[str, Any]
+    same: bool
+    difference: FirstDifference | None
+
+
+class _AsRecorded(Grader):
+    """A grader that takes the versions which a stored grade names, not the newest ones."""
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        stored: Mapping[str, Any],
+        cards: Sequence[Mapping[str, Any]],
+        now: datetime | None,
+    ) -> None:
+        self._selection = stored["selection"]
+        super().__init__(shelf, policy=on_shelf(stored["policy"]), cards=cards, now=now)
+        if self._selection["profile"] is not None:
+            self._required = self._planned(None, None, None)
+
+    def _plan(
+        self, family: str | None, profile: str | None, rubric: str | None, *, said_by: str
+    ) -> Plan:
+        chosen, over = self._selection["profile"], self._selection["rubric"]
+        if chosen is None:
+            raise ShelfError(
+                "LIB-001", "a stored grade of a run names no profile, so it cannot be made again."
+            )
+        return make_plan(
+            self.shelf.profile(on_shelf(chosen["id"])),
+            why=chosen["why"],
+            rubric=None if over is None else self.shelf.rubric(on_shelf(over["id"])),
+            rubric_why="" if over is None else over["why"],
+        )
+
+
+def on_shelf(name: Any, *, of: str = "grade") -> str:
+    """A name with its version, never a path: what is stored may come from anywhere."""
+    if (
+        not isinstance(name, str)
+        or "@" not in name
+        or "/" in name
+        or "\\" in name
+        or name.endswith((".yaml", ".yml"))
+    ):
+        raise ShelfError(
+            "LIB-001", f"a stored {of} names what it was made with as name@version, not {name!r}."
+        )
+    return name
+
+
+def replay(
+    ledger: Ledger, grade: Item, shelf: Shelf, *, project: str = DEFAULT_PROJECT
+) -> Replayed:
+    """Make a stored grade again from its stored evidence, with the profile, rubric and policy
+    versions recorded in it, and compare the bytes.
+    """
+    stored = _replayable(grade)
+    made = Remaker(shelf).made(trace(ledger, [grade], project=project)[0])
+    return compared(grade, stored, made.payload())
+
+
+def compared(item: Item, stored: dict[str, Any], made: Any) -> Replayed:
+    """A stored record, and whether what was made again is the same to the byte."""
+    again = canonical(made)
+    if again == item.body:
+        return Replayed(item, stored, True, None)
+    return Replayed(item, stored, False, first_difference(stored, parse_json(again)))
+
+
+def _replayable(grade: Item) -> dict[str, Any]:
+    """What a stored grade says, once it says what it was made with."""
+    stored: dict[str, Any] = grade.tree()
+    if grade.kind != "grade" or not isinstance(stored.get("selection"), dict):
+        raise InputError(
+            "STO-017",
+            f"this record is of kind '{grade.kind}'; only a grade can be replayed.",
+            where=grade.digest,
+        )
+    return stored
+
+
+class _With(NamedTuple):
+    """All that a grader of stored grades depends on, beside the shelf."""
+
+    policy: str
+    selection: bytes
+    basis: tuple[str, ...]
+    """The digests of the cards and of the moment."""
+
+
+class Remaker:
+    """Makes stored grades again, each from its stored evidence and with the versions recorded in
+    it.
+
+    Grades that name the same policy, profile, rubric, cards and moment share a grader: it is made
+    once, however many they are.
+    """
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._graders: dict[_With, Grader] = {}
+
+    def made(self, traced: Traced) -> Graded:
+        """A stored grade, made again."""
+        evidence = stored_item(traced.evidence, "evidence", traced.grade)
+        stored = _replayable(traced.grade)
+        key = _With(
+            on_shelf(stored.get("policy")),
+            canonical(stored["selection"]),
+            tuple(item.digest for item in traced.basis),
+        )
+        grader = self._graders.get(key)
+        if grader is None:
+            cards, now = cards_of(traced)
+            grader = self._graders[key] = _AsRecorded(self._shelf, stored, cards, now)
+        return grader.grade(Document(evidence.tree(), evidence.digest))
+
+
+def first_difference(stored: Any, made: Any, path: str = "") -> FirstDifference | None:
+    """The first place where two documents differ; what explains the rest comes first.
+
+    >>> first_difference({"a": 1, "policy": "x@1"}, {"a": 2, "policy": "x@2"})
+    FirstDifference(path='policy', stored='x@1', recomputed='x@2')
+    """
+    if isinstance(stored, dict) and isinstance(made, dict):
+        names = [
+            *(name for name in _FIRST if not path and (name in stored or name in made)),
+            *sorted({*stored, *made}),
+        ]
+        for name in names:
+            found = first_difference(
+                stored.get(name), made.get(name), f"{path}.{name}" if path else str(name)
+            )
+            if found is not None:
+                return found
+            if (name in stored) is not (name in made):
+                return FirstDifference(
+                    f"{path}.{name}" if path else str(name),
+                    stored.get(name, "absent"),
+                    made.get(name, "absent"),
+                )
+        return None
+    if isinstance(stored, list) and isinstance(made, list):
+        for index, (here, there) in enumerate(zip(stored, made, strict=False)):
+            found = first_difference(here, there, f"{path}[{index}]")
+            if found is not None:
+                return found
+        return (
+            None
+            if len(stored) == len(made)
+            else FirstDifference(path, f"{len(stored)} of them", f"{len(made)} of them")
+        )
+    return (
+        None
+        if type(stored) is type(made) and stored == made
+        else FirstDifference(path, stored, made)
+    )

@@ -1,0 +1,167 @@
+"""`--store`: evidence and results on their way into a ledger.
+
+Records wait here until all the work of a verb was good, and then go into the ledger in bulk, what
+others rest on first. So a verb that fails as a whole stores nothing, and one that is killed while
+it stores leaves a ledger that verifies. A stream that is graded by worker processes hands its
+records over in a file.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from hashlib import sha256
+from itertools import chain, islice
+from typing import IO, TYPE_CHECKING, Any
+
+import msgspec
+
+from assay.archive.grades import basis_of
+from assay.archive.records import result_draft
+from assay.store.drafts import Body, Draft, body_of, graded_drafts
+from assay.store.results import stored_of
+
+if TYPE_CHECKING:
+    from assay.pipeline.choice import Choice
+    from assay.pipeline.grading import Graded
+    from assay.records.grade import Payload
+    from assay.store.ledger import Ledger
+
+BATCH = 500
+"""Groups of records stored in one transaction: enough to be quick, few enough that others get
+their turn.
+"""
+IN_MEMORY = 32 * 1024 * 1024
+"""Bytes that wait in memory; more of them wait in a temporary file."""
+
+_pack = msgspec.msgpack.Encoder(enc_hook=bytes).encode  # a body is bytes of a class of its own
+_unpack = msgspec.msgpack.Decoder(list[Draft]).decode
+
+
+class Store:
+    """A project of a ledger, and the groups of drafts that wait for it. A group is stored as a
+    whole or not at all. `waiting` is a file for them, `report` gets each sentence for the user.
+    """
+
+    def __init__(
+        self, ledger: Ledger, project: str, waiting: IO[bytes], report: Callable[[str], None]
+    ) -> None:
+        self.ledger = ledger
+        self.project = project
+        self._report = report
+        self._waiting = waiting
+        self._notes: list[str] = []
+
+    def add(self, group: list[Draft]) -> None:
+        """Let a group wait, behind those that came before."""
+        data = _pack(group)
+        self._waiting.write(len(data).to_bytes(8))
+        self._waiting.write(data)
+
+    def note(self, text: str) -> None:
+        """Report a sentence once all is stored: a verb that fails reports why, and nothing else."""
+        self._notes.append(text)
+
+    def put(self, *groups: list[Draft]) -> None:
+        """Store what waits and then these, and report how much of it was new. Once this returns,
+        it is on the disk.
+        """
+        self.put_all(chain(self._waited(), groups))
+
+    def put_all(self, groups: Iterable[list[Draft]]) -> None:
+        """Store groups, many of them in one transaction, and report how much of it was new."""
+        new = known = 0
+        waiting = iter(groups)
+        while batch := [one for group in islice(waiting, BATCH) for one in group]:
+            for stored in self.ledger.put_many(batch, project=self.project):
+                new += stored.new
+                known += not stored.new
+        seq, head = self.ledger.head(project=self.project)
+        self.ledger.close()
+        self.report_notes()
+        self._report(
+            f"{new:,} records stored in {self.ledger.where}, {known:,} were there before. The head"
+            f" is {self.project}:{seq}:{head}."
+        )
+
+    def report_notes(self) -> None:
+        """Report the sentences that waited."""
+        for text in self._notes:
+            self._report(text)
+
+    def _waited(self) -> Iterator[list[Draft]]:
+        self._waiting.seek(0)
+        while size := self._waiting.read(8):
+            yield _unpack(self._waiting.read(int.from_bytes(size)))
+
+
+class Result:
+    """The document of a verb that only computes, on its way into a ledger, and the digests of what
+    it was made of. The input itself is never stored here.
+    """
+
+    def __init__(self, store: Store, verb: str) -> None:
+        self.store = store
+        self._verb = verb
+        self._made_of: dict[bytes, None] = {}
+
+    def made_of(self, record: Any) -> None:
+        """Note that the result was made of this record, whether or not the ledger has it."""
+        self._made_of[sha256(body_of(record)).digest()] = None
+
+    def put(self, document: Mapping[str, Any]) -> None:
+        """Store the result with links to those of its records that are in the ledger."""
+        there = stored_of(self.store.ledger.database, self.store.project, self._made_of)
+        self.store.put([result_draft(document, self._verb, there)])
+
+
+# --- streams
+
+
+class StoredStream:
+    """A stream of grades for a ledger, and the file in which they wait."""
+
+    def __init__(self, store: Store, choice: Choice, stack: ExitStack) -> None:
+        self.path = os.path.join(
+            stack.enter_context(tempfile.TemporaryDirectory()), "grades.ledger"
+        )
+        self.choice = choice.dated()._replace(stored=True)
+        self._store = store
+        self._basis = basis_of(self.choice.read_cards(), self.choice.now)
+
+    def put(self) -> None:
+        """Store what waits, and report how much of it was new."""
+        with open(self.path, "rb") as stream:
+            self._store.put_all(self._groups(stream))
+
+    def _groups(self, stream: IO[bytes]) -> Iterator[list[Draft]]:
+        if self._basis.drafts:
+            yield list(self._basis.drafts)
+        for line in stream:
+            bodies = _read_line(line)
+            yield graded_drafts(
+                Body(bodies.evidence),
+                Body(bodies.scorecard),
+                Body(bodies.grade),
+                links=self._basis.links,
+            )
+
+
+class _LedgerLine(msgspec.Struct):
+    evidence: msgspec.Raw
+    scorecard: msgspec.Raw
+    grade: msgspec.Raw
+
+
+_read_line = msgspec.json.Decoder(_LedgerLine).decode
+
+
+def ledger_line(graded: Graded, payload: Payload) -> bytes:
+    """A grade with all it rests on as one line, each body as the ledger keeps it."""
+    return b'{"evidence":%b,"scorecard":%b,"grade":%b}\n' % (
+        body_of(graded.evidence),
+        body_of(graded.grade.scorecard),
+        body_of(payload),
+    )

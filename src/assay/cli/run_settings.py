@@ -1,0 +1,113 @@
+"""What `assay run` was asked for: kept in `run.json` of its work folder, so that `--resume DIR`
+needs nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from assay.cli import options as opt
+from assay.errors import UsageError
+from assay.files.atomic import write_file
+from assay.files.json_files import read_json
+from assay.views.documents import pretty
+
+if TYPE_CHECKING:
+    import argparse
+
+    from assay.running.runner import Settings
+    from assay.running.workflow import Workflow
+
+DEFAULT_WORKFLOW = "workflow.yaml"
+_REMEMBERED = (
+    "workflow",
+    "dataset",
+    "repeat",
+    "limit",
+    "timeout",
+    "retries",
+    "profile",
+    "policy",
+    "rubric",
+    "library",
+)
+
+
+def remember(options: argparse.Namespace, settings: Settings, folder: str) -> None:
+    """Write down what was asked for, so that `--resume DIR` needs nothing else."""
+    asked = {name: getattr(options, name) for name in _REMEMBERED}
+    paths = {name: os.path.abspath(asked[name]) for name in ("workflow", "dataset")}
+    settings_ = {
+        "schema": "assay.run-settings/1",
+        "name": settings.name,
+        "now": settings.now,
+        **asked,
+        **paths,
+    }
+    write_file(os.path.join(folder, "run.json"), pretty(settings_))
+
+
+def recall(options: argparse.Namespace) -> None:
+    """Fill in what the run that is gone on with was begun with, and what has a default."""
+    if options.resume:
+        if options.work or options.name:
+            raise UsageError(
+                "CLI-001",
+                "--resume names the folder of the run; --work and --name are those of a new one.",
+            )
+        tree = read_json(os.path.join(options.resume, "run.json")).tree
+        if not isinstance(tree, dict) or tree.get("schema") != "assay.run-settings/1":
+            raise UsageError("RUN-005", "is not the work folder of a run.", where=options.resume)
+        options.work, options.name = options.resume, tree.get("name")
+        options.now = tree.get("now") or options.now
+        options.workflow = options.workflow or tree.get("workflow")
+        options.dataset = options.dataset or tree.get("dataset")
+        for name in _REMEMBERED[2:]:
+            setattr(options, name, tree.get(name))
+    options.workflow = options.workflow or DEFAULT_WORKFLOW
+    if not options.dataset:
+        raise UsageError(
+            "CLI-001",
+            "--dataset is missing.",
+            fix="Give the samples, for example --dataset samples.jsonl.",
+        )
+
+
+def settings_of(options: argparse.Namespace, workflow: Workflow) -> Settings:
+    """The settings of a run, checked."""
+    from assay.running.runner import Settings
+
+    for name, least in (("concurrency", 1), ("repeat", 1), ("retries", 0), ("limit", 1)):
+        value = getattr(options, name)
+        if value is not None and (value < least or value > 100_000):
+            raise UsageError(
+                "CLI-001", f"--{name} is {value}; it is a whole number from {least} to 100,000."
+            )
+    if options.timeout is not None and not 0 < float(options.timeout) < 1e7:
+        raise UsageError(
+            "CLI-001", f"--timeout is {options.timeout}; it is a number of seconds above 0."
+        )
+    now = opt.moment(options.now)
+    name = options.name or f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', workflow.id)[:60]}-{_stamp(now)}"
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}", name):
+        raise UsageError(
+            "CLI-001",
+            f"--name is {name!r}; it has letters, digits, and . _ - between them, at most 80.",
+        )
+    fixed = None if now is None else now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    timeout = None if options.timeout is None else float(options.timeout)
+    return Settings(
+        name,
+        concurrency=options.concurrency,
+        repeat=options.repeat,
+        timeout_s=timeout,
+        retries=options.retries,
+        now=fixed,
+    )
+
+
+def _stamp(now: datetime | None) -> str:
+    return (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")

@@ -1,0 +1,59 @@
+"""Which profile, policy, rubric and library runs are graded by, as plain values that a worker
+process can be sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from assay.files.json_files import read_json
+from assay.library.shelf import Shelf
+from assay.pipeline.grading import Grader
+
+
+class Choice(NamedTuple):
+    """What a person chose to grade by."""
+
+    policy: str
+    profile: str | None
+    rubric: str | None
+    library: str | None
+    cards: tuple[str, ...] = ()
+    """Files with the cards of judges."""
+    now: datetime | None = None
+    stored: bool = False
+    """Whether the grades go into a ledger: they are made from evidence as a replay reads it."""
+
+    def grader(self) -> Grader:
+        """A grader for this choice."""
+        return Grader(
+            Shelf(self.library) if self.library else Shelf(),
+            policy=self.policy,
+            profile=self.profile,
+            rubric=self.rubric,
+            cards=self.read_cards(),
+            now=self.now,
+        )
+
+    def read_cards(self) -> list[dict[str, Any]]:
+        """The cards of judges."""
+        return read_cards(self.cards, now=self.now)
+
+    def dated(self) -> Choice:
+        """The choice with the moment from which the age of cards is counted: it is stored with the
+        grades, so that they can be replayed.
+        """
+        return self._replace(now=self.now or (datetime.now(UTC) if self.cards else None))
+
+
+def read_cards(paths: Iterable[str], *, now: datetime | None = None) -> list[dict[str, Any]]:
+    """The cards of judges, each checked to be complete, and not to be made after `now`."""
+    if not paths:
+        return []
+    from assay.judging.card import check_card
+
+    return [
+        check_card(read_json(path).tree, where=path, now=now or datetime.now(UTC)) for path in paths
+    ]

@@ -1,0 +1,73 @@
+"""The frame of the command line: one table of verbs, options that are declared once, and old names
+that lead to the new ones.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+
+import pytest
+
+from assay.cli.frame import COMMON, Command
+from assay.cli.main import run
+from assay.cli.verbs import GROUPS, RENAMED, VERBS
+
+
+def commands() -> dict[str, Command]:
+    """Every verb and action that declares its arguments as data."""
+    places = {
+        f"{name} {action}".strip(): module
+        for name, verb in VERBS.items()
+        for action, module in (
+            {a: m for a, (m, _) in verb.actions.items()} or {"": verb.module}
+        ).items()
+    }
+    found = {
+        name: getattr(import_module(f"assay.cli.{module}"), "COMMANDS", {}).get(name)
+        for name, module in places.items()
+    }
+    return {name: command for name, command in found.items() if command is not None}
+
+
+def test_the_help_lists_every_verb_once_under_its_job(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == 0
+    text = capsys.readouterr().out
+    for group, verbs in GROUPS.items():
+        part = text.split(f"\n{group}:\n", 1)[1].split("\n\n", 1)[0]
+        assert [line.split()[0] for line in part.splitlines()] == list(verbs)
+    later = {"init", "view", "batch", "evals", "config", "mcp"}
+    assert not later & set(VERBS), "a verb is listed once it exists"
+
+
+def test_an_old_name_is_an_error_that_names_the_new_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for old, new in RENAMED.items():
+        assert run([*old.split(), "x", "--json"]) == 2
+        error = json.loads(capsys.readouterr().err)["error"]
+        assert (error["code"], error["message"]) == (
+            "CLI-001",
+            f"`assay {old}` is now `assay {new}`.",
+        )
+        assert run([*new.split(), "--help"]) == 0, "what the error names is there"
+        capsys.readouterr()
+    for given in (["--policy", "release"], ["--policy=release"]):
+        assert run(["gate", "c.jsonl", "--baseline", "b.jsonl", *given]) == 2
+        assert "is now `--release-policy`" in capsys.readouterr().err
+
+
+def test_every_command_has_a_sentence_an_example_that_names_it_and_known_options() -> None:
+    for name, command in commands().items():
+        assert command.description.endswith("."), name
+        assert command.example.startswith(f"assay {name}"), name
+        command.parse(name, []) if not command.arguments else None
+        for argument in command.arguments:
+            assert not isinstance(argument, str) or argument in COMMON, (name, argument)
+
+
+def test_a_shared_option_is_declared_once() -> None:
+    for name, command in commands().items():
+        own = [flag for one in command.arguments if not isinstance(one, str) for flag in one.names]
+        shared = {"--library", "--db", "--judge-card", "--profile", "--keep-going"} & set(own)
+        assert not shared, (name, shared)
