@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from assay.canon import canonical
+from assay.canon import in_order
 from assay.errors import InputError, NotEnoughEvidence
-from assay.files.json_files import Document, parse_json
+from assay.files.json_files import Document
 from assay.pipeline.grading import Graded
 from assay.records.digests import run_digest
 from assay.records.reading import read_run
@@ -81,7 +81,7 @@ def settled(document: Document) -> Document:
     A grade names gates in the order of its evidence and numbers as they were written; one that is
     stored must be made from what is stored.
     """
-    return document._replace(tree=parse_json(canonical(document.tree)))
+    return document._replace(tree=in_order(document.tree))
 
 
 # --- what a stored grade rests on

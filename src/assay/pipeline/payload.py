@@ -13,9 +13,9 @@ from assay.records.evidence import Run
 from assay.records.grade import Grade, GradedCriterion, Payload
 
 
-def payload(grade: Grade, run: Run | None = None, *, settled: bool = False) -> Payload:
-    """A grade as a JSON-ready document with everything that explains it. `settled` as for
-    `canonical`.
+def payload(grade: Grade, run: Run | None = None, *, identity: str | None = None) -> Payload:
+    """A grade as a JSON-ready document with everything that explains it. `identity` is the digest
+    of the run, where it is known already.
     """
     explanation = explain(grade)
     card = grade.scorecard
@@ -41,11 +41,11 @@ def payload(grade: Grade, run: Run | None = None, *, settled: bool = False) -> P
     )
     digests = {
         **card.digests,
-        "scorecard": scorecard_digest(card, settled=settled),
+        "scorecard": scorecard_digest(card),
         "policy": grade.policy_digest,
     }
     if run is not None:
-        digests["run"] = run_digest(run, settled=settled)
+        digests["run"] = identity or run_digest(run)
     found: Payload = {
         "run_id": grade.run_id,
         "passed": grade.passed,

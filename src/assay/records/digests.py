@@ -26,23 +26,30 @@ _RUN_SETS = (
 _KEYS = {"steps": "name", "claims": "text"}
 
 
-def run_digest(run: Run, *, settled: bool = False) -> str:
+def run_digest(run: Run) -> str:
     """What this evidence is. Tool calls, handoffs and retrieved passages keep their order: it is
-    part of what happened. `settled` as for `canonical`.
+    part of what happened.
     """
+    return digest(in_one_order(run))
+
+
+def in_one_order(run: Run) -> Run:
+    """A run with everything sorted whose order means nothing; the run itself where it is."""
     changes: dict[str, Any] = {}
     for name in _RUN_SETS:
         value = getattr(run, name)
         if value is not None and len(value) > 1:
-            changes[name] = _sorted(value, _KEYS.get(name))
-    return digest(structs.replace(run, **changes) if changes else run, settled=settled)
+            ordered = _sorted(value, _KEYS.get(name))
+            if ordered != value:
+                changes[name] = ordered
+    return structs.replace(run, **changes) if changes else run
 
 
 def _sorted(values: list[Any], key: str | None) -> list[Any]:
     if key is None:
         return sorted(values)
     names = {getattr(value, key) for value in values}
-    # canonical texts are dear, and the usual run has no two steps of one name
+    # Canonical texts are expensive, and the usual run has no two steps of one name.
     return (
         sorted(values, key=lambda value: getattr(value, key))
         if len(names) == len(values)
@@ -50,10 +57,8 @@ def _sorted(values: list[Any], key: str | None) -> list[Any]:
     )
 
 
-def scorecard_digest(scorecard: Scorecard, *, settled: bool = False) -> str:
-    """What grading was given: gates, criteria, threshold and version. `settled` as for
-    `canonical`.
-    """
+def scorecard_digest(scorecard: Scorecard) -> str:
+    """What grading was given: gates, criteria, threshold and version."""
     return digest(
         {
             "run_id": scorecard.run_id,
@@ -65,6 +70,5 @@ def scorecard_digest(scorecard: Scorecard, *, settled: bool = False) -> str:
                 if scorecard.pass_threshold is None
                 else {"pass_threshold": scorecard.pass_threshold}
             ),
-        },
-        settled=settled,
+        }
     )

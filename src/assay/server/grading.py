@@ -12,8 +12,9 @@ from assay.archive.grades import NO_BASIS, Basis, settled
 from assay.files.json_files import Document
 from assay.pipeline.grading import Grader
 from assay.pipeline.payload import payload as payload_of
+from assay.records.digests import in_one_order
 from assay.records.reading import read_run, read_scorecard
-from assay.store.drafts import Draft, Link, graded_drafts
+from assay.store.drafts import Draft, Link, evidence_draft, graded_drafts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,18 +74,13 @@ def make(
     links: Sequence[Link] = (),
 ) -> Made:
     """Grade one document. Raises what is wrong with it; nothing is stored yet."""
-    document = settled(document)
-    graded = grader.grade(document)
-    evidence = graded.run if graded.run is not None else read_scorecard(document)
-    return _made(
-        grader,
-        evidence,
-        graded.grade.scorecard,
-        graded.payload(),
-        author=author,
-        reason=reason,
-        links=links,
-    )
+    graded = grader.grade(settled(document))
+    evidence = evidence_draft(graded.evidence, author=author, reason=reason)
+    # A run in its one order has one digest, in the ledger and in its grade.
+    same = graded.run is not None and in_one_order(graded.run) is graded.run
+    payload = payload_of(graded.grade, graded.run, identity=evidence.name if same else None)
+    card = graded.grade.scorecard
+    return _made(grader, evidence, card, payload, author=author, reason=reason, links=links)
 
 
 def make_again(

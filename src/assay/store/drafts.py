@@ -180,9 +180,8 @@ def draft(
     author: str | None = None,
     reason: str | None = None,
     links: Sequence[Link] = (),
-    facets: Facets | None = None,
 ) -> Draft:
-    """A record with its body and digest. Facets that are known need not be taken out of the body.
+    """A record with its body and digest.
 
     >>> draft({"schema": "assay.event/1", "weight": 0.10}, kind="event").body
     b'{"schema":"assay.event/1","weight":0.1}'
@@ -205,7 +204,7 @@ def draft(
         sha256(body).digest(),
         kind,
         body,
-        facets or facets_of(kind, body),
+        facets_of(kind, body),
         note("author", author),
         note("reason", reason),
         tuple(links),
@@ -224,17 +223,14 @@ class _Card(Scorecard, frozen=True, kw_only=True):
     scoring_system: str = msgspec.field(name="scoringSystem")
 
 
-def body_of(record: Any, *, settled: bool = False) -> Body:
-    """The canonical JSON of a record, such as can be read again.
-
-    `settled` as for `canonical`; such a record nests no deeper than the evidence that was read.
-    """
+def body_of(record: Any) -> Body:
+    """The canonical JSON of a record, such as can be read again."""
     if isinstance(record, Body):
         return record
     if isinstance(record, Scorecard):
         record = _Card(**structs.asdict(record))
     try:
-        body = canonical(record, settled=settled)
+        body = canonical(record)
     except RecursionError:
         raise InputError("FIL-004", f"the record nests more than {NESTING} deep.") from None
     except ValueError as error:
@@ -246,7 +242,7 @@ def body_of(record: Any, *, settled: bool = False) -> Body:
             "FIL-004", f"the record has {len(body):,} bytes; the limit is {MAX_LINE // 2**20} MiB."
         )
     if (
-        not settled and body.count(b"[") + body.count(b"{") >= NESTING
+        body.count(b"[") + body.count(b"{") >= NESTING
     ):  # only then can it be too deep, and only reading it tells
         try:
             parse_json(body)
@@ -285,38 +281,31 @@ def graded_drafts(
     """A grade with all it rests on: the evidence as it came, the scorecard that was graded, the
     grade, and the links between them.
 
-    `evidence` is a run or a scorecard. Where it is the very scorecard that was graded, it is stored
-    once.
+    `evidence` is a run, a scorecard, or the draft of one. Where it is the very scorecard that was
+    graded, it is stored once.
     """
-    body = body_of(evidence)
-    kind = (
-        "run"
-        if isinstance(evidence, Run)
-        else "scorecard"
-        if isinstance(evidence, Scorecard)
-        else _kind_of(body)
-    )
-    made = draft(body, kind=kind, author=author, reason=reason)
+    if not isinstance(evidence, Draft):
+        evidence = evidence_draft(evidence, author=author, reason=reason)
     card = draft(scorecard, kind="scorecard", author=author, reason=reason)
-    return tied(made, card, draft(grade, kind="grade", author=author, reason=reason, links=links))
-
-
-def tied(evidence: Draft, card: Draft, grade: Draft) -> list[Draft]:
-    """The drafts of a grade with the links between them, before its others."""
-    source = Link("graded_from", card.name)
-    last = Draft(*grade[:-1], (source, *grade.links))
+    links = (Link("graded_from", card.name), *links)
+    last = draft(grade, kind="grade", author=author, reason=reason, links=links)
     if card.digest == evidence.digest:
         return [evidence, last]
-    return [evidence, Draft(*card[:-1], (Link("evidence_of", source.target, evidence.name),)), last]
+    return [evidence, card._replace(links=(Link("evidence_of", card.name, evidence.name),)), last]
 
 
-def _kind_of(body: Body) -> str:
-    said = facets_of("event", body).schema
-    for kind in EVIDENCE:
-        if said == f"assay.{kind}/1":
-            return kind
-    raise InputError(
-        "STO-011",
-        f"the schema {str(said)!r} is none that a grade rests on.",
-        fix="Give a run (assay.run/1) or a scorecard (assay.scorecard/1).",
-    )
+def evidence_draft(evidence: Any, *, author: str | None = None, reason: str | None = None) -> Draft:
+    """A run or a scorecard, whether a record, a tree or a stored body."""
+    body = body_of(evidence)
+    if isinstance(evidence, Run | Scorecard):
+        kind = "run" if isinstance(evidence, Run) else "scorecard"
+    else:
+        schema = facets_of("event", body).schema
+        kind = {f"assay.{kind}/1": kind for kind in EVIDENCE}.get(str(schema), "")
+        if not kind:
+            raise InputError(
+                "STO-011",
+                f"a grade can't rest on a document with the schema {str(schema)!r}.",
+                fix="Give a run (assay.run/1) or a scorecard (assay.scorecard/1).",
+            )
+    return draft(body, kind=kind, author=author, reason=reason)

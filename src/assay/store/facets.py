@@ -10,17 +10,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
 
 from assay.errors import InputError
 from assay.records.grade import GRADES_SCHEMA
-from assay.records.scorecard import SCORECARD_SCHEMA
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 KEY_BYTES = 200
 """How long a text may be to stand in an index as it is."""
@@ -146,29 +142,6 @@ def facets_of(kind: str, body: bytes) -> Facets:
         else ()
     )
     return Facets(_key(peek.schema) or _SCHEMAS.get(kind), columns, steps, calls, tags)
-
-
-def of_scorecard(run: Facets) -> Facets:
-    """What `facets_of` finds in the scorecard of a run, without reading it again."""
-    return _derived(run, SCORECARD_SCHEMA, (None, None, None, None))
-
-
-def of_grade(run: Facets, payload: Mapping[str, Any]) -> Facets:
-    """What `facets_of` finds in the grade of a run, without reading it again."""
-    return _derived(
-        run,
-        GRADES_SCHEMA,
-        (
-            _key(payload["grade"]),
-            payload["passed"],
-            _key(payload["policy"]),
-            _key(payload["profile"]),
-        ),
-    )
-
-
-def _derived(run: Facets, schema: str, graded: tuple[Value, Value, Value, Value]) -> Facets:
-    return Facets(schema, (*run.columns[:7], *graded, run.columns[11], None), (), (), run.tags)
 
 
 @lru_cache(maxsize=4096)  # the same few names, over and over
