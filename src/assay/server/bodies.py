@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import zlib
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from starlette.responses import Response
 
 from assay.errors import InputError
 from assay.files.json_files import Document, json_fault, parse_json
+from assay.records.reading import read_record
 from assay.server.problems import Problem, problem_of
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from assay.server.settings import Settings
+    from assay.store.drafts import Stored
+
+B = TypeVar("B")
 
 JSON = "application/json"
 LINES = "application/x-ndjson"
@@ -172,42 +176,16 @@ def document(found: Any, *, at: str = "") -> Document:
     return Document(found, _NAME, at=at)
 
 
-def fields(
-    found: Any, known: dict[str, type | tuple[type, ...]], *, required: tuple[str, ...] = ()
-) -> dict[str, Any]:
-    """The members of a JSON object, each of its kind; an unknown one is an error that names the
-    near miss.
-    """
-    from assay.registry import near_miss
-
-    if not isinstance(found, dict):
-        raise Problem(422, "the body must be a JSON object.", where=_NAME)
-    for name, value in found.items():
-        if name not in known:
-            raise Problem(
-                422,
-                f"unknown key '{name[:80]}'.{near_miss(name, known)}",
-                where=name[:80],
-                fix=f"The keys are {', '.join(known)}.",
-            )
-        kinds = _kinds(known[name])
-        if value is not None and (
-            not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)
-        ):
-            raise Problem(
-                422,
-                f"'{name}' is not of the kind it must be:"
-                f" {', '.join(kind.__name__ for kind in kinds)}.",
-                where=name,
-            )
-    for name in required:
-        if found.get(name) is None:
-            raise Problem(422, f"the key '{name}' is missing.", where=name)
-    return {name: value for name, value in found.items() if value is not None}
+async def read(request: Request, settings: Settings, kind: type[B]) -> B:
+    """A JSON body of the shape that `requests` declares; a key that is null is a key left out."""
+    return shaped(await tree(request, settings), kind)
 
 
-def _kinds(kind: type | tuple[type, ...]) -> tuple[type, ...]:
-    return kind if isinstance(kind, tuple) else (kind,)
+def shaped(found: Any, kind: type[B]) -> B:
+    """A tree as what `requests` declares."""
+    if isinstance(found, dict):
+        found = {name: value for name, value in found.items() if value is not None}
+    return read_record(document(found), kind, "SRV-422")
 
 
 # --- and back
@@ -264,3 +242,10 @@ def answer(
 ) -> Response:
     """A document as an answer."""
     return reply(request, encode(value), status=status, headers=headers, tag=tag)
+
+
+def created(request: Request, stored: Stored, path: str, **more: Any) -> Response:
+    """The answer to a record that was stored: where it is, whether it is new, and more about it."""
+    address = f"/api/v1/{path}/{stored.digest}"
+    found = {**stored._asdict(), "location": address, **more}
+    return answer(request, found, status=201, headers={"Location": address})

@@ -80,41 +80,13 @@ RUN = inlined(Run)
 SCORECARD = inlined(Scorecard)
 
 
-def body(schema: dict[str, Any], *, lines: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What a route reads."""
-    content: dict[str, Any] = {JSON: {"schema": schema}}
-    if lines is not None:
+def body(schema: Any, *, lines: bool = False) -> dict[str, Any]:
+    """What a route reads: a JSON Schema, or a kind of `requests`; perhaps also as lines."""
+    content: dict[str, Any] = {
+        JSON: {"schema": schema if isinstance(schema, dict) else inlined(schema)}
+    }
+    if lines:
         content[LINES] = {
             "schema": {"type": "string", "description": "one JSON document on each line"}
         }
     return {"requestBody": {"required": True, "content": content}}
-
-
-def taken(properties: dict[str, Any], *required: str) -> dict[str, Any]:
-    """A closed JSON object that a route reads."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
-
-
-TEXT = {"type": "string", "minLength": 1, "maxLength": 200}
-SIDE = {
-    "description": (
-        "documents (runs, scorecards or grades), or stored runs by digest or by filter, or a stored"
-        " baseline by name"
-    ),
-    "oneOf": [
-        {"type": "array", "items": {"type": "object"}, "minItems": 1},
-        taken(
-            {"digests": {"type": "array", "items": {"type": "string"}, "minItems": 1}}, "digests"
-        ),
-        taken(
-            {"filter": {"type": "object", "additionalProperties": {"type": ["string", "boolean"]}}},
-            "filter",
-        ),
-        taken({"baseline": TEXT}, "baseline"),
-    ],
-}

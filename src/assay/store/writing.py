@@ -7,16 +7,13 @@ of commits and a reader with a cursor misses nothing.
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, Select, Table, and_, or_, select, text, update
-from sqlalchemy.exc import DBAPIError
 
 from assay.errors import InputError
 from assay.store import names
@@ -36,8 +33,6 @@ from assay.store.drafts import (
 
 _CHUNK = 400
 """Digests asked for at once; SQLite takes a thousand and some."""
-_COPY = 30
-"""Rows from which PostgreSQL takes a table's part as one COPY."""
 
 V = TypeVar("V", bytes, int)
 Row = tuple[Any, ...]
@@ -252,40 +247,20 @@ class _Batch:
                 insert_rows(connection, table, rows)
         self.names.write(connection, self.project)
         counted = [(self.project, kind, n) for kind, n in sorted(self.counts.items())]
-        dialect = connection.dialect.name
-        _straight(connection, _adding(dialect, len(counted)), tuple(chain.from_iterable(counted)))
-        _straight(
-            connection,
-            _MOVE_HEAD.replace("?", _MARK[dialect]),
-            (self.seq, self.chain, self.project),
+        connection.execute(_ADD, [dict(zip(_COUNTED, row, strict=True)) for row in counted])
+        heads = t.heads
+        connection.execute(
+            update(heads)
+            .where(heads.c.project == self.project)
+            .values(seq=self.seq, chain=self.chain)
         )
 
 
-_MARK = {"sqlite": "?", "postgresql": "%s"}
-_MOVE_HEAD = "UPDATE heads SET seq = ?, chain = ? WHERE project = ?"
-_HEAD = "SELECT seq, chain FROM heads WHERE project = ?"
-
-
-@cache
-def _adding(dialect: str, n: int) -> str:
-    rows = ", ".join([f"({', '.join([_MARK[dialect]] * 3)})"] * n)
-    # marks only
-    return f"INSERT INTO counts (project, kind, n) VALUES {rows} ON CONFLICT (project, kind) DO UPDATE SET n = counts.n + excluded.n"  # noqa: E501, S608
-
-
-def _straight(connection: Connection, statement: str, values: Row) -> Any:
-    """The cursor of a statement. On SQLite it goes to the driver itself: SQLAlchemy would take
-    longer over it than the database does.
-    """
-    if connection.dialect.name != "sqlite":
-        return connection.exec_driver_sql(statement, values)
-    driver: Any = connection.connection.driver_connection
-    try:
-        return driver.execute(statement, values)
-    except sqlite3.Error as error:  # whoever waits for a database knows only SQLAlchemy's errors
-        raise DBAPIError.instance(
-            statement, None, error, sqlite3.Error, hide_parameters=True, dialect=connection.dialect
-        ) from error
+_COUNTED = ("project", "kind", "n")
+_ADD = text(
+    "INSERT INTO counts (project, kind, n) VALUES (:project, :kind, :n)"
+    " ON CONFLICT (project, kind) DO UPDATE SET n = counts.n + excluded.n"
+)
 
 
 def moment_text(now: datetime) -> str:
@@ -295,45 +270,30 @@ def moment_text(now: datetime) -> str:
 
 def lock_head(connection: Connection, project: str) -> Head:
     """The head of a project, locked until the transaction ends; made where there is none."""
-    query = (
-        _HEAD if connection.dialect.name == "sqlite" else f"{_HEAD.replace('?', '%s')} FOR UPDATE"
-    )
-    row = _straight(connection, query, (project,)).fetchone()
+    c = t.heads.c
+    query = select(c.seq, c.chain).where(c.project == project).with_for_update()
+    row = connection.execute(query).first()
     if row is None:
         made = text(
             "INSERT INTO heads (project, seq, chain) VALUES (:project, 0, :chain) ON CONFLICT DO"
             " NOTHING"
         )
         connection.execute(made, {"project": project, "chain": genesis(project)})
-        row = _straight(connection, query, (project,)).fetchone()
-    return Head(row[0], bytes(row[1]))
+        row = connection.execute(query).one()
+    return Head(*row)
 
 
 def lookup(connection: Connection, project: str, digests: Iterable[bytes]) -> dict[bytes, Known]:
     """Which of these records there are."""
+    c = t.records.c
     found = {}
-    dialect = connection.dialect.name
     for part in parts(sorted(digests)):
-        size = next(size for size in _LENGTHS if size >= len(part))
-        asked = (project, *part, *[part[-1]] * (size - len(part)))
-        for digest, seq, kind, forgotten in _straight(
-            connection, _looking(dialect, size), asked
-        ).fetchall():
-            found[bytes(digest)] = Known(seq, kind, bool(forgotten))
+        query = select(c.digest, c.seq, c.kind, c.body.is_(None)).where(
+            c.project == project, c.digest.in_(part)
+        )
+        for digest, *known in connection.execute(query):
+            found[digest] = Known(*known)
     return found
-
-
-_LENGTHS = (1, 4, 16, 32, 64, 128, 256, _CHUNK)
-"""How many digests a question holds, some of them twice: a few lengths, so that each is compiled
-once.
-"""
-
-
-@cache
-def _looking(dialect: str, size: int) -> str:
-    marks = ", ".join([_MARK[dialect]] * size)
-    # marks only
-    return f"SELECT digest, seq, kind, body IS NULL FROM records WHERE project = {_MARK[dialect]} AND digest IN ({marks})"  # noqa: E501, S608
 
 
 def parts(values: Sequence[V]) -> Iterator[Sequence[V]]:
@@ -342,60 +302,16 @@ def parts(values: Sequence[V]) -> Iterator[Sequence[V]]:
         yield values[start : start + _CHUNK]
 
 
-_AT_ONCE = (128, 64, 32, 16, 8, 4, 2, 1)
-"""How many rows one statement of SQLite brings: a few lengths, so that each is compiled once."""
+def insert_rows(connection: Connection, table: Table, rows: list[Row]) -> None:
+    """Rows, in the order of the table's columns."""
+    connection.exec_driver_sql(_insert(table, connection.dialect.name), rows)
 
 
 @cache
-def _statement(table: Table, dialect: str, rows: int = 1) -> str:
+def _insert(table: Table, dialect: str) -> str:
     names = ", ".join(f'"{column.name}"' for column in table.columns)
-    if dialect == "copy":
-        return f'COPY "{table.name}" ({names}) FROM STDIN'
-    marks = f"({', '.join(['?' if dialect == 'sqlite' else '%s'] * len(table.columns))})"
-    # A fault ends the transaction in any case. Unless SQLite is told so, it first copies every page
-    # to a file, so that it could take back this statement alone.
-    insert = "INSERT OR FAIL" if dialect == "sqlite" else "INSERT"
-    return f'{insert} INTO "{table.name}" ({names}) VALUES {", ".join([marks] * rows)}'
-
-
-def insert_rows(connection: Connection, table: Table, rows: list[Row]) -> None:
-    """Rows, in the order of the table's columns, by the quickest way the database has."""
-    dialect = connection.dialect.name
-    if dialect == "sqlite":
-        # Row by row the driver would take the interpreter's lock back after each, and wait for it
-        # behind every other thread that computes.
-        start = 0
-        while start < len(rows):
-            size = next(size for size in _AT_ONCE if size <= len(rows) - start)
-            _straight(
-                connection,
-                _statement(table, dialect, size),
-                tuple(chain.from_iterable(rows[start : start + size])),
-            )
-            start += size
-    elif len(rows) >= _COPY:
-        driver: Any = connection.connection.driver_connection
-        statement, wrong = _statement(table, "copy"), connection.dialect.loaded_dbapi.Error
-        try:
-            with driver.cursor() as cursor, cursor.copy(statement) as stream:
-                for row in rows:
-                    stream.write_row(row)
-        except (
-            wrong
-            # it went past SQLAlchemy, and whoever waits for a database knows only its errors
-        ) as error:
-            lost = connection.dialect.is_disconnect(error, driver, None)
-            raise DBAPIError.instance(
-                statement,
-                None,
-                error,
-                wrong,
-                hide_parameters=True,
-                connection_invalidated=lost,
-                dialect=connection.dialect,
-            ) from error
-    else:
-        connection.exec_driver_sql(_statement(table, dialect), rows)
+    marks = ", ".join(["?" if dialect == "sqlite" else "%s"] * len(table.columns))
+    return f'INSERT INTO "{table.name}" ({names}) VALUES ({marks})'  # noqa: S608
 
 
 # --- the one way to take something out

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastapi import APIRouter, Request
+from msgspec.structs import astuple
 from starlette.responses import Response
 
 from assay.archive.grades import NO_BASIS
@@ -29,6 +30,7 @@ from assay.server import bodies, lookup, openapi
 from assay.server.auth import admit
 from assay.server.grading import BasedGrader
 from assay.server.problems import Problem
+from assay.server.requests import BaselineRequest, DecisionRequest, StoredSide
 from assay.server.state import check_name as on_shelf
 from assay.store import baselines
 from assay.store.drafts import Body, Draft, Stored
@@ -40,40 +42,8 @@ if TYPE_CHECKING:
     from assay.server.state import Services
 
 router = APIRouter(tags=["decisions"], responses=openapi.EVERY)
-_SLICES = ("tag", "group", "family")
 _TOGETHER = 1500
 """Records of a side that are stored together, so that others get their turn."""
-_DECISION = openapi.taken(
-    {
-        "candidate": openapi.SIDE,
-        "baseline": openapi.SIDE,
-        "policy": openapi.TEXT,
-        "grading_policy": openapi.TEXT,
-        "profile": openapi.TEXT,
-        "rubric": openapi.TEXT,
-        "allow_unpaired": {"type": "boolean"},
-        "quarantine": {"type": "array", "items": {"type": "string"}},
-        "looks": {"type": "integer", "minimum": 1, "maximum": 1000},
-        "slices": {"type": "array", "items": {"enum": list(_SLICES)}},
-        "plan": {
-            "type": "object",
-            "description": (
-                "the plan that was declared before, as `assay gate --plan -o plan.json` writes it"
-            ),
-        },
-    },
-    "candidate",
-    "baseline",
-)
-_KEYS: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("candidate", "baseline"), (list, dict)),
-    **dict.fromkeys(("policy", "grading_policy", "profile", "rubric"), str),
-    "allow_unpaired": bool,
-    "quarantine": list,
-    "looks": int,
-    "slices": list,
-    "plan": dict,
-}
 
 
 class Evidence(NamedTuple):
@@ -90,7 +60,7 @@ class Evidence(NamedTuple):
     status_code=201,
     summary="Decide whether a candidate may replace a baseline",
     responses=openapi.POSTED,
-    openapi_extra=openapi.body(_DECISION),
+    openapi_extra=openapi.body(DecisionRequest),
 )
 async def post_decision(request: Request) -> Response:
     """The same rules as `assay gate`. The decision is stored with links to the evidence and the
@@ -98,42 +68,15 @@ async def post_decision(request: Request) -> Response:
     """
     services: Services = request.app.state.services
     principal = await admit(request, "write")
-    asked = bodies.fields(
-        await bodies.tree(request, services.settings), _KEYS, required=("candidate", "baseline")
-    )
-    looks = asked.get("looks", 1)
-    if not 1 <= looks <= 1000:
-        raise Problem(422, "'looks' is a whole number from 1 to 1000.", where="looks")
-    terms = Terms(
-        bool(asked.get("allow_unpaired")),
-        _texts(asked, "quarantine"),
-        looks,
-        _texts(asked, "slices"),
-    )
-    if not set(terms.slices) <= set(_SLICES):
-        raise Problem(422, f"slices are by {', '.join(_SLICES)}.", where="slices")
+    asked = await bodies.read(request, services.settings, DecisionRequest)
+    terms = Terms(asked.allow_unpaired, tuple(asked.quarantine), asked.looks, tuple(asked.slices))
     document, drafts = await services.in_turn(
         principal.project,
         lambda: _decided(services, principal.project, principal.author, asked, terms),
     )
     stored = await _put(services, principal.project, drafts)
     services.metrics.count(f"decisions_{document.outcome}")
-    address = f"/api/v1/decisions/{stored.digest}"
-    found = {
-        "digest": stored.digest,
-        "seq": stored.seq,
-        "new": stored.new,
-        "location": address,
-        "decision": document,
-    }
-    return bodies.answer(request, found, status=201, headers={"Location": address})
-
-
-def _texts(asked: dict[str, Any], name: str) -> tuple[str, ...]:
-    found = asked.get(name, [])
-    if not all(isinstance(one, str) for one in found):
-        raise Problem(422, f"'{name}' is a list of texts.", where=name)
-    return tuple(found)
+    return bodies.created(request, stored, "decisions", decision=document)
 
 
 async def _put(services: Services, project: str, drafts: list[Draft]) -> Stored:
@@ -144,22 +87,20 @@ async def _put(services: Services, project: str, drafts: list[Draft]) -> Stored:
 
 
 def _decided(
-    services: Services, project: str, author: str, asked: dict[str, Any], terms: Terms
+    services: Services, project: str, author: str, asked: DecisionRequest, terms: Terms
 ) -> tuple[Decision, list[Draft]]:
-    rules = make_release_rules(
-        services.shelf.policy_of("release", on_shelf(asked.get("policy", "release")))
-    )
-    plan = check_plan(asked["plan"], where="plan") if "plan" in asked else None
+    rules = make_release_rules(services.shelf.policy_of("release", on_shelf(asked.policy)))
+    plan = None if asked.plan is None else check_plan(asked.plan, where="plan")
     said = declared(plan, rules, looks=terms.looks, slices=terms.slices)
     grader = services.grader(
         project,
-        policy=asked.get("grading_policy"),
-        profile=asked.get("profile"),
-        rubric=asked.get("rubric"),
+        policy=asked.grading_policy,
+        profile=asked.profile,
+        rubric=asked.rubric,
     )
     drafts: dict[bytes, Draft] = {}  # the evidence first, each record once, and the decision last
     ours, theirs = (
-        _side(services, project, author, asked[name], grader, drafts, name, rules=rules)
+        _side(services, project, author, getattr(asked, name), grader, drafts, name, rules=rules)
         for name in ("candidate", "baseline")
     )
     document = decide(
@@ -179,7 +120,7 @@ def _side(
     services: Services,
     project: str,
     author: str,
-    asked: Any,
+    asked: list[Any] | StoredSide,
     grader: Grader,
     drafts: dict[bytes, Draft],
     name: str,
@@ -199,29 +140,30 @@ def _side(
 
 
 def _evidence(
-    services: Services, project: str, asked: Any, name: str, rules: ReleaseRules | None
+    services: Services,
+    project: str,
+    asked: list[Any] | StoredSide,
+    name: str,
+    rules: ReleaseRules | None,
 ) -> Evidence:
     """The documents of one side, from what the request says of it. With rules a baseline may be too
     old for them.
     """
     if isinstance(asked, list):
         return _inline(asked, name)
-    found = bodies.fields(asked, {"digests": list, "filter": dict, "baseline": str})
-    if len(found) != 1:
+    if sum(value is not None for value in astuple(asked)) != 1:
         raise Problem(
             422,
             "a side is a list of documents, or one of digests, filter and baseline.",
             where=name,
         )
-    if "baseline" in found:
-        record = find_baseline(services, project, found["baseline"])
+    if asked.baseline is not None:
+        record = find_baseline(services, project, asked.baseline)
         if rules is not None:
             check_kept_age(record, rules, where=name)
         digests = list(record["evidence_digests"])
-    elif "digests" in found:
-        digests = [str(digest) for digest in found["digests"]]
     else:
-        digests = _filtered(services, project, found["filter"], name)
+        digests = asked.digests or _filtered(services, project, asked.filter or {}, name)
     if len(digests) > lookup.MAX_SIDE:
         raise Problem(422, f"a side has at most {lookup.MAX_SIDE:,} records.", where=name)
     items = [lookup.record(services, project, None, digest) for digest in digests]
@@ -269,65 +211,36 @@ def _filtered(services: Services, project: str, asked: dict[str, Any], name: str
 
 # --- baselines
 
-_BASELINE = openapi.taken(
-    {
-        "name": openapi.TEXT,
-        "evidence": openapi.SIDE,
-        "grading_policy": openapi.TEXT,
-        "profile": openapi.TEXT,
-    },
-    "name",
-    "evidence",
-)
-
 
 @router.post(
     "/baselines",
     status_code=201,
     summary="Keep a baseline under a name",
     responses=openapi.POSTED,
-    openapi_extra=openapi.body(_BASELINE),
+    openapi_extra=openapi.body(BaselineRequest),
 )
 async def post_baseline(request: Request) -> Response:
     """Nothing is overwritten: the newest of a name is meant by it, the older ones stay."""
     services: Services = request.app.state.services
     principal = await admit(request, "write")
-    known: dict[str, type | tuple[type, ...]] = {
-        "name": str,
-        "evidence": (list, dict),
-        "grading_policy": str,
-        "profile": str,
-    }
-    asked = bodies.fields(
-        await bodies.tree(request, services.settings), known, required=("name", "evidence")
-    )
+    asked = await bodies.read(request, services.settings, BaselineRequest)
     record, drafts = await services.in_turn(
         principal.project, lambda: _kept(services, principal.project, principal.author, asked)
     )
     stored = await _put(services, principal.project, drafts)
-    address = f"/api/v1/baselines/{stored.digest}"
-    found = {
-        "digest": stored.digest,
-        "seq": stored.seq,
-        "new": stored.new,
-        "location": address,
-        "baseline": record,
-    }
-    return bodies.answer(request, found, status=201, headers={"Location": address})
+    return bodies.created(request, stored, "baselines", baseline=record)
 
 
 def _kept(
-    services: Services, project: str, author: str, asked: dict[str, Any]
+    services: Services, project: str, author: str, asked: BaselineRequest
 ) -> tuple[dict[str, Any], list[Draft]]:
-    check_name(asked["name"])
-    grader = services.grader(
-        project, policy=asked.get("grading_policy"), profile=asked.get("profile")
-    )
+    check_name(asked.name)
+    grader = services.grader(project, policy=asked.grading_policy, profile=asked.profile)
     drafts: dict[bytes, Draft] = {}
-    kept = _side(services, project, author, asked["evidence"], grader, drafts, "evidence")
+    kept = _side(services, project, author, asked.evidence, grader, drafts, "evidence")
     if not kept.evidence or kept.bare:
         raise Problem(422, "a baseline is made of runs or scorecards.", where="evidence")
-    record = baseline_record(asked["name"], kept, now=datetime.now(UTC))
+    record = baseline_record(asked.name, kept, now=datetime.now(UTC))
     return record, [*drafts.values(), baseline_draft(record, author=author)]
 
 

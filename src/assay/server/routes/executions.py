@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from decimal import Decimal
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from urllib.parse import quote
@@ -32,6 +31,7 @@ from assay.running.runner import work_of
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal, admit
 from assay.server.problems import Problem, misfit
+from assay.server.requests import ExecutionRequest, NamedDataset, NamedVersion
 from assay.store import executions as stored
 from assay.store.events import DONE, FAILED, QUEUED
 from assay.store.listing import grades_of
@@ -50,39 +50,8 @@ SCHEMA = "assay.execution/1"
 ADDRESS = "/api/v1/executions"
 SHOWN = 1000
 """Runs that the answer to a request lists."""
-MAX_REPEAT, MAX_RETRIES = 1000, 20
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 router = APIRouter(prefix="/executions", tags=["executions"], responses=openapi.EVERY)
 
-_VERSION = {"type": ["string", "integer"], "maxLength": 200}
-BODY: dict[str, Any] = openapi.taken(
-    {
-        "schema": {"enum": [SCHEMA]},
-        "workflow": {
-            "oneOf": [
-                openapi.TEXT,
-                openapi.taken({"id": openapi.TEXT, "version": _VERSION}, "id"),
-            ]
-        },
-        "dataset": openapi.taken(
-            {
-                "id": openapi.TEXT,
-                "version": _VERSION,
-                "samples": {"type": "array", "items": {"type": "object"}, "minItems": 1},
-            },
-            "id",
-        ),
-        "repeat": {"type": "integer", "minimum": 1, "maximum": MAX_REPEAT},
-        "concurrency": {"type": "integer", "minimum": 1},
-        "timeout_s": {"type": "number", "exclusiveMinimum": 0},
-        "retries": {"type": "integer", "minimum": 0, "maximum": MAX_RETRIES},
-        "name": {"type": "string", "pattern": f"^{_NAME.pattern}$"},
-    },
-    "schema",
-    "workflow",
-    "dataset",
-)
-"""What a client posts to `/runs` to have a workflow run."""
 ACCEPTED: dict[int | str, dict[str, Any]] = {
     202: {"description": "The execution waits to be run; `Location` tells how far it is."}
 }
@@ -159,22 +128,11 @@ async def accept(request: Request, services: Services, principal: Principal, tre
 
 
 def _asked(services: Services, offered: Offered, project: str, tree: Any, execution: str) -> Asked:
-    number = (int, float, Decimal)
-    known: dict[str, type | tuple[type, ...]] = {
-        "schema": str,
-        "workflow": (str, dict),
-        "dataset": dict,
-        "repeat": int,
-        "concurrency": int,
-        "timeout_s": number,
-        "retries": int,
-        "name": str,
-    }
-    given = bodies.fields(tree, known, required=("schema", "workflow", "dataset"))
-    named = given["workflow"] if isinstance(given["workflow"], dict) else {"id": given["workflow"]}
-    workflow = _workflow(offered, *_named(named, "workflow"))
-    dataset = _dataset(offered, given["dataset"])
-    repeat = _within(given, "repeat", 1, MAX_REPEAT) or 1
+    given = bodies.shaped(tree, ExecutionRequest)
+    named = NamedVersion(id=given.workflow) if isinstance(given.workflow, str) else given.workflow
+    workflow = _workflow(offered, named.id, _version(named))
+    dataset = _dataset(offered, given.dataset)
+    repeat = given.repeat
     limit = services.settings.run_samples
     if len(dataset.samples) * repeat > limit:
         fix = "Send the samples in several requests, or repeat them less."
@@ -189,12 +147,12 @@ def _asked(services: Services, offered: Offered, project: str, tree: Any, execut
     except Misfit as error:
         raise misfit(error.reasons) from None
     _can_be_graded(services, project, workflow)
-    settings = _settings(given, workflow, execution, repeat, services.settings.run_concurrency)
+    settings = _settings(given, workflow, execution, services.settings.run_concurrency)
     runs = [
         stored.Planned(one.run_id, one.sample.sample_id, one.attempt)
         for one in work_of(prepared, settings)
     ]
-    samples = {"samples": given["dataset"]["samples"]} if "samples" in given["dataset"] else {}
+    samples = {} if given.dataset.samples is None else {"samples": given.dataset.samples}
     kept = {
         "workflow": {"id": workflow.id, "version": workflow.version, "digest": workflow.digest},
         "dataset": {
@@ -211,20 +169,8 @@ def _asked(services: Services, offered: Offered, project: str, tree: Any, execut
     return Asked(kept, runs)
 
 
-def _named(given: dict[str, Any], where: str) -> tuple[str, str | None]:
-    """An id and perhaps a version, as a client names what is offered."""
-    known: dict[str, type | tuple[type, ...]] = {"id": str, "version": (str, int), "samples": list}
-    found = bodies.fields(
-        given,
-        known if where == "dataset" else {key: known[key] for key in ("id", "version")},
-        required=("id",),
-    )
-    version = found.get("version")
-    if not 0 < len(found["id"]) <= 200 or (
-        version is not None and not 0 < len(str(version)) <= 200
-    ):
-        raise Problem(422, "an id and a version have 1 to 200 signs.", where=where)
-    return found["id"], None if version is None else str(version)
+def _version(given: NamedVersion) -> str | None:
+    return None if given.version is None else str(given.version)
 
 
 def _workflow(offered: Offered, name: str, version: str | None) -> Workflow:
@@ -234,10 +180,10 @@ def _workflow(offered: Offered, name: str, version: str | None) -> Workflow:
         raise _not_there(error, f"the file of the workflow {name[:80]!r}") from None
 
 
-def _dataset(offered: Offered, given: dict[str, Any]) -> Dataset:
-    name, version = _named(given, "dataset")
-    if "samples" in given:
-        return from_rows(given["samples"] or [], id=name, version=version, where="dataset.samples")
+def _dataset(offered: Offered, given: NamedDataset) -> Dataset:
+    name, version = given.id, _version(given)
+    if given.samples is not None:
+        return from_rows(given.samples, id=name, version=version, where="dataset.samples")
     try:
         return offered.dataset(name, version)
     except AssayError as error:
@@ -284,41 +230,26 @@ def _can_be_graded(services: Services, project: str, workflow: Workflow) -> None
 
 
 def _settings(
-    given: dict[str, Any], workflow: Workflow, execution: str, repeat: int, most: int
+    given: ExecutionRequest, workflow: Workflow, execution: str, most: int
 ) -> RunSettings:
     name = (
-        given.get("name")
+        given.name
         or f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', workflow.id).lstrip('_.-')[:60] or 'run'}-{execution}"  # noqa: E501
     )
-    if not _NAME.fullmatch(name):
-        raise Problem(
-            422, "a name has letters, digits, and . _ - between them, at most 80.", where="name"
-        )
-    timeout, longest = given.get("timeout_s"), float(workflow.spec.limits.timeout_s)
-    if timeout is not None and not 0 < timeout <= longest:
+    timeout, longest = given.timeout_s, float(workflow.spec.limits.timeout_s)
+    if timeout is not None and timeout > longest:
         raise Problem(
             422,
-            f"timeout_s is {timeout}; the workflow allows more than 0 and at most {longest:g}.",
+            f"timeout_s is {timeout:g}; the workflow allows at most {longest:g}.",
             where="timeout_s",
         )
-    width = min(_within(given, "concurrency", 1, 1_000_000) or most, most)
-    retries = _within(given, "retries", 0, MAX_RETRIES)
     return RunSettings(
         name,
-        concurrency=width,
-        repeat=repeat,
-        timeout_s=None if timeout is None else float(timeout),
-        retries=retries,
+        concurrency=min(given.concurrency or most, most),
+        repeat=given.repeat,
+        timeout_s=timeout,
+        retries=given.retries,
     )
-
-
-def _within(given: dict[str, Any], field: str, least: int, most: int) -> int | None:
-    value: int | None = given.get(field)
-    if value is not None and not least <= value <= most:
-        raise Problem(
-            422, f"{field} is {value}; it is a whole number from {least} to {most:,}.", where=field
-        )
-    return value
 
 
 def _events(run_id: str) -> str:

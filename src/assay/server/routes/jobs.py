@@ -6,11 +6,12 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request
+from msgspec.structs import asdict
 from starlette.responses import Response
 
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal, admit
-from assay.server.problems import Problem
+from assay.server.requests import JobRequest
 from assay.store import jobs as stored_jobs
 from assay.store.reading import FILTERS
 
@@ -18,15 +19,6 @@ if TYPE_CHECKING:
     from assay.server.state import Services
 
 router = APIRouter(prefix="/jobs", tags=["jobs"], responses=openapi.EVERY)
-_JOB = openapi.taken(
-    {
-        "kind": {"enum": ["rescore", "regrade"]},
-        "filters": {"type": "object", "additionalProperties": {"type": ["string", "boolean"]}},
-        **dict.fromkeys(("policy", "profile", "rubric"), openapi.TEXT),
-        "reason": {"type": "string", "minLength": 1, "maxLength": 500},
-    },
-    "kind",
-)
 
 
 @router.post(
@@ -34,7 +26,7 @@ _JOB = openapi.taken(
     status_code=202,
     summary="Score or grade again",
     responses=openapi.POSTED,
-    openapi_extra=openapi.body(_JOB),
+    openapi_extra=openapi.body(JobRequest),
 )
 async def post_job(request: Request) -> Response:
     """`rescore` goes from the runs, `regrade` from the scorecards. New grades are new records that
@@ -42,32 +34,21 @@ async def post_job(request: Request) -> Response:
     """
     services: Services = request.app.state.services
     principal = await admit(request, "write")
-    known: dict[str, type | tuple[type, ...]] = {
-        "kind": str,
-        "filters": dict,
-        "policy": str,
-        "profile": str,
-        "rubric": str,
-        "reason": str,
-    }
-    asked = bodies.fields(await bodies.tree(request, services.settings), known, required=("kind",))
-    if asked["kind"] not in ("rescore", "regrade"):
-        raise Problem(422, "a job is 'rescore' or 'regrade'.", where="kind")
+    asked = await bodies.read(request, services.settings, JobRequest)
     services.grader(
-        principal.project,
-        policy=asked.get("policy"),
-        profile=asked.get("profile"),
-        rubric=asked.get("rubric"),
+        principal.project, policy=asked.policy, profile=asked.profile, rubric=asked.rubric
     )
-    filters = asked.get("filters", {})
     # a filter that the ledger does not take is said now, not by a job that fails later
-    kind = "run" if asked["kind"] == "rescore" else "scorecard"
-    await asyncio.to_thread(services.ledger.find, kind, filters, project=principal.project, limit=1)
+    kind = "run" if asked.kind == "rescore" else "scorecard"
+    await asyncio.to_thread(
+        services.ledger.find, kind, asked.filters or {}, project=principal.project, limit=1
+    )
+    kept = {name: value for name, value in asdict(asked).items() if value is not None}
     job = await asyncio.to_thread(
         stored_jobs.create,
         services.ledger.database,
         principal.project,
-        asked,
+        kept,
         author=principal.author,
     )
     address = f"/api/v1/jobs/{job.id}"

@@ -19,6 +19,7 @@ from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal, admit
 from assay.server.evaluating import evaluate
 from assay.server.problems import Problem, misfit
+from assay.server.requests import EventRequest, StepStart
 from assay.server.streams import LiveStream
 from assay.store import events as stored_events
 from assay.store.facets import key as index_key
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 router = APIRouter(prefix="/runs", tags=["events"], responses=openapi.EVERY)
 MAX_EVENTS = 1000
 """Events in one request."""
+_POSTED = openapi.inlined(EventRequest)
 _AT_END = ("schema", "run_id", "workflow", "dataset", "steps", "tool_calls")
 """What is said at the start or step by step, and not again at the end."""
 _HEAD = {
@@ -42,19 +44,6 @@ _HEAD = {
         if key not in ("status", "steps", "tool_calls")
     },
     "required": ["schema", "run_id", "workflow", "dataset"],
-}
-_POSTED = {
-    "type": "object",
-    "properties": {
-        "event": {"enum": ["step_start", "step_end", "workflow_end", "error"]},
-        "at": {"type": "string", "maxLength": 40},
-        "step": {"type": "object"},
-        "tool_calls": {"type": "array", "items": {"type": "object"}},
-        "run": {"type": "object"},
-        "message": {"type": "string", "maxLength": 2000},
-    },
-    "required": ["event"],
-    "additionalProperties": False,
 }
 
 
@@ -145,9 +134,10 @@ async def post_events(request: Request, run_id: str) -> Response:
     services: Services = request.app.state.services
     principal = await admit(request, "write")
     tree = await bodies.tree(request, services.settings)
-    posted = tree if isinstance(tree, list) else [tree]
-    if not 0 < len(posted) <= MAX_EVENTS:
+    listed = tree if isinstance(tree, list) else [tree]
+    if not 0 < len(listed) <= MAX_EVENTS:
         raise Problem(422, f"a request has 1 to {MAX_EVENTS} events.", where="body")
+    posted = bodies.shaped(listed, list[EventRequest])
     database, key = services.ledger.database, index_key(run_id)
     live = await asyncio.to_thread(stored_events.find, database, principal.project, key)
     if live is None:
@@ -159,8 +149,8 @@ async def post_events(request: Request, run_id: str) -> Response:
     for index, one in enumerate(posted):
         if ended:
             raise Problem(422, f"nothing follows '{ended}'.", where=f"[{index}]")
-        kind, fields = _checked(one, live.head, index)
-        made.append((kind, events.event(kind, run_id, _at(one), fields)))
+        kind, fields = one.event, _checked(one, live.head, index)
+        made.append((kind, events.event(kind, run_id, one.at or now_text(), fields)))
         ended = kind if kind in ("workflow_end", "error") else ""
     state = (
         stored_events.EVALUATING
@@ -172,9 +162,7 @@ async def post_events(request: Request, run_id: str) -> Response:
     # what is said at the end is kept with the head in the same transaction: a server that dies now
     # loses nothing
     head = (
-        bodies.encode(
-            {**parse_json(live.head), "status": "success", **(posted[-1].get("run") or {})}
-        )
+        bodies.encode({**parse_json(live.head), "status": "success", **(posted[-1].run or {})})
         if ended == "workflow_end"
         else None
     )
@@ -192,59 +180,29 @@ async def post_events(request: Request, run_id: str) -> Response:
     return bodies.answer(request, found, status=201, headers={"Location": found["location"]})
 
 
-def _at(posted: dict[str, Any]) -> str:
-    at = posted.get("at")
-    return at if isinstance(at, str) else now_text()
-
-
-def _checked(posted: Any, head: bytes, index: int) -> tuple[str, dict[str, Any]]:
-    """One posted event: its kind, and what it says. Everything is checked before anything is
-    stored.
-    """
-    known: dict[str, type | tuple[type, ...]] = {
-        "event": str,
-        "at": str,
-        "step": dict,
-        "tool_calls": list,
-        "run": dict,
-        "message": str,
-    }
-    found = bodies.fields(posted, known, required=("event",))
-    kind = found["event"]
-    if kind == "error":
-        return kind, {
-            "message": str(found.get("message", "the workflow failed."))[:2000],
-            "code": "ERR-002",
-            "where": "workflow",
-            "fix": "",
-        }
-    if kind == "workflow_end":
-        return kind, events.end_fields(_ended(found.get("run") or {}, head))
-    if kind not in ("step_start", "step_end"):
-        raise Problem(
-            422,
-            f"{kind[:40]!r} is no event that a runner posts.",
-            where=f"[{index}].event",
-            fix="They are step_start, step_end, workflow_end, error.",
-        )
-    step = found.get("step")
-    if not isinstance(step, dict) or not isinstance(step.get("name"), str):
-        raise Problem(422, "a step has a name.", where=f"[{index}].step.name")
+def _checked(posted: EventRequest, head: bytes, index: int) -> dict[str, Any]:
+    """What an event says. Everything is checked before anything is stored."""
+    if posted.event == "error":
+        message = (posted.message or "the workflow failed.")[:2000]
+        return {"message": message, "code": "ERR-002", "where": "workflow", "fix": ""}
+    if posted.event == "workflow_end":
+        return events.end_fields(_ended(posted.run or {}, head))
+    step = dict(posted.step or {})
     place = step.pop("index", index)
     if not isinstance(place, int) or isinstance(place, bool) or place < 0:
         raise Problem(
             422, "the index of a step is a whole number from 0.", where=f"[{index}].step.index"
         )
-    if kind == "step_start":
-        bodies.fields(step, {"name": str, "agent": str})
-        return kind, events.step_head(step, place)
+    if posted.event == "step_start":
+        bodies.shaped(step, StepStart)
+        return events.step_head(step, place)
     read_record(bodies.document(step, at=f"[{index}].step"), Step, "SCO-011")
-    calls = found.get("tool_calls") or []
+    calls = posted.tool_calls or []
     for number, call in enumerate(calls):
         read_record(
             bodies.document(call, at=f"[{index}].tool_calls[{number}]"), ToolCall, "SCO-011"
         )
-    return kind, events.step_fields(
+    return events.step_fields(
         step, place, [{**call, "step": call.get("step") or step["name"]} for call in calls]
     )
 

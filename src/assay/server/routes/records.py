@@ -19,7 +19,7 @@ from assay.records.exam import ExamResult
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import ADMIN, READ, Principal, admit
 from assay.server.idempotency import answered_once
-from assay.server.problems import Problem
+from assay.server.requests import ExamRequest, ForgetRequest
 from assay.server.routes.runs import POSTING, chosen, post_one
 from assay.server.state import check_name
 from assay.store.drafts import draft
@@ -75,29 +75,12 @@ async def post_scorecard(request: Request) -> Response:
     return await answered_once(request, services, principal, data, work)
 
 
-_EXAM = openapi.taken(
-    {
-        "exam": {
-            "anyOf": [
-                {"type": "object"},
-                {"type": "array", "items": {"type": "object"}, "minItems": 1},
-            ]
-        },
-        "answers": {"type": "array", "items": {"type": "object"}},
-        "rubric": openapi.TEXT,
-        "policy": openapi.TEXT,
-    },
-    "exam",
-    "answers",
-)
-
-
 @router.post(
     "/exams/grade",
     status_code=201,
     summary="Grade the answers to an exam",
     responses=openapi.POSTED,
-    openapi_extra=openapi.body(_EXAM),
+    openapi_extra=openapi.body(ExamRequest),
 )
 async def grade_an_exam(request: Request) -> Response:
     """The same evaluator as `assay exam grade`; the result is stored, and every result of an exam
@@ -105,16 +88,9 @@ async def grade_an_exam(request: Request) -> Response:
     """
     services: Services = request.app.state.services
     principal = await admit(request, "write")
-    known: dict[str, type | tuple[type, ...]] = {
-        "exam": (dict, list),
-        "answers": list,
-        "rubric": str,
-        "policy": str,
-    }
-    asked = bodies.fields(
-        await bodies.tree(request, services.settings), known, required=("exam", "answers")
-    )
+    asked = await bodies.read(request, services.settings, ExamRequest)
 
+<<<<<<< HEAD
     def work() -> tuple[ExamResult, list[Draft]]:
         files = asked["exam"] if isinstance(asked["exam"], list) else [asked["exam"]]
         exam = make_exam(
@@ -125,11 +101,22 @@ async def grade_an_exam(request: Request) -> Response:
             services.shelf.rubric_of(
                 "exam",
                 check_name(asked.get("rubric") or exam.rubric or rules.policy.default_rubric),
+=======
+    def work() -> tuple[dict[str, Any], list[Draft]]:
+        files = asked.exam if isinstance(asked.exam, list) else [asked.exam]
+        exam = make_exam(
+            [bodies.document(file, at=f"exam[{index}]") for index, file in enumerate(files)]
+        )
+        rules = ExamRules(services.shelf.exam_policy(check_name(asked.policy)))
+        marking = Marking(
+            services.shelf.exam_rubric(
+                check_name(asked.rubric or exam.rubric or rules.policy.default_rubric)
+>>>>>>> 03ec27f (Declare request bodies once; store through SQLAlchemy alone)
             )
         )
         lines = [
             bodies.document(line, at=f"answers[{index}]")
-            for index, line in enumerate(asked["answers"])
+            for index, line in enumerate(asked.answers)
         ]
         answers = collect(lines, (item.id for item in exam.items), where="answers")
         made = exam_result(
@@ -142,15 +129,7 @@ async def grade_an_exam(request: Request) -> Response:
 
     document, drafts = await services.in_turn(principal.project, work)
     stored = (await services.writer.put(principal.project, drafts))[-1]
-    address = f"/api/v1/exams/{stored.digest}"
-    found = {
-        "digest": stored.digest,
-        "seq": stored.seq,
-        "new": stored.new,
-        "location": address,
-        "result": document,
-    }
-    return bodies.answer(request, found, status=201, headers={"Location": address})
+    return bodies.created(request, stored, "exams", result=document)
 
 
 @router.post(
@@ -173,13 +152,7 @@ async def post_card(request: Request) -> Response:
         )
     )[0]
     services.forget_cards(principal.project)
-    address = f"/api/v1/cards/{stored.digest}"
-    return bodies.answer(
-        request,
-        {**stored._asdict(), "location": address},
-        status=201,
-        headers={"Location": address},
-    )
+    return bodies.created(request, stored, "cards")
 
 
 def _listing(plural: str, kind: str) -> None:
@@ -244,29 +217,23 @@ def get_any(request: Request, digest: Digest, principal: Principal = READ) -> Re
     "/records/{digest}/forget",
     summary="Take the content of a record out for good",
     responses=openapi.POSTED,
-    openapi_extra=openapi.body(
-        openapi.taken({"reason": {"type": "string", "minLength": 1, "maxLength": 2000}}, "reason")
-    ),
+    openapi_extra=openapi.body(ForgetRequest),
 )
 async def forget(request: Request, digest: Digest, principal: Principal = ADMIN) -> Response:
     """For privacy. A tombstone with the digest stays, with who did it and why; what was made from
     the record still stands and is named.
     """
     services: Services = request.app.state.services
-    asked = bodies.fields(
-        await bodies.tree(request, services.settings), {"reason": str}, required=("reason",)
-    )
+    asked = await bodies.read(request, services.settings, ForgetRequest)
     if not lookup.DIGEST.fullmatch(digest):
         raise lookup.absent("record", digest)
     if await asyncio.to_thread(services.ledger.get, digest, project=principal.project) is None:
         raise lookup.absent("record", digest)
-    if not asked["reason"].strip():
-        raise Problem(422, "the reason says nothing.", where="reason")
     found = await asyncio.to_thread(
         services.ledger.forget,
         digest,
         author=principal.author,
-        reason=asked["reason"],
+        reason=asked.reason,
         project=principal.project,
     )
     return bodies.answer(request, found._asdict())

@@ -16,6 +16,7 @@ from assay.server.auth import READ, Principal, admit
 from assay.server.grading import BasedGrader, Made, make
 from assay.server.idempotency import answered_once
 from assay.server.problems import Problem, problem_of
+from assay.server.requests import ExecutionRequest
 from assay.server.routes import executions
 from assay.server.run_pages import run_page
 from assay.server.state import LARGE
@@ -87,10 +88,10 @@ POSTING: dict[str, Any] = {"parameters": [*_CHOICES, _KEY]}
                 "oneOf": [
                     openapi.RUN,
                     {"type": "array", "items": openapi.RUN, "minItems": 1},
-                    executions.BODY,
+                    openapi.inlined(ExecutionRequest),
                 ]
             },
-            lines={},
+            lines=True,
         ),
         **POSTING,
     },

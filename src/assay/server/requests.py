@@ -1,0 +1,135 @@
+"""The bodies that clients post, each declared once: reading checks by it, and the OpenAPI document
+shows it. An unknown key is refused with its near miss.
+
+Runs, scorecards and judge cards are records and have their own published schemas.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, field
+
+MAX_REPEAT, MAX_RETRIES = 1000, 20
+NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}"
+Text = Annotated[str, Meta(min_length=1, max_length=200)]
+Objects = Annotated[list[Any], Meta(extra_json_schema={"items": {"type": "object"}})]
+"""Documents that are read one by one, so that each fault says which document it is in."""
+Filters = dict[str, str | bool]
+
+
+class RequestBody(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A JSON object that a route reads."""
+
+
+class JobRequest(RequestBody, frozen=True):
+    """Score or grade again what is in the ledger."""
+
+    kind: Literal["rescore", "regrade"]
+    filters: Filters | None = None
+    policy: Text | None = None
+    profile: Text | None = None
+    rubric: Text | None = None
+    reason: Annotated[str, Meta(min_length=1, max_length=500)] | None = None
+
+
+class StoredSide(RequestBody, frozen=True):
+    """Stored runs by digest or by filter, or a stored baseline by name: one of them."""
+
+    digests: Annotated[list[str], Meta(min_length=1)] | None = None
+    filter: Filters | None = None
+    baseline: Text | None = None
+
+
+SideBody = Objects | StoredSide
+"""Documents (runs, scorecards or grades), or what is stored."""
+
+
+class DecisionRequest(RequestBody, frozen=True):
+    """Whether a candidate may replace a baseline."""
+
+    candidate: SideBody
+    baseline: SideBody
+    policy: Text = "release"
+    grading_policy: Text | None = None
+    profile: Text | None = None
+    rubric: Text | None = None
+    allow_unpaired: bool = False
+    quarantine: list[str] = []
+    looks: Annotated[int, Meta(ge=1, le=1000)] = 1
+    slices: list[Literal["tag", "group", "family"]] = []
+    plan: (
+        Annotated[
+            dict[str, Any],
+            Meta(description="a plan that `assay gate --plan -o plan.json` declared before"),
+        ]
+        | None
+    ) = None
+
+
+class BaselineRequest(RequestBody, frozen=True):
+    """Evidence to keep under a name."""
+
+    name: Text
+    evidence: SideBody
+    grading_policy: Text | None = None
+    profile: Text | None = None
+
+
+class ExamRequest(RequestBody, frozen=True):
+    """An exam and the answers to it."""
+
+    exam: dict[str, Any] | Annotated[Objects, Meta(min_length=1)]
+    answers: Objects
+    rubric: Text | None = None
+    policy: Text = "exam"
+
+
+class ForgetRequest(RequestBody, frozen=True):
+    """Why a record is to be forgotten."""
+
+    reason: Annotated[str, Meta(min_length=1, max_length=2000, pattern=r"\S")]
+
+
+class EventRequest(RequestBody, frozen=True):
+    """What happened in a run in progress."""
+
+    event: Literal["step_start", "step_end", "workflow_end", "error"]
+    at: str | None = None
+    step: dict[str, Any] | None = None
+    tool_calls: Objects | None = None
+    run: dict[str, Any] | None = None
+    message: str | None = None
+
+
+class StepStart(RequestBody, frozen=True):
+    """The step of a `step_start`."""
+
+    name: str
+    agent: str | None = None
+
+
+class NamedVersion(RequestBody, frozen=True):
+    """A workflow that is offered."""
+
+    id: Text
+    version: Text | int | None = None
+
+
+class NamedDataset(NamedVersion, frozen=True):
+    """A dataset that is offered, or one whose samples come along."""
+
+    samples: Objects | None = None
+
+
+class ExecutionRequest(RequestBody, frozen=True):
+    """A workflow to run on a dataset."""
+
+    schema_: Literal["assay.execution/1"] = field(name="schema")
+    workflow: Text | NamedVersion
+    dataset: NamedDataset
+    repeat: Annotated[int, Meta(ge=1, le=MAX_REPEAT)] = 1
+    concurrency: Annotated[int, Meta(ge=1)] | None = None
+    timeout_s: Annotated[float, Meta(gt=0)] | None = None
+    retries: Annotated[int, Meta(ge=0, le=MAX_RETRIES)] | None = None
+    name: Annotated[str, Meta(pattern=f"^{NAME}$")] | None = None
