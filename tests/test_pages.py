@@ -487,7 +487,7 @@ def test_a_form_from_another_site_is_refused_also_where_no_token_is_needed(api: 
 
 def test_a_token_that_may_not_read_gets_a_page_that_says_so(closed: Api) -> None:
     found = show(closed, "/runs", status=403, headers=closed.token(scopes=("write",)))
-    assert "has not the scope 'read'" in found.text
+    assert "lacks the scope 'read'" in found.text
 
 
 def test_projects_cannot_see_each_others_pages(closed: Api) -> None:

@@ -89,7 +89,7 @@ class Gatekeeper:
         given = _of_cookie(request) if given is None else given
         found = self._anonymous(request) if given is None else await self._of_token(given)
         if found is None:
-            what = "a token is needed." if given is None else "this is no valid token."
+            what = "a token is needed." if given is None else "this token is not valid."
             raise Problem(
                 401,
                 what,
@@ -216,7 +216,7 @@ async def admit(request: Request, scope: str) -> Principal:
     if scope not in found.scopes:
         raise Problem(
             403,
-            f"this token has not the scope '{scope}'.",
+            f"this token lacks the scope '{scope}'.",
             where="Authorization",
             fix=f"Make one with `assay token create --scope {scope}`.",
         )

@@ -63,7 +63,7 @@ def media_type(request: Request, *allowed: str) -> str:
     if name not in allowed:
         raise Problem(
             415,
-            f"the media type {name[:80]!r} is none this address reads.",
+            f"can't read the media type {name[:80]!r} here.",
             where="Content-Type",
             fix=f"Send {' or '.join(allowed)}.",
         )
@@ -87,7 +87,7 @@ async def chunks(request: Request, settings: Settings, *, limit: int) -> AsyncIt
     if coding not in ("identity", "gzip"):
         raise Problem(
             415,
-            f"the content encoding {coding[:40]!r} is none this address reads.",
+            f"can't read the content encoding {coding[:40]!r}.",
             where="Content-Encoding",
             fix="Send it plain or as gzip.",
         )
@@ -114,7 +114,7 @@ async def chunks(request: Request, settings: Settings, *, limit: int) -> AsyncIt
                 raise _too_large(limit)
             yield plain
     if unpack is not None and not unpack.eof:
-        raise Problem(400, "the body is no whole gzip stream.", where="Content-Encoding")
+        raise Problem(400, "the gzip stream of the body is cut off.", where="Content-Encoding")
 
 
 def _unpacked(unpack: Any, part: bytes, room: int) -> list[bytes]:
@@ -123,7 +123,7 @@ def _unpacked(unpack: Any, part: bytes, room: int) -> list[bytes]:
     try:
         plain = unpack.decompress(part, max(1, room + 1))
     except zlib.error:
-        raise Problem(400, "the body is no gzip stream.", where="Content-Encoding") from None
+        raise Problem(400, "the body is not a gzip stream.", where="Content-Encoding") from None
     if unpack.unconsumed_tail or unpack.unused_data:
         raise (
             _too_large(len(plain))

@@ -70,7 +70,7 @@ def _graded(tree: dict[str, Any], grader: Grader, author: str | None) -> Made:
     except (AssayError, NotPlain, Ending):
         raise
     except Exception as error:
-        raise AssayError("ERR-001", f"a fault of ours: {type(error).__name__}: {error}.") from error
+        raise AssayError("ERR-001", f"internal error: {type(error).__name__}: {error}.") from error
 
 
 async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]:

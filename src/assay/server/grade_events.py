@@ -154,7 +154,7 @@ class Teller:
                 warning = self._send(batch)
             except Exception as error:  # the thread goes on whatever happens
                 self._log.fault("telemetry", error)
-                warning = "a fault of ours"
+                warning = "internal error"
             if warning is not None:
                 self._drop(len(batch), warning.rstrip("."))
                 with (

@@ -81,7 +81,7 @@ class Guard:
             if status:
                 raise  # the answer has begun: all that can be done is to break it off
             problem = Problem(
-                500, "a fault of ours.", fix=f"Report it with the request id {request_id}."
+                500, "internal error.", fix=f"Report it with the request id {request_id}."
             )
             page = page_of(scope)
             await (problem.response() if page is None else page(problem))(scope, receive, sending)

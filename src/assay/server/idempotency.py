@@ -2,7 +2,7 @@
 server and after a restart.
 
 A record is its digest, so even without a key nothing is stored twice; the key makes the answer the
-same as well. Errors are not kept: they may be mended.
+same as well. Errors are not kept: they may be fixed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ async def answered_once(
         return await work()
     if not 0 < len(key) <= MAX_KEY or not key.isascii() or not key.isprintable():
         raise Problem(
-            422, "an idempotency key is up to 200 printable ASCII signs.", where="Idempotency-Key"
+            422,
+            "an idempotency key is up to 200 printable ASCII characters.",
+            where="Idempotency-Key",
         )
     asked = sha256(
         f"{request.method} {request.url.path}?{request.url.query}\n".encode() + data

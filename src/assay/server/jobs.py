@@ -231,7 +231,7 @@ class Worker:
                 known_error = (
                     error
                     if isinstance(error, AssayError)
-                    else AssayError("ERR-001", f"a fault of ours: {type(error).__name__}: {error}.")
+                    else AssayError("ERR-001", f"internal error: {type(error).__name__}: {error}.")
                 )
                 if len(progress["faults"]) < MAX_FAULTS:
                     progress["faults"] = [

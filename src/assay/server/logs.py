@@ -75,7 +75,7 @@ class Log:
             return
 
     def fault(self, event: str, error: BaseException, **fields: Any) -> None:
-        """A fault of ours: where it happened, and its words without values that the database was
+        """An internal error: where it happened, and its words without values that the database was
         given.
         """
         words = str(getattr(error, "orig", None) or error)

@@ -83,7 +83,7 @@ def cursor(text: str | None) -> int | None:
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise Problem(
             422,
-            f"{text[:40]!r} is no cursor.",
+            f"{text[:40]!r} is not a cursor.",
             where="after",
             fix="Give the `next` of the page before.",
         )

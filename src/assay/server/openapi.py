@@ -31,7 +31,7 @@ PROBLEM_SCHEMA: dict[str, Any] = {
 _WORDS = {
     400: "The body or a parameter cannot be read.",
     401: "A token is needed.",
-    403: "The token has not the scope that is needed.",
+    403: "The token lacks the scope that is needed.",
     404: "There is nothing of that name in this project.",
     408: "The body came too slowly.",
     409: "It contradicts what is already there.",

@@ -1,7 +1,7 @@
 """Errors as `application/problem+json` (RFC 9457), whatever went wrong and wherever.
 
-What a client sent wrongly is a 4xx with our code, the place and what to do; only a fault of ours or
-of the database is a 5xx. No message ever holds a header.
+What a client sent wrongly is a 4xx with our code, the place and what to do; only an internal error or
+one of the database is a 5xx. No message ever holds a header.
 """
 
 from __future__ import annotations
@@ -102,15 +102,15 @@ def safe(document: Any) -> bytes:
     try:
         return _encode(document)
     except UnicodeEncodeError:
-        return _encode(_mended(document))
+        return _encode(_escaped(document))
 
 
-def _mended(value: Any) -> Any:
+def _escaped(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
-        return {_mended(key): _mended(item) for key, item in value.items()}
-    return [_mended(item) for item in value] if isinstance(value, list | tuple) else value
+        return {_escaped(key): _escaped(item) for key, item in value.items()}
+    return [_escaped(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def misfit(reasons: Sequence[str]) -> Problem:

@@ -179,7 +179,7 @@ def check_name(name: str) -> str:
     ):
         raise Problem(
             422,
-            f"{name[:80]!r} is no name on the shelf.",
+            f"{name[:80]!r} is not a name on the shelf.",
             code="LIB-001",
             fix="/api/v1/library/policies lists them.",
         )

@@ -206,7 +206,7 @@ def _not_there(error: AssayError, what: str) -> Problem:
         500,
         f"{what} is at fault: {error.message}",
         code=error.code,
-        fix="Its operator has to mend it.",
+        fix="Its operator has to fix it.",
     )
 
 

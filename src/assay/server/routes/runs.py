@@ -165,7 +165,7 @@ def _made(tree: Any, grader: Grader, principal: Principal, kind: str, *, at: str
     if isinstance(tree, dict) and tree.get("schema") not in (None, kind):
         raise Problem(
             422,
-            f"the schema {str(tree['schema'])[:80]!r} is none this address reads.",
+            f"can't read the schema {str(tree['schema'])[:80]!r} here.",
             code="FIL-006",
             where="schema",
             fix=f'Write "schema": "{kind}".',

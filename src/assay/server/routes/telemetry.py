@@ -129,7 +129,7 @@ def _wanted(request: Request) -> Wanted:
     workflow, dataset = query.get("workflow"), query.get("dataset")
     family = query.get("family")
     if max(len(text or "") for text in (workflow, dataset, family)) > 500:
-        raise Problem(400, "a parameter has at most 500 signs.", where="query")
+        raise Problem(400, "a parameter has at most 500 characters.", where="query")
     return Wanted(
         None if workflow is None else named(workflow, "workflow"),
         family,
@@ -144,7 +144,7 @@ def _read(data: bytes, media: str) -> list[Span | Fault]:
     if not is_otlp(tree) and tree != {}:
         raise Problem(
             400,
-            "the body is no export of spans.",
+            "the body is not an export of spans.",
             where="body",
             fix='It is {"resourceSpans": [...]}.',
         )
