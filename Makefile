@@ -52,6 +52,7 @@ campaign: $(VENV)/.dev
 	@$(BIN)/python tests/campaign_statistics.py
 	@$(BIN)/python tests/campaign_release.py
 	@$(BIN)/python tests/campaign_kills.py --kills 200
+	@ASSAY_API_EXAMPLES=25 $(BIN)/python -m pytest tests/test_server_bad_input.py -k schemathesis
 
 bench: $(VENV)/.dev
 	@$(BIN)/python bench/run.py

@@ -97,8 +97,14 @@ def status(response: Any) -> tuple[int, str]:
 # --- receiving
 
 
-@pytest.mark.parametrize("form", ["protobuf", "json", "gzip"])
-@pytest.mark.parametrize("path", ["/v1/traces", "/api/v1/otlp/v1/traces"])
+@pytest.mark.parametrize(
+    ("form", "path"),
+    [
+        ("protobuf", "/v1/traces"),
+        ("json", "/api/v1/otlp/v1/traces"),
+        ("gzip", "/v1/traces"),
+    ],
+)
 def test_a_trace_becomes_the_run_that_it_would_be_from_a_file(
     api: Api, shared: Path, form: str, path: str
 ) -> None:

@@ -54,7 +54,7 @@ from test_server_events import Watcher, end_of, head_of
 
 __all__ = ["ledger_url", "postgres_url"]
 
-KILLS = int(os.environ.get("ASSAY_KILLS", "8"))
+KILLS = int(os.environ.get("ASSAY_KILLS", "3"))
 """Beside those in the tests of the store: ten for each database."""
 
 
@@ -430,7 +430,7 @@ def test_a_full_disk_is_told_nothing_acknowledged_is_lost_and_it_goes_on_when_th
     with nursery.bear(url, folder=tmp_path, patience_s=1.0) as server:
 
         def post(start: int) -> int:
-            body = runs(20, start=start, metadata={"pad": os.urandom(5_000).hex()})
+            body = runs(20, start=start, metadata={"pad": os.urandom(20_000).hex()})
             status, _, answer = ask(server, "POST", "/runs", body)
             if status == 201:
                 acknowledged.extend(found["digest"] for found in answer["results"])
@@ -445,7 +445,7 @@ def test_a_full_disk_is_told_nothing_acknowledged_is_lost_and_it_goes_on_when_th
             server,
             "POST",
             "/runs",
-            runs(20, start=start, metadata={"pad": os.urandom(5_000).hex()}),
+            runs(20, start=start, metadata={"pad": os.urandom(20_000).hex()}),
         )
         assert "the disk is full or fails" in said
         assert "Everything that was acknowledged is kept; make room" in said

@@ -368,16 +368,14 @@ FORGED: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("change", FORGED)
-def test_only_what_is_offered_can_be_named(
-    refusing: tuple[Api, Path], change: dict[str, Any]
-) -> None:
+def test_only_what_is_offered_can_be_named(refusing: tuple[Api, Path]) -> None:
     api, folder = refusing
-    refused = api.post("/runs", {**asked("one"), **change})
-    assert refused.status_code == 404, refused.text
-    assert str(folder) not in refused.text
-    if change == {"workflow": "reviev"}:
-        assert "Did you mean 'review'?" in refused.json()["detail"]
+    for change in FORGED:
+        refused = api.post("/runs", {**asked("one"), **change})
+        assert refused.status_code == 404, (change, refused.text)
+        assert str(folder) not in refused.text
+        if change == {"workflow": "reviev"}:
+            assert "Did you mean 'review'?" in refused.json()["detail"]
 
 
 NONSENSE: list[dict[str, Any]] = [
@@ -412,14 +410,12 @@ NONSENSE: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("change", NONSENSE)
-def test_a_request_that_makes_no_sense_is_a_problem(
-    refusing: tuple[Api, Path], change: dict[str, Any]
-) -> None:
+def test_a_request_that_makes_no_sense_is_a_problem(refusing: tuple[Api, Path]) -> None:
     api, _ = refusing
-    refused = api.post("/runs", {**asked("one"), **change})
-    assert refused.status_code in (400, 404, 422), refused.text
-    assert refused.headers["content-type"] == "application/problem+json"
+    for change in NONSENSE:
+        refused = api.post("/runs", {**asked("one"), **change})
+        assert refused.status_code in (400, 404, 422), (change, refused.text)
+        assert refused.headers["content-type"] == "application/problem+json"
     assert api.get("/executions").json()["items"] == []
 
 

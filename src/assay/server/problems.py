@@ -1,7 +1,7 @@
 """Errors as `application/problem+json` (RFC 9457), whatever went wrong and wherever.
 
-What a client sent wrongly is a 4xx with our code, the place and what to do; only an internal error or
-one of the database is a 5xx. No message ever holds a header.
+What a client sent wrongly is a 4xx with our code, the place and what to do; only an internal error
+or one of the database is a 5xx. No message ever contains a header.
 """
 
 from __future__ import annotations
