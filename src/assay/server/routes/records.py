@@ -90,28 +90,15 @@ async def grade_an_exam(request: Request) -> Response:
     principal = await admit(request, "write")
     asked = await bodies.read(request, services.settings, ExamRequest)
 
-<<<<<<< HEAD
     def work() -> tuple[ExamResult, list[Draft]]:
-        files = asked["exam"] if isinstance(asked["exam"], list) else [asked["exam"]]
-        exam = make_exam(
-            [bodies.document(file, at=f"exam[{index}]") for index, file in enumerate(files)]
-        )
-        rules = ExamRules(services.shelf.policy_of("exam", check_name(asked.get("policy", "exam"))))
-        marking = Marking(
-            services.shelf.rubric_of(
-                "exam",
-                check_name(asked.get("rubric") or exam.rubric or rules.policy.default_rubric),
-=======
-    def work() -> tuple[dict[str, Any], list[Draft]]:
         files = asked.exam if isinstance(asked.exam, list) else [asked.exam]
         exam = make_exam(
             [bodies.document(file, at=f"exam[{index}]") for index, file in enumerate(files)]
         )
-        rules = ExamRules(services.shelf.exam_policy(check_name(asked.policy)))
+        rules = ExamRules(services.shelf.policy_of("exam", check_name(asked.policy)))
         marking = Marking(
-            services.shelf.exam_rubric(
-                check_name(asked.rubric or exam.rubric or rules.policy.default_rubric)
->>>>>>> 03ec27f (Declare request bodies once; store through SQLAlchemy alone)
+            services.shelf.rubric_of(
+                "exam", check_name(asked.rubric or exam.rubric or rules.policy.default_rubric)
             )
         )
         lines = [
