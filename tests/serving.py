@@ -27,7 +27,7 @@ from starlette.testclient import TestClient
 from assay.server.app import create_app
 from assay.server.logs import Log
 from assay.server.metrics import Metrics
-from assay.server.settings import Settings
+from assay.server.settings import ServerSettings
 from assay.store.access import create_token
 from assay.store.ledger import open_ledger
 from documents import run
@@ -95,7 +95,7 @@ def serving(url: str, **changes: Any) -> Iterator[Api]:
     """A server in this process, to which this machine may speak without a token."""
     _prepare(url)
     log = io.BytesIO()
-    settings = Settings(
+    settings = ServerSettings(
         **{"db": url, "allow_anonymous": True, "rate_per_s": 0.0, "token_cache_s": 0.0, **changes}
     )
     app = create_app(settings, log=Log(log))
@@ -324,7 +324,7 @@ import json, os, signal, sys
 import msgspec, uvicorn
 import assay.server.app
 from assay.cli.serve import serve
-from assay.server.settings import Settings
+from assay.server.settings import ServerSettings
 born = []
 for line in sys.stdin:
     asked = json.loads(line)
@@ -335,7 +335,7 @@ for line in sys.stdin:
         os.dup2(os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), 2)
         code = 70
         try:
-            code = serve(msgspec.convert(asked["settings"], Settings), port=asked["port"], workers=1)
+            code = serve(msgspec.convert(asked["settings"], ServerSettings), port=asked["port"], workers=1)
         finally:
             os._exit(int(code))
     born = [one for one in born if os.waitpid(one, os.WNOHANG)[0] == 0] + [pid]

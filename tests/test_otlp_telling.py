@@ -14,7 +14,7 @@ import pytest
 from assay.cli import serve
 from assay.errors import UsageError
 from assay.server import grade_events
-from assay.server.grade_events import Teller
+from assay.server.grade_events import GradeExporter
 from assay.server.logs import Log
 from assay.server.metrics import Metrics
 from assay.store import traces as stored
@@ -181,7 +181,7 @@ def test_a_receiver_that_never_answers_holds_up_nobody_and_what_waits_has_a_boun
 def test_what_waits_has_a_bound_in_bytes_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grade_events, "MAX_BYTES", 100)
     metrics = Metrics()
-    teller = Teller(telling_to("http://127.0.0.1:1"), metrics, Log())
+    teller = GradeExporter(telling_to("http://127.0.0.1:1"), metrics, Log())
     teller.refused("r", "SCO-010", "x" * 200)
     assert counted(metrics, "otlp_grades_dropped_total") == 1
     teller.close(within_s=1)
@@ -197,7 +197,7 @@ def test_the_end_waits_for_what_can_be_sent_and_no_longer(monkeypatch: pytest.Mo
     monkeypatch.setattr(grade_events, "TOGETHER", 1)
     metrics = Metrics()
     with Receiver(slow_s=0.5) as receiver:
-        teller = Teller(telling_to(receiver.address), metrics, Log())
+        teller = GradeExporter(telling_to(receiver.address), metrics, Log())
         for index in range(40):
             teller.refused(f"r-{index}", "SCO-010", "no profile")
         teller.close(within_s=1.2)

@@ -23,7 +23,7 @@ from schemathesis.core import NotSet
 from assay.errors.codes import CODES
 from assay.server.app import create_app
 from assay.server.logs import Log
-from assay.server.settings import Settings
+from assay.server.settings import ServerSettings
 from documents import run
 from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
 from serving import API, Api, Process, runs, serving
@@ -268,7 +268,7 @@ def test_a_slow_body_is_cut_off_and_others_are_answered_meanwhile(tmp_path: Path
     import uvicorn
 
     app = create_app(
-        Settings(db=f"sqlite:///{tmp_path}/l.db", allow_anonymous=True, body_timeout_s=0.5),
+        ServerSettings(db=f"sqlite:///{tmp_path}/l.db", allow_anonymous=True, body_timeout_s=0.5),
         log=Log(io.BytesIO()),
     )
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))

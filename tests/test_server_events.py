@@ -19,7 +19,7 @@ import uvicorn
 import assay.views.event_schema as published
 from assay.server.app import create_app
 from assay.server.logs import Log
-from assay.server.settings import Settings
+from assay.server.settings import ServerSettings
 from documents import FAMILIES, run
 from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
 from serving import API, Api, Process, counted, frames, serving
@@ -366,7 +366,7 @@ def test_a_watcher_sees_steps_as_they_happen_and_the_stream_stays_open_until_the
 
 def test_an_idle_stream_gets_heartbeats(tmp_path: Path) -> None:
     app = create_app(
-        Settings(db=f"sqlite:///{tmp_path}/l.db", allow_anonymous=True, heartbeat_s=0.1),
+        ServerSettings(db=f"sqlite:///{tmp_path}/l.db", allow_anonymous=True, heartbeat_s=0.1),
         log=Log(io.BytesIO()),
     )
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))

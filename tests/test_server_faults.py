@@ -38,7 +38,7 @@ from assay.server.app import create_app
 from assay.server.evaluating import take_up
 from assay.server.logs import Log
 from assay.server.owners import is_dead, own_name
-from assay.server.settings import Settings
+from assay.server.settings import ServerSettings
 from assay.server.writer import MAX_BATCH
 from assay.store import events as stored_events
 from assay.store import jobs as stored_jobs
@@ -719,7 +719,7 @@ def test_measures_are_loaded_once_and_found_by_all_however_many_threads_ask_firs
 def hasty(tmp_path: Path) -> Iterator[int]:
     """The port of a server that has little patience."""
     app = create_app(
-        Settings(db=f"sqlite:///{tmp_path}/l.db", allow_anonymous=True, body_timeout_s=0.4),
+        ServerSettings(db=f"sqlite:///{tmp_path}/l.db", allow_anonymous=True, body_timeout_s=0.4),
         log=Log(io.BytesIO()),
     )
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))

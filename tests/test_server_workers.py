@@ -24,7 +24,7 @@ from assay.errors import AssayError, ShelfError
 from assay.library.shelf import BUILTIN, Shelf, hold
 from assay.server import workers
 from assay.server.auth import RateLimit
-from assay.server.settings import Settings
+from assay.server.settings import ServerSettings
 from documents import run
 from serving import Process, serving, until
 from test_server_events import Watcher, head_of
@@ -324,7 +324,7 @@ def test_counters_keep_their_names_and_a_dead_worker_forgets_only_its_gauges(
 def test_only_several_workers_get_a_folder_and_one_that_finds_no_library_there_does_not_start(
     library: Path, tmp_path: Path
 ) -> None:
-    settings = Settings(db=f"sqlite:///{tmp_path}/l.db", library=str(library))
+    settings = ServerSettings(db=f"sqlite:///{tmp_path}/l.db", library=str(library))
     with workers.shared_folder(settings, workers=1) as alone:
         assert alone == settings
     with workers.shared_folder(settings, workers=2) as given:
@@ -343,7 +343,7 @@ def test_only_several_workers_get_a_folder_and_one_that_finds_no_library_there_d
 def test_several_workers_together_allow_the_rate_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    given: list[Settings] = []
+    given: list[ServerSettings] = []
     monkeypatch.setattr(serve, "serve", lambda settings, **_more: given.append(settings) or 0)
     for number in ("1", "4"):
         assert serve.run("serve", ["--rate", "100", "--workers", number]) == 0

@@ -13,7 +13,7 @@ from assay.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     import argparse
 
-    from assay.server.settings import Settings
+    from assay.server.settings import ServerSettings
 
 INSTALL = "pip install 'assay[server]'"
 
@@ -139,12 +139,12 @@ def run(verb: str, argv: list[str]) -> int:
     return serve(settings_of(options), port=options.port, workers=options.workers)
 
 
-def settings_of(options: argparse.Namespace) -> Settings:
+def settings_of(options: argparse.Namespace) -> ServerSettings:
     """What the options ask for."""
     import os
 
     try:
-        from assay.server.settings import Settings, is_loopback
+        from assay.server.settings import ServerSettings, is_loopback
     except ModuleNotFoundError as error:
         raise UsageError("CLI-001", f"{error.name} is not installed.", fix=INSTALL) from None
     if not 0 <= options.port < 65536:
@@ -164,7 +164,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
         raise UsageError("FIL-001", "there is no such folder.", where=options.schemas)
     _check_offered(options)
     _check_otlp(options)
-    return Settings(
+    return ServerSettings(
         db=url_of(options.db),
         library=options.library or os.environ.get("ASSAY_LIBRARY"),
         policy=options.policy,
@@ -225,7 +225,7 @@ def _check_offered(options: argparse.Namespace) -> None:
         Offered(options.workflows, options.datasets).check()
 
 
-def serve(settings: Settings, *, port: int, workers: int) -> int:
+def serve(settings: ServerSettings, *, port: int, workers: int) -> int:
     """Listen until a signal comes."""
     try:
         import uvicorn

@@ -19,7 +19,7 @@ from assay import __version__
 from assay.server import pages, problems
 from assay.server.executing import Executor
 from assay.server.guard import Guard
-from assay.server.jobs import Worker
+from assay.server.jobs import JobWorker
 from assay.server.routes import (
     decisions,
     executions,
@@ -31,7 +31,7 @@ from assay.server.routes import (
     system,
     telemetry,
 )
-from assay.server.settings import Settings, from_environment
+from assay.server.settings import ServerSettings, from_environment
 from assay.server.state import Services
 
 if TYPE_CHECKING:
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 PREFIX = "/api/v1"
 
 
-def create_app(settings: Settings, *, log: Log | None = None) -> FastAPI:
+def create_app(settings: ServerSettings, *, log: Log | None = None) -> FastAPI:
     """A server for one ledger."""
     services = Services(settings, log=log)
     executor = Executor(services)
 
     @asynccontextmanager
     async def life(_app: FastAPI) -> AsyncIterator[None]:
-        worker = Worker(services)
+        worker = JobWorker(services)
         services.writer.start()
         services.hub.start()
         worker.start()

@@ -27,7 +27,7 @@ from assay.store.access import SCOPES, find_token
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from assay.server.settings import Settings
+    from assay.server.settings import ServerSettings
     from assay.store.databases import Database
 
 MAX_CACHED = 10_000
@@ -75,7 +75,7 @@ class RateLimit:
 class Gatekeeper:
     """Knows tokens; asks the database for one only now and then."""
 
-    def __init__(self, settings: Settings, database: Database) -> None:
+    def __init__(self, settings: ServerSettings, database: Database) -> None:
         self._settings = settings
         self._database = database
         self._limit = (

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from assay.server.settings import Settings
+    from assay.server.settings import ServerSettings
     from assay.store.drafts import Stored
 
 B = TypeVar("B")
@@ -78,7 +78,7 @@ def media_type(request: Request, *allowed: str) -> str:
     return name
 
 
-async def chunks(request: Request, settings: Settings, *, limit: int) -> AsyncIterator[bytes]:
+async def chunks(request: Request, settings: ServerSettings, *, limit: int) -> AsyncIterator[bytes]:
     """The body part by part: unpacked, within its limit, at a pace that lets others live."""
     length = header(request, "content-length") or ""
     if length.isascii() and length.isdigit() and len(length) < 20 and int(length) > limit:
@@ -145,7 +145,7 @@ def _too_large(limit: int) -> Problem:
     )
 
 
-async def whole(request: Request, settings: Settings) -> bytes:
+async def whole(request: Request, settings: ServerSettings) -> bytes:
     """The whole body."""
     parts = [part async for part in chunks(request, settings, limit=settings.max_body_bytes)]
     return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -165,7 +165,7 @@ def parsed(data: bytes) -> Any:
         ) from None
 
 
-async def tree(request: Request, settings: Settings) -> Any:
+async def tree(request: Request, settings: ServerSettings) -> Any:
     """A JSON body as a tree."""
     media_type(request, JSON)
     return parsed(await whole(request, settings))
@@ -176,7 +176,7 @@ def document(found: Any, *, at: str = "") -> Document:
     return Document(found, _NAME, at=at)
 
 
-async def read(request: Request, settings: Settings, kind: type[B]) -> B:
+async def read(request: Request, settings: ServerSettings, kind: type[B]) -> B:
     """A JSON body of the shape that `requests` declares; a key that is null is a key left out."""
     return shaped(await tree(request, settings), kind)
 

@@ -71,7 +71,7 @@ class Ended(NamedTuple):
         return f"ended with exit code {self.code}{last}"
 
 
-class Child:
+class WorkflowProcess:
     """One process. `chosen` are the runs that it may speak of."""
 
     def __init__(self, chosen: frozenset[str]) -> None:

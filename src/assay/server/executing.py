@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from assay.running.catalogue import Offered
-from assay.server.execution import Work
+from assay.server.execution import ExecutionWork
 from assay.server.owners import is_dead, own_name
 from assay.store import executions as stored
 
@@ -36,7 +36,7 @@ class Executor:
         )
         self._services = services
         self._owner = own_name()
-        self._works: dict[asyncio.Task[None], Work] = {}
+        self._works: dict[asyncio.Task[None], ExecutionWork] = {}
         self._task: asyncio.Task[None] | None = None
         self._ending = False
         self._woken = asyncio.Event()
@@ -85,7 +85,7 @@ class Executor:
                 await asyncio.wait_for(self._woken.wait(), IDLE_S)
 
     def _begin(self, execution: Execution) -> None:
-        work = Work(self._services, self.offered, execution, self._owner)
+        work = ExecutionWork(self._services, self.offered, execution, self._owner)
         task = asyncio.create_task(work.run())
         self._works[task] = work
         if self._ending:

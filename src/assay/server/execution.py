@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from assay.errors import AssayError, InputError
 from assay.files.json_files import parse_json
 from assay.server.bodies import encode
-from assay.server.child import Child, Ended
+from assay.server.child import Ended, WorkflowProcess
 from assay.server.evaluating import evaluate
 from assay.server.problems import Problem
 from assay.store import events as stored_events
@@ -39,11 +39,11 @@ IDLE_CRASHES = 2
 _PART = 200
 
 
-class Lost(Exception):  # no error: it ends our part of the work
+class ExecutionLost(Exception):  # no error: it ends our part of the work
     """Somebody else has taken the execution over."""
 
 
-class Work:
+class ExecutionWork:
     """One execution while this server works on it."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Work:
         self._execution = execution
         self._owner = owner
         self._why = "cancel" if execution.state == stored.CANCELLING else ""
-        self._child: Child | None = None
+        self._child: WorkflowProcess | None = None
         self._ended: asyncio.Queue[str] = asyncio.Queue(WAITING)
 
     def _is_left(self) -> bool:
@@ -68,7 +68,7 @@ class Work:
             self._child.stop()
 
     async def run(self) -> None:
-        """Work on it until it is over or has to be left."""
+        """ExecutionWork on it until it is over or has to be left."""
         services, execution = self._services, self._execution
         database = services.ledger.database
         tasks = [asyncio.create_task(self._beat()), asyncio.create_task(self._grade())]
@@ -76,7 +76,7 @@ class Work:
         try:
             fault = None if self._why else await self._execute()
             if self._why == "lost":
-                raise Lost
+                raise ExecutionLost
             if self._why == "ending":
                 await self._settle()
                 await asyncio.to_thread(stored.give_back, database, execution, self._owner)
@@ -100,7 +100,7 @@ class Work:
                 state=state,
                 progress={"faults": faults},
             )
-        except Lost:
+        except ExecutionLost:
             state = "lost"
         except (
             Exception
@@ -193,7 +193,7 @@ class Work:
         }
 
     async def _in_child(self, request: dict[str, Any], chosen: frozenset[str]) -> Ended:
-        self._child = Child(chosen)
+        self._child = WorkflowProcess(chosen)
         try:
             return await self._child.run(encode(request), self._take, stopped=self._is_left)
         finally:
@@ -218,7 +218,7 @@ class Work:
             )
             if counts is None:
                 self.ask("lost")
-                raise Lost
+                raise ExecutionLost
             for key, count in counts.items():
                 services.hub.told((project, key), count)
             found |= counts

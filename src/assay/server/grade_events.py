@@ -38,7 +38,7 @@ QUIET_S = 30.0
 """How often the log says that something was dropped; the metrics count all of it."""
 
 
-class _Grade(NamedTuple):
+class _StoredGrade(NamedTuple):
     """A grade as it is stored, and its run where that says which trace it came from."""
 
     body: bytes
@@ -61,14 +61,14 @@ class _Refusal(NamedTuple):
         return len(self.message)
 
 
-class Teller:
+class GradeExporter:
     """The queue and the thread of one process. Without an exporter it does nothing."""
 
     def __init__(self, exporter: Exporter | None, metrics: Metrics, log: Log) -> None:
         self._exporter = exporter
         self._metrics = metrics
         self._log = log
-        self._queue: deque[_Grade | _Refusal] = deque()
+        self._queue: deque[_StoredGrade | _Refusal] = deque()
         self._bytes = 0
         self._ready = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -82,7 +82,7 @@ class Teller:
         """Send a grade that was stored, sometime soon."""
         if self._exporter is not None:
             run = made.evidence.body
-            self._put(_Grade(made.grade.body, run if b'"otel"' in run else None))
+            self._put(_StoredGrade(made.grade.body, run if b'"otel"' in run else None))
 
     def refused(self, run_id: str, code: str, message: str) -> None:
         """A run could not be graded: send that too."""
@@ -104,7 +104,7 @@ class Teller:
 
     # --- the queue
 
-    def _put(self, one: _Grade | _Refusal) -> None:
+    def _put(self, one: _StoredGrade | _Refusal) -> None:
         with self._ready:
             full = len(self._queue) >= MAX_WAITING or self._bytes + one.size > MAX_BYTES
             if not full and self._until is None:
@@ -133,7 +133,7 @@ class Teller:
                 message=f"the evaluation events of {lost:,} grades were not sent: {why}.",
             )
 
-    def _take(self) -> list[_Grade | _Refusal] | None:
+    def _take(self) -> list[_StoredGrade | _Refusal] | None:
         """What is to be sent next; None at the end."""
         with self._ready:
             while not self._queue:
@@ -166,7 +166,7 @@ class Teller:
             else:
                 self._metrics.count("otlp_grades_sent", len(batch))
 
-    def _send(self, batch: Sequence[_Grade | _Refusal]) -> str | None:
+    def _send(self, batch: Sequence[_StoredGrade | _Refusal]) -> str | None:
         """Send a batch; a warning where some of it did not arrive."""
         to = self._exporter
         assert to is not None

@@ -43,7 +43,7 @@ class Made(NamedTuple):
         return self.drafts[-1]
 
 
-class Kept(NamedTuple):
+class StoredGrade(NamedTuple):
     """A grade that is stored, and where its records are."""
 
     made: Made

@@ -42,7 +42,7 @@ for at least that long, and is taken up.
 MAX_FAULTS = 100
 
 
-class Worker:
+class JobWorker:
     """The background of one server."""
 
     def __init__(self, services: Services) -> None:

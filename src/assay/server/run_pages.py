@@ -22,7 +22,7 @@ AT_ONCE = 100
 """Grades that are read at once, at the least."""
 
 
-class _Brief(msgspec.Struct):
+class _RunBrief(msgspec.Struct):
     run_id: Any = None
     workflow: Any = None
     dataset: Any = None
@@ -33,12 +33,12 @@ class _Brief(msgspec.Struct):
     cost_usd: Any = None
 
 
-class _Gates(msgspec.Struct):
+class _GateFailures(msgspec.Struct):
     hard_gate_failures: list[str] = []
 
 
-_brief = msgspec.json.Decoder(_Brief).decode
-_gates = msgspec.json.Decoder(_Gates).decode
+_brief = msgspec.json.Decoder(_RunBrief).decode
+_gates = msgspec.json.Decoder(_GateFailures).decode
 
 
 def run_page(
@@ -144,7 +144,7 @@ def briefly(
     """Runs as a list shows them, each with its newest grade."""
     rows = []
     for run in runs:
-        brief = _Brief() if run.body is None else _brief(run.body)
+        brief = _RunBrief() if run.body is None else _brief(run.body)
         newest = grades.get(run.digest)
         rows.append(
             {

@@ -19,7 +19,7 @@ VARIABLE = "ASSAY_SERVER_SETTINGS"
 DEFAULT_DB = "sqlite:///assay.db"
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How one server behaves."""
 
     db: str = DEFAULT_DB
@@ -77,21 +77,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The folder that several workers share."""
 
 
-def to_environment(settings: Settings) -> None:
+def to_environment(settings: ServerSettings) -> None:
     """Put the settings where worker processes find them. A password in the database's address goes
     no further than the environment.
     """
     os.environ[VARIABLE] = msgspec.json.encode(settings).decode()
 
 
-def from_environment() -> Settings:
+def from_environment() -> ServerSettings:
     """The settings that the parent process left."""
     text = os.environ.get(VARIABLE)
     if text is None:
         raise UsageError(
             "CLI-001", f"${VARIABLE} is not set.", fix="Start the server with `assay serve`."
         )
-    return msgspec.json.decode(text.encode(), type=Settings)
+    return msgspec.json.decode(text.encode(), type=ServerSettings)
 
 
 def is_loopback(host: str | None) -> bool:

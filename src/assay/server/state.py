@@ -18,8 +18,8 @@ from assay.judging.card import check_card
 from assay.library.shelf import Shelf
 from assay.records.contract import Ending, NotPlain, begin, cheap_only, end_processes
 from assay.server.auth import Gatekeeper
-from assay.server.grade_events import Teller
-from assay.server.grading import BasedGrader, Kept, Made
+from assay.server.grade_events import GradeExporter
+from assay.server.grading import BasedGrader, Made, StoredGrade
 from assay.server.logs import Log
 from assay.server.metrics import Metrics
 from assay.server.problems import Problem
@@ -32,7 +32,7 @@ from assay.views.exporting import configured
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from assay.server.settings import Settings
+    from assay.server.settings import ServerSettings
 
 R = TypeVar("R")
 
@@ -50,7 +50,7 @@ CARDS_S = 10.0
 class Services:
     """Everything that answers a request."""
 
-    def __init__(self, settings: Settings, *, log: Log | None = None) -> None:
+    def __init__(self, settings: ServerSettings, *, log: Log | None = None) -> None:
         begin()
         self.settings = settings
         self.log = log or Log(requests=settings.log_requests)
@@ -62,7 +62,7 @@ class Services:
         self.gatekeeper = Gatekeeper(settings, self.ledger.database)
         self.writer = Writer(self.ledger, self.metrics, self.log)
         self.hub = Hub(settings, self.ledger.database, self.metrics)
-        self.teller = Teller(configured(settings.otlp_endpoint), self.metrics, self.log)
+        self.teller = GradeExporter(configured(settings.otlp_endpoint), self.metrics, self.log)
         self.stopping = False
         self._threads = ThreadPoolExecutor(GRADING_THREADS, thread_name_prefix="assay-grading")
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -138,7 +138,7 @@ class Services:
         self._threads.shutdown()
         begin()
 
-    async def store(self, project: str, made: Sequence[Made]) -> list[Kept]:
+    async def store(self, project: str, made: Sequence[Made]) -> list[StoredGrade]:
         """Store grades, all or none; returns when they are durable, counted and on their way to
         whoever watches.
         """
@@ -148,7 +148,7 @@ class Services:
         kept = []
         for one in made:
             rows = {row.digest: row for row in (next(stored) for _ in one.drafts)}
-            kept.append(Kept(one, rows[one.evidence.name], rows[one.grade.name]))
+            kept.append(StoredGrade(one, rows[one.evidence.name], rows[one.grade.name]))
             self.metrics.letter(one.payload["grade"])
             if kept[-1].grade.new:
                 self.teller.graded(one)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from assay.server.metrics import Metrics
-    from assay.server.settings import Settings
+    from assay.server.settings import ServerSettings
     from assay.store.databases import Database
     from assay.store.events import Stored
 
@@ -66,7 +66,7 @@ class Channel:
 class Hub:
     """The runs that are watched here."""
 
-    def __init__(self, settings: Settings, database: Database, metrics: Metrics) -> None:
+    def __init__(self, settings: ServerSettings, database: Database, metrics: Metrics) -> None:
         self._settings = settings
         self._database = database
         self._metrics = metrics

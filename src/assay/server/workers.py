@@ -22,7 +22,7 @@ from assay.library.shelf import hold
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from assay.server.settings import Settings
+    from assay.server.settings import ServerSettings
 
 LIBRARY = "library"
 COUNTERS = "PROMETHEUS_MULTIPROC_DIR"
@@ -30,7 +30,7 @@ COUNTERS = "PROMETHEUS_MULTIPROC_DIR"
 
 
 @contextmanager
-def shared_folder(settings: Settings, *, workers: int) -> Iterator[Settings]:
+def shared_folder(settings: ServerSettings, *, workers: int) -> Iterator[ServerSettings]:
     """Settings for this many workers; several share a folder for as long as the server runs."""
     if workers == 1:
         yield settings
@@ -48,7 +48,7 @@ def shared_folder(settings: Settings, *, workers: int) -> Iterator[Settings]:
             os.close(lock)
 
 
-def library_of(settings: Settings) -> Held:
+def library_of(settings: ServerSettings) -> Held:
     """The library as it was when the server started."""
     if settings.shared is None:
         file = settings.policy if settings.policy.endswith((".yaml", ".yml")) else None

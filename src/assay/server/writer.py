@@ -30,7 +30,7 @@ MAX_BATCH = 600
 """Records in one transaction: more would make the others wait too long."""
 
 
-class Waiting(NamedTuple):
+class WriteOrder(NamedTuple):
     """The records of one request, and whom to tell."""
 
     project: str
@@ -45,7 +45,7 @@ class Writer:
         self._ledger = ledger
         self._metrics = metrics
         self._log = log
-        self._queue: deque[Waiting] = deque()
+        self._queue: deque[WriteOrder] = deque()
         self._records = 0
         self._ready = threading.Condition()
         self._ending = False
@@ -79,7 +79,7 @@ class Writer:
                     fix="Try again.",
                     headers={"Retry-After": "1"},
                 )
-            self._queue.append(Waiting(project, drafts, stored))
+            self._queue.append(WriteOrder(project, drafts, stored))
             self._records += len(drafts)
             self._ready.notify()
         return await stored
@@ -95,9 +95,9 @@ class Writer:
             self._metrics.count("commits")
             self._metrics.count("records_sent", sum(len(order.drafts) for order in batch))
 
-    def _next(self) -> list[Waiting]:
+    def _next(self) -> list[WriteOrder]:
         """What goes into the next transaction; empty at the end."""
-        batch: list[Waiting] = []
+        batch: list[WriteOrder] = []
         size = 0
         with self._ready:
             self._ready.wait_for(lambda: self._queue or self._ending)
@@ -107,7 +107,7 @@ class Writer:
             self._records -= size
         return batch
 
-    def _commit(self, batch: Sequence[Waiting]) -> list[list[Stored] | Exception]:
+    def _commit(self, batch: Sequence[WriteOrder]) -> list[list[Stored] | Exception]:
         try:
             return list(self._together(batch))
         except InputError as error:
@@ -119,7 +119,7 @@ class Writer:
                 self._log.fault("store", error)
             return [error] * len(batch)
 
-    def _together(self, batch: Sequence[Waiting]) -> list[list[Stored]]:
+    def _together(self, batch: Sequence[WriteOrder]) -> list[list[Stored]]:
         # Projects in order: two servers that lock the heads of the same projects never wait for
         # each other in a circle.
         projects = sorted({order.project for order in batch})
@@ -146,7 +146,7 @@ class Writer:
         return [[next(stored[order.project]) for _ in order.drafts] for order in batch]
 
 
-def _answer(batch: list[Waiting], results: list[list[Stored] | Exception]) -> None:
+def _answer(batch: list[WriteOrder], results: list[list[Stored] | Exception]) -> None:
     for order, result in zip(batch, results, strict=True):
         if order.stored.done():  # the client went away; its records are stored all the same
             continue

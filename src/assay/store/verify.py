@@ -30,7 +30,7 @@ from assay.store.ledger import Ledger
 from assay.store.names import Name, Tally, counted
 from assay.store.serving import live_runs
 from assay.store.traces import traces
-from assay.store.writing import Head
+from assay.store.writing import LedgerHead
 
 SHOWN = 1000
 """Flaws that are kept; all are counted."""
@@ -281,7 +281,7 @@ def _check_project(
             " or written anew.",
             _OUTSIDE,
         )
-    _check_ends(connection, project, Head(last, chain), counts, tombs, told, found)
+    _check_ends(connection, project, LedgerHead(last, chain), counts, tombs, told, found)
     _check_names(connection, project, names, found)
 
 
@@ -368,7 +368,7 @@ def _placed(rows: tuple[tuple[Any, ...], ...]) -> list[tuple[Any, ...]]:
 def _check_ends(
     connection: Connection,
     project: str,
-    head: Head,
+    head: LedgerHead,
     counts: Counter[str],
     tombs: Mapping[bytes, tuple[Any, ...]],
     told: Mapping[bytes, tuple[Any, ...]],

@@ -46,7 +46,7 @@ class Known(NamedTuple):
     forgotten: bool
 
 
-class Head(NamedTuple):
+class LedgerHead(NamedTuple):
     """The newest record of a project."""
 
     seq: int
@@ -178,7 +178,7 @@ def _placed(edge: Edge, known: Mapping[bytes, Known]) -> Row:
 class _Batch:
     """The rows of one transaction."""
 
-    def __init__(self, project: str, head: Head, now: datetime) -> None:
+    def __init__(self, project: str, head: LedgerHead, now: datetime) -> None:
         self.project = project
         self.seq, self.chain = head
         self.began = head.seq
@@ -268,7 +268,7 @@ def moment_text(now: datetime) -> str:
     return f"{now:%Y-%m-%dT%H:%M:%S.%f}Z"
 
 
-def lock_head(connection: Connection, project: str) -> Head:
+def lock_head(connection: Connection, project: str) -> LedgerHead:
     """The head of a project, locked until the transaction ends; made where there is none."""
     c = t.heads.c
     query = select(c.seq, c.chain).where(c.project == project).with_for_update()
@@ -280,7 +280,7 @@ def lock_head(connection: Connection, project: str) -> Head:
         )
         connection.execute(made, {"project": project, "chain": genesis(project)})
         row = connection.execute(query).one()
-    return Head(*row)
+    return LedgerHead(*row)
 
 
 def lookup(connection: Connection, project: str, digests: Iterable[bytes]) -> dict[bytes, Known]:

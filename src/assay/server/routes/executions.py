@@ -57,7 +57,7 @@ ACCEPTED: dict[int | str, dict[str, Any]] = {
 }
 
 
-class Asked(NamedTuple):
+class ExecutionPlan(NamedTuple):
     """An execution that can be made: what is kept of it, and its runs."""
 
     kept: dict[str, Any]
@@ -127,7 +127,9 @@ async def accept(request: Request, services: Services, principal: Principal, tre
     return bodies.answer(request, answer, status=202, headers={"Location": address})
 
 
-def _asked(services: Services, offered: Offered, project: str, tree: Any, execution: str) -> Asked:
+def _asked(
+    services: Services, offered: Offered, project: str, tree: Any, execution: str
+) -> ExecutionPlan:
     given = bodies.shaped(tree, ExecutionRequest)
     named = NamedVersion(id=given.workflow) if isinstance(given.workflow, str) else given.workflow
     workflow = _workflow(offered, named.id, _version(named))
@@ -166,7 +168,7 @@ def _asked(services: Services, offered: Offered, project: str, tree: Any, execut
             for field in ("name", "repeat", "concurrency", "timeout_s", "retries")
         },
     }
-    return Asked(kept, runs)
+    return ExecutionPlan(kept, runs)
 
 
 def _version(given: NamedVersion) -> str | None:
