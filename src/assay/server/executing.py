@@ -9,10 +9,10 @@ before its one evaluation.
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from assay.running.catalogue import Offered
+from assay.server.background import Background
 from assay.server.execution import ExecutionWork
 from assay.server.owners import is_dead, own_name
 from assay.store import executions as stored
@@ -37,58 +37,37 @@ class Executor:
         self._services = services
         self._owner = own_name()
         self._works: dict[asyncio.Task[None], ExecutionWork] = {}
-        self._task: asyncio.Task[None] | None = None
-        self._ending = False
-        self._woken = asyncio.Event()
-
-    def start(self) -> None:
-        """Begin to look for executions."""
-        self._task = asyncio.create_task(self._run())
-
-    def wake(self) -> None:
-        """Look now."""
-        self._woken.set()
+        self._background = Background("executions", self._next, services.log, idle_s=IDLE_S)
+        self.start, self.wake = self._background.start, self._background.wake
 
     async def close(self) -> None:
         """End the processes and give the executions back."""
-        self._ending = True
-        self.wake()
+        self._background.ending = True
         for work in self._works.values():
             work.ask("ending")
-        if self._task is not None:
-            await self._task
+        await self._background.close()
         if self._works:
             await asyncio.wait(self._works, timeout=self._services.settings.shutdown_s)
 
-    async def _run(self) -> None:
-        while not self._ending:
-            self._woken.clear()
-            try:
-                while (
-                    len(self._works) < AT_ONCE and not self._ending and not self._services.stopping
-                ):
-                    found = await asyncio.to_thread(
-                        stored.claim,
-                        self._services.ledger.database,
-                        self._owner,
-                        able=self.offered is not None,
-                        is_dead=is_dead,
-                    )
-                    if found is None:
-                        break
-                    self._begin(found)
-            except (
-                Exception
-            ) as error:  # a database that is away comes back; somebody must still be there then
-                self._services.log.fault("executions", error)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), IDLE_S)
+    async def _next(self) -> bool:
+        if len(self._works) >= AT_ONCE or self._services.stopping:
+            return False
+        found = await asyncio.to_thread(
+            stored.claim,
+            self._services.ledger.database,
+            self._owner,
+            able=self.offered is not None,
+            is_dead=is_dead,
+        )
+        if found is not None:
+            self._begin(found)
+        return found is not None
 
     def _begin(self, execution: Execution) -> None:
         work = ExecutionWork(self._services, self.offered, execution, self._owner)
         task = asyncio.create_task(work.run())
         self._works[task] = work
-        if self._ending:
+        if self._background.ending:
             work.ask("ending")
 
         def over(done: asyncio.Task[None]) -> None:

@@ -9,13 +9,13 @@ grade that comes out the same is the same record, so nothing is stored twice.
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import AssayError
 from assay.files.json_files import Document
 from assay.records.contract import Ending
+from assay.server.background import Background
 from assay.server.evaluating import take_up
 from assay.server.grading import make, make_again
 from assay.server.owners import is_dead, own_name
@@ -48,48 +48,33 @@ class JobWorker:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._owner = own_name()
-        self._tasks: list[asyncio.Task[None]] = []
-        self._ending = asyncio.Event()
+        self._waiting: frozenset[Key] | None = None
+        self._jobs = Background("jobs", self._next, services.log, idle_s=IDLE_S)
+        self._runs_left = Background("take_up", self._take_up, services.log, idle_s=LOOK_S)
 
     def start(self) -> None:
         """Begin to look for jobs, and for runs that a dead server left."""
-        self._tasks = [asyncio.create_task(self._run()), asyncio.create_task(self._take_up())]
+        self._jobs.start()
+        self._runs_left.start()
 
     async def close(self) -> None:
         """Finish the page at hand and give the job back."""
-        self._ending.set()
-        await asyncio.gather(*self._tasks)
+        await asyncio.gather(self._jobs.close(), self._runs_left.close())
 
-    async def _take_up(self) -> None:
+    async def _take_up(self) -> bool:
         """All that waits when the server starts, then what is found waiting twice. The server
         answers meanwhile.
         """
-        waiting: frozenset[Key] | None = None
-        while not self._ending.is_set():
-            try:
-                waiting = await take_up(self._services, since=waiting)
-            except Exception as error:  # as below
-                self._services.log.fault("take_up", error)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._ending.wait(), LOOK_S)
+        self._waiting = await take_up(self._services, since=self._waiting)
+        return False
 
-    async def _run(self) -> None:
-        while not self._ending.is_set():
-            try:
-                job = await asyncio.to_thread(
-                    stored_jobs.claim, self._services.ledger.database, self._owner, is_dead=is_dead
-                )
-                if job is not None:
-                    await self._work(job)
-                    continue
-            except (
-                Exception
-            ) as error:  # a database that is away comes back; the worker must still be there then
-                self._services.log.fault("jobs", error)
-            try:
-                await asyncio.wait_for(self._ending.wait(), IDLE_S)
-            except TimeoutError:
-                continue
+    async def _next(self) -> bool:
+        job = await asyncio.to_thread(
+            stored_jobs.claim, self._services.ledger.database, self._owner, is_dead=is_dead
+        )
+        if job is not None:
+            await self._work(job)
+        return job is not None
 
     async def _work(self, job: Job) -> None:
         services, progress = self._services, dict(job.progress)
@@ -97,7 +82,7 @@ class JobWorker:
         kind = "run" if job.asked["kind"] == "rescore" else "scorecard"
         try:
             while True:
-                if self._ending.is_set():
+                if self._jobs.ending:
                     await asyncio.to_thread(
                         stored_jobs.report,
                         database,

@@ -19,6 +19,7 @@ from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
 from assay.importers.importer import Named, Wanted
 from assay.importers.otlp import run_of
+from assay.server.background import Background
 from assay.server.grading import make
 from assay.server.problems import Problem
 from assay.store import traces as stored
@@ -77,44 +78,23 @@ class Gatherer:
         self._sweep_at = time.monotonic()
         self._grace_ms = int(1000 * grace_s)
         self._limit_ms = int(1000 * limit_s)
-        self._ending = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._background = Background("traces", self._next, services.log, idle_s=IDLE_S)
+        self.start, self.close = self._background.start, self._background.close
 
-    def start(self) -> None:
-        """Begin to look for traces that are due."""
-        self._task = asyncio.create_task(self._run())
-
-    async def close(self) -> None:
-        """Finish the trace at hand."""
-        self._ending.set()
-        if self._task is not None:
-            await self._task
-
-    async def _run(self) -> None:
-        database = self._services.ledger.database
-        while not self._ending.is_set():
-            try:
-                now_ms = time.time_ns() // 10**6
-                await self._sweep(now_ms)
-                due = await asyncio.to_thread(
-                    stored.claim,
-                    database,
-                    now_ms=now_ms,
-                    grace_ms=self._grace_ms,
-                    limit_ms=self._limit_ms,
-                    stale_ms=int(1000 * STALE_S),
-                )
-                if due is not None:
-                    await self._build(due)
-                    continue
-            except (
-                Exception
-            ) as error:  # a database that is away comes back; the gatherer must still be there then
-                self._services.log.fault("traces", error)
-            try:
-                await asyncio.wait_for(self._ending.wait(), IDLE_S)
-            except TimeoutError:
-                continue
+    async def _next(self) -> bool:
+        now_ms = time.time_ns() // 10**6
+        await self._sweep(now_ms)
+        due = await asyncio.to_thread(
+            stored.claim,
+            self._services.ledger.database,
+            now_ms=now_ms,
+            grace_ms=self._grace_ms,
+            limit_ms=self._limit_ms,
+            stale_ms=int(1000 * STALE_S),
+        )
+        if due is not None:
+            await self._build(due)
+        return due is not None
 
     async def _sweep(self, now_ms: int) -> None:
         """Let go of the spans of traces that failed long ago; what became of each trace stays."""
