@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from assay.cli import serve
+from assay.cli.frame import dispatch
 from assay.errors import UsageError
 from assay.server import grade_events
 from assay.server.grade_events import GradeExporter
@@ -291,7 +292,7 @@ def test_the_background_lets_go_of_them_and_counts_them(url: str) -> None:
 def chosen(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
     found: list[Any] = []
     monkeypatch.setattr(serve, "serve", lambda settings, **more: found.append(settings) or 0)
-    serve.run("serve", list(arguments))
+    dispatch("serve", list(arguments))
     return found[0]
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from assay.cli import serve
+from assay.cli.frame import dispatch
 from assay.errors import AssayError, ShelfError
 from assay.library.shelf import BUILTIN, Shelf, hold
 from assay.server import workers
@@ -346,8 +347,8 @@ def test_several_workers_together_allow_the_rate_and_no_more(
     given: list[ServerSettings] = []
     monkeypatch.setattr(serve, "serve", lambda settings, **_more: given.append(settings) or 0)
     for number in ("1", "4"):
-        assert serve.run("serve", ["--rate", "100", "--workers", number]) == 0
-    assert serve.run("serve", ["--rate", "0", "--workers", "4"]) == 0
+        assert dispatch("serve", ["--rate", "100", "--workers", number]) == 0
+    assert dispatch("serve", ["--rate", "0", "--workers", "4"]) == 0
     assert [(one.rate_per_s, one.rate_burst) for one in given] == [
         (100.0, 200),
         (25.0, 50),

@@ -6,8 +6,8 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from assay.cli import options as opt
-from assay.cli.ledger import add_db, url_of
+from assay.cli.frame import Command, arg, flag, repeated
+from assay.cli.ledger import url_of
 from assay.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -16,126 +16,21 @@ if TYPE_CHECKING:
     from assay.server.settings import ServerSettings
 
 INSTALL = "pip install 'assay[server]'"
+RANGES = (
+    ("port", 0, 65_535),
+    ("workers", 1, 1000),
+    ("rate", 0, 1_000_000_000),
+    ("max_body", 1024, 1 << 40),
+    ("run_concurrency", 1, 10_000),
+    ("run_memory", 0, 1 << 40),
+    ("otlp_grace", 0.001, 3600),
+    ("otlp_limit", 0.001, 86_400),
+    ("otlp_keep", 0.000_001, 36_500),
+)
+"""The options that are numbers: the least and the greatest value of each."""
 
 
-def run(verb: str, argv: list[str]) -> int:
-    """Serve until told to stop."""
-    made = opt.parser(
-        "serve",
-        "Serve the API and its event streams over a ledger. SIGTERM ends it cleanly: what was begun"
-        " is finished, jobs go back into the queue.",
-        "assay serve --db postgresql://assay@db/assay --workers 4",
-    )
-    add_db(made)
-    made.add_argument(
-        "--host",
-        metavar="H",
-        default="127.0.0.1",
-        help="the address to listen on (default: 127.0.0.1)",
-    )
-    made.add_argument(
-        "--port", metavar="N", type=int, default=8321, help="the port to listen on (default: 8321)"
-    )
-    made.add_argument(
-        "--workers", metavar="N", type=int, default=1, help="processes that answer (default: 1)"
-    )
-    made.add_argument(
-        "--allow-anonymous",
-        action="store_true",
-        help=(
-            "let requests of this machine in without a token, as project 'default'; only on"
-            " loopback"
-        ),
-    )
-    made.add_argument(
-        "--schemas", metavar="DIR", help="a tree of graded tool schemas to show, read-only"
-    )
-    made.add_argument(
-        "--workflows",
-        metavar="DIR",
-        help=(
-            "workflow files that clients may have run here, by their id; without it nothing is run"
-        ),
-    )
-    made.add_argument(
-        "--datasets", metavar="DIR", help="datasets that clients may name for them, by their id"
-    )
-    made.add_argument(
-        "--run-concurrency",
-        metavar="N",
-        type=int,
-        default=8,
-        help="runs of one execution at the same time, at most (default: 8)",
-    )
-    made.add_argument(
-        "--run-memory",
-        metavar="MIB",
-        type=int,
-        default=8192,
-        help="memory of the process that runs a workflow; 0 for no limit (default: 8192)",
-    )
-    made.add_argument(
-        "--policy",
-        metavar="Q",
-        default="workflow",
-        help="the policy that grades (default: workflow)",
-    )
-    made.add_argument(
-        "--judge-card",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="the card of a judge; may be repeated",
-    )
-    made.add_argument(
-        "--rate",
-        metavar="N",
-        type=float,
-        default=2000.0,
-        help=(
-            "requests a second for each token, shared out among the workers; 0 for no limit"
-            " (default: 2000)"
-        ),
-    )
-    made.add_argument(
-        "--max-body",
-        metavar="BYTES",
-        type=int,
-        default=16 * 1024 * 1024,
-        help="the largest body that is read whole (default: 16 MiB)",
-    )
-    made.add_argument(
-        "--otlp-endpoint",
-        metavar="URL",
-        help=(
-            "send each grade there as OpenTelemetry events (default: $OTEL_EXPORTER_OTLP_ENDPOINT,"
-            " else nowhere)"
-        ),
-    )
-    made.add_argument(
-        "--otlp-grace",
-        metavar="S",
-        type=float,
-        default=6.0,
-        help="seconds a trace must be quiet after its root span came (default: 6)",
-    )
-    made.add_argument(
-        "--otlp-limit",
-        metavar="S",
-        type=float,
-        default=300.0,
-        help="seconds a trace may be quiet without its root span (default: 300)",
-    )
-    made.add_argument(
-        "--otlp-keep",
-        metavar="DAYS",
-        type=float,
-        default=7.0,
-        help="days the spans of traces stay that made no run (default: 7)",
-    )
-    made.add_argument("--quiet", action="store_true", help="log no line for each request")
-    opt.add_library(made)
-    options = made.parse_args(argv)
+def _serve(options: argparse.Namespace) -> int:
     return serve(settings_of(options), port=options.port, workers=options.workers)
 
 
@@ -147,12 +42,14 @@ def settings_of(options: argparse.Namespace) -> ServerSettings:
         from assay.server.settings import ServerSettings, is_loopback
     except ModuleNotFoundError as error:
         raise UsageError("CLI-001", f"{error.name} is not installed.", fix=INSTALL) from None
-    if not 0 <= options.port < 65536:
-        raise UsageError("CLI-001", f"--port {options.port} is no port.")
-    if options.workers < 1:
-        raise UsageError("CLI-001", "--workers must be 1 or more.")
-    if options.rate < 0 or options.max_body < 1024:
-        raise UsageError("CLI-001", "--rate is 0 or more, --max-body 1024 or more.")
+    for name, least, most in RANGES:
+        value = getattr(options, name)
+        if not least <= value <= most:
+            raise UsageError(
+                "CLI-001",
+                f"--{name.replace('_', '-')} is {value:g}; it is at least {least:g} and at most"
+                f" {most:,}.",
+            )
     if options.allow_anonymous and not is_loopback(options.host):
         raise UsageError(
             "CLI-001",
@@ -162,8 +59,15 @@ def settings_of(options: argparse.Namespace) -> ServerSettings:
         )
     if options.schemas is not None and not os.path.isdir(options.schemas):
         raise UsageError("FIL-001", "there is no such folder.", where=options.schemas)
+    if options.otlp_endpoint is not None and not options.otlp_endpoint.lower().startswith(
+        ("http://", "https://")
+    ):
+        raise UsageError(
+            "CLI-001",
+            "--otlp-endpoint must begin with http:// or https://.",
+            fix="Write it as --otlp-endpoint http://localhost:4318.",
+        )
     _check_offered(options)
-    _check_otlp(options)
     return ServerSettings(
         db=url_of(options.db),
         library=options.library or os.environ.get("ASSAY_LIBRARY"),
@@ -189,36 +93,14 @@ def settings_of(options: argparse.Namespace) -> ServerSettings:
     )
 
 
-def _check_otlp(options: argparse.Namespace) -> None:
-    for name, value, most in (
-        ("--otlp-grace", options.otlp_grace, 3600),
-        ("--otlp-limit", options.otlp_limit, 86_400),
-        ("--otlp-keep", options.otlp_keep, 36_500),
-    ):
-        if not 0 < value <= most:
-            raise UsageError(
-                "CLI-001", f"{name} is {value:g}; it is more than 0 and at most {most:,}."
-            )
-    if options.otlp_endpoint is not None and not options.otlp_endpoint.lower().startswith(
-        ("http://", "https://")
-    ):
-        raise UsageError(
-            "CLI-001",
-            "--otlp-endpoint is no address that begins with http:// or https://.",
-            fix="Write it as --otlp-endpoint http://localhost:4318.",
-        )
-
-
 def _check_offered(options: argparse.Namespace) -> None:
-    """Read what is offered to be run: a slip in a file is the operator's to hear of, now."""
+    """Read what is offered to be run, so that a slip in a file is reported at the start."""
     from assay.running.catalogue import Offered
 
-    if not 1 <= options.run_concurrency <= 10_000 or options.run_memory < 0:
-        raise UsageError("CLI-001", "--run-concurrency is 1 to 10,000, --run-memory 0 or more.")
     if options.datasets is not None and options.workflows is None:
         raise UsageError(
             "CLI-001",
-            "--datasets is of no use without --workflows.",
+            "--datasets needs --workflows.",
             fix="Give the folder of the workflow files too.",
         )
     if options.workflows is not None:
@@ -267,3 +149,126 @@ def serve(settings: ServerSettings, *, port: int, workers: int) -> int:
             timeout_keep_alive=30,
         )
     return ExitCode.PASSED
+
+
+COMMANDS = {
+    "serve": Command(
+        _serve,
+        "Serve the API and its event streams over a ledger. SIGTERM ends it cleanly: what was begun"
+        " is finished, jobs go back into the queue.",
+        "assay serve --db postgresql://assay@db/assay --workers 4",
+        (
+            "--db",
+            arg(
+                "--host",
+                metavar="H",
+                default="127.0.0.1",
+                help="the address to listen on (default: 127.0.0.1)",
+            ),
+            arg(
+                "--port",
+                metavar="N",
+                type=int,
+                default=8321,
+                help="the port to listen on (default: 8321)",
+            ),
+            arg(
+                "--workers",
+                metavar="N",
+                type=int,
+                default=1,
+                help="processes that answer (default: 1)",
+            ),
+            flag(
+                "--allow-anonymous",
+                "let requests of this machine in without a token, as project 'default'; only on"
+                " loopback",
+            ),
+            arg(
+                "--schemas", metavar="DIR", help="a tree of graded tool schemas to show, read-only"
+            ),
+            arg(
+                "--workflows",
+                metavar="DIR",
+                help=(
+                    "workflow files that clients may have run here, by their id; without it nothing"
+                    " is run"
+                ),
+            ),
+            arg(
+                "--datasets",
+                metavar="DIR",
+                help="datasets that clients may name for them, by their id",
+            ),
+            arg(
+                "--run-concurrency",
+                metavar="N",
+                type=int,
+                default=8,
+                help="runs of one execution at the same time, at most (default: 8)",
+            ),
+            arg(
+                "--run-memory",
+                metavar="MIB",
+                type=int,
+                default=8192,
+                help="memory of the process that runs a workflow; 0 for no limit (default: 8192)",
+            ),
+            arg(
+                "--policy",
+                metavar="Q",
+                default="workflow",
+                help="the policy that grades (default: workflow)",
+            ),
+            repeated("--judge-card", "FILE", "the card of a judge; may be repeated"),
+            arg(
+                "--rate",
+                metavar="N",
+                type=float,
+                default=2000.0,
+                help=(
+                    "requests a second for each token, shared out among the workers; 0 for no limit"
+                    " (default: 2000)"
+                ),
+            ),
+            arg(
+                "--max-body",
+                metavar="BYTES",
+                type=int,
+                default=16 * 1024 * 1024,
+                help="the largest body that is read whole (default: 16 MiB)",
+            ),
+            arg(
+                "--otlp-endpoint",
+                metavar="URL",
+                help=(
+                    "send each grade there as OpenTelemetry events (default:"
+                    " $OTEL_EXPORTER_OTLP_ENDPOINT, else nowhere)"
+                ),
+            ),
+            arg(
+                "--otlp-grace",
+                metavar="S",
+                type=float,
+                default=6.0,
+                help="seconds a trace must be quiet after its root span came (default: 6)",
+            ),
+            arg(
+                "--otlp-limit",
+                metavar="S",
+                type=float,
+                default=300.0,
+                help="seconds a trace may be quiet without its root span (default: 300)",
+            ),
+            arg(
+                "--otlp-keep",
+                metavar="DAYS",
+                type=float,
+                default=7.0,
+                help="days the spans of traces stay that made no run (default: 7)",
+            ),
+            flag("--quiet", "log no line for each request"),
+            "--library",
+        ),
+    )
+}

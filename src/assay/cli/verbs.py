@@ -221,7 +221,20 @@ GROUPS: dict[str, dict[str, Verb]] = {
             "serve the API and its event streams over a ledger: SQLite by default, PostgreSQL by"
             " URL",
         ),
-        "token": Verb("token", "create, list and revoke the tokens that clients need"),
+        "token": Verb(
+            "token",
+            "create, list and revoke the tokens that clients need",
+            actions={
+                "create": (
+                    "token",
+                    "make a token for a project; its text is printed once and kept nowhere",
+                ),
+                "list": ("token", "the tokens there are, without their secrets"),
+                "revoke": ("token", "end a token"),
+            },
+            description="The tokens that let clients into a server.",
+            example="assay token create --project support --scope read --scope write",
+        ),
         "ledger": Verb(
             "ledger",
             "check a whole ledger, or recompute what it stores",
