@@ -141,6 +141,7 @@ def serve(settings: ServerSettings, *, port: int, workers: int) -> int:
             workers=workers,
             log_config=uvicorn_config(),
             access_log=False,
+            ws="none",
             proxy_headers=False,
             server_header=False,
             date_header=False,

@@ -71,11 +71,6 @@ def shown(item: Item, grades: list[GradeOf] | None = None) -> dict[str, Any]:
     return made
 
 
-def page_limit(limit: int) -> int:
-    """How many there may be on a page."""
-    return max(1, min(limit, 1000))
-
-
 def cursor(text: str | None) -> int | None:
     """The place to go on from."""
     if text is None:
