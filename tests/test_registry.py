@@ -4,9 +4,11 @@ another.
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator
-from importlib import metadata
-from typing import NamedTuple
+from importlib import import_module, metadata
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import example, given
@@ -19,6 +21,7 @@ from assay.importers.known import KNOWN
 from assay.library.families import FAMILIES
 from assay.registry import IDENTIFIER, Registry, home_value, identifier_fault, near_miss
 from assay.running.adapters import ADAPTERS
+from assay.scoring import metrics
 from assay.scoring.gates import GATES
 from assay.scoring.metrics import MEASURES
 
@@ -206,3 +209,30 @@ def test_every_family_is_in_the_one_table_and_describes_itself() -> None:
         family = FAMILIES[name]
         assert (family.id, bool(family.meant_for), bool(family.systems)) == (name, True, True)
         assert all(callable(home_value(system.behaviour)) for system in family.systems)
+
+
+def test_measures_are_loaded_once_and_found_by_all_however_many_threads_ask_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    load = import_module
+
+    def slowly(name: str) -> Any:
+        time.sleep(0.002)
+        return load(name)
+
+    monkeypatch.setattr("assay.registry.import_module", slowly)
+    names = [name for family in metrics.FAMILIES.values() for name in family]
+    measures: Registry[Any] = Registry("measure", homes=metrics.MEASURES._homes)
+    start, missed = threading.Barrier(8), []
+
+    def look() -> None:
+        start.wait()
+        missed.extend(name for name in names if measures.get(name) is None)
+
+    threads = [threading.Thread(target=look) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert missed == []
+    assert sorted(measures) == sorted(names)

@@ -31,7 +31,6 @@ from sqlalchemy.exc import DBAPIError
 import postgres
 from assay.errors import UsageError
 from assay.records.contract import OVER_BUDGET
-from assay.scoring import metrics
 from assay.server import evaluating, owners
 from assay.server import jobs as server_jobs
 from assay.server.app import create_app
@@ -683,33 +682,6 @@ def test_a_test_run_that_is_killed_leaves_no_postgresql_behind(
     made.communicate()
     until(lambda: not Path(folder.strip()).exists())
     until(lambda: owners._began(int(pid)) is None)
-
-
-def test_measures_are_loaded_once_and_found_by_all_however_many_threads_ask_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    load = metrics.import_module
-
-    def slowly(name: str) -> Any:
-        time.sleep(0.002)
-        return load(name)
-
-    monkeypatch.setattr(metrics, "import_module", slowly)
-    names = [name for family in metrics.FAMILIES.values() for name in family]
-    measures = type(metrics.MEASURES)()  # type: ignore[call-arg]
-    start, missed = threading.Barrier(8), []
-
-    def look() -> None:
-        start.wait()
-        missed.extend(name for name in names if measures.get(name) is None)
-
-    threads = [threading.Thread(target=look) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert missed == []
-    assert sorted(measures) == sorted(names)
 
 
 # --- slow and many clients
