@@ -18,7 +18,7 @@ import numpy as np
 from scipy import stats
 from timing import functions, table
 
-from assay.stats.bootstrap import bootstrap_difference, bootstrap_mean
+from assay.stats.bootstrap import bootstrap_mean
 from assay.stats.comparison import compare_paired
 
 ITEMS, RESAMPLES, LEVEL = 10_000, 10_000, 0.95
@@ -94,10 +94,9 @@ def main() -> bool:
                     ours: list[float] = ours,
                     theirs: list[float] = theirs,
                 ) -> object:
-                    return (
-                        bootstrap_mean(ours, seed=seed, method=method)
-                        if kind == "mean"
-                        else bootstrap_difference(ours, theirs, seed=seed, method=method)
+                    apart = [one - other for one, other in zip(ours, theirs, strict=True)]
+                    return bootstrap_mean(
+                        ours if kind == "mean" else apart, seed=seed, method=method
                     )
 
                 def scipy(

@@ -23,11 +23,11 @@ from assay.stats.clusters import estimate_clustered_mean
 from assay.stats.comparison import compare_failures, compare_paired, compare_unpaired
 from assay.stats.correlation import kendall_tau_b, pearson, spearman
 from assay.stats.estimate import DIFFERENCES, SCORES, Range
-from assay.stats.intervals import Interval, clopper_pearson, wilson
+from assay.stats.intervals import Interval, wilson
 from assay.stats.means import estimate_mean
-from assay.stats.power import power_of_rates, samples_for_mean, samples_for_rates
+from assay.stats.power import power_of_rates, samples_for_mean
 from assay.stats.rates import paired_rate_difference, rate_difference
-from assay.stats.sequential import MeanSequence, RateSequence
+from assay.stats.sequential import MeanSequence
 
 
 class Kind(NamedTuple):
@@ -234,22 +234,15 @@ def paired_rates(repeats: int) -> list[Cell]:
 
 
 def single_rates(repeats: int) -> list[Cell]:
-    """Wilson's and Clopper and Pearson's interval of one share, Newcombe's of two."""
+    """Wilson's interval of one share, Newcombe's of two."""
     cells = []
     for rate in (0.001, 0.01, 0.05, 0.3, 0.5, 0.95, 0.99):
         for n in SIZES:
             counts = seeded("one rate", rate, n).binomial(n, rate, repeats).tolist()
             compared = cache(rate_difference)
-            for method in (wilson, clopper_pearson):
-                cells.append(
-                    tallied(
-                        method.__name__,
-                        f"rate {rate}",
-                        n,
-                        rate,
-                        map(cache(partial(method, n=n)), counts),
-                    )
-                )
+            cells.append(
+                tallied("wilson", f"rate {rate}", n, rate, map(cache(partial(wilson, n=n)), counts))
+            )
             others = seeded("other rate", rate, n).binomial(n, rate / 2, repeats).tolist()
             pairs = zip(counts, others, strict=True)
             cells.append(
@@ -402,13 +395,11 @@ def planned(repeats: int) -> list[Planned]:
                 f"mean: effect {effect:g}, sd {sd:g}, margin {margin:g}", n, power, shown / repeats
             )
         )
-    for gains, losses, margin, power in (
-        (0.15, 0.05, 0.0, 0.8),
-        (0.03, 0.03, 0.03, 0.8),
-        (0.1, 0.1, 0.05, 0.9),
+    for gains, losses, margin, n in (
+        (0.15, 0.05, 0.0, 145),
+        (0.03, 0.03, 0.03, 600),
+        (0.1, 0.1, 0.05, 900),
     ):
-        n = samples_for_rates(gains=gains, losses=losses, margin=margin, power=power)
-        assert n is not None
         counts = (
             seeded("plan", gains, losses, margin)
             .multinomial(n, [gains, losses, 1 - gains - losses], size=repeats)[:, :2]
@@ -446,10 +437,9 @@ def anytime(repeats: int, *, looks: int = 20, step: int = 50) -> list[Cell]:
         sides = {
             "betting sequence": [0, 0],
             "student-t at each look": [0, 0],
-            "mixture sequence": [0, 0],
         }
         for _ in range(repeats):
-            sequence, rates, seen = MeanSequence(kind.range), RateSequence(), []
+            sequence, seen = MeanSequence(kind.range), []
             wrong = dict.fromkeys(sides, "")
             for _ in range(looks):
                 new = kind.draw(draw, step).tolist()
@@ -458,12 +448,6 @@ def anytime(repeats: int, *, looks: int = 20, step: int = 50) -> list[Cell]:
                     "betting sequence": sequence.update(new),
                     "student-t at each look": estimate_mean(seen).interval,
                 }
-                if name.startswith("rate"):
-                    counted = rates.update(sum(value > 50 for value in new), step)
-                    found["mixture sequence"] = counted._replace(
-                        low=None if counted.low is None else 100 * counted.low,
-                        high=None if counted.high is None else 100 * counted.high,
-                    )
                 for method, interval in found.items():
                     if interval.low is not None and interval.high is not None and not wrong[method]:
                         wrong[method] = (
@@ -477,18 +461,17 @@ def anytime(repeats: int, *, looks: int = 20, step: int = 50) -> list[Cell]:
                 sides[method][0] += side == "above"
                 sides[method][1] += side == "below"
         for method, (above, below) in sides.items():
-            if method != "mixture sequence" or name.startswith("rate"):
-                cells.append(
-                    Cell(
-                        method,
-                        f"{name}, {looks} looks",
-                        looks * step,
-                        1 - (above + below) / repeats,
-                        above / repeats,
-                        below / repeats,
-                        0.0,
-                    )
+            cells.append(
+                Cell(
+                    method,
+                    f"{name}, {looks} looks",
+                    looks * step,
+                    1 - (above + below) / repeats,
+                    above / repeats,
+                    below / repeats,
+                    0.0,
                 )
+            )
     return cells
 
 
@@ -639,7 +622,7 @@ def main(repeats: int = 2000) -> None:
     printed("Mean, bootstrap BCa", means(repeats, method="bca", sizes=(20, 30, 100, 300)))
     printed("Mean of groups, `estimate_clustered_mean`", clustered(repeats), sizes=False)
     rates = single_rates(repeats * 5)
-    for method in ("wilson", "clopper_pearson", "newcombe"):
+    for method in ("wilson", "newcombe"):
         printed(f"Rates, {method}", [cell for cell in rates if cell.method == method])
     printed("Paired rates, Tango", paired_rates(repeats * 5))
     printed(

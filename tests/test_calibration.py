@@ -22,9 +22,10 @@ from assay.stats.calibration import (
     ppi,
     tuned_weight,
 )
-from assay.stats.changes import kappa_change, more_than, sign_test
+from assay.stats.changes import kappa_change, more_than
 from assay.stats.intervals import wilson
 from assay.stats.misclassification import misclassification
+from assay.stats.rates import mcnemar
 
 Rows = tuple[list[float | None], list[float | None]]
 
@@ -321,13 +322,13 @@ def test_the_exact_tests_are_scipys(up: int, down: int) -> None:
     from scipy import stats as reference
 
     if up + down:
-        assert sign_test(up, down) == pytest.approx(
+        assert mcnemar(up, down).p == pytest.approx(
             reference.binomtest(up, up + down, 0.5).pvalue, abs=1e-9
         )
         assert more_than(up, up + down, 0.1) == pytest.approx(
             reference.binomtest(up, up + down, 0.1, alternative="greater").pvalue, abs=1e-9
         )
-    assert sign_test(up, down) == sign_test(down, up)
+    assert mcnemar(up, down).p == mcnemar(down, up).p
 
 
 def test_the_change_of_kappa_holds_its_level() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import statsmodels.stats.power
+from statsmodels.stats.proportion import proportion_confint
 
 import campaign_release as campaign
 from assay.errors import InputError
@@ -28,7 +29,6 @@ from assay.release.plan import (
     spread_of,
     spread_of_pairs,
 )
-from assay.stats.intervals import clopper_pearson
 from documents import run
 from sides import RULES, STRICT, cards, drawn, side, write
 
@@ -336,7 +336,7 @@ def test_a_candidate_that_is_worse_by_the_margin_is_promoted_in_at_most_five_of_
             rates.append(seen.promoted)
             # so few repeats cannot tell 5% from 6%: no cell may be shown to be above, and the
             # campaign measures the ones that come near
-            low = clopper_pearson(round(seen.promoted * repeats), repeats).low
+            low = proportion_confint(round(seen.promoted * repeats), repeats, method="beta")[0]
             assert low is not None
             assert low <= 0.05, seen
     assert sum(rates) / len(rates) <= 0.05

@@ -7,8 +7,6 @@ import random
 
 import numpy as np
 import pytest
-import scipy.integrate
-import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +14,7 @@ import campaign_statistics as campaign
 from assay.errors import UsageError
 from assay.stats.comparison import claims
 from assay.stats.estimate import DIFFERENCES, SCORES, Range
-from assay.stats.sequential import _SHARES, MeanSequence, RateSequence, _capital
+from assay.stats.sequential import _SHARES, MeanSequence, _capital
 from examples import share
 
 
@@ -29,25 +27,6 @@ def test_the_capital_has_no_gain_in_expectation_where_the_supposed_mean_is_true(
             expected += first * second * math.exp(_capital([(one, 1), (other, 1)], mean))
     assert expected == pytest.approx(1.0, rel=1e-12)
     assert 0 < min(_SHARES) < max(_SHARES) < 1
-
-
-@given(st.integers(0, 60), st.integers(0, 60), st.floats(0.02, 0.98))
-@settings(max_examples=share(30))
-def test_the_mixture_is_the_integral_over_all_rates(good: int, bad: int, supposed: float) -> None:
-    if good + bad < 2:
-        return
-    mixed = scipy.integrate.quad(
-        lambda rate: (
-            math.exp(good * math.log(rate / supposed) + bad * math.log((1 - rate) / (1 - supposed)))
-            * scipy.stats.beta.pdf(rate, 0.5, 0.5)
-        ),
-        0,
-        1,
-        limit=200,
-    )[0]
-    found = RateSequence().update(good, good + bad)
-    if abs(mixed - 20) > 0.5:
-        assert (found.low <= supposed <= found.high) is (mixed < 20)  # type: ignore[operator]
 
 
 @given(st.lists(st.lists(st.floats(-100, 100), min_size=1, max_size=20), min_size=1, max_size=5))
@@ -95,10 +74,6 @@ def test_one_value_says_nothing_and_the_next_looks_go_on() -> None:
     assert sequence.update([]).reason == "no samples"
     assert sequence.update([50.0]).reason == "one sample has no spread to estimate from"
     assert sequence.update([60.0]).low is not None
-    rates = RateSequence()
-    assert rates.update(0, 0).reason == "no samples"
-    assert rates.update(1, 1).reason == "one sample has no spread to estimate from"
-    assert rates.update(1, 1).high == 1.0
 
 
 def test_a_run_may_stop_early_when_the_difference_is_clear() -> None:
@@ -130,8 +105,6 @@ def test_arguments_that_make_no_sense_are_refused() -> None:
         MeanSequence(Range(1, 1))
     with pytest.raises(UsageError, match="is 101"):
         MeanSequence(SCORES).update([101.0])
-    with pytest.raises(UsageError, match="3 successes of 2"):
-        RateSequence().update(3, 2)
 
 
 @pytest.mark.req("W-075")

@@ -21,9 +21,10 @@ from assay.judging.calibration import shown
 from assay.judging.labels import Label, Scale, scale_of, value_text
 from assay.records.grade import ENGINE
 from assay.stats.calibration import mean_difference
-from assay.stats.changes import kappa_change, more_than, sign_test
+from assay.stats.changes import kappa_change, more_than
 from assay.stats.comparison import holm
 from assay.stats.intervals import Interval, wilson
+from assay.stats.rates import mcnemar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -220,7 +221,7 @@ def _unparsable(
     lost = sum(one != UNREAD and other == UNREAD for one, other in zip(before, now, strict=True))
     gained = sum(one == UNREAD and other != UNREAD for one, other in zip(before, now, strict=True))
     if lost + gained:
-        tests["unparsable"] = sign_test(lost, gained)
+        tests["unparsable"] = mcnemar(lost, gained).p
         said["unparsable"] = (
             f"{found['unparsable']['now']} verdicts cannot be read now,"
             f" {found['unparsable']['before']} could not then"
@@ -248,7 +249,7 @@ def _direction(
     assert pair.scale.kind is not None
     change = mean_difference(before, now, kind=pair.scale.kind, level=limits.level)
     found["mean_change"] = change.shown()
-    tests["direction"] = sign_test(up, down)
+    tests["direction"] = mcnemar(up, down).p
     said["direction"] = (
         f"{up} verdicts went up and {down} down; the mean changed by {shown(found['mean_change'])}"
     )
@@ -274,7 +275,7 @@ def _correctness(
     change: Interval = mean_difference(right_then, right_now, kind="rate", level=limits.level)
     found["accuracy_change"] = change.shown()
     found["kappa_change"] = kappa_change(truth, then, later, level=limits.level).shown()
-    tests["agreement"] = sign_test(better, worse)
+    tests["agreement"] = mcnemar(better, worse).p
     said["agreement"] = (
         f"{worse} items went from right to wrong and {better} from wrong to right; accuracy changed"
         f" by {shown(found['accuracy_change'])}, kappa by {shown(found['kappa_change'])}"

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.records.decision import RuleResult
 from assay.release.required import lost_of, lost_said
-from assay.stats.comparison import Comparison, compare_failures, compare_failures_unpaired
+from assay.stats.comparison import Comparison, compare_failures
+from assay.stats.rates import rate_difference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -313,7 +314,7 @@ def _rate(
     }
     if not n or not before:
         return rule(id, None, "a side has no samples", evidence)
-    difference = compare_failures_unpaired(ours, n, theirs, before, level=rules.level)
+    difference = rate_difference(ours, n, theirs, before, level=rules.level)
     evidence["difference"] = difference.shown()
     counts = f"{ours} of {n}, {theirs} of {before} before"
     return rule(id, ours * before <= theirs * n, counts, evidence)

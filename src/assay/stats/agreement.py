@@ -13,7 +13,7 @@ from collections import Counter
 from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from assay.stats.influence import IMAGINED, thin, z_interval
+from assay.stats.influence import IMAGINED, tails, thin, z_interval
 from assay.stats.intervals import Interval, wilson
 from assay.stats.kappa import METHOD, distances, in_order, stretch
 
@@ -96,9 +96,7 @@ def _ratio(
 ) -> Interval:
     n = patterns.total()
     if not n:
-        return Interval(
-            None,
-            None,
+        return Interval.unknown(
             None,
             confidence,
             METHOD,
@@ -106,7 +104,7 @@ def _ratio(
         )
     categories = in_order({category for pattern in patterns for category in pattern})
     if len(categories) < 2:
-        return Interval(None, None, None, confidence, METHOD, SAME)
+        return Interval.unknown(None, confidence, METHOD, SAME)
     place = {category: index for index, category in enumerate(categories)}
     units = [
         _Unit(tuple([place[one] for one in pattern]), times, len(pattern))
@@ -121,9 +119,7 @@ def _ratio(
     factor = (ratings - 1) / ratings if corrected else 1.0
     seen = _Disagreement(units, metric, scale)
     if not seen.expected:
-        return Interval(
-            None,
-            None,
+        return Interval.unknown(
             None,
             confidence,
             METHOD,
@@ -222,12 +218,7 @@ class _Disagreement:
             share = 4 * times * weight / (self.total * m * (m - 1))
             for place, rank in zip(places, ranks, strict=True):
                 pull[place] += share * (m * rank - total)
-        made = [0.0] * len(pull)
-        above = 0.0
-        for place in range(len(pull) - 1, -1, -1):
-            made[place] = above + pull[place] / 2
-            above += pull[place]
-        return made
+        return tails(pull)
 
 
 def _different(places: tuple[int, ...]) -> float:

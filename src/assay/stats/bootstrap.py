@@ -1,4 +1,4 @@
-"""Bootstrap intervals of a mean and of a paired difference: percentile and BCa, seeded. Needs
+"""Bootstrap intervals of a mean: percentile and BCa, seeded. Needs
 numpy: `pip install 'assay[stats]'`.
 
 Graded data has few distinct values; a resample of it is then one multinomial draw of their counts,
@@ -62,7 +62,7 @@ def bootstrap_mean(
     found = checked(values, None)
     name = f"bootstrap-{method}" if groups is None else f"cluster bootstrap-{method}"
     if not found:
-        return Interval(None, None, None, level, name, "no samples")
+        return Interval.unknown(None, level, name, "no samples")
     try:
         import numpy as np  # an optional extra
     except ImportError:
@@ -82,10 +82,8 @@ def bootstrap_mean(
     mean = float(np.sum(sums) / (len(sums) if sizes is None else np.sum(sizes)))
     what = "samples" if groups is None else "groups"
     if len(sums) < MINIMUM:
-        return Interval(
+        return Interval.unknown(
             mean,
-            None,
-            None,
             level,
             name,
             f"{len(sums)} {what}; a bootstrap interval needs {MINIMUM}",
@@ -93,10 +91,8 @@ def bootstrap_mean(
     if hides_spread(
         list(Counter((sums if sizes is None else np.round(sums / sizes, 9)).tolist()).values())
     ):
-        return Interval(
+        return Interval.unknown(
             mean,
-            None,
-            None,
             level,
             name,
             f"fewer than {SEEN} {what} differ from the commonest value, so the spread is not known",
@@ -112,32 +108,6 @@ def bootstrap_mean(
         shares = _corrected(np, means, sums, sizes, mean, shares)
     low, high = np.quantile(means, shares).tolist()
     return Interval(mean, low, high, level, name)
-
-
-def bootstrap_difference(
-    candidate: Sequence[float],
-    baseline: Sequence[float],
-    *,
-    seed: int,
-    method: Method = "bca",
-    groups: Sequence[Hashable | None] | None = None,
-    level: float = 0.95,
-    resamples: int = 10_000,
-) -> Interval:
-    """The interval of the mean of paired differences, candidate minus baseline.
-
-    >>> bootstrap_difference([2.0, 3.0, 5.0, 4.0] * 25, [1.0, 1.0, 4.0, 4.0] * 25, seed=1).value
-    1.0
-    """
-    if len(candidate) != len(baseline):
-        message = (
-            f"{len(candidate)} candidate values and {len(baseline)} of the baseline are not pairs."
-        )
-        raise UsageError("STA-001", message, fix="Pair on the sample id.")
-    differences = [ours - theirs for ours, theirs in zip(candidate, baseline, strict=True)]
-    return bootstrap_mean(
-        differences, seed=seed, method=method, groups=groups, level=level, resamples=resamples
-    )
 
 
 def _means(np: Any, random: Any, values: Any, resamples: int) -> Any:

@@ -65,15 +65,13 @@ def bounded(
     """The same of counted values, or of the means of clusters that count by their size."""
     n = sum(mass.times for mass in masses)
     if n == 0:
-        return Interval(None, None, None, level, METHOD, "no samples")
+        return Interval.unknown(None, level, METHOD, "no samples")
     ordered = sorted(masses)
     value = sum(mass.value * mass.size * mass.times for mass in ordered) / sum(
         mass.size * mass.times for mass in ordered
     )
     if n < 2:
-        return Interval(
-            value, None, None, level, METHOD, "one sample has no spread to estimate from"
-        )
+        return Interval.unknown(value, level, METHOD, "one sample has no spread to estimate from")
     tail = (1 - level) / 2
     low = _end(_coarse(ordered, lowest, highest), lowest, value, tail)
     high = -_end(

@@ -62,24 +62,22 @@ def naive(
     scores = [score for score in judge if score is not None]
     name = f"{'wilson' if kind == 'rate' else 'student-t'}, of the judge's own mean"
     if not scores:
-        return Interval(None, None, None, level, name, "no verdict could be read")
+        return Interval.unknown(None, level, name, "no verdict could be read")
     mean = fsum(scores) / len(scores)
     if len(scores) < 2:
-        return Interval(mean, None, None, level, name, "one sample has no spread to estimate from")
+        return Interval.unknown(mean, level, name, "one sample has no spread to estimate from")
     cluster = design(
         [(score - mean) / len(scores) for score in scores], _pick(groups, at), level=level
     )
     if cluster.reason:
-        return Interval(mean, None, None, level, name, cluster.reason)
+        return Interval.unknown(mean, level, name, cluster.reason)
     variance = fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1)
     if kind == "rate":
         low, high = _share_limits(mean, variance, len(scores) / cluster.effect, cluster.z)
         return Interval(mean, low, high, level, name)
     if variance == 0:
-        return Interval(
+        return Interval.unknown(
             mean,
-            None,
-            None,
             level,
             name,
             "every score is the same: there is no spread to estimate from",
@@ -119,11 +117,11 @@ def mean_difference(
     n = len(differences)
     name = "bonett-price" if kind == "rate" else "student-t"
     if n < LEAST_LABELS:
-        return Interval(fsum(differences) / n if n else None, None, None, level, name, _too_few(n))
+        return Interval.unknown(fsum(differences) / n if n else None, level, name, _too_few(n))
     mean = fsum(differences) / n
     cluster = design([(value - mean) / n for value in differences], _pick(groups, at), level=level)
     if cluster.reason:
-        return Interval(mean, None, None, level, name, cluster.reason)
+        return Interval.unknown(mean, level, name, cluster.reason)
     squares = fsum((value - mean) ** 2 for value in differences)
     if kind == "rate":
         centre = fsum(differences) / (n + 2)
@@ -139,10 +137,8 @@ def mean_difference(
             name,
         )
     if _apart(differences) < LEAST_APART:
-        return Interval(
+        return Interval.unknown(
             mean,
-            None,
-            None,
             level,
             name,
             f"fewer than {LEAST_APART} differences are unlike the commonest one: too little spread"
@@ -189,9 +185,7 @@ def ppi(
     filled, labelled = _joined(human, judge)
     n, total = len(labelled), len(filled)
     if n < 2:
-        return Interval(
-            labelled[0].human if labelled else None, None, None, level, name, _too_few(n)
-        )
+        return Interval.unknown(labelled[0].human if labelled else None, level, name, _too_few(n))
     weight = tuned_weight(human, judge)
     mean = fsum(row.human for row in labelled) / n
     seen = fsum(row.judge for row in labelled) / n
@@ -201,12 +195,12 @@ def ppi(
     if kind == "rate":
         value = min(1.0, max(0.0, value))
     if n < LEAST_LABELS:
-        return Interval(value, None, None, level, name, _too_few(n))
+        return Interval.unknown(value, level, name, _too_few(n))
     slope = weight * total / others if others else 0.0
     influence = _influence(filled, labelled, slope=slope, mean=mean, seen=seen)
     cluster = design(influence, groups, level=level, labelled=[row.at for row in labelled])
     if cluster.reason:
-        return Interval(value, None, None, level, name, cluster.reason)
+        return Interval.unknown(value, level, name, cluster.reason)
     if kind == "rate":
         low, high = _stratified(human, judge, cluster)
         return Interval(value, min(low, value), max(high, value), level, name)
@@ -215,7 +209,7 @@ def ppi(
             f"fewer than {LEAST_APART} labels are unlike the commonest one: too little spread to"
             " estimate from"
         )
-        return Interval(value, None, None, level, name, reason)
+        return Interval.unknown(value, level, name, reason)
     lost = 2 if weight > 0 else 1
     residual = (
         fsum((row.human - mean - weight * (row.judge - seen)) ** 2 for row in labelled)
@@ -231,10 +225,8 @@ def ppi(
         residual *= 1 + n * (weight / slope * (rest - seen)) ** 2 / around
     carried = weight * weight * _variance(filled) / others if others else 0.0
     if residual + carried <= 0:
-        return Interval(
+        return Interval.unknown(
             value,
-            None,
-            None,
             level,
             name,
             "the scores differ by less than numbers of this size can show",

@@ -20,17 +20,6 @@ LEAST_CHANGED = 5
 """And so many verdicts that changed: none seen is not none there."""
 
 
-def sign_test(up: int, down: int) -> float:
-    """The exact two-sided p-value that changes go up as often as down; McNemar's exact test where
-    up and down are the two kinds of discordant pairs.
-
-    >>> round(sign_test(6, 0), 9), sign_test(0, 0)
-    (0.03125, 1.0)
-    """
-    n = up + down
-    return 1.0 if n == 0 else min(1.0, 2 * binomial_cdf(min(up, down), n, 0.5))
-
-
 def more_than(count: int, n: int, share: float) -> float:
     """The exact p-value that a share is no more than a limit, from `count` of n.
 
@@ -57,24 +46,20 @@ def kappa_change(
     n = len(truth)
     whole = _difference(truth, before, now)
     if whole is None:
-        return Interval(
-            None,
-            None,
+        return Interval.unknown(
             None,
             level,
             method,
             "all labels and verdicts are the same: kappa is not defined",
         )
     if n < LEAST_ITEMS:
-        return Interval(
-            whole, None, None, level, method, f"{n} items; at least {LEAST_ITEMS} are needed"
+        return Interval.unknown(
+            whole, level, method, f"{n} items; at least {LEAST_ITEMS} are needed"
         )
     changed = sum(one != other for one, other in zip(before, now, strict=True))
     if changed < LEAST_CHANGED:
-        return Interval(
+        return Interval.unknown(
             whole,
-            None,
-            None,
             level,
             method,
             f"{changed} verdicts changed; an interval needs at least {LEAST_CHANGED}",
@@ -91,8 +76,8 @@ def kappa_change(
             )
         left = parts[item]
         if left is None:
-            return Interval(
-                whole, None, None, level, method, "without one of the items kappa is not defined"
+            return Interval.unknown(
+                whole, level, method, "without one of the items kappa is not defined"
             )
         pseudo.append(n * whole - (n - 1) * left)
     mean = fsum(pseudo) / n

@@ -28,7 +28,7 @@ from assay.stats.estimate import (
 from assay.stats.intervals import Interval
 from assay.stats.means import estimate_difference, estimate_mean
 from assay.stats.power import detectable_given
-from assay.stats.rates import McNemar, mcnemar, paired_rate_difference, rate_difference
+from assay.stats.rates import McNemar, mcnemar, paired_rate_difference
 
 
 class Claims(NamedTuple):
@@ -258,18 +258,6 @@ def compare_failures(
         worse=None if difference.low is None else difference.low > allowed,
         not_worse=None if difference.high is None else difference.high <= allowed,
     )
-
-
-def compare_failures_unpaired(
-    candidate_failed: int,
-    candidate_n: int,
-    baseline_failed: int,
-    baseline_n: int,
-    *,
-    level: float = 0.95,
-) -> Interval:
-    """Failure rates of different samples, candidate minus baseline, by Newcombe's interval."""
-    return rate_difference(candidate_failed, candidate_n, baseline_failed, baseline_n, level=level)
 
 
 def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:

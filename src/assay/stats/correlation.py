@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.errors import UsageError
-from assay.stats.influence import IMAGINED, leverage, wider_z_interval
+from assay.stats.influence import IMAGINED, leverage, tails, wider_z_interval
 from assay.stats.intervals import Interval
 
 if TYPE_CHECKING:
@@ -65,14 +65,12 @@ def pearson(
     method = "fisher-z"
     xs, ys, reason = _paired(first, second)
     if reason:
-        return Interval(None, None, None, level, method, reason)
+        return Interval.unknown(None, level, method, reason)
     n = len(xs)
     x, y = _ranked(xs), _ranked(ys)
     a, b = _standard(x), _standard(y)
     if a is None or b is None:
-        return Interval(
-            None,
-            None,
+        return Interval.unknown(
             None,
             level,
             method,
@@ -194,12 +192,11 @@ def spearman(
     method = "fisher-z-bonett-wright"
     xs, ys, reason = _paired(first, second)
     if reason:
-        return Interval(None, None, None, level, method, reason)
+        return Interval.unknown(None, level, method, reason)
     n = len(xs)
     x, y = _ranked(xs), _ranked(ys)
     ranks_x, ranks_y = _doubled(x.counts, n), _doubled(y.counts, n)
-    square_x = sum(count * rank * rank for count, rank in zip(x.counts, ranks_x, strict=True))
-    square_y = sum(count * rank * rank for count, rank in zip(y.counts, ranks_y, strict=True))
+    square_x, square_y = _squares(ranks_x, x.counts), _squares(ranks_y, y.counts)
     cells = Counter(zip(x.places, y.places, strict=True))
     product = sum(times * ranks_x[i] * ranks_y[j] for (i, j), times in cells.items())
     value = _within(_over_root(product, square_x, square_y))
@@ -211,7 +208,7 @@ def spearman(
     for (i, j), times in cells.items():
         other_x[i] += times * (b[j] - value * a[i])
         other_y[j] += times * (a[i] - value * b[j])
-    by_x, by_y = _tails(other_x), _tails(other_y)
+    by_x, by_y = tails(other_x), tails(other_y)
     moves = {
         (i, j): (
             a[i] * b[j]
@@ -248,11 +245,13 @@ def _doubled(counts: Sequence[int], n: int) -> list[int]:
     return made
 
 
+def _squares(ranks: Sequence[int], counts: Sequence[int]) -> int:
+    return sum(count * rank * rank for count, rank in zip(counts, ranks, strict=True))
+
+
 def _unit(ranks: Sequence[int], counts: Sequence[int]) -> list[float]:
     """Ranks scaled so that the items have mean square 1."""
-    unit = sqrt(
-        sum(count * rank * rank for count, rank in zip(counts, ranks, strict=True)) / sum(counts)
-    )
+    unit = sqrt(_squares(ranks, counts) / sum(counts))
     return [rank / unit for rank in ranks]
 
 
@@ -260,16 +259,6 @@ def _over_root(product: int, square_x: int, square_y: int) -> float:
     """The product over the root of two squares, of whole numbers of any size."""
     both = square_x * square_y
     return product / (isqrt(both) if both.bit_length() > 1000 else sqrt(both))
-
-
-def _tails(at: Sequence[float]) -> list[float]:
-    """For each place, the sum over the places above it and half of its own."""
-    made = [0.0] * len(at)
-    above = 0.0
-    for place in range(len(at) - 1, -1, -1):
-        made[place] = above + at[place] / 2
-        above += at[place]
-    return made
 
 
 def kendall_tau_b(
@@ -287,7 +276,7 @@ def kendall_tau_b(
     method = "fisher-z-fieller"
     xs, ys, reason = _paired(first, second)
     if reason:
-        return Interval(None, None, None, level, method, reason)
+        return Interval.unknown(None, level, method, reason)
     n = len(xs)
     x, y = _ranked(xs), _ranked(ys)
     cells = Counter(zip(x.places, y.places, strict=True))

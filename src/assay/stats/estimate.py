@@ -62,31 +62,24 @@ class Estimate(NamedTuple):
         """The one-sided p-value of "the mean is at most the limit"; below half of 1 - level exactly
         where the lower end is above the limit.
         """
-        if self.interval.low is None or self.interval.value is None:
-            return None
-        if self.masses and self.range is not None:
-            return chance_below(self.masses, limit, lowest=self.range.lowest)
-        if not self.standard_error or self.df is None:
-            return None
-        return t_tail(
-            (self.interval.value - limit) / self.standard_error - self.widened[0], self.df
-        )
+        return self._p(limit, 1)
 
     def p_below(self, limit: float) -> float | None:
         """The one-sided p-value of "the mean is at least the limit"."""
-        if self.interval.high is None or self.interval.value is None:
+        return self._p(limit, -1)
+
+    def _p(self, limit: float, side: int) -> float | None:
+        value = self.interval.value
+        if value is None or self.interval.low is None or self.interval.high is None:
             return None
         if self.masses and self.range is not None:
-            return chance_below(
-                [mass._replace(value=-mass.value) for mass in self.masses],
-                -limit,
-                lowest=-self.range.highest,
-            )
+            lowest = self.range.lowest if side > 0 else -self.range.highest
+            masses = [mass._replace(value=side * mass.value) for mass in self.masses]
+            return chance_below(masses, side * limit, lowest=lowest)
         if not self.standard_error or self.df is None:
             return None
-        return t_tail(
-            (limit - self.interval.value) / self.standard_error - self.widened[1], self.df
-        )
+        widened = self.widened[0 if side > 0 else 1]
+        return t_tail(side * (value - limit) / self.standard_error - widened, self.df)
 
 
 class Moments(NamedTuple):
@@ -163,7 +156,7 @@ def by_bound(
             " commonest value, so the spread is not known"
         )
         return Estimate(
-            Interval(value, None, None, level, "student-t", reason), n, sd, None, None, clusters
+            Interval.unknown(value, level, "student-t", reason), n, sd, None, None, clusters
         )
     return Estimate(
         bounded(counted, lowest=range.lowest, highest=range.highest, level=level),
@@ -187,7 +180,7 @@ def none_of(
     clusters: int | None = None,
 ) -> Estimate:
     """No interval, with the reason."""
-    return Estimate(Interval(value, None, None, level, method, reason), n, clusters=clusters)
+    return Estimate(Interval.unknown(value, level, method, reason), n, clusters=clusters)
 
 
 def checked(values: Iterable[float], range: Range | None, *, what: str = "a value") -> list[float]:

@@ -84,12 +84,22 @@ def z_interval(
     """
     reason = few(n)
     if reason:
-        return Interval(value, None, None, level, method, reason)
+        return Interval.unknown(value, level, method, reason)
     centre = min(max(centre, -_EDGE), _EDGE)
     middle, half = atanh(centre), t_quantile(0.5 + level / 2, n - 1) * error / (1 - centre * centre)
     return Interval(
         value, min(value, tanh(middle - half)), max(value, tanh(middle + half)), level, method
     )
+
+
+def tails(at: Sequence[float]) -> list[float]:
+    """For each place, the sum over the places above it and half of its own."""
+    made = [0.0] * len(at)
+    above = 0.0
+    for place in range(len(at) - 1, -1, -1):
+        made[place] = above + at[place] / 2
+        above += at[place]
+    return made
 
 
 def leverage(x: float, y: float, value: float, n: float) -> float:
@@ -122,7 +132,7 @@ def wider_z_interval(
     if not reason and abs(value) > _EDGE:
         reason = "the ratings lie on one line, so they show no spread around it to estimate from"
     if reason:
-        return Interval(value, None, None, level, method, reason)
+        return Interval.unknown(value, level, method, reason)
     theory = NormalDist().inv_cdf(0.5 + level / 2) * sqrt(variance_z)
     half = max(theory, t_quantile(0.5 + level / 2, n - 1) * error / (1 - centre * centre))
     middle = atanh(centre)

@@ -24,6 +24,13 @@ class Interval(NamedTuple):
     method: str
     reason: str | None = None
 
+    @classmethod
+    def unknown(
+        cls, value: float | None, level: float, method: str, reason: str | None
+    ) -> Interval:
+        """A value without ends, and the reason why there are none."""
+        return cls(value, None, None, level, method, reason)
+
     def shown(self) -> dict[str, Any]:
         """The interval as it stands in a JSON document."""
         found = self._asdict()
@@ -39,7 +46,7 @@ def wilson(successes: int, n: int, *, level: float = 0.95) -> Interval:
     0.490162472
     """
     if n == 0:
-        return Interval(None, None, None, level, "wilson", "no samples")
+        return Interval.unknown(None, level, "wilson", "no samples")
     z = NormalDist().inv_cdf(0.5 + level / 2)
     p = successes / n
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
@@ -57,28 +64,13 @@ def student(mean: float | None, sd: float, n: int, *, level: float = 0.95) -> In
     12.483328
     """
     if mean is None or n == 0:
-        return Interval(None, None, None, level, "student-t", "no samples")
+        return Interval.unknown(None, level, "student-t", "no samples")
     if n < 2:
-        return Interval(
-            mean, None, None, level, "student-t", "one sample has no spread to estimate from"
+        return Interval.unknown(
+            mean, level, "student-t", "one sample has no spread to estimate from"
         )
     half = t_quantile(0.5 + level / 2, n - 1) * sd / sqrt(n)
     return Interval(mean, mean - half, mean + half, level, "student-t")
-
-
-def clopper_pearson(successes: int, n: int, *, level: float = 0.95) -> Interval:
-    """The exact interval for a share: it covers at least as often as its level says, for every n
-    and every share.
-
-    >>> round(clopper_pearson(0, 30).high, 6)
-    0.115703
-    """
-    if n == 0:
-        return Interval(None, None, None, level, "clopper-pearson", "no samples")
-    tail = (1 - level) / 2
-    low = 0.0 if successes == 0 else beta_quantile(tail, successes, n - successes + 1)
-    high = 1.0 if successes == n else beta_quantile(1 - tail, successes + 1, n - successes)
-    return Interval(successes / n, low, high, level, "clopper-pearson")
 
 
 def normal_quantile(p: float) -> float:
@@ -90,30 +82,6 @@ def normal_quantile(p: float) -> float:
     return NormalDist().inv_cdf(p)
 
 
-def beta_cdf(x: float, a: float, b: float) -> float:
-    """The distribution function of the beta distribution.
-
-    >>> round(beta_cdf(0.5, 2, 2), 12)
-    0.5
-    """
-    return _incomplete_beta(a, b, x)
-
-
-def beta_quantile(p: float, a: float, b: float) -> float:
-    """The p-quantile of the beta distribution.
-
-    >>> round(beta_quantile(0.5, 1, 1), 9)
-    0.5
-    """
-    low, high = 0.0, 1.0
-    while low < (middle := (low + high) / 2) < high:
-        if _incomplete_beta(a, b, middle) < p:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
-
-
 def binomial_cdf(k: int, n: int, p: float) -> float:
     """The chance of at most k successes in n.
 
@@ -122,7 +90,7 @@ def binomial_cdf(k: int, n: int, p: float) -> float:
     """
     if k < 0:
         return 0.0
-    return 1.0 if k >= n else _incomplete_beta(n - k, k + 1, 1 - p)
+    return 1.0 if k >= n else beta_cdf(1 - p, n - k, k + 1)
 
 
 def t_tail(t: float, df: float) -> float:
@@ -132,7 +100,7 @@ def t_tail(t: float, df: float) -> float:
     >>> round(t_tail(2.776445105, 4), 9)
     0.025
     """
-    upper = 0.5 * _incomplete_beta(df / 2, 0.5, df / (df + t * t))
+    upper = 0.5 * beta_cdf(df / (df + t * t), df / 2, 0.5)
     return upper if t >= 0 else 1 - upper
 
 
@@ -144,28 +112,25 @@ def t_quantile(p: float, df: float) -> float:
     2.776445105
     """
     low, high = 0.0, 2.0
-    while t_cdf(high, df) < p:
+    while 1 - t_tail(high, df) < p:
         high *= 2
         if high > 1e12:
             return inf
-    for _ in range(200):
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
-        if t_cdf(middle, df) < p:
+    while low < (middle := (low + high) / 2) < high:
+        if 1 - t_tail(middle, df) < p:
             low = middle
         else:
             high = middle
     return (low + high) / 2
 
 
-def t_cdf(t: float, df: float) -> float:
-    """The distribution function of Student's t, for t of at least 0."""
-    return 1 - 0.5 * _incomplete_beta(df / 2, 0.5, df / (df + t * t))
+def beta_cdf(x: float, a: float, b: float) -> float:
+    """The distribution function of the beta distribution: the regularised incomplete beta function,
+    by its continued fraction.
 
-
-def _incomplete_beta(a: float, b: float, x: float) -> float:
-    """The regularised incomplete beta function, by its continued fraction."""
+    >>> round(beta_cdf(0.5, 2, 2), 12)
+    0.5
+    """
     if x <= 0:
         return 0.0
     if x >= 1:

@@ -159,7 +159,7 @@ class _Cells(NamedTuple):
 
 def _kappa(pairs: Pairs, weights: Weights, places: Sequence[float], *, level: float) -> Interval:
     if not pairs.n:
-        return Interval(None, None, None, level, METHOD, NO_ITEMS)
+        return Interval.unknown(None, level, METHOD, NO_ITEMS)
     cells = _Cells(
         [i for i, _ in pairs.cells], [j for _, j in pairs.cells], list(pairs.cells.values())
     )
@@ -174,7 +174,7 @@ def _kappa(pairs: Pairs, weights: Weights, places: Sequence[float], *, level: fl
         mass * away for mass, away in zip(first, distances(second, weights, places), strict=True)
     )
     if len(places) < 2 or not chance:
-        return Interval(None, None, None, level, METHOD, SAME)
+        return Interval.unknown(None, level, METHOD, SAME)
     centre, error = _spread(
         _with_imagined(cells, first, second, pairs.n, ordered=weights != "nominal"),
         weights,

@@ -56,9 +56,7 @@ def misclassification(
     verdicts = [unread if verdict is None else verdict for verdict in judge]
     labelled = [(at, truth) for at, truth in enumerate(human) if truth is not None]
     if len(labelled) < LEAST_LABELS:
-        return Interval(
-            None,
-            None,
+        return Interval.unknown(
             None,
             level,
             name,
@@ -69,9 +67,7 @@ def misclassification(
     ones = [verdicts[at] for at, truth in labelled if truth == 1]
     zeros = [verdicts[at] for at, truth in labelled if truth == 0]
     if not ones or not zeros:
-        return Interval(
-            None,
-            None,
+        return Interval.unknown(
             None,
             level,
             name,
@@ -94,7 +90,7 @@ def misclassification(
         labelled=[at for at, _ in labelled],
     )
     if cluster.reason:
-        return Interval(value, None, None, level, name, cluster.reason)
+        return Interval.unknown(value, level, name, cluster.reason)
     z = cluster.z
     more = z * z
     moved = (fsum(verdicts) + more / 2) / (total + more)
@@ -187,9 +183,7 @@ def _three_classes(
     rows = {truth: [verdicts[at] for at, label in labelled if label == truth] for truth in _CLASSES}
     few = [truth for truth, found in rows.items() if len(found) < LEAST_IN_CLASS]
     if few:
-        return Interval(
-            None,
-            None,
+        return Interval.unknown(
             None,
             level,
             name,
@@ -205,9 +199,7 @@ def _three_classes(
     shares = [verdicts.count(verdict) / total for verdict in _CLASSES]
     prior = _solve([list(column) for column in zip(*matrix, strict=True)], shares)
     if worth is None or prior is None:
-        return Interval(
-            None,
-            None,
+        return Interval.unknown(
             None,
             level,
             name,

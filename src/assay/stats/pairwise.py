@@ -65,7 +65,7 @@ def half_wilson(wins: int, halves: int, n: int, *, level: float = 0.95) -> Inter
     """
     method = "wilson-halves"
     if n == 0:
-        return Interval(None, None, None, level, method, "no pairs")
+        return Interval.unknown(None, level, method, "no pairs")
     value = (wins + halves / 2) / n
     if not halves:
         return wilson(wins, n, level=level)._replace(method=method)
@@ -91,8 +91,8 @@ def mean_shift(shifts: Sequence[float], *, level: float = 0.95) -> Interval:
     """
     n = len(shifts)
     if n == 0:
-        return Interval(
-            None, None, None, level, "bonett-price", "no pair has a readable verdict in both orders"
+        return Interval.unknown(
+            None, level, "bonett-price", "no pair has a readable verdict in both orders"
         )
     centre = sum(shifts) / (n + 2)
     variance = (sum(shift * shift for shift in shifts) + 2) / (n + 2) - centre * centre
@@ -197,19 +197,15 @@ def _accuracy(labelled: Sequence[Pair], *, level: float) -> dict[str, Any]:
     average = half_wilson(right.count(2), right.count(1), len(both), level=level)
     first, second = shares[0].value, shares[1].value
     if first is None or second is None:
-        average = Interval(
-            None,
-            None,
+        average = Interval.unknown(
             None,
             level,
             average.method,
             "no labelled pair was judged in one of the orders",
         )
     elif len(both) < len(labelled):
-        average = Interval(
+        average = Interval.unknown(
             (first + second) / 2,
-            None,
-            None,
             level,
             average.method,
             "some labelled pairs were judged in one order only",

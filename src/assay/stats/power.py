@@ -38,7 +38,7 @@ def power_of_mean(
 
     `sd` is that of the differences; unpaired, of the scores, with n on each side. With
     `equivalence` both ends must be within the margin. Groups cost samples: `design_effect` says how
-    many are worth one (see `design_effect`). Fewer than two pairs show nothing.
+    many are worth one independent sample. Fewer than two pairs show nothing.
 
     >>> round(power_of_mean(34, effect=5.0, sd=10.0), 3)
     0.808
@@ -164,16 +164,6 @@ def _unit_effect(df: float, power: float, level: float) -> float:
     )
 
 
-def design_effect(sizes: list[int], alikeness: float) -> float:
-    """How many samples in groups of these sizes are worth one independent sample, for a correlation
-    inside groups.
-
-    >>> design_effect([5, 5, 5, 5], 0.5)
-    3.0
-    """
-    return 1 + (sum(size * size for size in sizes) / sum(sizes) - 1) * alikeness
-
-
 def samples_if_all_equal(margin: float, *, reach: float = 100.0, level: float = 0.95) -> int:
     """How many pairs without any difference show that the mean is not lower by the margin, when one
     pair can lose `reach` points.
@@ -220,27 +210,6 @@ def power_of_rates(
             if least <= discordant:
                 total += weight * (1 - binomial_cdf(least - 1, discordant, gains / differ))
     return min(1.0, total)
-
-
-def samples_for_rates(
-    *, gains: float, losses: float, margin: float = 0.0, power: float = 0.8, level: float = 0.95
-) -> int | None:
-    """How many pairs show it with that power; None where nothing of the kind is there. Counts jump,
-    so one pair more may have a little less power.
-
-    >>> samples_for_rates(gains=0.15, losses=0.05)
-    145
-    """
-    _check_power(power)
-    _check_rates(gains, losses, margin, level)
-    if gains - losses + margin <= 0:
-        return None
-    return _smallest(
-        lambda n: (
-            power_of_rates(n, gains=gains, losses=losses, margin=margin, level=level) >= power
-        ),
-        most=1_000_000,
-    )
 
 
 def detectable_rate(
@@ -323,12 +292,12 @@ def _expected(function: Callable[[float], float], df: float) -> float:
     return total * step / 3
 
 
-def _smallest(reached: Callable[[int], bool], *, most: int = MAX_SAMPLES) -> int | None:
+def _smallest(reached: Callable[[int], bool]) -> int | None:
     high = 2
     while not reached(high):
-        if high >= most:
+        if high >= MAX_SAMPLES:
             return None
-        high = min(most, high * 2)
+        high = min(MAX_SAMPLES, high * 2)
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2

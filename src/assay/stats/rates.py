@@ -57,12 +57,10 @@ def paired_rate_difference(first: int, second: int, n: int, *, level: float = 0.
     """
     _check_counts(first, second, n)
     if n == 0:
-        return Interval(None, None, None, level, "tango", "no samples")
+        return Interval.unknown(None, level, "tango", "no samples")
     if n == 1:
-        return Interval(
+        return Interval.unknown(
             float(first - second),
-            None,
-            None,
             level,
             "tango",
             "one sample has no spread to estimate from",
@@ -123,11 +121,11 @@ def rate_difference(
         or theirs.low is None
         or theirs.high is None
     ):
-        return Interval(None, None, None, level, "newcombe", "no samples")
+        return Interval.unknown(None, level, "newcombe", "no samples")
     value = ours.value - theirs.value
     if min(first_n, second_n) < 2:
-        return Interval(
-            value, None, None, level, "newcombe", "one sample has no spread to estimate from"
+        return Interval.unknown(
+            value, level, "newcombe", "one sample has no spread to estimate from"
         )
     low = value - sqrt((ours.value - ours.low) ** 2 + (theirs.high - theirs.value) ** 2)
     high = value + sqrt((ours.high - ours.value) ** 2 + (theirs.value - theirs.low) ** 2)

@@ -8,23 +8,21 @@ over all looks together, however many there are and whatever made one stop.
 A mean of bounded values is bet on: whoever bets against a supposed mean m with a share f of the
 capital multiplies it by 1 - f + f x / m with every x, and if m is the mean, the capital is above 40
 at some time with chance 1/40 at most. The bets are spread over a fixed list of shares, so that no
-order of the values between two looks changes anything. A rate is weighed against all rates at once
-(Robbins' mixture). Both are valid for every n, whatever the distribution in the range, and
-therefore wider than Student's interval: with differences of scores on -100..100, a margin of 1 is
-not reached before some 640 pairs.
+order of the values between two looks changes anything. It is valid for every n, whatever the
+distribution in the range, and therefore wider than Student's interval: with differences of scores
+on -100..100, a margin of 1 is not reached before some 640 pairs.
 
 Each look keeps what earlier looks have excluded. Values enter in an order fixed before the run;
 whether to look must not depend on values yet to come. Sources: Waudby-Smith and Ramdas, Estimating
 means of bounded random variables by betting, 2024; Orabona and Jun, Tight concentrations and
-confidence sequences from the regret of universal portfolio, 2024; Robbins, Statistical methods
-related to the law of the iterated logarithm, 1970.
+confidence sequences from the regret of universal portfolio, 2024.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from math import exp, fsum, lgamma, log, log1p
+from math import exp, fsum, log
 
 from assay.errors import UsageError
 from assay.stats.bounded import crossing
@@ -75,7 +73,7 @@ class MeanSequence:
         if self.n < 2:
             reason = "one sample has no spread to estimate from" if self.n else "no samples"
             value = new[0] if new else None
-            return Interval(value, None, None, self.level, "betting sequence", reason)
+            return Interval.unknown(value, self.level, "betting sequence", reason)
         mean = fsum(value * count for value, count in self._counts.items()) / self.n
         wanted = log(2 / (1 - self.level))
         pairs = sorted(self._counts.items())
@@ -90,7 +88,7 @@ class MeanSequence:
             self._low > self._high
         ):  # happens in at most 1 - level of all sequences: everything has been excluded
             reason = "the looks contradict each other: no mean fits them all"
-            return Interval(value, None, None, self.level, "betting sequence", reason)
+            return Interval.unknown(value, self.level, "betting sequence", reason)
         return Interval(
             value,
             lowest + self._low * width,
@@ -98,67 +96,6 @@ class MeanSequence:
             self.level,
             "betting sequence",
         )
-
-
-class RateSequence:
-    """The confidence sequence of a rate; it depends on the counts alone.
-
-    >>> looks = RateSequence()
-    >>> found = looks.update(3, 100)
-    >>> round(found.low, 4), round(found.high, 4)
-    (0.0019, 0.1229)
-    """
-
-    def __init__(self, *, level: float = 0.95) -> None:
-        check_level(level)
-        self.level = level
-        self.looks = 0
-        self.n = 0
-        self.successes = 0
-        self._low, self._high = 0.0, 1.0
-
-    def update(self, successes: int, n: int) -> Interval:
-        """Take the counts that are new since the last look, and look."""
-        if not 0 <= successes <= n:
-            raise UsageError(
-                "STA-001", f"{successes} successes of {n}.", fix="Successes are from 0 to n."
-            )
-        self.successes += successes
-        self.n += n
-        self.looks += 1
-        if self.n < 2:
-            reason = "one sample has no spread to estimate from" if self.n else "no samples"
-            return Interval(
-                float(self.successes) if self.n else None,
-                None,
-                None,
-                self.level,
-                "mixture sequence",
-                reason,
-            )
-        rate, good, bad = self.successes / self.n, self.successes, self.n - self.successes
-        # the mixture over all rates with the prior of Jeffreys, against the one that is supposed
-        mixed = lgamma(good + 0.5) + lgamma(bad + 0.5) - lgamma(self.n + 1) - 2 * lgamma(0.5)
-        wanted = -log(1 - self.level)
-
-        def kept(supposed: float) -> float:
-            one = good * log(supposed) if good else 0.0
-            other = bad * log1p(-supposed) if bad else 0.0
-            return wanted - (mixed - one - other)
-
-        low = crossing(kept, 1e-15, rate) if good else 0.0
-        high = 1 - crossing(lambda other: kept(1 - other), 1e-15, 1 - rate) if bad else 1.0
-        self._low, self._high = max(self._low, low), min(self._high, high)
-        if self._low > self._high:
-            return Interval(
-                rate,
-                None,
-                None,
-                self.level,
-                "mixture sequence",
-                "the looks contradict each other: no rate fits them all",
-            )
-        return Interval(rate, self._low, self._high, self.level, "mixture sequence")
 
 
 def _end(pairs: list[tuple[float, int]], start: float, mean: float, wanted: float) -> float:
