@@ -18,7 +18,7 @@ from assay.records.evidence import Run
 from assay.records.reading import read_record
 from assay.running.patch_tests import make_job, repair
 from assay.sandbox import Limits, available
-from assay.scoring.metrics.patches import apply_patch
+from assay.scoring.metrics.applying import apply_patch
 from documents import run
 
 pytestmark = pytest.mark.skipif(

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.stats.intervals import wilson
-from assay.stats.pairwise import WINNERS, Pair, half_wilson, mean_shift, measure, merge
+from assay.stats.pairwise import WINNERS, JudgedPair, half_wilson, mean_shift, measure, merge
 
 VERDICT = st.sampled_from([*WINNERS, None])
 
 
-def _pair(name: object, ab: Any = ..., ba: Any = ..., label: Any = None) -> Pair:
-    return Pair(
+def _pair(name: object, ab: Any = ..., ba: Any = ..., label: Any = None) -> JudgedPair:
+    return JudgedPair(
         str(name),
         {order: winner for order, winner in (("ab", ab), ("ba", ba)) if winner is not ...},
         label,
@@ -147,7 +147,7 @@ def test_judges_who_always_pick_one_place_have_all_of_the_bias() -> None:
 
 
 @given(PAIRS)
-def test_the_counts_add_up_and_every_number_is_within_its_range(pairs: list[Pair]) -> None:
+def test_the_counts_add_up_and_every_number_is_within_its_range(pairs: list[JudgedPair]) -> None:
     found = measure(pairs)
     assert (
         found["consistent"] + found["inconsistent"] + found["single_order"]["count"]
@@ -176,11 +176,11 @@ def test_the_counts_add_up_and_every_number_is_within_its_range(pairs: list[Pair
 
 @given(PAIRS)
 def test_exchanging_the_candidates_turns_the_win_rate_round_and_leaves_the_rest(
-    pairs: list[Pair],
+    pairs: list[JudgedPair],
 ) -> None:
     other: dict[Any, Any] = {"a": "b", "b": "a", "tie": "tie", None: None}
     turned = [
-        Pair(
+        JudgedPair(
             pair.id,
             {order[::-1]: other[winner] for order, winner in pair.verdicts.items()},
             other[pair.label],
@@ -252,7 +252,9 @@ def test_the_accuracy_of_judgebench_wants_more_wins_than_losses_over_both_orders
 ) -> None:
     turned = {"a": "b", "b": "a"}
     for label, first, second in (("a", ab, ba), ("b", turned.get(ab, ab), turned.get(ba, ba))):
-        found = measure([Pair("1", {"ab": first, "ba": second}, label)])["accuracy"]["judgebench"]  # type: ignore[arg-type]
+        found = measure([JudgedPair("1", {"ab": first, "ba": second}, label)])["accuracy"][
+            "judgebench"
+        ]  # type: ignore[arg-type]
         assert found["value"] == float(right)
 
 

@@ -17,7 +17,7 @@ from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.json_files import Document, stream_documents
 from assay.scoring.metrics.passk import (
     MAX_ATTEMPTS,
-    Task,
+    AttemptedTask,
     mean_pass,
     read_tasks,
     report,
@@ -30,13 +30,13 @@ CLOSED_FORM = 1e-9
 
 
 def pass_at_k(n: int, c: int, k: int) -> Fraction:
-    found = mean_pass([Task("t", n, c)], k).pass_at
+    found = mean_pass([AttemptedTask("t", n, c)], k).pass_at
     assert found is not None
     return found
 
 
 def pass_hat_k(n: int, c: int, k: int) -> Fraction:
-    found = mean_pass([Task("t", n, c)], k).pass_hat
+    found = mean_pass([AttemptedTask("t", n, c)], k).pass_hat
     assert found is not None
     return found
 
@@ -70,7 +70,7 @@ def test_tasks_of_unequal_attempts_average_as_human_evals_do(shared: Path) -> No
         json.loads((home / "multi_task.json").read_text()), expected, strict=True
     ):
         tasks = [
-            Task(str(index), n, c)
+            AttemptedTask(str(index), n, c)
             for index, (n, c) in enumerate(zip(given_tasks["n"], given_tasks["c"], strict=True))
         ]
         found = report(tasks, [int(name.removeprefix("pass@")) for name in means])
@@ -127,7 +127,7 @@ def test_one_attempt_is_the_share_that_passed_and_more_help_one_and_hurt_the_oth
 def test_the_mean_is_exact_and_no_order_of_tasks_changes_it(
     drawn: list[tuple[int, int, int]], shuffle: Any
 ) -> None:
-    tasks = [Task(str(index), n, c) for index, (n, c, _) in enumerate(drawn)]
+    tasks = [AttemptedTask(str(index), n, c) for index, (n, c, _) in enumerate(drawn)]
     found = mean_pass(tasks, 1)
     assert found.pass_at == sum(Fraction(task.c, task.n) for task in tasks) / len(tasks)
     again = list(tasks)
@@ -200,7 +200,7 @@ def test_nothing_is_not_a_score(tmp_path: Path) -> None:
     with pytest.raises(NotEnoughEvidence):
         mean_pass([], 1)
     with pytest.raises(UsageError):
-        report([Task("a", 1, 1)], [0])
+        report([AttemptedTask("a", 1, 1)], [0])
     file = tmp_path / "a.jsonl"
     file.write_text("not json\n" * 100)
     with pytest.raises(InputError) as refused:
@@ -210,7 +210,7 @@ def test_nothing_is_not_a_score(tmp_path: Path) -> None:
 
 
 def test_a_null_names_the_task_that_has_too_few_attempts() -> None:
-    found = report([Task("a", 2, 1), Task("b", 9, 1)], [1, 5])
+    found = report([AttemptedTask("a", 2, 1), AttemptedTask("b", 9, 1)], [1, 5])
     assert found["pass@5"] is None
     assert found["pass^5"] is None
     assert found["reasons"]["pass@5"] == "task 'a' has 2 attempts, fewer than 5"
@@ -218,7 +218,7 @@ def test_a_null_names_the_task_that_has_too_few_attempts() -> None:
 
 
 def test_the_largest_counts_take_seconds() -> None:
-    tasks = [Task(str(index), MAX_ATTEMPTS - index, 1000 + index) for index in range(10)]
+    tasks = [AttemptedTask(str(index), MAX_ATTEMPTS - index, 1000 + index) for index in range(10)]
     found = mean_pass(tasks, MAX_ATTEMPTS // 2)
     assert found.pass_at is not None
     assert 0 < found.pass_at <= 1

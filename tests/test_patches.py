@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from assay.files.json_files import Document
 from assay.records.reading import read_run
+from assay.scoring.metrics.applying import applies_cleanly
 from assay.scoring.metrics.measure import Undetermined
 from assay.scoring.metrics.patches import (
     MAX_PATCH,
     PATCHES,
     PatchError,
-    applies_cleanly,
     parse_patch,
     patch_likeness,
 )

@@ -19,15 +19,10 @@ from assay.errors import InputError, NotEnoughEvidence, UsageError, printable
 from assay.files.json_files import open_input
 from assay.running.patch_tests import Job, Repair, make_job, repair
 from assay.sandbox import Limits, check_solution, require, verdict
+from assay.scoring.metrics.applying import applies_cleanly
 from assay.scoring.metrics.outcomes import summarise
-from assay.scoring.metrics.passk import Task, report
-from assay.scoring.metrics.patches import (
-    MAX_PATCH,
-    PatchError,
-    applies_cleanly,
-    parse_patch,
-    patch_likeness,
-)
+from assay.scoring.metrics.passk import AttemptedTask, report
+from assay.scoring.metrics.patches import MAX_PATCH, PatchError, parse_patch, patch_likeness
 
 if TYPE_CHECKING:
     import argparse
@@ -145,7 +140,9 @@ def _solutions(options: argparse.Namespace) -> Measured:
     if not items:
         raise NotEnoughEvidence("SCO-036", "there are no attempts in the file.", where=options.file)
     document = {
-        **report([Task(name, len(tries), sum(tries)) for name, tries in passed.items()], ks),
+        **report(
+            [AttemptedTask(name, len(tries), sum(tries)) for name, tries in passed.items()], ks
+        ),
         "attempts": items,
         "sandbox": options.sandbox,
         "gates": {"no_sandbox_violation": verdict(outcomes)},

@@ -91,7 +91,7 @@ def describe_ratings(
 
     first, second = columns[0], columns[1]
     numbers: tuple[Any, Any] = (first, second)
-    pairs = kappa.count_pairs(first, second) if not several else kappa.Pairs([], {}, 0)
+    pairs = kappa.count_pairs(first, second) if not several else kappa.RatingPairs([], {}, 0)
     order = several or words
     weighted: dict[str, Any] = {
         weights: shown(
@@ -144,7 +144,7 @@ def _uneven(categories: Sequence[float]) -> bool:
     return len({later - earlier for earlier, later in successive(categories)}) > 1
 
 
-def _confusion(pairs: kappa.Pairs, raters: Sequence[str]) -> dict[str, Any]:
+def _confusion(pairs: kappa.RatingPairs, raters: Sequence[str]) -> dict[str, Any]:
     """How often the first rater (rows) gave one category and the second (columns) another."""
     size = len(pairs.categories)
     made: dict[str, Any] = {
@@ -168,7 +168,7 @@ def _confusion(pairs: kappa.Pairs, raters: Sequence[str]) -> dict[str, Any]:
     return made
 
 
-def _classification(pairs: kappa.Pairs, raters: Sequence[str]) -> dict[str, Any]:
+def _classification(pairs: kappa.RatingPairs, raters: Sequence[str]) -> dict[str, Any]:
     found = kappa.classify(pairs)
     numbers = found._asdict() if found else dict.fromkeys(kappa.Classification._fields)
     return {"reference": raters[0], "predicted": raters[1], **numbers}

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from assay.errors import Fault, FaultList, InputError, NotEnoughEvidence
 from assay.files.json_files import Unread, open_input, stream_documents
 from assay.registry import near_miss
-from assay.stats.pairwise import ORDERS, WINNERS, Pair
+from assay.stats.pairwise import ORDERS, WINNERS, JudgedPair
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -294,7 +294,7 @@ def _settle(rows: Sequence[_Row], columns: dict[str, list[Rating]], faults: Faul
 # --- verdicts
 
 
-def read_pairs(path: str) -> list[Pair]:
+def read_pairs(path: str) -> list[JudgedPair]:
     """Pairs from lines `{"id", "order", "winner", "label"}`, one for each order; other keys are not
     looked at.
 
@@ -302,7 +302,7 @@ def read_pairs(path: str) -> list[Pair]:
     contradict each other.
     """
     faults = FaultList(path, code="SCO-036")
-    pairs: dict[str, Pair] = {}
+    pairs: dict[str, JudgedPair] = {}
     for row in _json_rows(path, faults):
         try:
             _take(row.cells, pairs)
@@ -314,7 +314,7 @@ def read_pairs(path: str) -> list[Pair]:
     return list(pairs.values())
 
 
-def _take(cells: dict[str, Any], pairs: dict[str, Pair]) -> None:
+def _take(cells: dict[str, Any], pairs: dict[str, JudgedPair]) -> None:
     name = cells.get("id")
     if type(name) is int:
         name = str(name)
@@ -332,7 +332,7 @@ def _take(cells: dict[str, Any], pairs: dict[str, Pair]) -> None:
     for key, value in (("winner", winner), ("label", label)):
         if value is not None and value not in WINNERS:
             _refuse(key, value, WINNERS, name, "Write null where there is none.")
-    pair = pairs.setdefault(name, Pair(name, {}, None))
+    pair = pairs.setdefault(name, JudgedPair(name, {}, None))
     if order in pair.verdicts:
         raise InputError(
             "FIL-007",

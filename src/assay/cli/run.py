@@ -222,7 +222,7 @@ def _repeats(options: argparse.Namespace, evidence: str, folder: str) -> None:
     """How stable the passes are: pass@k, pass^k, and the samples that sometimes pass."""
     from assay.cli.grade import choice_of
     from assay.files.json_files import read_documents
-    from assay.scoring.metrics.passk import Task, report
+    from assay.scoring.metrics.passk import AttemptedTask, report
 
     grader = choice_of(options).grader()
     passed: dict[str, list[bool]] = {}
@@ -231,7 +231,9 @@ def _repeats(options: argparse.Namespace, evidence: str, folder: str) -> None:
             grader.grade(document).grade.passed
         )
     ks = sorted({1, options.repeat})
-    found = report([Task(name, len(marks), sum(marks)) for name, marks in passed.items()], ks)
+    found = report(
+        [AttemptedTask(name, len(marks), sum(marks)) for name, marks in passed.items()], ks
+    )
     flaky = sorted(name for name, marks in passed.items() if len(set(marks)) > 1)
     document_ = {
         "schema": "assay.repeats/1",

@@ -231,10 +231,13 @@ class FaultList:
 
     def raise_if_any(self) -> None:
         """Raise one error with all the faults."""
-        if not self.kept:
-            return
+        if self.kept:
+            raise self.error()
+
+    def error(self, kind: type[InputError] | None = None) -> InputError:
+        """One error with all the faults; there is at least one."""
         first = self.kept[0]
-        error = InputError(
+        error = (kind or InputError)(
             first.code,
             first.message,
             where=self.file or first.file,
@@ -242,7 +245,7 @@ class FaultList:
             faults=self.kept,
         )
         error.fault_count = self.count
-        raise error
+        return error
 
 
 class EvidenceError(InputError):

@@ -22,7 +22,7 @@ from assay.errors import InputError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Take = Callable[[dict[str, Any], "Place", int], None]
+    Take = Callable[[dict[str, Any], "LogPlace", int], None]
 
 SYNC_BYTES = 1024 * 1024
 """How much may wait for the disk itself; a killed process loses none of it, a power cut may."""
@@ -30,7 +30,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 _decode = msgspec.json.Decoder().decode
 
 
-class Place(NamedTuple):
+class LogPlace(NamedTuple):
     """Where an entry stands in the file."""
 
     offset: int
@@ -88,7 +88,7 @@ class LineLog:
             self._handle = -1
             raise
 
-    def append(self, tree: object) -> Place:
+    def append(self, tree: object) -> LogPlace:
         """Add an entry. When this returns, a killed process has not lost it."""
         line = line_of(tree)
         done = 0
@@ -106,16 +106,16 @@ class LineLog:
                 )  # half a line helps nobody; cutting needs no room
             raise self._unwritable(error) from None
         self._end += len(line)
-        return Place(self._end - len(line), len(line))
+        return LogPlace(self._end - len(line), len(line))
 
-    def read(self, place: Place) -> dict[str, Any]:
+    def read(self, place: LogPlace) -> dict[str, Any]:
         """The entry at a place."""
         tree = checked(os.pread(self._handle, place.length, place.offset))
         if tree is None:
             raise self._changed(place)
         return tree
 
-    def raw(self, place: Place) -> bytes:
+    def raw(self, place: LogPlace) -> bytes:
         """The entry at a place as the bytes that were written, every number as it stood."""
         line = os.pread(self._handle, place.length, place.offset)
         if line[:_HEAD] != _head(line[_HEAD:-2]):
@@ -137,7 +137,7 @@ class LineLog:
             os.close(self._handle)
             self._handle = -1
 
-    def _changed(self, place: Place) -> InputError:
+    def _changed(self, place: LogPlace) -> InputError:
         return InputError(
             self.words.code,
             f"the entry at byte {place.offset} changed while the job ran.",
@@ -188,7 +188,7 @@ class LineLog:
                         where=self.path,
                         fix=self.words.damaged,
                     )
-                take(tree, Place(offset - len(line), len(line)), number)
+                take(tree, LogPlace(offset - len(line), len(line)), number)
                 good = offset
         if good < size:
             self.cut = size - good

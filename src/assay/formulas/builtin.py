@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from decimal import ROUND_FLOOR, Context, Decimal
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import exact
@@ -37,10 +36,7 @@ _DIVIDING = Context(prec=60, rounding=ROUND_FLOOR)
 
 
 def _binary(raw: Any, params: Mapping[str, Any]) -> int:
-    if params:
-        refuse_params(params, "binary")
-    if type(raw) is int and (raw == 0 or raw == 1):  # the usual case
-        return raw * NORM_ONE
+    refuse_params(params, "binary")
     if raw is True or raw is False:
         raise FormulaError(
             "SCO-003",
@@ -49,11 +45,9 @@ def _binary(raw: Any, params: Mapping[str, Any]) -> int:
             fix="Write 1 or 0.",
         )
     value = number(raw, "binary")
-    if value == (0, 1):
-        return 0
-    if value == (1, 1):
-        return NORM_ONE
-    raise FormulaError("SCO-001", f"binary: the raw score is {raw}; only 0 and 1 are accepted.")
+    if value not in ((0, 1), (1, 1)):
+        raise FormulaError("SCO-001", f"binary: the raw score is {raw}; only 0 and 1 are accepted.")
+    return value.num * NORM_ONE
 
 
 def _binary_raw(norm: int, _raw: Any, _params: Mapping[str, Any]) -> Any:
@@ -64,15 +58,9 @@ def _likert(
     formula: str, low: int, high: int
 ) -> tuple[Callable[[Any, Mapping[str, Any]], int], Callable[[int, Any, Mapping[str, Any]], Any]]:
     span = high - low
-    table = {point: exact.norm_of(Ratio(point - low, span)) for point in range(low, high + 1)}
 
     def apply(raw: Any, params: Mapping[str, Any]) -> int:
-        if params:
-            refuse_params(params, formula)
-        if type(raw) is int:  # the usual case: a whole point of the scale
-            found = table.get(raw)
-            if found is not None:
-                return found
+        refuse_params(params, formula)
         value = number(raw, formula)
         if not low * value.den <= value.num <= high * value.den:
             raise FormulaError(
@@ -89,8 +77,7 @@ def _likert(
 
 
 def _zero_one(raw: Any, params: Mapping[str, Any]) -> int:
-    if params:
-        refuse_params(params, "zero_one")
+    refuse_params(params, "zero_one")
     try:
         return exact.clamped_norm(raw)
     except ValueError as error:
@@ -101,9 +88,6 @@ def _zero_one(raw: Any, params: Mapping[str, Any]) -> int:
 
 def _zero_one_raw(norm: int, _raw: Any, _params: Mapping[str, Any]) -> Any:
     return _plain(Ratio(norm, NORM_ONE))
-
-
-_COUNTED: int = 10**15
 
 
 def _counts(raw: Any, formula: str, keys: tuple[str, ...]) -> list[int]:
@@ -124,11 +108,7 @@ def _counts(raw: Any, formula: str, keys: tuple[str, ...]) -> list[int]:
         )
     counts = []
     for key in keys:
-        given = raw[key]
-        if type(given) is int and 0 <= given < _COUNTED:
-            counts.append(given)
-            continue
-        value = number(given, formula, f"count {key!r}")
+        value = number(raw[key], formula, f"count {key!r}")
         if value.den != 1:
             raise FormulaError(
                 "SCO-003", f"{formula}: the count {key!r} is {raw[key]}, not a whole number."
@@ -157,8 +137,7 @@ def _kind(raw: Any) -> str:
 
 
 def _pairwise(raw: Any, params: Mapping[str, Any]) -> int:
-    if params:
-        refuse_params(params, "pairwise")
+    refuse_params(params, "pairwise")
     wins, losses, ties = _counts(raw, "pairwise", ("wins", "losses", "ties"))
     total = wins + losses + ties
     if total == 0:
@@ -185,12 +164,7 @@ def _count_for(norm: int, total: int) -> int:
 
 
 def _ratio(raw: Any, params: Mapping[str, Any]) -> int:
-    if params:
-        refuse_params(params, "ratio")
-    if type(raw) is dict and len(raw) == 2:  # the usual case: two whole numbers
-        passed, total = raw.get("passed"), raw.get("total")
-        if type(passed) is int and type(total) is int and 0 <= passed <= total < _COUNTED and total:
-            return (2 * passed * NORM_ONE + total) // (2 * total)
+    refuse_params(params, "ratio")
     passed, total = _counts(raw, "ratio", ("passed", "total"))
     if total == 0:
         raise FormulaError("SCO-006", "ratio: the total is 0; a share of nothing is not a score.")
@@ -206,7 +180,7 @@ def _ratio_raw(norm: int, raw: Any, _params: Mapping[str, Any]) -> Any:
     return {"passed": _count_for(norm, total), "total": total}
 
 
-_PLAIN = (int, float, Decimal)
+_SLO = ("slo_good", "slo_bad")
 
 
 class _Slo(NamedTuple):
@@ -215,26 +189,15 @@ class _Slo(NamedTuple):
 
 
 def _slo(params: Mapping[str, Any]) -> _Slo:
-    if len(params) == 2 and "slo_good" in params and "slo_bad" in params:
-        good, bad = params["slo_good"], params["slo_bad"]
-        if type(good) in _PLAIN and type(bad) in _PLAIN:
-            return _slo_of(good, bad)
-        return _slo_of.__wrapped__(
-            good, bad
-        )  # what is no number cannot be a key of the cache; it is refused here
-    refuse_params(params, "lower_is_better", ("slo_good", "slo_bad"))
-    for name in ("slo_good", "slo_bad"):
+    refuse_params(params, "lower_is_better", _SLO)
+    for name in _SLO:
         if name not in params:
             raise FormulaError(
                 "SCO-005",
                 f"lower_is_better: the parameter {name!r} is missing.",
                 fix='Give params {"slo_good": g, "slo_bad": b}.',
             )
-    raise AssertionError("unreachable: both parameters are there and no others")
-
-
-@lru_cache(maxsize=256, typed=True)
-def _slo_of(slo_good: Any, slo_bad: Any) -> _Slo:
+    slo_good, slo_bad = params["slo_good"], params["slo_bad"]
     try:
         good, bad = exact.ratio(slo_good), exact.ratio(slo_bad)
     except ValueError as error:
@@ -251,8 +214,7 @@ def _slo_of(slo_good: Any, slo_bad: Any) -> _Slo:
 
 
 def _lower_is_better(raw: Any, params: Mapping[str, Any]) -> int:
-    slo = _slo(params)
-    good, bad = slo
+    good, bad = _slo(params)
     num, den = number(raw, "lower_is_better")
     # (bad - raw) / (bad - good) over the common denominator
     top = (bad.num * den - num * bad.den) * good.den
@@ -265,11 +227,10 @@ def _lower_is_better(raw: Any, params: Mapping[str, Any]) -> int:
 
 
 def _lower_is_better_raw(norm: int, _raw: Any, params: Mapping[str, Any]) -> Any:
-    slo = _slo(params)
-    top = slo.bad.num * slo.good.den * NORM_ONE - norm * (
-        slo.bad.num * slo.good.den - slo.good.num * slo.bad.den
-    )
-    return _plain(Ratio(top, slo.bad.den * slo.good.den * NORM_ONE))
+    good, bad = _slo(params)
+    span = bad.num * good.den - good.num * bad.den
+    top = bad.num * good.den * NORM_ONE - norm * span
+    return _plain(Ratio(top, bad.den * good.den * NORM_ONE))
 
 
 def _likert_formula(formula: str, low: int, high: int, text: str, source: str) -> Formula:
@@ -353,7 +314,7 @@ BUILTIN: tuple[Formula, ...] = (
         high=None,
         direction="lower is better",
         clamps=True,
-        params=("slo_good", "slo_bad"),
+        params=_SLO,
         text="norm = clamp((slo_bad - raw) / (slo_bad - slo_good))",
         source=_SOURCE,
         apply=_lower_is_better,

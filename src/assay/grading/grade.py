@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from assay import exact
 from assay.canon import number_text
-from assay.errors import EvidenceError, Fault, FormulaError
+from assay.errors import EvidenceError, FaultList, FormulaError, InputError
 from assay.exact import NORM_ONE, SCORE_MAX
-from assay.formulas import FORMULAS, check_params, floor_norm, formula
+from assay.formulas import FORMULAS, check_params, floor_norm, formula, normalise
 from assay.grading import rules as rule
 from assay.records.grade import Finding, Grade, GradedCriterion
 from assay.records.scorecard import ROLES
 from assay.registry import identifier_fault, near_miss
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from assay.grading.policy import Rules
     from assay.records.scorecard import Criterion, Scorecard
@@ -247,119 +247,93 @@ def _is_threshold(value: Any) -> bool:
     return 0 <= found.num <= 100 * found.den
 
 
-def _refused(scorecard: Scorecard) -> EvidenceError:
+def _refused(scorecard: Scorecard) -> InputError:
     """Every fault of a scorecard that cannot be graded."""
-    faults: list[Fault] = []
+    faults = FaultList(code="GRD-101", limit=len(scorecard.criteria) * 8 + 3)
     if not scorecard.criteria:
-        faults.append(
-            Fault(
-                "there are no criteria, so there is nothing to grade.",
-                code="GRD-106",
-                path="criteria",
-            )
+        faults.add(
+            "there are no criteria, so there is nothing to grade.", code="GRD-106", path="criteria"
         )
     seen: set[str] = set()
-    positive = False
+    weighed = not scorecard.criteria
     for index, criterion in enumerate(scorecard.criteria):
         at = f"criteria[{index}]"
-        name = criterion.name
-        problem = identifier_fault(name)
+        problem = identifier_fault(criterion.name)
         if problem is not None:
-            faults.append(Fault(f"the name {problem}.", code="SCO-013", path=f"{at}.name"))
-        if name in seen:
-            faults.append(
-                Fault(f"a second criterion is named '{name}'.", code="GRD-102", path=f"{at}.name")
+            faults.add(f"the name {problem}.", code="SCO-013", path=f"{at}.name")
+        if criterion.name in seen:
+            faults.add(
+                f"a second criterion is named '{criterion.name}'.",
+                code="GRD-102",
+                path=f"{at}.name",
             )
-        seen.add(name)
+        seen.add(criterion.name)
         try:
-            weight = exact.ratio(criterion.weight)
-            positive = positive or weight.num > 0
-            if weight.num < 0:
-                faults.append(
-                    Fault(
-                        f"the weight is {criterion.weight}, below zero.",
-                        code="SCO-004",
-                        path=f"{at}.weight",
-                    )
+            weight = exact.ratio(criterion.weight).num
+            if weight < 0:
+                faults.add(
+                    f"the weight is {criterion.weight}, below zero.",
+                    code="SCO-004",
+                    path=f"{at}.weight",
                 )
+            weighed = weighed or weight > 0
         except ValueError as error:
-            positive = True
-            faults.append(
-                Fault(f"the weight must be a number; {error}.", code="SCO-004", path=f"{at}.weight")
+            weighed = True
+            faults.add(
+                f"the weight must be a number; {error}.", code="SCO-004", path=f"{at}.weight"
             )
-        faults += _criterion_faults(criterion, at)
-    if scorecard.criteria and not positive:
-        faults.append(
-            Fault(
-                "all weights are zero, so there is nothing to weigh.",
-                code="SCO-004",
-                path="criteria",
-            )
-        )
-    if scorecard.pass_threshold is not None:
-        try:
-            exact.ratio(scorecard.pass_threshold)
-            if not _is_threshold(scorecard.pass_threshold):
-                faults.append(
-                    Fault(
-                        f"is {scorecard.pass_threshold}, outside 0..100.",
-                        code="GRD-105",
-                        path="pass_threshold",
-                    )
-                )
-        except ValueError as error:
-            faults.append(
-                Fault(f"must be a number; {error}.", code="GRD-105", path="pass_threshold")
-            )
-    if not faults:
-        faults.append(Fault("it cannot be graded.", code="GRD-101"))
-    return EvidenceError(
-        faults[0].code, faults[0].message, where=scorecard.run_id, fix=faults[0].fix, faults=faults
-    )
-
-
-def _criterion_faults(criterion: Criterion, at: str) -> list[Fault]:
-    faults = []
-    if (
-        criterion.role is not None
-        and criterion.role not in ROLES
-        and near_miss(criterion.role, ROLES)
-    ):
-        faults.append(
-            Fault(
-                f"there is no role '{criterion.role}'.{near_miss(criterion.role, ROLES)}",
-                code="GRD-108",
-                path=f"{at}.role",
-            )
-        )
-    if criterion.raw_score is None and criterion.missing is None:
-        fix = "A scorecard states every score, or why there is none in `missing`."
-        faults.append(
-            Fault("the raw score is missing.", code="GRD-103", path=f"{at}.raw_score", fix=fix)
+        _find_faults(criterion, at, faults)
+    if not weighed:
+        faults.add(
+            "all weights are zero, so there is nothing to weigh.", code="SCO-004", path="criteria"
         )
     try:
-        if criterion.raw_score is None:
-            check_params(criterion.formula_id, criterion.params)
-        else:
-            formula(criterion.formula_id).apply(criterion.raw_score, criterion.params)
-    except FormulaError as error:
-        faults.append(Fault(error.message, code=error.code, path=f"{at}.raw_score", fix=error.fix))
-    if criterion.disagreement is not None:
-        try:
-            rule.disagreement(criterion)
-        except FormulaError as error:
-            faults.append(
-                Fault(error.message, code=error.code, path=f"{at}.disagreement", fix=error.fix)
+        if not _is_threshold(scorecard.pass_threshold):
+            faults.add(
+                f"is {scorecard.pass_threshold}, outside 0..100.",
+                code="GRD-105",
+                path="pass_threshold",
             )
-    for key, floor in (
+    except ValueError as error:
+        faults.add(f"must be a number; {error}.", code="GRD-105", path="pass_threshold")
+    if not faults.kept:
+        faults.add("it cannot be graded.")
+    refused = faults.error(EvidenceError)
+    refused.where = scorecard.run_id
+    return refused
+
+
+def _find_faults(criterion: Criterion, at: str, faults: FaultList) -> None:
+    """Note what is wrong with one criterion beside its name and weight."""
+    role, raw, params = criterion.role, criterion.raw_score, criterion.params
+    if role is not None and role not in ROLES and near_miss(role, ROLES):
+        faults.add(
+            f"there is no role '{role}'.{near_miss(role, ROLES)}", code="GRD-108", path=f"{at}.role"
+        )
+    if raw is None and criterion.missing is None:
+        faults.add(
+            "the raw score is missing.",
+            code="GRD-103",
+            path=f"{at}.raw_score",
+            fix="A scorecard states every score, or why there is none in `missing`.",
+        )
+
+    def check(key: str, takes: Callable[..., object], *given: Any) -> None:
+        try:
+            takes(*given)
+        except FormulaError as error:
+            faults.add(error.message, code=error.code, path=f"{at}.{key}", fix=error.fix)
+
+    if raw is None:
+        check("raw_score", check_params, criterion.formula_id, params)
+    else:
+        check("raw_score", normalise, raw, criterion.formula_id, params)
+    check("disagreement", rule.disagreement, criterion)
+    override = criterion.floor_override
+    floors = (
         ("critical_floor", criterion.critical_floor),
-        ("floor_override", criterion.floor_override and criterion.floor_override.value),
-    ):
-        if floor is not None and criterion.formula_id in FORMULAS:
-            try:
-                floor_norm(floor, criterion.formula_id, criterion.params)
-            except FormulaError as error:
-                faults.append(
-                    Fault(error.message, code=error.code, path=f"{at}.{key}", fix=error.fix)
-                )
-    return faults
+        ("floor_override", override and override.value),
+    )
+    for key, floor in floors if criterion.formula_id in FORMULAS else ():
+        if floor is not None:
+            check(key, floor_norm, floor, criterion.formula_id, params)

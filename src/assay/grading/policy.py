@@ -6,58 +6,59 @@ stands in code.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from assay import exact
 from assay.canon import digest
-from assay.errors import EvidenceError, Fault, ShelfError
-from assay.files.json_files import show_path
 from assay.records.evidence import Number
 from assay.records.grade import GRADING_SYSTEM, LETTERS, Band
-from assay.records.reading import read_record
 from assay.records.scorecard import ROLES
+from assay.records.shape import Faults, read_shelf_record
 from assay.records.systems import FIRST, Version, is_published, system_of
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
-    from assay.files.json_files import Document, Path
+    from collections.abc import Callable
+
+    from assay.files.json_files import Document
 
 Text = Annotated[str, Meta(min_length=1)]
 
 
-class _Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _PolicyPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     pass
 
 
-class BandSpec(_Part, frozen=True):
+class PolicyBand(_PolicyPart, frozen=True):
     """A letter and the score from which it holds."""
 
     grade: Text
     min: Number
 
 
-class Shrinkage(_Part, frozen=True):
+class Shrinkage(_PolicyPart, frozen=True):
     """The reliability adjustment for small samples: how strong, and towards what."""
 
     prior: Number
     k: Number
 
 
-class Placement(_Part, frozen=True):
+class Placement(_PolicyPart, frozen=True):
     """What the placement notes call comfortable. Explains, never decides."""
 
     comfortable_margin: Number
 
 
-class Ranking(_Part, frozen=True):
+class Ranking(_PolicyPart, frozen=True):
     """Scores closer than the window are a tie, to be broken."""
 
     tie_window: Number
 
 
-class JudgeTerms(_Part, frozen=True):
+class JudgeTerms(_PolicyPart, frozen=True):
     """What a judge needs in order to gate: a fresh card with enough labels, enough agreement, and
     biases within limits.
     """
@@ -76,7 +77,7 @@ class JudgeTerms(_Part, frozen=True):
     max_injection_rate: Number
 
 
-class JudgeLimits(_Part, frozen=True, omit_defaults=True):
+class JudgeLimits(_PolicyPart, frozen=True, omit_defaults=True):
     """When a judge's rate of inconsistent pairs is worth a warning; and what a judge needs to gate,
     where the policy asks for it.
     """
@@ -85,7 +86,7 @@ class JudgeLimits(_Part, frozen=True, omit_defaults=True):
     gate: JudgeTerms | None = None
 
 
-class CardTerms(_Part, frozen=True):
+class CardTerms(_PolicyPart, frozen=True):
     """What a scorecard without a profile may decide for itself. By default nothing: the judged side
     does not set its own bar.
     """
@@ -98,7 +99,7 @@ class CardTerms(_Part, frozen=True):
     """Whether a card's own `floor_override` counts."""
 
 
-class Policy(_Part, frozen=True):
+class Policy(_PolicyPart, frozen=True):
     """How the scores of a family become letters."""
 
     policy: Text
@@ -106,7 +107,7 @@ class Policy(_Part, frozen=True):
     title: Text
     family: Text
     pass_threshold: Number
-    bands: Annotated[list[BandSpec], Meta(min_length=2)]
+    bands: Annotated[list[PolicyBand], Meta(min_length=2)]
     role_floors: dict[str, Number]
     floor_cap: Text
     shrinkage: Shrinkage
@@ -136,7 +137,7 @@ class Rules(NamedTuple):
     bands: tuple[Band, ...]
     role_floors: dict[str, int]
     cap: str
-    shrinkage: exact.Shrinkage
+    shrinkage: exact.Pull
     comfortable_margin: int
     tie_window: int
     inconsistency_warning: exact.Ratio
@@ -183,88 +184,64 @@ def make_rules(policy: Policy) -> Rules:
 
 def load_policy(document: Document) -> Policy:
     """A policy from its file, or an error with every fault and its line."""
-    lines = document.lines or {}
-    faults: list[Fault] = []
+    faults = Faults(document)
+    policy = read_shelf_record(document, Policy, faults)
 
-    def add(path: Path, message: str) -> None:
-        faults.append(
-            Fault(
-                message,
-                code="LIB-002",
-                file=document.file,
-                line=lines.get(path, lines.get(path[:1])),
-                path=show_path(path),
-            )
-        )
-
-    try:
-        policy = read_record(document, Policy, "LIB-002")
-    except EvidenceError as error:
-        for fault in error.faults:
-            fault.line = fault.line or next(
-                (line for path, line in lines.items() if show_path(path) == fault.path),
-                lines.get(()),
-            )
-        raise ShelfError(
-            "LIB-002", error.message, where=document.file, faults=error.faults
-        ) from None
-
-    def number(path: Path, value: Any, low: int, high: int | None) -> exact.Ratio | None:
+    def number(value: Any, high: int | None, *path: str | int) -> exact.Ratio | None:
         try:
             found = exact.ratio(value)
         except ValueError as error:
-            add(path, f"must be a number; {error}.")
+            faults.add(path, f"must be a number; {error}.")
             return None
-        if found.num < low * found.den or (high is not None and found.num > high * found.den):
-            add(path, f"is {value}, outside {low}..{'' if high is None else high}.")
+        if found.num < 0 or (high is not None and found.num > high * found.den):
+            faults.add(path, f"is {value}, outside 0..{'' if high is None else high}.")
             return None
         return found
 
-    number(("pass_threshold",), policy.pass_threshold, 0, 100)
-    number(("shrinkage", "prior"), policy.shrinkage.prior, 0, 1)
-    k = number(("shrinkage", "k"), policy.shrinkage.k, 0, None)
+    number(policy.pass_threshold, 100, "pass_threshold")
+    number(policy.shrinkage.prior, 1, "shrinkage", "prior")
+    k = number(policy.shrinkage.k, None, "shrinkage", "k")
     if k is not None and k.num == 0:
-        add(("shrinkage", "k"), "must be greater than 0.")
-    number(("placement", "comfortable_margin"), policy.placement.comfortable_margin, 0, 1)
-    number(("ranking", "tie_window"), policy.ranking.tie_window, 0, 100)
-    number(("judge", "inconsistency_warning"), policy.judge.inconsistency_warning, 0, 1)
-    if policy.judge.gate is not None:
-        for name in policy.judge.gate.__struct_fields__:
-            number(
-                ("judge", "gate", name),
-                getattr(policy.judge.gate, name),
-                0,
-                None if name in ("max_age_days", "min_labels", "min_items") else 1,
-            )
+        faults.add(("shrinkage", "k"), "must be greater than 0.")
+    number(policy.placement.comfortable_margin, 1, "placement", "comfortable_margin")
+    number(policy.ranking.tie_window, 100, "ranking", "tie_window")
+    number(policy.judge.inconsistency_warning, 1, "judge", "inconsistency_warning")
+    terms = {} if policy.judge.gate is None else structs.asdict(policy.judge.gate)
+    for name, value in terms.items():
+        number(value, None if name in _COUNTS else 1, "judge", "gate", name)
     for role, floor in policy.role_floors.items():
         if role not in ROLES and near_miss(role, ROLES):
-            add(("role_floors", role), f"there is no role '{role}'.{near_miss(role, ROLES)}")
-        number(("role_floors", role), floor, 0, 1)
+            faults.add(("role_floors", role), f"there is no role '{role}'.{near_miss(role, ROLES)}")
+        number(floor, 1, "role_floors", role)
+    _check_bands(policy, faults, number)
+    faults.raise_if_any()
+    return policy
+
+
+_COUNTS = ("max_age_days", "min_labels", "min_items")
+"""The terms for judges that are no shares."""
+
+
+def _check_bands(policy: Policy, faults: Faults, number: Callable[..., exact.Ratio | None]) -> None:
     edges = [
-        number(("bands", index, "min"), band.min, 0, 100) for index, band in enumerate(policy.bands)
+        number(band.min, 100, "bands", index, "min") for index, band in enumerate(policy.bands)
     ]
     letters = [band.grade for band in policy.bands]
     if letters != [letter for letter in LETTERS if letter in letters] or letters[-1] != LETTERS[-1]:
-        add(
+        faults.add(
             ("bands",),
             f"the bands go from the best letter of {', '.join(LETTERS)} down to F, not"
             f" {', '.join(letters)}.",
         )
-    for index in range(1, len(edges)):
-        upper, lower = edges[index - 1], edges[index]
-        if (
-            upper is not None
-            and lower is not None
-            and lower.num * upper.den >= upper.num * lower.den
-        ):
-            add(("bands", index, "min"), "each band begins below the one before it.")
+    for index, (upper, lower) in enumerate(pairwise(edges), 1):
+        if upper and lower and lower.num * upper.den >= upper.num * lower.den:
+            faults.add(("bands", index, "min"), "each band begins below the one before it.")
     if edges[-1] is not None and edges[-1].num != 0:
-        add(
+        faults.add(
             ("bands", len(edges) - 1, "min"),
             "the last band begins at 0, so that every score has a letter.",
         )
     if policy.floor_cap not in letters:
-        add(("floor_cap",), f"'{policy.floor_cap}' is none of the letters {', '.join(letters)}.")
-    if faults:
-        raise ShelfError("LIB-002", faults[0].message, where=document.file, faults=faults)
-    return policy
+        faults.add(
+            ("floor_cap",), f"'{policy.floor_cap}' is none of the letters {', '.join(letters)}."
+        )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError
-from assay.files.line_log import LineLog, Place, Words
+from assay.files.line_log import LineLog, LogPlace, Words
 from assay.judging.fence import SALT_BYTES, Salt
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Journal:
         self.path = path
         self.salt = Salt.fresh()
         self._log = None if path is None else LineLog(path, _WORDS)
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, LogPlace] = {}
         self._kept: dict[str, Entry] = {}
 
     def __enter__(self) -> Journal:
@@ -87,7 +87,7 @@ class Journal:
             {"key": entry.key, "request": entry.request, "reply": entry.reply}
         )
 
-    def _take(self, tree: dict[str, Any], place: Place, number: int) -> None:
+    def _take(self, tree: dict[str, Any], place: LogPlace, number: int) -> None:
         path = self.path or ""
         if number == 1:
             if tree.get("journal") != FORMAT:

@@ -61,7 +61,7 @@ _OWN_DOING = tuple(
 encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-class Verdict(NamedTuple):
+class ContractVerdict(NamedTuple):
     """True, False, or None for undetermined; and why."""
 
     passed: bool | None
@@ -78,7 +78,7 @@ class Ending(Exception):
     """
 
 
-_KEPT = Verdict(True, "the outputs keep their schema")
+_KEPT = ContractVerdict(True, "the outputs keep their schema")
 _CHEAP_ONLY: ContextVar[bool] = ContextVar("cheap_only", default=False)
 
 
@@ -160,7 +160,7 @@ def _problem(text: bytes) -> str:
     return _asked(Question(text, None)).problem
 
 
-def check(schema: dict[str, Any] | bool, value: Any) -> Verdict:
+def check(schema: dict[str, Any] | bool, value: Any) -> ContractVerdict:
     """Whether a value keeps a schema, and the first places where it does not, in words for outputs.
 
     >>> (
@@ -172,7 +172,7 @@ def check(schema: dict[str, Any] | bool, value: Any) -> Verdict:
     """
     declared = schema.get("$schema", _DRAFT) if isinstance(schema, dict) else _DRAFT
     if str(declared).rstrip("#") != _DRAFT:
-        return Verdict(
+        return ContractVerdict(
             None, f"the `output_schema` is of the draft {declared!r}; only 2020-12 is read"
         )
     try:
@@ -183,24 +183,26 @@ def check(schema: dict[str, Any] | bool, value: Any) -> Verdict:
     except (ValueError, TypeError, RecursionError):
         problem = beyond_json(schema) or "are no JSON"
     if problem:
-        return Verdict(
+        return ContractVerdict(
             None, f"the `output_schema` is not a usable JSON Schema: its parts {problem}"
         )
     if contract.problem:
-        return Verdict(None, f"the `output_schema` is not a usable JSON Schema: {contract.problem}")
+        return ContractVerdict(
+            None, f"the `output_schema` is not a usable JSON Schema: {contract.problem}"
+        )
     problem = beyond_json(value)
     if problem:
-        return Verdict(False, f"the outputs {problem}")
+        return ContractVerdict(False, f"the outputs {problem}")
     checked = contract.check(value)
     if checked.valid:
         return _KEPT
     if checked.valid is None:
-        return Verdict(None, f"the outputs could not be checked: {checked.problem}")
+        return ContractVerdict(None, f"the outputs could not be checked: {checked.problem}")
     shown = "; ".join(
         f"{'.'.join(map(str, path)) or 'outputs'}: {message[:120]}"
         for path, message in checked.broken[:3]
     )
-    return Verdict(
+    return ContractVerdict(
         False,
         "the outputs break their schema:"
         f" {shown or 'no place named'}{'; and more' if len(checked.broken) > 3 else ''}",

@@ -6,6 +6,7 @@ the faults and not just the first.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -19,7 +20,7 @@ from assay.records.typed import convert
 from assay.registry import identifier_fault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 R = TypeVar("R")
 
@@ -29,19 +30,9 @@ _OPERATIONS = ("latency_ms", "cost_usd")
 def read_run(document: Document) -> Run:
     """A run, checked: shape, names, numbers and counts."""
     run = read_record(document, Run, "SCO-011")
-    # The usual run has nothing to report here, and a million of them pass through: no list is built
-    # until something is wrong.
-    if (
-        run.latency_ms is not None
-        or run.cost_usd is not None
-        or run.steps
-        or run.scores
-        or run.gates
-        or run.tests is not None
-    ):
-        faults = list(_run_faults(run))
-        if faults:
-            raise _refused(document, faults)
+    faults = list(_run_faults(run))
+    if faults:
+        raise _refused(document, faults)
     return run
 
 
@@ -90,9 +81,8 @@ def _refused(document: Document, faults: list[Fault]) -> EvidenceError:
 
 
 def _shape_faults(document: Document, kind: type[Any], code: str) -> Iterable[Fault]:
-    from assay.records.schemas import (
-        schema_faults,
-    )  # only on the way to an error: the validator costs as much as all the rest
+    # only on the way to an error: the validator costs as much as all the rest
+    from assay.records.schemas import schema_faults
 
     for path, message in schema_faults(kind, document.tree):
         line = (document.lines or {}).get(path, document.line)
@@ -102,8 +92,7 @@ def _shape_faults(document: Document, kind: type[Any], code: str) -> Iterable[Fa
 def _run_faults(run: Run) -> Iterable[Fault]:
     yield from _number_faults("", run, _OPERATIONS)
     for index, step in enumerate(run.steps or ()):
-        if not (_fine(step.duration_ms) and _fine(step.cost_usd)):
-            yield from _number_faults(f"steps[{index}].", step, ("duration_ms", "cost_usd"))
+        yield from _number_faults(f"steps[{index}].", step, ("duration_ms", "cost_usd"))
     for what, names in (("gates", run.gates), ("scores", run.scores)):
         for name in names:
             problem = _identifier_faults(name)
@@ -120,38 +109,20 @@ def _run_faults(run: Run) -> Iterable[Fault]:
                 )
 
 
-def _fine(value: Any) -> bool:
-    return value is None or exact.is_amount(value)
+# names repeat over a stream; the limit keeps a hostile one from filling memory
+_identifier_faults = lru_cache(maxsize=4096)(identifier_fault)
 
 
-_known_names: dict[str, str | None] = {}
-
-
-def _identifier_faults(name: str) -> str | None:
-    found = _known_names.get(name, "?")
-    if found == "?":
-        found = identifier_fault(name)
-        if (
-            found is None and len(_known_names) < 4096
-        ):  # names repeat over a stream; the limit keeps a hostile one from filling memory
-            _known_names[name] = None
-    return found
-
-
-def _number_faults(prefix: str, record: Any, names: Iterable[str]) -> list[Fault]:
-    faults = []
+def _number_faults(prefix: str, record: Any, names: Iterable[str]) -> Iterator[Fault]:
     for name in names:
         value = getattr(record, name)
-        if value is None or exact.is_amount(value):
+        if value is None:
             continue
         try:
-            below = exact.ratio(value).num < 0
+            if exact.ratio(value).num < 0:
+                yield Fault(f"is {value}, below zero.", code="SCO-001", path=prefix + name)
         except ValueError as error:
-            faults.append(Fault(f"must be a number; {error}.", code="SCO-003", path=prefix + name))
-            continue
-        if below:
-            faults.append(Fault(f"is {value}, below zero.", code="SCO-001", path=prefix + name))
-    return faults
+            yield Fault(f"must be a number; {error}.", code="SCO-003", path=prefix + name)
 
 
 KINDS: dict[str, Callable[[Document], Any]] = {

@@ -65,7 +65,7 @@ def promote(
     pairs: Sequence[Pair],
     rules: ReleaseRules,
     *,
-    shrinkage: exact.Shrinkage,
+    shrinkage: exact.Pull,
     quarantined: Sequence[str] = (),
     without_gates: bool = False,
 ) -> Promotion:
@@ -247,7 +247,7 @@ def lost_could(pairs: Sequence[Pair], rules: ReleaseRules) -> LostRuns | None:
     )
 
 
-def adjusted_difference(pairs: Sequence[Pair], shrinkage: exact.Shrinkage) -> float | None:
+def adjusted_difference(pairs: Sequence[Pair], shrinkage: exact.Pull) -> float | None:
     """The difference of the adjusted scores, formed once for each side and criterion, with n the
     samples that are paired.
 

@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from assay.errors import InputError
 from assay.running.dataset import lookup
-from assay.scoring.gates import is_absent
+from assay.scoring.gate_rules import is_absent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError, UsageError
-from assay.files.line_log import LineLog, Place, Words
+from assay.files.line_log import LineLog, LogPlace, Words
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -60,7 +60,7 @@ class Journal:
         self.path = path
         self.header = header
         self._log = LineLog(path, _WORDS)
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, LogPlace] = {}
 
     def __enter__(self) -> Journal:
         self._log.open(self._take)
@@ -90,7 +90,7 @@ class Journal:
         """A finished run as JSON, as it was written."""
         return self._log.raw(self._places[run_id])
 
-    def _take(self, tree: dict[str, Any], place: Place, number: int) -> None:
+    def _take(self, tree: dict[str, Any], place: LogPlace, number: int) -> None:
         if number > 1:
             if not isinstance(tree.get("run_id"), str):
                 raise InputError("RUN-005", f"line {number} holds no run.", where=self.path)

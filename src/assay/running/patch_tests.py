@@ -30,8 +30,9 @@ from assay.sandbox import (
     run_test,
     verdict,
 )
+from assay.scoring.metrics.applying import PatchedFile, apply_patch
 from assay.scoring.metrics.outcomes import Instance, Share
-from assay.scoring.metrics.patches import PatchedFile, PatchError, apply_patch, parse_patch
+from assay.scoring.metrics.patches import PatchError, parse_patch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence

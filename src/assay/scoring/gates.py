@@ -9,346 +9,16 @@ weight.
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from decimal import Decimal
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from assay import exact
-from assay.files.json_files import parse_json
 from assay.registry import Registry
+from assay.scoring import gate_rules as rules
 from assay.scoring.gate import Gate, GateResult
-from assay.scoring.metrics.citations import cited_ids, is_cited, is_supported, sourced
-from assay.scoring.metrics.measure import Undetermined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from assay.records.evidence import Run, Tally, Verdict
-
-_TEMPLATE = re.compile(
-    r"(?:\s*(?:\$\{[^}]*\}|\{\{(?:(?!\}\}).)*\}\}|\{%(?:(?!%\}).)*%\}))+\s*", re.DOTALL
-)
-
-
-def is_absent(value: Any) -> bool:
-    """Whether a value stands for nothing: null, an empty text, list or object, a template that
-    nobody filled in, or a list of only such things.
-
-    >>> [
-    ...     is_absent(x)
-    ...     for x in (
-    ...         None,
-    ...         " ",
-    ...         [],
-    ...         [None],
-    ...         "${steps.plan.output}",
-    ...         "{{ answer }}",
-    ...         0,
-    ...         False,
-    ...         "a {{b}} c",
-    ...     )
-    ... ]
-    [True, True, True, True, True, True, False, False, False]
-    """
-    if isinstance(value, str):
-        return not value.strip() or _TEMPLATE.fullmatch(value) is not None
-    if isinstance(value, list):
-        return all(map(is_absent, value))
-    return value is None or value == {}
-
-
-def resolve(name: str, values: Mapping[str, Any]) -> Any:
-    """The value of a name, or of a dotted path into nested objects; None where there is none."""
-    if name in values:
-        return values[name]
-    found: Any = values
-    for part in name.split("."):
-        if not isinstance(found, dict) or part not in found:
-            return None
-        found = found[part]
-    return found
-
-
-def _required_outputs(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    outputs = run.outputs or {}
-    absent = [name for name in run.required_outputs or () if is_absent(resolve(name, outputs))]
-    if absent:
-        return GateResult(
-            False, f"required output absent, empty or an unresolved template: {', '.join(absent)}"
-        )
-    return GateResult(True, "every required output is present")
-
-
-def _status(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    return GateResult(run.status == "success", f"the run ended with status '{run.status}'")
-
-
-def _critical_steps(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    critical = [step for step in run.steps or () if step.critical and step.status != "success"]
-    failed = [f"{step.name} ({step.status})" for step in critical if step.status != "skipped"]
-    if failed:
-        return GateResult(False, f"critical step failed: {', '.join(failed)}")
-    if critical:
-        return GateResult(
-            None,
-            f"critical step skipped: {', '.join(step.name for step in critical)}; a step that may"
-            " be skipped says `critical: false`",
-        )
-    return GateResult(True, "no critical step failed")
-
-
-def _schema_contract(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    # the validator costs as much to load as all the rest, and many runs need none
-    from assay.records.contract import check
-
-    assert run.output_schema is not None
-    assert run.outputs is not None
-    return GateResult(*check(run.output_schema, run.outputs))
-
-
-def _compatible(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    inputs = run.inputs or {}
-    absent = {name for name in run.required_inputs or () if is_absent(resolve(name, inputs))}
-    if absent:
-        return GateResult(False, "; ".join(f"missing: {name}" for name in sorted(absent)))
-    return GateResult(True, "the sample gives every required input")
-
-
-@lru_cache(maxsize=64, typed=True)
-def _minimum(value: Any) -> exact.Ratio:
-    return exact.ratio(value)
-
-
-def _tally(run: Run, name: str) -> Tally:
-    tally: Tally | None = getattr(run.tests, name, None)
-    if tally is None:
-        raise Undetermined(f"the run carries no `tests.{name}`")
-    if tally.total == 0:
-        raise Undetermined(f"`tests.{name}` counts no tests")
-    return tally
-
-
-def _fail_to_pass(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    tally = _tally(run, "fail_to_pass")
-    if tally.passed == tally.total:
-        return GateResult(True, f"all {tally.total} fail-to-pass tests pass")
-    return GateResult(
-        False, f"{tally.total - tally.passed} of {tally.total} fail-to-pass tests still fail"
-    )
-
-
-def _pass_to_pass(run: Run, params: Mapping[str, Any]) -> GateResult:
-    tally = _tally(run, "pass_to_pass")
-    minimum = _minimum(params["minimum"])
-    holds = tally.passed * minimum.den >= minimum.num * tally.total
-    return GateResult(
-        holds,
-        f"{tally.passed} of {tally.total} pass-to-pass tests pass;"
-        f" {'at least' if holds else 'the gate needs'} {params['minimum']} of them",
-    )
-
-
-def _patch(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    return GateResult(
-        run.patch_applies,
-        "the patch applies cleanly" if run.patch_applies else "the patch does not apply",
-    )
-
-
-_STRUCTURED: dict[str, Any] = {
-    "object": dict,
-    "array": list,
-    "number": (int, Decimal),
-    "integer": int,
-    "boolean": bool,
-}
-
-
-def _parses(text: str, kinds: list[str]) -> bool:
-    """Whether a text is JSON of one of these types. True is not a number."""
-    try:
-        value = parse_json(text.encode("utf-8", "surrogatepass"))
-    except ValueError:
-        return False
-    if isinstance(value, bool):
-        return "boolean" in kinds
-    return any(isinstance(value, _STRUCTURED[kind]) for kind in kinds)
-
-
-def _parseable(run: Run, params: Mapping[str, Any]) -> GateResult:
-    present = _required_outputs(run, params)
-    if present.passed is not True:
-        return present
-    if not isinstance(run.output_schema, dict):
-        raise Undetermined("the run carries no `output_schema` that says what its outputs parse to")
-    declared = run.output_schema.get("properties")
-    bad = []
-    for name in run.required_outputs or ():
-        value = resolve(name, run.outputs or {})
-        kinds = _declared_types(declared, name)
-        if isinstance(value, str) and kinds and not _parses(value, kinds):
-            bad.append(f"{name} (should parse to {' or '.join(kinds)})")
-    if bad:
-        return GateResult(False, f"output is text that does not parse: {', '.join(bad)}")
-    return GateResult(True, "every required output is present and parses")
-
-
-def _declared_types(properties: Any, name: str) -> list[str]:
-    """The structured types that a schema declares for an output; none where text will do."""
-    declared = properties.get(name) if isinstance(properties, dict) else None
-    found = declared.get("type") if isinstance(declared, dict) else None
-    kinds = found if isinstance(found, list) else [found]
-    return (
-        [kind for kind in kinds if isinstance(kind, str) and kind in _STRUCTURED]
-        if "string" not in kinds
-        else []
-    )
-
-
-def _grounded(run: Run, params: Mapping[str, Any]) -> GateResult:
-    claims, citable = sourced(run)
-    supported = sum(is_supported(claim, citable) is True for claim in claims)
-    unjudged = sum(claim.supported is None for claim in claims)
-    unsourced = sum(claim.supported is True for claim in claims) - supported
-    minimum, total = _minimum(params["minimum"]), len(claims)
-    if supported * minimum.den >= minimum.num * total:
-        return GateResult(
-            True, f"{supported} of {total} claims are supported by the retrieved context"
-        )
-    if (supported + unjudged) * minimum.den >= minimum.num * total:
-        return GateResult(
-            None, f"{unjudged} of {total} claims were not judged (`supported` is null)"
-        )
-    needed = "every claim" if minimum.num == minimum.den else f"a share of {params['minimum']}"
-    faults = {
-        "are not supported by the retrieved context": total - supported - unjudged - unsourced,
-        "cite no retrieved passage": unsourced,
-    }
-    return GateResult(
-        False,
-        f"{'; '.join(f'{count} of {total} claims {fault}' for fault, count in faults.items() if count)};"  # noqa: E501
-        f" {needed} must be supported",
-    )
-
-
-def _cited(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    claims, citable = sourced(run)
-    bare = [claim for claim in claims if not is_cited(claim, citable)]
-    if bare:
-        cites = ", ".join(map(_quote, cited_ids(bare[0])[:3]))
-        first = f"{_quote(bare[0].text)} {f'cites {cites}' if cites else 'cites nothing'}"
-        return GateResult(
-            False,
-            f"{len(bare)} of {len(claims)} claims cite no retrieved passage that has text, first:"
-            f" {first}",
-        )
-    return GateResult(True, f"all {len(claims)} claims cite a retrieved passage")
-
-
-_SEVERE = ("high", "critical")
-
-
-def _hallucination(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    claims, citable = sourced(run)
-    severe = [claim for claim in claims if claim.supported is False and claim.severity in _SEVERE]
-    if severe:
-        return GateResult(
-            False,
-            f"unsupported claims of high severity: {len(severe)}, first {_quote(severe[0].text)}",
-        )
-    unknown = [
-        claim
-        for claim in claims
-        if (verdict := is_supported(claim, citable)) is not True
-        and (claim.severity is None or (verdict is None and claim.severity in _SEVERE))
-    ]
-    if unknown:
-        return GateResult(
-            None,
-            "claims without `supported`, `severity` or a retrieved passage that they cite:"
-            f" {len(unknown)}, first {_quote(unknown[0].text)}",
-        )
-    return GateResult(True, "no unsupported claim of high severity")
-
-
-def _tool_calls_valid(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    calls = run.tool_calls or []
-    bad = [call.name for call in calls if call.valid is False]
-    if bad:
-        return GateResult(
-            False,
-            f"{len(bad)} of {len(calls)} tool calls break their schema, first: {_quote(bad[0])}",
-        )
-    unchecked = [call.name for call in calls if call.valid is None]
-    if unchecked:
-        return GateResult(
-            None,
-            f"{len(unchecked)} of {len(calls)} tool calls were not checked (`valid` is"
-            f" null), first: {_quote(unchecked[0])}",
-        )
-    return GateResult(True, f"all {len(calls)} tool calls are valid")
-
-
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFKC", name).casefold().strip()
-
-
-def _is_plain(name: str) -> bool:
-    return name.isascii() and name.isprintable()
-
-
-def _could_be(name: str, other: str) -> bool:
-    """Whether two names are one once each unplain sign of either stands for any sign or for
-    none.
-    """
-    if _is_plain(name) and _is_plain(other):
-        return False  # they were compared as they are
-    return any(
-        re.fullmatch(
-            "".join(re.escape(sign) if _is_plain(sign) else ".?" for sign in _folded(one)[:200]),
-            _folded(two)[:200],
-            re.DOTALL,
-        )
-        for one, two in ((name, other), (other, name))
-    )
-
-
-def _forbidden(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    calls, barred = run.tool_calls or [], run.forbidden_tools or []
-    forbidden = {_folded(name) for name in barred}
-    called = sorted({call.name for call in calls if _folded(call.name) in forbidden})
-    if called:
-        return GateResult(False, f"forbidden tool called: {', '.join(called)}")
-    posing = sorted(
-        {call.name for call in calls if any(_could_be(call.name, name) for name in barred)}
-    )
-    if posing:
-        return GateResult(
-            None,
-            "a tool's name holds signs that look like others or cannot be seen, and may be a"
-            f" forbidden one: {', '.join(map(repr, posing))}",
-        )
-    return GateResult(True, "no forbidden tool was called")
-
-
-def _handoffs(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    allowed = set(run.handoff_rules or ())
-    broken = [
-        f"{handoff.source} to {handoff.to}"
-        for handoff in run.handoffs or ()
-        if (handoff.source, handoff.to) not in allowed
-    ]
-    if broken:
-        return GateResult(False, f"handoff outside the rules: {', '.join(sorted(set(broken)))}")
-    return GateResult(True, "every handoff follows the rules")
-
-
-def _quote(text: str) -> str:
-    flat = " ".join(text.split())
-    return f"'{flat[:77]}...'" if len(flat) > 80 else f"'{flat}'"
-
+    from assay.records.evidence import Run, Verdict
 
 GATES: Registry[Gate] = Registry("gate", group="assay.gates")
 for _gate in (
@@ -357,16 +27,16 @@ for _gate in (
         "Every required output is there",
         "required",
         "outputs, required_outputs",
-        _required_outputs,
+        rules.required_outputs,
         needs=("required_outputs",),
     ),
-    Gate("overall_status_success", "The run ended well", "required", "status", _status),
+    Gate("overall_status_success", "The run ended well", "required", "status", rules.status),
     Gate(
         "no_critical_step_failures",
         "No critical step failed",
         "required",
         "steps",
-        _critical_steps,
+        rules.critical_steps,
         needs=("steps",),
     ),
     Gate(
@@ -374,7 +44,7 @@ for _gate in (
         "The outputs keep their JSON Schema",
         "required",
         "outputs, output_schema",
-        _schema_contract,
+        rules.schema_contract,
         needs=("output_schema", "outputs"),
     ),
     Gate(
@@ -382,7 +52,7 @@ for _gate in (
         "The sample fits the workflow",
         "required",
         "inputs, required_inputs",
-        _compatible,
+        rules.compatible,
         needs=("required_inputs",),
     ),
     Gate(
@@ -390,14 +60,14 @@ for _gate in (
         "Every broken test is mended",
         "optional",
         "tests.fail_to_pass",
-        _fail_to_pass,
+        rules.fail_to_pass,
     ),
     Gate(
         "tests_pass_to_pass_threshold_met",
         "What worked still works",
         "optional",
         "tests.pass_to_pass",
-        _pass_to_pass,
+        rules.pass_to_pass,
         params={"minimum": 0.95},
     ),
     Gate(
@@ -405,14 +75,14 @@ for _gate in (
         "Every claim cites a retrieved passage",
         "optional",
         "claims[].citations, retrieval",
-        _cited,
+        rules.cited,
     ),
     Gate(
         "tool_call_schema_valid",
         "Every tool call keeps its schema",
         "optional",
         "tool_calls[].valid",
-        _tool_calls_valid,
+        rules.tool_calls_valid,
         needs=("tool_calls",),
     ),
     Gate(
@@ -420,7 +90,7 @@ for _gate in (
         "The patch applies",
         "profile",
         "patch_applies",
-        _patch,
+        rules.patch,
         needs=("patch_applies",),
     ),
     Gate(
@@ -435,7 +105,7 @@ for _gate in (
         "Required outputs are there and parse",
         "profile",
         "outputs, required_outputs, output_schema",
-        _parseable,
+        rules.parseable,
         needs=("required_outputs",),
     ),
     Gate(
@@ -443,7 +113,7 @@ for _gate in (
         "The answer rests on the retrieved context",
         "profile",
         "claims[].supported, claims[].citations, retrieval",
-        _grounded,
+        rules.grounded,
         params={"minimum": 1},
     ),
     Gate(
@@ -451,14 +121,14 @@ for _gate in (
         "No severe invention",
         "profile",
         "claims, retrieval",
-        _hallucination,
+        rules.hallucination,
     ),
     Gate(
         "no_forbidden_tool",
         "No forbidden tool was called",
         "profile",
         "tool_calls, forbidden_tools",
-        _forbidden,
+        rules.forbidden,
         needs=("forbidden_tools", "tool_calls"),
     ),
     Gate(
@@ -466,7 +136,7 @@ for _gate in (
         "Handoffs follow the graph",
         "profile",
         "handoffs, handoff_rules",
-        _handoffs,
+        rules.handoffs,
         needs=("handoff_rules", "handoffs"),
     ),
 ):

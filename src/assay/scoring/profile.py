@@ -63,7 +63,9 @@ class ProfileCriterion(
     floor_override: FloorOverride | None = None
 
 
-class JudgeTerms(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+class ProfileJudgeTerms(
+    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):
     """What is asked of the judges behind the scores that the profile does not measure.
 
     `calibration: required`: no score passes a floor without an admitted card of its judge, under
@@ -86,7 +88,7 @@ class Profile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omi
     criteria: Annotated[list[ProfileCriterion], Meta(min_length=1)]
     alias: str | None = None
     rubric: str | None = None
-    judge: JudgeTerms | None = None
+    judge: ProfileJudgeTerms | None = None
     scoring_system: Version = FIRST
     description: str | None = None
 
@@ -244,7 +246,7 @@ class Plan(NamedTuple):
     """The criteria whose scores our own code reads off the evidence; a judge's verdicts, counted,
     are not among them.
     """
-    judge: JudgeTerms | None
+    judge: ProfileJudgeTerms | None
 
 
 def make_plan(

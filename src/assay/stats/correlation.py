@@ -142,7 +142,7 @@ def _within(value: float) -> float:
     return max(-1.0, min(1.0, value))
 
 
-class _Ranked(NamedTuple):
+class _Ranks(NamedTuple):
     """The distinct values in order, how many items have each, and the place of every item's value
     among them.
     """
@@ -152,14 +152,14 @@ class _Ranked(NamedTuple):
     places: list[int]
 
 
-def _ranked(values: Sequence[Number]) -> _Ranked:
+def _ranked(values: Sequence[Number]) -> _Ranks:
     counts = Counter(values)
     order = sorted(counts)
     place = {value: index for index, value in enumerate(order)}
-    return _Ranked(order, [counts[value] for value in order], [place[value] for value in values])
+    return _Ranks(order, [counts[value] for value in order], [place[value] for value in values])
 
 
-def _standard(ranked: _Ranked) -> list[float] | None:
+def _standard(ranked: _Ranks) -> list[float] | None:
     """The distinct values, moved and scaled so that the items have mean 0 and mean square 1,
     without overflow; None where they are too close to tell apart.
     """

@@ -38,29 +38,29 @@ can be.
 _EDGE = 1 - 1e-12
 
 
-class Mass(NamedTuple):
+class CategoryMass(NamedTuple):
     """A category by its place, and how much weight is on it."""
 
     place: int
     weight: float
 
 
-def thin(masses: Sequence[float], *, ordered: bool) -> list[Mass]:
+def thin(masses: Sequence[float], *, ordered: bool) -> list[CategoryMass]:
     """At most `POINTS` categories that stand for all of them: all, or their quantiles; the heaviest
     first where they have no order.
 
     >>> thin([1.0, 0.0, 3.0], ordered=True)
-    [Mass(place=0, weight=1.0), Mass(place=2, weight=3.0)]
+    [CategoryMass(place=0, weight=1.0), CategoryMass(place=2, weight=3.0)]
     """
     places = [place for place, mass in enumerate(masses) if mass]
     if len(places) <= POINTS:
-        return [Mass(place, masses[place]) for place in places]
+        return [CategoryMass(place, masses[place]) for place in places]
     if not ordered:
         places.sort(key=masses.__getitem__, reverse=True)
     up_to = list(accumulate([masses[place] for place in places]))
     share = up_to[-1] / POINTS
     kept = Counter(places[bisect_right(up_to, share * (step + 0.5))] for step in range(POINTS))
-    return [Mass(place, share * times) for place, times in kept.items()]
+    return [CategoryMass(place, share * times) for place, times in kept.items()]
 
 
 def few(n: int) -> str:

@@ -53,7 +53,7 @@ def stretch(values: Sequence[float]) -> list[float]:
     return [(value - low) / width for value in values] if width else [0.0] * len(values)
 
 
-class Pairs(NamedTuple):
+class RatingPairs(NamedTuple):
     """The ratings of two raters of the same items, counted: how often the first gave category i
     where the second gave category j.
     """
@@ -63,11 +63,11 @@ class Pairs(NamedTuple):
     n: int
 
 
-def count_pairs(first: Sequence[Hashable], second: Sequence[Hashable]) -> Pairs:
+def count_pairs(first: Sequence[Hashable], second: Sequence[Hashable]) -> RatingPairs:
     """Count the pairs of ratings; an item that either did not rate (None) is left out.
 
     >>> count_pairs([1, 2, None], [1, 1, 2])
-    Pairs(categories=[1, 2], cells={(0, 0): 1, (1, 0): 1}, n=2)
+    RatingPairs(categories=[1, 2], cells={(0, 0): 1, (1, 0): 1}, n=2)
     """
     if len(first) != len(second):
         raise UsageError(
@@ -81,14 +81,14 @@ def count_pairs(first: Sequence[Hashable], second: Sequence[Hashable]) -> Pairs:
     }
     categories = in_order({category for pair in kept for category in pair})
     place = {category: index for index, category in enumerate(categories)}
-    return Pairs(
+    return RatingPairs(
         categories,
         {(place[one], place[other]): times for (one, other), times in kept.items()},
         sum(kept.values()),
     )
 
 
-def cohen_kappa(pairs: Pairs, *, level: float = 0.95) -> Interval:
+def cohen_kappa(pairs: RatingPairs, *, level: float = 0.95) -> Interval:
     """Cohen's kappa: how far two raters agree beyond chance. 1 is full agreement, 0 is chance,
     below 0 is worse than chance.
 
@@ -105,7 +105,7 @@ def cohen_kappa(pairs: Pairs, *, level: float = 0.95) -> Interval:
 
 
 def weighted_kappa(
-    pairs: Pairs,
+    pairs: RatingPairs,
     weights: Literal["linear", "quadratic"],
     *,
     by_value: bool = False,
@@ -157,7 +157,9 @@ class _Cells(NamedTuple):
         return [(places[i] - places[j]) ** 2 for i, j in zip(self.rows, self.columns, strict=True)]
 
 
-def _kappa(pairs: Pairs, weights: Weights, places: Sequence[float], *, level: float) -> Interval:
+def _kappa(
+    pairs: RatingPairs, weights: Weights, places: Sequence[float], *, level: float
+) -> Interval:
     if not pairs.n:
         return Interval.unknown(None, level, METHOD, NO_ITEMS)
     cells = _Cells(
@@ -257,7 +259,7 @@ class Classification(NamedTuple):
     macro_f1: float
 
 
-def classify(pairs: Pairs) -> Classification | None:
+def classify(pairs: RatingPairs) -> Classification | None:
     """Macro precision, recall and F1, from 0 to 1; a category that one of them never gave counts 0
     there. None without items.
 

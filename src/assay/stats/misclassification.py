@@ -26,7 +26,7 @@ LEAST_IN_CLASS = 5
 """Each of three classes needs so many labels."""
 
 
-class _Group(NamedTuple):
+class _LabelGroup(NamedTuple):
     """The judge's scores on rows of one human class, with one 0 and one 1 added."""
 
     n: int
@@ -121,11 +121,11 @@ def misclassification(
     return Interval(value, low, high, level, name, reason)
 
 
-def _group(scores: Sequence[float]) -> _Group:
+def _group(scores: Sequence[float]) -> _LabelGroup:
     n = len(scores)
     total = fsum(scores)
     mean = (total + 1) / (n + 2)
-    return _Group(
+    return _LabelGroup(
         n, total / n, mean, (fsum(score * score for score in scores) + 1) / (n + 2) - mean * mean
     )
 

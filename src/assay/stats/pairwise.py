@@ -29,7 +29,7 @@ _WORTH: dict[str, float] = {"a": 1.0, "tie": 0.5, "b": 0.0}
 _SIDE: dict[str | None, int] = {"a": 1, "tie": 0, "b": -1, None: 0}
 
 
-class Pair(NamedTuple):
+class JudgedPair(NamedTuple):
     """A pair of candidates: the verdict by order ("ab": a stood first), None where it could not be
     read, and which is known to be better.
     """
@@ -39,14 +39,14 @@ class Pair(NamedTuple):
     label: Winner | None = None
 
 
-def merge(pair: Pair) -> Winner | None:
+def merge(pair: JudgedPair) -> Winner | None:
     """The one verdict on a pair: what both orders say; a tie where they differ, also where only one
     of them could be read.
 
     >>> (
-    ...     merge(Pair("1", {"ab": "a", "ba": "b"})),
-    ...     merge(Pair("2", {"ab": "b", "ba": "b"})),
-    ...     merge(Pair("3", {"ba": "a"})),
+    ...     merge(JudgedPair("1", {"ab": "a", "ba": "b"})),
+    ...     merge(JudgedPair("2", {"ab": "b", "ba": "b"})),
+    ...     merge(JudgedPair("3", {"ba": "a"})),
     ... )
     ('tie', 'b', 'a')
     """
@@ -107,11 +107,14 @@ def mean_shift(shifts: Sequence[float], *, level: float = 0.95) -> Interval:
     )
 
 
-def measure(pairs: Sequence[Pair], *, level: float = 0.95) -> dict[str, Any]:
+def measure(pairs: Sequence[JudgedPair], *, level: float = 0.95) -> dict[str, Any]:
     """All of `assay measure pairwise`, as its JSON document.
 
     >>> found = measure(
-    ...     [Pair("1", {"ab": "a", "ba": "a"}, "a"), Pair("2", {"ab": "a", "ba": "b"}, "a")]
+    ...     [
+    ...         JudgedPair("1", {"ab": "a", "ba": "a"}, "a"),
+    ...         JudgedPair("2", {"ab": "a", "ba": "b"}, "a"),
+    ...     ]
     ... )
     >>> (
     ...     found["consistent"],
@@ -162,7 +165,7 @@ def _standard_error(scores: Sequence[float]) -> float | None:
     return sqrt(fsum((score - mean) ** 2 for score in scores) / (n - 1) / n)
 
 
-def _verdicts(pairs: Sequence[Pair]) -> dict[str, Any]:
+def _verdicts(pairs: Sequence[JudgedPair]) -> dict[str, Any]:
     """The single verdicts, each order counted for itself."""
     said = [winner for pair in pairs for winner in pair.verdicts.values()]
     read = [_WORTH[winner] for winner in said if winner is not None]
@@ -174,7 +177,7 @@ def _verdicts(pairs: Sequence[Pair]) -> dict[str, Any]:
     }
 
 
-def _accuracy(labelled: Sequence[Pair], *, level: float) -> dict[str, Any]:
+def _accuracy(labelled: Sequence[JudgedPair], *, level: float) -> dict[str, Any]:
     """How often the verdict is the label. A verdict that could not be read is wrong: leaving it out
     would reward a judge that falls silent when in doubt.
 
@@ -236,7 +239,9 @@ def _accuracy(labelled: Sequence[Pair], *, level: float) -> dict[str, Any]:
     return {**made, "labelled": len(labelled)}
 
 
-def _position(pairs: Sequence[Pair], both: Sequence[Pair], *, level: float) -> dict[str, Any]:
+def _position(
+    pairs: Sequence[JudgedPair], both: Sequence[JudgedPair], *, level: float
+) -> dict[str, Any]:
     """How much more a candidate scores when it stands first: its mean score in first place less
     that in second, over pairs read in both orders.
     """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from assay.records.contract import Contract
-    from assay.scoring.metrics.calls import Call
+    from assay.scoring.metrics.calls import ModelCall
 
 _DIALECT = {
     "dict": "object",
@@ -109,11 +109,13 @@ def _typed(name: Any) -> Any:
     return _DIALECT.get(name, name) if isinstance(name, str) else name
 
 
-def check_call(call: Call, tools: Sequence[Mapping[str, Any]], *, closed: bool = False) -> Validity:
+def check_call(
+    call: ModelCall, tools: Sequence[Mapping[str, Any]], *, closed: bool = False
+) -> Validity:
     """Whether a call names a tool and its arguments keep that tool's schema. `closed` refuses
     arguments that the schema does not declare.
 
-    >>> from assay.scoring.metrics.calls import Call
+    >>> from assay.scoring.metrics.calls import ModelCall
     >>> tool = {
     ...     "name": "add",
     ...     "parameters": {
@@ -122,9 +124,12 @@ def check_call(call: Call, tools: Sequence[Mapping[str, Any]], *, closed: bool =
     ...         "required": ["a"],
     ...     },
     ... }
-    >>> check_call(Call("add", {"a": 1}), [tool]).valid, check_call(Call("add", {}), [tool]).reason
+    >>> (
+    ...     check_call(ModelCall("add", {"a": 1}), [tool]).valid,
+    ...     check_call(ModelCall("add", {}), [tool]).reason,
+    ... )
     (True, 'add: "a" is a required property')
-    >>> check_call(Call("ad", {}), [tool]).reason
+    >>> check_call(ModelCall("ad", {}), [tool]).reason
     "no tool is named 'ad'. Did you mean 'add'?"
     """
     named = [tool for tool in tools if tool.get("name") == call.name]

@@ -28,7 +28,7 @@ Mode = Literal["strict", "unordered", "subset", "superset"]
 Over = Literal["names", "arguments"]
 
 
-class Call(NamedTuple):
+class ModelCall(NamedTuple):
     """One call as it was made. `arguments` None could not be read: such a call matches nothing."""
 
     name: str
@@ -51,7 +51,7 @@ class Expected(NamedTuple):
     """Those that the tool requires."""
 
 
-class Pair(NamedTuple):
+class CallPair(NamedTuple):
     """How a call fits an expected call of the same tool."""
 
     right: int
@@ -64,12 +64,12 @@ class Pair(NamedTuple):
     """Whether the whole call is right."""
 
 
-class Found(NamedTuple):
+class Pairing(NamedTuple):
     """A pair, and where its call and its expected call stand."""
 
     call: int
     expected: int
-    pair: Pair
+    pair: CallPair
 
 
 class Matching(NamedTuple):
@@ -83,7 +83,7 @@ class Matching(NamedTuple):
     given: int
     wanted: int
     whole: int
-    pairs: list[Found]
+    pairs: list[Pairing]
 
     @property
     def selection(self) -> Ratio:
@@ -111,11 +111,11 @@ class Matching(NamedTuple):
         return self.calls == self.expected == self.whole
 
 
-class Rules(NamedTuple):
+class MatchingRules(NamedTuple):
     """How a call is compared with an expected call of the same tool."""
 
     name: str
-    compare: Callable[[Call, Expected], Pair]
+    compare: Callable[[ModelCall, Expected], CallPair]
     is_transitive: bool
     """Whether two calls that are right for one single-valued expectation are right for the same
     ones: then equal calls are paired without comparing all.
@@ -135,23 +135,23 @@ def right_arguments(given: Mapping[str, Any], accepted: Mapping[str, Any]) -> in
     return right
 
 
-def _compare_plain(call: Call, expected: Expected) -> Pair:
+def _compare_plain(call: ModelCall, expected: Expected) -> CallPair:
     given, accepted = call.arguments, expected.accepted
     if given is None or accepted is None:
-        return Pair(0, expected.required or 1, False)
+        return CallPair(0, expected.required or 1, False)
     if not given and not accepted:
         return _NO_ARGUMENTS
     right, wanted = right_arguments(given, accepted), len(accepted)
-    return Pair(right, wanted or 1, right == wanted == len(given))
+    return CallPair(right, wanted or 1, right == wanted == len(given))
 
 
-_NO_ARGUMENTS = Pair(1, 1, True)
+_NO_ARGUMENTS = CallPair(1, 1, True)
 
 
-def _compare_bfcl(call: Call, expected: Expected) -> Pair:
+def _compare_bfcl(call: ModelCall, expected: Expected) -> CallPair:
     given, accepted, declared = call.arguments, expected.accepted, expected.declared
     if given is None or accepted is None or declared is None:
-        return Pair(0, expected.required or 1, False)
+        return CallPair(0, expected.required or 1, False)
     if not given and not expected.required:
         return _NO_ARGUMENTS
     right = optional = 0
@@ -161,27 +161,31 @@ def _compare_bfcl(call: Call, expected: Expected) -> Pair:
             optional += "" in listed and name not in expected.named
             right += bfcl.argument_fault(value, declared[name], listed) is None
     # as many right ones as there are to get right leave none missing
-    return Pair(
+    return CallPair(
         right,
         expected.required + optional or 1,
         right == len(given) == expected.required + optional,
     )
 
 
-PLAIN = Rules("plain", _compare_plain, True)
-BFCL = Rules("bfcl", _compare_bfcl, False)
-RULES: dict[str, Rules] = {rules.name: rules for rules in (PLAIN, BFCL)}
+PLAIN = MatchingRules("plain", _compare_plain, True)
+BFCL = MatchingRules("bfcl", _compare_bfcl, False)
+RULES: dict[str, MatchingRules] = {rules.name: rules for rules in (PLAIN, BFCL)}
 
 
-def _units(call: Call) -> int:
+def _units(call: ModelCall) -> int:
     return len(call.arguments) if call.arguments else 1
 
 
-def match(calls: Sequence[Call], expected: Sequence[Expected], *, rules: Rules = PLAIN) -> Matching:
+def match(
+    calls: Sequence[ModelCall], expected: Sequence[Expected], *, rules: MatchingRules = PLAIN
+) -> Matching:
     """Pair calls with expected calls of the same tool, so that the most arguments are right.
 
     >>> lookup = Expected("lookup", {"city": ["Oslo"], "day": [1]}, 2)
-    >>> found = match([Call("lookup", {"city": "Oslo", "day": 2}), Call("wipe", {})], [lookup])
+    >>> found = match(
+    ...     [ModelCall("lookup", {"city": "Oslo", "day": 2}), ModelCall("wipe", {})], [lookup]
+    ... )
     >>> found.selection, found.argument_f1
     (Ratio(num=1, den=2), Ratio(num=2, den=5))
     """
@@ -192,7 +196,7 @@ def match(calls: Sequence[Call], expected: Sequence[Expected], *, rules: Rules =
     for index, call in enumerate(calls):
         if call.name in wishes:
             made.setdefault(call.name, []).append(index)
-    pairs: list[Found] = []
+    pairs: list[Pairing] = []
     for name, rows in made.items():
         pairs += _pair_up(calls, expected, rows, wishes[name], rules)
     pairs.sort(key=lambda found: found.expected)
@@ -212,18 +216,18 @@ def match(calls: Sequence[Call], expected: Sequence[Expected], *, rules: Rules =
 
 
 def _pair_up(
-    calls: Sequence[Call],
+    calls: Sequence[ModelCall],
     expected: Sequence[Expected],
     rows: list[int],
     columns: list[int],
-    rules: Rules,
-) -> list[Found]:
+    rules: MatchingRules,
+) -> list[Pairing]:
     """The best pairs among calls and expected calls of one tool: most right arguments, then fewest
     optional ones wrong, then most calls wholly right.
     """
     if len(rows) == 1 and len(columns) == 1:
-        return [Found(rows[0], columns[0], rules.compare(calls[rows[0]], expected[columns[0]]))]
-    found: list[Found] = []
+        return [Pairing(rows[0], columns[0], rules.compare(calls[rows[0]], expected[columns[0]]))]
+    found: list[Pairing] = []
     if rules.is_transitive:
         rows, columns = _take_equal(calls, expected, rows, columns, rules, found)
     if not rows or not columns:
@@ -243,7 +247,7 @@ def _pair_up(
             f"{len(rows):,} different calls of {calls[rows[0]].name!r} stand against"
             f" {len(columns):,} expected ones; at most {MAX_CELLS:,} pairs are compared.",
         )
-    compared: dict[Any, list[Pair]] = {}
+    compared: dict[Any, list[CallPair]] = {}
     for row in rows:
         if keys[row] not in compared:
             compared[keys[row]] = [
@@ -259,17 +263,17 @@ def _pair_up(
     }
     for row, at in zip(rows, assign([weights[keys[row]] for row in rows]), strict=True):
         if at is not None:
-            found.append(Found(row, columns[at], compared[keys[row]][at]))
+            found.append(Pairing(row, columns[at], compared[keys[row]][at]))
     return found
 
 
 def _take_equal(
-    calls: Sequence[Call],
+    calls: Sequence[ModelCall],
     expected: Sequence[Expected],
     rows: list[int],
     columns: list[int],
-    rules: Rules,
-    found: list[Found],
+    rules: MatchingRules,
+    found: list[Pairing],
 ) -> tuple[list[int], list[int]]:
     """Pair each single-valued expectation with the first free call that equals it; what is left is
     handed back.
@@ -290,7 +294,7 @@ def _take_equal(
         )
         if alike:
             row = alike.pop()
-            found.append(Found(row, column, rules.compare(calls[row], wish)))
+            found.append(Pairing(row, column, rules.compare(calls[row], wish)))
         else:
             left.append(column)
     taken = {pair.call for pair in found}
@@ -301,7 +305,7 @@ def _is_single(wish: Expected) -> bool:
     return wish.accepted is not None and all(len(listed) == 1 for listed in wish.accepted.values())
 
 
-def _weight(pair: Pair, expected: Expected, pairs: int, optional: int) -> int:
+def _weight(pair: CallPair, expected: Expected, pairs: int, optional: int) -> int:
     """One whole number in which a right argument outweighs all optional ones, and those outweigh
     all whole calls.
     """
@@ -311,12 +315,12 @@ def _weight(pair: Pair, expected: Expected, pairs: int, optional: int) -> int:
 
 
 def trajectory_match(
-    calls: Sequence[Call],
+    calls: Sequence[ModelCall],
     expected: Sequence[Expected],
     *,
     mode: Mode = "strict",
     over: Over = "names",
-    rules: Rules = PLAIN,
+    rules: MatchingRules = PLAIN,
 ) -> bool:
     """Whether the path of calls is the expected one.
 
@@ -324,7 +328,7 @@ def trajectory_match(
     beyond the expected ones. `superset`: every expected call, and perhaps more. `over` says whether
     calls are the same by tool name, or by name and arguments.
 
-    >>> path = [Call("plan", {}), Call("write", {})]
+    >>> path = [ModelCall("plan", {}), ModelCall("write", {})]
     >>> [
     ...     trajectory_match(path, [Expected("write", {}, 0)], mode=mode)
     ...     for mode in ("strict", "unordered", "subset", "superset")
@@ -348,7 +352,7 @@ def trajectory_match(
             ).values()
         )
     else:
-        by_whole = Rules(
+        by_whole = MatchingRules(
             rules.name,
             lambda call, wish: _only_whole(rules.compare(call, wish)),
             rules.is_transitive,
@@ -361,5 +365,5 @@ def trajectory_match(
     )
 
 
-def _only_whole(pair: Pair) -> Pair:
-    return Pair(int(pair.is_whole), 1, pair.is_whole)
+def _only_whole(pair: CallPair) -> CallPair:
+    return CallPair(int(pair.is_whole), 1, pair.is_whole)

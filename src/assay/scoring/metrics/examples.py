@@ -10,7 +10,7 @@ from math import log2
 from typing import Any, NamedTuple
 
 
-class Example(NamedTuple):
+class MeasureExample(NamedTuple):
     """Evidence, the parameters that are not the default ones, and the raw score."""
 
     evidence: dict[str, Any]
@@ -86,79 +86,79 @@ _TOOLS = [
 ]
 _PATCH = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n"
 
-EXAMPLES: dict[str, Example] = {
-    "tests_passed": Example(_TESTS, {"passed": 10, "total": 12}),
-    "latency": Example({"latency_ms": 8120}, 8120),
-    "cost": Example({"cost_usd": 0.031}, 0.031),
-    "tokens": Example(_STEPS, 200),
-    "retries": Example(_STEPS, 3),
-    "retry_amplification": Example(_STEPS, 2.0),
-    "step_failure_rate": Example(_STEPS, 2 / 3),
-    "infrastructure_stability": Example(_STEPS, {"passed": 2, "total": 3}),
-    "step_duration_p50": Example(_STEPS, 300),
-    "step_duration_p95": Example(_STEPS, 900),
-    "fail_to_pass": Example(_TESTS, {"passed": 1, "total": 2}),
-    "pass_to_pass": Example(_TESTS, {"passed": 9, "total": 10}),
-    "tests_resolved": Example({"patch_applies": True, **_TESTS}, 0),
-    "retrieval_precision": Example(_RETRIEVED, {"passed": 1, "total": 2}, {"k": 2}),
-    "retrieval_success": Example(_RETRIEVED, 1),
-    "reciprocal_rank": Example(_RETRIEVED, 1.0),
-    "retrieval_coverage": Example(_RETRIEVED, {"passed": 3, "total": 3}),
-    "retrieval_recall": Example(_WANTED, {"passed": 2, "total": 3}),
-    "retrieval_map": Example(_WANTED, (1 + 2 / 3) / 3),
-    "retrieval_ndcg": Example(_WANTED, (1 + 1 / log2(4)) / (1 + 1 / log2(3) + 1 / log2(4))),
-    "patch_similarity": Example(
+EXAMPLES: dict[str, MeasureExample] = {
+    "tests_passed": MeasureExample(_TESTS, {"passed": 10, "total": 12}),
+    "latency": MeasureExample({"latency_ms": 8120}, 8120),
+    "cost": MeasureExample({"cost_usd": 0.031}, 0.031),
+    "tokens": MeasureExample(_STEPS, 200),
+    "retries": MeasureExample(_STEPS, 3),
+    "retry_amplification": MeasureExample(_STEPS, 2.0),
+    "step_failure_rate": MeasureExample(_STEPS, 2 / 3),
+    "infrastructure_stability": MeasureExample(_STEPS, {"passed": 2, "total": 3}),
+    "step_duration_p50": MeasureExample(_STEPS, 300),
+    "step_duration_p95": MeasureExample(_STEPS, 900),
+    "fail_to_pass": MeasureExample(_TESTS, {"passed": 1, "total": 2}),
+    "pass_to_pass": MeasureExample(_TESTS, {"passed": 9, "total": 10}),
+    "tests_resolved": MeasureExample({"patch_applies": True, **_TESTS}, 0),
+    "retrieval_precision": MeasureExample(_RETRIEVED, {"passed": 1, "total": 2}, {"k": 2}),
+    "retrieval_success": MeasureExample(_RETRIEVED, 1),
+    "reciprocal_rank": MeasureExample(_RETRIEVED, 1.0),
+    "retrieval_coverage": MeasureExample(_RETRIEVED, {"passed": 3, "total": 3}),
+    "retrieval_recall": MeasureExample(_WANTED, {"passed": 2, "total": 3}),
+    "retrieval_map": MeasureExample(_WANTED, (1 + 2 / 3) / 3),
+    "retrieval_ndcg": MeasureExample(_WANTED, (1 + 1 / log2(4)) / (1 + 1 / log2(3) + 1 / log2(4))),
+    "patch_similarity": MeasureExample(
         {"outputs": {"patch": _PATCH.replace("new", "other")}, "expected": {"patch": _PATCH}}, 0.5
     ),
-    "exact_match": Example(
+    "exact_match": MeasureExample(
         {"outputs": {"city": "Oslo ", "day": 2}, "expected": {"city": "Oslo", "day": 3}},
         {"passed": 1, "total": 2},
     ),
-    "contains_expected": Example(
+    "contains_expected": MeasureExample(
         {"outputs": {"answer": "It is in Oslo."}, "expected": {"answer": ["Oslo", "Norway"]}},
         {"passed": 0, "total": 1},
     ),
-    "numeric_close": Example(
+    "numeric_close": MeasureExample(
         {"outputs": {"sum": "10.4"}, "expected": {"sum": 10}},
         {"passed": 1, "total": 1},
         {"absolute": 0.5},
     ),
-    "json_schema_valid": Example(
+    "json_schema_valid": MeasureExample(
         {"outputs": {"day": "two"}, "output_schema": {"properties": {"day": {"type": "integer"}}}},
         0,
     ),
-    "edit_similarity": Example(
+    "edit_similarity": MeasureExample(
         {"outputs": {"word": "sitting"}, "expected": {"word": "kitten"}}, 1 - 3 / 7
     ),
-    "token_recall": Example(
+    "token_recall": MeasureExample(
         {"outputs": {"answer": "the ferry leaves"}, "expected": {"answer": "the first ferry"}},
         2 / 3,
     ),
-    "word_budget": Example(
+    "word_budget": MeasureExample(
         {"outputs": {"answer": "At half past nine."}}, 0, {"output": "answer", "words": 3}
     ),
-    "bleu": Example(
+    "bleu": MeasureExample(
         {
             "outputs": {"answer": "the ferry leaves at nine"},
             "expected": {"answer": "the ferry leaves at nine"},
         },
         1.0,
     ),
-    "rouge_l": Example(
+    "rouge_l": MeasureExample(
         {
             "outputs": {"answer": "the ferry leaves"},
             "expected": {"answer": "the first ferry leaves"},
         },
         6 / 7,
     ),
-    "tool_selection_accuracy": Example(
+    "tool_selection_accuracy": MeasureExample(
         {
             "tool_calls": [_CALL, {"name": "wipe", "arguments": {}}],
             "expected": {"tool_calls": [_CALL]},
         },
         0.5,
     ),
-    "argument_correctness": Example(
+    "argument_correctness": MeasureExample(
         {
             "tool_calls": [_CALL],
             "expected": {
@@ -167,14 +167,14 @@ EXAMPLES: dict[str, Example] = {
         },
         0.5,
     ),
-    "tool_call_validity": Example(
+    "tool_call_validity": MeasureExample(
         {
             "tool_calls": [_CALL, {"name": "search", "arguments": {"day": "two"}}],
             "expected": {"tools": _TOOLS},
         },
         {"passed": 1, "total": 2},
     ),
-    "trajectory_match": Example(
+    "trajectory_match": MeasureExample(
         {
             "tool_calls": [_CALL, {"name": "book", "arguments": {}}],
             "expected": {"tool_calls": [{"name": "search", "arguments": {}}]},
@@ -182,7 +182,7 @@ EXAMPLES: dict[str, Example] = {
         1,
         {"mode": "superset"},
     ),
-    "handoff_accuracy": Example(
+    "handoff_accuracy": MeasureExample(
         {
             "handoffs": [
                 {"from": "plan", "to": "code", "expected": "code"},
@@ -191,12 +191,12 @@ EXAMPLES: dict[str, Example] = {
         },
         0.5,
     ),
-    "context_precision": Example(_RETRIEVED, 0.833333333),
-    "context_precision_share": Example(_RETRIEVED, {"passed": 2, "total": 3}),
-    "context_recall": Example(_WANTED, 0.666666667),
-    "citation_presence": Example(_CLAIMS, {"passed": 3, "total": 4}),
-    "citation_resolution": Example(_CLAIMS, {"passed": 3, "total": 4}),
-    "quotes_grounded": Example(_CLAIMS, {"passed": 1, "total": 1}),
-    "lexical_support": Example(_CLAIMS, 0.5),
-    "severity_weighted_support": Example(_CLAIMS, 1 - (1 + 0.25) / 4),
+    "context_precision": MeasureExample(_RETRIEVED, 0.833333333),
+    "context_precision_share": MeasureExample(_RETRIEVED, {"passed": 2, "total": 3}),
+    "context_recall": MeasureExample(_WANTED, 0.666666667),
+    "citation_presence": MeasureExample(_CLAIMS, {"passed": 3, "total": 4}),
+    "citation_resolution": MeasureExample(_CLAIMS, {"passed": 3, "total": 4}),
+    "quotes_grounded": MeasureExample(_CLAIMS, {"passed": 1, "total": 1}),
+    "lexical_support": MeasureExample(_CLAIMS, 0.5),
+    "severity_weighted_support": MeasureExample(_CLAIMS, 1 - (1 + 0.25) / 4),
 }

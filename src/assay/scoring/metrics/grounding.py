@@ -143,7 +143,7 @@ def _resolution(run: Run, _params: Mapping[str, Any]) -> Any:
     return {"passed": sum(citation in citable for citation in cited), "total": len(cited)}
 
 
-def _cited_passages(run: Run) -> list[tuple[Claim, list[lexical.Passage]]]:
+def _cited_passages(run: Run) -> list[tuple[Claim, list[lexical.ReadPassage]]]:
     """Each claim with the passages it cites; a citation that resolves to nothing has none. An id
     with two texts is undetermined: either could bear a citation of it out.
     """
@@ -154,7 +154,7 @@ def _cited_passages(run: Run) -> list[tuple[Claim, list[lexical.Passage]]]:
             raise Undetermined(
                 f"two retrieved passages have the id {passage.id!r} and different texts"
             )
-    read: dict[str, lexical.Passage] = {}
+    read: dict[str, lexical.ReadPassage] = {}
     pairs = []
     for claim in claims:
         cited = [citation for citation in cited_ids(claim) if citation in texts]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from assay.records.evidence import Run
 
 
-class Edge(NamedTuple):
+class HandoffEdge(NamedTuple):
     """One agent passing work to another."""
 
     source: str
@@ -67,18 +67,18 @@ def run_accuracy(run: Run) -> Ratio:
     return Ratio(sum(handoff.to == handoff.expected for handoff in run.handoffs), len(made))
 
 
-def _edge(item: object) -> Edge | None:
+def _edge(item: object) -> HandoffEdge | None:
     if (
         isinstance(item, dict)
         and isinstance(item.get("from"), str)
         and isinstance(item.get("to"), str)
     ):
-        return Edge(item["from"], item["to"])
+        return HandoffEdge(item["from"], item["to"])
     if (
         isinstance(item, list | tuple)
         and len(item) == 2
         and isinstance(item[0], str)
         and isinstance(item[1], str)
     ):
-        return Edge(item[0], item[1])
+        return HandoffEdge(item[0], item[1])
     return None

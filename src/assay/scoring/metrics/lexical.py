@@ -195,7 +195,7 @@ class Sentence(NamedTuple):
     negates: bool
 
 
-class Passage(NamedTuple):
+class ReadPassage(NamedTuple):
     """What is compared of a passage, read once."""
 
     text: str
@@ -205,9 +205,9 @@ class Passage(NamedTuple):
     sentences: list[Sentence]
 
 
-def read_passage(text: str) -> Passage:
+def read_passage(text: str) -> ReadPassage:
     """A passage, ready to be compared with many claims."""
-    return Passage(
+    return ReadPassage(
         f" {' '.join(tokens(text))} ",
         words(text),
         numbers(text),
@@ -215,7 +215,7 @@ def read_passage(text: str) -> Passage:
     )
 
 
-def occurs(quote: str, passage: Passage) -> bool:
+def occurs(quote: str, passage: ReadPassage) -> bool:
     """Whether a quotation stands word for word in a passage; parts around an ellipsis in their
     order.
 
@@ -251,7 +251,7 @@ class Support(NamedTuple):
         return not self.fault
 
 
-def support(claim: str, passages: Sequence[Passage], *, threshold: Ratio) -> Support:
+def support(claim: str, passages: Sequence[ReadPassage], *, threshold: Ratio) -> Support:
     """Whether passages hold enough words of a claim, every number of it, and deny where it denies.
 
     The denial is looked for in the sentence that shares the most words with the claim, the first of

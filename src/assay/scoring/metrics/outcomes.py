@@ -15,7 +15,7 @@ from collections import Counter
 from math import lcm
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from assay.errors import FaultList, InputError, NotEnoughEvidence
+from assay.errors import FaultList, NotEnoughEvidence
 from assay.files.json_files import Document, Unread
 from assay.scoring.metrics.measure import Measure, Undetermined
 
@@ -100,7 +100,7 @@ def summarise(instances: Iterable[Instance]) -> dict[str, Any]:
             if item.fail_to_pass and item.pass_to_pass
         ),
     }
-    rates, reasons = _rates(
+    rates, reasons = resolution_rates(
         counts["resolved"], counts["all"], counts["generated"], counts["applied"]
     )
     for name in ("fail_to_pass", "pass_to_pass"):
@@ -139,9 +139,10 @@ def _shown(item: Instance, status: Status) -> dict[str, Any]:
     }
 
 
-def _rates(
+def resolution_rates(
     resolved: int, everything: int, generated: int, applied: int
 ) -> tuple[dict[str, float | None], dict[str, str]]:
+    """The resolved share of three denominators, and why one is null."""
     rates: dict[str, float | None] = {}
     reasons = {}
     for name, count, what in (
@@ -233,7 +234,7 @@ def _share(given: Any) -> Share | str:
     ours = "passed" in given or "failed" in given
     passed: Any = given.get("passed" if ours else "success")
     failed: Any = given.get("failed" if ours else "failure")
-    if not _is_names(passed) or not _is_names(failed):
+    if not is_names(passed) or not is_names(failed):
         return 'must be {"passed": [names], "failed": [names]}, both lists of texts.'
     names = {*passed, *failed}
     if len(names) < len(passed) + len(failed):
@@ -246,127 +247,9 @@ def _share(given: Any) -> Share | str:
     return Share(len(passed), len(names))
 
 
-def _is_names(given: Any) -> bool:
+def is_names(given: Any) -> bool:
+    """Whether this is a list of texts."""
     return isinstance(given, list) and all(isinstance(item, str) for item in given)
-
-
-def is_report(tree: Any) -> bool:
-    """Whether this is a run report of SWE-bench, old or new."""
-    return isinstance(tree, dict) and (
-        "resolved_ids" in tree or {"generated", "applied", "resolved"} <= tree.keys()
-    )
-
-
-def read_report(tree: Any, *, where: str = "") -> dict[str, Any]:
-    """Counts and rates of a run report: lists of instance ids under `generated`, `applied`,
-    `resolved`, `no_generation` and more.
-
-    The newer report of swebench, with `submitted_ids`, `completed_ids` and `resolved_ids`, is read
-    too; its counts must be those of its lists. `all` are the instances named anywhere, once each:
-    an id may stand in two of the lists. A newer report may count more (`total_instances`).
-    """
-    if not is_report(tree):
-        raise InputError(
-            "SCO-034",
-            "is not a run report: it must list instance ids under `generated`, `applied` and"
-            " `resolved`.",
-            where=where,
-        )
-    total = 0
-    if "resolved_ids" in tree:
-        tree, total = _from_new(tree, where)
-    wrong = [key for key, ids in tree.items() if not _is_names(ids)]
-    if wrong:
-        raise InputError("SCO-034", f"`{wrong[0]}` must be a list of instance ids.", where=where)
-    sets = {key: set(ids) for key, ids in tree.items()}
-    if not sets["resolved"] <= sets["applied"] or not sets["applied"] <= sets["generated"]:
-        raise InputError(
-            "SCO-034",
-            "an instance is resolved that did not apply, or applied that was not generated.",
-            where=where,
-        )
-    not_resolved = sets["resolved"].intersection(
-        name for key in _NOT_RESOLVED for name in sets.get(key, ())
-    )
-    if not_resolved:
-        raise InputError(
-            "SCO-034",
-            f"instance {min(not_resolved)!r} is resolved, and also listed as failed.",
-            where=where,
-        )
-    everything = max(total, len(set().union(*sets.values())))
-    rates, reasons = _rates(
-        len(sets["resolved"]), everything, len(sets["generated"]), len(sets["applied"])
-    )
-    return {
-        "counts": {**{key: len(ids) for key, ids in tree.items()}, "all": everything},
-        "rates": rates,
-        **({"reasons": reasons} if reasons else {}),
-    }
-
-
-_NOT_RESOLVED = (
-    "unresolved",
-    "error",
-    "no_apply",
-    "install_fail",
-    "reset_failed",
-    "test_errored",
-    "test_timeout",
-)
-
-
-def _from_new(tree: dict[str, Any], where: str) -> tuple[dict[str, Any], int]:
-    """The lists of a newer report under the names of the older one, and how many instances it
-    counts in all.
-    """
-    lists = {key.removesuffix("_ids"): ids for key, ids in tree.items() if key.endswith("_ids")}
-    for name, ids in lists.items():
-        count = tree.get(f"{name}_instances", len(ids) if _is_names(ids) else 0)
-        if not _is_names(ids) or len(set(ids)) != len(ids) or count != len(ids):
-            raise InputError(
-                "SCO-034",
-                f"`{name}_ids` must be a list of instance ids, each once, as many as"
-                f" `{name}_instances` says.",
-                where=where,
-            )
-    total = tree.get("total_instances", 0)
-    if type(total) is not int or not {"submitted", "completed", "resolved"} <= lists.keys():
-        raise InputError(
-            "SCO-034",
-            "is not a run report: it must list `submitted_ids`, `completed_ids` and"
-            " `resolved_ids`.",
-            where=where,
-        )
-    empty = set(lists.get("empty_patch", []))
-    generated = [name for name in lists["submitted"] if name not in empty]
-    return {
-        "generated": generated,
-        "applied": lists["completed"],
-        **{name: ids for name, ids in lists.items() if name != "completed"},
-    }, total
-
-
-def check_report(tree: Any, document: Mapping[str, Any], *, where: str = "") -> None:
-    """Raise InputError SCO-034 where a run report calls others resolved than the lists of tests
-    do.
-    """
-    read_report(tree, where=where)
-    claimed = set(tree.get("resolved_ids", tree.get("resolved", [])))
-    shown = {name for name, item in document["instances"].items() if item["status"] == "full"}
-    if claimed != shown:
-        name = min(claimed ^ shown)
-        words = (
-            "is resolved by the report, and not by its lists of tests"
-            if name in claimed
-            else "is resolved by its lists of tests, and not by the report"
-        )
-        raise InputError(
-            "SCO-034",
-            f"instance {name!r} {words}.",
-            where=where,
-            fix="Give the report and the results of the same run.",
-        )
 
 
 # --- measures of one run

@@ -22,7 +22,7 @@ MAX_ATTEMPTS = 20_000
 """Of one task. The coefficients of more have more digits than anybody waits for."""
 
 
-class Task(NamedTuple):
+class AttemptedTask(NamedTuple):
     """A task, how often it was attempted, and how often that went well."""
 
     task_id: str
@@ -41,7 +41,7 @@ class Means(NamedTuple):
     reason: str
 
 
-def mean_pass(tasks: Sequence[Task], k: int) -> Means:
+def mean_pass(tasks: Sequence[AttemptedTask], k: int) -> Means:
     """The mean of pass@k and of pass^k over tasks; each task counts the same, however often it was
     attempted.
 
@@ -49,9 +49,9 @@ def mean_pass(tasks: Sequence[Task], k: int) -> Means:
     attempts drawn without replacement passes; it rises with k. pass^k is C(c, k) / C(n, k), the
     chance that all of them pass; it falls with k.
 
-    >>> mean_pass([Task("a", 2, 1), Task("b", 4, 4)], 2).pass_at
+    >>> mean_pass([AttemptedTask("a", 2, 1), AttemptedTask("b", 4, 4)], 2).pass_at
     Fraction(1, 1)
-    >>> mean_pass([Task("a", 2, 1), Task("b", 4, 4)], 3).reason
+    >>> mean_pass([AttemptedTask("a", 2, 1), AttemptedTask("b", 4, 4)], 3).reason
     "task 'a' has 2 attempts, fewer than 3"
 
     Source: Chen et al., Evaluating Large Language Models Trained on Code, 2021 (HumanEval), the
@@ -80,7 +80,7 @@ def mean_pass(tasks: Sequence[Task], k: int) -> Means:
     return Means(k, 1 - missed / len(tasks), solved / len(tasks), "")
 
 
-def report(tasks: Sequence[Task], ks: Iterable[int]) -> dict[str, Any]:
+def report(tasks: Sequence[AttemptedTask], ks: Iterable[int]) -> dict[str, Any]:
     """The JSON form of `assay measure pass-at-k`: a value for each k, null with its reason under
     `reasons` where there is none.
     """
@@ -100,13 +100,13 @@ def report(tasks: Sequence[Task], ks: Iterable[int]) -> dict[str, Any]:
 # --- reading
 
 
-def read_tasks(documents: Iterable[Document | Unread], *, where: str = "") -> list[Task]:
+def read_tasks(documents: Iterable[Document | Unread], *, where: str = "") -> list[AttemptedTask]:
     """Tasks from lines `{"task_id", "n", "c"}`, one for each task, or `{"task_id", "passed"}`, one
     for each attempt; other keys are not looked at.
 
     A task is given in one of the two ways. Every fault is named with its line.
     """
-    counted: dict[str, Task] = {}
+    counted: dict[str, AttemptedTask] = {}
     attempts: dict[str, list[int]] = {}
     faults = FaultList(where, code="SCO-033")
     for document in documents:
@@ -117,13 +117,13 @@ def read_tasks(documents: Iterable[Document | Unread], *, where: str = "") -> li
         if message:
             faults.add(message, line=document.line, path=document.at, file=document.file)
     faults.raise_if_any()
-    tasks = [*counted.values(), *(Task(name, n, c) for name, (n, c) in attempts.items())]
+    tasks = [*counted.values(), *(AttemptedTask(name, n, c) for name, (n, c) in attempts.items())]
     if not tasks:
         raise NotEnoughEvidence("SCO-033", "there are no tasks in the file.", where=where)
     return tasks
 
 
-def _take(tree: Any, counted: dict[str, Task], attempts: dict[str, list[int]]) -> str:
+def _take(tree: Any, counted: dict[str, AttemptedTask], attempts: dict[str, list[int]]) -> str:
     """Take one line; what is wrong with it, or nothing."""
     if not isinstance(tree, dict):
         return 'must be an object {"task_id", "n", "c"} or {"task_id", "passed"}.'
@@ -148,7 +148,7 @@ def _take(tree: Any, counted: dict[str, Task], attempts: dict[str, list[int]]) -
             return f"task '{name}': `n` is {n}; it must be from 1 to {MAX_ATTEMPTS:,}."
         if not 0 <= c <= n:
             return f"task '{name}': `c` is {c}, of {n} attempts."
-        counted[name] = Task(name, n, c)
+        counted[name] = AttemptedTask(name, n, c)
         return ""
     passed = tree.get("passed")
     if passed is not True and passed is not False:

@@ -1,4 +1,4 @@
-"""Patches as unified diffs: how alike two are, and whether one applies to a tree.
+"""Patches as unified diffs: reading them, and how alike two are. Applying one: see `applying`.
 
 The parser reads what git and diff write, and trusts nothing: a hunk must hold as many lines as it
 announces, and a path must stay inside the tree. Two patches are compared by the lines they add and
@@ -9,7 +9,6 @@ differ by a single sign. Only tests say whether a patch works.
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
     from assay.records.evidence import Run
 
 MAX_PATCH = 10 * 1024 * 1024
-MAX_FILE = 64 * 1024 * 1024
-MAX_FILES = 1_000
-GIT_SECONDS = 30.0
 
 # Patterns are compiled when they are first used: most commands read no patch.
 _HUNK = r"@@ -[0-9]+(?:,([0-9]{1,9}))? \+[0-9]+(?:,([0-9]{1,9}))? @@"
@@ -259,160 +255,6 @@ def _by_path(files: list[FilePatch]) -> dict[str, list[list[str]]]:
     if sum(len(hunk) for hunks in found.values() for hunk in hunks) > MAX_LENGTH:
         raise PatchError(f"more than {MAX_LENGTH:,} lines are changed, too many to compare")
     return found
-
-
-# --- applying
-
-
-class Applies(NamedTuple):
-    """Whether a patch applies, and why not."""
-
-    clean: bool
-    reason: str
-
-
-class Patched(NamedTuple):
-    """Whether a patch applies, and what it makes of the files it names."""
-
-    applies: Applies
-    files: dict[str, PatchedFile | None]
-    """By path; None where there is no file afterwards. Empty where the patch does not apply."""
-
-
-class PatchedFile(NamedTuple):
-    """A file after a patch: its bytes, or where it points to as a symbolic link (text)."""
-
-    data: bytes | str
-    executable: bool
-
-
-def applies_cleanly(patch: str, tree: str, *, seconds: float = GIT_SECONDS) -> Applies:
-    """Whether `git apply --check` takes the patch on a copy of the files it names; the tree itself
-    is never written to, nor read as a repository.
-
-    Only those files are copied, and git runs without any configuration: a hostile `.git/config` in
-    the tree could have it run programs. Paths are one level deep (`a/x`, `b/x`), as git writes
-    them.
-    """
-    return _on_a_copy(patch, tree, seconds, ["--check"]).applies
-
-
-def apply_patch(patch: str, tree: str, *, seconds: float = GIT_SECONDS) -> Patched:
-    """What a patch makes of the files it names. As `applies_cleanly`, it works on a copy of those
-    files alone and leaves the tree as it is.
-    """
-    return _on_a_copy(patch, tree, seconds, [])
-
-
-def _on_a_copy(patch: str, tree: str, seconds: float, options: list[str]) -> Patched:
-    from tempfile import (
-        TemporaryDirectory,
-    )  # it brings half of the standard library, and few commands apply a patch
-
-    try:
-        files = parse_patch(patch)
-        data = patch.encode("utf-8")
-    except PatchError as error:
-        return _refused(str(error))
-    except UnicodeEncodeError:
-        return _refused("the patch is no UTF-8 text")
-    paths = list(dict.fromkeys(path for item in files for path in item.paths))
-    if len(paths) > MAX_FILES:
-        return _refused(f"the patch names {len(paths):,} files; {MAX_FILES:,} is the limit")
-    if not os.path.isdir(tree):
-        return _refused(f"there is no tree at {tree!r}")
-    with TemporaryDirectory(prefix="assay-patch-") as home:
-        copy = os.path.join(home, "tree")
-        os.mkdir(copy)
-        for path in paths:
-            fault = _copy(tree, copy, path)
-            if fault:
-                return _refused(fault)
-        found = _git_apply(
-            data if data.endswith(b"\n") else data + b"\n", copy, home, seconds, options
-        )
-        if not found.clean or options:
-            return Patched(found, {})
-        return Patched(found, {path: _after(copy, path) for path in paths})
-
-
-def _refused(reason: str) -> Patched:
-    return Patched(Applies(False, reason), {})
-
-
-def _after(copy: str, path: str) -> PatchedFile | None:
-    """What stands at a path after the patch. Nothing is followed: the patch may have made links."""
-    parts = path.split("/")
-    for count in range(1, len(parts)):
-        if os.path.islink(os.path.join(copy, *parts[:count])):
-            return None  # git writes nothing through a link; what stood below the folder is gone
-    target = os.path.join(copy, path)
-    if os.path.islink(target):
-        return PatchedFile(os.readlink(target), False)
-    if not os.path.isfile(target):
-        return None
-    with open(target, "rb") as stream:
-        return PatchedFile(stream.read(), bool(os.stat(target).st_mode & 0o111))
-
-
-def _copy(tree: str, copy: str, path: str) -> str:
-    """Bring what stands at a path of the tree, if anything, into the copy; the reason why it cannot
-    be, or nothing.
-    """
-    source, target = tree, copy
-    parts = path.split("/")
-    for index, part in enumerate(parts):
-        source, target = os.path.join(source, part), os.path.join(target, part)
-        if os.path.islink(source):
-            return f"'{path}' goes through a symbolic link"
-        if os.path.isdir(source):
-            os.makedirs(target, exist_ok=True)
-        elif os.path.isfile(source):
-            if os.path.getsize(source) > MAX_FILE:
-                return f"'{'/'.join(parts[: index + 1])}' is larger than {MAX_FILE // 2**20} MiB"
-            with open(source, "rb") as stream, open(target, "wb") as written:
-                written.write(stream.read())
-            os.chmod(
-                target, os.stat(source).st_mode & 0o777 | 0o600
-            )  # a patch may look at the mode
-            return ""
-        else:
-            return "" if not os.path.exists(source) else f"'{path}' is no plain file"
-    return ""
-
-
-def _git_apply(patch: bytes, copy: str, home: str, seconds: float, options: list[str]) -> Applies:
-    import subprocess  # as above
-
-    environment = {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "HOME": home,
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CEILING_DIRECTORIES": home,
-        "LC_ALL": "C",
-    }
-    try:
-        command = ["git", "apply", *options, "-p1", "-"]  # by the caller's PATH, without a shell
-        done = subprocess.run(  # noqa: S603
-            command,
-            input=patch,
-            cwd=copy,
-            env=environment,
-            capture_output=True,
-            timeout=seconds,
-            check=False,
-        )
-    except FileNotFoundError:
-        return Applies(False, "git is not installed, so nobody can say")
-    except subprocess.TimeoutExpired:
-        return Applies(False, f"git took longer than {seconds:g} s")
-    if done.returncode == 0:
-        return Applies(True, "git applies it cleanly")
-    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return Applies(
-        False, f"git says: {said[0][:300]}" if said else f"git ended with {done.returncode}"
-    )
 
 
 # --- the measure of one run

@@ -64,7 +64,7 @@ class Evaluation(NamedTuple):
         }
 
 
-class _Ranked(NamedTuple):
+class _Ranking(NamedTuple):
     """One query's ranking, seen through its judgements."""
 
     gains: Mapping[int, int]
@@ -169,13 +169,13 @@ def evaluate(
 
 def _ranked(
     query: str, judged: Mapping[str, int], scores: Mapping[str, float], level: int
-) -> _Ranked:
+) -> _Ranking:
     ascending = _ascending(query, scores)
     gains = _placed(scores, judged, ascending, 1)
     best = sorted([grade for grade in judged.values() if grade > 0], reverse=True)
     ranks = sorted(rank for rank, grade in gains.items() if grade >= level)
     relevant = sum(grade >= level for grade in best)
-    return _Ranked(gains, ranks, relevant, best, len(ascending), judged, scores, ascending, level)
+    return _Ranking(gains, ranks, relevant, best, len(ascending), judged, scores, ascending, level)
 
 
 def _mean(name: str, values: list[float]) -> float:
@@ -193,7 +193,7 @@ def _discounts(bits: int) -> tuple[float, ...]:
     return tuple(log2(rank + 1) for rank in range((1 << bits) + 1))
 
 
-def _average_precision(ranked: _Ranked, cutoff: int | None = None) -> float:
+def _average_precision(ranked: _Ranking, cutoff: int | None = None) -> float:
     if not ranked.ranks:
         return 0.0
     ranks = ranked.ranks if cutoff is None else ranked.ranks[: _within(ranked, cutoff)]
@@ -201,31 +201,31 @@ def _average_precision(ranked: _Ranked, cutoff: int | None = None) -> float:
     return reduce(add, map(truediv, range(1, len(ranks) + 1), ranks), 0.0) / ranked.relevant
 
 
-def _recip_rank(ranked: _Ranked) -> float:
+def _recip_rank(ranked: _Ranking) -> float:
     return 1 / ranked.ranks[0] if ranked.ranks else 0.0
 
 
-def _within(ranked: _Ranked, cutoff: int) -> int:
+def _within(ranked: _Ranking, cutoff: int) -> int:
     return bisect_right(ranked.ranks, cutoff)
 
 
-def _precision(ranked: _Ranked, cutoff: int) -> float:
+def _precision(ranked: _Ranking, cutoff: int) -> float:
     return _within(ranked, cutoff) / cutoff
 
 
-def _recall(ranked: _Ranked, cutoff: int) -> float:
+def _recall(ranked: _Ranking, cutoff: int) -> float:
     return _within(ranked, cutoff) / ranked.relevant if ranked.relevant else 0.0
 
 
-def _success(ranked: _Ranked, cutoff: int) -> float:
+def _success(ranked: _Ranking, cutoff: int) -> float:
     return 1.0 if ranked.ranks and ranked.ranks[0] <= cutoff else 0.0
 
 
-def _r_precision(ranked: _Ranked) -> float:
+def _r_precision(ranked: _Ranking) -> float:
     return _recall(ranked, ranked.relevant)
 
 
-def _ndcg(ranked: _Ranked, cutoff: int | None = None) -> float:
+def _ndcg(ranked: _Ranking, cutoff: int | None = None) -> float:
     gains = ranked.gains
     if not gains:
         return 0.0
@@ -239,7 +239,7 @@ def _ndcg(ranked: _Ranked, cutoff: int | None = None) -> float:
     return gained / reduce(add, map(truediv, best[:cutoff], islice(discounts, 1, None)), 0.0)
 
 
-def _ndcg_exp(ranked: _Ranked, cutoff: int | None = None) -> float:
+def _ndcg_exp(ranked: _Ranking, cutoff: int | None = None) -> float:
     if ranked.best and ranked.best[0] > MAX_GRADE:
         raise InputError(
             "SCO-031",
@@ -253,7 +253,7 @@ def _ndcg_exp(ranked: _Ranked, cutoff: int | None = None) -> float:
     )
 
 
-def _bpref(ranked: _Ranked) -> float:
+def _bpref(ranked: _Ranking) -> float:
     wrong = sum(1 for grade in ranked.judged.values() if 0 <= grade < ranked.level)
     before = 0
     total = 0.0
@@ -267,20 +267,20 @@ def _bpref(ranked: _Ranked) -> float:
     return total / ranked.relevant if ranked.relevant else 0.0
 
 
-def _set_precision(ranked: _Ranked) -> float:
+def _set_precision(ranked: _Ranking) -> float:
     return len(ranked.ranks) / ranked.retrieved if ranked.retrieved else 0.0
 
 
-def _set_recall(ranked: _Ranked) -> float:
+def _set_recall(ranked: _Ranking) -> float:
     return _recall(ranked, ranked.retrieved)
 
 
-def _set_f(ranked: _Ranked) -> float:
+def _set_f(ranked: _Ranking) -> float:
     precision, recall = _set_precision(ranked), _set_recall(ranked)
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
-def _judged(ranked: _Ranked, cutoff: int | None = None) -> float:
+def _judged(ranked: _Ranking, cutoff: int | None = None) -> float:
     """The share of the first documents that somebody judged: how far the other numbers can be
     trusted.
     """
@@ -293,7 +293,7 @@ def _judged(ranked: _Ranked, cutoff: int | None = None) -> float:
     )
 
 
-_WHOLE: dict[str, Callable[[_Ranked], float]] = {
+_WHOLE: dict[str, Callable[[_Ranking], float]] = {
     "num_ret": lambda ranked: ranked.retrieved,
     "num_rel": lambda ranked: ranked.relevant,
     "num_rel_ret": lambda ranked: len(ranked.ranks),
@@ -308,7 +308,7 @@ _WHOLE: dict[str, Callable[[_Ranked], float]] = {
     "set_F": _set_f,
     "judged": _judged,
 }
-_CUT: dict[str, Callable[[_Ranked, int], float]] = {
+_CUT: dict[str, Callable[[_Ranking, int], float]] = {
     "P": _precision,
     "recall": _recall,
     "success": _success,
@@ -322,7 +322,7 @@ METRIC_NAMES = (*_WHOLE, *(f"{name}_K" for name in _CUT))
 _NAME = re.compile(r"(\w+?)[_.]([1-9][0-9]{0,6})", re.ASCII)
 
 
-def metric(name: str) -> Callable[[_Ranked], float]:
+def metric(name: str) -> Callable[[_Ranking], float]:
     """The metric of a name such as `ndcg_cut_10`; an unknown name is refused with its near miss.
 
     >>> metric("ndgc_cut_10")  # doctest: +ELLIPSIS

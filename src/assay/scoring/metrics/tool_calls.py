@@ -14,7 +14,15 @@ from assay.errors import FaultList, InputError, UsageError
 from assay.files.json_files import parse_json
 from assay.registry import near_miss
 from assay.scoring.metrics import bfcl
-from assay.scoring.metrics.calls import BFCL, RULES, Call, Expected, Matching, Rules, match
+from assay.scoring.metrics.calls import (
+    BFCL,
+    RULES,
+    Expected,
+    Matching,
+    MatchingRules,
+    ModelCall,
+    match,
+)
 from assay.scoring.metrics.equality import is_among
 
 if TYPE_CHECKING:
@@ -23,7 +31,7 @@ if TYPE_CHECKING:
 KEPT_FAULTS = 100
 
 
-def read_call(item: Any) -> Call:
+def read_call(item: Any) -> ModelCall:
     """A call as a model wrote it; arguments may be JSON text. What cannot be read has arguments
     None, and matches nothing.
 
@@ -31,17 +39,19 @@ def read_call(item: Any) -> Call:
     ...     read_call({"name": "add", "arguments": '{"a": 1}'}),
     ...     read_call({"name": "add", "arguments": "{a"}),
     ... )
-    (Call(name='add', arguments={'a': 1}), Call(name='add', arguments=None))
+    (ModelCall(name='add', arguments={'a': 1}), ModelCall(name='add', arguments=None))
     """
     if type(item) is not dict:
-        return Call("", None)
+        return ModelCall("", None)
     name, arguments = item.get("name"), item.get("arguments", {})
     if type(arguments) is str:
         try:
             arguments = parse_json(arguments.encode("utf-8", "surrogatepass"))
         except ValueError:
             arguments = None
-    return Call(name if type(name) is str else "", arguments if type(arguments) is dict else None)
+    return ModelCall(
+        name if type(name) is str else "", arguments if type(arguments) is dict else None
+    )
 
 
 def _tools(listed: Any, add: Callable[..., None]) -> list[dict[str, Any]]:
@@ -126,11 +136,11 @@ class _Item(NamedTuple):
 
     id: str
     tools: list[dict[str, Any]]
-    calls: list[Call] | None
+    calls: list[ModelCall] | None
     expected: list[Expected]
 
 
-def _item(line: Any, rules: Rules, add: Callable[..., None]) -> _Item | None:
+def _item(line: Any, rules: MatchingRules, add: Callable[..., None]) -> _Item | None:
     if type(line) is not dict or type(line.get("id")) is not str or not line["id"]:
         add("", "is no object with an id.", 'Give {"id", "tools", "calls", "expected"}.')
         return None
@@ -162,11 +172,11 @@ def _item(line: Any, rules: Rules, add: Callable[..., None]) -> _Item | None:
         ]
     calls = [read_call(call) for call in listed] if type(listed) is list else None
     if calls is not None and tools:
-        calls = [Call(bfcl.called_name(call.name, tools), call.arguments) for call in calls]
+        calls = [ModelCall(bfcl.called_name(call.name, tools), call.arguments) for call in calls]
     return _Item(line["id"], tools, calls, [wish for wish in read if wish is not None])
 
 
-def _verdict(item: _Item, rules: Rules) -> dict[str, Any]:
+def _verdict(item: _Item, rules: MatchingRules) -> dict[str, Any]:
     if item.calls is None:
         nothing = 0.0 if item.expected else None
         return {
@@ -266,7 +276,7 @@ def _bfcl_error(found: Matching, item: _Item) -> str:
     )
 
 
-def _plain_error(found: Matching, calls: Sequence[Call], expected: Sequence[Expected]) -> str:
+def _plain_error(found: Matching, calls: Sequence[ModelCall], expected: Sequence[Expected]) -> str:
     """The first thing wrong: `kind: where`."""
     unread = next((call.name for call in calls if call.arguments is None), None)
     if unread is not None:

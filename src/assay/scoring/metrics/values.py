@@ -16,7 +16,7 @@ MAX_DIFFERENCES = 100
 _PLAIN = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 
 
-class Difference(NamedTuple):
+class JsonDifference(NamedTuple):
     """One place where two values differ."""
 
     path: str
@@ -25,7 +25,7 @@ class Difference(NamedTuple):
     """`missing`, `unexpected`, `kind` (another type) or `value`."""
 
 
-def json_diff(actual: Any, expected: Any, *, limit: int = MAX_DIFFERENCES) -> list[Difference]:
+def json_diff(actual: Any, expected: Any, *, limit: int = MAX_DIFFERENCES) -> list[JsonDifference]:
     """The paths that differ, in the order of the expectation; at most `limit` of them. Numbers
     differ by value, so that 1 is 1.0; true is no number.
 
@@ -35,13 +35,13 @@ def json_diff(actual: Any, expected: Any, *, limit: int = MAX_DIFFERENCES) -> li
     ... ]
     [('a[1]', 'value'), ('c', 'missing')]
     """
-    found: list[Difference] = []
+    found: list[JsonDifference] = []
     todo: list[tuple[Path, Any, Any]] = [((), actual, expected)]
     while todo and len(found) < limit:
         path, left, right = todo.pop()
         if isinstance(right, dict) and isinstance(left, dict):
             found += [
-                Difference(show_path((*path, key)), "unexpected")
+                JsonDifference(show_path((*path, key)), "unexpected")
                 for key in left
                 if key not in right
             ]
@@ -51,7 +51,7 @@ def json_diff(actual: Any, expected: Any, *, limit: int = MAX_DIFFERENCES) -> li
             ]
         elif isinstance(right, list) and isinstance(left, list):
             found += [
-                Difference(show_path((*path, index)), "unexpected")
+                JsonDifference(show_path((*path, index)), "unexpected")
                 for index in range(len(right), len(left))
             ][:limit]
             todo += [
@@ -59,11 +59,11 @@ def json_diff(actual: Any, expected: Any, *, limit: int = MAX_DIFFERENCES) -> li
                 for index in range(len(right) - 1, -1, -1)
             ]
         elif left is _ABSENT:
-            found.append(Difference(show_path(path), "missing"))
+            found.append(JsonDifference(show_path(path), "missing"))
         else:
             kind = _differ(left, right)
             if kind:
-                found.append(Difference(show_path(path), kind))
+                found.append(JsonDifference(show_path(path), kind))
     return found[:limit]
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from assay.scoring.metrics.patches import apply_patch, parse_patch, patch_likeness
+from assay.scoring.metrics.applying import apply_patch
+from assay.scoring.metrics.patches import parse_patch, patch_likeness
 
 PROJECT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "project")
 MOST_LINES = 12

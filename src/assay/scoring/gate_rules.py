@@ -1,0 +1,360 @@
+"""The rules of the computed gates, one pure function each. Which gate has which rule: see `gates`.
+
+A rule may raise `Undetermined`; the fields that its gate needs are there when it runs.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from decimal import Decimal
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from assay import exact
+from assay.files.json_files import parse_json
+from assay.scoring.metrics.citations import cited_ids, is_cited, is_supported, sourced
+from assay.scoring.gate import GateResult
+from assay.scoring.metrics.measure import Undetermined
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from assay.records.evidence import Run, Tally
+
+_TEMPLATE = re.compile(
+    r"(?:\s*(?:\$\{[^}]*\}|\{\{(?:(?!\}\}).)*\}\}|\{%(?:(?!%\}).)*%\}))+\s*", re.DOTALL
+)
+
+
+def is_absent(value: Any) -> bool:
+    """Whether a value stands for nothing: null, an empty text, list or object, a template that
+    nobody filled in, or a list of only such things.
+
+    >>> [
+    ...     is_absent(x)
+    ...     for x in (
+    ...         None,
+    ...         " ",
+    ...         [],
+    ...         [None],
+    ...         "${steps.plan.output}",
+    ...         "{{ answer }}",
+    ...         0,
+    ...         False,
+    ...         "a {{b}} c",
+    ...     )
+    ... ]
+    [True, True, True, True, True, True, False, False, False]
+    """
+    if isinstance(value, str):
+        return not value.strip() or _TEMPLATE.fullmatch(value) is not None
+    if isinstance(value, list):
+        return all(map(is_absent, value))
+    return value is None or value == {}
+
+
+def resolve(name: str, values: Mapping[str, Any]) -> Any:
+    """The value of a name, or of a dotted path into nested objects; None where there is none."""
+    if name in values:
+        return values[name]
+    found: Any = values
+    for part in name.split("."):
+        if not isinstance(found, dict) or part not in found:
+            return None
+        found = found[part]
+    return found
+
+
+def required_outputs(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    """Whether every required output is there."""
+    outputs = run.outputs or {}
+    absent = [name for name in run.required_outputs or () if is_absent(resolve(name, outputs))]
+    if absent:
+        return GateResult(
+            False, f"required output absent, empty or an unresolved template: {', '.join(absent)}"
+        )
+    return GateResult(True, "every required output is present")
+
+
+def status(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    """Whether the run ended well."""
+    return GateResult(run.status == "success", f"the run ended with status '{run.status}'")
+
+
+def critical_steps(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    """Whether no critical step failed; a skipped one is undetermined."""
+    critical = [step for step in run.steps or () if step.critical and step.status != "success"]
+    failed = [f"{step.name} ({step.status})" for step in critical if step.status != "skipped"]
+    if failed:
+        return GateResult(False, f"critical step failed: {', '.join(failed)}")
+    if critical:
+        return GateResult(
+            None,
+            f"critical step skipped: {', '.join(step.name for step in critical)}; a step that may"
+            " be skipped says `critical: false`",
+        )
+    return GateResult(True, "no critical step failed")
+
+
+def schema_contract(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    """Whether the outputs keep their JSON Schema."""
+    # the validator costs as much to load as all the rest, and many runs need none
+    from assay.records.contract import check
+
+    assert run.output_schema is not None
+    assert run.outputs is not None
+    return GateResult(*check(run.output_schema, run.outputs))
+
+
+def compatible(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    """Whether the sample gives every required input."""
+    inputs = run.inputs or {}
+    absent = {name for name in run.required_inputs or () if is_absent(resolve(name, inputs))}
+    if absent:
+        return GateResult(False, "; ".join(f"missing: {name}" for name in sorted(absent)))
+    return GateResult(True, "the sample gives every required input")
+
+
+@lru_cache(maxsize=64, typed=True)
+def _minimum(value: Any) -> exact.Ratio:
+    return exact.ratio(value)
+
+
+def _tally(run: Run, name: str) -> Tally:
+    tally: Tally | None = getattr(run.tests, name, None)
+    if tally is None:
+        raise Undetermined(f"the run carries no `tests.{name}`")
+    if tally.total == 0:
+        raise Undetermined(f"`tests.{name}` counts no tests")
+    return tally
+
+
+def fail_to_pass(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    """Whether every broken test passes now."""
+    tally = _tally(run, "fail_to_pass")
+    if tally.passed == tally.total:
+        return GateResult(True, f"all {tally.total} fail-to-pass tests pass")
+    return GateResult(
+        False, f"{tally.total - tally.passed} of {tally.total} fail-to-pass tests still fail"
+    )
+
+
+def pass_to_pass(run: Run, params: Mapping[str, Any]) -> GateResult:
+    """Whether enough of the tests that passed still pass."""
+    tally = _tally(run, "pass_to_pass")
+    minimum = _minimum(params["minimum"])
+    holds = tally.passed * minimum.den >= minimum.num * tally.total
+    return GateResult(
+        holds,
+        f"{tally.passed} of {tally.total} pass-to-pass tests pass;"
+        f" {'at least' if holds else 'the gate needs'} {params['minimum']} of them",
+    )
+
+
+def patch(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    """Whether the patch applies."""
+    return GateResult(
+        run.patch_applies,
+        "the patch applies cleanly" if run.patch_applies else "the patch does not apply",
+    )
+
+
+_STRUCTURED: dict[str, Any] = {
+    "object": dict,
+    "array": list,
+    "number": (int, Decimal),
+    "integer": int,
+    "boolean": bool,
+}
+
+
+def _parses(text: str, kinds: list[str]) -> bool:
+    """Whether a text is JSON of one of these types. True is not a number."""
+    try:
+        value = parse_json(text.encode("utf-8", "surrogatepass"))
+    except ValueError:
+        return False
+    if isinstance(value, bool):
+        return "boolean" in kinds
+    return any(isinstance(value, _STRUCTURED[kind]) for kind in kinds)
+
+
+def parseable(run: Run, params: Mapping[str, Any]) -> GateResult:
+    """Whether required outputs are there and parse to their declared types."""
+    present = required_outputs(run, params)
+    if present.passed is not True:
+        return present
+    if not isinstance(run.output_schema, dict):
+        raise Undetermined("the run carries no `output_schema` that says what its outputs parse to")
+    declared = run.output_schema.get("properties")
+    bad = []
+    for name in run.required_outputs or ():
+        value = resolve(name, run.outputs or {})
+        kinds = _declared_types(declared, name)
+        if isinstance(value, str) and kinds and not _parses(value, kinds):
+            bad.append(f"{name} (should parse to {' or '.join(kinds)})")
+    if bad:
+        return GateResult(False, f"output is text that does not parse: {', '.join(bad)}")
+    return GateResult(True, "every required output is present and parses")
+
+
+def _declared_types(properties: Any, name: str) -> list[str]:
+    """The structured types that a schema declares for an output; none where text will do."""
+    declared = properties.get(name) if isinstance(properties, dict) else None
+    found = declared.get("type") if isinstance(declared, dict) else None
+    kinds = found if isinstance(found, list) else [found]
+    return (
+        [kind for kind in kinds if isinstance(kind, str) and kind in _STRUCTURED]
+        if "string" not in kinds
+        else []
+    )
+
+
+def grounded(run: Run, params: Mapping[str, Any]) -> GateResult:
+    """Whether enough claims are supported by the retrieved context."""
+    claims, citable = sourced(run)
+    supported = sum(is_supported(claim, citable) is True for claim in claims)
+    unjudged = sum(claim.supported is None for claim in claims)
+    unsourced = sum(claim.supported is True for claim in claims) - supported
+    minimum, total = _minimum(params["minimum"]), len(claims)
+    if supported * minimum.den >= minimum.num * total:
+        return GateResult(
+            True, f"{supported} of {total} claims are supported by the retrieved context"
+        )
+    if (supported + unjudged) * minimum.den >= minimum.num * total:
+        return GateResult(
+            None, f"{unjudged} of {total} claims were not judged (`supported` is null)"
+        )
+    needed = "every claim" if minimum.num == minimum.den else f"a share of {params['minimum']}"
+    faults = {
+        "are not supported by the retrieved context": total - supported - unjudged - unsourced,
+        "cite no retrieved passage": unsourced,
+    }
+    return GateResult(
+        False,
+        f"{'; '.join(f'{count} of {total} claims {fault}' for fault, count in faults.items() if count)};"  # noqa: E501
+        f" {needed} must be supported",
+    )
+
+
+def cited(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    """Whether every claim cites a retrieved passage."""
+    claims, citable = sourced(run)
+    bare = [claim for claim in claims if not is_cited(claim, citable)]
+    if bare:
+        cites = ", ".join(map(_quote, cited_ids(bare[0])[:3]))
+        first = f"{_quote(bare[0].text)} {f'cites {cites}' if cites else 'cites nothing'}"
+        return GateResult(
+            False,
+            f"{len(bare)} of {len(claims)} claims cite no retrieved passage that has text, first:"
+            f" {first}",
+        )
+    return GateResult(True, f"all {len(claims)} claims cite a retrieved passage")
+
+
+_SEVERE = ("high", "critical")
+
+
+def hallucination(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    """Whether no unsupported claim is severe."""
+    claims, citable = sourced(run)
+    severe = [claim for claim in claims if claim.supported is False and claim.severity in _SEVERE]
+    if severe:
+        return GateResult(
+            False,
+            f"unsupported claims of high severity: {len(severe)}, first {_quote(severe[0].text)}",
+        )
+    unknown = [
+        claim
+        for claim in claims
+        if (verdict := is_supported(claim, citable)) is not True
+        and (claim.severity is None or (verdict is None and claim.severity in _SEVERE))
+    ]
+    if unknown:
+        return GateResult(
+            None,
+            "claims without `supported`, `severity` or a retrieved passage that they cite:"
+            f" {len(unknown)}, first {_quote(unknown[0].text)}",
+        )
+    return GateResult(True, "no unsupported claim of high severity")
+
+
+def tool_calls_valid(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    """Whether every tool call keeps its schema."""
+    calls = run.tool_calls or []
+    bad = [call.name for call in calls if call.valid is False]
+    if bad:
+        return GateResult(
+            False,
+            f"{len(bad)} of {len(calls)} tool calls break their schema, first: {_quote(bad[0])}",
+        )
+    unchecked = [call.name for call in calls if call.valid is None]
+    if unchecked:
+        return GateResult(
+            None,
+            f"{len(unchecked)} of {len(calls)} tool calls were not checked (`valid` is"
+            f" null), first: {_quote(unchecked[0])}",
+        )
+    return GateResult(True, f"all {len(calls)} tool calls are valid")
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold().strip()
+
+
+def _is_plain(name: str) -> bool:
+    return name.isascii() and name.isprintable()
+
+
+def _could_be(name: str, other: str) -> bool:
+    """Whether two names are one once each unplain sign of either stands for any sign or for
+    none.
+    """
+    if _is_plain(name) and _is_plain(other):
+        return False  # they were compared as they are
+    return any(
+        re.fullmatch(
+            "".join(re.escape(sign) if _is_plain(sign) else ".?" for sign in _folded(one)[:200]),
+            _folded(two)[:200],
+            re.DOTALL,
+        )
+        for one, two in ((name, other), (other, name))
+    )
+
+
+def forbidden(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    """Whether no forbidden tool was called, however its name is written."""
+    calls, barred = run.tool_calls or [], run.forbidden_tools or []
+    folded = {_folded(name) for name in barred}
+    called = sorted({call.name for call in calls if _folded(call.name) in folded})
+    if called:
+        return GateResult(False, f"forbidden tool called: {', '.join(called)}")
+    posing = sorted(
+        {call.name for call in calls if any(_could_be(call.name, name) for name in barred)}
+    )
+    if posing:
+        return GateResult(
+            None,
+            "a tool's name holds signs that look like others or cannot be seen, and may be a"
+            f" forbidden one: {', '.join(map(repr, posing))}",
+        )
+    return GateResult(True, "no forbidden tool was called")
+
+
+def handoffs(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    """Whether every handoff follows the rules."""
+    allowed = set(run.handoff_rules or ())
+    broken = [
+        f"{handoff.source} to {handoff.to}"
+        for handoff in run.handoffs or ()
+        if (handoff.source, handoff.to) not in allowed
+    ]
+    if broken:
+        return GateResult(False, f"handoff outside the rules: {', '.join(sorted(set(broken)))}")
+    return GateResult(True, "every handoff follows the rules")
+
+
+def _quote(text: str) -> str:
+    flat = " ".join(text.split())
+    return f"'{flat[:77]}...'" if len(flat) > 80 else f"'{flat}'"
