@@ -19,6 +19,7 @@ from assay.stats.correlation import kendall_tau_b, pearson, spearman
 from assay.stats.influence import MIN_ITEMS, POINTS, thin
 from assay.stats.intervals import Interval
 from assay.stats.kappa import classify, cohen_kappa, count_pairs, stretch, weighted_kappa
+from examples import CAMPAIGN, repeats
 
 GRADES = st.integers(1, 5)
 TWO = st.lists(st.tuples(GRADES, GRADES), min_size=2, max_size=60)
@@ -353,18 +354,23 @@ def test_a_95_percent_interval_holds_the_truth_93_times_in_100_on_average(name: 
             continue
         for likeness in (0.0, 0.5, 0.9):
             truth = find(
-                [_draw(chance, cuts, likeness, raters) for _ in range(20_000 if cuts else 4_000)]
+                [
+                    _draw(chance, cuts, likeness, raters)
+                    for _ in range(repeats(6_000, 20_000) if cuts else repeats(2_000, 4_000))
+                ]
             ).value
             assert truth is not None, kind
             for n, found in held.items():
-                for _ in range(40):
+                for _ in range(repeats(12, 40)):
                     interval = find([_draw(chance, cuts, likeness, raters) for _ in range(n)])
                     _whole(interval)
                     if interval.low is not None and interval.high is not None:
                         found.append(interval.low <= truth <= interval.high)
     for n, found in held.items():
-        assert len(found) > 250, "an interval that is hardly ever given shows nothing"
-        assert sum(found) / len(found) >= 0.93, f"{name}: {sum(found) / len(found):.3f} at n = {n}"
+        assert len(found) > repeats(75, 250), "an interval that is hardly ever given shows nothing"
+        assert sum(found) / len(found) >= (0.93 if CAMPAIGN else 0.9), (
+            f"{name}: {sum(found) / len(found):.3f} at n = {n}"
+        )
 
 
 CEILINGS = {

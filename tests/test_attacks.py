@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import assay
@@ -22,7 +22,6 @@ from assay.pipeline.grading import Grader
 from assay.scoring.gates import GATES
 from assay.views.documents import encode, plain
 from documents import FAMILIES, run, scorecard
-from examples import share
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -1061,7 +1060,6 @@ PLACES = {
 
 
 @given(data=st.data(), family=st.sampled_from(FAMILIES), value=ANYTHING)
-@settings(max_examples=share(600))
 def test_whatever_stands_in_one_place_of_a_failing_run_it_does_not_pass_and_nothing_else_breaks(
     data: st.DataObject, family: str, value: Any
 ) -> None:
@@ -1121,7 +1119,6 @@ CARD = scorecard(
     path=st.sampled_from([path for path in places(CARD) if path and path[0] != "hard_gates"]),
     value=ANYTHING,
 )
-@settings(max_examples=share(600))
 def test_whatever_stands_in_one_place_of_a_failing_scorecard_it_does_not_pass_and_nothing_else_breaks(
     path: tuple[str | int, ...], value: Any
 ) -> None:
@@ -1134,7 +1131,6 @@ def test_whatever_stands_in_one_place_of_a_failing_scorecard_it_does_not_pass_an
 
 
 @given(tree=ANYTHING)
-@settings(max_examples=share(200))
 def test_a_document_that_is_nothing_of_ours_is_refused(tree: Any) -> None:
     assert refusal(json.dumps(tree)).codes <= {"FIL-006", "SCO-011", "GRD-101", "FIL-002"}
 

@@ -23,6 +23,7 @@ from assay.stats.clusters import (
 )
 from assay.stats.estimate import SCORES, Range
 from assay.stats.means import estimate_mean
+from examples import repeats
 
 sizes_of = st.lists(st.integers(1, 12), min_size=MINIMUM, max_size=12)
 
@@ -150,7 +151,7 @@ def test_one_group_for_each_value() -> None:
 
 
 def test_grouped_intervals_cover_as_they_say_with_few_and_unequal_groups() -> None:
-    cells = campaign.clustered(60)
+    cells = campaign.clustered(repeats(20, 200))
     assert campaign.average(cells) >= 0.94
     assert campaign.worst(cells).coverage >= 0.8
 

@@ -44,7 +44,7 @@ from assay.stats.rates import (
     rate_difference,
     tango_statistic,
 )
-from examples import share
+from examples import repeats, share
 
 points = st.integers(0, 10_000).map(lambda cents: cents / 100)
 
@@ -457,32 +457,34 @@ def test_a_hundred_thousand_pairs_are_compared_well_under_a_second() -> None:
 
 @pytest.mark.req("X-63")
 def test_a_candidate_that_is_worse_by_the_margin_is_passed_in_at_most_5_percent() -> None:
-    cells = campaign.false_claims(120, sizes=(30, 200)) + campaign.false_claims(
-        60, sizes=(40,), how="unpaired"
+    often = repeats(40, 400)
+    cells = campaign.false_claims(often, sizes=(30, 200)) + campaign.false_claims(
+        often // 2, sizes=(40,), how="unpaired"
     )
     for cell in cells:
-        assert cell.above <= 0.05 + 3 * (0.05 * 0.95 / 120) ** 0.5, cell
+        assert cell.above <= 0.05 + 3 * (0.05 * 0.95 / often) ** 0.5, cell
     assert sum(cell.above for cell in cells) / len(cells) <= 0.035
 
 
 def test_a_grouped_candidate_that_is_worse_by_the_margin_is_passed_in_at_most_5_percent() -> None:
-    cells = campaign.false_grouped_claims(80)
+    cells = campaign.false_grouped_claims(repeats(25, 400))
     assert sum(cell.above for cell in cells) / len(cells) <= 0.04
     assert max(cell.above for cell in cells) <= 0.12
 
 
 def test_intervals_of_a_mean_cover_as_they_say_from_5_samples_on() -> None:
-    cells = campaign.means(50)
+    cells = campaign.means(repeats(15, 200))
     assert campaign.average(cells) >= 0.955
     assert {cell.n for cell in cells} >= {5, 30}
     assert campaign.worst(cells).coverage >= 0.7
-    strict = campaign.means(60, method="guaranteed", sizes=(5, 30))
-    assert min(cell.coverage for cell in strict) >= 0.95 - 3 * (0.05 * 0.95 / 60) ** 0.5
+    often = repeats(20, 200)
+    strict = campaign.means(often, method="guaranteed", sizes=(5, 30))
+    assert min(cell.coverage for cell in strict) >= 0.95 - 3 * (0.05 * 0.95 / often) ** 0.5
 
 
 def test_intervals_of_rates_cover_as_they_say_near_0_and_1() -> None:
-    assert campaign.average(campaign.paired_rates(200)) >= 0.94
-    cells = campaign.single_rates(120)
+    assert campaign.average(campaign.paired_rates(repeats(60, 1000))) >= 0.94
+    cells = campaign.single_rates(repeats(50, 1000))
     for method in ("wilson", "newcombe"):
         assert campaign.average([cell for cell in cells if cell.method == method]) >= 0.94
 

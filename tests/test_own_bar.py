@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import AssayError, EvidenceError, InputError
@@ -23,7 +23,7 @@ from assay.pipeline.deciding import decide as decide_sides
 from assay.pipeline.grading import Grader
 from assay.release.sides import Side
 from documents import FAMILIES, run
-from examples import share
+from examples import CAMPAIGN
 from sides import GRADER, RULES, STRICT, write
 
 N = 40
@@ -261,11 +261,12 @@ def test_no_single_weakening_promotes_a_candidate_that_was_not(
             # an unpaired comparison does not see this drop in the first place, nor which samples
             # there should be: its note says so
             return
-    for chosen in (set(range(N)), {7}, set(range(0, N, 2))):
+    choices = (set(range(N)), {7}, set(range(0, N, 2)))
+    turn = (WAYS.index(how) + KINDS.index(kind) + paired) % len(choices)
+    for chosen in choices if CAMPAIGN else choices[turn : turn + 1]:
         assert outcome(changed(rows, [how], chosen), terms=terms) != "promote"
 
 
-@settings(max_examples=share(120), deadline=None)
 @given(
     st.sampled_from(KINDS),
     st.lists(st.sampled_from(WAYS), min_size=1, max_size=6, unique=True),
@@ -401,7 +402,6 @@ DECLARED = (
 )
 
 
-@settings(max_examples=share(150), deadline=None)
 @given(st.sampled_from(FAMILIES), st.sets(st.sampled_from(DECLARED), min_size=1), st.booleans())
 def test_a_failed_run_that_forgets_what_its_profile_asks_for_does_not_pass(
     family: str, forgotten: set[str], emptied: bool

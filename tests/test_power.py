@@ -26,9 +26,9 @@ from assay.stats.power import (
     samples_if_all_equal,
 )
 from assay.stats.rates import paired_rate_difference
-from examples import share
+from examples import repeats
 
-fewer = settings(max_examples=share(40))
+fewer = settings(max_examples=repeats(12, 200))
 
 
 @given(st.integers(2, 3000), st.floats(-1, 2), st.floats(0.5, 40), st.floats(0, 5))
@@ -171,7 +171,8 @@ def test_plans_that_make_no_sense_are_refused(call: object) -> None:
 
 
 def test_power_is_as_planned() -> None:
-    for plan in campaign.planned(400):
-        assert plan.seen == pytest.approx(plan.promised, abs=0.03 + 2 * (0.8 * 0.2 / 400) ** 0.5), (
-            plan
-        )
+    often = repeats(100, 2000)
+    for plan in campaign.planned(often):
+        assert plan.seen == pytest.approx(
+            plan.promised, abs=0.03 + 2 * (0.8 * 0.2 / often) ** 0.5
+        ), plan

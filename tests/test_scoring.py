@@ -877,7 +877,6 @@ def is_evidence_for(family: str, name: str, verdict: dict[str, Any]) -> bool:
 
 
 @given(tree=runs())
-@settings(max_examples=share(300))
 def test_dropping_any_top_level_evidence_never_helps(tree: dict[str, Any]) -> None:
     before = standing(tree)
     for key in tree:
@@ -894,7 +893,6 @@ def test_dropping_any_top_level_evidence_never_helps(tree: dict[str, Any]) -> No
 
 
 @given(tree=runs())
-@settings(max_examples=share(300))
 def test_dropping_any_score_or_any_verdict_that_passes_never_helps(tree: dict[str, Any]) -> None:
     before = standing(tree)
     for part in ("scores", "gates"):
@@ -930,7 +928,6 @@ def keys_below(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str |
 
 
 @given(tree=runs())
-@settings(max_examples=share(200))
 def test_leaving_out_any_detail_of_the_evidence_never_helps(tree: dict[str, Any]) -> None:
     before = standing(tree)
     details = (
@@ -949,7 +946,6 @@ def test_leaving_out_any_detail_of_the_evidence_never_helps(tree: dict[str, Any]
 
 
 @given(tree=runs())
-@settings(max_examples=share(200))
 def test_making_any_score_unknown_never_helps(tree: dict[str, Any]) -> None:
     before = standing(tree)
     for name in tree["scores"]:
@@ -962,7 +958,7 @@ def test_the_law_is_tried_on_runs_that_pass_and_on_runs_that_do_not() -> None:
     seen: set[tuple[bool, int]] = set()
 
     @given(tree=runs())
-    @settings(max_examples=share(200), database=None)
+    @settings(max_examples=60, database=None)
     def look(tree: dict[str, Any]) -> None:
         passed, letter, _ = standing(tree)
         seen.add((passed, letter))
