@@ -17,7 +17,7 @@ from assay.canon import digest
 from assay.errors import FormulaError, ShelfError
 from assay.formulas import FORMULAS, floor_norm
 from assay.records.evidence import Number
-from assay.records.scorecard import SCORING_SYSTEM, Floor, FloorOverride, Selection
+from assay.records.scorecard import SCORING_SYSTEM, Criterion, Floor, FloorOverride, Selection
 from assay.records.shape import Faults, read_shelf_record
 from assay.records.systems import FIRST, Version, is_published, system_of
 from assay.registry import near_miss
@@ -61,6 +61,22 @@ class ProfileCriterion(
     role: str | None = None
     critical_floor: Floor = None
     floor_override: FloorOverride | None = None
+
+    def scored(self, raw_score: Any, **known: Any) -> Criterion:
+        """The criterion on a scorecard, with its raw score and what is known of it."""
+        return Criterion(
+            name=self.id,
+            raw_score=raw_score,
+            formula_id=self.formula,
+            params=self.params,
+            weight=self.weight,
+            critical_floor=self.critical_floor,
+            floor_override=self.floor_override,
+            role=self.role,
+            layer=self.layer,
+            label=self.label,
+            **known,
+        )
 
 
 class ProfileJudgeTerms(

@@ -17,13 +17,12 @@ from msgspec import structs
 from assay import exact
 from assay.errors import EvidenceError, Fault, FormulaError
 from assay.formulas import floor_norm
-from assay.records.scorecard import Criterion, Scorecard
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.records.scorecard import FloorOverride
+    from assay.records.scorecard import Criterion, FloorOverride, Scorecard
     from assay.scoring.profile import Plan, ProfileCriterion
 
 
@@ -52,7 +51,9 @@ def hold_to(card: Scorecard, plan: Plan) -> Scorecard:
         )
     named = {criterion.name for criterion in criteria}
     criteria += [
-        _absent(spec, why % "criterion") for name, spec in specs.items() if name not in named
+        spec.scored(None, n=0, missing=why % "criterion")
+        for name, spec in specs.items()
+        if name not in named
     ]
     absent = {planned.id: None for planned in plan.gates if planned.id not in card.hard_gates}
     return structs.replace(
@@ -67,23 +68,6 @@ def hold_to(card: Scorecard, plan: Plan) -> Scorecard:
             **{name: found for name, found in card.digests.items() if name != "rubric"},
             **plan.digests,
         },
-    )
-
-
-def _absent(spec: ProfileCriterion, why: str) -> Criterion:
-    return Criterion(
-        name=spec.id,
-        raw_score=None,
-        formula_id=spec.formula,
-        params=spec.params,
-        weight=spec.weight,
-        critical_floor=spec.critical_floor,
-        floor_override=spec.floor_override,
-        role=spec.role,
-        layer=spec.layer,
-        n=0,
-        label=spec.label,
-        missing=why,
     )
 
 
@@ -134,7 +118,7 @@ def _held(
 
 
 def _value(override: FloorOverride | None) -> Any:
-    return None if override is None else override.value
+    return override and override.value
 
 
 def _lowers(own: Any, required: Any, spec: ProfileCriterion, *, is_override: bool) -> bool:

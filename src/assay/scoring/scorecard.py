@@ -8,29 +8,20 @@ source is silent stays on the card with a null raw score. Nothing here weighs or
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from assay.errors import EvidenceError, Fault, FormulaError
 from assay.formulas import normalise
-from assay.records.scorecard import SCORECARD_SCHEMA, Criterion, Scorecard
+from assay.records.scorecard import SCORECARD_SCHEMA, Scorecard
 from assay.registry import near_miss
 from assay.scoring.gates import GATES, evaluate
 from assay.scoring.metrics.measure import Undetermined
 from assay.scoring.step_scores import agent_scores, step_scores
 
 if TYPE_CHECKING:
-    from assay.records.evidence import Disagreement, Run, Source
+    from assay.records.evidence import Run
+    from assay.records.scorecard import Criterion
     from assay.scoring.profile import Plan, PlannedCriterion
-
-
-class _Raw(NamedTuple):
-    value: Any
-    formula: str
-    params: dict[str, Any]
-    n: int
-    source: Source | None
-    missing: str | None
-    disagreement: Disagreement | None = None
 
 
 def score(run: Run, plan: Plan) -> Scorecard:
@@ -55,44 +46,21 @@ def score(run: Run, plan: Plan) -> Scorecard:
             if hint:
                 notes.append(f"the run brings a verdict for '{name}', a gate of its own.{hint}")
     criteria: list[Criterion] = []
-    faults: list[Fault] | None = None
+    faults: list[Fault] = []
     for planned_criterion in plan.criteria:
-        spec = planned_criterion.spec
         try:
-            raw = _raw(run, planned_criterion, notes)
+            criteria.append(_scored(run, planned_criterion, notes))
         except FormulaError as error:
-            faults = faults or []
-            faults.append(
-                Fault(error.message, code=error.code, path=f"scores.{spec.id}", fix=error.fix)
-            )
-            continue
-        criteria.append(
-            Criterion(
-                name=spec.id,
-                raw_score=raw.value,
-                formula_id=raw.formula,
-                params=raw.params,
-                weight=spec.weight,
-                critical_floor=spec.critical_floor,
-                floor_override=spec.floor_override,
-                role=spec.role,
-                layer=spec.layer,
-                n=raw.n,
-                label=spec.label,
-                source=raw.source,
-                disagreement=raw.disagreement,
-                missing=raw.missing,
-            )
-        )
+            path = f"scores.{planned_criterion.spec.id}"
+            faults.append(Fault(error.message, code=error.code, path=path, fix=error.fix))
     if faults:
         raise EvidenceError(faults[0].code, faults[0].message, fix=faults[0].fix, faults=faults)
-    if not run.scores.keys() <= plan.known:
-        for name in run.scores:
-            if name not in plan.known:
-                notes.append(
-                    f"the score '{name}' is no criterion of {plan.profile.id} and does not"
-                    f" count.{near_miss(name, sorted(plan.known))}"
-                )
+    for name in run.scores:
+        if name not in plan.known:
+            notes.append(
+                f"the score '{name}' is no criterion of {plan.profile.id} and does not"
+                f" count.{near_miss(name, sorted(plan.known))}"
+            )
     return Scorecard(
         schema=SCORECARD_SCHEMA,
         run_id=run.run_id,
@@ -120,21 +88,19 @@ def score(run: Run, plan: Plan) -> Scorecard:
     )
 
 
-def _raw(run: Run, planned: PlannedCriterion, notes: list[str]) -> _Raw:
-    """The raw score of one criterion, checked by its formula, or the reason why there is none."""
+def _scored(run: Run, planned: PlannedCriterion, notes: list[str]) -> Criterion:
+    """One criterion with its raw score, checked by its formula, or the reason why there is none."""
     spec = planned.spec
     given = run.scores.get(spec.id)
     if planned.measure is None:
-        if given is None or given.raw is None:
-            why = (
-                "the run's score is null"
-                if given is not None
-                else f"the run carries no score '{spec.id}' (under `scores`, as {{\"raw\": ...}})"
-            )
-            return _Raw(None, spec.formula, spec.params, 0, None, why)
+        if given is None:
+            why = f"the run carries no score '{spec.id}' (under `scores`, as {{\"raw\": ...}})"
+            return spec.scored(None, n=0, missing=why)
+        if given.raw is None:
+            return spec.scored(None, n=0, missing="the run's score is null")
         normalise(given.raw, spec.formula, spec.params)
-        return _Raw(
-            given.raw, spec.formula, spec.params, given.n, given.source, None, given.disagreement
+        return spec.scored(
+            given.raw, n=given.n, source=given.source, disagreement=given.disagreement
         )
     if given is not None:
         notes.append(
@@ -143,6 +109,6 @@ def _raw(run: Run, planned: PlannedCriterion, notes: list[str]) -> _Raw:
         )
     taken = planned.measure.take(run, planned.measure_params)
     if isinstance(taken, Undetermined):
-        return _Raw(None, spec.formula, spec.params, 0, None, taken.reason)
+        return spec.scored(None, n=0, missing=taken.reason)
     normalise(taken, spec.formula, spec.params)
-    return _Raw(taken, spec.formula, spec.params, 1, None, None)
+    return spec.scored(taken, n=1)
