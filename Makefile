@@ -47,7 +47,7 @@ test: $(VENV)/.dev system-packages check
 	@$(BIN)/assay library check
 
 campaign: $(VENV)/.dev
-	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest -n auto tests/test_laws.py tests/test_reading.py tests/test_flowmcp_grades.py tests/test_flowmcp_scores.py tests/test_retrieval.py tests/test_tool_calls.py tests/test_grading.py tests/test_explain.py tests/test_canon.py tests/test_exact.py tests/test_scoring.py tests/test_agreement.py tests/test_attacks.py tests/test_clusters.py tests/test_comparison.py tests/test_contract.py tests/test_own_bar.py tests/test_power.py tests/test_sequential.py
+	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest -n auto $$(grep -lE '^from (hypothesis|examples)' tests/test_*.py)
 	@$(BIN)/python tests/campaign_calibration.py
 	@$(BIN)/python tests/campaign_statistics.py
 	@$(BIN)/python tests/campaign_release.py

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from assay import exact
 from assay.files.json_files import parse_json
-from assay.scoring.metrics.citations import cited_ids, is_cited, is_supported, sourced
 from assay.scoring.gate import GateResult
+from assay.scoring.metrics.citations import cited_ids, is_cited, is_supported, sourced
 from assay.scoring.metrics.measure import Undetermined
 
 if TYPE_CHECKING:
