@@ -73,35 +73,23 @@ def _article(letter: str) -> str:
 
 
 def _verdict(grade: Grade) -> str:
-    outcome = "passed" if grade.passed else "not passed"
-    if grade.reason == "hard_gate_failure":
-        count = len(grade.hard_gate_failures)
-        return (
-            f"Grade {grade.grade}, {outcome}: {count} hard"
-            f" gate{'s do' if count > 1 else ' does'} not pass, and no score can open a gate."
-        )
-    if grade.reason == "critical_floor_failure":
-        return (
-            f"Grade {grade.grade}, {outcome}: {', '.join(grade.floor_failures)} missed the critical"
-            " floor."
-        )
-    if grade.reason == "below_pass_threshold":
-        return (
-            f"Grade {grade.grade}, {outcome}: the score {_points(grade.score_units)} is below the"
-            f" threshold {_threshold(grade)}."
-        )
-    reached = f"the score {_points(grade.score_units)} reaches the threshold {_threshold(grade)}"
-    if grade.reason == "below_passing_grade":
-        return (
-            f"Grade {grade.grade}, {outcome}: {reached}, but {grade.policy} passes no"
-            f" {grade.grade}."
-        )
-    if grade.reason == "no_hard_gates":
-        return (
-            f"Grade {grade.grade}, {outcome}: {reached}, but the scorecard has no hard gate, and"
-            f" {grade.policy} passes none without."
-        )
-    return f"Grade {grade.grade}, {outcome}: every gate and floor holds, and {reached}."
+    score, threshold = _points(grade.score_units), _threshold(grade)
+    reached = f"the score {score} reaches the threshold {threshold}"
+    count = len(grade.hard_gate_failures)
+    why = {
+        "passed": f"every gate and floor holds, and {reached}",
+        "hard_gate_failure": (
+            f"{count} hard gate{'s do' if count > 1 else ' does'} not pass, and no score can open a"
+            " gate"
+        ),
+        "critical_floor_failure": f"{', '.join(grade.floor_failures)} missed the critical floor",
+        "below_pass_threshold": f"the score {score} is below the threshold {threshold}",
+        "below_passing_grade": f"{reached}, but {grade.policy} passes no {grade.grade}",
+        "no_hard_gates": (
+            f"{reached}, but the scorecard has no hard gate, and {grade.policy} passes none without"
+        ),
+    }[grade.reason]
+    return f"Grade {grade.grade}, {'passed' if grade.passed else 'not passed'}: {why}."
 
 
 def _gates(grade: Grade) -> list[str]:
@@ -236,18 +224,14 @@ def _missing(grade: Grade) -> list[str]:
 def _moves(grade: Grade, now: str, gain: Move | None, lose: Move | None) -> list[str]:
     said = []
     if grade.hard_gate_failures:
-        gates = ", ".join(grade.hard_gate_failures)
-        if now == grade.bands[-1].grade:
-            said.append(
-                f"To get any better grade, make {gates} pass, and raise the score: with the gates"
-                f" open this run would still be {_article(now)}."
+        still = now == grade.bands[-1].grade
+        return [
+            (
+                f"To get any better grade, make {', '.join(grade.hard_gate_failures)}"
+                f" pass{', and raise the score:' if still else ';'} with the gates open this run"
+                f" would {'still be' if still else 'be'} {_article(now)}."
             )
-        else:
-            said.append(
-                f"To get any better grade, make {gates} pass; with the gates open this run would be"
-                f" {_article(now)}."
-            )
-        return said
+        ]
     if gain is not None:
         said.append(
             f"A better grade needs one change at the least: {gain.criterion} from"
@@ -304,14 +288,9 @@ def _notes(grade: Grade) -> list[str]:
             )
         )
         notes += _severe(grade)
-    elif letter == "B":
+    elif letter in _MIDDLE:
         notes.append(
-            "B: gates and floors hold, with limited defects"
-            + (f"; {'; '.join(thin)}, near the boundary." if thin else ".")
-        )
-    elif letter == "C":
-        notes.append(
-            "C: an acceptable baseline with clear things to improve"
+            f"{letter}: {_MIDDLE[letter]}"
             + (f"; {'; '.join(thin)}, near the boundary." if thin else ".")
         )
     elif letter == grade.floor_cap and grade.floor_failures and grade.provisional_grade != letter:
@@ -338,6 +317,12 @@ def _notes(grade: Grade) -> list[str]:
         if role not in roles
     ]
     return notes + _disagreements(grade)
+
+
+_MIDDLE = {
+    "B": "gates and floors hold, with limited defects",
+    "C": "an acceptable baseline with clear things to improve",
+}
 
 
 def _severe(grade: Grade) -> list[str]:
