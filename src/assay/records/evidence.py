@@ -24,11 +24,11 @@ StepStatus = Literal["success", "failed", "error", "cancelled", "timeout", "skip
 Severity = Literal["none", "low", "medium", "high", "critical"]
 
 
-class _Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    pass
+class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """What all records share: frozen, closed, and without the keys that say nothing."""
 
 
-class Workflow(_Record, frozen=True):
+class Workflow(Record, frozen=True):
     """Which workflow ran. `family` selects the profile; `profile` and `rubric` name others on the
     shelf, never a path.
     """
@@ -40,7 +40,7 @@ class Workflow(_Record, frozen=True):
     rubric: str | None = None
 
 
-class Dataset(_Record, frozen=True):
+class Dataset(Record, frozen=True):
     """Which sample of which dataset it ran on."""
 
     id: str
@@ -48,7 +48,7 @@ class Dataset(_Record, frozen=True):
     sample_id: str
 
 
-class Source(_Record, frozen=True):
+class Source(Record, frozen=True):
     """Who gave a score. A judge is a model with its version, its prompt, the rubric and the
     settings it was asked with; another of these is another judge.
     """
@@ -77,7 +77,7 @@ IDENTITY = ("version", "prompt_version", "rubric", "settings", "answered_by")
 """What besides its name makes a judge the one it is."""
 
 
-class Disagreement(_Record, frozen=True):
+class Disagreement(Record, frozen=True):
     """How far those who judged the same thing disagreed: the lowest and highest raw score, or for
     pairs in two orders how many came out differently.
     """
@@ -90,7 +90,7 @@ class Disagreement(_Record, frozen=True):
     inconsistent: Count | None = None
 
 
-class Score(_Record, frozen=True):
+class Score(Record, frozen=True):
     """A raw score and the number of samples behind it. `raw` null means that nobody could score
     it.
     """
@@ -101,7 +101,7 @@ class Score(_Record, frozen=True):
     disagreement: Disagreement | None = None
 
 
-class Step(_Record, frozen=True):
+class Step(Record, frozen=True):
     """One step of a run. It is critical unless it says otherwise."""
 
     name: str
@@ -119,7 +119,7 @@ class Step(_Record, frozen=True):
     metadata: dict[str, Any] = {}
 
 
-class ToolCall(_Record, frozen=True):
+class ToolCall(Record, frozen=True):
     """One call of a tool. `valid` null means that nobody checked its arguments."""
 
     name: str
@@ -130,21 +130,21 @@ class ToolCall(_Record, frozen=True):
     metadata: dict[str, Any] = {}
 
 
-class Tally(_Record, frozen=True):
+class Tally(Record, frozen=True):
     """How many of how many."""
 
     passed: Count
     total: Count
 
 
-class Tests(_Record, frozen=True):
+class Tests(Record, frozen=True):
     """Tests that failed before and must pass now, and tests that passed before and must still."""
 
     fail_to_pass: Tally | None = None
     pass_to_pass: Tally | None = None
 
 
-class Retrieved(_Record, frozen=True):
+class Retrieved(Record, frozen=True):
     """One retrieved passage."""
 
     id: str
@@ -153,7 +153,7 @@ class Retrieved(_Record, frozen=True):
     relevant: bool | None = None
 
 
-class Claim(_Record, frozen=True):
+class Claim(Record, frozen=True):
     """One claim of an answer; `supported` says whether the retrieved context bears it out."""
 
     text: str
@@ -162,7 +162,7 @@ class Claim(_Record, frozen=True):
     severity: Severity | None = None
 
 
-class Handoff(_Record, frozen=True):
+class Handoff(Record, frozen=True):
     """One agent passing the work to another; `expected` is the agent it should have gone to."""
 
     source: str = field(name="from")
@@ -170,14 +170,14 @@ class Handoff(_Record, frozen=True):
     expected: str | None = None
 
 
-class Verdict(_Record, frozen=True):
+class Verdict(Record, frozen=True):
     """A gate's verdict, measured elsewhere."""
 
     passed: bool | None
     reason: str = ""
 
 
-class Judge(_Record, frozen=True):
+class Judge(Record, frozen=True):
     """Which judge scored, so that two runs can be compared."""
 
     model: str
@@ -185,7 +185,7 @@ class Judge(_Record, frozen=True):
     prompt_version: str | None = None
 
 
-class Run(_Record, frozen=True):
+class Run(Record, frozen=True):
     """Everything that was seen of one run of a workflow on one sample."""
 
     schema: Literal["assay.run/1"]

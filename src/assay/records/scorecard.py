@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, field
 
 from assay.records.evidence import (
     Count,
@@ -18,6 +18,7 @@ from assay.records.evidence import (
     Judge,
     Number,
     OptionalNumber,
+    Record,
     Source,
     StepStatus,
     Workflow,
@@ -59,11 +60,7 @@ Floor = Annotated[
 ]
 
 
-class _Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    pass
-
-
-class FloorOverride(_Record, frozen=True):
+class FloorOverride(Record, frozen=True):
     """A floor below the one a role demands, with the reason that the report shows. On a card
     without a profile it counts only where the policy says so.
     """
@@ -72,7 +69,7 @@ class FloorOverride(_Record, frozen=True):
     reason: Annotated[str, Meta(pattern=r"\S")]
 
 
-class Criterion(_Record, frozen=True):
+class Criterion(Record, frozen=True):
     """One criterion with its raw score. `raw_score` is null only when `missing` says why."""
 
     name: Annotated[str, Meta(min_length=1, max_length=200)]
@@ -91,7 +88,7 @@ class Criterion(_Record, frozen=True):
     missing: Annotated[str, Meta(min_length=1)] | None = None
 
 
-class StepScore(_Record, frozen=True):
+class StepScore(Record, frozen=True):
     """What one step did, and the scores given to it."""
 
     name: str
@@ -107,7 +104,7 @@ class StepScore(_Record, frozen=True):
     scores: dict[str, Any] = {}
 
 
-class AgentScore(_Record, frozen=True):
+class AgentScore(Record, frozen=True):
     """What one agent did over all its steps. A sum is null when a step did not report its part, and
     `unreported` says how many.
     """
@@ -126,14 +123,14 @@ class AgentScore(_Record, frozen=True):
     scores: dict[str, Any] = {}
 
 
-class Selection(_Record, frozen=True):
+class Selection(Record, frozen=True):
     """Which profile or rubric was used, and why that one."""
 
     id: str
     why: str
 
 
-class Scorecard(_Record, frozen=True):
+class Scorecard(Record, frozen=True):
     """Gates and criteria of one run, ready to be graded."""
 
     schema: Literal["assay.scorecard/1"]

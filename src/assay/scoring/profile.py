@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from msgspec import Meta, Struct, structs
+from msgspec import Meta, structs
 
 from assay import exact
 from assay.canon import digest
 from assay.errors import FormulaError, ShelfError
 from assay.formulas import FORMULAS, floor_norm
-from assay.records.evidence import Number
+from assay.records.evidence import Number, Record
 from assay.records.scorecard import SCORING_SYSTEM, Criterion, Floor, FloorOverride, Selection
 from assay.records.shape import Faults, read_shelf_record
 from assay.records.systems import FIRST, Version, is_published, system_of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Text = Annotated[str, Meta(min_length=1)]
 
 
-class GateRef(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+class GateRef(Record, frozen=True):
     """A gate that a profile demands. `verdict: true` declares one whose verdict always comes with
     the run.
     """
@@ -45,9 +45,7 @@ class GateRef(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omi
     title: str | None = None
 
 
-class ProfileCriterion(
-    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
-):
+class ProfileCriterion(Record, frozen=True):
     """One weighted criterion of a profile."""
 
     id: str
@@ -79,9 +77,7 @@ class ProfileCriterion(
         )
 
 
-class ProfileJudgeTerms(
-    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
-):
+class ProfileJudgeTerms(Record, frozen=True):
     """What is asked of the judges behind the scores that the profile does not measure.
 
     `calibration: required`: no score passes a floor without an admitted card of its judge, under
@@ -93,7 +89,7 @@ class ProfileJudgeTerms(
     order: Literal["both"] | None = None
 
 
-class Profile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+class Profile(Record, frozen=True):
     """How one family of workflows is scored."""
 
     profile: Text
