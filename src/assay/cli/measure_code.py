@@ -1,5 +1,4 @@
-"""`assay measure solutions`, `patch` and `repair`: untrusted code, applied to copies and run in the
-sandbox.
+"""`assay measure solutions` and `patch`: untrusted code, applied to copies and run in the sandbox.
 
 Nothing that the code prints decides anything. What is measured here can be put into a run as it
 stands: `gates`, `patch_applies`, `tests`.
@@ -9,32 +8,26 @@ from __future__ import annotations
 
 import os
 import shutil
-from math import ceil, isfinite
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.frame import arg
 from assay.cli.measuring import K, Measured, measure, read_ks, shown, trees
-from assay.cli.progress import Progress
 from assay.errors import InputError, NotEnoughEvidence, UsageError, printable
 from assay.files.json_files import open_input
-from assay.running.patch_tests import Job, Repair, make_job, repair
 from assay.sandbox import Limits, check_solution, require, verdict
 from assay.scoring.metrics.applying import applies_cleanly
-from assay.scoring.metrics.outcomes import summarise
 from assay.scoring.metrics.passk import AttemptedTask, report
 from assay.scoring.metrics.patches import MAX_PATCH, PatchError, parse_patch, patch_likeness
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Mapping
-
-TEST_S = 60.0
+    from collections.abc import Mapping
 
 
 # --- what they share
 
 
-_SANDBOX = arg(
+SANDBOX = arg(
     "--sandbox",
     choices=("bubblewrap", "process"),
     default="bubblewrap",
@@ -45,21 +38,22 @@ _SANDBOX = arg(
 )
 
 
-def _untimed(run: Mapping[str, Any]) -> dict[str, Any]:
+def untimed(run: Mapping[str, Any]) -> dict[str, Any]:
     """How a run of untrusted code ended, without how long it took: that is another number each
     time.
     """
     return {name: value for name, value in run.items() if name != "wall_s"}
 
 
-def _gate_line(gate: Any) -> str:
+def gate_line(gate: Any) -> str:
+    """The verdict of the sandbox, for a person."""
     return (
         "no_sandbox_violation:"
         f" {'undetermined' if gate['passed'] is None else 'passed' if gate['passed'] else 'FAILED'} ({printable(gate['reason'])})"  # noqa: E501
     )
 
 
-def _read_patch(path: str) -> str | None:
+def read_patch(path: str) -> str | None:
     """The text of a patch; None where it is no UTF-8, as binary junk is not. One that is too long
     is cut where its reader refuses it.
     """
@@ -71,7 +65,8 @@ def _read_patch(path: str) -> str | None:
         return None
 
 
-def _need_git() -> None:
+def need_git() -> None:
+    """Refuse to guess where git is not installed."""
     if shutil.which("git") is None:
         # without it nobody can say whether a patch applies, and "no" would be a guess
         raise NotEnoughEvidence(
@@ -157,8 +152,8 @@ def _solutions(options: argparse.Namespace) -> Measured:
         for name, value in document.items()
         if name.startswith(("pass@", "pass^"))
     ]
-    lines.append(_gate_line(document["gates"]["no_sandbox_violation"]))
-    stored = {**document, "attempts": [_untimed(item) for item in items]}
+    lines.append(gate_line(document["gates"]["no_sandbox_violation"]))
+    stored = {**document, "attempts": [untimed(item) for item in items]}
     return Measured(document, lines, stored)
 
 
@@ -166,7 +161,7 @@ def _solutions(options: argparse.Namespace) -> Measured:
 
 
 def _patch(options: argparse.Namespace) -> Measured:
-    _need_git()
+    need_git()
     if not os.path.isdir(options.tree):
         raise InputError(
             "SCO-038",
@@ -178,7 +173,7 @@ def _patch(options: argparse.Namespace) -> Measured:
         raise UsageError("CLI-001", "a patch is named twice.")
     reference = _reference(options.reference) if options.reference else None
     found = {
-        path: _patch_entry(_read_patch(path), options.tree, reference) for path in options.patches
+        path: _patch_entry(read_patch(path), options.tree, reference) for path in options.patches
     }
     applied = sum(entry["applies"] for entry in found.values())
     document = {"patches": found, "applied": applied, "n": len(found)}
@@ -194,7 +189,7 @@ def _patch(options: argparse.Namespace) -> Measured:
 
 
 def _reference(path: str) -> str:
-    text = _read_patch(path)
+    text = read_patch(path)
     try:
         if text is None:
             raise PatchError("it is no UTF-8 text")
@@ -223,156 +218,6 @@ def _patch_entry(text: str | None, tree: str, reference: str | None) -> dict[str
     return entry
 
 
-# --- repair
-
-_HOSTILE = """
-What decides: the test runner's own report. A test passes if it was collected once, ran, and passed; one that was skipped, expected to fail,
-never collected, or whose process ended early has not passed. Every run has a fresh copy of the tree, so one test cannot spoil another. The
-run without the patch shows that a test can tell: a test of the issue that passes there counts as failed afterwards, and a test that was
-there without the patch must still be there with it.
-What a patch cannot change: the files of the required tests and their folder, conftest.py, the settings of the runner, sitecustomize.py and
-the like, and modules that would stand in for the library, for installed packages or for the tests. Changes to these are left out and listed;
---restore adds files of your own.
-What a hostile patch can still do: its code runs in the process of the test that imports it. Code written against this very runner can forge
-its report. A test command other than pytest or unittest passes by its exit status, and code can end that process with 0."""  # noqa: E501
-
-
-def _repair(options: argparse.Namespace) -> Measured:
-    if not isfinite(options.timeout) or not 0 < options.timeout <= 86_400:
-        raise UsageError(
-            "CLI-001", f"--timeout {options.timeout:g} is no number of seconds up to a day."
-        )
-    jobs = _jobs(options)
-    _need_git()
-    require(options.sandbox)
-    limits = Limits(
-        wall_s=options.timeout, cpu_s=max(1, ceil(options.timeout)), memory_mb=options.memory
-    )
-    limits.check()
-    progress = Progress(2 * sum(len(job.tests) for job in jobs), "tests", unit="tests")
-    found = [
-        repair(
-            job,
-            limits=limits,
-            isolation=options.sandbox,
-            readable=options.readable,
-            done=progress.add,
-        )
-        for job in jobs
-    ]
-    progress.end()
-    document = summarise(one.instance() for one in found)
-    for one in found:
-        document["instances"][one.job.instance_id].update(one.document())
-    document["sandbox"] = options.sandbox
-    if len(found) == 1:
-        document["evidence"] = found[0].evidence()
-    timeless = {name: _untimed_instance(entry) for name, entry in document["instances"].items()}
-    return Measured(document, _repair_lines(found, document), {**document, "instances": timeless})
-
-
-def _untimed_instance(entry: Mapping[str, Any]) -> dict[str, Any]:
-    tests = entry["tests"]
-    return {
-        **entry,
-        "tests": (
-            tests
-            and {
-                name: {when: _untimed(run) for when, run in both.items()}
-                for name, both in tests.items()
-            }
-        ),
-    }
-
-
-def _jobs(options: argparse.Namespace) -> list[Job]:
-    """The instances of the file, or the one that the options describe; all faults at once."""
-
-    def listed(texts: list[str] | None) -> list[str]:
-        return [part.strip() for text in texts or () for part in text.split(",") if part.strip()]
-
-    given: dict[str, Any] = {
-        "test_command": options.test_command or "pytest",
-        **({} if options.tree is None else {"tree": options.tree}),
-    }
-    given |= {
-        name: found
-        for name in ("fail_to_pass", "pass_to_pass", "restore")
-        if (found := listed(getattr(options, name)))
-    }
-    if options.patch:
-        text = _read_patch(options.patch)
-        if text is None:
-            raise InputError("SCO-038", "is no UTF-8 text, and so no patch.", where=options.patch)
-        given["patch"] = text
-    if options.instances is None:
-        missing = [name for name in ("--tree", "--patch") if getattr(options, name[2:]) is None]
-        if missing:
-            raise UsageError(
-                "CLI-001",
-                f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing.",
-                fix="Or give a .jsonl of instances.",
-            )
-        return [make_job({"instance_id": options.id or os.path.basename(options.patch), **given})]
-    jobs: dict[str, Job] = {}
-    for tree in trees(options.instances):
-        job = make_job(tree, defaults=given)
-        if job.instance_id in jobs:
-            raise InputError(
-                "FIL-007",
-                f"the instance {job.instance_id!r} stands twice.",
-                where=options.instances,
-            )
-        jobs[job.instance_id] = job
-    if not jobs:
-        raise NotEnoughEvidence(
-            "SCO-038", "there are no instances in the file.", where=options.instances
-        )
-    return list(jobs.values())
-
-
-def _repair_lines(found: Iterable[Repair], document: dict[str, Any]) -> list[str]:
-    lines = []
-    for one in found:
-        entry = document["instances"][one.job.instance_id]
-        lines.append(
-            f"{entry['status']:<8} {printable(one.job.instance_id)}{'' if one.applies else '  the patch does not apply: ' + printable(one.reason)}"  # noqa: E501
-        )
-        for name in one.job.tests if one.applies else ():
-            before, after = one.before[name], one.after[name]
-            why = "" if after.passed else f"  {printable(after.reason)}"
-            lines.append(
-                f"  {'passed' if after.passed else 'FAILED'}  {printable(name)}  (without the"
-                f" patch: {'passed' if before.passed else 'failed'}){why}"
-            )
-        for which, names in one.invalid_before.items():
-            said = (
-                "passed without the patch, so they show nothing and count as failed"
-                if which == "fail_to_pass"
-                else "failed without the patch too"
-            )
-            lines += [f"  {which}: {', '.join(map(printable, names))} {said}"] if names else []
-        lines += (
-            [f"  left out of the patch, for the tests: {', '.join(map(printable, one.guarded))}"]
-            if one.guarded
-            else []
-        )
-        lines += (
-            [
-                (
-                    f"  restored: the tree holds no {', '.join(map(printable, one.not_there))}, so"
-                    " there is none after the patch either"
-                )
-            ]
-            if one.not_there
-            else []
-        )
-        lines.append(f"  {_gate_line(entry['evidence']['gates']['no_sandbox_violation'])}")
-    counts = document["counts"]
-    lines.append(f"{counts['resolved']} of {counts['all']} resolved")
-    return lines
-
-
 COMMANDS = {
     "measure solutions": measure(
         "solutions",
@@ -391,7 +236,7 @@ COMMANDS = {
             ),
         ),
         K,
-        _SANDBOX,
+        SANDBOX,
         arg(
             "--one-process",
             action="store_true",
@@ -438,93 +283,6 @@ COMMANDS = {
                 "a patch to compare each with: the share of changed lines both have, 0..1;"
                 " likeness is not correctness"
             ),
-        ),
-    ),
-    "measure repair": measure(
-        "repair",
-        _repair,
-        (
-            "Judge a patch by tests: each runs as a command of its own in the sandbox, first"
-            " without the patch, then with it. Exits 0 once measured."
-        ),
-        (
-            "assay measure repair --tree repo --patch fix.diff --fail-to-pass"
-            f" tests/test_a.py::test_b\n{_HOSTILE}"
-        ),
-        arg(
-            "instances",
-            nargs="?",
-            metavar="FILE",
-            help=(
-                '.jsonl of {"instance_id", "tree", "patch" (its text), "test_command",'
-                ' "fail_to_pass": [...], "pass_to_pass": [...], "restore": [...]}; what a line'
-                " lacks comes from the options"
-            ),
-        ),
-        arg(
-            "--tree",
-            metavar="DIR",
-            help="the tree the patch is for; it is only read, and .git is left out",
-        ),
-        arg("--patch", metavar="FILE", help="a unified diff as git writes it"),
-        arg(
-            "--test-command",
-            metavar="CMD",
-            help=(
-                "pytest, unittest, or how one test is run, without a shell: {test} is the test,"
-                " {python} the interpreter of assay (default: pytest)"
-            ),
-        ),
-        arg(
-            "--fail-to-pass",
-            metavar="T,...",
-            action="append",
-            help=(
-                "tests that fail without the patch and must pass with it (names with commas: in"
-                " a .jsonl)"
-            ),
-        ),
-        arg(
-            "--pass-to-pass",
-            metavar="T,...",
-            action="append",
-            help="tests that pass without the patch and must still pass with it",
-        ),
-        arg(
-            "--restore",
-            metavar="PATH,...",
-            action="append",
-            help=(
-                "files and folders that are as in the tree after the patch, so that it cannot"
-                " change them"
-            ),
-        ),
-        arg(
-            "--id",
-            metavar="ID",
-            help="what the instance is called (default: the name of the patch)",
-        ),
-        _SANDBOX,
-        arg(
-            "--readable",
-            metavar="DIR",
-            action="append",
-            default=[],
-            help="a folder outside the system that tests may read, as a virtual environment",
-        ),
-        arg(
-            "--timeout",
-            metavar="S",
-            type=float,
-            default=TEST_S,
-            help=f"seconds for one run of one test (default: {TEST_S:g})",
-        ),
-        arg(
-            "--memory",
-            metavar="MB",
-            type=int,
-            default=1024,
-            help="memory for one run of one test (default: 1024)",
         ),
     ),
 }

@@ -126,7 +126,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
                     ),
                 ),
                 "repair": (
-                    "measure_code",
+                    "measure_repair",
                     "a patch judged by tests in the sandbox, each run without it and with it",
                 ),
                 "agreement": (
