@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 import campaign_calibration as campaign
 from assay.stats.calibration import (
-    LEAST_GROUPS,
     LEAST_LABELS,
     mean_difference,
     naive,
@@ -23,6 +22,7 @@ from assay.stats.calibration import (
     tuned_weight,
 )
 from assay.stats.changes import kappa_change, more_than
+from assay.stats.group_design import LEAST_GROUPS
 from assay.stats.intervals import wilson
 from assay.stats.misclassification import misclassification
 from assay.stats.rates import mcnemar

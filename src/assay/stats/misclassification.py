@@ -16,7 +16,8 @@ from __future__ import annotations
 from math import fsum, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
-from assay.stats.calibration import LEAST_LABELS, design
+from assay.stats.calibration import LEAST_LABELS
+from assay.stats.group_design import design
 from assay.stats.intervals import Interval
 
 if TYPE_CHECKING:

@@ -267,10 +267,8 @@ GROUNDING = (
         "retrieval[].rank, expected.relevant_ids; without it, retrieval[].relevant",
         "undetermined, also where nothing was retrieved or a passage was not judged",
         _context_precision,
-        citation=(
-            f"{_RAGAS} (context precision): the mean of precision@k over the relevant passages that"
-            " were retrieved"
-        ),
+        citation=f"{_RAGAS} (context precision): the mean of precision@k over the relevant passages"
+        " that were retrieved",
         limits=(
             "Relevance is yes or no. What was not retrieved does not count: see context_recall. A"
             " passage retrieved again is not relevant again."
@@ -390,10 +388,8 @@ GROUNDING = (
         " unsupported one has no severity",
         _severity,
         params={"weights": SEVERITY_WEIGHTS},
-        citation=(
-            "Workflow Scoring & Evaluation Reference Guide, section 6, profile C; the weights are"
-            " ours"
-        ),
+        citation="Workflow Scoring & Evaluation Reference Guide, section 6, profile C; the weights"
+        " are ours",
         limits=(
             "Only as good as the verdicts in the run. A mean hides one grave claim among many; the"
             " gate no_high_severity_hallucination does not."
