@@ -407,7 +407,7 @@ def test_texts_in_csv_stay_as_they_are_written(assay: Any, tmp_path: Path) -> No
     done = assay("measure", "agreement", "r.csv", "--raters", "a,b", "--level", "interval")
     assert done.code == 3
     assert "3 faults" in done.err
-    assert "'tie' is no number, and the level is interval" in done.err
+    assert "'tie' is not a number, and the level is interval" in done.err
 
 
 @pytest.mark.parametrize(
@@ -416,7 +416,7 @@ def test_texts_in_csv_stay_as_they_are_written(assay: Any, tmp_path: Path) -> No
         (b"a;b\n1;2\n", "separated by commas"),
         (b"a,a\n1,2\n", "stands twice"),
         (b"a,b\n1\n1,2,3\n", "2 faults"),
-        (b"a,b\n1,NaN\n-inf,2\n", "'NaN' is no number"),
+        (b"a,b\n1,NaN\n-inf,2\n", "'NaN' is not a number"),
         (b"a,b\n1,1e999\n", "beyond the range"),
         (b"a,b\n1," + b"9" * 5000 + b"\n", "digits"),
         (b"a,b\n\xff,1\n", "not UTF-8"),
@@ -450,7 +450,7 @@ def test_csv_that_is_not_sound_is_refused(
             '{"a": true, "b": false}\n',
             ("--raters", "a,b", "--level", "ordinal"),
             3,
-            "true is no number",
+            "true is not a number",
         ),
         ('{"a": true, "b": 1}\n', ("--raters", "a,b"), 3, "true is not 1 here"),
         ('{"a": 1, "b": "x"}\n{"a": 2, "b": "1"}\n', ("--raters", "a,b"), 3, "written in two ways"),

@@ -105,7 +105,7 @@ def test_a_patch_of_git_is_read_with_new_removed_renamed_and_quoted_files(tmp_pa
         ("", "not a unified diff"),
         ("no patch at all\n", "not a unified diff"),
         ("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\n", "cut off"),
-        ("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\nno sign\n", "is no line of a hunk"),
+        ("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\nno sign\n", "is not a line of a hunk"),
         ("--- a/x\n+++ b/x\n@@ -1 +1,3 @@\n-a\n-b\n", "more lines than it announces"),
         ("--- a/../x\n+++ b/../x\n@@ -1 +1 @@\n-a\n+b\n", "leads out of the tree"),
         ("--- a/x\n+++ b/sub/../../x\n@@ -1 +1 @@\n-a\n+b\n", "leads out of the tree"),

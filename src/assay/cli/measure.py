@@ -104,7 +104,7 @@ def _text(options: argparse.Namespace) -> Measured:
     try:
         tolerance = Decimal(options.tolerance)
     except InvalidOperation:
-        raise UsageError("CLI-001", f"--tolerance {options.tolerance!r} is no number.") from None
+        raise UsageError("CLI-001", f"--tolerance {options.tolerance!r} is not a number.") from None
     items: dict[str, Any] = {}
     for tree in trees(options.file):
         row = tree if isinstance(tree, dict) else {}
@@ -138,7 +138,7 @@ def _compared(
     if match == "numeric":
         left, right = numeric(actual), numeric(expected)
         if right is None:
-            raise ValueError("the expected value is no number")
+            raise ValueError("the expected value is not a number")
         correct = left is not None and is_close(left, right, absolute=tolerance)
         return {"correct": correct, "similarity": None}
     if not isinstance(actual, str) or not isinstance(expected, str):

@@ -165,7 +165,7 @@ def _patch(options: argparse.Namespace) -> Measured:
     if not os.path.isdir(options.tree):
         raise InputError(
             "SCO-038",
-            "is no folder.",
+            "is not a folder.",
             where=options.tree,
             fix="Give the tree that the patches are for with --tree DIR.",
         )
@@ -195,7 +195,9 @@ def _reference(path: str) -> str:
             raise PatchError("it is no UTF-8 text")
         parse_patch(text)
     except PatchError as error:
-        raise InputError("SCO-038", f"is no patch to compare with: {error}.", where=path) from None
+        raise InputError(
+            "SCO-038", f"is not a patch to compare with: {error}.", where=path
+        ) from None
     return text
 
 

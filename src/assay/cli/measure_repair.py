@@ -36,7 +36,7 @@ its report. A test command other than pytest or unittest passes by its exit stat
 def _repair(options: argparse.Namespace) -> Measured:
     if not isfinite(options.timeout) or not 0 < options.timeout <= 86_400:
         raise UsageError(
-            "CLI-001", f"--timeout {options.timeout:g} is no number of seconds up to a day."
+            "CLI-001", f"--timeout {options.timeout:g} is not a number of seconds up to a day."
         )
     jobs = _jobs(options)
     need_git()
@@ -99,7 +99,9 @@ def _jobs(options: argparse.Namespace) -> list[Job]:
     if options.patch:
         text = read_patch(options.patch)
         if text is None:
-            raise InputError("SCO-038", "is no UTF-8 text, and so no patch.", where=options.patch)
+            raise InputError(
+                "SCO-038", "is not UTF-8 text, and so not a patch.", where=options.patch
+            )
         given["patch"] = text
     if options.instances is None:
         missing = [name for name in ("--tree", "--patch") if getattr(options, name[2:]) is None]

@@ -91,7 +91,7 @@ def read_ks(text: str) -> list[int]:
         return [int(part) for part in text.split(",")]
     except ValueError:
         raise UsageError(
-            "CLI-001", f"--k {text!r} is no list of whole numbers.", fix="Write --k 1,5."
+            "CLI-001", f"--k {text!r} is not a list of whole numbers.", fix="Write --k 1,5."
         ) from None
 
 

@@ -180,7 +180,7 @@ def _read_with(read: Callable[[Any], Rating]) -> Callable[[Any], tuple[Rating, s
 
     def found(value: Any) -> tuple[Rating, str]:
         if isinstance(value, list | dict):
-            return None, f"{'a list' if isinstance(value, list) else 'an object'} is no rating."
+            return None, f"{'a list' if isinstance(value, list) else 'an object'} is not a rating."
         key = (type(value), value)
         if key not in known:
             try:
@@ -196,13 +196,13 @@ def _json_rating(value: Any) -> Rating:
     if isinstance(value, int | Decimal) and not isinstance(value, bool):
         return _finite(value)
     if isinstance(value, str) and not value.strip():
-        raise ValueError("an empty text is no rating.")
+        raise ValueError("an empty text is not a rating.")
     return value  # type: ignore[no-any-return]
 
 
 def _csv_rating(text: str) -> Rating:
     if _NO_NUMBER.fullmatch(text):
-        raise ValueError(f"'{text}' is no number.")
+        raise ValueError(f"'{text}' is not a number.")
     if _NUMBER.fullmatch(text):
         _as_number(text)
     return text
@@ -250,7 +250,7 @@ def _name_texts(
             if isinstance(value, str | bool):
                 shown = f"'{value[:_SHOWN]}'" if isinstance(value, str) else str(value).lower()
                 faults.add(
-                    f"rater '{rater}': {shown} is no number, and the level is {level}.",
+                    f"rater '{rater}': {shown} is not a number, and the level is {level}.",
                     line=row.line,
                     path=row.at,
                     fix="Texts are compared with --level nominal.",

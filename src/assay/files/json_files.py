@@ -42,7 +42,7 @@ class Document(NamedTuple):
 
 
 class Unread(NamedTuple):
-    """A line of a stream that is no document, with its fault."""
+    """A line of a stream that cannot be read, with its fault."""
 
     fault: Fault
 
@@ -87,7 +87,7 @@ def json_fault(error: ValueError, data: bytes, *, file: str, line: int | None) -
     elif text.startswith("recursion limit"):
         code, message = "FIL-004", "nests more than 200 deep."
     elif word:
-        message = f"not JSON at column {column}: {word[0].decode()} is no number."
+        message = f"not JSON at column {column}: {word[0].decode()} is not a JSON number."
         fix = "Write null for a missing value."
     elif text.startswith("EOF"):
         column = len(data.rstrip(b"\r\n")) if line is not None else column
@@ -197,7 +197,7 @@ def stream_documents(path: str, *, digest: Any = None) -> Iterator[Document | Un
     """Documents of a file or of standard input (`-`): a .json file holds one or a list of them, a
     .jsonl file one on each line.
 
-    A line that is no JSON comes out as `Unread`, so that the caller decides whether to go on.
+    A line that is not JSON comes out as `Unread`, so that the caller decides whether to go on.
     Memory stays at one line. `digest` is a hash from `hashlib` that takes every byte in this same
     read, so that it names what was read, whatever happens to the file afterwards.
     """

@@ -79,7 +79,10 @@ class LineLog:
                 os.fstat(self._handle).st_mode
             ):  # a device may be read for ever, and keeps nothing
                 raise UsageError(
-                    self.words.code, "is no regular file.", where=self.path, fix=self.words.regular
+                    self.words.code,
+                    "is not a regular file.",
+                    where=self.path,
+                    fix=self.words.regular,
                 )
             self._lock()
             self._load(take)

@@ -183,7 +183,7 @@ def _contributions(grade: Grade) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _bests(weights: tuple[int, ...]) -> tuple[str, ...]:
-    """The points that each criterion can bring, as they are told."""
+    """The points that each criterion can bring, as they are shown."""
     total = sum(weights)
     return tuple(_points(exact.quantise(100 * weight, total, 2)) for weight in weights)
 
@@ -207,7 +207,7 @@ _ORDER = {"wins": 0, "losses": 1, "ties": 2}
 
 
 def _spelled(raw: Any) -> str:
-    """A number in its one spelling, so that 1.0 and 1, which are the same evidence, are told the
+    """A number in its one spelling, so that 1.0 and 1, which are the same evidence, are shown the
     same.
     """
     return number_text(raw) if exact.is_number(raw) else str(raw)

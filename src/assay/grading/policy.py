@@ -219,7 +219,7 @@ def load_policy(document: Document) -> Policy:
 
 
 _COUNTS = ("max_age_days", "min_labels", "min_items")
-"""The terms for judges that are no shares."""
+"""The terms for judges that are not shares."""
 
 
 def _check_bands(policy: Policy, faults: Faults, number: Callable[..., exact.Ratio | None]) -> None:

@@ -222,19 +222,15 @@ class _Processes(threading.local):
         more; the second time it is the schema's doing.
         """
         data = encode_question(question)
-        try:
-            return self._once(data)
-        except Died as death:
-            if _over.is_set():
-                raise Ending from None
-            if death.code in _OWN_DOING:
-                return _ended(death)
-        try:
-            return self._once(data)
-        except Died as death:
-            if _over.is_set():
-                raise Ending from None
-            return _ended(death)
+        for is_last in (False, True):
+            try:
+                return self._once(data)
+            except Died as death:
+                if _over.is_set():
+                    raise Ending from None
+                if is_last or death.code in _OWN_DOING:
+                    return _ended(death)
+        raise AssertionError("unreachable: the second death is the answer")
 
     def _once(self, data: bytes) -> Checked:
         worker = self.worker

@@ -154,7 +154,7 @@ class Retrieved(Record, frozen=True):
 
 
 class Claim(Record, frozen=True):
-    """One claim of an answer; `supported` says whether the retrieved context bears it out."""
+    """One claim of an answer; `supported` says whether the retrieved context supports it."""
 
     text: str
     citations: list[str] = []

@@ -2,8 +2,8 @@
 the rules.
 
 Norms are counts of billionths and scores are counts of hundredths (see `exact`); the properties
-show them as numbers. A Grade carries its band edges and its scorecard, so that whoever explains or
-draws it needs no rule.
+show them as numbers. A Grade carries its band edges and its scorecard, so that explaining or
+drawing it needs no rule.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class Faults:
             self.add(path, "all weights are zero, so there is nothing to weigh.")
 
     def check_role(self, path: Path, role: str | None) -> None:
-        """A role is no slip of one that has a floor: the floor would silently be gone."""
+        """A role must not be a slip of one that has a floor: the floor would silently be gone."""
         if role is not None and role not in ROLES and near_miss(role, ROLES):
             self.add((*path, "role"), f"there is no role '{role}'.{near_miss(role, ROLES)}")
 

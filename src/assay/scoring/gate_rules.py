@@ -308,8 +308,8 @@ def _is_plain(name: str) -> bool:
 
 
 def _could_be(name: str, other: str) -> bool:
-    """Whether two names are one once each unplain sign of either stands for any sign or for
-    none.
+    """Whether two names are one once each unusual character of either stands for any character or
+    for none.
     """
     if _is_plain(name) and _is_plain(other):
         return False  # they were compared as they are

@@ -57,7 +57,7 @@ for _gate in (
     ),
     Gate(
         "tests_fail_to_pass_all_green",
-        "Every broken test is mended",
+        "Every broken test is fixed",
         "optional",
         "tests.fail_to_pass",
         rules.fail_to_pass,

@@ -1,4 +1,4 @@
-"""Rubrics: what a judge is told to look for, in the YAML shape of the scoring guide, section 7.
+"""Rubrics: what a judge looks for, in the YAML shape of the scoring guide, section 7.
 
 Every criterion has a definition, the evidence it asks for, and an anchor text for each point of its
 scale; a rubric without them is refused with all its faults. A bare floor is on the criterion's own
@@ -125,8 +125,8 @@ def _check_meaning(criteria: Any, faults: Faults) -> None:
             if point not in points:
                 faults.add(
                     (*at, "anchors", point),
-                    f'the anchor "{point}" is no point of the scale {low}..{high}.',
-                    "Remove it, or mend the scale.",
+                    f'the anchor "{point}" is not a point of the scale {low}..{high}.',
+                    "Remove it, or fix the scale.",
                 )
         if item.floor_override is not None and item.floor_override.value is None:
             faults.add(

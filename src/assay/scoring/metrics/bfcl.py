@@ -166,7 +166,7 @@ def argument_fault(value: Any, details: Any, possible: Sequence[Any]) -> str | N
 
 
 def _text_fault(value: str, possible: Sequence[Any]) -> str | None:
-    """What is wrong with a text that is not possible as it stands. Where the answers are no texts,
+    """What is wrong with a text that is not possible as it stands. Where the answers are not texts,
     it is not folded.
     """
     if _answer_kind(possible) not in (None, "string"):
@@ -179,8 +179,8 @@ def _text_fault(value: str, possible: Sequence[Any]) -> str | None:
 
 
 def _items_fit(value: Sequence[Any], inner: str, answer: Any) -> bool:
-    """Whether the types inside a list are those of the schema or of the answer. An int is no float
-    here.
+    """Whether the types inside a list are those of the schema or of the answer. An int is not
+    a float here.
     """
     if not isinstance(answer, list):
         return True

@@ -2,7 +2,7 @@
 
 A tool is `{"name", "description", "parameters": JSON Schema}`. The leaderboard's dialect of types
 ("dict", "float", "tuple", "any") is read as JSON Schema's. The schema is hostile: see
-`records.contract`. One that is no schema, or that takes too long to evaluate, makes the call
+`records.contract`. One that is not a schema, or that takes too long to evaluate, makes the call
 undetermined, never valid.
 """
 
@@ -142,7 +142,7 @@ def check_call(
     if len(named) > 1:
         return Validity(None, f"{len(named)} tools are named {call.name!r}")
     if call.arguments is None:
-        return Validity(False, f"{call.name}: the arguments are no JSON object")
+        return Validity(False, f"{call.name}: the arguments are not a JSON object")
     problem = beyond_json(call.arguments)
     if problem:
         return Validity(False, f"{call.name}: the arguments {problem}")

@@ -1,9 +1,9 @@
 """When two JSON values are the same, and a key under which equal values meet.
 
-Numbers compare as numbers (1 is 1.0), `true` is no number, the order of an object's keys means
-nothing, texts compare sign by sign. What is not JSON (NaN, the infinities, what nests beyond the
-limit) equals nothing, not even itself: a value that nobody can write down is never the expected
-one.
+Numbers compare as numbers (1 is 1.0), `true` is not a number, the order of an object's keys means
+nothing, texts compare character by character. What is not JSON (NaN, the infinities, what nests
+beyond the limit) equals nothing, not even itself: a value that nobody can write down is never the
+expected one.
 """
 
 from __future__ import annotations

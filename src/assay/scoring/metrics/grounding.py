@@ -1,9 +1,9 @@
 """Retrieval-augmented answers without a model: was the right context found, does every claim cite
-it, and do its words bear the claim out.
+it, and do its words support the claim.
 
-Citations are ids of retrieved passages, compared sign by sign. Whether a passage entails a claim
-cannot be told from words; each sheet says what its measure does not see. The verdicts of a judge
-stand in `claims[].supported`, and the gates read those: nothing here replaces them.
+Citations are ids of retrieved passages, compared character by character. Whether a passage entails
+a claim cannot be seen from words; each sheet says what its measure does not see. The verdicts of a
+judge stand in `claims[].supported`, and the gates read those: nothing here replaces them.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _resolution(run: Run, _params: Mapping[str, Any]) -> Any:
 
 def _cited_passages(run: Run) -> list[tuple[Claim, list[lexical.ReadPassage]]]:
     """Each claim with the passages it cites; a citation that resolves to nothing has none. An id
-    with two texts is undetermined: either could bear a citation of it out.
+    with two texts is undetermined: either could support a citation of it.
     """
     claims, _ = sourced(run)
     texts: dict[str, str | None] = {}
@@ -185,7 +185,7 @@ def _quotes(run: Run, _params: Mapping[str, Any]) -> Any:
 
 
 def lexical_support(run: Run, *, threshold: Any = 0.6) -> list[lexical.Support]:
-    """For each claim of a run, whether the words of the passages it cites bear it out; one that
+    """For each claim of a run, whether the words of the passages it cites support it; one that
     cites nothing retrieved is not supported.
     """
     limit = exact.ratio(threshold)

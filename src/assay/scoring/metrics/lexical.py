@@ -1,4 +1,4 @@
-"""Words, numbers, negations and quotations in a text, as far as they can be told without a model.
+"""Words, numbers, negations and quotations in a text, as far as they can be found without a model.
 
 Texts are compared after Unicode compatibility folding, case folding and with one kind of quotation
 mark and dash. Nothing here understands: a paraphrase shares no words, and a denial is a word from a
@@ -237,7 +237,7 @@ def occurs(quote: str, passage: ReadPassage) -> bool:
 
 
 class Support(NamedTuple):
-    """Whether passages bear a claim out by their words: how many of its words they hold, and what
+    """Whether passages support a claim by their words: how many of its words they hold, and what
     speaks against it, or nothing.
     """
 

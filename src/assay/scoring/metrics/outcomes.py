@@ -166,7 +166,7 @@ def read_instances(documents: Iterable[Document | Unread], *, where: str = "") -
     `generated` and `applied` may stand beside them, and are true otherwise. SWE-bench's own `{id:
     {"FAIL_TO_PASS": {"success", "failure"}, ...}}`, with or without `tests_status` around it, is
     read too. A test that is named among the passed and the failed, or twice, is a fault; so is a
-    `resolved` that the lists do not bear out.
+    `resolved` that the lists do not support.
     """
     found: dict[str, Instance] = {}
     faults = FaultList(where, code="SCO-034")

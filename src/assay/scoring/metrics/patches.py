@@ -4,7 +4,7 @@ The parser reads what git and diff write, and trusts nothing: a hunk must hold a
 announces, and a path must stay inside the tree. Two patches are compared by the lines they add and
 remove, file by file and in order; where a hunk begins, how much context it shows, and white space
 do not count. Likeness is not correctness: a good patch may look quite different, and a wrong one
-differ by a single sign. Only tests say whether a patch works.
+differ by a single character. Only tests say whether a patch works.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SIGNS = {
 
 
 class PatchError(ValueError):
-    """A text is no unified diff that can be used; the message says where and why."""
+    """A text that is not a usable unified diff; the message says where and why."""
 
 
 class FilePatch(NamedTuple):
@@ -130,7 +130,7 @@ def _hunk(lines: list[str], at: int, removed: int, added: int) -> tuple[int, tup
             removed -= 1
             added -= 1
         elif sign != "\\":
-            raise PatchError(f"line {at}: {line[:40]!r} is no line of a hunk")
+            raise PatchError(f"line {at}: {line[:40]!r} is not a line of a hunk")
         if removed < 0 or added < 0:
             raise PatchError(f"line {at}: the hunk has more lines than it announces")
         if sign in ("-", "+"):
@@ -208,7 +208,7 @@ class PatchLikeness(NamedTuple):
 
 
 def _lines_of(hunk: tuple[str, ...]) -> list[str]:
-    """The changed lines without white space; a blank line is no change."""
+    """The changed lines without white space; a blank line is not a change."""
     return [line[0] + "".join(line[1:].split()) for line in hunk if line[1:].strip()]
 
 

@@ -61,7 +61,7 @@ def _tools(listed: Any, add: Callable[..., None]) -> list[dict[str, Any]]:
     if listed is None:
         return []
     if type(listed) is not list:
-        add("tools", "is no list of functions.", 'Give [{"name", "description", "parameters"}].')
+        add("tools", "is not a list of functions.", 'Give [{"name", "description", "parameters"}].')
         return []
     tools = []
     for index, tool in enumerate(listed):
@@ -69,7 +69,7 @@ def _tools(listed: Any, add: Callable[..., None]) -> list[dict[str, Any]]:
         if type(inner) is not dict or type(inner.get("name")) is not str or not inner["name"]:
             add(
                 f"tools[{index}]",
-                "is no function with a name.",
+                "is not a function with a name.",
                 'Give {"name", "description", "parameters"}.',
             )
         else:
@@ -82,7 +82,7 @@ def _named(item: Any, at: str, values: str, add: Callable[..., None]) -> str:
     if type(name) is str and name:
         return name
     fix = f'Give {{"name", "arguments": {{argument: [{values}]}}}}.'
-    add(at, "is no expected call with a name.", fix)
+    add(at, "is not an expected call with a name.", fix)
     return ""
 
 
@@ -94,7 +94,7 @@ def _plain_expected(item: Any, at: str, add: Callable[..., None]) -> Expected | 
     if type(accepted) is not dict:
         add(
             f"{at}.arguments",
-            "is no object of acceptable values.",
+            "is not an object of acceptable values.",
             "Give {argument: [acceptable values]}.",
         )
         return None
@@ -102,7 +102,7 @@ def _plain_expected(item: Any, at: str, add: Callable[..., None]) -> Expected | 
         if type(values) is not list or not values:
             add(
                 f"{at}.arguments.{argument}",
-                "is no list of acceptable values.",
+                "is not a list of acceptable values.",
                 "One value is a list of one.",
             )
             return None
@@ -142,17 +142,17 @@ class _Item(NamedTuple):
 
 def _item(line: Any, rules: MatchingRules, add: Callable[..., None]) -> _Item | None:
     if type(line) is not dict or type(line.get("id")) is not str or not line["id"]:
-        add("", "is no object with an id.", 'Give {"id", "tools", "calls", "expected"}.')
+        add("", "is not an object with an id.", 'Give {"id", "tools", "calls", "expected"}.')
         return None
     listed, wished, tools = line.get("calls", _MISSING), line.get("expected"), []
     if listed is not None and type(listed) is not list:
         add(
             "calls",
-            "is missing." if listed is _MISSING else "is no list.",
+            "is missing." if listed is _MISSING else "is not a list.",
             "Give [] for no call, and null for an answer that could not be read.",
         )
     if type(wished) is not list:
-        add("expected", "is no list of expected calls.", "Give [] where no call is right.")
+        add("expected", "is not a list of expected calls.", "Give [] where no call is right.")
         return None
     if rules is BFCL:
         tools = _tools(line.get("tools"), add)

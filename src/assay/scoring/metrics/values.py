@@ -27,7 +27,7 @@ class JsonDifference(NamedTuple):
 
 def json_diff(actual: Any, expected: Any, *, limit: int = MAX_DIFFERENCES) -> list[JsonDifference]:
     """The paths that differ, in the order of the expectation; at most `limit` of them. Numbers
-    differ by value, so that 1 is 1.0; true is no number.
+    differ by value, so that 1 is 1.0; true is not a number.
 
     >>> [
     ...     tuple(found)
