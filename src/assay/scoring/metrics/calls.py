@@ -200,19 +200,14 @@ def match(
     for name, rows in made.items():
         pairs += _pair_up(calls, expected, rows, wishes[name], rules)
     pairs.sort(key=lambda found: found.expected)
-    wanted = sum(wish.required or 1 for wish in expected) + sum(
-        found.pair.wanted - (expected[found.expected].required or 1) for found in pairs
-    )
-    return Matching(
-        len(calls),
-        len(expected),
-        len(pairs),
-        sum(found.pair.right for found in pairs),
-        sum(map(_units, calls)),
-        wanted,
-        sum(found.pair.is_whole for found in pairs),
-        pairs,
-    )
+    right = whole = 0
+    wanted = sum(wish.required or 1 for wish in expected)
+    for _, at, pair in pairs:
+        right += pair.right
+        whole += pair.is_whole
+        wanted += pair.wanted - (expected[at].required or 1)
+    given = sum(map(_units, calls))
+    return Matching(len(calls), len(expected), len(pairs), right, given, wanted, whole, pairs)
 
 
 def _pair_up(

@@ -73,7 +73,10 @@ def is_among(value: Any, listed: Iterable[Any]) -> bool:
     >>> is_among(1, [True, 1.0]), is_among(1, [True])
     (True, False)
     """
-    return any(same(value, other) for other in listed)
+    for other in listed:  # noqa: SIM110 (a generator would cost as much as the comparison)
+        if same(value, other):
+            return True
+    return False
 
 
 def key(value: Any, *, typed: bool = False, depth: int = 0) -> Hashable:
