@@ -958,7 +958,7 @@ def test_the_law_is_tried_on_runs_that_pass_and_on_runs_that_do_not() -> None:
     seen: set[tuple[bool, int]] = set()
 
     @given(tree=runs())
-    @settings(max_examples=60, database=None)
+    @settings(max_examples=200, database=None)
     def look(tree: dict[str, Any]) -> None:
         passed, letter, _ = standing(tree)
         seen.add((passed, letter))
