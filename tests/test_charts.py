@@ -44,8 +44,9 @@ from assay.views.decision import decision_charts, decision_view
 from assay.views.documents import plain
 from assay.views.exam import ExamPoint
 from assay.views.exam_page import exam_charts, exam_page
-from assay.views.html import Report, points, render
+from assay.views.html import Report, render
 from assay.views.judge_page import judge_page
+from assay.views.pieces import points
 from assay.views.render import report
 from conftest import ROOT
 from decisions import decided

@@ -236,6 +236,8 @@ def _schema_names() -> dict[str, Any]:
     from assay.exams.policy import ExamPolicy
     from assay.exams.rubric import ExamRubric
     from assay.grading.policy import Policy
+    from assay.records.decision import Decision
+    from assay.records.evaluation import Evaluation
     from assay.records.evidence import Run
     from assay.records.exam import ExamResult
     from assay.records.scorecard import Scorecard
@@ -254,6 +256,8 @@ def _schema_names() -> dict[str, Any]:
         "profile": Profile,
         "policy": Policy,
         "rubric": Rubric,
+        "decision": Decision,
+        "evaluation": Evaluation,
         **exams,
     }
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from msgspec.structs import asdict
 
 from assay import exact
+from assay.records.evaluation import EvaluationTotals
 from assay.records.grade import LETTERS
 from assay.records.summary import (
     CriterionSummary,
@@ -34,6 +35,8 @@ from assay.stats.estimate import SCORES, Range
 from assay.stats.intervals import Interval, student, wilson
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from assay.records.grade import Grade, GradedCriterion
 
 TOP = 10
@@ -265,6 +268,22 @@ class Summary:
                 "unreported": self.unreported["cost_usd"],
             },
         }
+
+
+def totals(grades: Iterable[Grade]) -> EvaluationTotals:
+    """The totals of an evaluation, from the grades of its runs."""
+    summary = Summary()
+    for grade in grades:
+        summary.add(grade)
+    block = summary.block()
+    return EvaluationTotals(
+        n=block.n,
+        passed=summary.all.passed,
+        pass_rate=block.pass_rate,
+        score=block.weighted_score.mean,
+        gate_failures={name: gate.failed for name, gate in block.gates.items()},
+        missing={name: found.missing for name, found in block.criteria.items()},
+    )
 
 
 def _covered(grade: Grade) -> str:

@@ -2,8 +2,7 @@
 
 The page stands alone: no script, no font, no request; its content policy forbids them all. It
 decides nothing: every number on it stands in the results it was given; beside that, runs are
-counted and what they lost is subtracted. Markup is made in `markup` and nowhere else, because
-whatever is in a result is hostile.
+counted and what they lost is subtracted. Each run is shown by the view of its grade.
 
 A page is bounded, so that a stream of any length needs no memory and a browser opens it at once:
 beyond its rows, sections and pictures it says how many more there are, and what holds them. What
@@ -18,37 +17,48 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from assay.views.charts import Chart, summaries
-from assay.views.figures import Pictures
-from assay.views.markup import (
-    Html,
-    badge,
-    facts,
-    fields,
-    join,
-    page,
-    passed,
-    points,
-    rate,
-    say,
-    table,
-    tag,
+from assay.views.blocks import (
+    Column,
+    Details,
+    Facts,
+    Figure,
+    Paragraph,
+    Part,
+    Section,
+    Table,
+    section,
 )
-from assay.views.run_section import (
+from assay.views.charts import Chart, summaries
+from assay.views.grade import (
     SYSTEMS,
-    Result,
+    about_facts,
     because,
-    charts_of,
-    failed_gates,
-    run_section,
+    digest_facts,
+    grade_charts,
+    grade_head,
+    grade_sections,
+    part_tables,
+    passed,
     workflow_of,
 )
+from assay.views.pieces import (
+    code,
+    count,
+    letter,
+    line,
+    link,
+    number,
+    phrase,
+    points,
+    shown,
+    verdict,
+)
+from assay.views.render import report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["Html", "Report", "join", "page", "points", "render", "say", "tag"]
-
+Result = dict[str, Any]
 ROWS = 10_000
 """Rows of the table at the most."""
 SECTIONS = 100
@@ -60,16 +70,18 @@ FEW = 5
 PLAIN = 500
 """Rows above which the table is cut into parts that a browser lays out as they come into view."""
 PART = 250
+EAGER = 20
+"""Sections that a browser lays out at once; the later ones when they come into view."""
 CAUSES = 3
-_RUNS = {
-    "run": "Run",
-    "workflow": "Workflow",
-    "grade": "Grade",
-    "score": "Score",
-    "verdict": "Verdict",
-    "why": "Why",
-    "gates": "Gates that fail",
-}
+COLUMNS = (
+    "Run",
+    "Workflow",
+    "Grade",
+    Column("Score", "n"),
+    "Verdict",
+    Column("Why", "wide"),
+    "Gates that fail",
+)
 _ROW = (
     *(
         "run_id",
@@ -191,12 +203,12 @@ class Report:
         are named after its number.
         """
         found = self._summary()
-        for number, run in self._drawn():
+        for place, run in self._drawn():
             found += [
                 chart._replace(
-                    name=f"run-{number}-{chart.name}", title=f"{run.get('run_id')}: {chart.title}"
+                    name=f"run-{place}-{chart.name}", title=f"{run.get('run_id')}: {chart.title}"
                 )
-                for chart in charts_of(run)
+                for chart in grade_charts(run)
             ]
         return found
 
@@ -209,9 +221,9 @@ class Report:
 
     def _drawn(self) -> Iterator[tuple[int, Result]]:
         few = self.graded <= FEW
-        for number, run in enumerate(self._sectioned()[: self._pictures], 1):
+        for place, run in enumerate(self._sectioned()[: self._pictures], 1):
             if few or run.get("passed") is not True:
-                yield number, run
+                yield place, run
 
     def _ordered(self) -> dict[Any, int]:
         """How many runs have each letter, in the order of the bands. A letter that nobody has is
@@ -244,114 +256,78 @@ class Report:
         """The page of the runs that were taken, and of the inputs that could not be read."""
         unread: list[Result] = [dict(fault) for fault in faults]
         missed = max(len(unread), (counts or {}).get("faults") or 0)
-        pictures = Pictures(draw=self._pictures > 0)
-        body = [self._head(missed, counts or {}), *([_faults(unread, missed)] if unread else [])]
+        draw = self._pictures > 0
+        parts = self._head(missed, counts or {})
+        if unread:
+            parts.append(_faults(unread, missed))
         if self.graded:
             charts = self._summary()
-            body += (
-                [
-                    tag(
-                        "section",
-                        tag("h2", "All together"),
-                        *map(pictures.figure, charts),
-                        id="together",
-                        class_="pair",
-                    )
-                ]
-                if charts
-                else []
-            )
-            drawn = {number for number, _ in self._drawn()} if pictures.can_draw else set()
-            sections = [
-                run_section(run, number, pictures=pictures if number in drawn else None)
-                for number, run in enumerate(self._sectioned(), 1)
+            if charts:
+                figures = [Figure(chart, draw=draw) for chart in charts]
+                parts.append(section("All together", *figures, id="together", kind="pair"))
+            drawn = {place for place, _ in self._drawn()} if draw else set()
+            runs = [
+                run_part(run, place, draw=place in drawn)
+                for place, run in enumerate(self._sectioned(), 1)
             ]
-            body += [self._all_runs(len(sections)), *sections, *self._left_out(len(sections))]
-        return page(self.title, join(body), styles=pictures.styles)
+            parts += [self._all_runs(len(runs)), *runs, *self._left_out(len(runs))]
+        return report(self.title, *parts)
 
-    def _head(self, unread: int, counts: Mapping[str, Any]) -> Html:
+    def _head(self, unread: int, counts: Mapping[str, Any]) -> list[Part]:
         numbers = [
-            ("passed", self.passed, "good"),
-            ("not passed", self.graded - self.passed, "bad"),
-            *([("could not be read", unread, "bad")] if unread else []),
+            (f"{self.passed:,}", "passed"),
+            (f"{self.graded - self.passed:,}", "not passed"),
+            *([(f"{unread:,}", "could not be read")] if unread else []),
         ]
-        figures = [
-            tag("li", tag("b", f"{count:,}"), f" {word}", class_=kind if count else "")
-            for word, count, kind in numbers
+        parts: list[Part] = [Paragraph(self.subtitle, "lead")] if self.subtitle else []
+        parts += [
+            Paragraph(self._verdict(unread), "verdict"),
+            Facts([(name, value) for value, name in numbers], "figures"),
         ]
-        parts = [
-            tag("h1", self.title),
-            *([tag("p", self.subtitle, class_="subtitle")] if self.subtitle else []),
-            self._verdict(unread),
-        ]
-        parts.append(tag("ul", *figures, class_="counts", aria_label="Runs by verdict"))
         if not self.graded:
-            return tag("header", *parts)
-        badges = [
-            tag("li", badge(letter, " ", tag("span", f"{count:,}")))
-            for letter, count in self._ordered().items()
-        ]
-        parts.append(tag("ul", *badges, class_="letters", aria_label="Runs by letter"))
-        found = counts.get("pass_rate")
-        more = (
-            [("Pass rate", f"{rate(found)}, n {self.graded:,}")] if isinstance(found, dict) else []
-        )
-        versions = {key: list(values) for key, values in self._systems.items()}
-        return tag("header", *parts, facts([*more, *fields(versions, SYSTEMS)]))
+            return parts
+        policies = [shown(policy, "policy not stated") for policy in self._systems["policy"]]
+        policy = policies[0] if len(policies) == 1 else f"{len(policies)} policies"
+        letters = [line(f"{n:,} × ", letter(name, policy)) for name, n in self._ordered().items()]
+        rate = counts.get("pass_rate")
+        facts: list[tuple[str, str]] = [("Letters", phrase(*letters))]
+        if isinstance(rate, dict):
+            share = number(rate.get("value"), interval=rate, n=self.graded, percent=True)
+            facts.append(("Pass rate", share))
+        facts += [(label, shown(list(self._systems[key]))) for key, label in SYSTEMS.items()]
+        return [*parts, Facts(facts)]
 
-    def _verdict(self, unread: int) -> Html:
+    def _verdict(self, unread: int) -> str:
         """The verdict in a sentence, and what did it most often."""
         if not self.graded:
-            return tag("p", "No run was graded, so none passed.", class_="verdict")
+            return "No run was graded, so none passed."
         failed = self.graded - self.passed
         if not failed and not unread:
-            word = (
-                "The one run passed." if self.graded == 1 else f"All {self.graded:,} runs passed."
-            )
-            return tag("p", tag("strong", "Passed.", class_="good"), f" {word}", class_="verdict")
-        said = (
-            [f"{failed:,} of {self.graded:,} run{'s' if self.graded != 1 else ''} did not pass"]
-            if failed
-            else []
-        )
-        said += (
-            [f"{unread:,} input{'s' if unread != 1 else ''} could not be read"] if unread else []
-        )
-        causes = [
-            f"{cause} ({count:,})"
-            for cause, count in sorted(self._causes.items(), key=lambda pair: (-pair[1], pair[0]))[
-                :CAUSES
-            ]
-        ]
-        why = f" Most often: {'; '.join(causes)}." if causes else ""
-        return tag(
-            "p",
-            tag("strong", "Not passed.", class_="bad"),
-            f" {' and '.join(said)}.{why}",
-            class_="verdict",
-        )
+            all_runs = "The one run" if self.graded == 1 else f"All {self.graded:,} runs"
+            return phrase(verdict("passed", "Passed."), f" {all_runs} passed.")
+        reasons = [f"{failed:,} of {count(self.graded, 'run')} did not pass"] if failed else []
+        reasons += [f"{count(unread, 'input')} could not be read"] if unread else []
+        common = sorted(self._causes.items(), key=lambda pair: (-pair[1], pair[0]))[:CAUSES]
+        causes = "; ".join(f"{cause} ({n:,})" for cause, n in common)
+        why = f" Most often: {causes}." if causes else ""
+        return phrase(verdict("failed", "Not passed."), f" {' and '.join(reasons)}.{why}")
 
-    def _all_runs(self, sections: int) -> Html:
+    def _all_runs(self, sections: int) -> Section:
         rows = [*self._failed.rows, *self._passed.rows][: self._rows]
-        caption = "What did not pass comes first."
-        if len(rows) <= PLAIN:
-            parts = [
-                table(
-                    caption,
-                    _RUNS,
-                    [
-                        _line(row, _link(row, number, sections))
-                        for number, row in enumerate(rows, 1)
-                    ],
-                    kind="stack runs",
-                )
-            ]
+        lines = [_line(row, place, sections) for place, row in enumerate(rows, 1)]
+        parts: list[Part]
+        if len(lines) <= PLAIN:
+            parts = [Table("What did not pass comes first.", COLUMNS, lines, kind="stack runs")]
         else:
-            lines = [
-                _short(row, _link(row, number, sections)) for number, row in enumerate(rows, 1)
-            ]
+            # a browser lays out the parts of a long table as they come into view
             parts = [
-                _part(lines[at : at + PART], at, len(lines)) for at in range(0, len(lines), PART)
+                Table(
+                    f"Runs {at + 1:,} to {at + len(lines[at : at + PART]):,} of {len(lines):,}",
+                    COLUMNS,
+                    lines[at : at + PART],
+                    kind="long part",
+                )
+                for at in range(0, len(lines), PART)
             ]
         more = self.graded - len(rows)
         if more:
@@ -360,10 +336,10 @@ class Report:
                 f"… and {more:,} more: {failed:,} not passed, {more - failed:,} passed. They are"
                 " not on this page; -o grades.jsonl writes every one."
             )
-            parts.append(tag("p", text, class_="hint"))
-        return tag("section", tag("h2", "All runs"), *parts, id="runs")
+            parts.append(Paragraph(text, "hint"))
+        return section("All runs", *parts, id="runs")
 
-    def _left_out(self, sections: int) -> list[Html]:
+    def _left_out(self, sections: int) -> list[Section]:
         """What has no section, and where it is."""
         more = self.graded - sections
         if more <= 0:
@@ -371,18 +347,42 @@ class Report:
         failed = max(0, self.graded - self.passed - sections)
         text = (
             f"{more:,} runs have no section here: {failed:,} that did not pass and"
-            f" {more - failed:,} that did. "
+            f" {more - failed:,} that did. Every one is in the grades, which -o grades.jsonl"
+            " writes; assay explain FILE --run ID explains one."
         )
-        text += (
-            "Every one is in the grades, which -o grades.jsonl writes; assay explain FILE --run ID"
-            " explains one."
-        )
-        return [tag("section", tag("h2", "Left out"), tag("p", text), id="left-out")]
+        return [section("Left out", Paragraph(text), id="left-out")]
+
+
+def run_part(run: Result, place: int, *, draw: bool) -> Section:
+    """One run. What a run that passed adds to its verdict is folded."""
+    tables = part_tables(run)
+    rest: list[Part] = [
+        *grade_sections(run, draw=draw, level=3, ids=False),
+        *(section(table.caption, table, level=3) for table in tables),
+        section(
+            "About this run",
+            Facts(about_facts(run)),
+            Facts(digest_facts(run), "small"),
+            level=3,
+        ),
+    ]
+    if run.get("passed") is True:
+        rest = [Details("Gates, criteria, steps and digests", rest, kind="rest")]
+    timeline = [Figure(chart) for chart in grade_charts(run) if chart.name == "timeline"]
+    return section(
+        shown(run.get("run_id")),
+        *grade_head(run),
+        *(timeline if draw else []),
+        *rest,
+        Paragraph(link("All runs", "#runs"), "back"),
+        id=f"run-{place}",
+        kind="run late" if place > EAGER else "run",
+    )
 
 
 def _row(result: Mapping[str, Any]) -> Result:
     """What the table and the counts need of a result."""
-    return {**{key: result.get(key) for key in _ROW}, "because": because(dict(result))}
+    return {**{key: result.get(key) for key in _ROW}, "because": because(result)}
 
 
 def _causes(row: Result) -> list[str]:
@@ -392,81 +392,28 @@ def _causes(row: Result) -> list[str]:
     return found or ["score below the threshold"]
 
 
-def _link(row: Result, number: int, sections: int) -> str:
-    """The name of a run, which leads to its section where it has one."""
-    name = say(row.get("run_id"))
-    return tag("a", name, href=f"#run-{number}") if number <= sections else name
-
-
-def _line(row: Result, link: str) -> list[str]:
+def _line(row: Result, place: int, sections: int) -> list[str]:
+    name = shown(row.get("run_id"))
+    gates = row.get("hard_gate_failures") or ()
+    more = f"and {len(gates) - 3} more" if len(gates) > 3 else ""
     return [
-        link,
+        link(name, f"#run-{place}") if place <= sections else name,
         workflow_of(row),
-        badge(row.get("grade")),
+        letter(row.get("grade"), row.get("policy")),
         points(row.get("weighted_score")),
         passed(row),
         row["because"],
-        failed_gates(row),
+        phrase(*(line(code(gate)) for gate in gates[:3]), more) if gates else shown(None, "none"),
     ]
 
 
-def _short(row: Result, link: str) -> Html:
-    """A row of a long table. It has few elements, because a browser pays for each of them; why a
-    run passed is left to its verdict.
-    """
-    good, workflow, gates = (
-        row.get("passed") is True,
-        row.get("workflow"),
-        row.get("hard_gate_failures") or (),
-    )
-    about = (
-        " ".join(str(workflow.get(key) or "not stated") for key in ("id", "version", "family"))
-        if isinstance(workflow, dict)
-        else "a bare scorecard"
-    )
-    more = f" and {len(gates) - 3} more" if len(gates) > 3 else ""
-    cells = [
-        tag("th", link, scope="row"),
-        tag("td", about),
-        tag("td", say(row.get("grade"), "no grade")),
-        tag("td", points(row.get("weighted_score")), class_="n"),
-    ]
-    cells += [
-        tag("td", "✓ passed" if good else "✗ not passed", class_="good" if good else "bad"),
-        tag("td", "" if good else row["because"]),
-    ]
-    return tag("tr", *cells, tag("td", ", ".join(map(str, gates[:3])) + more if gates else "none"))
-
-
-def _part(lines: Sequence[Html], at: int, total: int) -> Html:
-    """A part of a long table, which a browser lays out when it comes into view."""
-    caption = f"Runs {at + 1:,} to {at + len(lines):,} of {total:,}"
-    heads = tag(
-        "tr",
-        *(
-            tag("th", name, scope="col", class_="n" if key == "score" else "")
-            for key, name in _RUNS.items()
-        ),
-    )
-    made = tag(
-        "table", tag("caption", caption), tag("thead", heads), tag("tbody", *lines), class_="long"
-    )
-    return tag("div", made, role="region", aria_label=caption, tabindex="0", class_="scroll part")
-
-
-def _faults(faults: Sequence[Result], total: int) -> Html:
-    columns = {"file": "File", "line": "Line", "message": "What is wrong"}
-    rows = [[value for _, value in fields(fault, columns)] for fault in faults]
-    more = (
-        [tag("p", f"… and {total - len(rows):,} more.", class_="hint")] if total > len(rows) else []
-    )
-    return tag(
-        "section",
-        tag("h2", "Could not be read"),
-        table("These inputs are not graded.", columns, rows, kind="stack"),
-        *more,
-        id="faults",
-    )
+def _faults(faults: Sequence[Result], total: int) -> Section:
+    rows = [[shown(fault.get(key)) for key in ("file", "line", "message")] for fault in faults]
+    columns = ("File", Column("Line", "n"), Column("What is wrong", "wide"))
+    parts: list[Part] = [Table("These inputs are not graded.", columns, rows, kind="stack")]
+    if total > len(rows):
+        parts.append(Paragraph(f"… and {total - len(rows):,} more.", "hint"))
+    return section("Could not be read", *parts, id="faults")
 
 
 def render(

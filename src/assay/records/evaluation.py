@@ -1,0 +1,57 @@
+"""An evaluation: one version of a workflow on one dataset, with the runs it names and their totals
+(`assay.evaluation/1`).
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from assay.records.summary import ValueInterval
+
+EVALUATION_SCHEMA: Final = "assay.evaluation/1"
+
+
+class VersionedName(Struct, frozen=True, kw_only=True):
+    """A workflow or a dataset, and its version."""
+
+    id: str
+    version: str | None = None
+
+
+class EvaluationTotals(Struct, frozen=True, kw_only=True):
+    """What the runs of an evaluation come to."""
+
+    n: int
+    passed: int
+    pass_rate: ValueInterval
+    score: ValueInterval
+    """The mean of the weighted scores, on 0..100."""
+    gate_failures: dict[str, int]
+    """Runs that fail each gate; an undetermined gate counts as failed."""
+    missing: dict[str, int]
+    """Runs without a score, by criterion; such a score counts as 0."""
+
+
+class EvaluatedRun(Struct, frozen=True, kw_only=True):
+    """A run that an evaluation names."""
+
+    run_id: str
+    digest: str
+
+
+class Evaluation(Struct, frozen=True, kw_only=True):
+    """One version of a workflow on one dataset."""
+
+    schema: Literal["assay.evaluation/1"] = EVALUATION_SCHEMA
+    id: str
+    name: str
+    workflow: VersionedName
+    dataset: VersionedName
+    configuration: str
+    """The digest of what the runs were made and graded with."""
+    started: str
+    finished: str | None
+    totals: EvaluationTotals
+    runs: list[EvaluatedRun]

@@ -1,0 +1,406 @@
+"""The view of a grade: the verdict, then gates, points, floors, what would change it, and why.
+
+A grade is read as it stands in `results[]` of `assay.grades/1`. It carries its sentences (see
+`grading.explain`); nothing here words a reason again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from assay.views.blocks import (
+    Column,
+    Details,
+    Facts,
+    Figure,
+    Group,
+    Paragraph,
+    Part,
+    Section,
+    Sentences,
+    Table,
+    section,
+)
+from assay.views.charts import Chart, grades
+from assay.views.pieces import (
+    absent,
+    clip,
+    code,
+    letter,
+    line,
+    listed,
+    phrase,
+    points,
+    shown,
+    small,
+    strong,
+    verdict,
+)
+
+Result = Mapping[str, Any]
+MAX_ROWS = 100
+"""Rows of one table; the record itself has them all."""
+ORDER = ("fail", "undetermined", "pass")
+LAYERS = {
+    "1": "Objective (layer 1)",
+    "2": "Rubric or judge (layer 2)",
+    "3": "Operations (layer 3)",
+    "none": "Without a layer",
+}
+ORIGINS = {
+    "role": "demanded by its role",
+    "criterion": "the criterion's own",
+    "override": "an override",
+}
+SYSTEMS = {"scoringSystem": "Scoring system", "gradingSystem": "Grading system", "policy": "Policy"}
+SPENT = {"retries": "Retries", "tokens": "Tokens", "cost_usd": "Cost, USD"}
+TIMED = {"duration_ms": "Duration, ms", **SPENT}
+STEPS = {
+    "name": "Step",
+    "agent": "Agent",
+    "status": "Status",
+    "critical": "Critical",
+    "model": "Model",
+    "tier": "Tier",
+    **TIMED,
+    "scores": "Scores",
+}
+AGENTS = {
+    "agent": "Agent",
+    "steps": "Steps",
+    "succeeded": "Succeeded",
+    "failed": "Failed",
+    "skipped": "Skipped",
+    "success_rate": "Success rate",
+    **TIMED,
+    "scores": "Scores",
+}
+
+
+def passed(result: Result) -> str:
+    """Whether a run passed; one that does not state it did not."""
+    return verdict("passed" if result.get("passed") is True else "not passed")
+
+
+def because(result: Result) -> str:
+    """The verdict sentence without its first half, which the columns next to it show."""
+    sentence = str(next(iter(result.get("explanation") or ()), ""))
+    reason = sentence.partition(": ")[2] or sentence
+    return reason or shown(result.get("reason"), "no reason is stated")
+
+
+def workflow_of(result: Result) -> str:
+    """The workflow, its version and its family."""
+    workflow = result.get("workflow")
+    if not workflow:
+        return absent("none, a bare scorecard")
+    return phrase(
+        shown(workflow.get("id")),
+        small(" version ", shown(workflow.get("version"))),
+        line(small(shown(workflow.get("family"), "no family"))),
+    )
+
+
+def grade_charts(result: Result) -> list[Chart]:
+    """The charts of a grade that there is something to draw for."""
+    made = [grades.contributions(result)]
+    if result.get("floor_failures"):
+        made.append(grades.floors(result))
+    made.append(grades.timeline(result))
+    return [chart for chart in made if chart.spec is not None]
+
+
+def grade_head(result: Result) -> list[Part]:
+    """The letter with its policy, the verdict, and why in one sentence."""
+    sentence = next(iter(result.get("explanation") or ()), None)
+    reason = clip(sentence, 1000, absent_as="No reason is stated.")
+    policy = result.get("policy")
+    return [
+        Group(
+            [
+                letter(result.get("grade"), policy, large=True),
+                Group([Paragraph(passed(result), "passed"), Paragraph(reason, "verdict")]),
+            ],
+            "top",
+        ),
+        Facts(
+            [
+                ("Score", points(result.get("weighted_score"))),
+                ("Passing score", points(result.get("pass_threshold"), "not stated")),
+                ("By score alone", letter(result.get("provisional_grade"), policy)),
+                ("Adjusted for few samples", points(result.get("weighted_score_adjusted"))),
+            ],
+            "figures",
+        ),
+    ]
+
+
+def grade_sections(
+    result: Result, *, url: str = "", draw: bool = True, level: int = 2, ids: bool = True
+) -> list[Section]:
+    """Everything behind the verdict. `url` is where the charts are served; without `ids` the
+    sections cannot be linked to, because several grades share a page.
+    """
+
+    def figure(chart: Chart) -> Figure:
+        return Figure(chart, f"{url}/{chart.name}" if url else "", draw=draw)
+
+    made = [
+        _gates(result),
+        _points(result, figure(grades.contributions(result))),
+        _floors(result, figure(grades.floors(result))),
+        _change(result),
+        _why(result),
+    ]
+    return [
+        section(
+            part.title,
+            *part.parts,
+            id=part.id if ids else "",
+            hint=part.hint,
+            level=level,
+        )
+        for part in made
+    ]
+
+
+def _gates(result: Result) -> Section:
+    """Each gate with its verdict and reason; what does not pass comes first."""
+    found: Mapping[str, Any] = result.get("hard_gates") or {}
+    pairs = sorted(
+        found.items(),
+        key=lambda pair: ORDER.index(pair[1]["status"]) if pair[1].get("status") in ORDER else 0,
+    )
+    rows = [
+        [
+            code(name),
+            verdict(gate.get("status")),
+            clip(gate.get("reason"), 600, absent_as="no reason is stated"),
+        ]
+        for name, gate in pairs[:MAX_ROWS]
+    ]
+    closed = len(result.get("hard_gate_failures") or ())
+    hint = (
+        f"{closed} of {len(found)} do not pass. No score opens a gate; an undetermined gate counts"
+        " as failed."
+        if closed
+        else f"All {len(found)} pass."
+    )
+    return section(
+        "Gates",
+        Table(
+            "Hard gates",
+            ("Gate", "Verdict", Column("Reason", "wide")),
+            rows,
+            absent="No hard gate was required of this run.",
+            kind="stack gates",
+        ),
+        id="gates",
+        hint=hint if found else "",
+    )
+
+
+def criterion_name(item: Result) -> str:
+    """A criterion by its label, and its name where that is another."""
+    name, label = item.get("name"), item.get("label")
+    title = strong(shown(label or name))
+    return phrase(title, " ", small(code(name))) if label and label != name else title
+
+
+def _points(result: Result, figure: Figure) -> Section:
+    """Where the points came from, against the bands; then each criterion in numbers."""
+    rows = []
+    for item in (result.get("criteria") or ())[:MAX_ROWS]:
+        missing = shown(item.get("missing"), "no reason is stated")
+        earned = strong(points(item.get("contribution")))
+        rows.append(
+            [
+                criterion_name(item),
+                phrase(earned, " of ", points(item.get("maximum"))),
+                (
+                    shown(item["raw_score"])
+                    if item.get("raw_score") is not None
+                    else phrase("none, counts as 0: ", missing)
+                ),
+                phrase(
+                    code(item.get("formula_id")),
+                    *([" ", small(shown(item["params"]))] if item.get("params") else []),
+                ),
+                shown(item.get("norm")),
+                shown(item.get("adjusted_norm")),
+                shown(item.get("weight")),
+                shown(item.get("n")),
+                shown(item.get("role"), "none"),
+                shown(item.get("layer"), "none"),
+                floor_of(item),
+            ]
+        )
+    columns = (
+        "Criterion",
+        Column("Points", "n"),
+        "Raw score",
+        "Formula",
+        Column("Norm", "n"),
+        Column("Adjusted norm", "n"),
+        Column("Weight", "n"),
+        Column("Samples", "n"),
+        "Role",
+        "Layer",
+        "Floor",
+    )
+    layers = [
+        (LAYERS.get(layer, layer), points(value, "no criterion"))
+        for layer, value in (result.get("layers") or {}).items()
+    ]
+    return section(
+        "Points",
+        figure,
+        Facts(layers),
+        Details(
+            "Criteria in numbers",
+            [Table("Criteria", columns, rows, absent="No criterion was scored.")],
+        ),
+        id="points",
+    )
+
+
+def floor_of(item: Result) -> str:
+    """Whether a criterion keeps its floor, the floor, and where it comes from."""
+    floor = item.get("critical_floor")
+    if not floor:
+        return absent("none")
+    raw = f", raw {shown(floor['raw'])}" if floor.get("raw") is not None else ""
+    origin = ORIGINS.get(str(floor.get("from")), "of unknown origin")
+    kept = verdict("missed" if item.get("floor_failed") else "holds")
+    return phrase(kept, f" {shown(floor.get('norm'))}{raw}, {origin}")
+
+
+def _floors(result: Result, figure: Figure) -> Section:
+    """Each floor with its margin."""
+    floored = any(item.get("critical_floor") for item in result.get("criteria") or ())
+    nothing = Paragraph("No criterion of this run has a floor.", "absent")
+    return section("Floors", figure if floored else nothing, id="floors")
+
+
+def _change(result: Result) -> Section:
+    """The smallest changes that would move the letter."""
+    placement: Mapping[str, Any] = result.get("placement") or {}
+    opened = ", once the gates are open" if result.get("hard_gate_failures") else ""
+    moves = [
+        (
+            f"Smallest gain{opened}",
+            _move(placement.get("smallest_gain"), result, "gains"),
+        ),
+        (
+            f"Smallest loss{opened}",
+            _move(placement.get("smallest_loss"), result, "loses"),
+        ),
+        (
+            "Points to the next band",
+            points(placement.get("margin_to_next_grade"), "no band is higher"),
+        ),
+        ("Points to lose this band", points(placement.get("to_lose_grade"), "no band is lower")),
+    ]
+    return section(
+        "What would change it",
+        Facts(moves, "pairs"),
+        Sentences([text for text in _sentences(result) if text.startswith("To get")]),
+        id="change",
+    )
+
+
+def _move(move: Result | None, result: Result, verb: str) -> str:
+    if not move:
+        return absent(f"No change of one criterion {verb} a letter.")
+    raw = f" (raw {shown(move['needed_raw'])})" if move.get("needed_raw") is not None else ""
+    return phrase(
+        strong(shown(move.get("criterion"))),
+        f" from {shown(move.get('norm'))} to {shown(move.get('needed_norm'))}{raw} gives ",
+        letter(move.get("grade"), result.get("policy")),
+    )
+
+
+def _sentences(result: Result) -> list[str]:
+    return list(result.get("explanation") or ())[1:]
+
+
+def _why(result: Result) -> Section:
+    """The explanation in sentences, the notes, and the rules that fired."""
+    fired = [
+        phrase(code(finding.get("rule")), " ", shown(finding.get("text")))
+        for finding in result.get("findings") or ()
+        if finding.get("fired")
+    ]
+    sentences = [text for text in _sentences(result) if not text.startswith("To get")]
+    placement: Mapping[str, Any] = result.get("placement") or {}
+    return section(
+        "Why, in sentences",
+        Sentences(_clipped(sentences), absent="No more is stated.", most=MAX_ROWS),
+        Sentences(_clipped(placement.get("notes") or ()), "Placement", most=MAX_ROWS),
+        Sentences(fired, "Rules that fired", most=MAX_ROWS),
+        Sentences(_clipped(result.get("notes") or ()), "Notes", most=MAX_ROWS),
+        id="why",
+    )
+
+
+def _clipped(sentences: Iterable[Any]) -> list[str]:
+    return [clip(sentence, 600) for sentence in sentences]
+
+
+# --- steps and what it was made of
+
+
+def part_tables(result: Result) -> list[Table]:
+    """Steps and agents as tables."""
+    return [
+        _part_table("Steps", STEPS, result.get("step_scores") or ()),
+        _part_table("Agents", AGENTS, result.get("agent_scores") or ()),
+    ]
+
+
+def _part_table(title: str, columns: Mapping[str, str], parts: Sequence[Result]) -> Table:
+    numeric = {*TIMED, "steps", "succeeded", "failed", "skipped", "success_rate"}
+    return Table(
+        title,
+        [Column(name, "n" if key in numeric else "") for key, name in columns.items()],
+        [[_cell(part, key) for key in columns] for part in parts[:MAX_ROWS]],
+        absent="none reported",
+    )
+
+
+def _cell(part: Result, key: str) -> str:
+    value, unreported = part.get(key), part.get("unreported") or {}
+    if key == "status":
+        return verdict(value)
+    if key == "scores":
+        lines = [line(f"{name}: ", shown(score)) for name, score in (value or {}).items()]
+        return phrase(*lines) if lines else absent("none")
+    missing = f"not reported by {shown(unreported[key])} of its steps" if key in unreported else ""
+    return shown(value, missing or "not reported")
+
+
+def about_facts(result: Result) -> list[tuple[str, str]]:
+    """What was graded, and with what."""
+    dataset, spent = result.get("dataset") or {}, result.get("operations") or {}
+    version = small(" version ", shown(dataset.get("version"))) if dataset else ""
+    names = {"sample_id": "Sample", "group": "Group", "tags": "Tags", "status": "Status"}
+    facts = [
+        ("Workflow", workflow_of(result)),
+        ("Dataset", phrase(shown(dataset.get("id")), version)),
+        *((label, shown(result.get(key), "none")) for key, label in names.items()),
+        ("Judge", shown(result.get("judge"), "none")),
+    ]
+    for kind in ("profile", "rubric"):
+        why = ((result.get("selection") or {}).get(kind) or {}).get("why")
+        chosen = [shown(result.get(kind), "none"), *([why] if why else [])]
+        facts.append((kind.capitalize(), listed(chosen)))
+    labels = {"latency_ms": "Latency, ms", **SPENT}
+    facts += [(label, shown(spent.get(key), "not reported")) for key, label in labels.items()]
+    return [*facts, *((label, shown(result.get(key))) for key, label in SYSTEMS.items())]
+
+
+def digest_facts(result: Result) -> list[tuple[str, str]]:
+    """The digests of everything that made a grade."""
+    digests: Mapping[str, str] = result.get("digests") or {}
+    return [(f"Digest of the {name}", code(value)) for name, value in digests.items()]
