@@ -367,7 +367,7 @@ def test_a_run_is_watched_step_by_step_until_its_grade_comes(site: Site) -> None
         page.locator("#evaluation")
         .inner_text()
         .strip()
-        .endswith("It comes when the run has ended.")
+        .endswith("Available when the run finishes.")
     )
     assert violations(page) == []
     tell(
@@ -439,7 +439,7 @@ def test_a_person_logs_in_with_a_token_sees_one_project_and_logs_out(
         page = site.open("/login?next=/runs", expected=("401",))
         page.get_by_label("Token").fill("wrong")
         page.get_by_role("button", name="Log in").click()
-        expect(page.get_by_role("alert")).to_contain_text("no valid token")
+        expect(page.get_by_role("alert")).to_contain_text("token is not valid")
         page.get_by_label("Token").fill(token)
         page.keyboard.press("Enter")
         expect(page).to_have_url(f"{site.base}/runs")

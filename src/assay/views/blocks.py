@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
@@ -105,6 +104,7 @@ class Verbatim(Block, frozen=True):
     """Text as it is."""
 
     text: str
+    label: str = ""
 
 
 class Decided(Block, frozen=True):
@@ -167,7 +167,6 @@ class Table(Block, frozen=True):
         return [Column(head) if isinstance(head, str) else head for head in self.columns]
 
 
-@lru_cache(maxsize=1)
 def can_draw() -> bool:
     """Whether charts become pictures here."""
     from assay.views import drawing  # an optional extra, and slow to start
@@ -271,3 +270,24 @@ class Pager(Block, frozen=True):
     older: str = ""
     summary: str = ""
     look_further: bool = False
+
+
+class Heading(Block, frozen=True):
+    """A small heading within a section."""
+
+    text: str
+
+
+class Button(Block, frozen=True):
+    """A form of one button, which posts."""
+
+    label: str
+    action: str
+    hidden: Mapping[str, str]
+
+
+class TryForm(Block, frozen=True):
+    """A field for evidence that is graded and not stored."""
+
+    action: str
+    sample: str

@@ -8,20 +8,31 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from assay.server.pages.grade_parts import MAX_ROWS
-from assay.server.pages.layout import (
+from assay.views.blocks import (
     Column,
-    address,
-    chart,
-    clip,
-    facts,
-    link,
+    Details,
+    Facts,
+    Figure,
+    Group,
+    Heading,
+    Paragraph,
+    Part,
+    Table,
+    Verbatim,
     section,
-    table,
-    verdict,
 )
 from assay.views.charts import grades
-from assay.views.markup import Html, join, say, tag
+from assay.views.grade import MAX_ROWS
+from assay.views.pieces import (
+    address,
+    clip,
+    code,
+    line,
+    link,
+    phrase,
+    verdict,
+)
+from assay.views.pieces import shown as say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,78 +84,61 @@ def text(value: Any) -> str:
     )
 
 
-def block(title: str, value: Any, whole: str) -> Html:
+def block(title: str, value: Any, whole: str) -> Part:
     """A value under its name. A long one is cut, and says where the rest is."""
     found = text(value)
-    cut = found[:MAX_TEXT]
-    more = (
-        [
-            tag(
-                "p",
-                f"The first {MAX_TEXT:,} of {len(found):,} signs. ",
-                link("The whole record", whole),
-                class_="hint",
-            )
-        ]
-        if len(cut) < len(found)
-        else []
-    )
-    return tag(
-        "div",
-        tag("h3", title),
-        tag("pre", cut, tabindex="0", aria_label=title, role="region"),
-        *more,
-        class_="text",
-    )
+    parts: list[Part] = [Heading(title), Verbatim(found[:MAX_TEXT], title)]
+    if len(found) > MAX_TEXT:
+        cut = f"The first {MAX_TEXT:,} of {len(found):,} characters. "
+        parts.append(Paragraph(phrase(cut, link("The whole record", whole)), "hint"))
+    return Group(parts, "text")
 
 
-def steps(run: Tree | None, result: Tree | None, url: str) -> Html:
+def steps(run: Tree | None, result: Tree | None, url: str) -> Part:
     """Steps on an axis of time and as a table, and what each agent did."""
     told = (run or {}).get("steps") or (result or {}).get("step_scores") or ()
     if not told:
         return section(
-            "Steps and agents", tag("p", "This run reports no step.", class_="absent"), id="steps"
+            "Steps and agents", Paragraph("This run reports no step.", "absent"), id="steps"
         )
     rows = [_step(step) for step in told[:MAX_ROWS]]
     agents = [_agent(one) for one in ((result or {}).get("agent_scores") or ())[:MAX_ROWS]]
     more = (
-        [tag("p", f"The first {MAX_ROWS} of {len(told):,} steps.", class_="hint")]
+        [Paragraph(f"The first {MAX_ROWS} of {len(told):,} steps.", "hint")]
         if len(told) > MAX_ROWS
         else []
     )
-    picture = (
-        chart(grades.timeline(result), f"{url}/timeline")
-        if result is not None and url
-        else Html("")
-    )
-    listed = tag("details", tag("summary", "Steps in numbers"), table("Steps", _STEPS, rows), *more)
+    picture = [Figure(grades.timeline(result), f"{url}/timeline")] if result and url else []
+    numbers = Details("Steps in numbers", [Table("Steps", _STEPS, rows), *more])
     return section(
         "Steps and agents",
-        picture,
-        listed,
-        tag("h3", "Agents"),
-        table("Agents", _AGENTS, agents, absent="No step names its agent."),
+        *picture,
+        numbers,
+        Heading("Agents"),
+        Table("Agents", _AGENTS, agents, absent="No step names its agent."),
         id="steps",
     )
 
 
 def _step(step: Mapping[str, Any]) -> list[str]:
     scores = step.get("scores") or {}
-    shown = join(
-        tag("span", clip(name, 100), ": ", clip(_raw(score), 100), class_="line")
-        for name, score in list(scores.items())[:10]
+    shown = phrase(
+        *[
+            line(clip(name, 100), ": ", clip(_raw(score), 100))
+            for name, score in list(scores.items())[:10]
+        ]
     ) or say(None, "none")
     return [
         clip(step.get("name")),
-        clip(step.get("agent"), absent="none"),
+        clip(step.get("agent"), absent_as="none"),
         verdict(step.get("status")),
         say(step.get("critical", True)),
         *(
-            clip(step.get(name), 60, absent="not reported")
+            clip(step.get(name), 60, absent_as="not reported")
             for name in ("duration_ms", "retries", "model", "tokens", "cost_usd")
         ),
         shown,
-        clip(step.get("error"), absent="none"),
+        clip(step.get("error"), absent_as="none"),
     ]
 
 
@@ -166,13 +160,13 @@ def _agent(one: Mapping[str, Any]) -> list[str]:
         for name in ("duration_ms", "retries", "tokens", "cost_usd")
     ]
     return [
-        clip(one.get("agent"), absent="none"),
+        clip(one.get("agent"), absent_as="none"),
         *(say(one.get(name)) for name in ("steps", "succeeded", "failed", "skipped")),
         *spent,
     ]
 
 
-def tool_calls(run: Tree) -> Html:
+def tool_calls(run: Tree) -> Part:
     """Each call with its arguments and whether they were valid. One that nobody checked is not
     valid, it is unchecked.
     """
@@ -181,7 +175,7 @@ def tool_calls(run: Tree) -> Html:
         said = (
             "This run says nothing of tool calls." if calls is None else "This run called no tool."
         )
-        return section("Tool calls", tag("p", said, class_="absent"), id="tools")
+        return section("Tool calls", Paragraph(said, "absent"), id="tools")
     words = {
         True: ("valid", "valid"),
         False: ("invalid", "invalid"),
@@ -190,14 +184,14 @@ def tool_calls(run: Tree) -> Html:
     rows = []
     for call in calls[:MAX_ROWS]:
         arguments = (
-            tag("code", clip(text(call["arguments"])), class_="cut")
+            code(clip(text(call["arguments"])))
             if call.get("arguments") is not None
             else say(None, "none")
         )
         rows.append(
             [
-                tag("code", clip(call.get("name"))),
-                clip(call.get("step"), absent="none"),
+                code(clip(call.get("name"))),
+                clip(call.get("step"), absent_as="none"),
                 verdict(*words.get(call.get("valid"), words[None])),
                 arguments,
                 _error(call),
@@ -214,18 +208,18 @@ def tool_calls(run: Tree) -> Html:
         Column("Arguments", "wide"),
         Column("Error", "wide"),
     )
-    return section("Tool calls", table("Tool calls", columns, rows), id="tools", hint=hint)
+    return section("Tool calls", Table("Tool calls", columns, rows), id="tools", hint=hint)
 
 
 def _error(call: Mapping[str, Any]) -> str:
     return clip(text(call["error"])) if call.get("error") is not None else say(None, "none")
 
 
-def evidence(run: Tree, digest: str) -> Html:
+def evidence(run: Tree, digest: str) -> Part:
     """What went in, what came out and what was expected, then the rest of what was seen."""
     whole = address("api", "v1", "records", digest)
-    parts: list[str] = []
-    for title, name, absent in (
+    parts: list[Part] = []
+    for title, name, nothing in (
         ("Inputs", "inputs", "The run states no inputs."),
         ("Outputs", "outputs", "The run states no outputs."),
         ("Expected", "expected", "The run states nothing that was expected."),
@@ -234,7 +228,7 @@ def evidence(run: Tree, digest: str) -> Html:
         parts.append(
             block(title, value, whole)
             if value not in (None, {})
-            else tag("div", tag("h3", title), tag("p", absent, class_="absent"))
+            else Group([Heading(title), Paragraph(nothing, "absent")])
         )
     spent = [(label, say(run.get(name), "not reported")) for name, label in _SPENT.items()]
     tests = (
@@ -247,8 +241,8 @@ def evidence(run: Tree, digest: str) -> Html:
     )
     return section(
         "Evidence",
-        tag("div", *parts, class_="columns"),
-        facts([*spent, *tests]),
+        Group(parts, "columns"),
+        Facts([*spent, *tests]),
         *_claims(run),
         *_retrieval(run),
         *_handoffs(run),
@@ -256,7 +250,7 @@ def evidence(run: Tree, digest: str) -> Html:
     )
 
 
-def _claims(run: Tree) -> list[Html]:
+def _claims(run: Tree) -> list[Part]:
     claims = run.get("claims")
     if claims is None:
         return []
@@ -269,14 +263,14 @@ def _claims(run: Tree) -> list[Html]:
         [
             clip(one.get("text")),
             verdict(*words[one.get("supported")]),
-            clip(one.get("citations"), absent="none"),
+            clip(one.get("citations"), absent_as="none"),
             say(one.get("severity")),
         ]
         for one in claims[:MAX_ROWS]
     ]
     return [
-        tag("h3", "Claims"),
-        table(
+        Heading("Claims"),
+        Table(
             "Claims",
             (Column("Claim", "wide"), "Support", "Citations", "Severity"),
             rows,
@@ -285,7 +279,7 @@ def _claims(run: Tree) -> list[Html]:
     ]
 
 
-def _retrieval(run: Tree) -> list[Html]:
+def _retrieval(run: Tree) -> list[Part]:
     found = run.get("retrieval")
     if found is None:
         return []
@@ -296,16 +290,16 @@ def _retrieval(run: Tree) -> list[Html]:
     }
     rows = [
         [
-            tag("code", clip(one.get("id"))),
+            code(clip(one.get("id"))),
             say(one.get("rank")),
             verdict(*words[one.get("relevant")]),
-            clip(one.get("text"), absent="no text"),
+            clip(one.get("text"), absent_as="no text"),
         ]
         for one in found[:MAX_ROWS]
     ]
     return [
-        tag("h3", "Retrieved"),
-        table(
+        Heading("Retrieved"),
+        Table(
             "Retrieved passages",
             ("Passage", Column("Rank", "n"), "Relevance", Column("Text", "wide")),
             rows,
@@ -314,7 +308,7 @@ def _retrieval(run: Tree) -> list[Html]:
     ]
 
 
-def _handoffs(run: Tree) -> list[Html]:
+def _handoffs(run: Tree) -> list[Part]:
     found = run.get("handoffs")
     if found is None:
         return []
@@ -323,6 +317,6 @@ def _handoffs(run: Tree) -> list[Html]:
         for one in found[:MAX_ROWS]
     ]
     return [
-        tag("h3", "Handoffs"),
-        table("Handoffs", ("From", "To", "Expected"), rows, absent="No agent handed over."),
+        Heading("Handoffs"),
+        Table("Handoffs", ("From", "To", "Expected"), rows, absent="No agent handed over."),
     ]

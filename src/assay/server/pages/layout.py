@@ -27,7 +27,10 @@ from assay import __version__, exact
 from assay.records.grade import LETTERS
 from assay.views import drawing
 from assay.views.blocks import Column as Column
+from assay.views.blocks import Group, Paragraph, can_draw
 from assay.views.markup import Html, join, points, say, tag
+from assay.views.pieces import code, phrase, strong
+from assay.views.pieces import link as piece_link
 from assay.views.render import TEMPLATES, html
 
 if TYPE_CHECKING:
@@ -158,19 +161,23 @@ def problem_page(request: Request, problem: Problem) -> HTMLResponse:
         404: "Not found",
         405: "Not possible here",
         429: "Too many requests",
-        500: "A fault of ours",
+        500: "Internal error",
     }
     title = titles.get(problem.status, HTTPStatus(problem.status).phrase)
-    said = [tag("p", _sentence(problem.detail), class_="verdict bad")]
     fix = problem.fix or _FIXES.get(problem.status, "")
-    said += [tag("p", tag("b", "What to do: "), fix)] if fix else []
-    said += [tag("p", tag("b", "Where: "), tag("code", problem.where))] if problem.where else []
-    said.append(tag("p", f"Error {problem.code}, status {problem.status}.", class_="hint"))
-    said.append(tag("p", link("Overview", "/"), " · ", link("Runs", "/runs")))
+    parts: list[Part] = [Paragraph(_sentence(problem.detail), "verdict bad")]
+    if fix:
+        parts.append(Paragraph(phrase(strong("What to do: "), fix)))
+    if problem.where:
+        parts.append(Paragraph(phrase(strong("Where: "), code(problem.where))))
+    parts += [
+        Paragraph(f"Error {problem.code}, status {problem.status}.", "hint"),
+        Paragraph(phrase(piece_link("Overview", "/"), " · ", piece_link("Runs", "/runs"))),
+    ]
     return page(
         request,
         title,
-        tag("div", *said, class_="problem"),
+        Group(parts, "problem"),
         status=problem.status,
         headers=problem.headers,
     )
@@ -189,7 +196,7 @@ def _sentence(text: str) -> str:
 # --- parts
 
 
-def section(title: str, *parts: str, id: str = "", hint: str = "") -> Html:
+def section(title: str, *parts: Any, id: str = "", hint: str = "") -> Html:
     """A part of a page with a title, which can be linked to by its id."""
     return tag(
         "section",
@@ -470,12 +477,6 @@ def chart(found: Chart, url: str = "") -> Html:
     if len(found.columns) > 1:
         parts.append(tag("details", *inner, open="open"))
     return tag("figure", *parts, class_="chart")
-
-
-@lru_cache(maxsize=1)
-def can_draw() -> bool:
-    """Whether this server can draw charts."""
-    return drawing.available()
 
 
 def _numeric(rows: Sequence[Sequence[str]], place: int) -> bool:

@@ -26,24 +26,36 @@ from assay.scoring.profile import Profile
 from assay.scoring.rubric import Rubric
 from assay.server import lookup
 from assay.server.auth import Principal, admit
-from assay.server.pages import grade_parts, shelf_parts
+from assay.server.pages import shelf_parts
 from assay.server.pages.evidence import text
-from assay.server.pages.layout import (
-    Column,
-    address,
-    facts,
-    link,
-    page,
-    section,
-    short,
-    table,
-    verdict,
-)
+from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute, form
 from assay.server.pages.sample import sample_for
 from assay.server.state import check_name, on_shelf
+from assay.views.blocks import (
+    Column,
+    Details,
+    Facts,
+    Note,
+    Paragraph,
+    Part,
+    Table,
+    TryForm,
+    Verbatim,
+    contents,
+    section,
+)
 from assay.views.events import plain
-from assay.views.markup import Html, join, say, tag
+from assay.views.grade import grade_head, grade_sections
+from assay.views.pieces import (
+    address,
+    code,
+    count,
+    link,
+    verdict,
+)
+from assay.views.pieces import digest as short
+from assay.views.pieces import shown as say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +97,7 @@ def list_library(request: Request, principal: Principal = READER) -> Response:
     for kind, (title, hint) in TITLES.items():
         if kind in KINDS:
             rows = [_shelf_row(services, entry) for entry in services.shelf.entries(kind)]
-            listed = table(
+            listed = Table(
                 title,
                 ("Name", Column("Title", "wide"), "Family", "Published", "Digest"),
                 rows,
@@ -94,21 +106,15 @@ def list_library(request: Request, principal: Principal = READER) -> Response:
         else:
             registry = REGISTRIES[kind]
             names = [
-                [link(tag("code", name), address("library", kind, name)), registry[name].title]
+                [link(code(name), address("library", kind, name)), registry[name].title]
                 for name in registry
             ]
-            listed = table(title, ("Name", Column("Title", "wide")), names)
+            listed = Table(title, ("Name", Column("Title", "wide")), names)
         parts.append(section(title, listed, id=kind, hint=hint))
-    toc = tag(
-        "nav",
-        tag("ul", *(tag("li", link(title, f"#{kind}")) for kind, (title, _) in TITLES.items())),
-        aria_label="On this page",
-        class_="toc",
-    )
     return page(
         request,
         "Library",
-        toc,
+        contents(parts),
         *parts,
         nav="/library",
         lead="Every rule that grades, by name and version. What is published never changes.",
@@ -157,26 +163,15 @@ def _sheet(request: Request, kind: str, name: str) -> Response:
         if key not in ("id", "title", "example")
     ]
     example = (
-        [
-            section(
-                "Example",
-                tag(
-                    "pre",
-                    text(plain(sheet["example"])),
-                    tabindex="0",
-                    role="region",
-                    aria_label="Example",
-                ),
-            )
-        ]
+        [section("Example", Verbatim(text(plain(sheet["example"])), "Example"))]
         if sheet.get("example")
         else []
     )
-    crumb = tag("p", link(f"All {kind}", f"/library#{kind}"), class_="hint")
+    crumb = Paragraph(link(f"All {kind}", f"/library#{kind}"), "hint")
     return page(
         request,
         name,
-        facts(short_ones, kind="pairs"),
+        Facts(short_ones, kind="pairs"),
         *example,
         crumb,
         nav="/library",
@@ -190,7 +185,7 @@ def _item(
     entry: Entry,
     loaded: Any,
     *,
-    tried: Sequence[str] = (),
+    tried: Sequence[Part] = (),
     sample: str = "",
     status: int = 200,
 ) -> Response:
@@ -202,7 +197,7 @@ def _item(
                 aria_current="true" if one.id == entry.id else "",
             ),
             _state(services, one),
-            tag("code", _digest(services, one)),
+            code(_digest(services, one)),
         ]
         for one in services.shelf.entries(entry.kind)
         if one.name == entry.name
@@ -212,18 +207,14 @@ def _item(
     parts.append(
         section(
             "Versions",
-            table("Versions", ("Name", "State", "Digest of the file"), versions),
+            Table("Versions", ("Name", "State", "Digest of the file"), versions),
             id="versions",
         )
     )
     parts.append(
         section(
             "File",
-            tag(
-                "details",
-                tag("summary", "As it is written"),
-                tag("pre", source, tabindex="0", role="region", aria_label="The file"),
-            ),
+            Details("As it is written", [Verbatim(source, "The file")]),
             id="file",
         )
     )
@@ -233,12 +224,12 @@ def _item(
         if title
         else _singular(entry.kind).capitalize()
     )
-    more = [tag("p", loaded.description)] if getattr(loaded, "description", None) else []
-    crumb = tag("p", link(f"All {entry.kind}", f"/library#{entry.kind}"), class_="hint")
+    more = [Paragraph(loaded.description)] if getattr(loaded, "description", None) else []
+    crumb = Paragraph(link(f"All {entry.kind}", f"/library#{entry.kind}"), "hint")
     return page(request, entry.id, crumb, *more, *parts, nav="/library", lead=said, status=status)
 
 
-def _state(services: Services, entry: Entry) -> Html:
+def _state(services: Services, entry: Entry) -> str:
     return (
         verdict("passed", "published: it cannot change")
         if entry.key in services.shelf.published(entry.root)
@@ -249,36 +240,12 @@ def _state(services: Services, entry: Entry) -> Html:
 # --- trying it out
 
 
-def _try_form(services: Services, entry: Entry, loaded: Any, sample: str) -> list[Html]:
+def _try_form(services: Services, entry: Entry, loaded: Any, sample: str) -> list[Part]:
     if not isinstance(loaded, Profile | Rubric | Policy):
         return []
     given = sample or sample_for(services.shelf, loaded)
-    where = tag(
-        "textarea",
-        given[:MAX_SAMPLE],
-        name_="run",
-        id="run",
-        rows="16",
-        spellcheck="false",
-        aria_describedby="run-hint",
-    )
-    hint = tag(
-        "p",
-        "A run (assay.run/1) or a scorecard as JSON. It is scored and graded here; nothing is"
-        " stored.",
-        id="run-hint",
-        class_="hint",
-    )
-    body = tag(
-        "form",
-        tag("label", "Evidence", for_="run"),
-        hint,
-        where,
-        tag("p", tag("button", "Score and grade")),
-        method="post",
-        action=f"{address('library', entry.kind, entry.id)}#tried",
-    )
-    return [section("Try it on a sample", body, id="try")]
+    action = f"{address('library', entry.kind, entry.id)}#tried"
+    return [section("Try it on a sample", TryForm(action, given[:MAX_SAMPLE]), id="try")]
 
 
 @router.post("/library/{kind}/{name}")
@@ -305,7 +272,7 @@ async def try_item(request: Request, kind: str, name: str) -> Response:
     )
 
 
-def _tried(services: Services, project: str, entry: Entry, data: str) -> Html:
+def _tried(services: Services, project: str, entry: Entry, data: str) -> Part:
     raw = data.encode("utf-8", "replace")
     if not data.strip():
         raise InputError("FIL-005", "the field is empty.", fix="Paste a run as JSON.")
@@ -318,44 +285,28 @@ def _tried(services: Services, project: str, entry: Entry, data: str) -> Html:
     chosen = {_singular(entry.kind): entry.id}
     graded = services.grader(project, **chosen).grade(Document(tree, "the sample", source=raw))
     result: dict[str, Any] = plain(graded.payload())
-    card = tag(
-        "details",
-        tag("summary", "Scorecard"),
-        tag(
-            "pre",
-            text(plain(graded.grade.scorecard))[:20_000],
-            tabindex="0",
-            role="region",
-            aria_label="Scorecard",
-        ),
-    )
-    parts = [
-        grade_parts.head(result),
-        grade_parts.gates(result),
-        grade_parts.scores(result, ""),
-        grade_parts.why(result),
-        card,
-    ]
-    return tag(
-        "section",
-        tag("h2", "Tried on the sample"),
-        tag("p", "Not stored.", class_="hint"),
-        *parts,
+    card = text(plain(graded.grade.scorecard))[:20_000]
+    return section(
+        "Tried on the sample",
+        *grade_head(result),
+        *grade_sections(result, ids=False, level=3),
+        Details("Scorecard", [Verbatim(card, "Scorecard")]),
         id="tried",
-        class_="tried",
+        hint="Not stored.",
+        kind="tried",
     )
 
 
 _FIXES = {
     "FIL-002": (
-        "Mend it there: texts and keys stand in double quotes, and no comma comes before a closing"
-        " sign."
+        "Fix it there: texts and keys need double quotes, and no comma comes before a closing"
+        " bracket."
     )
 }
 """What to do about a fault that does not say it itself."""
 
 
-def _wrong(error: AssayError) -> Html:
+def _wrong(error: AssayError) -> Part:
     """What is wrong with the sample, line by line, and what to do."""
     faults = list(getattr(error, "faults", ())) or [
         Fault(error.message, code=error.code, fix=error.fix)
@@ -365,28 +316,17 @@ def _wrong(error: AssayError) -> Html:
             f"line {fault.line}" if fault.line is not None else "no line",
             say(fault.path, "the whole"),
             fault.message,
-            say(fault.fix or _FIXES.get(fault.code), "mend what the message names"),
-            tag("code", fault.code),
+            say(fault.fix or _FIXES.get(fault.code), "fix what the message names"),
+            code(fault.code),
         ]
         for fault in faults[:100]
     ]
-    said = tag(
-        "p",
-        verdict(
-            "fail",
-            f"This sample cannot be graded: {len(faults)} fault{'s' if len(faults) != 1 else ''}.",
-        ),
-        role="alert",
-    )
-    listed = table(
+    text = f"This sample cannot be graded: {count(len(faults), 'fault')}."
+    listed = Table(
         "Faults",
         ("Line", "Where", Column("What is wrong", "wide"), Column("What to do", "wide"), "Code"),
         rows,
     )
-    return tag(
-        "section",
-        tag("h2", "Tried on the sample"),
-        join([said, listed]),
-        id="tried",
-        class_="tried",
+    return section(
+        "Tried on the sample", Note(verdict("fail", text), "bad"), listed, id="tried", kind="tried"
     )

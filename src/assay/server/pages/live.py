@@ -16,25 +16,32 @@ from starlette.responses import RedirectResponse, Response
 from assay.files.json_files import parse_json
 from assay.server import lookup
 from assay.server.auth import Principal
-from assay.server.pages.layout import (
-    Column,
-    address,
-    clip,
-    facts,
-    letter,
-    link,
-    note,
-    page,
-    section,
-    table,
-    verdict,
-    when,
-)
+from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.pages.runs import workflow_of
 from assay.store import events
 from assay.store.facets import key
-from assay.views.markup import Html, join, points, say, tag
+from assay.views.blocks import (
+    Column,
+    Facts,
+    Group,
+    Paragraph,
+    Part,
+    Table,
+    section,
+)
+from assay.views.pieces import (
+    address,
+    clip,
+    letter,
+    link,
+    moment,
+    phrase,
+    points,
+    small,
+    verdict,
+)
+from assay.views.pieces import shown as say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,13 +53,13 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 LOOKED_AT = 1000
 SHOWN = 300
 STATES = {
-    "queued": "It waits for its turn.",
-    "running": "It runs.",
-    "executing": "It runs on this server.",
-    "evaluating": "It has ended and is being graded.",
-    "done": "It has ended and is graded.",
-    "failed": "It has ended in an error and has no grade.",
-    "cancelled": "It was cancelled.",
+    "queued": "Queued",
+    "running": "Running",
+    "executing": "Running on this server",
+    "evaluating": "Finished; being graded",
+    "done": "Finished and graded",
+    "failed": "Failed with an error; it has no grade",
+    "cancelled": "Cancelled",
 }
 COLUMNS = (
     Column("Step"),
@@ -84,79 +91,43 @@ async def live_run(request: Request, run_id: str, principal: Principal = READER)
         limit=LOOKED_AT,
     )
     head = parse_json(found.head)
-    state = tag(
-        "p",
-        verdict(found.state, STATES.get(found.state, found.state)),
-        id="state",
-        role="status",
-        aria_live="polite",
-    )
-    about = facts(
-        [
-            ("Workflow", workflow_of(head)),
-            ("Dataset", _dataset(head)),
-            ("Events", tag("span", f"{found.events:,}", id="count")),
-        ]
-    )
     steps = section(
         "Steps",
         _steps(told),
         id="steps",
         hint=f"The last {SHOWN} steps are shown." if found.events > LOOKED_AT else "",
     )
-    parts = [
-        state,
-        tag("p", "", id="connection", role="status", class_="hint"),
-        about,
-        steps,
-        section("Evaluation", _evaluation(told), id="evaluation"),
-    ]
-    if found.over:
-        return page(
-            request, f"Run {run_id}", *parts, nav="/runs", lead="Told as it happened; it is over."
-        )
-    said = tag(
-        "noscript",
-        note(
-            join(
-                [
-                    "This page goes on by itself only with JavaScript. ",
-                    link("Load it again", address("runs", run_id, "live")),
-                    " to see what is new.",
-                ]
-            )
-        ),
-    )
-    told_to = told[-1].position if told else found.events
-    stream = tag(
-        "div",
-        said,
-        *parts,
-        id="live",
-        data_stream=address("api", "v1", "runs", run_id, "events"),
-        data_seen=str(told_to),
-        data_runs=address("runs") + "/",
-    )
+    evaluation = section("Evaluation", *_evaluation(told), id="evaluation")
     return page(
         request,
         f"Run {run_id}",
-        stream,
+        steps,
+        evaluation,
         nav="/runs",
-        lead="Live: it is told as it happens.",
-        scripts=["live.js"],
+        lead="Recorded live; it is over." if found.over else "Live",
+        scripts=[] if found.over else ["live.js"],
+        template="live.html",
+        over=found.over,
+        state=verdict(found.state, STATES.get(found.state, found.state)),
+        workflow=workflow_of(head),
+        dataset=_dataset(head),
+        events=found.events,
+        stream=address("api", "v1", "runs", run_id, "events"),
+        seen=told[-1].position if told else found.events,
+        again=address("runs", run_id, "live"),
     )
 
 
 def _dataset(head: dict[str, Any]) -> str:
     found = head.get("dataset")
     return (
-        join([say(found.get("id")), " ", tag("small", say(found.get("sample_id"), "no sample"))])
+        phrase(*[say(found.get("id")), " ", small(say(found.get("sample_id"), "no sample"))])
         if isinstance(found, dict)
         else say(None)
     )
 
 
-def _steps(told: Sequence[Stored]) -> Html:
+def _steps(told: Sequence[Stored]) -> Part:
     """A row for each step, as the script adds them."""
     rows: dict[tuple[Any, Any], list[str]] = {}
     for one in told:
@@ -168,11 +139,11 @@ def _steps(told: Sequence[Stored]) -> Html:
             rows[step.get("index"), step.get("name")] = _row(
                 step, body.get("tool_calls") or (), ended=one.kind == "step_end"
             )
-    return table("Steps", COLUMNS, list(rows.values())[-SHOWN:], keep=True)
+    return Table("Steps", COLUMNS, list(rows.values())[-SHOWN:], keep=True)
 
 
 def _row(step: dict[str, Any], calls: Sequence[Any], *, ended: bool) -> list[str]:
-    name, agent = clip(step.get("name")), clip(step.get("agent"), absent="none")
+    name, agent = clip(step.get("name")), clip(step.get("agent"), absent_as="none")
     if not ended:
         return [name, agent, verdict("running"), "", "", ""]
     invalid = sum(call.get("valid") is False for call in calls)
@@ -183,31 +154,23 @@ def _row(step: dict[str, Any], calls: Sequence[Any], *, ended: bool) -> list[str
         verdict(step.get("status")),
         say(step.get("duration_ms"), "not reported"),
         count,
-        clip(step.get("error"), absent="none"),
+        clip(step.get("error"), absent_as="none"),
     ]
 
 
-def _evaluation(told: Sequence[Stored]) -> Html:
+def _evaluation(told: Sequence[Stored]) -> list[Part]:
     last = told[-1] if told else None
     if last is None or last.kind not in ("evaluation_start", "evaluation_complete", "error"):
-        return tag("p", "It comes when the run has ended.", class_="absent")
+        return [Paragraph("Available when the run finishes.", "absent")]
     body = parse_json(last.body)
     if last.kind == "evaluation_start":
-        return tag("p", verdict("evaluating", "Being graded …"))
+        return [Paragraph(verdict("evaluating", "Being graded …"))]
     if last.kind == "error":
-        return tag("p", verdict("fail", say(body.get("message"), "no reason is stated")))
+        return [Paragraph(verdict("fail", say(body.get("message"), "no reason is stated")))]
     sentence = say(next(iter(body.get("explanation") or ()), None), "No reason is stated.")
-    score = facts([("Score", points(body.get("weighted_score"))), ("Ended", when(body.get("at")))])
-    way = tag("p", link("The whole grade", address("runs", str(body.get("digest")))))
-    return join(
-        [
-            tag(
-                "div",
-                letter(body.get("grade"), body.get("policy"), large=True),
-                tag("p", sentence, class_="verdict"),
-                class_="top",
-            ),
-            score,
-            way,
-        ]
-    )
+    mark = letter(body.get("grade"), body.get("policy"), large=True)
+    return [
+        Group([mark, Paragraph(sentence, "verdict")], "top"),
+        Facts([("Score", points(body.get("weighted_score"))), ("Ended", moment(body.get("at")))]),
+        Paragraph(link("The whole grade", address("runs", str(body.get("digest"))))),
+    ]

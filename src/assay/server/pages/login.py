@@ -11,10 +11,12 @@ from starlette.responses import RedirectResponse, Response
 
 from assay.server.auth import cookie_name
 from assay.server.bodies import header
-from assay.server.pages.layout import note, page, void
+from assay.server.pages.layout import page
 from assay.server.pages.routing import PageRoute, form
 from assay.server.problems import Problem
-from assay.views.markup import tag
+from assay.views.blocks import (
+    Note,
+)
 
 if TYPE_CHECKING:
     from assay.server.auth import Gatekeeper
@@ -47,51 +49,22 @@ def local(path: str | None) -> str:
 def _shown(
     request: Request, to: str, said: str = "", *, ended: bool = False, status: int = 200
 ) -> Response:
-    parts = [note(said, kind="bad")] if said else []
+    parts = [Note(said, kind="bad")] if said else []
     if ended:
         parts.append(
-            note(
+            Note(
                 "The token of this browser is not good any more: it ended or was revoked.",
                 kind="open",
             )
         )
-    label = tag("label", "Token", for_="token")
-    text = void(
-        "input",
-        type="password",
-        id="token",
-        name="token",
-        autocomplete="current-password",
-        required="required",
-        spellcheck="false",
-    )
-    # a browser that keeps passwords wants a name to keep it under
-    named = void(
-        "input",
-        type="text",
-        name="username",
-        value="assay",
-        autocomplete="username",
-        hidden="hidden",
-        readonly="readonly",
-    )
-    back = void("input", type="hidden", name="next", value=to)
-    fields = [named, tag("div", label, text, class_="field"), back, tag("button", "Log in")]
-    made = tag(
-        "p",
-        "An operator makes one with ",
-        tag("code", "assay token create --scope read"),
-        ". It is shown once.",
-        class_="hint",
-    )
     return page(
         request,
         "Log in",
         *parts,
-        tag("form", *fields, method="post", action="/login", class_="login"),
-        made,
         lead="A token names a project and what you may do there.",
         status=status,
+        template="login.html",
+        to=to,
     )
 
 
@@ -115,7 +88,7 @@ async def log_in(request: Request) -> Response:
         return _shown(
             request,
             to,
-            "This is no valid token: it was mistyped, has ended or was revoked.",
+            "This token is not valid: it was mistyped, has expired or was revoked.",
             status=401,
         )
     made = RedirectResponse(to, 303)

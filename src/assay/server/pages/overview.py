@@ -19,23 +19,32 @@ from assay.grading.policy import Policy, make_rules
 from assay.judging.card import admit, newest
 from assay.server.auth import Principal
 from assay.server.pages import decisions, recent_runs
-from assay.server.pages.layout import (
-    address,
-    chart,
-    empty,
-    letter,
-    link,
-    page,
-    section,
-    table,
-    verdict,
-    when,
-)
+from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.pages.runs import FIRST
 from assay.store import executions, jobs, recent
 from assay.store.events import EVALUATING, EXECUTING, RUNNING
-from assay.views.markup import Html, join, say, tag
+from assay.views.blocks import (
+    Empty,
+    Figure,
+    Group,
+    Paragraph,
+    Part,
+    Sentences,
+    Table,
+    section,
+)
+from assay.views.pieces import (
+    address,
+    letter,
+    link,
+    listed,
+    moment,
+    phrase,
+    small,
+    verdict,
+)
+from assay.views.pieces import shown as say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -103,12 +112,10 @@ def overview(
             _attention(_alarms(services, project, found, decided)),
             id="attention",
         ),
-        section(
-            "Running now", running or tag("p", "Nothing runs now.", class_="absent"), id="running"
-        ),
+        section("Running now", running or Paragraph("Nothing runs now.", "absent"), id="running"),
     ]
     body = [
-        tag("div", *parts, class_="columns"),
+        Group(parts, "columns"),
         _charts(services, found, policy),
         _decisions(services, project, decided),
         _newest(found),
@@ -127,8 +134,8 @@ def _lead(found: Window) -> str:
     )
 
 
-def _first() -> Html:
-    return empty(
+def _first() -> Part:
+    return Empty(
         "Runs, grades and decisions appear here as they come in. To begin, send the evidence of a"
         " run:",
         FIRST,
@@ -136,39 +143,39 @@ def _first() -> Html:
     )
 
 
-def _results() -> Html:
+def _results() -> Part:
     """The way to what has no place in the menu."""
-    return tag(
-        "p",
-        link("Results", "/results"),
-        " of measures, ranks, summaries and drift that commands stored.",
-        class_="hint",
+    return Paragraph(
+        phrase(
+            link("Results", "/results"),
+            " of measures, ranks, summaries and drift that commands stored.",
+        ),
+        "hint",
     )
 
 
 # --- attention
 
 
-def _attention(alarms: Sequence[Alarm]) -> Html:
+def _attention(alarms: Sequence[Alarm]) -> Part:
     if not alarms:
-        return tag(
-            "p",
+        return Paragraph(
             verdict(
                 "passed",
                 "Nothing: no decision failed, no gate is undetermined, no run ended in error, no"
                 " judge's card is stale.",
-            ),
+            )
         )
-    lines = [
-        tag(
-            "li",
-            verdict("fail" if alarm.kind == "bad" else "undetermined", " "),
-            " ",
-            link(alarm.text, alarm.href),
-        )
-        for alarm in alarms
-    ]
-    return tag("ul", *lines, class_="alarms")
+    return Sentences(
+        [
+            phrase(
+                verdict("fail" if alarm.kind == "bad" else "undetermined", " "),
+                " ",
+                link(alarm.text, alarm.href),
+            )
+            for alarm in alarms
+        ]
+    )
 
 
 def _alarms(
@@ -275,7 +282,7 @@ def _of_cards(services: Services, project: str) -> Iterable[Alarm]:
     )
     if terms is None:
         return
-    for card in (card for listed in newest(cards).values() for card in listed):
+    for card in (card for of_model in newest(cards).values() for card in of_model):
         stale = [
             term.sentence
             for term in admit(card, terms, now=datetime.now(UTC)).terms
@@ -293,7 +300,7 @@ def _of_cards(services: Services, project: str) -> Iterable[Alarm]:
 # --- running
 
 
-def _running(services: Services, project: str) -> Html:
+def _running(services: Services, project: str) -> Part:
     """Runs in progress, executions and jobs that are not over; nothing where there are none."""
     database = services.ledger.database
     live = recent.live(database, project, (RUNNING, EXECUTING, EVALUATING), limit=SHOWN + 1)
@@ -308,7 +315,7 @@ def _running(services: Services, project: str) -> Html:
                 verdict(one.state),
                 f"{one.events:,} event{'s' if one.events != 1 else ''}",
                 say(workflow.get("id")),
-                when(one.created_at),
+                moment(one.created_at),
             ]
         )
     for execution in executions.newest(database, project, limit=SHOWN):
@@ -327,7 +334,7 @@ def _running(services: Services, project: str) -> Html:
                     verdict(execution.state),
                     done,
                     say(asked["workflow"].get("id")),
-                    when(execution.created_at),
+                    moment(execution.created_at),
                 ]
             )
     for job in jobs.newest(database, project, limit=SHOWN):
@@ -342,28 +349,28 @@ def _running(services: Services, project: str) -> Html:
                     verdict(job.state),
                     done,
                     "",
-                    when(job.created_at),
+                    moment(job.created_at),
                 ]
             )
     if not rows:
-        return Html("")
+        return ""
     more = (
-        [tag("p", f"The {SHOWN} newest runs are shown; more are in progress.", class_="hint")]
+        [Paragraph(f"The {SHOWN} newest runs are shown; more are in progress.", "hint")]
         if len(live) > SHOWN
         else []
     )
-    return join(
-        [table("Running now", ("What", "State", "So far", "Workflow", "Since"), rows), *more]
+    return Group(
+        [Table("Running now", ("What", "State", "So far", "Workflow", "Since"), rows), *more]
     )
 
 
-# --- how it goes
+# --- trends
 
 
-def _charts(services: Services, found: Window, wanted: str | None) -> Html:
+def _charts(services: Services, found: Window, wanted: str | None) -> Part:
     policies = found.policies
     if not policies:
-        return Html("")
+        return ""
     policy = wanted if wanted in policies else policies[0]
     url = address("charts", "overview", policy)
     mix, rates = (
@@ -375,37 +382,23 @@ def _charts(services: Services, found: Window, wanted: str | None) -> Html:
         f"Under {policy}, {'all' if found.whole else 'the newest'} {len(found.of(policy)):,} runs,"
         " by when they were graded."
     )
-    ways = (
-        [
-            tag(
-                "p",
-                "Other policies: ",
-                *[part for one in others for part in (one, " ")],
-                class_="hint",
-            )
-        ]
-        if others
-        else []
+    ways = [Paragraph(phrase("Other policies: ", listed(others, " ")), "hint")] if others else []
+    grid = Group(
+        [Figure(mix, f"{url}/{mix.name}"), Figure(rates, f"{url}/{rates.name}")], "columns"
     )
-    grid = tag(
-        "div",
-        chart(mix, f"{url}/{mix.name}"),
-        chart(rates, f"{url}/{rates.name}"),
-        class_="columns",
-    )
-    return section("How it goes", grid, *ways, id="mix", hint=said)
+    return section("Trends", grid, *ways, id="mix", hint=said)
 
 
-def _decisions(services: Services, project: str, decided: Sequence[recent.Brief]) -> Html:
+def _decisions(services: Services, project: str, decided: Sequence[recent.Brief]) -> Part:
     if not decided:
-        nothing = empty(
+        nothing = Empty(
             "No decision is stored yet. A candidate is decided on against a baseline:",
             decisions.FIRST,
         )
         return section("Latest decisions", nothing, id="decisions")
     found = services.ledger.get_many([one.digest for one in decided[:SHOWN]], project=project)
     items = [found[one.digest] for one in decided[:SHOWN] if one.digest in found]
-    listed = table(
+    listed = Table(
         "Latest decisions",
         decisions.COLUMNS,
         decisions.rows_of_decisions(services, project, items),
@@ -414,32 +407,32 @@ def _decisions(services: Services, project: str, decided: Sequence[recent.Brief]
     return section("Latest decisions", listed, id="decisions")
 
 
-def _newest(found: Window) -> Html:
+def _newest(found: Window) -> Part:
     rows = [
         [
             link(one.run_id or "without an id", address("runs", one.digest)),
             letter(one.grade, one.policy),
             verdict("passed" if one.passed is True else "not passed"),
             (
-                join(
-                    [
+                phrase(
+                    *[
                         say(one.workflow, "a bare scorecard"),
                         " ",
-                        tag("small", "version ", say(one.workflow_version)),
+                        small("version ", say(one.workflow_version)),
                     ]
                 )
                 if one.workflow
                 else say(None, "a bare scorecard")
             ),
-            when(one.created_at),
+            moment(one.created_at),
         ]
         for one in found.grades[:SHOWN]
     ]
-    listed = table(
+    listed = Table(
         "Newest runs",
         ("Run", "Grade", "Verdict", "Workflow", "Graded"),
         rows,
         absent="No run is graded yet.",
         kind="stack",
     )
-    return section("Newest runs", listed, tag("p", link("All runs", "/runs")), id="newest")
+    return section("Newest runs", listed, Paragraph(link("All runs", "/runs")), id="newest")

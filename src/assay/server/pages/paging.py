@@ -11,14 +11,14 @@ from fastapi import Query
 from assay import exact
 from assay.canon import number_text
 from assay.server import lookup
-from assay.server.pages.layout import address, pager
+from assay.views.blocks import Pager
+from assay.views.pieces import address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from assay.server.state import Services
     from assay.store.drafts import Item
-    from assay.views.markup import Html
 
 LOOKED_AT = 2000
 """Rows that are looked at for one page by each filter."""
@@ -67,14 +67,14 @@ def listed(
 
 def ways(
     path: str, query: Mapping[str, str | None], found: Listed, *, what: str, paged: bool
-) -> Html:
+) -> Pager:
     """The way through a list."""
     n = len(found.items)
-    return pager(
+    return Pager(
         newest=address(path, **query) if paged else "",
         newer=address(path, **query, before=found.newer) if found.newer else "",
         older=address(path, **query, after=found.older) if found.older else "",
-        said=f"{n} {what}{'' if n == 1 else 's'} on this page." if n else "",
+        summary=f"{n} {what}{'' if n == 1 else 's'} on this page." if n else "",
         look_further=found.older is not None and not n,
     )
 

@@ -12,24 +12,30 @@ from starlette.responses import Response
 from assay.server import lookup
 from assay.server.auth import Principal
 from assay.server.pages.evidence import block
-from assay.server.pages.layout import (
-    Column,
-    address,
-    clip,
-    empty,
-    facts,
-    link,
-    page,
-    section,
-    short,
-    table,
-    when,
-)
+from assay.server.pages.layout import page
 from assay.server.pages.paging import Cursor, listed, mapped, ways, words
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.pages.run import PAGE_OF
 from assay.store.results import verb_of
-from assay.views.markup import Html, say, tag
+from assay.views.blocks import (
+    Column,
+    Empty,
+    Facts,
+    Paragraph,
+    Part,
+    Table,
+    section,
+)
+from assay.views.pieces import (
+    address,
+    clip,
+    code,
+    link,
+    moment,
+    phrase,
+)
+from assay.views.pieces import digest as short
+from assay.views.pieces import shown as say
 
 if TYPE_CHECKING:
     from assay.server.state import Services
@@ -61,14 +67,14 @@ def list_results(
         return page(
             request,
             "Results",
-            empty(
+            Empty(
                 "No result is stored in this project yet. A measure or a summary is kept by:",
                 FIRST,
                 more=more,
             ),
             nav="/",
         )
-    shown = table(
+    shown = Table(
         "Results, the newest first",
         COLUMNS,
         [_row(item) for item in found.items],
@@ -94,7 +100,7 @@ def _row(item: Item) -> list[str]:
     name = name_of(item) if item.body is not None else f"{name_of(item)}, forgotten"
     return [
         link(name, address("results", item.digest)),
-        when(item.created_at),
+        moment(item.created_at),
         say(item.author, "nobody named"),
         short(item.digest),
     ]
@@ -115,15 +121,16 @@ def show_result(request: Request, digest: str, principal: Principal = READER) ->
     whole = address("api", "v1", "records", digest)
     verb = verb_of(item.schema)
     again = (
-        tag(
-            "p",
-            "It is not replayed: ",
-            tag("code", f"assay {verb}"),
-            " makes it again from its input.",
-            class_="hint",
-        )
+        [
+            Paragraph(
+                phrase(
+                    "It is not replayed: ", code(f"assay {verb}"), " makes it again from its input."
+                ),
+                "hint",
+            )
+        ]
         if verb
-        else Html("")
+        else []
     )
     body = [
         _said(document),
@@ -131,24 +138,25 @@ def show_result(request: Request, digest: str, principal: Principal = READER) ->
         section("Document", block("As it was said", document, whole), id="document"),
         section(
             "Record",
-            tag(
-                "p",
-                short(digest),
-                " stored ",
-                when(item.created_at),
-                ", by ",
-                say(item.author, "nobody named"),
-                ". ",
-                link("The whole record", whole),
+            Paragraph(
+                phrase(
+                    short(digest),
+                    " stored ",
+                    moment(item.created_at),
+                    ", by ",
+                    say(item.author, "nobody named"),
+                    ". ",
+                    link("The whole record", whole),
+                )
             ),
-            again,
+            *again,
             id="record",
         ),
     ]
     return page(request, name_of(item)[:200], *body, nav="/")
 
 
-def _said(document: dict[str, Any]) -> Html:
+def _said(document: dict[str, Any]) -> Part:
     """What stands in a document by itself. What is nested is in the document below."""
     plain = [
         (words(key)[:100], clip(value))
@@ -156,11 +164,11 @@ def _said(document: dict[str, Any]) -> Html:
         if key != "schema" and not isinstance(value, dict | list)
     ]
     if not plain:
-        return Html("")
-    return section("In short", facts(plain[:MAX_FACTS], kind="small"), id="short")
+        return ""
+    return section("In short", Facts(plain[:MAX_FACTS], kind="small"), id="short")
 
 
-def _made_of(services: Services, project: str, digest: str) -> Html:
+def _made_of(services: Services, project: str, digest: str) -> Part:
     """The stored records that a result was made of."""
     links = services.ledger.links_of(
         digest, project=project, relation="evidence_of", limit=MADE_OF + 1
@@ -181,14 +189,14 @@ def _made_of(services: Services, project: str, digest: str) -> Html:
                 kinds.get(name, "record"),
             ]
         )
-    shown = table(
+    shown = Table(
         "What it was made of",
         ("Record", "Kind"),
         rows,
         absent="What it was made of is not in the ledger.",
     )
     more = (
-        [tag("p", f"The first {MADE_OF} are shown; there are more.", class_="hint")]
+        [Paragraph(f"The first {MADE_OF} are shown; there are more.", "hint")]
         if len(sources) > MADE_OF
         else []
     )

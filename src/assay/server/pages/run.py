@@ -17,28 +17,42 @@ from assay.archive.replay import replay
 from assay.errors import AssayError
 from assay.server import lookup
 from assay.server.auth import Principal, admit
-from assay.server.pages import evidence, grade_parts
-from assay.server.pages.layout import (
-    address,
-    clip,
-    facts,
-    letter,
-    link,
-    note,
-    page,
-    section,
-    short,
-    table,
-    verdict,
-    void,
-    when,
-)
+from assay.server.pages import evidence
+from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute, form
 from assay.server.problems import Problem
 from assay.store import events
 from assay.store.facets import key
 from assay.store.listing import evidence_of, grades_of
-from assay.views.markup import Html, join, say, tag
+from assay.views.blocks import (
+    Button,
+    Facts,
+    Group,
+    Heading,
+    Note,
+    Paragraph,
+    Part,
+    Table,
+    contents,
+    section,
+)
+from assay.views.grade import grade_head, grade_sections
+from assay.views.pieces import (
+    Piece,
+    absent,
+    address,
+    clip,
+    code,
+    letter,
+    link,
+    listed,
+    moment,
+    phrase,
+    small,
+    verdict,
+)
+from assay.views.pieces import digest as short
+from assay.views.pieces import shown as say
 
 if TYPE_CHECKING:
     from assay.server.state import Services
@@ -77,17 +91,6 @@ RELATIONS = {
     ("baseline_of", True): "is of the baseline in",
     ("baseline_of", False): "has for its baseline",
 }
-SECTIONS = (
-    ("gates", "Gates"),
-    ("points", "Points"),
-    ("floors", "Floors"),
-    ("change", "What would change it"),
-    ("why", "Why"),
-    ("steps", "Steps"),
-    ("tools", "Tool calls"),
-    ("evidence", "Evidence"),
-    ("lineage", "Lineage"),
-)
 
 
 class Shown(NamedTuple):
@@ -135,44 +138,25 @@ async def replay_grade(request: Request, run_id: str) -> Response:
     return await asyncio.to_thread(_page, request, services, principal.project, found, said)
 
 
-def _replayed(services: Services, project: str, grade: Item) -> Html:
+def _replayed(services: Services, project: str, grade: Item) -> Part:
     try:
         made = replay(services.ledger, grade, services.shelf, project=project)
     except AssayError as error:
-        fix = [" ", error.fix] if error.fix else []
-        return note(
-            join(["Replay: this grade cannot be made again. ", error.message, *fix]), kind="bad"
-        )
+        text = f"Replay: this grade cannot be recomputed. {error.message} {error.fix or ''}".strip()
+        return Note(text, "bad")
     if made.same:
-        return note(
-            join(
-                [
-                    (
-                        "Replay: made again from the stored evidence, the grade is the same, byte"
-                        " for byte. "
-                    ),
-                    short(grade.digest),
-                ]
-            ),
-            kind="good",
-        )
+        same = "Replay: recomputed from the stored evidence, the grade is the same, byte for byte. "
+        return Note(phrase(same, short(grade.digest)), "good")
     gap = made.difference
-    where = (
-        [
-            ("First difference at", tag("code", gap.path or "the whole")),
-            ("Stored", tag("code", evidence.text(gap.stored)[:2000])),
-            ("Made again", tag("code", evidence.text(gap.recomputed)[:2000])),
-        ]
-        if gap
-        else []
-    )
-    return tag(
-        "div",
-        tag("p", verdict("fail", "Replay: made again, the grade is not the same.")),
-        facts(where, kind="pairs"),
-        class_="note bad",
-        role="alert",
-    )
+    failed = Note(verdict("fail", "Replay: recomputed, the grade is not the same."), "bad")
+    if gap is None:
+        return failed
+    where = [
+        ("First difference at", code(gap.path or "the whole")),
+        ("Stored", code(evidence.text(gap.stored)[:2000])),
+        ("Recomputed", code(evidence.text(gap.recomputed)[:2000])),
+    ]
+    return Group([failed, Facts(where, "pairs")])
 
 
 @router.get("/runs/{run_id:path}")
@@ -184,7 +168,7 @@ def show_run(request: Request, run_id: str, principal: Principal = READER) -> Re
         services,
         principal.project,
         _or_live(services, principal.project, run_id),
-        Html(""),
+        "",
     )
 
 
@@ -205,56 +189,40 @@ def _or_live(services: Services, project: str, run_id: str) -> Shown:
     )
 
 
-def _page(request: Request, services: Services, project: str, found: Shown, said: Html) -> Response:
+def _page(request: Request, services: Services, project: str, found: Shown, said: Part) -> Response:
     run = found.item.tree() if found.item.body is not None and found.item.kind == "run" else None
     result = (
         found.grade.tree() if found.grade is not None and found.grade.body is not None else None
     )
     name = str((run or result or {}).get("run_id") or found.item.digest)
-    parts: list[str] = [
+    url = address("charts", "grades", found.grade.digest) if found.grade is not None else ""
+    sections: list[Part] = list(grade_sections(result, url=url)) if result is not None else []
+    sections.append(evidence.steps(run, result, url))
+    if run is not None:
+        sections += [evidence.tool_calls(run), evidence.evidence(run, found.item.digest)]
+    sections.append(_lineage(services, project, found, result))
+    return page(
+        request,
+        name,
         said,
         *_warnings(found),
-        *([grade_parts.head(result)] if result else []),
+        *(grade_head(result) if result is not None else []),
         _about(found, run, result),
-    ]
-    url = address("charts", "grades", found.grade.digest) if found.grade is not None else ""
-    there = [
-        (anchor, title)
-        for anchor, title in SECTIONS
-        if (result or anchor in ("steps", "tools", "evidence", "lineage"))
-        and (run or anchor not in ("tools", "evidence"))
-    ]
-    parts.append(
-        tag(
-            "nav",
-            tag("ul", *(tag("li", link(title, f"#{anchor}")) for anchor, title in there)),
-            aria_label="On this page",
-            class_="toc",
-        )
+        contents(sections),
+        *sections,
+        nav="/runs",
     )
-    if result is not None:
-        parts += [
-            grade_parts.gates(result),
-            grade_parts.scores(result, url),
-            grade_parts.floors(result, url),
-            grade_parts.why(result),
-        ]
-    parts.append(evidence.steps(run, result, url))
-    if run is not None:
-        parts += [evidence.tool_calls(run), evidence.evidence(run, found.item.digest)]
-    parts.append(_lineage(services, project, found, result))
-    return page(request, name, *parts, nav="/runs")
 
 
-def _warnings(found: Shown) -> list[Html]:
-    made = []
+def _warnings(found: Shown) -> list[Part]:
+    made: list[Part] = []
     if found.item.body is None:
         made.append(
-            note("The content of this record was forgotten; only its digest is left.", kind="bad")
+            Note("The content of this record was forgotten; only its digest is left.", kind="bad")
         )
     if found.grade is None:
         made.append(
-            note(
+            Note(
                 "No grade of this run is stored, so there is no verdict. That is not a pass.",
                 kind="bad",
             )
@@ -262,9 +230,9 @@ def _warnings(found: Shown) -> list[Html]:
     elif found.grades and found.grade.digest != found.grades[-1].digest:
         newest = found.grades[-1]
         made.append(
-            note(
-                join(
-                    [
+            Note(
+                phrase(
+                    *[
                         "This is an earlier grade. The newest is ",
                         letter(newest.grade, newest.policy),
                         " ",
@@ -276,71 +244,61 @@ def _warnings(found: Shown) -> list[Html]:
     return made
 
 
-def _about(found: Shown, run: dict[str, Any] | None, result: dict[str, Any] | None) -> Html:
+def _about(found: Shown, run: dict[str, Any] | None, result: dict[str, Any] | None) -> Part:
     tree = run or result or {}
     workflow, dataset = tree.get("workflow") or {}, tree.get("dataset") or {}
     moments = (
-        [("Started", when(tree.get("started_at"))), ("Finished", when(tree.get("finished_at")))]
+        [("Started", moment(tree.get("started_at"))), ("Finished", moment(tree.get("finished_at")))]
         if run is not None
         else []
     )
     pairs = [
         (
             "Workflow",
-            join(
-                [
-                    clip(workflow.get("id"), absent="a bare scorecard"),
-                    *(
-                        [" ", tag("small", "version ", clip(workflow.get("version")))]
-                        if workflow
-                        else []
-                    ),
+            phrase(
+                *[
+                    clip(workflow.get("id"), absent_as="a bare scorecard"),
+                    *([" ", small("version ", clip(workflow.get("version")))] if workflow else []),
                 ]
             ),
         ),
-        ("Family", clip(workflow.get("family"), absent="none")),
+        ("Family", clip(workflow.get("family"), absent_as="none")),
         (
             "Dataset",
-            join(
-                [
+            phrase(
+                *[
                     clip(dataset.get("id")),
-                    *(
-                        [" ", tag("small", "version ", clip(dataset.get("version")))]
-                        if dataset
-                        else []
-                    ),
+                    *([" ", small("version ", clip(dataset.get("version")))] if dataset else []),
                 ]
             ),
         ),
         (
             "Sample",
-            clip((result or {}).get("sample_id") or dataset.get("sample_id"), absent="none"),
+            clip((result or {}).get("sample_id") or dataset.get("sample_id"), absent_as="none"),
         ),
         ("Status of the run", verdict(tree["status"]) if tree.get("status") else say(None)),
         *moments,
-        ("Stored", when(found.item.created_at)),
+        ("Stored", moment(found.item.created_at)),
         ("Tags", _tags(tree)),
     ]
-    return facts(pairs)
+    return Facts(pairs)
 
 
 def _tags(tree: dict[str, Any]) -> str:
-    named = [str(one) for one in tree.get("tags") or ()][:SHOWN]
-    return (
-        join(
-            part
-            for one in named
-            for part in (link(one, address("runs", tag=one)) if len(one) <= 500 else clip(one), " ")
-        )
-        if named
-        else say(None, "none")
-    )
+    names = [str(name) for name in tree.get("tags") or ()][:SHOWN]
+    return listed(
+        (
+            link(name, address("runs", tag=name)) if len(name) <= 500 else clip(name)
+            for name in names
+        ),
+        " ",
+    ) or absent("none")
 
 
 # --- lineage
 
 
-def _lineage(services: Services, project: str, found: Shown, result: dict[str, Any] | None) -> Html:
+def _lineage(services: Services, project: str, found: Shown, result: dict[str, Any] | None) -> Part:
     grades = [
         [
             link(
@@ -363,9 +321,9 @@ def _lineage(services: Services, project: str, found: Shown, result: dict[str, A
         ]
         for one in found.grades[::-1][:SHOWN]
     ]
-    parts = [
-        tag("h3", "Grades of this evidence"),
-        table(
+    parts: list[Part] = [
+        Heading("Grades of this evidence"),
+        Table(
             "Grades of this evidence",
             ("Grade record", "Grade", "Verdict", "Profile", "Which"),
             grades,
@@ -373,7 +331,7 @@ def _lineage(services: Services, project: str, found: Shown, result: dict[str, A
         ),
     ]
     parts += [
-        tag("h3", "Linked records"),
+        Heading("Linked records"),
         _links(services, project, found),
         *_same_id(services, project, found),
     ]
@@ -394,21 +352,21 @@ def _lineage(services: Services, project: str, found: Shown, result: dict[str, A
             if chosen
         ]
         digests = [
-            (f"Digest of the {name}", tag("code", say(value)))
+            (f"Digest of the {name}", code(say(value)))
             for name, value in (result.get("digests") or {}).items()
         ]
         parts += [
-            tag("h3", "Made by"),
-            facts([*_shelf(made_by), *why]),
-            tag("h3", "Digests"),
-            facts(digests, kind="small"),
+            Heading("Made by"),
+            Facts([*_shelf(made_by), *why]),
+            Heading("Digests"),
+            Facts(digests, kind="small"),
         ]
     records = [
         (
             f"Record of the {item.kind}",
-            join(
-                [
-                    tag("code", item.digest),
+            phrase(
+                *[
+                    code(item.digest),
                     " ",
                     link("JSON", address("api", "v1", "records", item.digest)),
                 ]
@@ -417,7 +375,7 @@ def _lineage(services: Services, project: str, found: Shown, result: dict[str, A
         for item in (found.item, found.grade)
         if item is not None
     ]
-    return section("Lineage", *parts, facts(records, kind="small"), *_button(found), id="lineage")
+    return section("Lineage", *parts, Facts(records, kind="small"), *_button(found), id="lineage")
 
 
 def _shelf(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -427,7 +385,7 @@ def _shelf(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
             name,
             (
                 link(value, address("library", kinds[name], value))
-                if name in kinds and not isinstance(value, Html)
+                if name in kinds and not isinstance(value, Piece)
                 else value
             ),
         )
@@ -435,26 +393,22 @@ def _shelf(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     ]
 
 
-def _button(found: Shown) -> list[Html]:
+def _button(found: Shown) -> list[Part]:
     if found.grade is None or found.grade.body is None:
         return []
-    said = tag(
-        "p",
-        "Replay makes this grade again from the stored evidence, with the versions recorded in it,"
-        " and compares the bytes. Nothing is stored.",
-        class_="hint",
+    text = (
+        "Replay recomputes this grade from the stored evidence, with the versions recorded in it,"
+        " and compares the bytes. Nothing is stored."
     )
-    button = tag(
-        "form",
-        void("input", type="hidden", name="grade", value=found.grade.digest),
-        tag("button", "Replay this grade"),
-        method="post",
-        action=address("runs", found.grade.digest, "replay"),
-    )
-    return [tag("h3", "Replay"), said, button]
+    action = address("runs", found.grade.digest, "replay")
+    return [
+        Heading("Replay"),
+        Paragraph(text, "hint"),
+        Button("Replay this grade", action, {"grade": found.grade.digest}),
+    ]
 
 
-def _links(services: Services, project: str, found: Shown) -> Html:
+def _links(services: Services, project: str, found: Shown) -> Part:
     """What the run and its grade are linked to, in words."""
     own = [item.digest for item in (found.item, found.grade) if item is not None]
     listed: list[tuple[str, Link]] = []
@@ -484,10 +438,10 @@ def _links(services: Services, project: str, found: Shown) -> Html:
             [
                 f"This {kind}",
                 RELATIONS.get((one.relation, one.source == digest), one.relation),
-                join([kinds.get(other, "record"), " ", short(other, href)]),
+                phrase(*[kinds.get(other, "record"), " ", short(other, href)]),
             ]
         )
-    return table(
+    return Table(
         "Linked records",
         ("Record", "Relation", "Other record"),
         rows,
@@ -495,7 +449,7 @@ def _links(services: Services, project: str, found: Shown) -> Html:
     )
 
 
-def _same_id(services: Services, project: str, found: Shown) -> list[Html]:
+def _same_id(services: Services, project: str, found: Shown) -> list[Part]:
     """Other runs of the same id: an id may be given twice."""
     tree = (found.item if found.item.body is not None else found.grade) or found.item
     if tree.body is None:
@@ -507,7 +461,7 @@ def _same_id(services: Services, project: str, found: Shown) -> list[Html]:
     rows = [
         [
             short(item.digest, address("runs", item.digest)),
-            when(item.created_at),
+            moment(item.created_at),
             say(item.author, "not stated"),
             say(item.reason, "none"),
         ]
@@ -516,8 +470,8 @@ def _same_id(services: Services, project: str, found: Shown) -> list[Html]:
     ]
     return (
         [
-            tag("h3", "Other runs of this id"),
-            table("Other runs of this id", ("Run", "Stored", "By", "Reason"), rows),
+            Heading("Other runs of this id"),
+            Table("Other runs of this id", ("Run", "Stored", "By", "Reason"), rows),
         ]
         if rows
         else []

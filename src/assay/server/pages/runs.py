@@ -16,27 +16,34 @@ from assay.records.grade import LETTERS
 from assay.scoring.gates import GATES
 from assay.server import lookup
 from assay.server.auth import Principal
-from assay.server.pages.layout import (
-    Column,
-    Field,
-    address,
-    clip,
-    empty,
-    filters,
-    letter,
-    link,
-    page,
-    pager,
-    table,
-    verdict,
-    when,
-)
+from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.run_pages import briefly, run_page
 from assay.store import recent
 from assay.store.listing import grades_of
 from assay.store.names import seen
-from assay.views.markup import Html, join, points, say, tag
+from assay.views.blocks import (
+    Column,
+    Empty,
+    Field,
+    Filters,
+    Pager,
+    Part,
+    Table,
+)
+from assay.views.pieces import (
+    absent,
+    address,
+    clip,
+    letter,
+    link,
+    moment,
+    phrase,
+    points,
+    small,
+    verdict,
+)
+from assay.views.pieces import shown as say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -148,20 +155,20 @@ def list_runs(
         lookup.cursor(after or None),
         lookup.cursor(before or None),
     )
-    form = filters("/runs", _fields(services, principal.project), asked.query())
+    form = Filters("/runs", _fields(services, principal.project), asked.query())
     items: list[dict[str, Any]] = found["items"]
     if not items and not any(asked) and not after and not before:
         return page(
             request,
             "Runs",
-            empty(
+            Empty(
                 "No run is stored in this project yet. A run comes in by the command or by the"
                 " API:",
                 FIRST,
             ),
             nav="/runs",
         )
-    rows = table(
+    rows = Table(
         "Runs, the newest first",
         COLUMNS,
         _rows(services, principal.project, items),
@@ -292,7 +299,7 @@ def _by_text(services: Services, project: str, asked: Asked, after: int | None) 
         look_at=LOOKED_AT,
         limit=ON_A_PAGE,
     )
-    newest = shown(services, project, found.digests)
+    newest = brief_runs(services, project, found.digests)
     items = [item for item in newest if _fits(item, asked)]
     if asked.gate:
         said = reasons(services, project, items)
@@ -310,7 +317,7 @@ def _by_text(services: Services, project: str, asked: Asked, after: int | None) 
     }
 
 
-def shown(services: Services, project: str, digests: Sequence[str]) -> list[dict[str, Any]]:
+def brief_runs(services: Services, project: str, digests: Sequence[str]) -> list[dict[str, Any]]:
     """Runs as the list shows them, by their digests and in their order."""
     there = services.ledger.get_many(digests, project=project)
     runs = [there[digest] for digest in digests if digest in there]
@@ -389,26 +396,26 @@ def _rows(services: Services, project: str, items: Sequence[Mapping[str, Any]]) 
                 _verdict(grade, why),
                 workflow_of(item),
                 _sample(item),
-                when(item["started_at"] or None, "not stated"),
+                moment(item["started_at"] or None, "not stated"),
             ]
         )
     return rows
 
 
-def run_link(item: Mapping[str, Any]) -> Html:
+def run_link(item: Mapping[str, Any]) -> str:
     """A run by its id, at the address of its digest: an id may be given twice."""
     name = "forgotten run" if item["forgotten"] else str(item["run_id"] or "without an id")
     return link(name, address("runs", item["digest"]))
 
 
-def _verdict(grade: Mapping[str, Any] | None, why: Reason | None) -> Html:
+def _verdict(grade: Mapping[str, Any] | None, why: Reason | None) -> str:
     if grade is None:
-        return tag("span", "no grade is stored", class_="absent")
-    return join(
-        [
+        return absent("no grade is stored")
+    return phrase(
+        *[
             verdict("passed" if grade["passed"] is True else "not passed"),
             " ",
-            tag("small", clip(because(why)) if why else "its grade was forgotten"),
+            small(clip(because(why)) if why else "its grade was forgotten"),
         ]
     )
 
@@ -418,11 +425,11 @@ def workflow_of(item: Mapping[str, Any]) -> str:
     found = _part(item, "workflow")
     if not found:
         return say(None, "not stated")
-    return join(
-        [
+    return phrase(
+        *[
             clip(found.get("id")),
             " ",
-            tag("small", "version ", clip(found.get("version"), 60), class_="whole"),
+            small("version ", clip(found.get("version"), 60)),
         ]
     )
 
@@ -431,8 +438,8 @@ def _sample(item: Mapping[str, Any]) -> str:
     found = _part(item, "dataset")
     if not found:
         return say(None, "not stated")
-    return join(
-        [clip(found.get("id")), " ", tag("small", clip(found.get("sample_id"), absent="no sample"))]
+    return phrase(
+        *[clip(found.get("id")), " ", small(clip(found.get("sample_id"), absent_as="no sample"))]
     )
 
 
@@ -442,17 +449,17 @@ def _nothing(more: str | None) -> str:
     return "None of the runs that were looked at fits; there are more."
 
 
-def _ways(asked: Asked, found: Mapping[str, Any], *, paged: bool) -> Html:
+def _ways(asked: Asked, found: Mapping[str, Any], *, paged: bool) -> Part:
     query = asked.query()
     items = found["items"]
     said = f"{len(items)} run{'s' if len(items) != 1 else ''} on this page" if items else ""
     short_page = found["next"] is not None and len(items) < ON_A_PAGE
     if short_page:
         said = f"{said or 'No run on this page'}; more may follow further back"
-    return pager(
+    return Pager(
         newest=address("runs", **query) if paged else "",
         newer=address("runs", **query, before=found["newer"]) if found["newer"] else "",
         older=address("runs", **query, after=found["next"]) if found["next"] else "",
-        said=f"{said}." if said else "",
+        summary=f"{said}." if said else "",
         look_further=short_page,
     )

@@ -13,14 +13,34 @@ from assay.scoring.gates import GATES, REQUIRED
 from assay.scoring.profile import Profile
 from assay.scoring.rubric import Rubric
 from assay.server.pages.evidence import text
-from assay.server.pages.layout import Column, address, facts, letter, link, section, table
-from assay.views.markup import Html, join, say, tag
+from assay.views.blocks import (
+    Column,
+    Facts,
+    Group,
+    Heading,
+    Paragraph,
+    Part,
+    Sentences,
+    Table,
+    Verbatim,
+    section,
+)
+from assay.views.pieces import (
+    address,
+    code,
+    letter,
+    link,
+    phrase,
+    small,
+    strong,
+)
+from assay.views.pieces import shown as say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def content(loaded: Any) -> Html:
+def content(loaded: Any) -> Part:
     """The parts of a page for one item of the shelf."""
     if isinstance(loaded, Rubric):
         return _rubric(loaded)
@@ -30,7 +50,7 @@ def content(loaded: Any) -> Html:
         return _policy(loaded)
     return section(
         "Content",
-        tag("pre", text(plain(loaded)), tabindex="0", role="region", aria_label="Content"),
+        Verbatim(text(plain(loaded)), "Content"),
         id="content-of",
     )
 
@@ -45,25 +65,25 @@ def plain(value: Any) -> Any:
 def _floor(value: Any) -> str:
     if value is None:
         return say(None, "none")
-    return say(value) if isinstance(value, dict) else join([say(value), " on its scale"])
+    return say(value) if isinstance(value, dict) else phrase(*[say(value), " on its scale"])
 
 
-def _rubric(rubric: Rubric) -> Html:
+def _rubric(rubric: Rubric) -> Part:
     parts = []
     for item in rubric.criteria:
         low, high = item.scale
         anchors = [
-            [tag("b", str(point)), say(item.anchors.get(str(point)), "no anchor")]
+            [strong(str(point)), say(item.anchors.get(str(point)), "no anchor")]
             for point in range(high, low - 1, -1)
         ]
-        about = facts(
+        about = Facts(
             [
                 ("Weight", say(item.weight)),
                 ("Scale", f"{low} to {high}"),
                 (
                     "Read by",
                     link(
-                        tag("code", item.formula_id),
+                        code(item.formula_id),
                         address("library", "formulas", item.formula_id),
                     ),
                 ),
@@ -71,32 +91,28 @@ def _rubric(rubric: Rubric) -> Html:
                 ("Role", say(item.role, "none")),
             ]
         )
-        asks = tag(
-            "div",
-            tag("h3", "Evidence it asks for"),
-            tag("ul", *(tag("li", one) for one in item.evidence_required)),
-        )
+        asks = Sentences(item.evidence_required, "Evidence it asks for")
         title = item.label or item.name
-        named = [tag("code", item.name), ". "] if item.label and item.label != item.name else []
+        named = [code(item.name), ". "] if item.label and item.label != item.name else []
         parts.append(
             section(
                 title,
-                tag("p", *named, item.definition),
+                Paragraph(phrase(*named, item.definition)),
                 about,
                 asks,
-                tag("h3", "Anchors"),
-                table(
+                Heading("Anchors"),
+                Table(
                     f"Anchors of {title}", ("Score", Column("What it looks like", "wide")), anchors
                 ),
             )
         )
-    return join(parts)
+    return Group(parts)
 
 
-def _profile(profile: Profile) -> Html:
+def _profile(profile: Profile) -> Part:
     gates = [
         [
-            link(tag("code", name), address("library", "gates", name)),
+            link(code(name), address("library", "gates", name)),
             "required of every run",
             say(None, "none"),
         ]
@@ -104,21 +120,21 @@ def _profile(profile: Profile) -> Html:
     ]
     for ref in profile.gates:
         known = (
-            link(tag("code", ref.id), address("library", "gates", ref.id))
+            link(code(ref.id), address("library", "gates", ref.id))
             if ref.id in GATES
-            else tag("code", ref.id)
+            else code(ref.id)
         )
         why = "its verdict comes with the run" if ref.verdict else "required by this profile"
         gates.append([known, why, say(ref.params, "none")])
     rows = []
     for item in profile.criteria:
         source = (
-            link(tag("code", item.measure), address("library", "measures", item.measure))
+            link(code(item.measure), address("library", "measures", item.measure))
             if item.measure
             else "a score that comes with the run"
         )
-        formula = link(tag("code", item.formula), address("library", "formulas", item.formula))
-        title = join([tag("b", item.label), " ", tag("small", tag("code", item.id))])
+        formula = link(code(item.formula), address("library", "formulas", item.formula))
+        title = phrase(*[strong(item.label), " ", small(code(item.id))])
         rows.append(
             [
                 title,
@@ -152,11 +168,11 @@ def _profile(profile: Profile) -> Html:
             "a calibration card" if profile.judge is not None else say(None, "nothing is asked"),
         )
     )
-    return join(
+    return Group(
         [
-            facts(about),
-            section("Gates", table("Gates", ("Gate", "Why", "Parameters"), gates), id="gates"),
-            section("Criteria", table("Criteria", columns, rows), id="criteria"),
+            Facts(about),
+            section("Gates", Table("Gates", ("Gate", "Why", "Parameters"), gates), id="gates"),
+            section("Criteria", Table("Criteria", columns, rows), id="criteria"),
         ]
     )
 
@@ -165,9 +181,9 @@ def _named(kind: str, name: str | None) -> str:
     return link(name, address("library", kind, name)) if name else say(None, "none")
 
 
-def _policy(policy: Policy) -> Html:
+def _policy(policy: Policy) -> Part:
     bands = [
-        [letter(band.grade, policy.id), join(["from ", say(band.min), " points"])]
+        [letter(band.grade, policy.id), phrase(*["from ", say(band.min), " points"])]
         for band in policy.bands
     ]
     floors = [
@@ -175,13 +191,13 @@ def _policy(policy: Policy) -> Html:
     ]
     about = [
         ("Family", policy.family),
-        ("Passes from", join([say(policy.pass_threshold), " points"])),
+        ("Passing score", phrase(*[say(policy.pass_threshold), " points"])),
         ("A missed floor caps the grade at", letter(policy.floor_cap, policy.id)),
         *floors,
         (
             "Few samples pull a score towards",
-            join(
-                [
+            phrase(
+                *[
                     say(policy.shrinkage.prior),
                     ", as strongly as ",
                     say(policy.shrinkage.k),
@@ -193,14 +209,14 @@ def _policy(policy: Policy) -> Html:
     ]
     terms: Mapping[str, Any] = plain(policy.judge.gate) if policy.judge.gate is not None else {}
     asked = (
-        facts([(name.replace("_", " "), say(value)) for name, value in terms.items()])
+        Facts([(name.replace("_", " "), say(value)) for name, value in terms.items()])
         if terms
-        else tag("p", "Any judge may gate under this policy.", class_="absent")
+        else Paragraph("Any judge may gate under this policy.", "absent")
     )
-    return join(
+    return Group(
         [
-            facts(about),
-            section("Bands", table("Bands", ("Grade", "Holds"), bands), id="bands"),
+            Facts(about),
+            section("Bands", Table("Bands", ("Grade", "Holds"), bands), id="bands"),
             section("What a judge needs to gate", asked, id="judges"),
         ]
     )

@@ -4,7 +4,7 @@
 const root = document.getElementById("live");
 const SHOWN = 300;
 const SIGNS = { success: ["✓", "good"], passed: ["✓", "good"], running: ["…", "busy"], evaluating: ["…", "busy"], skipped: ["–", "off"], cancelled: ["–", "off"] };
-const STATES = { running: "It runs.", evaluating: "It has ended and is being graded.", passed: "It has ended and is graded.", failed: "It has ended in an error and has no grade." };
+const STATES = { running: "Running", evaluating: "Finished; being graded", passed: "Finished and graded", failed: "Failed with an error; it has no grade" };
 
 /** An element with text or elements in it. */
 function element(name, attributes, ...children) {
