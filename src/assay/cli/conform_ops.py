@@ -129,22 +129,16 @@ def _workflow_grade(given: Input) -> Output:
     }
 
 
-def _weights(given: Input) -> dict[str, exact.Ratio]:
+def _profile(given: Input) -> Output:
     name = given.get("profile")
     if not isinstance(name, str):
         raise ShelfError("LIB-001", "'profile' must be a name.")
-    return {item.id: exact.ratio(item.weight) for item in _SHELF.profile(name).criteria}
-
-
-def _profile(given: Input) -> Output:
-    weights = _weights(given)
+    criteria = _SHELF.profile(name).criteria
+    weights = {item.id: exact.ratio(item.weight) for item in criteria}
     return {
         "weights": {name: weight.num / weight.den for name, weight in weights.items()},
         "sum": exact.shown(
-            exact.total(
-                [item.weight for item in _SHELF.profile(given["profile"]).criteria], NORM_DIGITS
-            ),
-            NORM_DIGITS,
+            exact.total([item.weight for item in criteria], NORM_DIGITS), NORM_DIGITS
         ),
     }
 

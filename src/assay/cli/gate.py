@@ -84,7 +84,7 @@ def _decide(
     if not options.allow_unpaired and (
         options.charts or any(path.endswith(".html") for path in options.output)
     ):
-        from assay.cli.gate_show import score_pairs
+        from assay.cli.gate_sides import score_pairs
 
         options.pairs = [
             pair

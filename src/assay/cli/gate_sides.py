@@ -13,6 +13,8 @@ from assay.pipeline.deciding import side_of
 from assay.registry import is_path
 from assay.release.attestation import Subject
 from assay.release.baseline import changed, check_age
+from assay.release.pairs import pair_up
+from assay.views.charts.decisions import ScorePair
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -121,3 +123,17 @@ def read_named(
     if read is not None:
         read.append(Subject(stored.name, own[0].sha256))
     return side
+
+
+def score_pairs(
+    candidate: Side, baseline: Side, *, planned: Sequence[str] | None = None
+) -> list[ScorePair]:
+    """The score of every sample on both sides; None where a side lost one."""
+    return [
+        ScorePair(
+            pair.sample,
+            None if pair.candidate is None else pair.ours,
+            None if pair.baseline is None else pair.theirs,
+        )
+        for pair in pair_up(candidate, baseline, planned=planned)
+    ]

@@ -12,7 +12,15 @@ from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.frame import CHOICES, STORE, Command
 from assay.cli.ledger import stored_stream
-from assay.cli.stream import GradedPiece, Stopped, StreamWorker, Totals, encoders, grade_stream
+from assay.cli.stream import (
+    GradedPiece,
+    Stopped,
+    StreamWorker,
+    Totals,
+    encoders,
+    file_size,
+    grade_stream,
+)
 from assay.errors import (
     ExitCode,
     Fault,
@@ -238,19 +246,12 @@ def _spool(options: argparse.Namespace) -> Any:
     for a document of any size.
     """
     if not options.json or (
-        len(options.files) == 1 and options.files[0] != "-" and _size(options.files[0]) < SMALL
+        "-" not in options.files and sum(map(file_size, options.files)) < SMALL
     ):
         return io.BytesIO()
     import tempfile
 
     return tempfile.TemporaryFile()
-
-
-def _size(path: str) -> int:
-    try:
-        return os.path.getsize(path)
-    except OSError:
-        return 0
 
 
 def _print_document(spool: Any, totals: Totals) -> None:

@@ -22,7 +22,6 @@ from assay.files.atomic import atomic_write
 from assay.files.json_files import (
     Document,
     Unread,
-    open_input,
     parse_line,
     stream_documents,
 )
@@ -303,7 +302,7 @@ def _graded(
     worker = StreamWorker(choice, encoders(formats))
     for file in files:
         try:
-            size = os.path.getsize(file) if file != "-" else 0
+            size = file_size(file)
             if size >= LARGE and file.endswith((".jsonl", ".ndjson")):
                 from assay.cli.blocks import graded_blocks, read_blocks
 
@@ -327,12 +326,13 @@ def _graded(
                 Fault(error.message, code=error.code, file=error.where, fix=error.fix)
             ]
         except OSError as error:
-            yield list(_unreadable(file, error))
+            reason = f"cannot be read: {error.strerror or error}."
+            yield [Fault(reason, code="FIL-001", file=file)]
 
 
-def _unreadable(file: str, error: OSError) -> Iterator[Fault]:
+def file_size(path: str) -> int:
+    """The bytes of a file; 0 for standard input, and where nobody knows."""
     try:
-        with open_input(file):
-            yield Fault(f"cannot be read: {error.strerror or error}.", code="FIL-001", file=file)
-    except InputError as worded:
-        yield Fault(worded.message, code=worded.code, file=file, fix=worded.fix)
+        return os.path.getsize(path) if path != "-" else 0
+    except OSError:
+        return 0
