@@ -266,23 +266,22 @@ def _tell(
 
 
 def _tell_where(written: list[str]) -> None:
-    out = sys.stdout
-    out.write(
-        f"\nThe report is {written[0]} (open it in a browser); the grades are in {written[1]}.\n"
-    )
     command = sys.argv[0] if os.path.basename(sys.argv[0]) == "assay" else "assay"
-    out.write(
-        f"Grade your own: {os.path.relpath(command) if os.sep in command else command} grade"
-        " runs.jsonl\n"
-    )
-    out.write("Decide on your own: assay gate candidate.jsonl --baseline baseline.jsonl\n")
-    out.write(
-        "Keep and watch: assay grade runs.jsonl --store .assay/ledger.db, then assay serve --db"
-        " sqlite:///.assay/ledger.db --allow-anonymous\n"
-    )
-    out.write(
-        "Grade your own tools: assay tools check --mcp 'python server.py', or assay tools"
-        " grade schema.mjs --emit-prompts\n"
+    shown = os.path.relpath(command) if os.sep in command else command
+    opt.print_lines(
+        [
+            f"\nThe report is {written[0]} (open it in a browser); the grades are in {written[1]}.",
+            f"Grade your own: {shown} grade runs.jsonl",
+            "Decide on your own: assay gate candidate.jsonl --baseline baseline.jsonl",
+            (
+                "Keep and watch: assay grade runs.jsonl --store .assay/ledger.db, then assay serve"
+                " --db sqlite:///.assay/ledger.db --allow-anonymous"
+            ),
+            (
+                "Grade your own tools: assay tools check --mcp 'python server.py', or assay tools"
+                " grade schema.mjs --emit-prompts"
+            ),
+        ]
     )
 
 
