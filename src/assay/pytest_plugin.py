@@ -177,7 +177,8 @@ def _document(evidence: Any) -> Document:
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise EvidenceError(
             "API-001",
-            f"the evidence is no run and no scorecard, or holds what JSON cannot say: {error}.",
+            "the evidence is neither a run nor a scorecard, or holds what JSON cannot express:"
+            f" {error}.",
         ) from None
 
 
@@ -267,7 +268,7 @@ class SessionGrades:
                 self._write(self.report)
             except (
                 AssayError
-            ) as error:  # a report that somebody asked for and nobody gets is no success
+            ) as error:  # a report that somebody asked for and nobody gets is a failure
                 pytest.exit(f"--assay-report: {error}", returncode=pytest.ExitCode.USAGE_ERROR)
 
     def _write(self, path: str) -> None:

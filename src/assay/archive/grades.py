@@ -21,7 +21,7 @@ GRADING_SCHEMA = "assay.grading/1"
 
 
 class Basis(NamedTuple):
-    """What grades rest on beside the evidence: the cards of judges and the moment from which their
+    """What grades rest on besides the evidence: the cards of judges and the moment from which their
     age was counted.
     """
 
@@ -33,7 +33,7 @@ NO_BASIS = Basis()
 
 
 def basis_of(cards: Sequence[Mapping[str, Any]], now: datetime | None) -> Basis:
-    """The basis of a grading; nothing where no cards were given, because then nothing beside the
+    """The basis of a grading; nothing where no cards were given, because then nothing besides the
     evidence has a say.
     """
     if not cards:

@@ -192,7 +192,7 @@ def _entry(path: str) -> dict[str, Any]:
         except ValueError as error:
             raise InputError("IDX-004", f"the entry cannot be read: {error}.", where=path) from None
     if not isinstance(found, dict):
-        raise InputError("IDX-004", "the entry is no object.", where=path)
+        raise InputError("IDX-004", "the entry is not an object.", where=path)
     return found
 
 

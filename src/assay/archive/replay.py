@@ -117,7 +117,7 @@ def _replayable(grade: Item) -> dict[str, Any]:
 
 
 class _With(NamedTuple):
-    """All that a grader of stored grades depends on, beside the shelf."""
+    """All that a grader of stored grades depends on, besides the shelf."""
 
     policy: str
     selection: bytes

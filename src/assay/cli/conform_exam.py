@@ -48,7 +48,7 @@ def _number(value: Any, what: str) -> Fraction:
     try:
         return fraction(value)
     except ValueError as error:
-        raise InputError("EXM-010", f"'{what}' is no number: {error}.") from None
+        raise InputError("EXM-010", f"'{what}' is not a number: {error}.") from None
 
 
 def _score(value: Any, what: str = "score") -> Fraction:

@@ -97,7 +97,7 @@ def _wanted(options: argparse.Namespace) -> Wanted:
 
 
 def _refuse_twins(runs: list[dict[str, Any]]) -> None:
-    """Two runs of one id would be one run to whoever reads them next."""
+    """Two runs of one id would be one run to the next reader."""
     seen: set[str] = set()
     for found in runs:
         if found["run_id"] in seen:

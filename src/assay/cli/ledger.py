@@ -246,7 +246,7 @@ def replayable(ledger: Ledger, wanted: str, *, project: str = "default") -> Item
     grade by its run.
     """
     digits = wanted.removeprefix("sha256:").lower()
-    if 8 <= len(digits) <= 64 and all(sign in "0123456789abcdef" for sign in digits):
+    if 8 <= len(digits) <= 64 and set(digits) <= set("0123456789abcdef"):
         found = ledger.starting_with(digits, project=project)
         made = [item for item in found if item.kind in ("grade", "decision")]
         if len(made) == 1:

@@ -31,7 +31,7 @@ def run(argv: list[str]) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(
                 errors="replace"
-            )  # a terminal that cannot show a sign gets another one, not an error
+            )  # a terminal that cannot show a character gets another one, not an error
     debug = "--debug" in argv
     argv = [argument for argument in argv if argument != "--debug"]
     verb = argv[0] if argv else ""

@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
         _folder(folder)
         remember(
             options, settings, folder
-        )  # before the journal: whoever finds a journal finds how to go on
+        )  # before the journal: a journal is never without the settings to resume by
     evidence = os.path.join(folder, "runs.jsonl")
     options.files, options.output = [evidence], sinks
     with (

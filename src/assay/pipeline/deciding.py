@@ -44,7 +44,7 @@ MAX_FAULTS = 20
 
 
 class Terms(NamedTuple):
-    """How a decision is asked for, beside its policy."""
+    """How a decision is asked for, besides its policy."""
 
     allow_unpaired: bool = False
     quarantine: tuple[str, ...] = ()
