@@ -4,7 +4,6 @@ It decides nothing.
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from assay.archive.sides import SideReader
     from assay.archive.store import Store
+    from assay.records.decision import ComparisonRecord
 
 DIFF_SCHEMA = "assay.baseline-diff/1"
 
@@ -106,55 +106,49 @@ def _changed(pair: Pair) -> dict[str, Any] | None:
     )
 
 
+_KINDS_OF_CHANGE = {
+    "newly_failed_gates": "now fails",
+    "mended_gates": "fixed",
+    "newly_missed_floors": "below the floor of",
+}
+
+
 def _print_diff(document: dict[str, Any], *, most: int = 20) -> None:
-    out, found = sys.stdout, document["comparison"]
-    difference = found["difference"]
-    out.write(
-        f"{printable(document['other'])} against {printable(document['baseline'])}:"
-        f" {found['n_paired']} paired samples\n"
-    )
-    if difference["low"] is not None:
-        out.write(
-            f"difference  {difference['estimate']:+.2f} points [{difference['low']:+.2f},"
-            f" {difference['high']:+.2f}], {difference['method']}\n"
+    comparison: ComparisonRecord = document["comparison"]
+    difference = comparison.difference
+    lines = [
+        f"{document['other']} against {document['baseline']}: {comparison.n_paired} paired samples"
+    ]
+    if difference.low is not None:
+        lines.append(
+            f"difference  {difference.estimate:+.2f} points [{difference.low:+.2f},"
+            f" {difference.high:+.2f}], {difference.method}"
         )
-    elif difference["estimate"] is not None:
-        out.write(
-            f"difference  {difference['estimate']:+.2f} points, no interval:"
-            f" {difference.get('reason')}\n"
+    elif difference.estimate is not None:
+        lines.append(
+            f"difference  {difference.estimate:+.2f} points, no interval: {difference.reason}"
         )
-    out.write(
-        f"samples     {found['wins']} higher, {found['losses']} lower, {found['ties']} the same\n"
+    lines.append(
+        f"samples     {comparison.wins} higher, {comparison.losses} lower, {comparison.ties} the"
+        " same"
     )
-    for side, lost in document["missing"].items():
-        if lost:
-            out.write(
-                f"missing     {len(lost)} in the {side}:"
-                f" {printable(', '.join(lost[:5]))}{' ...' if len(lost) > 5 else ''}\n"
-            )
+    lines += [
+        f"missing     {len(lost)} in the {side}:"
+        f" {', '.join(lost[:5])}{' ...' if len(lost) > 5 else ''}"
+        for side, lost in document["missing"].items()
+        if lost
+    ]
     ordered = sorted(document["changed"], key=lambda one: (one["difference"], one["sample"]))
     for one in ordered[:most]:
-        said = (
-            [f"now fails {', '.join(one['newly_failed_gates'])}"]
-            if one["newly_failed_gates"]
-            else []
+        changes = "; ".join(
+            f"{words} {', '.join(one[key])}" for key, words in _KINDS_OF_CHANGE.items() if one[key]
         )
-        said += [f"mended {', '.join(one['mended_gates'])}"] if one["mended_gates"] else []
-        said += (
-            [f"below the floor of {', '.join(one['newly_missed_floors'])}"]
-            if one["newly_missed_floors"]
-            else []
-        )
-        out.write(
-            f"  {one['difference']:+7.2f} "
-            f" {printable(one['sample'])}{'  ' + printable('; '.join(said)) if said else ''}\n"
-        )
+        lines.append(f"  {one['difference']:+7.2f}  {one['sample']}  {changes}".rstrip())
     if len(ordered) > most:
-        out.write(f"  ... and {len(ordered) - most} more that differ\n")
-    out.write(
-        f"\npolicy {document['policy']} · {document['scoringSystem']} ·"
-        f" {document['gradingSystem']}\n"
-    )
+        lines.append(f"  ... and {len(ordered) - most} more that differ")
+    systems_used = f"{document['scoringSystem']} · {document['gradingSystem']}"
+    lines += ["", f"policy {document['policy']} · {systems_used}"]
+    opt.print_lines(map(printable, lines))
 
 
 COMMANDS = {
