@@ -172,7 +172,7 @@ def test_what_cannot_be_measured_is_refused_by_name(assay: Any, tree: Path, tmp_
     (tmp_path / "junk").write_bytes(b"\xff\xfe")
     assert assay("measure", "patch", "--tree", "none", "good.diff").code == 3
     assert (
-        "no patch to compare with"
+        "not a patch to compare with"
         in assay("measure", "patch", "--tree", "repo", "good.diff", "--reference", "junk").err
     )
     assert assay("measure", "patch", "--tree", "repo", "none.diff").code == 3

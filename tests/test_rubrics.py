@@ -354,7 +354,7 @@ def test_an_anchor_without_words_is_a_missing_anchor() -> None:
 def test_an_anchor_that_is_no_point_of_the_scale_is_refused(anchor: str) -> None:
     line, path, message = one_fault(GUIDE + f'      "{anchor}": "odd"\n')
     assert (line, path) == (18, f"criteria[0].anchors.{anchor}")
-    assert "no point of the scale 1..5" in message
+    assert "not a point of the scale 1..5" in message
 
 
 @pytest.mark.parametrize(
