@@ -977,7 +977,7 @@ HERE = ("--model", "m", "--base-url", "http://127.0.0.1:1/v1")
             ("rubric", "items.jsonl", *PLAIN, *HERE, "--journal", "j.json", "-o", "j.json"),
             "journal",
         ),
-        (("rubric", "items.jsonl", *PLAIN, *HERE, "--journal", "/dev/null"), "no regular file"),
+        (("rubric", "items.jsonl", *PLAIN, *HERE, "--journal", "/dev/null"), "not a regular file"),
         (
             (
                 "rubric",
