@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, Select, Table, and_, or_, select, text, update
+from sqlalchemy import Connection, Select, Table, and_, bindparam, or_, select, text, update
 
 from assay.errors import InputError
 from assay.store import names
@@ -248,14 +248,25 @@ class _Batch:
         self.names.write(connection, self.project)
         counted = [(self.project, kind, n) for kind, n in sorted(self.counts.items())]
         connection.execute(_ADD, [dict(zip(_COUNTED, row, strict=True)) for row in counted])
-        heads = t.heads
-        connection.execute(
-            update(heads)
-            .where(heads.c.project == self.project)
-            .values(seq=self.seq, chain=self.chain)
-        )
+        connection.execute(_MOVE, {"of": self.project, "to_seq": self.seq, "to_chain": self.chain})
 
 
+_MOVE = (
+    update(t.heads)
+    .where(t.heads.c.project == bindparam("of"))
+    .values(seq=bindparam("to_seq"), chain=bindparam("to_chain"))
+)
+_HEAD = (
+    select(t.heads.c.seq, t.heads.c.chain)
+    .where(t.heads.c.project == bindparam("of"))
+    .with_for_update()
+)
+_LOOKUP = select(
+    t.records.c.digest, t.records.c.seq, t.records.c.kind, t.records.c.body.is_(None)
+).where(
+    t.records.c.project == bindparam("of"),
+    t.records.c.digest.in_(bindparam("digests", expanding=True)),
+)
 _COUNTED = ("project", "kind", "n")
 _ADD = text(
     "INSERT INTO counts (project, kind, n) VALUES (:project, :kind, :n)"
@@ -270,28 +281,22 @@ def moment_text(now: datetime) -> str:
 
 def lock_head(connection: Connection, project: str) -> LedgerHead:
     """The head of a project, locked until the transaction ends; made where there is none."""
-    c = t.heads.c
-    query = select(c.seq, c.chain).where(c.project == project).with_for_update()
-    row = connection.execute(query).first()
+    row = connection.execute(_HEAD, {"of": project}).first()
     if row is None:
         made = text(
             "INSERT INTO heads (project, seq, chain) VALUES (:project, 0, :chain) ON CONFLICT DO"
             " NOTHING"
         )
         connection.execute(made, {"project": project, "chain": genesis(project)})
-        row = connection.execute(query).one()
+        row = connection.execute(_HEAD, {"of": project}).one()
     return LedgerHead(*row)
 
 
 def lookup(connection: Connection, project: str, digests: Iterable[bytes]) -> dict[bytes, Known]:
     """Which of these records there are."""
-    c = t.records.c
     found = {}
     for part in parts(sorted(digests)):
-        query = select(c.digest, c.seq, c.kind, c.body.is_(None)).where(
-            c.project == project, c.digest.in_(part)
-        )
-        for digest, *known in connection.execute(query):
+        for digest, *known in connection.execute(_LOOKUP, {"of": project, "digests": part}):
             found[digest] = Known(*known)
     return found
 
