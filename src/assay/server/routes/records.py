@@ -19,8 +19,9 @@ from assay.records.exam import ExamResult
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import ADMIN, READ, Principal, admit
 from assay.server.idempotency import answered_once
+from assay.server.posted_runs import post_one
 from assay.server.requests import ExamRequest, ForgetRequest
-from assay.server.routes.runs import POSTING, chosen, post_one
+from assay.server.routes.runs import POSTING, chosen
 from assay.server.state import check_name
 from assay.store.drafts import draft
 

@@ -1,0 +1,209 @@
+"""Posted evidence, graded and stored: one document, a list of runs (all or none), or a stream of
+lines (the good ones).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import Response
+
+from assay.errors import AssayError
+from assay.files.json_files import Unread, parse_line
+from assay.server import bodies
+from assay.server.grading import Made, make
+from assay.server.problems import Problem, problem_of
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from assay.pipeline.grading import Grader
+    from assay.server.auth import Principal
+    from assay.server.state import Services
+
+BRIEF = ("run_id", "grade", "passed", "weighted_score", "hard_gate_failures")
+"""What the answer to a stream of lines has of each grade."""
+BLOCK = 128
+"""Lines that are graded and stored together."""
+MAX_LIST = 5000
+
+
+async def post_one(
+    request: Request,
+    services: Services,
+    principal: Principal,
+    grader: Grader,
+    tree: Any,
+    *,
+    kind: str,
+    address: str,
+    large: bool = False,
+) -> Response:
+    """Grade and store one document of a kind; a large one in a thread, so that others are answered
+    meanwhile.
+    """
+    compute = services.in_turn if large else services.at_once
+    made = await compute(principal.project, lambda: _made(tree, grader, principal, kind))
+    found = (await services.store(principal.project, [made]))[0].result(address=address)
+    return bodies.answer(
+        request, found, status=201 if found["new"] else 200, headers={"Location": found["location"]}
+    )
+
+
+def _made(tree: Any, grader: Grader, principal: Principal, kind: str, *, at: str = "") -> Made:
+    if isinstance(tree, dict) and tree.get("schema") not in (None, kind):
+        raise Problem(
+            422,
+            f"can't read the schema {str(tree['schema'])[:80]!r} here.",
+            code="FIL-006",
+            where="schema",
+            fix=f'Write "schema": "{kind}".',
+        )
+    return make(bodies.document(tree, at=at), grader, author=principal.author)
+
+
+async def post_list(
+    request: Request, services: Services, principal: Principal, grader: Grader, trees: list[Any]
+) -> Response:
+    """All of a list or nothing of it."""
+    if not trees:
+        raise Problem(422, "the list is empty.", code="FIL-005", where="body")
+    if len(trees) > MAX_LIST:
+        raise Problem(
+            413,
+            f"the list has {len(trees):,} runs; the limit is {MAX_LIST:,}.",
+            fix="Send lines (application/x-ndjson).",
+        )
+    made, faults = [], []
+    for index, tree in enumerate(trees):
+        try:
+            made.append(
+                await services.at_once(
+                    principal.project,
+                    partial(_made, tree, grader, principal, "assay.run/1", at=f"[{index}]"),
+                )
+            )
+        except (AssayError, Problem) as error:
+            faults.append((index, error if isinstance(error, Problem) else problem_of(error)))
+        if index % 32 == 31:
+            await asyncio.sleep(0)  # others want to be answered too
+    if faults:
+        index, first = faults[0]
+        listed = [
+            fault
+            for _, problem in faults
+            for fault in (
+                problem.faults or [{"path": "", "message": problem.detail, "code": problem.code}]
+            )
+        ]
+        raise Problem(
+            422,
+            f"{len(faults)} of {len(trees)} runs are at fault, so none was stored: {first.detail}",
+            code=first.code,
+            where=f"[{index}]",
+            faults=listed,
+        )
+    results = [kept.result() for kept in await services.store(principal.project, made)]
+    new = sum(found["new"] for found in results)
+    counts = {"received": len(trees), "stored": len(results), "new": new, "faults": 0}
+    return bodies.answer(
+        request, {"results": results, "faults": [], "counts": counts}, status=201 if new else 200
+    )
+
+
+async def post_lines(
+    request: Request, services: Services, principal: Principal, grader: Grader
+) -> Response:
+    """A stream of lines, stored block by block as it comes. Good lines are kept; where any was at
+    fault the answer is a 422 that lists them.
+    """
+    results: list[dict[str, Any]] = []
+    faults: list[dict[str, Any]] = []
+    block: list[tuple[int, Made]] = []
+    number, rest, limit = 0, b"", services.settings.max_body_bytes
+
+    async def flush() -> None:
+        kept = await services.store(principal.project, [made for _, made in block])
+        for (line, made), one in zip(block, kept, strict=True):
+            results.append(
+                {
+                    "line": line,
+                    "digest": one.evidence.digest,
+                    "grade_digest": one.grade.digest,
+                    "new": one.evidence.new,
+                    **{key: made.payload[key] for key in BRIEF},
+                }
+            )
+        block.clear()
+
+    async def take(line: bytes) -> None:
+        parsed = parse_line(line, "body", number)
+        if parsed is None:
+            return
+        try:
+            if isinstance(parsed, Unread):
+                faults.append(parsed.fault.as_dict())
+                return
+            if isinstance(parsed.tree, dict) and parsed.tree.get("schema") == "assay.scorecard/1":
+                raise Problem(422, "this is a scorecard, not a run.", code="FIL-006")
+            block.append(
+                (
+                    number,
+                    await services.at_once(
+                        principal.project, lambda: make(parsed, grader, author=principal.author)
+                    ),
+                )
+            )
+        except AssayError as error:
+            problem = problem_of(error)
+            faults.extend(
+                dict(fault)
+                for fault in problem.faults
+                or [{"line": number, "message": problem.detail, "code": problem.code}]
+            )
+        except Problem as problem:
+            faults.append({"line": number, "message": problem.detail, "code": problem.code})
+        if len(block) >= BLOCK:
+            await flush()
+
+    async for part in bodies.chunks(
+        request, services.settings, limit=services.settings.max_stream_bytes
+    ):
+        *lines, rest = (rest + part).split(b"\n")
+        if len(rest) > limit:
+            raise Problem(413, f"a line is longer than {limit:,} bytes.")
+        for line in lines:
+            number += 1
+            await take(line)
+        await asyncio.sleep(0)
+    if rest:
+        number += 1
+        await take(rest)
+    if block:
+        await flush()
+    new = sum(found["new"] for found in results)
+    counts = {
+        "received": len(results) + len({fault.get("line") for fault in faults}),
+        "stored": len(results),
+        "new": new,
+        "faults": len(faults),
+    }
+    if faults or not results:
+        words = (
+            f"{counts['faults']} faults; {len(results)} lines were stored."
+            if faults
+            else "there is no line in the body."
+        )
+        raise Problem(
+            422,
+            words,
+            code=str(faults[0]["code"]) if faults else "FIL-005",
+            where="body",
+            faults=faults,
+            extra={"counts": counts, "results": results},
+        )
+    return bodies.answer(
+        request, {"results": results, "faults": [], "counts": counts}, status=201 if new else 200
+    )
