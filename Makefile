@@ -47,7 +47,7 @@ test: $(VENV)/.dev system-packages check
 	@$(BIN)/assay library check
 
 campaign: $(VENV)/.dev
-	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest -n auto $$(grep -lE '^from (hypothesis|examples)' tests/test_*.py)
+	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest -n auto $$(grep -lE '^from (hypothesis|examples)' tests/test_*.py) tests/test_run_cli.py
 	@$(BIN)/python tests/campaign_calibration.py
 	@$(BIN)/python tests/campaign_statistics.py
 	@$(BIN)/python tests/campaign_release.py

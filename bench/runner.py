@@ -89,11 +89,11 @@ import asyncio, sys, time
 from assay.cli.events import EventFile
 from assay.running.compatibility import prepare
 from assay.running.dataset import read_dataset
-from assay.running.journal import Header, Journal
-from assay.running.runner import Runner, Settings, work_of
+from assay.running.journal import Header, RunJournal
+from assay.running.runner import Runner, RunSettings, work_of
 from assay.running.workflow import read_workflow
-flow, data, settings = read_workflow("workflow.yaml"), read_dataset(sys.argv[1]), Settings("x", concurrency=64)
-with Journal(sys.argv[2] + "/journal.jsonl", Header.of(flow, data, settings)) as journal, EventFile(sys.argv[2] + "/events.jsonl") as events:
+flow, data, settings = read_workflow("workflow.yaml"), read_dataset(sys.argv[1]), RunSettings("x", concurrency=64)
+with RunJournal(sys.argv[2] + "/journal.jsonl", Header.of(flow, data, settings)) as journal, EventFile(sys.argv[2] + "/events.jsonl") as events:
     started = time.perf_counter()
     asyncio.run(Runner(flow, data, settings, keep=journal.put, tell=events.tell).run(work_of(prepare(flow, data), settings)))
     print(time.perf_counter() - started)

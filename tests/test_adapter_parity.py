@@ -20,17 +20,15 @@ pytest.importorskip("opentelemetry.sdk.trace", reason="the agent-framework extra
 from assay import grade, score
 from assay.library.shelf import Shelf
 from assay.records.digests import scorecard_digest
-from assay.running.adapters import Task, make_adapter
-from assay.running.adapters.agent_framework import AgentFramework
-from assay.running.adapters.langgraph import LangGraph
+from assay.running.adapters import WorkflowTask, make_adapter
 from assay.running.adapters.loading import load
-from assay.running.recorder import Recorder
+from assay.tracing.recorder import Recorder
+from test_adapters_frameworks import made_of
 
 FOLDER = Path(__file__).parent / "fixtures" / "parity"
 TARGETS = {"langgraph": "graph:build", "agent_framework": "flow:build"}
 MORE: dict[str, dict[str, Any]] = {"langgraph": {}, "agent_framework": {"content": True}}
 """Another test in this process may have set a tracer provider, which then has to allow content."""
-MAKERS: dict[str, Any] = {"langgraph": LangGraph, "agent_framework": AgentFramework}
 LISTS = ("steps", "tool_calls", "handoffs", "retrieval")
 
 
@@ -41,16 +39,12 @@ def followed(
     programs take the same time.
     """
     build = load(TARGETS[kind], FOLDER, "test")
-    adapter = MAKERS[kind](
-        lambda: build(turns, retry=retry),
-        {"target": TARGETS[kind], "output": "answer", **MORE[kind]},
-        "test",
-    )
+    adapter = made_of(kind, lambda: build(turns, retry=retry), output="answer", **MORE[kind])
     script = load("script:QUESTION", FOLDER, "test")
     record = Recorder(clock=clock)
     try:
         outputs: dict[str, Any] | None = dict(
-            asyncio.run(adapter.call(Task("r-1", 1, {"question": script}), record))
+            asyncio.run(adapter.call(WorkflowTask("r-1", 1, {"question": script}), record))
         )
         status = "success"
     except ConnectionError:
@@ -329,6 +323,6 @@ def test_the_adapters_are_made_from_a_workflow_file_by_their_kind() -> None:
             {"kind": kind, "target": target, "output": "answer", **MORE[kind]}, FOLDER, where="test"
         )
         record = Recorder(clock=None)
-        outputs = asyncio.run(adapter.call(Task("r-1", 1, {"question": "When?"}), record))
+        outputs = asyncio.run(adapter.call(WorkflowTask("r-1", 1, {"question": "When?"}), record))
         asyncio.run(adapter.close())
         assert dict(outputs) == {"answer": load("script:ANSWER", FOLDER, "test")}

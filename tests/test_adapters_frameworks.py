@@ -21,17 +21,30 @@ pytest.importorskip("opentelemetry.sdk.trace", reason="the agent-framework extra
 from agent_framework import Executor, WorkflowBuilder, WorkflowContext, handler
 
 from assay.errors import InputError
-from assay.running.adapters import CallFailed, Task, make_adapter
-from assay.running.adapters.agent_framework import AgentFramework
-from assay.running.adapters.langgraph import LangGraph
+from assay.running.adapters import WorkflowTask, agent_framework, langgraph, make_adapter
 from assay.running.adapters.loading import load
-from assay.running.adapters.targets import framework
-from assay.running.adapters.trail import BROKEN, UNKNOWN
-from assay.running.recorder import Recorder
+from assay.running.adapters.targets import Target, framework
+from assay.tracing.failures import CallFailed
+from assay.tracing.recorder import Recorder
+from assay.tracing.rules import BROKEN, UNKNOWN
 
 FOLDER = Path(__file__).parent / "fixtures" / "parity"
-MAKERS: dict[str, Any] = {"langgraph": LangGraph, "agent_framework": AgentFramework}
-KINDS = tuple(MAKERS)
+KINDS = ("langgraph", "agent_framework")
+
+
+def made_of(kind: str, target: Any, **spec: Any) -> Any:
+    """The adapter of a kind for an object that is already here."""
+    if kind == "langgraph":
+        graph = Target(target, "test:target", "test", what="a graph", is_ready=langgraph.is_graph)
+        return langgraph.LangGraphAdapter(
+            graph, langgraph.LangGraphSpec(target="test:target", **spec)
+        )
+    runnable = Target(
+        target, "test:target", "test", what="an agent", is_ready=agent_framework.is_runnable
+    )
+    return agent_framework.AgentFrameworkAdapter(
+        runnable, agent_framework.AgentFrameworkSpec(target="test:target", **spec)
+    )
 
 
 def piece(name: str) -> Any:
@@ -112,12 +125,14 @@ def adapter(kind: str, target: Any, **spec: Any) -> Any:
     allowed = (
         {"content": True} if kind == "agent_framework" else {}
     )  # another test in this process may have set a tracer provider
-    return MAKERS[kind](target, {"target": "test:target", **more, **allowed}, "test")
+    return made_of(kind, target, **more, **allowed)
 
 
 def called(made: Any, *, record: Recorder | None = None, **inputs: Any) -> tuple[Any, Recorder]:
     record = record or Recorder(clock=None)
-    return asyncio.run(made.call(Task("r-1", 1, inputs or {"question": "2+3?"}), record)), record
+    return asyncio.run(
+        made.call(WorkflowTask("r-1", 1, inputs or {"question": "2+3?"}), record)
+    ), record
 
 
 # --- one agent
@@ -230,7 +245,7 @@ def test_a_call_that_is_cancelled_leaves_the_steps_begun_so_far_open_for_the_run
         )
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.4):
-                await made.call(Task("r-1", 1, {"question": "?"}), record)
+                await made.call(WorkflowTask("r-1", 1, {"question": "?"}), record)
         record.close("timeout", "too late")
         await asyncio.sleep(0.05)
         return record
@@ -275,7 +290,7 @@ def test_fifty_calls_at_once_do_not_mix_their_evidence(kind: str) -> None:
         records = [Recorder(clock=None) for _ in range(50)]
         calls = [
             adapter(kind, target(number)).call(
-                Task(f"r-{number}", 1, {"question": "?"}), records[number]
+                WorkflowTask(f"r-{number}", 1, {"question": "?"}), records[number]
             )
             for number in range(50)
         ]
@@ -359,9 +374,9 @@ def test_a_key_or_a_shape_that_the_adapter_does_not_know_is_refused(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_target_that_is_neither_is_refused(kind: str) -> None:
-    with pytest.raises(InputError, match="it is a"):
+    with pytest.raises(InputError, match=r"it must be an? "):
         make_adapter({"kind": kind, "target": "script:ANSWER"}, FOLDER, where="w.yaml")
-    with pytest.raises(InputError, match="it gives"):
+    with pytest.raises(InputError, match=r"it must give an? "):
         called(adapter(kind, lambda: 3))
 
 
@@ -614,7 +629,7 @@ def test_where_no_edge_is_known_to_lead_to_a_node_the_work_came_from_those_that_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import assay.running.adapters.langgraph as module
-    from assay.running.adapters.langgraph_story import Routes
+    from assay.running.adapters.langgraph_callbacks import Routes
 
     monkeypatch.setattr(module, "routes_of", lambda graph: Routes({}, {}))
     build = piece("graph:build")
@@ -833,17 +848,21 @@ def program(folder: Path, body: str, **environment: str) -> subprocess.Completed
         import asyncio, sys
         from pathlib import Path
         from assay.errors import InputError
-        from assay.running.adapters import CallFailed, Task
-        from assay.running.adapters.agent_framework import AgentFramework
+        from assay.running.adapters import WorkflowTask
+        from assay.running.adapters.agent_framework import AgentFrameworkAdapter, AgentFrameworkSpec, is_runnable
         from assay.running.adapters.loading import load
-        from assay.running.recorder import Recorder
+        from assay.running.adapters.targets import Target
+        from assay.tracing.failures import CallFailed
+        from assay.tracing.recorder import Recorder
         FOLDER = Path({str(FOLDER)!r})
         flow, Turn = load("flow:agent", FOLDER, "t"), load("script:Turn", FOLDER, "t")
         def call(**spec):
             record = Recorder(clock=None)
             build = lambda: flow("calc", [Turn("hi", tokens_in=1, tokens_out=1)], ())
             try:
-                outputs = asyncio.run(AgentFramework(build, {{"target": "t:t", **spec}}, "w.yaml").call(Task("r", 1, {{"q": "?"}}), record))
+                target = Target(build, "t:t", "w.yaml", what="an agent", is_ready=is_runnable)
+                made = AgentFrameworkAdapter(target, AgentFrameworkSpec(target="t:t", **spec))
+                outputs = asyncio.run(made.call(WorkflowTask("r", 1, {{"q": "?"}}), record))
             except (InputError, CallFailed) as error:
                 return str(error)
             return outputs, [step.name for step in record.steps]
@@ -903,7 +922,7 @@ def test_instrumentation_that_is_switched_off_is_said_before_anything_runs(tmp_p
 
 
 def test_a_fault_in_reading_a_span_is_raised_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    import assay.running.adapters.agent_framework_spans as module
+    import assay.tracing.live_spans as module
 
     def broken(span: Any) -> Any:
         raise ValueError("cannot read it")
@@ -916,7 +935,7 @@ def test_a_fault_in_reading_a_span_is_raised_not_swallowed(monkeypatch: pytest.M
 def test_a_fault_in_hearing_a_callback_is_raised_not_swallowed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    import assay.running.adapters.langgraph_story as module
+    import assay.running.adapters.langgraph_callbacks as module
 
     def broken(*_: Any) -> Any:
         raise ValueError("cannot read it")

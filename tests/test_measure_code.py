@@ -16,8 +16,9 @@ import pytest
 from assay.errors import InputError, NotEnoughEvidence
 from assay.records.evidence import Run
 from assay.records.reading import read_record
-from assay.running.patch_tests import make_job, repair
-from assay.sandbox import Limits, available
+from assay.running.patch_jobs import make_job
+from assay.running.patch_tests import repair
+from assay.sandbox import SandboxLimits, available
 from assay.scoring.metrics.applying import apply_patch
 from documents import run
 
@@ -93,7 +94,7 @@ def judged(tree: Path, patch: str, *, timeout: float = 20, **changes: Any) -> An
         "pass_to_pass": ["mul"],
         **changes,
     }
-    return repair(make_job(fields), limits=Limits(wall_s=timeout), isolation="bubblewrap")
+    return repair(make_job(fields), limits=SandboxLimits(wall_s=timeout), isolation="bubblewrap")
 
 
 # --- patch
@@ -517,15 +518,15 @@ def test_instances_of_a_file_take_from_the_options_what_they_lack(
     ("changes", "message"),
     [
         ({"fail_to_pass": [], "pass_to_pass": []}, "no tests"),
-        ({"pass_to_pass": ["add"]}, "stands twice"),
+        ({"pass_to_pass": ["add"]}, "listed twice"),
         ({"fail_to_pass": ["--version"]}, "an option"),
         ({"test_command": "run the tests"}, r"no \{test\}"),
         ({"test_command": "run 'unended {test}"}, "cannot be read"),
-        ({"restore": ["../outside"]}, "no relative path"),
-        ({"restore": "checks"}, "list of texts"),
-        ({"fail_to_pass": "add"}, "list of texts"),
-        ({"tree": ""}, "must be a text"),
-        ({"patch": None}, "must be a text"),
+        ({"restore": ["../outside"]}, "not a relative path"),
+        ({"restore": "checks"}, "must be array"),
+        ({"fail_to_pass": "add"}, "must be array"),
+        ({"tree": ""}, "says nothing"),
+        ({"patch": None}, "must be string"),
     ],
 )
 def test_a_job_that_makes_no_sense_is_refused_before_anything_runs(

@@ -19,14 +19,16 @@ from hypothesis import strategies as st
 from assay.cli import importing
 from assay.errors import AssayError, ExitCode, InputError, NotEnoughEvidence, UsageError
 from assay.files.json_files import Document
-from assay.importers.importer import Named, Wanted
+from assay.importers.importer import NameVersion, Wanted
 from assay.importers.otlp import fits, read, read_spans, run_of, runs
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.tracing import handoffs
-from assay.tracing.genai import MAX_SPANS, Span, evidence, meaning
+from assay.tracing.dialects import meaning
+from assay.tracing.genai import MAX_SPANS, evidence
 from assay.tracing.protobuf import from_protobuf
 from assay.tracing.rules import BROKEN, NOT_RUN, UNKNOWN
+from assay.tracing.spans import Span
 from assay.tracing.wire import MAX_TEXT, from_json
 from assay.views.documents import encode
 from assay.views.telemetry import EVENT
@@ -48,7 +50,7 @@ from tracing import (
     tool,
 )
 
-WANTED = Wanted(Named("w", "1"), "tool-use", Named("d", "1"))
+WANTED = Wanted(NameVersion("w", "1"), "tool-use", NameVersion("d", "1"))
 
 
 def steps(spans: list[Span], *keys: str) -> list[Any]:
@@ -908,10 +910,10 @@ def test_of_two_spans_with_one_id_the_one_that_failed_holds() -> None:
 def test_the_order_of_spans_is_nothing(shared: Path, name: str) -> None:
     spans = real(shared, name)
     chance = random.Random(5)
-    first = encode(runs(spans, workflow=WANTED.workflow, dataset=WANTED.dataset)[0])
+    first = encode(runs(spans, WANTED)[0])
     for _ in range(20):
         chance.shuffle(spans)
-        assert encode(runs(spans, workflow=WANTED.workflow, dataset=WANTED.dataset)[0]) == first
+        assert encode(runs(spans, WANTED)[0]) == first
 
 
 _KINDS = st.sampled_from([agent, chat, tool, executor, node, span])
@@ -1093,7 +1095,7 @@ def test_what_a_trace_says_of_itself_holds_and_options_say_the_rest() -> None:
 def test_the_service_stands_in_for_the_workflow_and_the_trace_for_the_sample() -> None:
     run = run_of(
         [agent(1, resource={"service.name": "svc", "service.version": "3"})],
-        Wanted(None, None, Named("d", "1")),
+        Wanted(None, None, NameVersion("d", "1")),
     )
     assert run["workflow"] == {"id": "svc", "version": "3"}
     assert run["dataset"]["sample_id"] == T
@@ -1103,13 +1105,13 @@ def test_the_service_stands_in_for_the_workflow_and_the_trace_for_the_sample() -
 @pytest.mark.parametrize(
     ("resource", "wanted", "option"),
     [
-        ({}, Wanted(None, None, Named("d", "1")), "--workflow"),
+        ({}, Wanted(None, None, NameVersion("d", "1")), "--workflow"),
         (
             {"service.name": "unknown_service:python", "service.version": "1"},
-            Wanted(None, None, Named("d", "1")),
+            Wanted(None, None, NameVersion("d", "1")),
             "--workflow",
         ),
-        ({"service.name": "svc"}, Wanted(None, None, Named("d", "1")), "--workflow"),
+        ({"service.name": "svc"}, Wanted(None, None, NameVersion("d", "1")), "--workflow"),
         ({"service.name": "svc", "service.version": "1"}, Wanted(), "--dataset"),
     ],
 )
@@ -1127,9 +1129,7 @@ def test_spans_that_disagree_on_their_sample_are_refused() -> None:
 
 
 def test_a_trace_without_a_run_is_left_out_and_counted() -> None:
-    made, dropped = runs(
-        [span(1, name="workflow.build")], workflow=Named("w", "1"), dataset=Named("d", "1")
-    )
+    made, dropped = runs([span(1, name="workflow.build")], WANTED)
     assert (made, dict(dropped)) == ([], {"traces_without_a_run": 1, "spans_of_no_run": 1})
 
 
@@ -1216,19 +1216,19 @@ BAD: list[tuple[str, bytes, str]] = [
         "64 bits",
     ),
     ("snake.json", b'{"resource_spans": []}', "neither"),
-    ("shape.json", b'{"resourceSpans": {}}', "no list"),
-    ("spans.json", b'{"resourceSpans": [{"scopeSpans": [{"spans": "none"}]}]}', "no list"),
+    ("shape.json", b'{"resourceSpans": {}}', "must be a list"),
+    ("spans.json", b'{"resourceSpans": [{"scopeSpans": [{"spans": "none"}]}]}', "must be a list"),
     (
         "status.json",
         json.dumps(otlp([agent(1, error="x")])).replace('"code": 2', '"code": 7').encode(),
-        "none that there is",
+        "unknown status",
     ),
     (
         "words.json",
         json.dumps(otlp([agent(1, error="x")]))
         .replace('"status": {"code": 2, "message": "x"}', '"status": "ERROR"')
         .encode(),
-        "no object",
+        "must be an object",
     ),
     ("long.json", json.dumps(otlp([agent(1, big="x" * (MAX_TEXT + 1))])).encode(), "limit"),
     ("long.pb", protobuf([agent(1, big="x" * (MAX_TEXT + 1))]), "limit"),
@@ -1311,7 +1311,8 @@ def test_any_json_is_read_or_refused_and_never_crashes(tree: Any) -> None:
 
 
 def call(*arguments: object) -> int:
-    return importing.run("import", [str(argument) for argument in arguments])
+    given = [str(argument) for argument in arguments]
+    return importing.run(importing.COMMANDS["import"].parse("import", given))
 
 
 OPTIONS = ("--workflow", "calc@1", "--family", "tool-use", "--dataset", "sums@1")
@@ -1350,7 +1351,7 @@ def test_the_command_refuses_what_it_cannot_import(tmp_path: Path) -> None:
     (tmp_path / "good.jsonl").write_text(json.dumps(otlp([agent(1)])))
     for arguments, kind, words in (
         (("x.json",), InputError, "no kind"),
-        (("good.jsonl", "--from", "otpl"), UsageError, "There is otlp"),
+        (("good.jsonl", "--from", "otpl"), UsageError, "Supported: otlp"),
         (("good.jsonl", "--workflow", "calc"), UsageError, "an id and a version"),
         (("build.jsonl", *OPTIONS), NotEnoughEvidence, "no run"),
         (("good.jsonl",), InputError, "which workflow"),

@@ -1,6 +1,6 @@
 """Followed by an adapter, or told by spans and imported: one workflow, one scorecard.
 
-The same rules stand behind both (`importers.rules`). What spans cannot hold is listed here by name,
+The same rules stand behind both (`tracing.rules`). What spans cannot hold is listed here by name,
 so that the list can only grow in the open.
 """
 
@@ -36,9 +36,10 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from assay.running.recorder import Recorder
-from assay.tracing.genai import Span, evidence, is_run
+from assay.tracing.genai import evidence, is_run
 from assay.tracing.protobuf import from_protobuf
+from assay.tracing.recorder import Recorder
+from assay.tracing.spans import Span
 from test_adapter_parity import FOLDER, LISTS, PASSED, TARGETS, followed, judged, run_of
 from test_adapters_frameworks import (
     adapter,

@@ -16,13 +16,13 @@ import pytest
 
 from assay.errors import UsageError
 from assay.files.json_files import Document
-from assay.importers.importer import Named, Wanted
+from assay.importers.importer import NameVersion, Wanted
 from assay.importers.otlp import run_of
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.store import traces as stored
 from assay.store.ledger import open_ledger
-from assay.tracing.genai import Span
+from assay.tracing.spans import Span
 from assay.views import exporting
 from assay.views.documents import encode
 from assay.views.exporting import Exporter, configured, send, send_refusal
@@ -130,7 +130,7 @@ def test_a_trace_becomes_the_run_that_it_would_be_from_a_file(
         assert partial(answer) == (0, "")
     found = settled(api, trace[0].trace_id)
     assert (found["state"], found["spans"], found["run_id"]) == ("done", 4, trace[0].trace_id)
-    wanted = run_of(trace, Wanted(Named("calc", "1"), "tool-use", Named("sums", "1")))
+    wanted = run_of(trace, Wanted(NameVersion("calc", "1"), "tool-use", NameVersion("sums", "1")))
     posted = api.client.post(
         "/api/v1/runs", content=encode(wanted), headers={"Content-Type": "application/json"}
     )

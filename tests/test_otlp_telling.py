@@ -20,7 +20,7 @@ from assay.server.logs import Log
 from assay.server.metrics import Metrics
 from assay.store import traces as stored
 from assay.store.ledger import open_ledger
-from assay.tracing.genai import Span
+from assay.tracing.spans import Span
 from assay.views.telemetry import EVENT
 from documents import run
 from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401

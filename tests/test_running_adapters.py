@@ -4,6 +4,7 @@ go wrong with them: each becomes evidence.
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import json
 import os
@@ -20,10 +21,11 @@ import pytest
 
 import assay
 from assay.errors import InputError
+from assay.files.json_files import Document
 from assay.running.compatibility import prepare
 from assay.running.dataset import from_rows
 from assay.running.post_run import after_of
-from assay.running.runner import Runner, Settings, work_of
+from assay.running.runner import Runner, RunSettings, work_of
 from assay.running.workflow import make_workflow
 
 NOW = "2026-11-15T10:00:00Z"
@@ -53,10 +55,10 @@ def ran(
     if "adapter" not in tree and "steps" not in tree and "agents" not in tree:
         tree["adapter"] = {"kind": "python", "target": f"{name}:answer"}
     text = json.dumps(tree).replace("FLOW", name)
-    flow = make_workflow(json.loads(text), folder, "workflow.yaml")
+    flow = make_workflow(Document(json.loads(text), "workflow.yaml"), folder)
     data = from_rows(rows or [{"id": "s1", "q": "why"}], id="d", version="1", where="d")
     kept: list[Any] = []
-    settings = Settings("x", concurrency=4, timeout_s=timeout, now=NOW)
+    settings = RunSettings("x", concurrency=4, timeout_s=timeout, now=NOW)
     tell = (
         None if told is None else (lambda run_id, kind, fields: told.append((run_id, kind, fields)))
     )
@@ -67,6 +69,20 @@ def ran(
             run, profile="tool-use"
         )  # every run is one that can be scored, whatever became of it
     return kept
+
+
+def test_no_adapter_writes_evidence_but_through_tracing() -> None:
+    """An adapter reports to `tracing`; of the recorder itself it may only mark a list as watched."""
+    folder = Path(assay.__file__).parent / "running" / "adapters"
+    used = {
+        (path.name, node.attr)
+        for path in folder.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "record"
+    }
+    assert {name for _, name in used} == {"watched"}, used
 
 
 # --- functions
@@ -183,13 +199,13 @@ def answer(inputs, record):
         ("def answer(i): return None", "error", "NoneType"),
         ("def answer(i): return 'text'", "error", "str, not outputs"),
         ("def answer(i): return ['a']", "error", "list, not outputs"),
-        ("def answer(i): return {'answer': object()}", "error", "JSON cannot say"),
-        ("def answer(i): return {'answer': float('nan')}", "error", "JSON cannot say"),
-        ("def answer(i): return {'answer': '\\ud800'}", "error", "JSON cannot say"),
+        ("def answer(i): return {'answer': object()}", "error", "can't be written as JSON"),
+        ("def answer(i): return {'answer': float('nan')}", "error", "can't be written as JSON"),
+        ("def answer(i): return {'answer': '\\ud800'}", "error", "can't be written as JSON"),
         (
             "def answer(i):\n  a = []\n  a.append(a)\n  return {'answer': a}",
             "error",
-            "JSON cannot say",
+            "can't be written as JSON",
         ),
         ("def answer(i): return {'answer': 'x' * 100_000_000}", "error", "the limit is"),
         ("import time\ndef answer(i): time.sleep(60)", "timeout", "not done after"),
@@ -198,7 +214,7 @@ def answer(inputs, record):
             "timeout",
             "not done after",
         ),
-        ("def answer(i, record): record.tool('t', object())", "error", "JSON cannot say"),
+        ("def answer(i, record): record.tool('t', object())", "error", "can't be written as JSON"),
         ("def answer(i, record): record.tool('', {})", "error", "empty"),
         ("def answer(i, record): record.begin('s').used(tokens=-1)", "error", "whole number"),
         ("def answer(i, record): record.begin('s').used(cost_usd=float('inf'))", "error", "finite"),
@@ -213,7 +229,7 @@ def answer(inputs, record):
                 " {'answer': 1}"
             ),
             "error",
-            "cannot be",
+            "is invalid",
         ),
     ],
 )
@@ -426,14 +442,14 @@ def test_a_workflow_does_not_grade_itself(tmp_path: Path, key: str) -> None:
 @pytest.mark.parametrize(
     ("source", "status", "words"),
     [
-        ("print('hello')", "error", "no JSON"),
-        ("print('log line'); print('{\"answer\": 1}')", "error", "no JSON"),
+        ("print('hello')", "error", "not JSON"),
+        ("print('log line'); print('{\"answer\": 1}')", "error", "not JSON"),
         ("", "error", "it is empty"),
         ("print('[1]')", "error", "list"),
         ("print('null')", "error", "null"),
-        ("import sys; sys.stdout.buffer.write(b'\\xff\\xfe{}')", "error", "no JSON"),
-        ("print('{\"answer\": NaN}')", "error", "no JSON"),
-        ('print(\'{"a": 1, "a": 2}\')', "error", "no JSON"),
+        ("import sys; sys.stdout.buffer.write(b'\\xff\\xfe{}')", "error", "not JSON"),
+        ("print('{\"answer\": NaN}')", "error", "not JSON"),
+        ('print(\'{"a": 1, "a": 2}\')', "error", "not JSON"),
         ('print(\'{"schema": "assay.reply/1", "steps": 3}\')', "error", "shape"),
         (
             'print(\'{"schema": "assay.reply/1", "status": "failed", "error": "gave up"}\')',
@@ -483,10 +499,10 @@ def test_children_that_a_command_leaves_behind_are_killed_with_it(tmp_path: Path
     [
         ({"kind": "carrier-pigeon"}, "adapter.kind"),
         ({"kind": "comand"}, "Did you mean 'command'"),
-        ({"kind": "command"}, "list of words"),
-        ({"kind": "command", "command": "echo x"}, "list of words"),
+        ({"kind": "command"}, "'command' is missing"),
+        ({"kind": "command", "command": "echo x"}, "must be array"),
         ({"kind": "command", "command": ["x"], "shell": True}, "shell"),
-        ({"kind": "command", "command": ["x"], "env": {"A": 1}}, "texts"),
+        ({"kind": "command", "command": ["x"], "env": {"A": 1}}, "must be string"),
         ({"kind": "http", "url": "ftp://x/y"}, "http or https"),
         ({"kind": "http", "url": "http://user:secret@host/"}, "without a name or password"),
         (
@@ -633,7 +649,7 @@ def test_an_endpoint_gets_the_task_with_its_key_and_gives_outputs(
     [
         ("/elsewhere", "error", "redirect"),
         ("/html", "error", "text/html, not JSON"),
-        ("/garbage", "error", "no JSON"),
+        ("/garbage", "error", "not JSON"),
         ("/refused", "error", "403"),
         ("/endless", "error", "more than"),
         ("/dripping", "timeout", "not done after"),
@@ -812,7 +828,7 @@ def test_agents_hand_the_work_on_and_every_handoff_is_evidence(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("start", "words"), [("lost", "whom nobody knows"), ("loop", "more than 5 times")]
+    ("start", "words"), [("lost", "an unknown agent"), ("loop", "more than 5 times")]
 )
 def test_agents_that_hand_on_to_nobody_or_for_ever_have_failed(
     tmp_path: Path, start: str, words: str
@@ -898,10 +914,10 @@ def test_a_real_clock_measures_and_a_fixed_one_does_not(tmp_path: Path) -> None:
         "inputs": ["q"],
         "adapter": {"kind": "python", "target": "clocked:answer"},
     }
-    flow = make_workflow(tree, tmp_path, "w")
+    flow = make_workflow(Document(tree, "w"), tmp_path)
     data = from_rows([{"id": 1, "q": "x"}], id="d", version="1", where="d")
     kept: list[Any] = []
-    settings = Settings("x")
+    settings = RunSettings("x")
     asyncio.run(
         Runner(flow, data, settings, keep=kept.append).run(work_of(prepare(flow, data), settings))
     )

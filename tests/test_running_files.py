@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import AssayError, InputError
+from assay.files.json_files import Document
 from assay.running.compatibility import Misfit, prepare
-from assay.running.dataset import Dataset, from_rows, read_dataset
-from assay.running.workflow import PROFILE_OF, Workflow, make_workflow, read_workflow
+from assay.running.dataset import LoadedDataset, from_rows, read_dataset
+from assay.running.workflow import PROFILE_OF, LoadedWorkflow, make_workflow, read_workflow
 
 BASE: dict[str, Any] = {
     "workflow": "faq",
@@ -25,12 +26,12 @@ BASE: dict[str, Any] = {
 }
 
 
-def workflow(**changes: Any) -> Workflow:
+def workflow(**changes: Any) -> LoadedWorkflow:
     tree = {key: value for key, value in {**BASE, **changes}.items() if value is not None}
-    return make_workflow(tree, Path(), "workflow.yaml")
+    return make_workflow(Document(tree, "workflow.yaml"), Path())
 
 
-def dataset(*rows: Any) -> Dataset:
+def dataset(*rows: Any) -> LoadedDataset:
     return from_rows(list(rows), id="d", version="1", where="d")
 
 
@@ -103,7 +104,7 @@ def test_the_strategy_selects_the_profile_where_neither_profile_nor_family_is_na
                     {"name": "b", "adapter": {}, "needs": ["a"]},
                 ],
             },
-            "circle",
+            "cycle",
         ),
         (
             {
@@ -251,7 +252,7 @@ def test_a_sample_without_an_id_of_its_own_is_refused(rows: list[Any], words: st
         ("d.jsonl", b'{"id": "a"', "cut off"),
         ("d.jsonl", b"", "no samples"),
         ("d.json", b'{"rows": []}', "list of samples"),
-        ("d.csv", b"id,id\na,b\n", "one name"),
+        ("d.csv", b"id,id\na,b\n", "same name"),
         ("d.csv", b"id,question\na\n", "columns"),
         ("d.csv", b"id,question\na,b,c\n", "columns"),
         ("d.csv", b"id,question\na,\xff\xfe\n", "UTF-8"),

@@ -22,7 +22,7 @@ from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.records.reading import read_run
-from assay.running.compatibility import Prepared, prepare
+from assay.running.compatibility import PreparedSample, prepare
 from assay.running.dataset import read_dataset
 from assay.running.repair import lacking, repair_of
 from assay.running.workflow import Repository, make_workflow, read_workflow
@@ -115,7 +115,10 @@ def workflow_at(folder: Path, inputs: Any = ("issue",), **repository: Any) -> An
         "adapter": {"kind": "python", "target": "flow:answer"},
         "repository": {"path": "project", "timeout_s": 20, **repository},
     }
-    return make_workflow(tree, folder, "w.yaml")
+    return make_workflow(Document(tree, "w.yaml"), folder)
+
+
+KNOWN: dict[Any, Any] = {}
 
 
 def judged(
@@ -127,7 +130,7 @@ def judged(
     **row: Any,
 ) -> dict[str, Any]:
     """The evidence of one patch. It keeps the record of a run."""
-    sample = Prepared(
+    sample = PreparedSample(
         "s-1",
         inputs or {"issue": "add"},
         None,
@@ -135,9 +138,11 @@ def judged(
         [],
         {"fail_to_pass": [ADD], "pass_to_pass": [MUL], **row},
     )
-    made = repair_of(workflow_at(project.parent, **(repository or {})))(
-        sample, {"outputs": {"patch": text}, "metadata": {}}
-    )
+    measure: Any = repair_of(workflow_at(project.parent, **(repository or {})))
+    # the runs without a patch are a property of the tree and the command: made once for all tests
+    command = json.dumps(repository or {}, default=str)
+    measure._known = lambda *tree: KNOWN.setdefault((command, *tree), {})
+    made = measure(sample, {"outputs": {"patch": text}, "metadata": {}})
     assert (
         read_run(
             Document(a_run(tests=None, patch_applies=None, gates=None, metadata=None) | made, "x")
@@ -320,8 +325,8 @@ def test_a_revision_and_a_plain_tree_with_the_same_files_are_the_same_tree(proje
         ("nothing", "there is no revision 'nothing'"),
         ("--output=/tmp/x", "no name of a revision"),
         ("HEAD;id", "no name of a revision"),
-        ("", "it is a text"),
-        (7, "it is a text"),
+        ("", "it must be a text"),
+        (7, "it must be a text"),
     ],
 )
 def test_a_revision_that_is_none_is_a_fault_of_the_sample(
@@ -334,7 +339,7 @@ def test_a_revision_that_is_none_is_a_fault_of_the_sample(
 
 
 def test_a_revision_of_a_plain_tree_is_refused(project: Path) -> None:
-    assert "is no git repository" in undetermined(judged(project, FIX, base="HEAD"))
+    assert "is not a git repository" in undetermined(judged(project, FIX, base="HEAD"))
 
 
 @pytest.mark.usefixtures("walled")
@@ -410,7 +415,7 @@ def test_a_sample_may_name_its_own_tree_below_the_path_and_nowhere_else(
         == 1
     )
     for name in ("..", "../project", "/etc", "out", "nowhere", ".", "one/calc.py"):
-        assert "is no folder below 'all'" in undetermined(
+        assert "is not a folder below 'all'" in undetermined(
             judged(project, FIX, repository=repository, repo=name)
         )
     assert "has no field 'repo'" in undetermined(judged(project, FIX, repository=repository))
@@ -578,7 +583,7 @@ def test_a_patch_that_is_none_or_leads_out_is_refused_and_says_why(
 
 def test_without_a_patch_nothing_is_known_and_nothing_passes(project: Path) -> None:
     after = repair_of(workflow_at(project.parent))
-    sample = Prepared(
+    sample = PreparedSample(
         "s-1", {"issue": "x"}, None, None, [], {"fail_to_pass": [ADD], "pass_to_pass": []}
     )
     for run in ({"status": "timeout"}, {"outputs": {"other": 1}}, {"outputs": {"patch": None}}):
@@ -591,7 +596,6 @@ def test_without_a_patch_nothing_is_known_and_nothing_passes(project: Path) -> N
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
-        ("while True:\n    pass\n", "timeout"),
         ("import time\ntime.sleep(600)\n", "timeout"),
         (
             (
@@ -600,8 +604,6 @@ def test_without_a_patch_nothing_is_known_and_nothing_passes(project: Path) -> N
             ),
             None,
         ),
-        ("x = []\nwhile True:\n    x.append(bytes(10_000_000))\n", "memory"),
-        ("while True:\n    print('x' * 100_000)\n", "output"),
         (
             (
                 "import socket\ntry:\n    socket.socket(2, 2).sendto(b'x', ('192.0.2.7',"
@@ -611,13 +613,13 @@ def test_without_a_patch_nothing_is_known_and_nothing_passes(project: Path) -> N
         ),
         ("import os, time\nif os.fork() == 0:\n    time.sleep(600)\n    os._exit(0)\n", "leftover"),
     ],
-    ids=["endless loop", "sleep", "fork bomb", "memory", "output", "network", "left behind"],
+    ids=["sleep", "fork bomb", "network", "left behind"],
 )
 def test_code_that_takes_more_than_it_may_is_contained_and_fails_the_gate(
     project: Path, code: str, kind: str | None
 ) -> None:
     made = judged(
-        project, patch(calc_py=FIXED + code), repository={"timeout_s": 2}, pass_to_pass=[]
+        project, patch(calc_py=FIXED + code), repository={"timeout_s": 1}, pass_to_pass=[]
     )
     gate = made["gates"]["no_sandbox_violation"]
     assert gate["passed"] is False
@@ -647,34 +649,10 @@ assert not os.path.exists({str(tmp_path)!r})
 
 
 @pytest.mark.usefixtures("walled")
-@pytest.mark.parametrize(
-    "text",
-    [
-        patch(calc_py="import os\nos._exit(0)\n"),
-        patch(calc_py="raise SystemExit(0)\n"),
-        patch(calc_py=CALC.replace("return a - b", "import os\n    os._exit(0)")),
-        patch(calc_py=CALC.replace("return a - b", "import unittest\n    raise unittest.SkipTest")),
-        patch(unittest_py="import sys\nsys.exit(0)\n"),
-        patch(
-            sitecustomize_py="import os\nos._exit(0)\n", usercustomize_py="import os\nos._exit(0)\n"
-        ),
-        patch(calc_py="print('OK')\n" + CALC),
-    ],
-    ids=[
-        "exits when read",
-        "raises SystemExit",
-        "exits when called",
-        "skips",
-        "shadows unittest",
-        "shadows the site",
-        "prints",
-    ],
-)
-def test_a_patch_that_ends_or_skips_the_tests_does_not_pass_them(project: Path, text: str) -> None:
-    assert judged(project, text, repository={"restore": ["tests"]})["tests"]["fail_to_pass"] == {
-        "passed": 0,
-        "total": 1,
-    }
+def test_a_patch_that_ends_the_tests_does_not_pass_them(project: Path) -> None:
+    """One of many such patches: the others are in test_sandbox_testing."""
+    text = patch(calc_py=CALC.replace("return a - b", "import os\n    os._exit(0)"))
+    assert judged(project, text)["tests"]["fail_to_pass"] == {"passed": 0, "total": 1}
 
 
 @pytest.mark.usefixtures("walled")
@@ -723,10 +701,10 @@ def test_a_command_that_cannot_be_run_leaves_the_tests_without_evidence(project:
     ("row", "reason"),
     [
         ({"fail_to_pass": None}, "no field 'fail_to_pass'"),
-        ({"fail_to_pass": "junk"}, "no list of tests"),
-        ({"fail_to_pass": {"a": 1}}, "list of texts"),
-        ({"fail_to_pass": [ADD, 7]}, "list of texts"),
-        ({"fail_to_pass": [ADD], "pass_to_pass": [ADD]}, "stands twice"),
+        ({"fail_to_pass": "junk"}, "not a list of tests"),
+        ({"fail_to_pass": {"a": 1}}, "fail_to_pass: must be array"),
+        ({"fail_to_pass": [ADD, 7]}, "must be string"),
+        ({"fail_to_pass": [ADD], "pass_to_pass": [ADD]}, "listed twice"),
         ({"fail_to_pass": ["--help"]}, "is an option"),
         ({"fail_to_pass": [], "pass_to_pass": []}, "there are no tests"),
     ],
@@ -762,11 +740,11 @@ def test_tests_may_be_listed_in_the_file_or_as_json_text(project: Path) -> None:
         ({"path": "nowhere"}, "no such folder"),
         ({"command": ["run", "them"]}, r"no \{test\}"),
         ({"command": "pytset"}, "pytset"),
-        ({"restore": ["../outside"]}, "no relative path"),
+        ({"restore": ["../outside"]}, "not a relative path"),
         ({"timeout_s": 0}, "timeout_s"),
         ({"timeout_s": "soon"}, "number"),
         ({"readable": ["nowhere"]}, "readable"),
-        ({"fail_to_pass": ["a", "a"]}, "stands twice"),
+        ({"fail_to_pass": ["a", "a"]}, "listed twice"),
         ({"pth": "x"}, "pth"),
     ],
 )

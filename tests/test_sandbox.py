@@ -24,15 +24,13 @@ import pytest
 from assay.errors import AssayError, InputError, NotEnoughEvidence
 from assay.sandbox import (
     REPORT,
-    Limits,
-    Outcome,
-    Stream,
-    Verdict,
-    Violation,
+    SandboxLimits,
+    SandboxOutcome,
+    TreeEntry,
     available,
+    check_paths,
     check_solution,
-    interpreter,
-    pytest_command,
+    read_tree,
     require,
     run,
     run_command,
@@ -41,6 +39,7 @@ from assay.sandbox import (
 )
 from assay.sandbox import isolation as walls
 from assay.sandbox.inside import values
+from assay.sandbox.outcome import Stream, Violation
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
@@ -48,10 +47,10 @@ WHY_NOT = available()[0].why_not
 walled = pytest.mark.skipif(
     bool(WHY_NOT) and os.environ.get("CI") != "true", reason=f"{WHY_NOT}. {walls.INSTALL}"
 )
-QUICK = Limits(wall_s=1.5)
+QUICK = SandboxLimits(wall_s=1.5)
 
 
-def python(code: str, **options: object) -> Outcome:
+def python(code: str, **options: object) -> SandboxOutcome:
     return run([PYTHON, "-I", "-c", code], **options)  # type: ignore[arg-type]
 
 
@@ -146,7 +145,7 @@ def test_what_does_not_end_is_ended(code: str) -> None:
 
 @walled
 def test_computing_time_is_limited() -> None:
-    outcome = python("while True: pass", limits=Limits(cpu_s=1))
+    outcome = python("while True: pass", limits=SandboxLimits(cpu_s=1))
     assert outcome.status == "timeout"
     assert outcome.violations[0].kind == "cpu"
 
@@ -154,8 +153,8 @@ def test_computing_time_is_limited() -> None:
 @walled
 def test_computing_time_of_many_processes_is_counted_together() -> None:
     outcome = python(
-        "import os\nfor _ in range(6): os.fork()\nwhile True: pass",
-        limits=Limits(cpu_s=1, wall_s=20, processes=80),
+        "import os\nfor _ in range(3): os.fork()\nwhile True: pass",
+        limits=SandboxLimits(cpu_s=1, wall_s=20, processes=80),
     )
     assert outcome.status == "timeout"
     assert [one.kind for one in outcome.violations] == ["cpu"]
@@ -163,7 +162,7 @@ def test_computing_time_of_many_processes_is_counted_together() -> None:
 
 @walled
 def test_a_memory_bomb_is_held() -> None:
-    outcome = python("x = bytearray(10 ** 10)", limits=Limits(memory_mb=200))
+    outcome = python("x = bytearray(10 ** 10)", limits=SandboxLimits(memory_mb=200))
     assert outcome.status == "memory"
     assert outcome.violations[0].kind == "memory"
 
@@ -174,7 +173,7 @@ def test_memory_in_private_folders_is_limited() -> None:
         "n = 0\ntry:\n    for i in range(100):\n        for d in ('/tmp', '/dev/shm', '.'):\n"
         "            open(f'{d}/{i}', 'wb').write(b'x' * 2 ** 20); n += 1\nexcept OSError as e:\n    print(n, e.strerror)\n"
     )
-    outcome = python(code, limits=Limits(file_mb=4))
+    outcome = python(code, limits=SandboxLimits(file_mb=4))
     assert outcome.stdout.text.split(" ", 1)[1] == "No space left on device\n"
     assert int(outcome.stdout.text.split()[0]) <= 15
 
@@ -184,11 +183,12 @@ def test_a_huge_file_is_held_and_a_program_that_does_not_care_is_seen() -> None:
     assert (
         "File too large"
         in python(
-            "open('big', 'wb').write(b'x' * (5 * 2 ** 20))", limits=Limits(file_mb=4)
+            "open('big', 'wb').write(b'x' * (5 * 2 ** 20))", limits=SandboxLimits(file_mb=4)
         ).stderr.text
     )
     outcome = run(
-        ["/bin/sh", "-c", "head -c 6000000 /dev/zero > /dev/shm/big"], limits=Limits(file_mb=4)
+        ["/bin/sh", "-c", "head -c 6000000 /dev/zero > /dev/shm/big"],
+        limits=SandboxLimits(file_mb=4),
     )
     assert outcome.exit_code != 0 or outcome.violations
 
@@ -211,12 +211,12 @@ def test_threads_count_as_processes() -> None:
         "import threading, time\nn = 0\ntry:\n    for n in range(200): threading.Thread(target=time.sleep, args=(0.5,)).start()\n"
         "except RuntimeError: print('held', n)\n"
     )
-    assert "held" in python(code, limits=Limits(processes=20)).stdout.text
+    assert "held" in python(code, limits=SandboxLimits(processes=20)).stdout.text
 
 
 @walled
 def test_output_beyond_the_limit_is_counted_and_not_kept() -> None:
-    outcome = python("print('x' * 100_000)", limits=Limits(output_kb=4))
+    outcome = python("print('x' * 100_000)", limits=SandboxLimits(output_kb=4))
     assert outcome.status == "passed"
     assert (len(outcome.stdout.data), outcome.stdout.total, outcome.stdout.dropped) == (
         4096,
@@ -227,7 +227,7 @@ def test_output_beyond_the_limit_is_counted_and_not_kept() -> None:
 
 @walled
 def test_output_without_end_is_ended() -> None:
-    outcome = run(["/usr/bin/yes"], limits=Limits(output_kb=16, wall_s=10))
+    outcome = run(["/usr/bin/yes"], limits=SandboxLimits(output_kb=16, wall_s=10))
     assert outcome.status == "output"
     assert len(outcome.stdout.data) == 16 * 1024
 
@@ -550,7 +550,7 @@ def test_deleting_everything_in_reach_harms_only_the_copy(tmp_path: Path) -> Non
     (tmp_path / "a" / "f.txt").write_text("mine")
     outcome = run(
         ["/bin/sh", "-c", "rm -rf ./* /tmp/* / --no-preserve-root 2>/dev/null; ls"],
-        tree=str(tmp_path),
+        entries=read_tree(str(tmp_path)),
     )
     assert outcome.stdout.text == ""
     assert (tmp_path / "a" / "f.txt").read_text() == "mine"
@@ -571,8 +571,11 @@ def test_a_run_works_on_a_copy_with_modes_links_and_strange_names(tmp_path: Path
     (tmp_path / "private").chmod(0o600)
     outcome = run(
         ["/bin/sh", "-c", "./link; cat private given/a made; ls -d empty; cat out; true"],
-        tree=str(tmp_path),
-        files={"given/a": b"A", "private": b"q"},
+        entries=[
+            *read_tree(str(tmp_path)),
+            TreeEntry("given/a", 0o644, b"A"),
+            TreeEntry("private", 0o644, b"q"),
+        ],
     )
     assert outcome.stdout.text == "ran\nqAnew\nempty\n"
     assert "No such file" in outcome.stderr.text
@@ -582,38 +585,38 @@ def test_a_run_works_on_a_copy_with_modes_links_and_strange_names(tmp_path: Path
 @walled
 def test_a_file_is_not_written_through_a_link_of_the_tree(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("/tmp")
-    outcome = run(["/bin/true"], tree=str(tmp_path), files={"a/b": b"x"})
+    outcome = run(["/bin/true"], entries=[*read_tree(str(tmp_path)), TreeEntry("a/b", 0o644, b"x")])
     assert outcome.status == "error"
     assert "leads through the symbolic link a" in outcome.reason
 
 
-@pytest.mark.parametrize("path", ["../x", "/x", "a/../../x", "", "a//b", "./a", "a\0b", "x" * 300])
-def test_paths_that_lead_out_are_refused(path: str) -> None:
-    with pytest.raises(InputError) as refused:
-        run(["/bin/true"], files={path: b""})
-    assert refused.value.code == "SBX-003"
+def test_paths_that_lead_out_are_refused() -> None:
+    for path in ("../x", "/x", "a/../../x", "", "a//b", "./a", "a\0b", "x" * 300):
+        with pytest.raises(InputError) as refused:
+            check_paths([path])
+        assert refused.value.code == "SBX-003"
 
 
 def test_a_tree_that_cannot_be_taken_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(InputError, match="is no folder"):
-        run(["/bin/true"], tree=str(tmp_path / "no"))
+    with pytest.raises(InputError, match="is not a folder"):
+        read_tree(str(tmp_path / "no"))
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="a device, a socket or a pipe"):
-        run(["/bin/true"], tree=str(tmp_path))
+        read_tree(str(tmp_path))
     (tmp_path / "pipe").unlink()
     with (tmp_path / "big").open("wb") as file:
         file.truncate(300 * 2**20)
     with pytest.raises(InputError, match="holds more than 256 MB") as refused:
-        run(["/bin/true"], tree=str(tmp_path))
+        read_tree(str(tmp_path))
     assert refused.value.code == "SBX-003"
     monkeypatch.setattr("assay.sandbox.trees.MAX_TREE_FILES", 3)
     (tmp_path / "big").unlink()
     for name in "abcd":
         (tmp_path / name).write_text("")
     with pytest.raises(InputError, match="files and folders"):
-        run(["/bin/true"], tree=str(tmp_path))
+        read_tree(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -623,7 +626,6 @@ def test_a_tree_that_cannot_be_taken_is_refused(
         {"readable": ["relative"]},
         {"readable": ["/no/such"]},
         {"report": "/etc/x"},
-        {"env": {"A": "\0"}},
     ],
 )
 def test_options_that_would_open_the_sandbox_are_refused(options: dict[str, object]) -> None:
@@ -636,132 +638,14 @@ def test_options_that_would_open_the_sandbox_are_refused(options: dict[str, obje
 
 # --- a command against a tree
 
-TEST = b"from calc import add\n\n\ndef test_add():\n    assert add(2, 2) == 4\n"
-VENV = interpreter(sys.executable)
-CONFTEST = """
-import pytest
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport():
-    r = yield
-    r.get_result().outcome = 'passed'
-def pytest_sessionfinish(session): session.exitstatus = 0
-"""
-
-
-def repository(folder: Path, code: str, **others: str) -> str:
-    (folder / "tests").mkdir()
-    (folder / "calc.py").write_text(code)
-    (folder / "tests" / "test_calc.py").write_text("def test_add(): pass\n")
-    for name, text in others.items():
-        (folder / name.replace("__", "/")).with_suffix(".py").write_text(text)
-    return str(folder)
-
-
-def run_tests(tree: str) -> Verdict:
-    command = pytest_command("tests/test_calc.py")
-    return run_command(
-        tree,
-        command,
-        protected={"tests/test_calc.py": TEST},
-        sealed=["tests"],
-        report=REPORT,
-        readable=VENV,
-        limits=Limits(wall_s=60),
-    )
-
 
 @walled
-def test_a_right_tree_passes_its_protected_tests_and_a_wrong_one_fails(tmp_path: Path) -> None:
-    (tmp_path / "good").mkdir()
-    (tmp_path / "bad").mkdir()
-    good = run_tests(repository(tmp_path / "good", "def add(a, b): return a + b\n"))
-    assert good.passed is True, good
-    assert b'tests="1"' in good.outcome.report
-    assert good.replaced == ("tests/test_calc.py",)
-    assert good.outcome.isolation == "bubblewrap"
-    bad = run_tests(
-        repository(tmp_path / "bad", "print('1 passed')\ndef add(a, b): return a - b\n")
-    )
-    assert bad.passed is False
-    assert bad.outcome.exit_code == 1
-
-
-@walled
-@pytest.mark.parametrize(
-    ("code", "others"),
-    [
-        ("import os\nos._exit(0)\n", {}),
-        ("raise SystemExit(0)\n", {}),
-        ("import os, sys, atexit\natexit.register(os._exit, 0)\ndef add(a, b): os._exit(0)\n", {}),
-        ("def add(a, b): return 5\n", {"tests__conftest": CONFTEST}),
-        ("def add(a, b): return 5\n", {"conftest": CONFTEST}),
-        (
-            "def add(a, b): return 5\n",
-            {
-                "pytest": "import os\nos._exit(0)\n",
-                "sitecustomize": "import os\nos._exit(0)\n",
-                "_pytest": "raise SystemExit(0)\n",
-            },
-        ),
-        (
-            "import pathlib\npathlib.Path('tests/test_calc.py').write_text('def test_add(): pass')\ndef add(a, b): return 5\n",
-            {},
-        ),
-        ("import os\nos.rename('tests', 'old'); os.mkdir('tests')\ndef add(a, b): return 5\n", {}),
-    ],
-    ids=[
-        "ends with 0",
-        "exits with 0",
-        "exits late",
-        "conftest in the tests",
-        "conftest on top",
-        "shadows pytest",
-        "writes the tests",
-        "moves the tests",
-    ],
-)
-def test_a_tree_cannot_pass_by_ending_early_or_by_changing_protected_tests(
-    tmp_path: Path, code: str, others: dict[str, str]
-) -> None:
-    result = run_tests(repository(tmp_path, code, **others))
-    assert result.passed is False, result
-
-
-@walled
-def test_protected_files_stand_fast_where_their_folder_is_not_sealed(tmp_path: Path) -> None:
-    repository(tmp_path, "")
-    code = (
-        "import os, shutil\n"
-        "for f in (lambda: open('tests/test_calc.py', 'w'), lambda: os.unlink('tests/test_calc.py'),\n"
-        "          lambda: os.rename('tests', 'old'), lambda: shutil.rmtree('tests'),\n"
-        "          lambda: os.rename('tests/test_calc.py', 'x'), lambda: os.replace('calc.py', 'tests/test_calc.py'),\n"
-        "          lambda: os.chmod('tests/test_calc.py', 0o777)):\n"
-        "    try: f(); print('CHANGED')\n    except OSError: pass\nopen('tests/new.py', 'w').write('x')\nprint(open('tests/test_calc.py').read() , end='')\n"
-    )
-    result = run_command(
-        str(tmp_path), [PYTHON, "-c", code], protected={"tests/test_calc.py": TEST}
-    )
-    assert result.passed is True, result
-    assert result.outcome.stdout.text == TEST.decode()
-
-
-@walled
-def test_a_command_that_passes_and_leaves_something_running_passes_its_tests_and_fails_the_gate(
-    tmp_path: Path,
-) -> None:
-    result = run_command(str(tmp_path), ["/bin/sh", "-c", "setsid sleep 300 & exit 0"])
+def test_a_command_that_passes_and_leaves_something_running_passes_its_tests_and_fails_the_gate() -> (
+    None
+):
+    result = run_command([], ["/bin/sh", "-c", "setsid sleep 300 & exit 0"])
     assert result.passed is True
     assert verdict([result.outcome])["passed"] is False
-
-
-@walled
-def test_a_link_in_the_place_of_a_protected_folder_gives_way(tmp_path: Path) -> None:
-    (tmp_path / "tests").symlink_to("/tmp")
-    result = run_command(
-        str(tmp_path), ["/bin/cat", "tests/a/t.py"], protected={"tests/a/t.py": b"x = 1\n"}
-    )
-    assert result.outcome.stdout.text == "x = 1\n"
-    assert result.replaced == ("tests",)
 
 
 @walled
@@ -769,10 +653,8 @@ def test_a_link_in_the_place_of_a_protected_folder_gives_way(tmp_path: Path) -> 
     "trick",
     ["ln -s /etc/passwd $R", "mkfifo $R", "mkdir $R", "head -c 9000000 /dev/zero > $R", "true"],
 )
-def test_a_report_that_is_no_plain_file_is_no_report(tmp_path: Path, trick: str) -> None:
-    result = run_command(
-        str(tmp_path), ["/bin/sh", "-c", trick.replace("$R", REPORT)], report=REPORT
-    )
+def test_a_report_that_is_no_plain_file_is_no_report(trick: str) -> None:
+    result = run_command([], ["/bin/sh", "-c", trick.replace("$R", REPORT)], report=REPORT)
     assert result.passed is False
     assert result.outcome.report is None
     assert "wrote no report" in result.reason
@@ -798,7 +680,7 @@ def test_without_bubblewrap_nothing_runs_and_the_line_to_install_is_said(
 
 
 def test_an_isolation_of_another_name_is_refused() -> None:
-    with pytest.raises(InputError, match="There are bubblewrap and process"):
+    with pytest.raises(InputError, match="Use bubblewrap or process"):
         require("docker")  # type: ignore[arg-type]
 
 
@@ -893,8 +775,8 @@ def test_when_the_caller_is_killed_nothing_goes_on(isolation: str, room: Path) -
     marker = f"marker-{os.getpid()}-{isolation}-orphan"
     shell = f"setsid sleep 300 & sleep 300; : {marker}"
     code = (
-        f"from assay.sandbox import Limits, run\nrun(['/bin/sh', '-c', {shell!r}],"
-        f" isolation={isolation!r}, limits=Limits(wall_s=300))"
+        f"from assay.sandbox import SandboxLimits, run\nrun(['/bin/sh', '-c', {shell!r}],"
+        f" isolation={isolation!r}, limits=SandboxLimits(wall_s=300))"
     )
     caller = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(room)})
     try:
@@ -947,7 +829,7 @@ def test_several_threads_can_run_at_once() -> None:
 
 AS_USER = """
 import sys
-from assay.sandbox import Limits, check_solution, run, require
+from assay.sandbox import SandboxLimits, check_solution, run, require
 require("bubblewrap")
 P = "/usr/bin/python3"
 square = "def check(c):\\n    assert c(2) == 4\\n    assert c(3) == 9\\n"
@@ -955,10 +837,10 @@ assert check_solution("def f(x): return x * x", square, "f").passed is True
 for bad in ("def f(x): return 1",
             "import os\\ndef f(x): os._exit(0)", "import os\\ndef f(x):\\n    os.kill(os.getppid(), 9)\\n    return 1", "import os\\ndef f(x): os.kill(-1, 9)",
             "class A(int):\\n    def __eq__(s, o): return True\\ndef f(x): return A(1)"):
-    assert check_solution(bad, square, "f", limits=Limits(wall_s=4)).passed is False, bad
+    assert check_solution(bad, square, "f", limits=SandboxLimits(wall_s=4)).passed is False, bad
 killed = run([P, "-c", "import os, time; os.kill(os.getppid(), 9); time.sleep(1); print('alive')"])
 assert killed.status == "killed" and killed.violations[0].kind == "supervisor", killed
-bomb = run([P, "-c", "import os\\nwhile True:\\n    try: os.fork()\\n    except OSError: pass"], limits=Limits(wall_s=1.5))
+bomb = run([P, "-c", "import os\\nwhile True:\\n    try: os.fork()\\n    except OSError: pass"], limits=SandboxLimits(wall_s=1.5))
 assert bomb.status == "timeout" and "processes" in {v.kind for v in bomb.violations}, bomb
 proc = run([P, "-c", "import os\\nfor n in ('mem', 'environ', 'maps', 'fd/3'):\\n"
             "    try: open(f'/proc/{os.getppid()}/{n}', 'rb').read(1); print('READ', n)\\n    except OSError: pass\\n"
@@ -967,11 +849,11 @@ proc = run([P, "-c", "import os\\nfor n in ('mem', 'environ', 'maps', 'fd/3'):\\
 assert proc.stdout.text == "65534\\n", proc
 away = run([P, "-c", "import socket; socket.create_connection(('203.0.113.7', 80), timeout=1)"])
 assert away.violations[0].kind == "network", away
-limits = run([P, "-c", "import time; time.sleep(60)"], isolation="process", limits=Limits(wall_s=1))
+limits = run([P, "-c", "import time; time.sleep(60)"], isolation="process", limits=SandboxLimits(wall_s=1))
 assert limits.status == "timeout" and limits.isolation == "process", limits
 left = run(["/bin/sh", "-c", "setsid sleep 300 & exit 0"], isolation="process")
 assert [v.kind for v in left.violations] == ["leftover"], left
-bomb = run([P, "-c", "import os\\nwhile True:\\n    try: os.fork()\\n    except OSError: pass"], isolation="process", limits=Limits(wall_s=3))
+bomb = run([P, "-c", "import os\\nwhile True:\\n    try: os.fork()\\n    except OSError: pass"], isolation="process", limits=SandboxLimits(wall_s=3))
 assert "processes" in {v.kind for v in bomb.violations}, bomb
 print("held")
 """
@@ -1030,10 +912,10 @@ def test_limits_without_walls_must_be_asked_for_by_name_and_mark_the_result() ->
     ("argv", "limits", "kind"),
     [
         (["/bin/sh", "-c", "sleep 60 & sleep 60"], QUICK, "timeout"),
-        (["/bin/sh", "-c", "setsid setsid sleep 300 & exit 0"], Limits(), "leftover"),
-        (["/usr/bin/yes"], Limits(output_kb=16), "output"),
-        (["/bin/sh", "-c", "while :; do :; done"], Limits(cpu_s=1), "cpu"),
-        (["/bin/sh", "-c", "head -c 9000000 /dev/zero > big"], Limits(file_mb=4), ""),
+        (["/bin/sh", "-c", "setsid setsid sleep 300 & exit 0"], SandboxLimits(), "leftover"),
+        (["/usr/bin/yes"], SandboxLimits(output_kb=16), "output"),
+        (["/bin/sh", "-c", "while :; do :; done"], SandboxLimits(cpu_s=1), "cpu"),
+        (["/bin/sh", "-c", "head -c 9000000 /dev/zero > big"], SandboxLimits(file_mb=4), ""),
         (
             [PYTHON, "-c", "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"],
             QUICK,
@@ -1041,7 +923,7 @@ def test_limits_without_walls_must_be_asked_for_by_name_and_mark_the_result() ->
         ),
     ],
 )
-def test_limits_hold_without_walls(argv: list[str], limits: Limits, kind: str) -> None:
+def test_limits_hold_without_walls(argv: list[str], limits: SandboxLimits, kind: str) -> None:
     outcome = run(argv, isolation="process", limits=limits)
     assert outcome.status != "passed", outcome
     assert kind in {one.kind for one in outcome.violations} or not kind
@@ -1067,18 +949,13 @@ def test_a_solution_is_checked_without_walls_where_its_interpreter_is_in_reach()
     assert bad.passed is False
 
 
-def test_without_walls_nothing_can_be_protected(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="without walls"):
-        run_command(str(tmp_path), ["/bin/true"], protected={"a": b""}, isolation="process")
-
-
 # --- the gate
 
 
 def outcome(
     *violations: Violation, isolation: str = "bubblewrap", status: str = "passed"
-) -> Outcome:
-    return Outcome(
+) -> SandboxOutcome:
+    return SandboxOutcome(
         status,
         0,
         None,

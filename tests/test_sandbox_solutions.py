@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from assay.errors import InputError
-from assay.sandbox import Limits, check_solution, verdict
+from assay.sandbox import SandboxLimits, check_solution, verdict
+from assay.sandbox.inside.examiner import judge_together
 from assay.sandbox.isolation import INSTALL, available
 
 WHY_NOT = available()[0].why_not
@@ -22,7 +23,7 @@ SQUARE = (
     "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate(-3) == 9\n    assert"
     " candidate(0) == 0\n"
 )
-QUICK = Limits(wall_s=1.5)
+QUICK = SandboxLimits(wall_s=1.5)
 
 # --- five tasks of our own, in the form of HumanEval
 
@@ -77,7 +78,7 @@ FORGERIES = sections("sandbox_forgeries.txt")
 
 @pytest.mark.parametrize("attack", FORGERIES)
 def test_a_solution_cannot_forge_its_verdict(attack: str) -> None:
-    result = check_solution(FORGERIES[attack], SQUARE, "square", limits=Limits(wall_s=4))
+    result = check_solution(FORGERIES[attack], SQUARE, "square", limits=SandboxLimits(wall_s=4))
     assert result.passed is False, result
     assert result.outcome.status != "passed"
 
@@ -103,7 +104,7 @@ IN_ONE_PROCESS = [
 def test_the_simple_forgeries_fail_in_one_process_too(attack: str) -> None:
     assert (
         check_solution(
-            FORGERIES[attack], SQUARE, "square", mode="one-process", limits=Limits(wall_s=4)
+            FORGERIES[attack], SQUARE, "square", mode="one-process", limits=SandboxLimits(wall_s=4)
         ).passed
         is False
     )
@@ -220,7 +221,7 @@ def test_computing_time_is_limited_apart_from_the_clock() -> None:
         "def square(x):\n    while True: pass\n",
         SQUARE,
         "square",
-        limits=Limits(wall_s=10, cpu_s=1),
+        limits=SandboxLimits(wall_s=10, cpu_s=1),
     )
     assert result.passed is False
     assert [one.kind for one in result.outcome.violations] == ["cpu"]
@@ -232,7 +233,7 @@ def test_a_memory_bomb_is_an_error_in_its_own_process_and_fails() -> None:
         "def square(x):\n    return len(bytearray(10 ** 11))\n",
         SQUARE,
         "square",
-        limits=Limits(memory_mb=200),
+        limits=SandboxLimits(memory_mb=200),
     )
     assert result.passed is False
     assert "MemoryError" in result.reason
@@ -243,7 +244,7 @@ def test_memory_of_many_processes_is_counted_together() -> None:
         "import os, time\ndef square(x):\n    for _ in range(8):\n        if os.fork() == 0:\n            b = bytearray(os.urandom(1)) * (60 * 2 ** 20)\n"
         "            time.sleep(60)\n    time.sleep(60)\n"
     )
-    result = check_solution(code, SQUARE, "square", limits=Limits(memory_mb=200))
+    result = check_solution(code, SQUARE, "square", limits=SandboxLimits(memory_mb=200))
     assert result.passed is False
     assert result.outcome.status == "memory"
 
@@ -254,7 +255,7 @@ def test_values_without_end_fail_the_solution_and_not_the_caller() -> None:
         code,
         "def check(candidate):\n    assert list(candidate(1)) == []\n",
         "square",
-        limits=Limits(wall_s=6, memory_mb=200),
+        limits=SandboxLimits(wall_s=6, memory_mb=200),
     )
     assert result.passed is False
 
@@ -358,10 +359,10 @@ def test_what_cannot_be_a_solution_is_refused(code: str, test: str, entry: str, 
 
 def test_a_limit_of_nothing_or_of_everything_is_refused() -> None:
     for wrong in (
-        Limits(wall_s=0),
-        Limits(memory_mb=-1),
-        Limits(cpu_s=10**9),
-        Limits(wall_s=float("nan")),
+        SandboxLimits(wall_s=0),
+        SandboxLimits(memory_mb=-1),
+        SandboxLimits(cpu_s=10**9),
+        SandboxLimits(wall_s=float("nan")),
     ):
         with pytest.raises(InputError, match="there is no 'unlimited'"):
             check_solution("def f(): pass", "f()", "f", limits=wrong)
@@ -493,7 +494,7 @@ def test_what_a_solution_prints_is_kept_up_to_the_limit_and_counted() -> None:
         "def square(x):\n    print('é' * 4000)\n    return x * x\n",
         SQUARE,
         "square",
-        limits=Limits(output_kb=1),
+        limits=SandboxLimits(output_kb=1),
     )
     assert result.passed is True
     assert len(result.outcome.stdout.data) == 1024
@@ -520,6 +521,15 @@ def test_a_verdict_is_the_same_whatever_ran_before() -> None:
 # --- tests that are easily ignored
 
 HIDDEN_ASSERT = "assert square(3) == 9"
+
+
+def passed(code: str, test: str, mode: str) -> tuple[bool | None, str]:
+    """The verdict of each mode: behind walls in two processes, and of what one process runs there."""
+    if mode == "two-process":
+        found = check_solution(code, test, "square")
+        return found.passed, found.reason
+    word, why = judge_together(code, test, "", "square")
+    return {"passed": True, "failed": False, "tests": None}[word], why
 
 
 @pytest.mark.parametrize("mode", ["two-process", "one-process"])
@@ -595,9 +605,9 @@ HIDDEN_ASSERT = "assert square(3) == 9"
     ],
 )
 def test_a_test_of_any_form_is_run(test: str, mode: Any) -> None:
-    right = check_solution("def square(x): return x * x\n", test, "square", mode=mode)
-    assert right.passed is True, right.reason
-    assert check_solution("def square(x): return 1\n", test, "square", mode=mode).passed is False
+    right, why = passed("def square(x): return x * x\n", test, mode)
+    assert right is True, why
+    assert passed("def square(x): return 1\n", test, mode)[0] is False
 
 
 @pytest.mark.parametrize("mode", ["two-process", "one-process"])
@@ -716,14 +726,10 @@ def test_a_test_of_any_form_is_run(test: str, mode: Any) -> None:
 def test_a_test_that_cannot_be_run_refuses_the_item_and_is_never_ignored(
     test: str, said: str, mode: Any
 ) -> None:
-    result = check_solution(
-        "def square(x): return x * x\n",
-        test if "x = 1" in test else f"{test}square(1)\n",
-        "square",
-        mode=mode,
-    )
-    assert result.passed is None, result
-    assert said in result.reason
+    item = test if "x = 1" in test else f"{test}square(1)\n"
+    verdict, why = passed("def square(x): return x * x\n", item, mode)
+    assert verdict is None, why
+    assert said in why
 
 
 def test_tests_that_need_the_entry_point_are_refused_without_one() -> None:

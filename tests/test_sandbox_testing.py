@@ -16,8 +16,9 @@ import pytest
 
 from assay.errors import InputError
 from assay.running.guards import find_test, guarded_paths
-from assay.running.patch_tests import Repair, find_runner, make_job, repair
-from assay.sandbox import Entry, Limits, available
+from assay.running.patch_jobs import RUNNERS, find_runner, make_job
+from assay.running.patch_tests import Repair, repair
+from assay.sandbox import SandboxLimits, TreeEntry, available, read_tree, run_test
 from assay.sandbox.running import read_junit
 from assay.sandbox.testing import read_record
 
@@ -46,6 +47,10 @@ TREE = {
     "tests/test_cases.py": UNITTEST,
 }
 ADD, CASE = "tests/test_calc.py::test_add", "tests.test_cases.Calc.test_add"
+
+
+KNOWN: dict[str, dict[str, Any]] = {}
+"""The runs without a patch, by tree and command: as in a real run, they are made once."""
 
 
 def judged(
@@ -79,7 +84,12 @@ def judged(
             **fields,
         }
     )
-    return repair(job, limits=Limits(wall_s=60, cpu_s=60), isolation="bubblewrap")
+    return repair(
+        job,
+        limits=SandboxLimits(wall_s=60, cpu_s=60),
+        isolation="bubblewrap",
+        known=KNOWN.setdefault(json.dumps([original, command]), {}),
+    )
 
 
 def passes(found: Repair) -> bool:
@@ -237,12 +247,16 @@ CODE = {
     "ends in a thread": "import os, threading\nthreading.Thread(target=os._exit, args=(0,)).start()\n"
     + CALC,
 }
+ATTACKS = [
+    *((name, command) for name in (*HOSTILE, *CODE) for command in ("pytest", "unittest")),
+    # a pytest that reads the project's own conftest and settings, against patches of files
+    *((name, "{python} -m pytest -q {test}") for name in HOSTILE),
+]
 HOSTILE |= {name: {"calc.py": text} for name, text in CODE.items()}
 
 
 @walled
-@pytest.mark.parametrize("command", ["pytest", "unittest", "{python} -m pytest -q {test}"])
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize(("name", "command"), ATTACKS)
 def test_a_hostile_patch_never_passes(name: str, command: str, tmp_path: Path) -> None:
     found = judged(tmp_path, HOSTILE[name], command=command)
     assert not passes(found), found.after
@@ -256,29 +270,33 @@ def test_a_hostile_patch_never_passes(name: str, command: str, tmp_path: Path) -
 
 @walled
 @pytest.mark.parametrize(
-    "command",
-    ["pytest", "unittest", "{python} -m pytest -q -x {test}", "{python} -m unittest -v {test}"],
-)
-@pytest.mark.parametrize(
-    "more",
+    ("more", "command"),
     [
-        {},
-        {"pyproject.toml": "[project]\nname = 'calc'\n", "README.md": "# calc\n"},
-        {
-            "tests/test_calc.py": PYTEST.replace("5", "5  # five"),
-            "tests/test_new.py": "def test_new(): pass\n",
-        },
-        {
-            "parts/__init__.py": "",
-            "parts/types.py": "Number = int\n",
-            "calc.py": "from parts.types import Number\n" + FIXED,
-        },
+        ({}, "{python} -m pytest -q -x {test}"),
+        ({}, "{python} -m unittest -v {test}"),
+        ({"pyproject.toml": "[project]\nname = 'calc'\n", "README.md": "# calc\n"}, "pytest"),
+        (
+            {
+                "tests/test_calc.py": PYTEST.replace("5", "5  # five"),
+                "tests/test_new.py": "def test_new(): pass\n",
+            },
+            "pytest",
+        ),
+        (
+            {
+                "parts/__init__.py": "",
+                "parts/types.py": "Number = int\n",
+                "calc.py": "from parts.types import Number\n" + FIXED,
+            },
+            "unittest",
+        ),
     ],
     ids=[
         "the fix",
+        "the fix, unittest",
         "settings too",
         "tests too",
-        "a new package with a module like one of the library",
+        "a module like the library's",
     ],
 )
 def test_an_honest_patch_passes_whatever_else_it_changes(
@@ -324,6 +342,18 @@ def test_the_projects_conftest_and_settings_are_read_as_they_were_before_the_pat
 
 # --- what the report shows
 
+
+def ended_alone(folder: Path, command: str, cases: str, test: str) -> Any:
+    """How one test ends in a tree that is right: no run without a patch is needed for that."""
+    for name, text in (("calc.py", FIXED), ("test_odd.py", cases)):
+        (folder / name).write_text(text)
+    runner = find_runner(RUNNERS[command])
+    assert runner is not None
+    entries = read_tree(str(folder))
+    place = find_test(test, runner.kind, {entry.path for entry in entries})
+    return run_test(entries, test, place, runner=runner, limits=SandboxLimits(wall_s=60, cpu_s=60))
+
+
 ODD = """import pytest, unittest
 from calc import add
 
@@ -359,9 +389,8 @@ class T(unittest.TestCase):
 
 
 @walled
-@pytest.mark.parametrize(
-    ("name", "word"),
-    [
+def test_a_test_of_pytest_that_did_not_run_and_pass_has_not_passed(tmp_path: Path) -> None:
+    for name, word in (
         ("test_skip", "skipped"),
         ("test_xfail", "xfailed"),
         ("test_xpass", "xpassed"),
@@ -375,25 +404,15 @@ class T(unittest.TestCase):
         ("T::test_parts", "failed"),
         ("test_nowhere", ""),
         ("Nowhere::test_a", ""),
-    ],
-)
-def test_a_test_of_pytest_that_did_not_run_and_pass_has_not_passed(
-    name: str, word: str, tmp_path: Path
-) -> None:
-    found = judged(
-        tmp_path,
-        {"calc.py": FIXED},
-        tree={"calc.py": CALC, "test_odd.py": ODD},
-        fail_to_pass=[f"test_odd.py::{name}"],
-    )
-    assert not passes(found)
-    assert word in found.after[f"test_odd.py::{name}"].reason
+    ):
+        after = ended_alone(tmp_path, "pytest", ODD, f"test_odd.py::{name}")
+        assert not after.passed
+        assert word in after.reason
 
 
 @walled
-@pytest.mark.parametrize(
-    ("name", "word"),
-    [
+def test_a_test_of_unittest_that_did_not_run_and_pass_has_not_passed(tmp_path: Path) -> None:
+    for name, word in (
         ("test_lazy", "never run"),
         ("test_skipped", "skipped"),
         ("test_expected", "xfailed"),
@@ -401,24 +420,13 @@ def test_a_test_of_pytest_that_did_not_run_and_pass_has_not_passed(
         ("test_parts", "failed"),
         ("test_nowhere", "errored"),
         ("", "skipped"),
-    ],
-)
-def test_a_test_of_unittest_that_did_not_run_and_pass_has_not_passed(
-    name: str, word: str, tmp_path: Path
-) -> None:
-    cases = "import unittest\nfrom calc import add\n" + ODD[ODD.index("class T(") :]
-    test = f"test_odd.T.{name}".rstrip(".")
-    if not name:
-        cases = cases.replace("    async def test_lazy(self): self.fail()\n", "")
-    found = judged(
-        tmp_path,
-        {"calc.py": FIXED},
-        tree={"calc.py": CALC, "test_odd.py": cases},
-        command="unittest",
-        fail_to_pass=[test],
-    )
-    assert not passes(found)
-    assert word in found.after[test].reason or not name
+    ):
+        cases = "import unittest\nfrom calc import add\n" + ODD[ODD.index("class T(") :]
+        if not name:
+            cases = cases.replace("    async def test_lazy(self): self.fail()\n", "")
+        after = ended_alone(tmp_path, "unittest", cases, f"test_odd.T.{name}".rstrip("."))
+        assert not after.passed
+        assert word in after.reason or not name
 
 
 @walled
@@ -522,9 +530,8 @@ def test_a_junit_report_without_tests_or_that_is_none_passes_nothing() -> None:
 # --- what is guarded
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_a_path_that_could_decide_what_runs_is_guarded() -> None:
+    for path in (
         "conftest.py",
         "pkg/conftest.py",
         "CONFTEST.PY",
@@ -555,15 +562,12 @@ def test_a_junit_report_without_tests_or_that_is_none_passes_nothing() -> None:
         "pkg/test_b.py",
         "pkg/test_b/__init__.py",
         "pkg/part/json.py",
-    ],
-)
-def test_a_path_that_could_decide_what_runs_is_guarded(path: str) -> None:
-    assert _guarded(path) == (path,)
+    ):
+        assert _guarded(path) == (path,)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_a_path_of_the_code_is_not_guarded() -> None:
+    for path in (
         "pkg/types.py",
         "pkg/json/__init__.py",
         "calc.py",
@@ -572,10 +576,8 @@ def test_a_path_that_could_decide_what_runs_is_guarded(path: str) -> None:
         "pkg/__init__.py",
         "new.py",
         "dataclasses.py",
-    ],
-)
-def test_a_path_of_the_code_is_not_guarded(path: str) -> None:
-    assert _guarded(path) == ()
+    ):
+        assert _guarded(path) == ()
 
 
 def _guarded(path: str) -> tuple[str, ...]:
@@ -590,7 +592,7 @@ def _guarded(path: str) -> tuple[str, ...]:
     )
     return guarded_paths(
         [path],
-        [Entry(one, 0o644, b"") for one in there],
+        [TreeEntry(one, 0o644, b"") for one in there],
         {"tests/test_a.py", "pkg/test_b.py", "pkg/part/test_c.py"},
     )
 

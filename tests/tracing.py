@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.importers.otlp import read_spans
-from assay.tracing.genai import Span
+from assay.tracing.spans import Span
 
 T = "4bf92f3577b34da6a3ce929d0e0e4736"
 MS = 10**6

@@ -22,10 +22,10 @@ from assay.library.shelf import Shelf
 from assay.pipeline.grading import Graded, Grader
 from assay.running.compatibility import prepare
 from assay.running.dataset import read_dataset
-from assay.running.journal import Header, Journal
+from assay.running.journal import Header, RunJournal
 from assay.running.post_run import after_of
 from assay.running.repair import lacking
-from assay.running.runner import Runner, Settings, work_of
+from assay.running.runner import Runner, RunSettings, work_of
 from assay.running.workflow import read_workflow
 from assay.views.documents import plain, pretty
 
@@ -40,12 +40,12 @@ def repaired(examples: str, folder: str, *, now: str) -> dict[str, Any]:
         read_workflow(os.path.join(examples, "workflow.yaml")),
         read_dataset(os.path.join(examples, "dataset.yaml")),
     )
-    settings = Settings(workflow.id, concurrency=os.cpu_count() or 1, now=now)
+    settings = RunSettings(workflow.id, concurrency=os.cpu_count() or 1, now=now)
     work = work_of(prepare(workflow, dataset), settings)
     path = os.path.join(folder, "journal.jsonl")
     with suppress(FileNotFoundError, NotADirectoryError):
         os.unlink(path)  # of an earlier demo: this one shows what happens now
-    with Journal(path, Header.of(workflow, dataset, settings)) as journal:
+    with RunJournal(path, Header.of(workflow, dataset, settings)) as journal:
         asyncio.run(
             Runner(workflow, dataset, settings, keep=journal.put, after=after_of(workflow)).run(
                 work

@@ -14,7 +14,7 @@ from assay.cli.frame import arg
 from assay.cli.measuring import K, Measured, measure, read_ks, shown, trees
 from assay.errors import InputError, NotEnoughEvidence, UsageError, printable
 from assay.files.json_files import open_input
-from assay.sandbox import Limits, check_solution, require, verdict
+from assay.sandbox import SandboxLimits, check_solution, require, verdict
 from assay.scoring.metrics.applying import applies_cleanly
 from assay.scoring.metrics.passk import AttemptedTask, report
 from assay.scoring.metrics.patches import MAX_PATCH, PatchError, parse_patch, patch_likeness
@@ -82,7 +82,7 @@ def need_git() -> None:
 def _solutions(options: argparse.Namespace) -> Measured:
     ks = read_ks(options.k)
     require(options.sandbox)
-    limits = Limits(wall_s=options.timeout)
+    limits = SandboxLimits(wall_s=options.timeout)
     passed: dict[str, list[bool]] = {}
     items: list[dict[str, Any]] = []
     outcomes = []

@@ -11,8 +11,9 @@ from assay.cli.measure_code import SANDBOX, gate_line, need_git, read_patch, unt
 from assay.cli.measuring import Measured, measure, trees
 from assay.cli.progress import Progress
 from assay.errors import InputError, NotEnoughEvidence, UsageError, printable
-from assay.running.patch_tests import Job, Repair, make_job, repair
-from assay.sandbox import Limits, require
+from assay.running.patch_jobs import PatchJob, make_job
+from assay.running.patch_tests import Repair, repair
+from assay.sandbox import SandboxLimits, require
 from assay.scoring.metrics.outcomes import summarise
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def _repair(options: argparse.Namespace) -> Measured:
     jobs = _jobs(options)
     need_git()
     require(options.sandbox)
-    limits = Limits(
+    limits = SandboxLimits(
         wall_s=options.timeout, cpu_s=max(1, ceil(options.timeout)), memory_mb=options.memory
     )
     limits.check()
@@ -81,7 +82,7 @@ def _untimed_instance(entry: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _jobs(options: argparse.Namespace) -> list[Job]:
+def _jobs(options: argparse.Namespace) -> list[PatchJob]:
     """The instances of the file, or the one that the options describe; all faults at once."""
 
     def listed(texts: list[str] | None) -> list[str]:
@@ -112,7 +113,7 @@ def _jobs(options: argparse.Namespace) -> list[Job]:
                 fix="Or give a .jsonl of instances.",
             )
         return [make_job({"instance_id": options.id or os.path.basename(options.patch), **given})]
-    jobs: dict[str, Job] = {}
+    jobs: dict[str, PatchJob] = {}
     for tree in trees(options.instances):
         job = make_job(tree, defaults=given)
         if job.instance_id in jobs:

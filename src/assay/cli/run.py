@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from assay.cli.events import EventFile
     from assay.cli.stream import StreamWorker
     from assay.errors import Fault
-    from assay.running.dataset import Dataset
-    from assay.running.journal import Journal
-    from assay.running.runner import Settings, Work
-    from assay.running.workflow import Workflow
+    from assay.running.dataset import LoadedDataset
+    from assay.running.journal import RunJournal
+    from assay.running.runner import RunSettings, SampleWork
+    from assay.running.workflow import LoadedWorkflow
 
 DEFAULT_FOLDER = "assay-runs"
 IN_MEMORY = 256 * 1024 * 1024
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     sinks = opt.outputs(options)
     from assay.running.compatibility import prepare
     from assay.running.dataset import read_dataset
-    from assay.running.journal import Header, Journal
+    from assay.running.journal import Header, RunJournal
     from assay.running.runner import work_of
     from assay.running.workflow import read_workflow
 
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     options.files, options.output = [evidence], sinks
     with (
         Grading(options) as grading,
-        Journal(path, Header.of(workflow, dataset, settings)) as journal,
+        RunJournal(path, Header.of(workflow, dataset, settings)) as journal,
     ):
         _say(
             f"{workflow.id}@{workflow.version} on {dataset.id}@{dataset.version}:"
@@ -108,7 +108,7 @@ def _folder(path: str) -> None:
         ) from None
 
 
-def choice_is_sound(options: argparse.Namespace, workflow: Workflow) -> None:
+def choice_is_sound(options: argparse.Namespace, workflow: LoadedWorkflow) -> None:
     """Find profile, policy and rubric before anything runs: a slip in a name must not cost a night
     of calls.
     """
@@ -129,11 +129,11 @@ def choice_is_sound(options: argparse.Namespace, workflow: Workflow) -> None:
 
 def _execute(
     options: argparse.Namespace,
-    workflow: Workflow,
-    dataset: Dataset,
-    settings: Settings,
-    work: list[Work],
-    journal: Journal,
+    workflow: LoadedWorkflow,
+    dataset: LoadedDataset,
+    settings: RunSettings,
+    work: list[SampleWork],
+    journal: RunJournal,
     grading: Grading,
 ) -> Iterator[GradedPiece | list[Fault]]:
     """Run what is left, and give the grades of all in the order of the work. Each run is graded
@@ -180,8 +180,8 @@ def _execute(
 
 
 def _graded(
-    work: list[Work],
-    journal: Journal,
+    work: list[SampleWork],
+    journal: RunJournal,
     ready: dict[str, GradedPiece | list[Fault]],
     worker: StreamWorker,
     evidence: str,

@@ -18,8 +18,8 @@ from assay.views.documents import pretty
 if TYPE_CHECKING:
     import argparse
 
-    from assay.running.runner import Settings
-    from assay.running.workflow import Workflow
+    from assay.running.runner import RunSettings
+    from assay.running.workflow import LoadedWorkflow
 
 DEFAULT_WORKFLOW = "workflow.yaml"
 _REMEMBERED = (
@@ -36,7 +36,7 @@ _REMEMBERED = (
 )
 
 
-def remember(options: argparse.Namespace, settings: Settings, folder: str) -> None:
+def remember(options: argparse.Namespace, settings: RunSettings, folder: str) -> None:
     """Write down what was asked for, so that `--resume DIR` needs nothing else."""
     asked = {name: getattr(options, name) for name in _REMEMBERED}
     paths = {name: os.path.abspath(asked[name]) for name in ("workflow", "dataset")}
@@ -76,9 +76,9 @@ def recall(options: argparse.Namespace) -> None:
         )
 
 
-def settings_of(options: argparse.Namespace, workflow: Workflow) -> Settings:
+def settings_of(options: argparse.Namespace, workflow: LoadedWorkflow) -> RunSettings:
     """The settings of a run, checked."""
-    from assay.running.runner import Settings
+    from assay.running.runner import RunSettings
 
     for name, least in (("concurrency", 1), ("repeat", 1), ("retries", 0), ("limit", 1)):
         value = getattr(options, name)
@@ -99,7 +99,7 @@ def settings_of(options: argparse.Namespace, workflow: Workflow) -> Settings:
         )
     fixed = None if now is None else now.strftime("%Y-%m-%dT%H:%M:%SZ")
     timeout = None if options.timeout is None else float(options.timeout)
-    return Settings(
+    return RunSettings(
         name,
         concurrency=options.concurrency,
         repeat=options.repeat,

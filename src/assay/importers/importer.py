@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from assay.errors import InputError, UsageError
+from assay.errors import UsageError
 
 
-class Named(NamedTuple):
+class NameVersion(NamedTuple):
     """A name and its version."""
 
     id: str
@@ -23,9 +23,17 @@ class Named(NamedTuple):
 class Wanted(NamedTuple):
     """What the user says of runs whose files do not say it."""
 
-    workflow: Named | None = None
+    workflow: NameVersion | None = None
     family: str | None = None
-    dataset: Named | None = None
+    dataset: NameVersion | None = None
+
+    def stated(self) -> dict[str, str]:
+        """The same by the names that a trace uses."""
+        stated = {} if self.family is None else {"workflow.family": self.family}
+        for what, named in (("workflow", self.workflow), ("dataset", self.dataset)):
+            if named is not None:
+                stated |= {f"{what}.id": named.id, f"{what}.version": named.version}
+        return stated
 
 
 class Imported(NamedTuple):
@@ -51,11 +59,11 @@ class Importer(NamedTuple):
     read: Callable[[Sequence[str], Wanted], Imported]
 
 
-def named(text: str, option: str) -> Named:
+def named(text: str, option: str) -> NameVersion:
     """`ID@VERSION` in its parts.
 
     >>> named("triage@2.1", "--workflow")
-    Named(id='triage', version='2.1')
+    NameVersion(id='triage', version='2.1')
     """
     name, at, version = text.rpartition("@")
     if not at or not name.strip() or not version.strip():
@@ -64,9 +72,4 @@ def named(text: str, option: str) -> Named:
             f"{option} is {text!r}; it is an id and a version.",
             fix=f"Write it as {option} NAME@1.",
         )
-    return Named(name, version)
-
-
-def lacking(what: str, where: str, fix: str) -> InputError:
-    """Something that a run must have is said nowhere."""
-    return InputError("SCO-011", f"nothing says {what}.", where=where, fix=fix)
+    return NameVersion(name, version)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from assay.errors import Fault, InputError
 from assay.files.json_files import MAX_LINE, Document, open_input
-from assay.importers.importer import Imported, Importer, Named, Wanted, lacking
+from assay.importers.importer import Imported, Importer, Wanted
 from assay.records.evidence import RUN_SCHEMA
 from assay.records.reading import read_run
-from assay.tracing.genai import Span, evidence, is_run
+from assay.tracing.genai import evidence, is_run
 from assay.tracing.protobuf import from_protobuf
-from assay.tracing.spans import name, tree
+from assay.tracing.spans import Span, name, tree
 from assay.tracing.wire import from_console, from_json, is_console, is_otlp, parsed
 
 if TYPE_CHECKING:
@@ -31,56 +31,53 @@ MAX_FAULTS = 20
 PEEK = 512
 _UNTEXTUAL = frozenset({*range(32), 127} - set(b"\t\n\r"))
 PREFIX = "assay."
+NEEDED = {
+    "workflow.id": "which workflow ran",
+    "workflow.version": "which version of the workflow ran",
+    "dataset.id": "on which dataset it ran",
+    "dataset.version": "on which version of the dataset it ran",
+}
+OPTIONAL = ("workflow.family", "sample_id", "run_id")
 GIVEN = (
-    *(
-        "required_outputs",
-        "required_inputs",
-        "output_schema",
-        "expected",
-        "forbidden_tools",
-        "handoff_rules",
-        "scores",
-        "gates",
-        "claims",
-        "tests",
-    ),
-    *("patch_applies", "judge", "tags", "group", "attempt"),
+    "required_outputs",
+    "required_inputs",
+    "output_schema",
+    "expected",
+    "forbidden_tools",
+    "handoff_rules",
+    "scores",
+    "gates",
+    "claims",
+    "tests",
+    "patch_applies",
+    "judge",
+    "tags",
+    "group",
+    "attempt",
 )
-"""Parts of a run that no span shows and that its maker may say."""
+"""Parts of a run that no span shows and that its maker may state."""
 
 
-class Dropped(Counter[str]):
-    """What was left out, by its reason."""
+def runs(spans: Iterable[Span], wanted: Wanted) -> tuple[list[dict[str, Any]], Counter[str]]:
+    """Every trace as a run of `assay.run/1`, the oldest first, and what was left out, by reason.
 
-
-def runs(
-    spans: Iterable[Span],
-    *,
-    workflow: Named | None = None,
-    family: str | None = None,
-    dataset: Named | None = None,
-) -> tuple[list[dict[str, Any]], Dropped]:
-    """Every trace as a run of `assay.run/1`, the oldest first, and what was left out.
-
-    What a trace says of itself holds; the arguments say what it leaves open.
+    What a trace states of itself holds; `wanted` fills in what it leaves open.
     """
     traces: dict[str, list[Span]] = {}
     for span in spans:
         traces.setdefault(span.trace_id, []).append(span)
     made: list[dict[str, Any]] = []
-    dropped = Dropped()
-    wanted = Wanted(workflow, family, dataset)
-    for trace_id in sorted(
-        traces, key=lambda key: (min(span.start_ns for span in traces[key]), key)
+    dropped: Counter[str] = Counter()
+    for _, trace in sorted(
+        traces.items(), key=lambda item: (min(span.start_ns for span in item[1]), item[0])
     ):
-        found = traces[trace_id]
-        if not is_run(found):
+        if is_run(trace):
+            run = run_of(trace, wanted)
+            dropped.update(run["metadata"]["otel"].get("dropped", {}))
+            made.append(run)
+        else:
             dropped["traces_without_a_run"] += 1
-            dropped["spans_of_no_run"] += len(found)
-            continue
-        run = run_of(found, wanted)
-        dropped.update(run["metadata"]["otel"].get("dropped", {}))
-        made.append(run)
+            dropped["spans_of_no_run"] += len(trace)
     return made, dropped
 
 
@@ -88,111 +85,71 @@ def run_of(spans: Sequence[Span], wanted: Wanted, *, refused: int = 0) -> dict[s
     """One trace as a run, checked as any other run is. `refused` counts spans of it that could not
     be read.
     """
-    where = f"trace {spans[0].trace_id}"
-    said = _said(spans, where)
+    trace_id = spans[0].trace_id
+    where = f"trace {trace_id}"
+    stated = {**_service(spans), **wanted.stated(), **_stated(spans, where)}
+    for key, what in NEEDED.items():
+        if key not in stated:
+            option = f"--{key.partition('.')[0]} ID@VERSION"
+            fix = f"Give {option}, or set {PREFIX}{key} on the spans or their resource."
+            raise InputError("SCO-011", f"nothing states {what}.", where=where, fix=fix)
     parts = evidence(spans, refused=refused)
-    notes = parts["metadata"]["otel"]
-    service, version = said.get("service.name"), said.get("service.version")
-    workflow_id = said.get("assay.workflow.id") or (
-        wanted.workflow.id if wanted.workflow else service
-    )
-    workflow_version = said.get("assay.workflow.version") or (
-        wanted.workflow.version if wanted.workflow else version
-    )
-    dataset_id = said.get("assay.dataset.id") or (wanted.dataset.id if wanted.dataset else None)
-    dataset_version = said.get("assay.dataset.version") or (
-        wanted.dataset.version if wanted.dataset else None
-    )
-    for found, what, option, attribute in (
-        (workflow_id, "which workflow ran", "--workflow ID@VERSION", "assay.workflow.id"),
-        (
-            workflow_version,
-            "which version of the workflow ran",
-            "--workflow ID@VERSION",
-            "assay.workflow.version",
-        ),
-        (dataset_id, "on which dataset it ran", "--dataset ID@VERSION", "assay.dataset.id"),
-        (
-            dataset_version,
-            "on which version of the dataset it ran",
-            "--dataset ID@VERSION",
-            "assay.dataset.version",
-        ),
-    ):
-        if found is None:
-            raise lacking(
-                what, where, f"Give {option}, or set {attribute} on the spans or their resource."
-            )
-    family = said.get("assay.workflow.family") or wanted.family
-    sample = said.get("assay.sample_id")
-    if sample is None:
-        notes["sample_id"] = "the trace id stands for it: no span has assay.sample_id"
+    if "sample_id" not in stated:
+        parts["metadata"]["otel"]["sample_id"] = (
+            "the trace id stands for it: no span has assay.sample_id"
+        )
+    names = {"family": stated["workflow.family"]} if "workflow.family" in stated else {}
     run = {
         "schema": RUN_SCHEMA,
-        "run_id": said.get("assay.run_id") or spans[0].trace_id,
+        "run_id": stated.get("run_id", trace_id),
         "workflow": {
-            "id": workflow_id,
-            "version": workflow_version,
-            **({"family": family} if family is not None else {}),
+            "id": stated["workflow.id"],
+            "version": stated["workflow.version"],
+            **names,
         },
         "dataset": {
-            "id": dataset_id,
-            "version": dataset_version,
-            "sample_id": sample or spans[0].trace_id,
+            "id": stated["dataset.id"],
+            "version": stated["dataset.version"],
+            "sample_id": stated.get("sample_id", trace_id),
         },
         **parts,
         **_given(spans),
     }
-    read_run(
-        Document(run, where)
-    )  # what spans say may be of any shape; nothing leaves here that `assay grade` would refuse
+    # spans may state anything; nothing leaves here that `assay grade` would refuse
+    read_run(Document(run, where))
     return run
 
 
-def _said(spans: Sequence[Span], where: str) -> dict[str, str]:
-    """What spans and resources say of where the run belongs. Two who disagree are an error: one of
-    them is of another run.
+def _stated(spans: Sequence[Span], where: str) -> dict[str, str]:
+    """What spans, or else their resources, state of where the run belongs. Two that disagree are an
+    error: one of them is of another run.
     """
-    names = [
-        PREFIX + key
-        for key in (
-            "workflow.id",
-            "workflow.version",
-            "workflow.family",
-            "dataset.id",
-            "dataset.version",
-            "sample_id",
-            "run_id",
-        )
-    ]
-    made: dict[str, str] = {}
-    for key in names:
-        found = {
-            value
-            for value in (name(_plain(span.attributes.get(key))) for span in spans)
-            if value is not None
-        }
-        found = found or {
-            value
-            for value in (name(_plain(span.resource.get(key))) for span in spans)
-            if value is not None
-        }
-        if len(found) > 1:
-            raise InputError(
-                "SCO-011",
-                f"its spans disagree on {key}:"
-                f" {', '.join(repr(value) for value in sorted(found)[:3])}.",
-                where=where,
-            )
-        if found:
-            made[key] = found.pop()
-    tops = [span for span in spans if span.parent_id is None or span.remote_parent] or list(spans)
-    first = min(tops, key=lambda span: (span.start_ns, span.span_id))
-    for key in ("service.name", "service.version"):
-        value = name(first.resource.get(key))
-        if value is not None and not value.startswith("unknown_service"):
-            made[key] = value
-    return made
+    stated: dict[str, str] = {}
+    for key in (*NEEDED, *OPTIONAL):
+        for places in ([span.attributes for span in spans], [span.resource for span in spans]):
+            values = {name(_plain(place.get(PREFIX + key))) for place in places} - {None}
+            if len(values) > 1:
+                listed = ", ".join(repr(value) for value in sorted(map(str, values))[:3])
+                raise InputError(
+                    "SCO-011", f"its spans disagree on {PREFIX}{key}: {listed}.", where=where
+                )
+            if values:
+                stated[key] = str(values.pop())
+                break
+    return stated
+
+
+def _service(spans: Sequence[Span]) -> dict[str, str]:
+    """The service of the first root, which stands in for the workflow."""
+    tops = [span for span in spans if span.parent_id is None or span.remote_parent] or spans
+    resource = min(tops, key=lambda span: (span.start_ns, span.span_id)).resource
+    names = {key: name(resource.get(f"service.{key}")) for key in ("name", "version")}
+    known = {
+        key: value
+        for key, value in names.items()
+        if value is not None and not value.startswith("unknown_service")
+    }
+    return {f"workflow.{key.replace('name', 'id')}": value for key, value in known.items()}
 
 
 def _plain(value: Any) -> Any:
@@ -200,22 +157,22 @@ def _plain(value: Any) -> Any:
 
 
 def _given(spans: Sequence[Span]) -> dict[str, Any]:
-    """Parts of the run that its maker wrote on a span or its resource."""
-    made: dict[str, Any] = {}
-    for span in sorted(
-        spans,
-        key=lambda span: (span.parent_id is not None, span.start_ns, span.span_id),
-        reverse=True,
-    ):
-        for about in (span.resource, span.attributes):  # the root's own word comes last and holds
-            made.update(
-                {
-                    key: tree(about[PREFIX + key])
-                    for key in GIVEN
-                    if about.get(PREFIX + key) is not None
-                }
-            )
-    return made
+    """Parts of the run that its maker wrote on a span or its resource; those of the root hold."""
+    places = [
+        place
+        for span in sorted(
+            spans,
+            key=lambda span: (span.parent_id is not None, span.start_ns, span.span_id),
+            reverse=True,
+        )
+        for place in (span.resource, span.attributes)
+    ]
+    return {
+        key: tree(place[PREFIX + key])
+        for place in places
+        for key in GIVEN
+        if place.get(PREFIX + key) is not None
+    }
 
 
 # --- files
@@ -226,18 +183,16 @@ def read_spans(path: str) -> Iterator[Span]:
     what the Python SDK prints to a console.
     """
     faults: list[Fault] = []
-    count = 0
-    for found in _entries(path):
-        if isinstance(found, Fault):
-            faults.append(found)
-            count += 1
+    for entry in _entries(path):
+        if isinstance(entry, Fault):
+            faults.append(entry)
         elif not faults:
-            yield found
+            yield entry
     if faults:
         error = InputError(
             faults[0].code, faults[0].message, where=path, faults=faults[:MAX_FAULTS]
         )
-        error.fault_count = count
+        error.fault_count = len(faults)
         raise error
 
 
@@ -284,7 +239,7 @@ def _rest(head: bytes, stream: Any, file: str) -> bytes:
 
 def looks_like_json(head: bytes) -> bool:
     """Whether the first bytes of a file are text, such as JSON is; protobuf has tags and lengths
-    there, which no text holds.
+    there, which no text has.
 
     >>> looks_like_json(b' {"resourceSpans": []}'), looks_like_json(bytes((10, 20, 10, 2)))
     (True, False)
@@ -323,7 +278,7 @@ def _document(data: bytes, file: str, line: int) -> Iterator[Span | Fault]:
 
 
 def fits(head: bytes) -> bool:
-    """Whether a file that begins so holds spans."""
+    """Whether a file that begins so contains spans."""
     if looks_like_json(head):
         return b'"resourceSpans"' in head or (b'"trace_id"' in head and b'"context"' in head)
     return head[:1] == b"\n"  # the tag of the first field of an export
@@ -342,9 +297,7 @@ def read(paths: Sequence[str], wanted: Wanted) -> Imported:
                     where=path,
                     fix="Import fewer files at once.",
                 )
-    made, dropped = runs(
-        spans, workflow=wanted.workflow, family=wanted.family, dataset=wanted.dataset
-    )
+    made, dropped = runs(spans, wanted)
     return Imported(
         made,
         {
@@ -358,20 +311,21 @@ def read(paths: Sequence[str], wanted: Wanted) -> Imported:
 
 
 def _notes(made: Sequence[Mapping[str, Any]]) -> list[str]:
-    broken = [run["run_id"] for run in made if "gaps" in run["metadata"]["otel"]]
-    unnamed = sum("sample_id" in run["metadata"]["otel"] for run in made)
-    found = []
+    otel = {run["run_id"]: run["metadata"]["otel"] for run in made}
+    broken = [run_id for run_id, about in otel.items() if "gaps" in about]
+    unnamed = sum("sample_id" in about for about in otel.values())
+    notes = []
     if broken:
-        found.append(
+        notes.append(
             f"{len(broken)} of {len(made)} traces are not whole and have status 'error', first:"
             f" {broken[0]}"
         )
     if unnamed:
-        found.append(
+        notes.append(
             f"{unnamed} of {len(made)} runs have the trace id as their sample: set assay.sample_id"
             " to pair them with another version's"
         )
-    return found
+    return notes
 
 
 IMPORTER = Importer(

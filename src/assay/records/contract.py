@@ -35,7 +35,7 @@ from assay.records.schema_worker import (
     evaluated,
     linear,
 )
-from assay.sandbox.worker import Died, Worker
+from assay.sandbox.worker import Died, WorkerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -215,7 +215,7 @@ def check(schema: dict[str, Any] | bool, value: Any) -> ContractVerdict:
 class _Processes(threading.local):
     """One process for each thread that needs one: nobody waits for another's schema."""
 
-    worker: Worker | None = None
+    worker: WorkerProcess | None = None
 
     def ask(self, question: Question) -> Checked:
         """The answer, or why there is none. A process that something else ended is asked for once
@@ -236,7 +236,7 @@ class _Processes(threading.local):
         worker = self.worker
         if worker is None or not worker.is_usable() or worker.answered >= MAX_ANSWERS:
             self.drop()
-            worker = self.worker = Worker("assay.records.schema_worker", _PACKAGES)
+            worker = self.worker = WorkerProcess("assay.records.schema_worker", _PACKAGES)
             with _lock:
                 _started.add(worker)
             if _over.is_set():
@@ -273,7 +273,7 @@ def _ended(death: Died) -> Checked:
 
 
 _processes = _Processes()
-_started: set[Worker] = set()
+_started: set[WorkerProcess] = set()
 _lock = threading.Lock()
 _over = threading.Event()
 """Set when this process ends."""

@@ -20,8 +20,8 @@ from assay.running.workflow import read_workflow
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from assay.running.dataset import Dataset
-    from assay.running.workflow import Workflow
+    from assay.running.dataset import LoadedDataset
+    from assay.running.workflow import LoadedWorkflow
 
 DESCRIBED = (".yaml", ".yml")
 DATA = (".jsonl", ".json", ".csv", ".parquet")
@@ -36,7 +36,7 @@ class Ambiguous(InputError):
     """There are several versions, and none was named."""
 
 
-class Head(NamedTuple):
+class OfferedFile(NamedTuple):
     """What a file says it is. A data file alone has the version that its content gives it."""
 
     id: str
@@ -57,7 +57,7 @@ class Offered:
         heads = [head for head in self._heads(self.workflows, "workflow") if head is not None]
         return _chosen(heads, "workflow", "RUN-001", name, version).path
 
-    def workflow(self, name: str, version: str | None) -> Workflow:
+    def workflow(self, name: str, version: str | None) -> LoadedWorkflow:
         """A workflow by its id; its version may be left out where there is one."""
         return read_workflow(self.workflow_file(name, version))
 
@@ -65,11 +65,11 @@ class Offered:
         """The file of a dataset."""
         return self._dataset(name, version)[0]
 
-    def dataset(self, name: str, version: str | None) -> Dataset:
+    def dataset(self, name: str, version: str | None) -> LoadedDataset:
         """A dataset by its id; its version may be left out where there is one."""
         return self._dataset(name, version)[1]
 
-    def _dataset(self, name: str, version: str | None) -> tuple[str, Dataset]:
+    def _dataset(self, name: str, version: str | None) -> tuple[str, LoadedDataset]:
         if self.datasets is None:
             raise NotOffered(
                 "RUN-002",
@@ -89,8 +89,8 @@ class Offered:
         return head.path, found
 
     def check(self) -> None:
-        """Read everything that is offered, so that whoever starts the server hears of a slip at
-        once.
+        """Read everything that is offered, so that a slip shows when the server
+        starts.
         """
         for head in self._heads(self.workflows, "workflow", strict=True):
             if head is not None:
@@ -100,13 +100,13 @@ class Offered:
             list(self._heads(self.datasets, "dataset", strict=True))
             _unique(head for head in self._all_data(self.datasets))
 
-    def _all_data(self, folder: str) -> list[Head]:
+    def _all_data(self, folder: str) -> list[OfferedFile]:
         """The datasets that a file describes, and the data files that none does."""
         described = [head for head in self._heads(folder, "dataset") if head is not None]
         parts = {self._part(head.path) for head in described}
         alone = [path for path in _files(folder, DATA) if os.path.realpath(path) not in parts]
         return described + [
-            Head(os.path.splitext(os.path.basename(path))[0], None, path) for path in alone
+            OfferedFile(os.path.splitext(os.path.basename(path))[0], None, path) for path in alone
         ]
 
     def _part(self, path: str) -> str | None:
@@ -119,7 +119,9 @@ class Offered:
             else None
         )
 
-    def _heads(self, folder: str, key: str, *, strict: bool = False) -> Iterator[Head | None]:
+    def _heads(
+        self, folder: str, key: str, *, strict: bool = False
+    ) -> Iterator[OfferedFile | None]:
         """What the YAML files of a folder are. One that cannot be read is passed over, unless
         somebody wants to know.
         """
@@ -131,7 +133,7 @@ class Offered:
                     raise
                 continue
             if isinstance(tree, dict) and isinstance(tree.get(key), str):
-                yield Head(tree[key], str(tree.get("version", "")), path)
+                yield OfferedFile(tree[key], str(tree.get("version", "")), path)
 
     def _tree(self, path: str) -> Any:
         try:
@@ -168,7 +170,9 @@ def _files(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
                 )
 
 
-def _chosen(heads: Sequence[Head], what: str, code: str, name: str, version: str | None) -> Head:
+def _chosen(
+    heads: Sequence[OfferedFile], what: str, code: str, name: str, version: str | None
+) -> OfferedFile:
     same = [head for head in heads if head.id == name]
     if not same:
         names = sorted({head.id for head in heads})
@@ -190,7 +194,7 @@ def _chosen(heads: Sequence[Head], what: str, code: str, name: str, version: str
         )
     fitting = [head for head in same if version is None or head.version in (None, version)]
     if not fitting:
-        fix = f"There is {', '.join(versions[:SHOWN])}."
+        fix = f"Offered: {', '.join(versions[:SHOWN])}."
         raise NotOffered(
             code,
             f"the {what} '{name}' is not offered in the version"
@@ -202,7 +206,7 @@ def _chosen(heads: Sequence[Head], what: str, code: str, name: str, version: str
     return fitting[0]
 
 
-def _unique(heads: Iterator[Head] | Sequence[Head]) -> None:
+def _unique(heads: Iterator[OfferedFile] | Sequence[OfferedFile]) -> None:
     """Refuse two files of one id and version: nobody could say which of them ran."""
     seen: dict[tuple[str, str | None], str] = {}
     for head in heads:

@@ -1,16 +1,13 @@
-"""A dataset: samples with an id each, read from JSON lines, JSON, CSV, Parquet or a table of a
-database.
+"""A dataset: samples with an id each.
 
 A dataset file (YAML) names the data and maps its fields; a data file alone will do when its fields
-bear the usual names. What is expected of a workflow stands apart from what it is given: `gold`
-holds every path that leads to an expected value, and no input may come from one. A sample without
-an id, or with another's, is refused: nobody could say afterwards which one failed.
+have the usual names. What is expected of a workflow is kept apart from what it is given: `gold`
+lists every path that leads to an expected value, and no input may come from one. A sample without
+an id, or with another's, is refused: nobody could tell afterwards which one failed.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import re
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -19,24 +16,20 @@ from msgspec import Meta, Struct
 
 from assay.canon import digest
 from assay.errors import Fault, InputError
-from assay.files.json_files import Unread, open_input, read_json, stream_documents
 from assay.files.yaml_files import read_yaml
 from assay.records.reading import read_record
+from assay.running.rows import TableSource, file_rows, table_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
+
+    from assay.running.rows import Rows
 
 ID_FIELDS = ("sample_id", "id")
 _GOLD_NAME = re.compile(r"(?i)(expected|gold)([_.-].*)?")
-"""Fields that hold what is expected, unless a dataset file says which they are."""
+"""Fields that hold what is expected, unless a dataset file names them."""
 MAX_SAMPLES = 1_000_000
-
-
-class Table(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A table of a database: its URL as SQLAlchemy writes it, and its name."""
-
-    url: str
-    name: str
+MAX_FAULTS = 20
 
 
 class DatasetFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -47,7 +40,7 @@ class DatasetFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     dataset: Annotated[str, Meta(min_length=1, max_length=200)]
     version: str | int
     file: str | None = None
-    table: Table | None = None
+    table: TableSource | None = None
     split: str | None = None
     split_field: str = "split"
     sample_id: str | None = None
@@ -66,77 +59,59 @@ class Sample(NamedTuple):
     """The line or row, for errors."""
 
 
-class Dataset:
-    """Samples, and how their fields are to be understood."""
+class LoadedDataset:
+    """Samples, and how their fields are to be understood. Without a version, the data's own digest
+    gives one.
+    """
 
     def __init__(
-        self,
-        spec: DatasetFile | None,
-        *,
-        id: str,
-        version: str | None,
-        samples: list[Sample],
-        where: str,
+        self, spec: DatasetFile, samples: list[Sample], *, version: str | None, where: str
     ) -> None:
         self.spec = spec
-        self.id = id
+        self.id = spec.dataset
         self.samples = samples
         self.where = where
         self.digest = digest(sorted(digest(sample.row) for sample in samples))
         """Of the samples alone, in no order: the same data is the same wherever it lies."""
         self.version = version if version is not None else self.digest.removeprefix("sha256:")[:12]
-        self.declared = spec is not None and spec.expected is not None
-        self._gold = _declared_gold(spec)
+        named = spec.expected
+        if isinstance(named, str):
+            named = [named]
+        self._gold: dict[str, str] | None = (
+            {name: name for name in named} if isinstance(named, list) else named
+        )
 
     def gold(self, row: Mapping[str, Any]) -> list[str]:
         """The paths of a sample that lead to an expected value."""
-        if self.declared:
+        if self._gold is not None:
             return list(self._gold.values())
         given = row.get("inputs")
-        nested = (
-            [f"inputs.{name}" for name in given if _GOLD_NAME.fullmatch(name)]
-            if isinstance(given, dict)
-            else []
-        )
-        return [name for name in row if _GOLD_NAME.fullmatch(name)] + nested
+        nested = given if isinstance(given, dict) else {}
+        return [name for name in row if _GOLD_NAME.fullmatch(name)] + [
+            f"inputs.{name}" for name in nested if _GOLD_NAME.fullmatch(name)
+        ]
 
     def expected(self, row: Mapping[str, Any]) -> Any:
         """What is expected of a workflow for this sample; None where the sample does not say."""
-        if not self.declared:
+        if self._gold is None:
             return row.get("expected")
-        if self.spec is not None and isinstance(self.spec.expected, str):
+        if isinstance(self.spec.expected, str):
             return lookup(row, self.spec.expected)[1]
         return {name: lookup(row, path)[1] for name, path in self._gold.items()}
 
-    def field(self, name: str) -> str | None:
-        """The path that the dataset gives for an input of this name."""
-        return None if self.spec is None else self.spec.inputs.get(name)
-
     def group(self, row: Mapping[str, Any]) -> str | None:
         """The group of a sample, of those that are not independent of each other."""
-        value = lookup(
-            row,
-            self.spec.group if self.spec is not None and self.spec.group is not None else "group",
-        )[1]
+        value = lookup(row, "group" if self.spec.group is None else self.spec.group)[1]
         return None if value is None else str(value)
 
     def tags(self, row: Mapping[str, Any]) -> list[str]:
         """The tags of a sample."""
-        asked = self.spec.tags if self.spec is not None and self.spec.tags else "tags"
-        if isinstance(asked, list):
-            return [
-                str(found)
-                for found in (lookup(row, path)[1] for path in asked)
-                if found is not None
-            ]
-        value = lookup(row, asked)[1]
-        return (
-            [str(one) for one in value]
-            if isinstance(value, list)
-            else []
-            if value is None
-            else [str(value)]
-        )
+        paths = self.spec.tags or "tags"
+        value = lookup(row, paths)[1] if isinstance(paths, str) else None
+        if isinstance(value, list):
+            return [str(tag) for tag in value]
+        values = [value] if isinstance(paths, str) else [lookup(row, path)[1] for path in paths]
+        return [str(tag) for tag in values if tag is not None]
 
 
 def lookup(row: Mapping[str, Any], path: str) -> tuple[bool, Any]:
@@ -145,79 +120,56 @@ def lookup(row: Mapping[str, Any], path: str) -> tuple[bool, Any]:
     """
     if path in row:
         return True, row[path]
-    found: Any = row
+    value: Any = row
     for part in path.split("."):
-        if not isinstance(found, dict) or part not in found:
+        if not isinstance(value, dict) or part not in value:
             return False, None
-        found = found[part]
-    return True, found
-
-
-def _declared_gold(spec: DatasetFile | None) -> dict[str, str]:
-    if spec is None or spec.expected is None:
-        return {}
-    if isinstance(spec.expected, str):
-        return {spec.expected: spec.expected}
-    return (
-        dict(spec.expected)
-        if isinstance(spec.expected, dict)
-        else {name: name for name in spec.expected}
-    )
+        value = value[part]
+    return True, value
 
 
 # --- reading
 
 
-def read_dataset(path: str) -> Dataset:
+def read_dataset(path: str) -> LoadedDataset:
     """A dataset from its YAML file, or from a data file alone. Raises `InputError` with every
-    fault, at most twenty of them shown.
+    fault.
     """
-    if path.endswith((".yaml", ".yml")):
-        document = read_yaml(path)
-        spec = read_record(document, DatasetFile, "RUN-002")
-        return _described(spec, path)
-    name = os.path.splitext(os.path.basename(path))[0] or "data"
-    return Dataset(
-        None, id=name, version=None, samples=_samples(_rows(path), path, None), where=path
-    )
-
-
-def from_rows(rows: list[Any], *, id: str, version: str | None, where: str) -> Dataset:
-    """A dataset of samples that are already here, as an API gets them."""
-    return Dataset(
-        None,
-        id=id,
-        version=version,
-        samples=_samples(
-            ((row, f"samples[{index}]") for index, row in enumerate(rows)), where, None
-        ),
-        where=where,
-    )
-
-
-def _described(spec: DatasetFile, path: str) -> Dataset:
+    if not path.endswith((".yaml", ".yml")):
+        name = os.path.splitext(os.path.basename(path))[0] or "data"
+        return _dataset(_unnamed(name), file_rows(path), version=None, where=path)
+    spec = read_record(read_yaml(path), DatasetFile, "RUN-002")
     if (spec.file is None) == (spec.table is None):
         raise InputError("RUN-002", "a dataset has either a file or a table.", where=path)
     rows = (
-        _table_rows(spec.table, path)
+        table_rows(spec.table, path)
         if spec.table is not None
-        else _rows(os.path.join(os.path.dirname(path), str(spec.file)))
+        else file_rows(os.path.join(os.path.dirname(path), str(spec.file)))
     )
-    return Dataset(
-        spec,
-        id=spec.dataset,
-        version=str(spec.version),
-        samples=_samples(rows, path, spec),
-        where=path,
-    )
+    return _dataset(spec, rows, version=str(spec.version), where=path)
 
 
-def _samples(rows: Iterator[tuple[Any, str]], where: str, spec: DatasetFile | None) -> list[Sample]:
-    found: list[Sample] = []
+def from_rows(rows: list[Any], *, id: str, version: str | None, where: str) -> LoadedDataset:
+    """A dataset of samples that are already here, as an API gets them."""
+    placed = ((row, f"samples[{index}]") for index, row in enumerate(rows))
+    return _dataset(_unnamed(id), placed, version=version, where=where)
+
+
+def _unnamed(name: str) -> DatasetFile:
+    """A dataset whose fields have the usual names."""
+    return DatasetFile(dataset=name, version="")
+
+
+def _dataset(spec: DatasetFile, rows: Rows, *, version: str | None, where: str) -> LoadedDataset:
+    samples: list[Sample] = []
     faults: list[Fault] = []
     seen: dict[str, str] = {}
+
+    def refuse(message: str, fix: str = "") -> None:
+        faults.append(Fault(message, code="RUN-002", file=where, fix=fix))
+
     for row, place in rows:
-        if len(found) >= MAX_SAMPLES:
+        if len(samples) >= MAX_SAMPLES:
             raise InputError(
                 "FIL-004",
                 f"has more than {MAX_SAMPLES:,} samples.",
@@ -225,212 +177,42 @@ def _samples(rows: Iterator[tuple[Any, str]], where: str, spec: DatasetFile | No
                 fix="Split the dataset.",
             )
         if not isinstance(row, dict):
-            faults.append(
-                Fault(
-                    f"{place}: invalid_dataset_sample: a sample is an object, not"
-                    f" {type(row).__name__}.",
-                    code="RUN-002",
-                    file=where,
-                )
+            refuse(
+                f"{place}: invalid_dataset_sample: a sample is an object, not {type(row).__name__}."
             )
             continue
-        if (
-            spec is not None
-            and spec.split is not None
-            and lookup(row, spec.split_field)[1] != spec.split
-        ):
+        if spec.split is not None and lookup(row, spec.split_field)[1] != spec.split:
             continue
-        name = _id(row, spec)
+        fields = ID_FIELDS if spec.sample_id is None else (spec.sample_id,)
+        name = next((name for name in (_id(row, field) for field in fields) if name), None)
         if name is None:
-            fields = (
-                spec.sample_id
-                if spec is not None and spec.sample_id is not None
-                else " or ".join(ID_FIELDS)
-            )
-            faults.append(
-                Fault(
-                    f"{place}: the sample has no id.",
-                    code="RUN-002",
-                    file=where,
-                    fix=f"Give each sample a text or whole number in {fields}.",
-                )
+            refuse(
+                f"{place}: the sample has no id.",
+                f"Give each sample a text or whole number in {' or '.join(fields)}.",
             )
         elif name in seen:
-            faults.append(
-                Fault(
-                    f"{place}: the id {name[:80]!r} was used before, at {seen[name]}.",
-                    code="RUN-002",
-                    file=where,
-                    fix="Ids are unique.",
-                )
+            refuse(
+                f"{place}: the id {name[:80]!r} was used before, at {seen[name]}.",
+                "Ids are unique.",
             )
         else:
             seen[name] = place
-            found.append(Sample(name, row, place))
+            samples.append(Sample(name, row, place))
     if faults:
         error = InputError(
-            "RUN-002", faults[0].message, where=where, fix=faults[0].fix, faults=faults[:20]
+            "RUN-002", faults[0].message, where=where, fix=faults[0].fix, faults=faults[:MAX_FAULTS]
         )
         error.fault_count = len(faults)
         raise error
-    if not found:
-        split = (
-            f" of the split {spec.split!r}" if spec is not None and spec.split is not None else ""
-        )
+    if not samples:
+        split = "" if spec.split is None else f" of the split {spec.split!r}"
         raise InputError("FIL-005", f"there are no samples{split}.", where=where)
-    return found
+    return LoadedDataset(spec, samples, version=version, where=where)
 
 
-def _id(row: Mapping[str, Any], spec: DatasetFile | None) -> str | None:
-    for path in (spec.sample_id,) if spec is not None and spec.sample_id is not None else ID_FIELDS:
-        value = lookup(row, path)[1]
-        if isinstance(value, str) and value.strip() and len(value) <= 400:
-            return value
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(value)
-    return None
-
-
-def _rows(path: str) -> Iterator[tuple[Any, str]]:
-    extension = os.path.splitext(path)[1].lower()
-    if extension == ".csv":
-        return _csv_rows(path)
-    if extension == ".parquet":
-        return _parquet_rows(path)
-    if extension == ".json":
-        return _json_rows(path)
-    if extension == ".jsonl":
-        return _line_rows(path)
-    raise InputError(
-        "RUN-002",
-        f"a dataset is no {extension or 'file without an extension'}.",
-        where=path,
-        fix="It is .jsonl, .json, .csv, .parquet or .yaml.",
-    )
-
-
-def _line_rows(path: str) -> Iterator[tuple[Any, str]]:
-    for document in stream_documents(path):
-        if isinstance(document, Unread):
-            fault = document.fault
-            raise InputError(fault.code, fault.message, where=path, fix=fault.fix, faults=[fault])
-        yield document.tree, f"line {document.line}"
-
-
-def _json_rows(path: str) -> Iterator[tuple[Any, str]]:
-    tree = read_json(path).tree
-    rows = tree.get("samples") if isinstance(tree, dict) else tree
-    if not isinstance(rows, list):
-        raise InputError(
-            "RUN-002",
-            "is neither a list of samples nor an object with a list `samples`.",
-            where=path,
-        )
-    for index, row in enumerate(rows):
-        yield row, f"[{index}]"
-
-
-def _csv_rows(path: str) -> Iterator[tuple[Any, str]]:
-    with open_input(path) as stream:
-        try:
-            text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
-            reader = csv.DictReader(text, strict=True)
-            names = reader.fieldnames or []
-            if len(set(names)) != len(names):
-                raise InputError("RUN-002", "two columns have one name.", where=path)
-            for row in reader:
-                if None in row or None in row.values():
-                    raise InputError(
-                        "RUN-002",
-                        f"line {reader.line_num} has another number of columns than the first.",
-                        where=path,
-                    )
-                yield dict(row), f"line {reader.line_num}"
-            text.detach()
-        except UnicodeDecodeError:
-            raise InputError("FIL-002", "is not UTF-8 text.", where=path) from None
-        except csv.Error as error:
-            raise InputError("FIL-002", f"is no CSV: {error}.", where=path) from None
-
-
-def _parquet_rows(path: str) -> Iterator[tuple[Any, str]]:
-    try:
-        import duckdb
-    except ImportError:
-        raise InputError(
-            "RUN-004",
-            "reading Parquet needs duckdb.",
-            where=path,
-            fix="pip install 'assay[parquet]'",
-        ) from None
-    with open_input(path):  # the same words for a file that is not there
-        pass
-    connection = duckdb.connect(
-        config={"enable_external_access": "true", "autoinstall_known_extensions": "false"}
-    )
-    try:
-        found = connection.execute("select * from read_parquet(?)", [path])
-        names = [column[0] for column in found.description or ()]
-        number = 0
-        while rows := found.fetchmany(1000):
-            for row in rows:
-                number += 1
-                yield (
-                    {name: _plain(value) for name, value in zip(names, row, strict=True)},
-                    f"row {number}",
-                )
-    except duckdb.Error as error:
-        raise InputError(
-            "FIL-002", f"is no Parquet that can be read: {str(error).splitlines()[0]}.", where=path
-        ) from None
-    finally:
-        connection.close()
-
-
-def _table_rows(table: Table, where: str) -> Iterator[tuple[Any, str]]:
-    try:
-        import sqlalchemy
-    except ImportError:
-        raise InputError(
-            "RUN-004",
-            "reading a table needs SQLAlchemy.",
-            where=where,
-            fix="pip install 'assay[store]'",
-        ) from None
-    try:
-        engine = sqlalchemy.create_engine(table.url)
-        with engine.connect() as connection:
-            found = sqlalchemy.Table(table.name, sqlalchemy.MetaData(), autoload_with=connection)
-            order = list(found.primary_key.columns) or [next(iter(found.columns))]
-            for number, row in enumerate(
-                connection.execute(sqlalchemy.select(found).order_by(*order)).mappings(), 1
-            ):
-                yield {name: _plain(value) for name, value in row.items()}, f"row {number}"
-    except (sqlalchemy.exc.SQLAlchemyError, ImportError) as error:
-        words = str(getattr(error, "orig", None) or error).splitlines()[0]
-        raise InputError(
-            "RUN-002",
-            f"the table {table.name!r} cannot be read: {type(error).__name__}: {words[:200]}.",
-            where=where,
-        ) from None
-
-
-def _plain(value: Any) -> Any:
-    """A value of a database as JSON has it: dates as text, bytes refused."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and value != value:
-        return None
-    if value is None or isinstance(value, str | int | float):
-        return value
-    from decimal import Decimal
-
-    return (
-        value
-        if isinstance(value, Decimal)
-        else value.isoformat()
-        if hasattr(value, "isoformat")
-        else str(value)
-    )
+def _id(row: Mapping[str, Any], path: str) -> str | None:
+    value = lookup(row, path)[1]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    is_name = isinstance(value, str) and value.strip() and len(value) <= 400
+    return value if is_name else None

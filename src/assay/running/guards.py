@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from assay.sandbox import Entry
+    from assay.sandbox import TreeEntry
 
 _SETTINGS = {
     "conftest.py",
@@ -41,40 +41,39 @@ _TEST_FOLDERS = ("test", "tests", "testing")
 _IMPORT_ROOTS = ("", "src", "lib")
 
 
-class Place(NamedTuple):
+class PlacedTest(NamedTuple):
     """Where a test is: its file, and its name in there."""
 
     file: str
     name: str
 
 
-def find_test(test: str, kind: str, entries: Collection[str]) -> Place:
+def find_test(test: str, kind: str, entries: Collection[str]) -> PlacedTest:
     """The file of a test, among the paths of the tree without the patch. A test that is nowhere
     gets a file that is not there.
 
-    >>> (
-    ...     find_test("tests.test_a.Case.test_b", "unittest", {"tests/test_a.py"}),
-    ...     find_test("a.py::test_b[1::2]", "pytest", set()),
-    ... )
-    (Place(file='tests/test_a.py', name='Case.test_b'), Place(file='a.py', name='test_b[1::2]'))
+    >>> find_test("tests.test_a.Case.test_b", "unittest", {"tests/test_a.py"})
+    PlacedTest(file='tests/test_a.py', name='Case.test_b')
+    >>> find_test("a.py::test_b[1::2]", "pytest", set())
+    PlacedTest(file='a.py', name='test_b[1::2]')
     """
     if kind == "pytest":
         file, _, name = test.partition("::")
-        return Place(os.path.normpath(file), name)
+        return PlacedTest(os.path.normpath(file), name)
     if test.endswith(".py"):
-        return Place(os.path.normpath(test), "")
+        return PlacedTest(os.path.normpath(test), "")
     parts = test.split(".")
     for count in range(len(parts), 0, -1):
         for ending in (".py", "/__init__.py"):
             file = "/".join(parts[:count]) + ending
             if file in entries:
-                return Place(file, ".".join(parts[count:]))
-    return Place("/".join(parts) + ".py", "")
+                return PlacedTest(file, ".".join(parts[count:]))
+    return PlacedTest("/".join(parts) + ".py", "")
 
 
 def guarded_paths(
     changed: Iterable[str],
-    original: Iterable[Entry],
+    original: Iterable[TreeEntry],
     files: Collection[str],
     *,
     words: Iterable[str] = (),
@@ -111,13 +110,13 @@ def guarded_paths(
             or any(part in _FOLDERS or part.endswith(_METADATA) for part in parts)
         ):
             return True
-        if any(_is_within(path, one) or _is_within(one, path) for one in kept):
+        if any(is_within(path, one) or is_within(one, path) for one in kept):
             return True
         if (
             name == "__init__.py" and folder in above and path not in there
         ):  # it would give the tests other names
             return True
-        return any(_takes_name(path, root) for root in roots if not root or _is_within(path, root))
+        return any(_takes_name(path, root) for root in roots if not root or is_within(path, root))
 
     def _takes_name(path: str, root: str) -> bool:
         """Whether it is a new module where imports look first, under a name that is taken: it would
@@ -125,7 +124,7 @@ def guarded_paths(
         """
         first, slash, _ = path[len(root) + 1 if root else 0 :].partition("/")
         place = f"{root}/{first}" if root else first
-        if place in there or (slash and any(_is_within(one, place) for one in there)):
+        if place in there or (slash and any(is_within(one, place) for one in there)):
             return False
         stem = first.partition(".")[0].casefold()
         return (
@@ -138,7 +137,7 @@ def guarded_paths(
 
 
 def _import_root(file: str, there: Collection[str]) -> str:
-    """The folder from which pytest imports a test: the first one above it that is no package."""
+    """The folder from which pytest imports a test: the first one above it that is not a package."""
     folder = os.path.dirname(file)
     while folder and f"{folder}/__init__.py" in there:
         folder = os.path.dirname(folder)
@@ -160,7 +159,8 @@ def _test_folder(file: str) -> str:
     )
 
 
-def _is_within(path: str, folder: str) -> bool:
+def is_within(path: str, folder: str) -> bool:
+    """Whether a path is this folder, or lies below it."""
     return path == folder or path.startswith(f"{folder}/")
 
 

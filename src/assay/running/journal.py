@@ -13,11 +13,9 @@ from assay.errors import InputError, UsageError
 from assay.files.line_log import LineLog, LogPlace, Words
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
-    from assay.running.dataset import Dataset
-    from assay.running.runner import Settings
-    from assay.running.workflow import Workflow
+    from assay.running.dataset import LoadedDataset
+    from assay.running.runner import RunSettings
+    from assay.running.workflow import LoadedWorkflow
 
 FORMAT = "assay.run-journal/1"
 _WORDS = Words(
@@ -40,7 +38,7 @@ class Header(NamedTuple):
     now: str | None
 
     @classmethod
-    def of(cls, workflow: Workflow, dataset: Dataset, settings: Settings) -> Header:
+    def of(cls, workflow: LoadedWorkflow, dataset: LoadedDataset, settings: RunSettings) -> Header:
         """What these are."""
         return cls(
             settings.name,
@@ -53,7 +51,7 @@ class Header(NamedTuple):
         )
 
 
-class Journal:
+class RunJournal:
     """Finished runs by their id. Use it as a context."""
 
     def __init__(self, path: str, header: Header) -> None:
@@ -62,18 +60,13 @@ class Journal:
         self._log = LineLog(path, _WORDS)
         self._places: dict[str, LogPlace] = {}
 
-    def __enter__(self) -> Journal:
+    def __enter__(self) -> RunJournal:
         self._log.open(self._take)
         if self._log.empty:
             self._log.append({"journal": FORMAT, **self.header._asdict()})
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         self._log.close(failing=error is not None)
 
     def __contains__(self, run_id: str) -> bool:
@@ -99,7 +92,7 @@ class Journal:
         if tree.get("journal") != FORMAT:
             raise InputError(
                 "RUN-005",
-                f"is no journal of a run: its first line does not say {FORMAT}.",
+                f"is not a journal of a run: its first line does not name {FORMAT}.",
                 where=self.path,
             )
         for name, wanted in self.header._asdict().items():

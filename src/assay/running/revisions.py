@@ -12,7 +12,7 @@ import subprocess
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.errors import InputError
-from assay.sandbox import Entry, check_paths
+from assay.sandbox import TreeEntry, check_paths
 from assay.sandbox.limits import MAX_TREE_FILES, MAX_TREE_MB
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Revision(NamedTuple):
     """A commit, by its full name, and the files of it."""
 
     commit: str
-    entries: list[Entry]
+    entries: list[TreeEntry]
 
 
 def is_repository(folder: str) -> bool:
@@ -50,7 +50,7 @@ def read_revision(folder: str, revision: str) -> Revision:
     if not _REVISION.fullmatch(revision):
         raise InputError(
             "SCO-038",
-            f"{revision[:80]!r} is no name of a revision.",
+            f"{revision[:80]!r} is not the name of a revision.",
             where=folder,
             fix="Name a commit, a tag or a branch.",
         )
@@ -97,12 +97,12 @@ def read_revision(folder: str, revision: str) -> Revision:
     )
 
 
-def _entry(mode: str, path: str, data: bytes) -> Entry:
+def _entry(mode: str, path: str, data: bytes) -> TreeEntry:
     if mode == "160000":  # another repository, which is not here
-        return Entry(path, 0o755, None)
+        return TreeEntry(path, 0o755, None)
     if mode == "120000":
-        return Entry(path, 0o777, os.fsdecode(data))
-    return Entry(path, 0o755 if mode == "100755" else 0o644, data)
+        return TreeEntry(path, 0o777, os.fsdecode(data))
+    return TreeEntry(path, 0o755 if mode == "100755" else 0o644, data)
 
 
 def _listed(folder: str, commit: str) -> Iterator[tuple[str, str, str, int]]:
@@ -114,7 +114,9 @@ def _listed(folder: str, commit: str) -> Iterator[tuple[str, str, str, int]]:
             found = _ENTRY.fullmatch(line)
             if found is None or found[2] not in (b"blob", b"commit"):
                 raise InputError(
-                    "SCO-038", f"git lists what is no file: {line[:80]!r}.", where=folder
+                    "SCO-038",
+                    f"git lists something other than a file: {line[:80]!r}.",
+                    where=folder,
                 )
             yield (
                 found[1].decode(),

@@ -1,10 +1,9 @@
-"""Running a workflow on every sample, so many at a time, and writing down what happened as
-evidence.
+"""Running a workflow on every sample, several at a time, and recording what happened as evidence.
 
 One finished sample is one `assay.run/1`, whatever became of it: a crash, a timeout or nonsense for
-outputs is a run with that status, never a sample that is missing. A call that failed is made again
-as often as the workflow allows; what the earlier tries used is counted, and so are they. The order
-in which samples finish changes nothing: evidence depends on the sample alone.
+outputs is a run with that status, never a missing sample. A failed call is made again as often as
+the workflow allows; the earlier tries are counted, with what they used. The order in which samples
+finish changes nothing: evidence depends on the sample alone.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -20,32 +20,35 @@ from assay.canon import canonical
 from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
 from assay.records.reading import read_run
-from assay.running.adapters import CallFailed, Task
-from assay.running.checks import MAX_TEXT, said
-from assay.running.recorder import Recorder, milliseconds
-from assay.running.strategies import Plan, Unfinished
+from assay.running.adapters import WorkflowTask
+from assay.running.strategies import CallPlan, Unfinished
+from assay.tracing.failures import MAX_ERROR, CallFailed, describe, ending
+from assay.tracing.recorder import Recorder, elapsed_ms
+from assay.tracing.rules import keeps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 
-    from assay.running.compatibility import Prepared
-    from assay.running.dataset import Dataset
-    from assay.running.recorder import Check
-    from assay.running.workflow import Workflow
+    from assay.running.compatibility import PreparedSample
+    from assay.running.dataset import LoadedDataset
+    from assay.running.workflow import LoadedWorkflow
+    from assay.tracing.recorder import ToolCheck
 
     Keep = Callable[[dict[str, Any]], None]
-    Told = Callable[[str, str, dict[str, Any]], None]
-    """Whoever watches: the run's id, the kind of event, and what it says."""
-    After = Callable[[Prepared, dict[str, Any]], dict[str, Any]]
-    """What is measured of a run after it: from the sample and its evidence to more evidence."""
+    RunNotify = Callable[[str, str, dict[str, Any]], None]
+    """Called with the run's id, the kind of event, and its fields."""
+    PostRun = Callable[[PreparedSample, dict[str, Any]], dict[str, Any]]
+    """What is measured after a run: from the sample and its evidence to more evidence."""
 
 BACKOFF_S = 0.2
 """Before the second try; each further one waits twice as long."""
+END_FIELDS = ("status", "latency_ms", "cost_usd", "tokens", "retries")
+"""What the event `workflow_end` carries."""
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-class Settings(NamedTuple):
+class RunSettings(NamedTuple):
     """How to run. `now` fixes the clock: then no time is measured, because a clock that stands
     still measures nothing.
     """
@@ -58,24 +61,40 @@ class Settings(NamedTuple):
     now: str | None = None
 
 
-class Work(NamedTuple):
+class SampleWork(NamedTuple):
     """One sample, one attempt."""
 
-    sample: Prepared
+    sample: PreparedSample
     attempt: int
     run_id: str
 
 
-def work_of(samples: Iterable[Prepared], settings: Settings) -> list[Work]:
+def work_of(samples: Iterable[PreparedSample], settings: RunSettings) -> list[SampleWork]:
     """All that is to be run, in the order of the samples."""
-    attempts = range(1, settings.repeat + 1)
-    if settings.repeat == 1:
-        return [Work(sample, 1, f"{settings.name}:{sample.sample_id}") for sample in samples]
     return [
-        Work(sample, attempt, f"{settings.name}:{sample.sample_id}:{attempt}")
+        SampleWork(
+            sample,
+            attempt,
+            f"{settings.name}:{sample.sample_id}" + (f":{attempt}" if settings.repeat > 1 else ""),
+        )
         for sample in samples
-        for attempt in attempts
+        for attempt in range(1, settings.repeat + 1)
     ]
+
+
+def utc_now() -> str:
+    """Now in UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class _Tried(NamedTuple):
+    """How one try ended."""
+
+    record: Recorder
+    status: str
+    outputs: dict[str, Any] | None
+    error: str
+    again: bool
 
 
 class Runner:
@@ -83,21 +102,21 @@ class Runner:
 
     def __init__(
         self,
-        workflow: Workflow,
-        dataset: Dataset,
-        settings: Settings,
+        workflow: LoadedWorkflow,
+        dataset: LoadedDataset,
+        settings: RunSettings,
         *,
         keep: Keep,
-        tell: Told | None = None,
-        after: Sequence[After] = (),
+        tell: RunNotify | None = None,
+        after: Sequence[PostRun] = (),
     ) -> None:
         self.workflow = workflow
         self.dataset = dataset
         self.settings = settings
         self._keep = keep
-        self._tell = tell
+        self._notify = tell
         self._after = after
-        self._plan = Plan(workflow)
+        self._plan = CallPlan(workflow)
         limits = workflow.spec.limits
         self._timeout = (
             settings.timeout_s if settings.timeout_s is not None else float(limits.timeout_s)
@@ -105,7 +124,7 @@ class Runner:
         self._tries = 1 + (settings.retries if settings.retries is not None else limits.retries)
         self._check = _tool_check(workflow)
 
-    async def run(self, work: Iterable[Work]) -> None:
+    async def run(self, work: Iterable[SampleWork]) -> None:
         """Run all of it. Each finished run is kept before the next begins in its place."""
         queue = iter(work)
         try:
@@ -117,113 +136,99 @@ class Runner:
         finally:
             await self._plan.close()
 
-    async def _worker(self, queue: Any) -> None:
-        for one in queue:
-            self._keep(await self.one(one))
+    async def _worker(self, queue: Iterator[SampleWork]) -> None:
+        for work in queue:
+            self._keep(await self.one(work))
 
-    async def one(self, work: Work) -> dict[str, Any]:
+    async def one(self, work: SampleWork) -> dict[str, Any]:
         """The evidence of one run."""
-        started = self._wall()
-        head = self._head(work, started)
-        self._say(
+        head = self._head(work, self._wall())
+        self._tell(
             work.run_id,
             "workflow_start",
             {"workflow": head["workflow"], "dataset": head["dataset"]},
         )
         clock = time.perf_counter_ns if self.settings.now is None else None
         began = clock() if clock is not None else 0
-        spent: list[Recorder] = []
-        record, status, outputs, error = await self._tried(work, clock, spent)
-        latency = {} if clock is None else {"latency_ms": milliseconds(clock() - began)}
+        *spent, last = [tried async for tried in self._attempts(work, clock)]
         run = {
             **head,
-            "status": status,
-            "outputs": outputs,
-            **record.evidence(),
-            **latency,
+            "status": last.status,
+            "outputs": last.outputs,
+            **last.record.evidence(),
+            **({} if clock is None else {"latency_ms": elapsed_ms(clock() - began)}),
             "finished_at": self._wall(),
         }
-        _count_earlier(run, spent)
-        if error:
-            run["metadata"] = {**run.get("metadata", {}), "error": error}
+        _count_earlier(run, [tried.record for tried in spent])
+        if last.error:
+            run["metadata"] = {**head["metadata"], "error": last.error}
         run = _valid({key: value for key, value in run.items() if value is not None}, head)
         for measure in self._after:
             more = await asyncio.to_thread(measure, work.sample, run)
-            run = _valid(
-                {
-                    **run,
-                    **more,
-                    "metadata": {**run.get("metadata", {}), **more.get("metadata", {})},
-                },
-                head,
-            )
-        said_at_end = {
-            name: run.get(name)
-            for name in ("status", "latency_ms", "cost_usd", "tokens", "retries")
-        }
-        self._say(work.run_id, "workflow_end", said_at_end)
+            metadata = {**run.get("metadata", {}), **more.get("metadata", {})}
+            run = _valid({**run, **more, "metadata": metadata}, head)
+        self._tell(work.run_id, "workflow_end", {name: run.get(name) for name in END_FIELDS})
         return run
 
-    async def _tried(
-        self, work: Work, clock: Callable[[], int] | None, spent: list[Recorder]
-    ) -> tuple[Recorder, str, dict[str, Any] | None, str]:
-        """The last try: its record, how it ended, its outputs, and what went wrong. The records of
-        the tries before it go to `spent`.
-        """
-        while True:
-            record = Recorder(
-                clock=clock,
-                tell=(
-                    None
-                    if self._tell is None
-                    else lambda kind, fields: self._say(work.run_id, kind, fields)
-                ),
-                check=self._check,
-            )
-            task = Task(work.run_id, work.attempt, _decode(canonical(work.sample.inputs)))
-            outputs: dict[str, Any] | None = None
-            again = True
-            limit = asyncio.timeout(self._timeout)
-            try:
-                try:
-                    async with limit:
-                        found = await self._plan.run(self._plan, task, record)
-                    status, error = "success", ""
-                except Unfinished as failed:
-                    found, status, error = failed.outputs, failed.status, str(failed)
-                outputs, again = self._checked(found), False
-            except TimeoutError as failed:
-                late = limit.expired()  # the workflow may raise one of its own
-                status, error = (
-                    ("timeout", f"it was not done after {self._timeout:g} s")
-                    if late
-                    else ("error", said(failed))
-                )
-            except CallFailed as failed:
-                status, error, again = failed.status, str(failed), failed.again
-            except AssayError as failed:
-                status, error, again = "error", str(failed), False
-            except Exception as failed:  # whatever a workflow raises is evidence
-                status, error = "error", said(failed)
-            record.close(status if status != "success" else "cancelled", "the run ended before it")
-            if not again or len(spent) + 1 >= self._tries:
-                return record, status, outputs, error[:MAX_TEXT]
-            spent.append(record)
-            await asyncio.sleep(BACKOFF_S * 2 ** (len(spent) - 1))
+    async def _attempts(
+        self, work: SampleWork, clock: Callable[[], int] | None
+    ) -> AsyncIterator[_Tried]:
+        """Each try, until one needs no other."""
+        for number in range(self._tries):
+            if number:
+                await asyncio.sleep(BACKOFF_S * 2 ** (number - 1))
+            tried = await self._try(work, clock)
+            yield tried
+            if not tried.again:
+                return
 
-    def _checked(self, found: Any) -> dict[str, Any]:
-        """Outputs that are what JSON can say, by name, and not too many bytes; else
-        `CallFailed`.
-        """
-        if not isinstance(found, Mapping):
+    async def _try(self, work: SampleWork, clock: Callable[[], int] | None) -> _Tried:
+        record = Recorder(
+            clock=clock,
+            tell=(
+                None
+                if self._notify is None
+                else lambda kind, fields: self._tell(work.run_id, kind, fields)
+            ),
+            check=self._check,
+        )
+        task = WorkflowTask(work.run_id, work.attempt, _decode(canonical(work.sample.inputs)))
+        outputs: dict[str, Any] | None = None
+        status, error, again = "success", "", False
+        limit = asyncio.timeout(self._timeout)
+        try:
+            try:
+                async with limit:
+                    result = await self._plan.run(task, record)
+            except Unfinished as failure:
+                result, status, error = failure.outputs, failure.status, str(failure)
+            outputs = self._checked(result)
+        except Exception as failure:  # whatever a workflow raises is evidence
+            status, error = ending(failure)
+            again = (
+                failure.again
+                if isinstance(failure, CallFailed)
+                else not isinstance(failure, AssayError)
+            )
+            # a workflow may raise a TimeoutError of its own
+            if isinstance(failure, TimeoutError) and limit.expired():
+                status, error = "timeout", f"it was not done after {self._timeout:g} s"
+            elif isinstance(failure, AssayError):
+                error = str(failure)
+        record.close(status if status != "success" else "cancelled", "the run ended before it")
+        return _Tried(record, status, outputs, error[:MAX_ERROR], again)
+
+    def _checked(self, result: Any) -> dict[str, Any]:
+        """Outputs that JSON can hold, by name, and not too many bytes; else `CallFailed`."""
+        if not isinstance(result, Mapping):
             raise CallFailed(
-                f"the workflow returned {type(found).__name__}, not outputs by name.", again=False
+                f"the workflow returned {type(result).__name__}, not outputs by name.", again=False
             )
         try:
-            data = canonical(found if type(found) is dict else dict(found))
+            data = canonical(dict(result))
         except (AssayError, TypeError, ValueError, RecursionError) as error:
             raise CallFailed(
-                f"the outputs hold what JSON cannot say: {said(error)}.", again=False
+                f"the outputs can't be written as JSON: {describe(error)}.", again=False
             ) from None
         limit = self.workflow.spec.limits.max_output_bytes
         if len(data) > limit:
@@ -235,7 +240,7 @@ class Runner:
         made: dict[str, Any] = parse_json(data)
         return made
 
-    def _head(self, work: Work, started: str) -> dict[str, Any]:
+    def _head(self, work: SampleWork, started: str) -> dict[str, Any]:
         """What is known of a run before it begins."""
         spec, sample = self.workflow.spec, work.sample
         head: dict[str, Any] = {
@@ -254,7 +259,7 @@ class Runner:
             "expected": sample.expected,
             "forbidden_tools": spec.forbidden_tools,
             "handoff_rules": spec.handoff_rules,
-            "tags": [*spec.tags, *sample.tags],
+            "tags": [*spec.tags, *sample.tags] or None,
             "group": sample.group,
             "attempt": work.attempt,
             "started_at": started,
@@ -264,24 +269,14 @@ class Runner:
                 "strategy": spec.strategy,
             },
         }
-        return {
-            key: value
-            for key, value in head.items()
-            if value is not None and not (key == "tags" and not value)
-        }
+        return {key: value for key, value in head.items() if value is not None}
 
     def _wall(self) -> str:
-        if self.settings.now is not None:
-            return self.settings.now
-        seconds = time.time()
-        return (
-            time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
-            + f".{int(seconds * 1000) % 1000:03d}Z"
-        )
+        return self.settings.now if self.settings.now is not None else utc_now()
 
-    def _say(self, run_id: str, kind: str, fields: dict[str, Any]) -> None:
-        if self._tell is not None:
-            self._tell(run_id, kind, fields)
+    def _tell(self, run_id: str, kind: str, fields: dict[str, Any]) -> None:
+        if self._notify is not None:
+            self._notify(run_id, kind, fields)
 
 
 def _count_earlier(run: dict[str, Any], spent: list[Recorder]) -> None:
@@ -290,37 +285,30 @@ def _count_earlier(run: dict[str, Any], spent: list[Recorder]) -> None:
     """
     if not spent:
         return
-    run["retries"] = (
-        (run.get("retries") or 0) + len(spent) + sum(record.totals()["retries"] for record in spent)
-    )
+    totals = [record.totals() for record in spent]
+    run["retries"] = run["retries"] + len(spent) + sum(total["retries"] for total in totals)
     for name in ("tokens", "cost_usd"):
         known = [run.get(name)] + [
-            record.totals().get(name)
-            for record in spent
-            if record.steps and any(step.model is not None for step in record.steps)
+            total.get(name)
+            for record, total in zip(spent, totals, strict=True)
+            if any(step.model is not None for step in record.steps)
         ]
         run[name] = sum(known) if None not in known else None
 
 
 def _valid(run: dict[str, Any], head: Mapping[str, Any]) -> dict[str, Any]:
-    """The run if it is one; else one that says why its own evidence was refused."""
+    """The run if it is one; else one that carries the reason why its own evidence was refused."""
     try:
         read_run(Document(run, "the workflow's evidence"))
         _encode(run)
     except (AssayError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        words = (
-            "the workflow says of itself what cannot be:"
-            f" {error.message if isinstance(error, AssayError) else said(error)}"
-        )
-        return {
-            **head,
-            "status": "error",
-            "metadata": {**head.get("metadata", {}), "error": words[:MAX_TEXT]},
-        }
+        reason = error.message if isinstance(error, AssayError) else describe(error)
+        refused = f"the evidence that the workflow reported is invalid: {reason}"[:MAX_ERROR]
+        return {**head, "status": "error", "metadata": {**head["metadata"], "error": refused}}
     return run
 
 
-def _tool_check(workflow: Workflow) -> Check | None:
+def _tool_check(workflow: LoadedWorkflow) -> ToolCheck | None:
     """Whether the arguments of a call keep the schema that the workflow declares for the tool. A
     tool that is not declared breaks it.
     """
@@ -328,15 +316,9 @@ def _tool_check(workflow: Workflow) -> Check | None:
     if tools is None:
         return None
     schemas = {tool.name: tool.parameters for tool in tools}
-
-    def check(name: str, arguments: Any) -> bool | None:
-        if name not in schemas:
-            return False
-        from assay.records import contract
-
-        return contract.check(schemas[name], {} if arguments is None else arguments).passed
-
-    return check
+    return lambda name, arguments: (
+        keeps(schemas[name], arguments, otherwise=None) if name in schemas else False
+    )
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -1,10 +1,10 @@
-"""The four ways a workflow goes on, and how each is run: once, in rounds, as a graph of steps, or
+"""The four ways a workflow proceeds, and how each is run: once, in rounds, as a graph of steps, or
 from agent to agent.
 
 Each is a function from a task to outputs, over the adapters that the workflow file names. They
-write steps and handoffs into the recorder; an adapter that records steps of its own (a graph of
-LangGraph, say) is asked once and its steps stand. A step that fails and is critical ends the run;
-what was to come after it is recorded as skipped, so that nothing is missing from the evidence.
+record steps and handoffs; an adapter that records its own steps (a graph of LangGraph, say) is
+called once and its steps stand. A critical step that fails ends the run; what was to come after it
+is recorded as skipped, so that nothing is missing from the evidence.
 """
 
 from __future__ import annotations
@@ -13,100 +13,96 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from assay.running.adapters import CallFailed, Task, make_adapter
-from assay.running.checks import said
+from assay.running.adapters import make_adapter
 from assay.running.dataset import lookup
+from assay.tracing.failures import CallFailed, ending
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from assay.running.adapters import Adapter
-    from assay.running.recorder import OpenStep, Recorder
-    from assay.running.workflow import Stage, Workflow
+    from assay.running.adapters import Adapter, WorkflowTask
+    from assay.running.workflow import LoadedWorkflow, Stage
+    from assay.tracing.recorder import Recorder
 
-    Run = Callable[["Plan", Task, Recorder], Awaitable[Any]]
+    Outputs = Mapping[str, Any]
 
 
-class Plan:
+class CallPlan:
     """A workflow with its adapters made, ready to be run many times."""
 
-    def __init__(self, workflow: Workflow) -> None:
+    def __init__(self, workflow: LoadedWorkflow) -> None:
         self.workflow = workflow
         spec = workflow.spec
-        specs: dict[str, dict[str, Any]] = {}
-        if spec.adapter is not None:
-            specs[""] = spec.adapter
-        specs.update({step.name: step.adapter for step in spec.steps or ()})
-        specs.update({name: agent.adapter for name, agent in (spec.agents or {}).items()})
-        self.adapters: dict[str, Adapter] = {
-            name: make_adapter(one, workflow.folder, where=workflow.where)
-            for name, one in specs.items()
+        specs = {
+            **({} if spec.adapter is None else {"": spec.adapter}),
+            **{step.name: step.adapter for step in spec.steps or ()},
+            **{name: agent.adapter for name, agent in (spec.agents or {}).items()},
         }
-        self.run: Run = (
-            _single
-            if spec.adapter is not None and spec.strategy != "iterative"
-            else RUNNERS[spec.strategy]
-        )
+        self.adapters: dict[str, Adapter] = {
+            name: make_adapter(adapter, workflow.folder, where=workflow.where)
+            for name, adapter in specs.items()
+        }
+        alone = spec.adapter is not None and spec.strategy != "iterative"
+        self._strategy = _single if alone else STRATEGIES[spec.strategy]
+
+    async def run(self, task: WorkflowTask, record: Recorder) -> Any:
+        """The outputs of one call of the workflow."""
+        return await self._strategy(self, task, record)
 
     async def close(self) -> None:
-        """Let go of every adapter."""
+        """Close every adapter."""
         for adapter in self.adapters.values():
             await adapter.close()
 
 
-async def _alone(
-    adapter: Adapter, task: Task, record: Recorder, name: str, *, agent: str | None = None
+class Unfinished(CallFailed):
+    """The workflow ended without reaching its own aim; what it had by then is its output."""
+
+    def __init__(self, message: str, outputs: Outputs) -> None:
+        super().__init__(message, again=False, status="failed")
+        self.outputs = outputs
+
+
+async def _as_step(
+    adapter: Adapter, task: WorkflowTask, record: Recorder, name: str, *, agent: str | None = None
 ) -> Any:
     """One call as one step, unless the adapter records the steps inside it."""
     before = len(record.steps)
-    began = record.clock() if record.clock is not None else 0
-
-    def whole() -> OpenStep | None:
-        if len(record.steps) > before:
-            return None
-        step = record.begin(name, agent=agent)
-        step.began(began)
-        return step
-
+    began_ns = record.clock() if record.clock is not None else 0
+    status, error = "success", None
     try:
-        outputs = await adapter.call(task, record)
+        return await adapter.call(task, record)
     except asyncio.CancelledError:
-        step = whole()
-        if step is not None:
-            step.end("timeout", error="cut off")
+        status, error = "timeout", "cut off"
         raise
-    except Exception as error:
-        step = whole()
-        if step is not None:
-            step.end(
-                error.status if isinstance(error, CallFailed) else "error",
-                error=said(error) if not isinstance(error, CallFailed) else str(error),
-            )
+    except Exception as failure:
+        status, error = ending(failure)
         raise
-    step = whole()
-    if step is not None:
-        step.end()
-    return outputs
+    finally:
+        if len(record.steps) == before:
+            step = record.begin(name, agent=agent)
+            step.began_ns = began_ns
+            step.end(status, error=error)
 
 
-async def _single(plan: Plan, task: Task, record: Recorder) -> Any:
-    return await _alone(plan.adapters[""], task, record, plan.workflow.id)
+async def _single(plan: CallPlan, task: WorkflowTask, record: Recorder) -> Any:
+    return await _as_step(plan.adapters[""], task, record, plan.workflow.id)
 
 
-async def _iterative(plan: Plan, task: Task, record: Recorder) -> Any:
-    """Rounds: each gets the outputs of the one before as `previous`, until an output says that it
-    is done.
+async def _iterative(plan: CallPlan, task: WorkflowTask, record: Recorder) -> Any:
+    """Rounds: each gets the outputs of the one before as `previous`, until an output reports that
+    it is done.
     """
     rounds = plan.workflow.spec.iterations
-    outputs: Mapping[str, Any] = {}
+    outputs: Outputs = {}
     for number in range(1, rounds.maximum + 1):
         inputs = {**task.inputs, "iteration": number, "previous": dict(outputs)}
-        found = await _alone(
+        result = await _as_step(
             plan.adapters[""], task._replace(inputs=inputs), record, f"iteration-{number}"
         )
-        if not isinstance(found, Mapping):
-            return found  # the runner says what is wrong with it
-        outputs = found
+        if not isinstance(result, Mapping):
+            return result  # the runner reports what is wrong with it
+        outputs = result
         if rounds.until is not None and lookup(outputs, rounds.until)[1] is True:
             return outputs
     if rounds.until is not None:
@@ -114,64 +110,53 @@ async def _iterative(plan: Plan, task: Task, record: Recorder) -> Any:
     return outputs
 
 
-class Unfinished(CallFailed):
-    """The workflow ended without reaching its own aim; what it had by then is its output."""
-
-    def __init__(self, message: str, outputs: Mapping[str, Any]) -> None:
-        super().__init__(message, again=False, status="failed")
-        self.outputs = outputs
-
-
-async def _dag(plan: Plan, task: Task, record: Recorder) -> Any:
+async def _dag(plan: CallPlan, task: WorkflowTask, record: Recorder) -> Any:
     """Steps in the order of their needs, those that are ready at the same time."""
     stages = {stage.name: stage for stage in plan.workflow.spec.steps or ()}
-    results: dict[str, Mapping[str, Any] | None] = {}
-    running: dict[asyncio.Task[Mapping[str, Any] | None], str] = {}
+    results: dict[str, Outputs | None] = {}
+    running: dict[asyncio.Task[Outputs | None], str] = {}
     failure: BaseException | None = None
     try:
-        while len(results) < len(stages):
-            if failure is None:
-                for stage in stages.values():
-                    waiting = stage.name not in results and stage.name not in running.values()
-                    if waiting and all(need in results for need in stage.needs):
-                        running[
-                            asyncio.ensure_future(_stage(plan, stage, task, results, record))
-                        ] = stage.name
+        while True:
+            for stage in stages.values() if failure is None else ():
+                begun = stage.name in results or stage.name in running.values()
+                if not begun and all(need in results for need in stage.needs):
+                    started = asyncio.ensure_future(_stage(plan, stage, task, results, record))
+                    running[started] = stage.name
             if not running:
                 break
             done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            for one in done:
-                name = running.pop(one)
-                error = one.exception()
-                results[name] = None if error is not None else one.result()
+            for ended in done:
+                error = ended.exception()
+                results[running.pop(ended)] = None if error is not None else ended.result()
                 failure = failure or error
     finally:
-        for one in running:
-            one.cancel()
-        if running:
-            await asyncio.gather(*running, return_exceptions=True)
+        for unended in running:
+            unended.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
     for name, stage in stages.items():
         if name not in results:
-            record.begin(name, agent=stage.agent, critical=stage.critical).end(
-                "skipped", error="a step before it failed"
-            )
+            _skip(stage, record, "a step before it failed")
     if failure is not None:
         raise failure
     return _collected(plan.workflow, results)
 
 
+def _skip(stage: Stage, record: Recorder, reason: str) -> None:
+    step = record.begin(stage.name, agent=stage.agent, critical=stage.critical)
+    step.end("skipped", error=reason)
+
+
 async def _stage(
-    plan: Plan,
+    plan: CallPlan,
     stage: Stage,
-    task: Task,
-    results: Mapping[str, Mapping[str, Any] | None],
+    task: WorkflowTask,
+    results: Mapping[str, Outputs | None],
     record: Recorder,
-) -> Mapping[str, Any] | None:
+) -> Outputs | None:
     """One step of a graph. One that may fail does so quietly: its outputs are absent."""
     if any(results[need] is None for need in stage.needs):
-        record.begin(stage.name, agent=stage.agent, critical=stage.critical).end(
-            "skipped", error="a step that it needs failed"
-        )
+        _skip(stage, record, "a step that it needs failed")
         if stage.critical:
             raise CallFailed(
                 f"the step '{stage.name}' needs one that failed.", again=False, status="failed"
@@ -179,7 +164,7 @@ async def _stage(
         return None
     step = record.begin(stage.name, agent=stage.agent, critical=stage.critical)
     inner = task._replace(inputs=_stage_inputs(stage, task.inputs, results))
-    for tries in range(stage.retries + 1):
+    while True:
         try:
             outputs = await plan.adapters[stage.name].call(inner, record)
             if not isinstance(outputs, Mapping):
@@ -192,95 +177,84 @@ async def _stage(
             step.end("cancelled", error="cut off")
             raise
         except Exception as error:
-            if tries < stage.retries and getattr(error, "again", True):
+            if step.retries < stage.retries and getattr(error, "again", True):
                 step.retry()
                 continue
-            words = str(error) if isinstance(error, CallFailed) else said(error)
-            step.end(error.status if isinstance(error, CallFailed) else "error", error=words)
+            status, reason = ending(error)
+            step.end(status, error=reason)
             if stage.critical:
                 raise
             return None
         step.end()
         return outputs
-    raise AssertionError("unreachable")
 
 
 def _stage_inputs(
-    stage: Stage, inputs: Mapping[str, Any], results: Mapping[str, Mapping[str, Any] | None]
+    stage: Stage, inputs: Outputs, results: Mapping[str, Outputs | None]
 ) -> dict[str, Any]:
     """What a step gets: what it maps, or else the inputs of the workflow and the outputs of what it
     needs.
     """
-    known: dict[str, Any] = {
-        "inputs": dict(inputs),
-        **{name: dict(found or {}) for name, found in results.items()},
-    }
-    if stage.inputs is not None:
-        return {name: lookup(known, path)[1] for name, path in stage.inputs.items()}
-    merged = dict(inputs)
-    for need in stage.needs:
-        merged.update(results[need] or {})
-    return merged
+    if stage.inputs is None:
+        merged = dict(inputs)
+        for need in stage.needs:
+            merged.update(results[need] or {})
+        return merged
+    known = {"inputs": dict(inputs), **{name: dict(made or {}) for name, made in results.items()}}
+    return {name: lookup(known, path)[1] for name, path in stage.inputs.items()}
 
 
-def _collected(
-    workflow: Workflow, results: Mapping[str, Mapping[str, Any] | None]
-) -> dict[str, Any]:
+def _collected(workflow: LoadedWorkflow, results: Mapping[str, Outputs | None]) -> dict[str, Any]:
     """The outputs of a graph: as the file maps them, or by name from the last step that has them.
     One that nobody gave stays absent.
     """
-    known = {name: dict(found) for name, found in results.items() if found is not None}
+    known = {name: dict(made) for name, made in results.items() if made is not None}
     outputs: dict[str, Any] = {}
     for name, path in workflow.outputs.items():
-        if path is not None:
-            found, value = lookup(known, path)
-            if found:
-                outputs[name] = value
-            continue
-        for stage in reversed(workflow.spec.steps or ()):
-            if name in known.get(stage.name, {}):
-                outputs[name] = known[stage.name][name]
-                break
+        names = [stage.name for stage in reversed(workflow.spec.steps or ())]
+        holders = [known[stage] for stage in names if name in known.get(stage, {})]
+        present, value = lookup(known, path) if path is not None else (False, None)
+        if present:
+            outputs[name] = value
+        elif path is None and holders:
+            outputs[name] = holders[0][name]
     return outputs
 
 
-async def _multi_agent(plan: Plan, task: Task, record: Recorder) -> Any:
+async def _multi_agent(plan: CallPlan, task: WorkflowTask, record: Recorder) -> Any:
     """From agent to agent: each gets the inputs and all outputs so far, and names the next one by
     its output `handoff`.
     """
     spec = plan.workflow.spec
-    agents = spec.agents or {}
-    current = str(spec.start)
+    agent = str(spec.start)
     outputs: dict[str, Any] = {}
-    record.watched("handoffs")
     turns: dict[str, int] = {}
+    record.watched("handoffs")
     for _ in range(spec.max_handoffs + 1):
-        turns[current] = turns.get(current, 0) + 1
-        name = current if turns[current] == 1 else f"{current}-{turns[current]}"
-        found = await _alone(
-            plan.adapters[current],
+        turns[agent] = turns.get(agent, 0) + 1
+        result = await _as_step(
+            plan.adapters[agent],
             task._replace(inputs={**task.inputs, **outputs}),
             record,
-            name,
-            agent=current,
+            agent if turns[agent] == 1 else f"{agent}-{turns[agent]}",
+            agent=agent,
         )
-        if not isinstance(found, Mapping):
-            return found
-        step_outputs = dict(found)
-        following = step_outputs.pop("handoff", None)
-        outputs.update(step_outputs)
+        if not isinstance(result, Mapping):
+            return result
+        outputs.update(result)
+        following = outputs.pop("handoff", None)
         if following is None:
             return outputs
-        record.handoff(current, str(following))
-        if following not in agents:
+        record.handoff(agent, str(following))
+        if following not in (spec.agents or {}):
             raise Unfinished(
-                f"the agent '{current}' hands on to {following!r}, whom nobody knows.", outputs
+                f"the agent '{agent}' hands over to {following!r}, an unknown agent.", outputs
             )
-        current = following
-    raise Unfinished(f"the agents handed on more than {spec.max_handoffs} times.", outputs)
+        agent = following
+    raise Unfinished(f"the agents handed over more than {spec.max_handoffs} times.", outputs)
 
 
-RUNNERS: dict[str, Run] = {
+STRATEGIES: dict[str, Callable[[CallPlan, WorkflowTask, Recorder], Awaitable[Any]]] = {
     "single": _single,
     "iterative": _iterative,
     "dag": _dag,

@@ -8,19 +8,18 @@ which profile scores it. `inputs` is the complete list of what the workflow gets
 
 from __future__ import annotations
 
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from assay.canon import digest
 from assay.errors import InputError
+from assay.files.json_files import Document
 from assay.files.yaml_files import read_yaml
 from assay.records.reading import read_record
-from assay.registry import identifier_fault
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from assay.registry import identifier_fault, near_miss
 
 WORKFLOW_SCHEMA = "assay.workflow/1"
 Strategy = Literal["single", "iterative", "dag", "multi_agent"]
@@ -36,11 +35,13 @@ and its answer, a loop of tries, a graph of steps, agents that hand work on.
 Positive = Annotated[int, Meta(ge=1)]
 
 
-class _Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+class _WorkflowPart(
+    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):
     pass
 
 
-class Input(_Part, frozen=True):
+class Input(_WorkflowPart, frozen=True):
     """One input: the field of the sample it comes from (its own name where none is given), and
     whether a sample may lack it.
     """
@@ -50,7 +51,7 @@ class Input(_Part, frozen=True):
     default: Any | UnsetType = UNSET
 
 
-class Limits(_Part, frozen=True):
+class CallLimits(_WorkflowPart, frozen=True):
     """What one call may take. `retries` is how often a call that failed is made again."""
 
     timeout_s: Annotated[Any, Meta(extra_json_schema={"type": "number", "exclusiveMinimum": 0})] = (
@@ -60,7 +61,7 @@ class Limits(_Part, frozen=True):
     max_output_bytes: Positive = 16 * 1024 * 1024
 
 
-class Tool(_Part, frozen=True):
+class DeclaredTool(_WorkflowPart, frozen=True):
     """A tool that the workflow may call; the arguments of its calls are held to `parameters`, a
     JSON Schema.
     """
@@ -70,7 +71,7 @@ class Tool(_Part, frozen=True):
     description: str = ""
 
 
-class Stage(_Part, frozen=True):
+class Stage(_WorkflowPart, frozen=True):
     """A step of a `dag`: what it needs to be done before it, and how it is called. `inputs` maps
     its inputs to `inputs.NAME` or `STEP.OUTPUT`.
     """
@@ -84,7 +85,7 @@ class Stage(_Part, frozen=True):
     retries: Annotated[int, Meta(ge=0, le=20)] = 0
 
 
-class Agent(_Part, frozen=True):
+class Agent(_WorkflowPart, frozen=True):
     """An agent of a `multi_agent` workflow. It hands on by an output `handoff` that names the next
     one.
     """
@@ -93,14 +94,14 @@ class Agent(_Part, frozen=True):
     critical: bool = True
 
 
-class Iterations(_Part, frozen=True):
+class Iterations(_WorkflowPart, frozen=True):
     """How an `iterative` workflow goes on: at most so many rounds, until an output is true."""
 
     maximum: Annotated[int, Meta(ge=1, le=1000)] = 3
     until: str | None = None
 
 
-class Repository(_Part, frozen=True):
+class Repository(_WorkflowPart, frozen=True):
     """The tree that a code-repair workflow patches, and the tests that judge the patch: see
     `repair`.
 
@@ -146,8 +147,14 @@ class Repository(_Part, frozen=True):
     """For one run of one test."""
     memory_mb: Positive = 1024
 
+    @property
+    def test_fields(self) -> list[str]:
+        """The fields of a sample that hold tests: as much an answer as an expected value."""
+        fields = (self.fail_to_pass, self.pass_to_pass, self.test_patch)
+        return [name for name in fields if isinstance(name, str)]
 
-class Scorer(_Part, frozen=True):
+
+class Scorer(_WorkflowPart, frozen=True):
     """A function of the team's own that sees inputs, outputs and the expected values of a sample
     after the run, and gives raw scores.
     """
@@ -157,7 +164,7 @@ class Scorer(_Part, frozen=True):
     version: str | None = None
 
 
-class WorkflowFile(_Part, frozen=True):
+class WorkflowFile(_WorkflowPart, frozen=True):
     """A workflow, as its YAML file holds it."""
 
     workflow: Annotated[str, Meta(min_length=1, max_length=200)]
@@ -177,17 +184,17 @@ class WorkflowFile(_Part, frozen=True):
     start: str | None = None
     max_handoffs: Annotated[int, Meta(ge=0, le=1000)] = 20
     iterations: Iterations = Iterations()
-    tools: list[Tool] | None = None
+    tools: list[DeclaredTool] | None = None
     forbidden_tools: list[str] | None = None
     handoff_rules: list[tuple[str, str]] | None = None
     repository: Repository | None = None
     scorers: list[Scorer] = []
-    limits: Limits = Limits()
+    limits: CallLimits = CallLimits()
     tags: list[str] = []
 
 
-class Workflow:
-    """A workflow file that holds together, with where it stands."""
+class LoadedWorkflow:
+    """A workflow file that has been checked, with where it is."""
 
     def __init__(self, spec: WorkflowFile, folder: Path, where: str) -> None:
         self.spec = spec
@@ -195,13 +202,15 @@ class Workflow:
         self.where = where
         self.id = spec.workflow
         self.version = str(spec.version)
-        self.inputs: dict[str, Input] = _inputs(spec)
-        outputs = spec.outputs
-        self.outputs: dict[str, str | None] = (
-            dict(outputs) if isinstance(outputs, dict) else dict.fromkeys(outputs)
-        )
-        self.required_outputs: list[str] = (
-            list(self.outputs) if spec.required_outputs is None else list(spec.required_outputs)
+        inputs = spec.inputs if isinstance(spec.inputs, dict) else dict.fromkeys(spec.inputs)
+        self.inputs: dict[str, Input] = {
+            name: given if isinstance(given, Input) else Input(source=given)
+            for name, given in inputs.items()
+        }
+        outputs = spec.outputs if isinstance(spec.outputs, dict) else dict.fromkeys(spec.outputs)
+        self.outputs: dict[str, str | None] = dict(outputs)
+        self.required_outputs: list[str] = list(
+            self.outputs if spec.required_outputs is None else spec.required_outputs
         )
         self.digest = digest(spec)
 
@@ -209,129 +218,109 @@ class Workflow:
     def required_inputs(self) -> list[str]:
         """The inputs that every sample must give."""
         return sorted(
-            name for name, one in self.inputs.items() if one.required and one.default is UNSET
+            name for name, given in self.inputs.items() if given.required and given.default is UNSET
         )
+
+    @property
+    def _default_profile(self) -> str | None:
+        named = self.spec.profile is not None or self.spec.family is not None
+        return None if named else PROFILE_OF[self.spec.strategy]
 
     def subject(self) -> dict[str, str]:
         """The workflow as a run names it. The strategy's profile is named where the file names no
-        other: evidence says what it was scored by.
+        other: evidence names what it was scored by.
         """
-        spec = self.spec
-        found = {
+        subject = {
             "id": self.id,
             "version": self.version,
-            "family": spec.family,
-            "profile": spec.profile,
-            "rubric": spec.rubric,
+            "family": self.spec.family,
+            "profile": self.spec.profile or self._default_profile,
+            "rubric": self.spec.rubric,
         }
-        if spec.profile is None and spec.family is None:
-            found["profile"] = PROFILE_OF[spec.strategy]
-        return {key: value for key, value in found.items() if value is not None}
+        return {key: value for key, value in subject.items() if value is not None}
 
     @property
     def profile_why(self) -> str:
-        """Why the profile is the one it is, in words."""
-        spec = self.spec
-        if spec.profile is not None:
-            return f"profile {spec.profile}, named by the workflow"
-        if spec.family is not None:
-            return f"the profile of the family '{spec.family}'"
-        return f"profile {PROFILE_OF[spec.strategy]}, the default of the strategy '{spec.strategy}'"
+        """Why the profile is the one it is."""
+        if self.spec.profile is not None:
+            return f"profile {self.spec.profile}, named by the workflow"
+        if self.spec.family is not None:
+            return f"the profile of the family '{self.spec.family}'"
+        return (
+            f"profile {self._default_profile}, the default of the strategy '{self.spec.strategy}'"
+        )
 
 
-def _inputs(spec: WorkflowFile) -> dict[str, Input]:
-    if isinstance(spec.inputs, list):
-        return {name: Input() for name in spec.inputs}
-    return {
-        name: one if isinstance(one, Input) else Input(source=one)
-        for name, one in spec.inputs.items()
-    }
-
-
-def read_workflow(path: str) -> Workflow:
+def read_workflow(path: str) -> LoadedWorkflow:
     """The workflow of a YAML file, or every fault of it."""
-    document = read_yaml(path)
-    return make_workflow(document.tree, Path(path).resolve().parent, path, document=document)
+    return make_workflow(read_yaml(path), Path(path).resolve().parent)
 
 
-def make_workflow(tree: Any, folder: Path, where: str, *, document: Any = None) -> Workflow:
+def make_workflow(document: Document, folder: Path) -> LoadedWorkflow:
     """The workflow that a parsed file holds."""
-    from assay.files.json_files import Document
-
-    spec = read_record(document or Document(tree, where), WorkflowFile, "RUN-001")
-    for name in (spec.workflow, *_names(spec)):
+    spec = read_record(document, WorkflowFile, "RUN-001")
+    steps = [step.name for step in spec.steps or ()]
+    for name in (spec.workflow, *steps, *(spec.agents or ())):
         problem = identifier_fault(name)
         if problem is not None:
-            raise InputError("RUN-001", f"the name {problem}.", where=where)
-    _fits_strategy(spec, where)
-    return Workflow(spec, folder, where)
+            raise InputError("RUN-001", f"the name {problem}.", where=document.file)
+    _fits_strategy(spec, document.file)
+    return LoadedWorkflow(spec, folder, document.file)
 
 
-def _names(spec: WorkflowFile) -> list[str]:
-    return [*(step.name for step in spec.steps or ()), *(spec.agents or ())]
+_CALLED = {
+    "single": ("adapter",),
+    "iterative": ("adapter",),
+    "dag": ("adapter", "steps"),
+    "multi_agent": ("adapter", "agents"),
+}
+"""What a workflow of each strategy may call."""
 
 
 def _fits_strategy(spec: WorkflowFile, where: str) -> None:
     """Whether the file says how to call what its strategy calls, once and no more."""
-    own: Mapping[str, Any] = {"adapter": spec.adapter, "steps": spec.steps, "agents": spec.agents}
-    given = [name for name, value in own.items() if value is not None]
-    allowed = {
-        "single": ["adapter"],
-        "iterative": ["adapter"],
-        "dag": ["adapter", "steps"],
-        "multi_agent": ["adapter", "agents"],
-    }[spec.strategy]
+    given = [name for name in ("adapter", "steps", "agents") if getattr(spec, name) is not None]
+    allowed = _CALLED[spec.strategy]
     if len(given) != 1 or given[0] not in allowed:
-        said = " and ".join(given) or "none of adapter, steps and agents"
+        has = " and ".join(given) or "none of adapter, steps and agents"
         raise InputError(
             "RUN-001",
             f"a workflow of the strategy '{spec.strategy}' has {' or '.join(allowed)}; this one has"
-            f" {said}.",
+            f" {has}.",
             where=where,
         )
     if spec.steps is not None:
         _ordered(spec.steps, where)
-    if spec.agents is not None and (spec.start is None or spec.start not in spec.agents):
+    if spec.agents is not None and spec.start not in spec.agents:
         raise InputError(
             "RUN-001",
-            f"start is {spec.start!r}; it names the agent that begins.",
+            f"start is {spec.start!r}; it must name the agent that begins.",
             where=where,
-            fix=f"They are {', '.join(spec.agents)}.",
+            fix=f"The agents are {', '.join(spec.agents)}.",
         )
     if spec.agents is None and spec.start is not None:
-        raise InputError("RUN-001", "start is given and there are no agents to start.", where=where)
+        raise InputError("RUN-001", "start is given, but there are no agents.", where=where)
 
 
 def _ordered(steps: list[Stage], where: str) -> None:
-    """Refuse a graph with two steps of one name, with a need that is no step, or with a circle."""
+    """Refuse a graph with two steps of one name, an unknown need, or a cycle."""
     names = [step.name for step in steps]
-    if not names:
-        raise InputError("RUN-001", "steps is empty.", where=where)
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError("RUN-001", f"two steps are named {twice[0]!r}.", where=where)
-    if "inputs" in names:
-        raise InputError(
-            "RUN-001",
-            "a step is named 'inputs', which stands for the inputs of the workflow.",
-            where=where,
-        )
+    twice = [name for name in names if names.count(name) > 1]
     unknown = sorted({need for step in steps for need in step.needs} - set(names))
-    if unknown:
-        from assay.registry import near_miss
-
-        raise InputError(
-            "RUN-001",
-            f"a step needs {unknown[0]!r}, and there is no such"
-            f" step.{near_miss(unknown[0], names)}",
-            where=where,
-        )
-    done: set[str] = set()
-    while len(done) < len(steps):
-        ready = [step.name for step in steps if step.name not in done and set(step.needs) <= done]
-        if not ready:
-            left = ", ".join(sorted(set(names) - done))
-            raise InputError(
-                "RUN-001", f"the steps need each other in a circle: {left}.", where=where
-            )
-        done.update(ready)
+    problem = ""
+    if not names:
+        problem = "steps is empty."
+    elif twice:
+        problem = f"two steps are named {min(twice)!r}."
+    elif "inputs" in names:
+        problem = "a step is named 'inputs', which stands for the inputs of the workflow."
+    elif unknown:
+        near = near_miss(unknown[0], names)
+        problem = f"a step needs {unknown[0]!r}, and there is no such step.{near}"
+    else:
+        try:
+            TopologicalSorter({step.name: step.needs for step in steps}).prepare()
+        except CycleError as error:
+            problem = f"the steps need each other in a cycle: {', '.join(error.args[1][1:])}."
+    if problem:
+        raise InputError("RUN-001", problem, where=where)

@@ -1,50 +1,32 @@
 """Running untrusted code with limits.
 
 `run` runs a command, `run_command` a command against a working tree, `run_test` one test of it with
-pytest or unittest, `check_solution` a solution against tests. Each says how it ended in an Outcome;
-`verdict` makes of Outcomes the gate `no_sandbox_violation`. Walls are put up by bubblewrap; where
-there is none, nothing runs (SBX-001), unless limits without walls are asked for by name. Nothing
-here scores: see `scoring`. Nothing here decides when to run: see `running`.
+pytest or unittest, `check_solution` a solution against tests. Each reports how it ended in a
+SandboxOutcome; `verdict` makes of these the gate `no_sandbox_violation`. Bubblewrap puts up the
+walls; without it nothing runs (SBX-001), unless limits without walls are asked for by name.
+Nothing here scores: see `scoring`. Nothing here decides when to run: see `running`.
 """
 
-from assay.sandbox.box import Entry
-from assay.sandbox.isolation import Available, available, interpreter, require
-from assay.sandbox.limits import Limits
-from assay.sandbox.outcome import (
-    GateEntry,
-    Isolation,
-    Mode,
-    Outcome,
-    Status,
-    Stream,
-    Verdict,
-    Violation,
-    verdict,
-)
-from assay.sandbox.running import REPORT, pytest_command, run, run_command
+from assay.sandbox.box_setup import TreeEntry
+from assay.sandbox.isolation import available, require
+from assay.sandbox.limits import SandboxLimits
+from assay.sandbox.outcome import Isolation, SandboxOutcome, SandboxVerdict, verdict
+from assay.sandbox.running import REPORT, run, run_command
 from assay.sandbox.solutions import check_solution
-from assay.sandbox.testing import Runner, run_test
+from assay.sandbox.testing import PythonRunner, run_test
 from assay.sandbox.trees import check_paths, read_tree
 
 __all__ = [
     "REPORT",
-    "Available",
-    "Entry",
-    "GateEntry",
     "Isolation",
-    "Limits",
-    "Mode",
-    "Outcome",
-    "Runner",
-    "Status",
-    "Stream",
-    "Verdict",
-    "Violation",
+    "PythonRunner",
+    "SandboxLimits",
+    "SandboxOutcome",
+    "SandboxVerdict",
+    "TreeEntry",
     "available",
     "check_paths",
     "check_solution",
-    "interpreter",
-    "pytest_command",
     "read_tree",
     "require",
     "run",

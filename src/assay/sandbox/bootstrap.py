@@ -11,11 +11,12 @@ from importlib.util import find_spec
 from types import CodeType
 
 _NEEDED = {
-    "command": ("supervisor", "command"),
-    "solution": ("values", "supervisor", "solution"),
-    "examiner": ("values", "supervisor", "solution", "suite", "examiner"),
-    "together": ("values", "supervisor", "solution", "suite", "examiner", "together"),
+    "command": ("processes", "supervisor", "command"),
+    "solution": ("values", "processes", "supervisor", "solution"),
+    "examiner": ("values", "processes", "supervisor", "solution", "suite", "examiner"),
+    "together": ("values", "processes", "supervisor", "solution", "suite", "examiner"),
 }
+"""The modules of each kind of run. The last one has a function of the kind's name."""
 _START = """
 import marshal, os, sys
 parts = []
@@ -30,7 +31,7 @@ for name, code in job.pop("modules"):
     exec(code, module.__dict__)
     setattr(package, name, module)
 del parts, part
-package.{kind}.main(job)
+module.{kind}(job)
 """
 
 
@@ -53,8 +54,8 @@ def modules_for(kind: str, python: str) -> list[tuple[str, CodeType | str]]:
 def program_text(name: str) -> str:
     """The text of a module of `inside`."""
     spec = find_spec(f"assay.sandbox.inside.{name}")
-    assert spec is not None
-    assert spec.origin is not None
+    assert spec
+    assert spec.origin
     with open(spec.origin, encoding="utf-8") as file:
         return file.read()
 

@@ -1,8 +1,8 @@
 """One supervised run from outside: start it, read its pipes, stop it, and make sure that nothing of
 it is left.
 
-The word of the supervisor inside, which comes through a pipe of its own, says how a run ended. No
-word means that it did not end well. What the code prints is kept up to a limit and decides nothing.
+Only the supervisor inside, through its own pipe, reports how a run ended. No report means that it
+did not end well. What the code prints is kept up to a limit and decides nothing.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ import subprocess
 import tempfile
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from assay.errors import NotEnoughEvidence
 from assay.sandbox import isolation as walls
+from assay.sandbox import seccomp
 from assay.sandbox.bootstrap import modules_for, start_command
 from assay.sandbox.ending import READY, read_ending
-from assay.sandbox.limits import MAX_REPORT_MB, OPEN_FILES, OUTPUT_FLOOD, Limits
-from assay.sandbox.outcome import Isolation, Outcome, Stream
+from assay.sandbox.limits import MAX_REPORT_MB, OPEN_FILES, OUTPUT_FLOOD
+from assay.sandbox.outcome import SandboxOutcome, Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from types import TracebackType
-    from typing import Any
+    from collections.abc import Callable, Sequence
 
+    from assay.sandbox.box_setup import BoxSetup
     from assay.sandbox.outcome import Kind
 
 _STOP_S = 2.0
@@ -44,35 +44,7 @@ _ENV = {
 }
 
 
-class Entry(NamedTuple):
-    """A file (bytes), a symbolic link (text) or a folder (None) of the working folder."""
-
-    path: str
-    mode: int
-    data: bytes | str | None
-
-
-class Setup(NamedTuple):
-    """What a run is given."""
-
-    kind: str
-    """The module of `inside` that runs it."""
-    limits: Limits
-    isolation: Isolation
-    python: str
-    job: Mapping[str, Any]
-    entries: Sequence[Entry] = ()
-    fixed: Sequence[walls.Fixed] = ()
-    readable: Sequence[str] = ()
-    env: Mapping[str, str] = {}
-    stdin: bytes = b""
-    channel: tuple[int, int] | None = None
-    """Two open descriptors (read, write) to another box."""
-    answers: bool = False
-    """Whether the code that runs is trusted to give an answer through a pipe of its own."""
-
-
-class _Kept:
+class _Captured:
     def __init__(self, limit: int) -> None:
         self.data, self.total, self.limit = bytearray(), 0, limit
 
@@ -84,7 +56,7 @@ class _Kept:
 class Box:
     """Use it in a `with` block: leaving it kills what is left and closes every pipe."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: BoxSetup) -> None:
         setup.limits.check()
         walls.check_isolation(setup.isolation)
         self.setup = setup
@@ -96,14 +68,15 @@ class Box:
         self._inner: int | None = None
         self._ours: set[int] = set()
         self._feeds: dict[int, memoryview] = {}
-        output = setup.limits.output_kb * 1024
-        self._kept: dict[str, _Kept] = {name: _Kept(output) for name in ("stdout", "stderr")}
-        self._kept |= {
-            "report": _Kept((MAX_REPORT_MB + 1) * 2**20),
-            "info": _Kept(4096),
-            "answer": _Kept(64 * 1024),
-        }
         self._reads: dict[int, str] = {}
+        output = setup.limits.output_kb * 1024
+        self._captured = {
+            "stdout": _Captured(output),
+            "stderr": _Captured(output),
+            "report": _Captured((MAX_REPORT_MB + 1) * 2**20),
+            "info": _Captured(4096),
+            "answer": _Captured(64 * 1024),
+        }
         try:
             self._process = self._start()
         except BaseException:
@@ -113,65 +86,55 @@ class Box:
     def __enter__(self) -> Box:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         try:
             self._kill()
         finally:
             self._let_go()
 
     def _let_go(self) -> None:
-        for one in self._ours:
-            os.close(one)
+        for pipe in self._ours:
+            os.close(pipe)
         self._ours.clear()
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
     def answer(self) -> bytes:
-        """What the trusted code inside said."""
-        return bytes(self._kept["answer"].data)
+        """The answer of the trusted code inside."""
+        return bytes(self._captured["answer"].data)
 
     # --- start
 
     def _start(self) -> subprocess.Popen[bytes]:
-        setup = self.setup
-        given: list[int] = []
+        setup, user = self.setup, walls.choose_user()
+        theirs: list[int] = []
         standard: list[int] = []
         try:
-            job_out, job_in = self._pipe(given, feeds=True)
-            leash_out, self._leash = self._pipe(given, feeds=True)
-            report = self._pipe_in(given, "report")
-            answer = self._pipe_in(given, "answer") if setup.answers else -1
-            outputs = {name: self._pipe_in(standard, name) for name in ("stdout", "stderr")}
-            stdin_out, stdin_in = self._pipe(standard, feeds=True)
-            channel = setup.channel or ()
-            user = walls.choose_user()
+            job_out, job_in = self._pipe(theirs)
+            leash_out, self._leash = self._pipe(theirs)
             job = self._job(user) | {
-                "report": report,
+                "report": self._pipe_from(theirs, "report"),
                 "leash": leash_out,
-                "answer": answer,
-                "channel": list(channel),
+                "answer": self._pipe_from(theirs, "answer") if setup.answers else -1,
+                "channel": list(setup.channel),
             }
-            command, cwd = self._command(given, job_out, user, job)
-            job["highest"] = max(*given, *channel)
+            stdout, stderr = (self._pipe_from(standard, name) for name in ("stdout", "stderr"))
+            stdin_out, stdin_in = self._pipe(standard)
+            command = self._command(theirs, job_out, user, job)
+            job["highest"] = max(*theirs, *setup.channel)
+            job["modules"] = modules_for(setup.kind, setup.python)
             self._feeds = {
-                job_in: memoryview(
-                    marshal.dumps({**job, "modules": modules_for(setup.kind, setup.python)})
-                ),
+                job_in: memoryview(marshal.dumps(job)),
                 stdin_in: memoryview(setup.stdin),
             }
             return subprocess.Popen(  # our own supervisor  # noqa: S603
                 command,
                 stdin=stdin_out,
-                stdout=outputs["stdout"],
-                stderr=outputs["stderr"],
-                pass_fds=[*given, *channel],
-                cwd=cwd,
+                stdout=stdout,
+                stderr=stderr,
+                pass_fds=[*theirs, *setup.channel],
+                cwd="/",
                 env=_ENV,
                 start_new_session=True,
                 close_fds=True,
@@ -179,15 +142,14 @@ class Box:
         except OSError as error:
             raise self._cannot_start(str(error)) from error
         finally:
-            for one in (*given, *standard):
-                os.close(one)
+            for pipe in (*theirs, *standard):
+                os.close(pipe)
 
     def _job(self, user: int) -> dict[str, Any]:
         limits, namespaced = self.setup.limits, self.setup.isolation == "bubblewrap"
         private = namespaced and not user
-        tasks = limits.processes + (
-            2 if private else 0
-        )  # the namespace's first process and the supervisor are of the same user
+        # the namespace's first process and the supervisor are of the same user
+        tasks = limits.processes + (2 if private else 0)
         if not namespaced and not user:
             tasks = limits.processes + _tasks_of(os.getuid())
         return {
@@ -207,71 +169,65 @@ class Box:
         }
 
     def _command(
-        self, given: list[int], job_out: int, user: int, job: dict[str, Any]
-    ) -> tuple[list[str], str]:
+        self, theirs: list[int], job_out: int, user: int, job: dict[str, Any]
+    ) -> list[str]:
         setup = self.setup
-        home = "/tmp"  # of the sandbox  # noqa: S108
+        start = start_command(setup.python, setup.kind, job_out)
         if setup.isolation == "process":
-            if (
-                setup.kind != "command"
-            ):  # a command is another program; a solution imports from this interpreter's folders
-                walls.check_reach(setup.python)
             home = self._make_folders(user, job)
-        job["env"] = {**_ENV, "HOME": home, "TMPDIR": home, **setup.env}
-        if setup.isolation == "process":
-            return start_command(setup.python, setup.kind, job_out), "/"
-        info = self._pipe_in(given, "info")
-        size = sum(
-            len(entry.data) if isinstance(entry.data, bytes) else 512 for entry in setup.entries
-        )
-        texts = {
-            path: _memory(given, text.encode()) for path, text in walls.etc_texts(user).items()
-        }
-        readable = [*walls.interpreter(setup.python), *setup.readable]
+            job["env"] = {**_ENV, "HOME": home, "TMPDIR": home}
+            return start
+        job["env"] = {**_ENV, "HOME": "/tmp", "TMPDIR": "/tmp"}  # of the sandbox  # noqa: S108
+        info = self._pipe_from(theirs, "info")
+        files = [entry.data for entry in setup.entries]
+        texts = walls.etc_texts(user).items()
         arguments = walls.wall_arguments(
-            setup.limits, readable=readable, tree_bytes=size, fixed=setup.fixed, texts=texts
+            setup.limits,
+            readable=[*walls.interpreter(setup.python), *setup.readable],
+            tree_bytes=sum(len(data) if isinstance(data, bytes) else 512 for data in files),
+            texts={path: _memory(theirs, text.encode()) for path, text in texts},
         )
-        program = walls.filter_program()
+        program = seccomp.program()  # empty where this machine has no filter
         if program:
-            arguments += ["--seccomp", str(_memory(given, program))]
-        return [
-            walls.find_bubblewrap(),
-            *arguments,
-            "--info-fd",
-            str(info),
-            "--",
-            *start_command(setup.python, setup.kind, job_out),
-        ], "/"
+            arguments += ["--seccomp", str(_memory(theirs, program))]
+        return [walls.find_bubblewrap(), *arguments, "--info-fd", str(info), "--", *start]
 
     def _make_folders(self, user: int, job: dict[str, Any]) -> str:
         """Without walls: a working folder, one for the report and one for the rest, on this
-        machine's own disk.
+        machine's own disk. Returns the last.
         """
+        if self.setup.kind != "command":
+            # a command is another program; a solution imports from this interpreter's folders
+            walls.check_reach(self.setup.python)
         self._folder = tempfile.mkdtemp(prefix="assay-sandbox-")
         os.chmod(self._folder, 0o711)  # others pass through, and cannot look around  # noqa: S103
-        paths = {name: os.path.join(self._folder, name) for name in ("tree", "report", "tmp")}
-        for path in paths.values():
+        tree, reports, home = (
+            os.path.join(self._folder, name) for name in ("tree", "report", "tmp")
+        )
+        for path in (tree, reports, home):
             os.mkdir(path, 0o700)
             if user:
                 os.chown(path, user, user)
-        job["folder"] = paths["tree"]
-        job["report_file"] = job["report_file"] and os.path.join(
-            paths["report"], os.path.basename(job["report_file"])
-        )
-        job["argv"] = [one.replace(walls.REPORTS, paths["report"]) for one in job.get("argv", ())]
-        return paths["tmp"]
+        job["folder"] = tree
+        job["report_file"] = job["report_file"].replace(walls.REPORTS, reports)
+        job["argv"] = [word.replace(walls.REPORTS, reports) for word in job.get("argv", ())]
+        return home
 
-    def _pipe(self, given: list[int], *, feeds: bool) -> tuple[int, int]:
+    def _pipe(self, theirs: list[int]) -> tuple[int, int]:
+        """A pipe to the box: its end, and ours."""
         out, into = os.pipe()
-        ours, theirs = (into, out) if feeds else (out, into)
-        os.set_blocking(ours, False)
-        self._ours.add(ours)
-        given.append(theirs)
+        os.set_blocking(into, False)
+        self._ours.add(into)
+        theirs.append(out)
         return out, into
 
-    def _pipe_in(self, given: list[int], name: str) -> int:
-        out, into = self._pipe(given, feeds=False)
+    def _pipe_from(self, theirs: list[int], name: str) -> int:
+        """A pipe from the box: its end. What comes is captured under the name."""
+        out, into = os.pipe()
+        os.set_blocking(out, False)
+        self._ours.add(out)
         self._reads[out] = name
+        theirs.append(into)
         return into
 
     # --- attending
@@ -282,43 +238,40 @@ class Box:
             self._feeds, selectors.EVENT_WRITE
         )
 
-    def serve(self, one: int) -> None:
+    def serve(self, pipe: int) -> None:
         """Read or write one descriptor that is ready."""
         try:
-            if one in self._feeds:
-                left = self._feeds[one]
-                self._feeds[one] = left[os.write(one, left[: 1024 * 1024]) :] if left else left
-                if not self._feeds[one]:
-                    self._close(one)
-            elif one in self._reads:
-                part = os.read(one, 256 * 1024)
-                if part:
-                    self._keep(self._reads[one], part)
-                else:
-                    self._close(one)
+            if pipe in self._feeds:
+                left = self._feeds[pipe]
+                self._feeds[pipe] = left = left[os.write(pipe, left[: 2**20]) :] if left else left
+                over = not left
+            else:
+                part = os.read(pipe, 2**18)
+                self._capture(self._reads[pipe], part)
+                over = not part
         except BlockingIOError:
             return
         except OSError:  # the other end is gone
-            self._close(one)
+            over = True
+        if over:
+            self._close(pipe)
 
-    def _keep(self, name: str, part: bytes) -> None:
-        kept = self._kept[name]
-        kept.add(part)
-        if name == "info" and self._inner is None and b"}" in kept.data:
-            try:
-                self._inner = os.pidfd_open(json.loads(kept.data)["child-pid"])
+    def _capture(self, name: str, part: bytes) -> None:
+        captured = self._captured[name]
+        captured.add(part)
+        if name == "info" and self._inner is None and b"}" in captured.data:
+            with suppress(OSError, ValueError, KeyError):
+                self._inner = os.pidfd_open(json.loads(captured.data)["child-pid"])
                 self._ours.add(self._inner)
-            except (OSError, ValueError, KeyError):
-                self._inner = None
-        elif kept.total > kept.limit * OUTPUT_FLOOD:
+        elif captured.total > captured.limit * OUTPUT_FLOOD:
             self.stop("output")
 
-    def _close(self, one: int) -> None:
-        self._feeds.pop(one, None)
-        self._reads.pop(one, None)
-        if one in self._ours:
-            self._ours.discard(one)
-            os.close(one)
+    def _close(self, pipe: int) -> None:
+        self._feeds.pop(pipe, None)
+        self._reads.pop(pipe, None)
+        if pipe in self._ours:
+            self._ours.discard(pipe)
+            os.close(pipe)
         if not self._reads and self.ended is None:
             self.ended = time.monotonic()
 
@@ -356,38 +309,27 @@ class Box:
 
     # --- outcome
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> SandboxOutcome:
         """How it ended. Raises NotEnoughEvidence SBX-002 where the sandbox itself did not start."""
-        said = bytes(self._kept["report"].data)
-        if not said.startswith(READY) and self.stopped_for is None:
-            raise self._cannot_start(
-                self._kept["stderr"].data.decode("utf-8", "replace").strip()
-                or "no word from the supervisor"
-            )
+        report = bytes(self._captured["report"].data)
         stdout, stderr = (
-            Stream(bytes(self._kept[name].data), self._kept[name].total)
+            Stream(bytes(self._captured[name].data), self._captured[name].total)
             for name in ("stdout", "stderr")
         )
-        ending = read_ending(
-            said,
-            self.setup.limits,
-            stderr.data,
-            stopped=self.stopped_for,
-            over=self._stopped_at is not None,
-        )
-        return Outcome(
-            status=ending.status,
-            exit_code=ending.exit_code,
-            signal=ending.signal,
+        if not report.startswith(READY) and self.stopped_for is None:
+            raise self._cannot_start(stderr.text.strip() or "no report from the supervisor")
+        return SandboxOutcome(
             wall_s=(self.ended or time.monotonic()) - self.began,
-            cpu_s=ending.cpu_s,
-            peak_kb=ending.peak_kb,
             stdout=stdout,
             stderr=stderr,
-            violations=ending.violations,
             isolation=self.setup.isolation,
-            reason=ending.reason,
-            report=ending.report,
+            **read_ending(
+                report,
+                self.setup.limits,
+                stderr.data,
+                stopped=self.stopped_for,
+                over=self._stopped_at is not None,
+            ),
         )
 
     def _cannot_start(self, why: str) -> NotEnoughEvidence:
@@ -402,20 +344,17 @@ class Box:
         )
 
 
-def attend(boxes: Sequence[Box], *, until: Callable[[], bool], deadline: float) -> bool:
+def attend(boxes: Sequence[Box], *, until: Callable[[], bool], seconds: float) -> bool:
     """Serve the pipes of all boxes until the condition holds or time is up; True if it held."""
-    with selectors.DefaultSelector() as selector:
-        while not until():
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return False
-            now = {one: (box, event) for box in boxes for one, event in box.watched().items()}
-            for one in [*selector.get_map()]:
-                if one not in now:
-                    selector.unregister(one)
-            for one, (box, event) in now.items():
-                if one not in selector.get_map():
-                    selector.register(one, event, box)
+    deadline = time.monotonic() + seconds
+    while not until():
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        with selectors.DefaultSelector() as selector:
+            for box in boxes:
+                for pipe, event in box.watched().items():
+                    selector.register(pipe, event, box)
             for key, _ in selector.select(min(left, 0.5)):
                 key.data.serve(key.fd)
     return True
@@ -424,31 +363,34 @@ def attend(boxes: Sequence[Box], *, until: Callable[[], bool], deadline: float) 
 def end(box: Box, why: Kind | None, others: Sequence[Box] = ()) -> None:
     """Stop a box and serve its pipes until it has ended."""
     box.stop(why)
-    if not attend(
-        [box, *others], until=lambda: box.ended is not None, deadline=time.monotonic() + _STOP_S
-    ):
+    boxes = [box, *others]
+    if not attend(boxes, until=lambda: box.ended is not None, seconds=_STOP_S):
         box._kill()
-        attend(
-            [box, *others], until=lambda: box.ended is not None, deadline=time.monotonic() + _STOP_S
-        )
+        attend(boxes, until=lambda: box.ended is not None, seconds=_STOP_S)
 
 
-def _memory(given: list[int], data: bytes) -> int:
+def run_box(setup: BoxSetup) -> tuple[SandboxOutcome, bytes]:
+    """Run to the end, or until its time is over: how it ended, and the answer from inside."""
+    with Box(setup) as box:
+        if not attend([box], until=lambda: box.ended is not None, seconds=setup.limits.wall_s):
+            end(box, "timeout")
+        return box.outcome(), box.answer
+
+
+def _memory(theirs: list[int], data: bytes) -> int:
     """An open file that exists only in memory."""
-    one = os.memfd_create("assay")
-    given.append(one)
-    os.write(one, data)
-    os.lseek(one, 0, os.SEEK_SET)
-    return one
+    file = os.memfd_create("assay")
+    theirs.append(file)
+    os.write(file, data)
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
 
 
 def _tasks_of(user: int) -> int:
     """How many tasks this user has already: the limit of the system counts them all."""
     total = 0
     for name in os.listdir("/proc"):
-        try:
+        with suppress(OSError):
             if name.isdigit() and os.stat(f"/proc/{name}").st_uid == user:
                 total += len(os.listdir(f"/proc/{name}/task"))
-        except OSError:
-            continue
     return total

@@ -14,15 +14,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.errors import InputError, NotEnoughEvidence
-from assay.sandbox import seccomp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from assay.sandbox.limits import Limits
+    from assay.sandbox.limits import SandboxLimits
     from assay.sandbox.outcome import Isolation
 
 INSTALL = (
@@ -47,13 +47,6 @@ class Available(NamedTuple):
     why_not: str
 
 
-class Fixed(NamedTuple):
-    """A protected file or sealed folder: where it lies outside, and where it stands in the tree."""
-
-    source: str
-    path: str
-
-
 def available() -> list[Available]:
     """Every kind of isolation, the strongest first, tried and not only looked for."""
     return [Available("bubblewrap", _why_no_bubblewrap()), Available("process", _why_no_process())]
@@ -64,25 +57,24 @@ def require(isolation: Isolation) -> None:
     Nothing weaker is taken in its place.
     """
     check_isolation(isolation)
-    for one in available():
-        if one.isolation == isolation and one.why_not:
-            raise not_available(isolation, one.why_not)
+    why_not = dict(available())[isolation]
+    if why_not:
+        raise not_available(isolation, why_not)
 
 
 def check_isolation(isolation: Isolation) -> None:
-    """Raise for a name that is none, and for what this machine clearly lacks; cheap, and so done
-    before every run.
+    """Raise for an unknown name, and for what this machine clearly lacks; cheap, and so done before
+    every run.
     """
     if isolation not in ("bubblewrap", "process"):
         raise InputError(
             "SBX-003",
             f"there is no isolation {isolation!r}.",
-            fix="There are bubblewrap and process.",
+            fix="Use bubblewrap or process.",
         )
-    if isolation == "bubblewrap":
-        find_bubblewrap()
-    elif sys.platform != "linux":
-        raise not_available("process", f"it needs Linux, and this is {sys.platform}")
+    missing = _missing(isolation)
+    if missing:
+        raise not_available(isolation, missing)
 
 
 def not_available(isolation: Isolation, why: str) -> NotEnoughEvidence:
@@ -99,43 +91,42 @@ def not_available(isolation: Isolation, why: str) -> NotEnoughEvidence:
 
 def find_bubblewrap() -> str:
     """The path of `bwrap`. Raises SBX-001 where there is none."""
+    check_isolation("bubblewrap")
+    return str(shutil.which("bwrap"))
+
+
+def _missing(isolation: Isolation) -> str:
     if sys.platform != "linux":
-        raise not_available("bubblewrap", f"it needs Linux, and this is {sys.platform}")
-    path = shutil.which("bwrap")
-    if path is None:
-        raise not_available("bubblewrap", "there is no `bwrap` on the path")
-    return path
+        return f"it needs Linux, and this is {sys.platform}"
+    no_program = isolation == "bubblewrap" and shutil.which("bwrap") is None
+    return "there is no `bwrap` on the path" if no_program else ""
 
 
 def _why_no_bubblewrap() -> str:
+    missing = _missing("bubblewrap")
+    if missing:
+        return missing
+    command = [find_bubblewrap(), *_namespaces(), *_system(), "--", "/usr/bin/true"]
     try:
-        command = [find_bubblewrap(), *_namespaces(), *_system(), "--", "/usr/bin/true"]
         done = subprocess.run(  # noqa: S603
             command, stdin=subprocess.DEVNULL, capture_output=True, env={}, timeout=20, check=False
         )
-    except NotEnoughEvidence as error:
-        return error.message.partition(": ")[2].rstrip(".")
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bwrap cannot be run: {error}"
-    return (
-        ""
-        if done.returncode == 0
-        else (
-            "bwrap cannot make namespaces here"
-            f" ({done.stderr.decode('utf-8', 'replace').strip()[:300]})"
-        )
-    )
+    if done.returncode == 0:
+        return ""
+    words = done.stderr.decode("utf-8", "replace").strip()[:300]
+    return f"bwrap cannot make namespaces here ({words})"
 
 
 def _why_no_process() -> str:
-    if sys.platform != "linux":
-        return f"it needs Linux, and this is {sys.platform}"
-    if os.geteuid() == 0 and not _is_open(tempfile.gettempdir()):
+    missing = _missing("process")
+    if not missing and os.geteuid() == 0 and not _is_open(tempfile.gettempdir()):
         return (
             "started by root, the code runs as another user, who cannot enter"
             f" {tempfile.gettempdir()}"
         )
-    return ""
+    return missing
 
 
 def check_reach(python: str) -> None:
@@ -151,16 +142,11 @@ def check_reach(python: str) -> None:
 
 def _is_open(path: str) -> bool:
     """Whether everybody may enter, or run, this path."""
-    path = os.path.realpath(path)
-    while True:
-        try:
-            if not os.stat(path).st_mode & 0o001:
-                return False
-        except OSError:
-            return False
-        if path == "/":
-            return True
-        path = os.path.dirname(path)
+    real = Path(path).resolve()
+    try:
+        return all(part.stat().st_mode & 0o001 for part in (real, *real.parents))
+    except OSError:
+        return False
 
 
 def choose_user() -> int:
@@ -174,11 +160,10 @@ def choose_user() -> int:
 
 
 def wall_arguments(
-    limits: Limits,
+    limits: SandboxLimits,
     *,
     readable: Iterable[str],
     tree_bytes: int,
-    fixed: Sequence[Fixed],
     texts: dict[str, int],
 ) -> list[str]:
     """The arguments of `bwrap` up to the command. `texts` are small files of /etc as open
@@ -192,29 +177,10 @@ def wall_arguments(
     for folder in ("/tmp", REPORTS, "/dev/shm"):  # of the sandbox, not of the machine  # noqa: S108
         arguments += ["--perms", "1777", "--size", space, "--tmpfs", folder]
     arguments += ["--perms", "0777", "--size", room, "--tmpfs", WORK]
-    for folder in holders(fixed):
-        # A mount point cannot be renamed or removed: with every folder above a protected file one,
-        # the file cannot be moved aside.
-        arguments += ["--perms", "0777", "--size", room, "--tmpfs", f"{WORK}/{folder}"]
-    for one in fixed:
-        arguments += ["--ro-bind", one.source, f"{WORK}/{one.path}"]
     made: set[str] = set()
     for path in dict.fromkeys(readable):
         arguments += [*_folders(path, made), "--ro-bind", path, path]
     return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK]
-
-
-def holders(fixed: Sequence[Fixed]) -> list[str]:
-    """The folders above protected paths, outermost first.
-
-    >>> holders([Fixed("/x", "a/b/c.py"), Fixed("/y", "a/d.py")])
-    ['a', 'a/b']
-    """
-    found: set[str] = set()
-    for one in fixed:
-        parts = one.path.split("/")[:-1]
-        found |= {"/".join(parts[: count + 1]) for count in range(len(parts))}
-    return sorted(found)
 
 
 def _namespaces() -> list[str]:
@@ -319,8 +285,3 @@ def etc_texts(user: int) -> dict[str, str]:
         "/etc/resolv.conf": "nameserver 192.0.2.1\noptions timeout:1 attempts:1\n",
         "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
     }
-
-
-def filter_program() -> bytes:
-    """The system call filter; empty where this machine has none."""
-    return seccomp.program()

@@ -39,7 +39,7 @@ MAX_TREE_FILES = 50_000
 MAX_REPORT_MB = 8
 
 
-class Limits(NamedTuple):
+class SandboxLimits(NamedTuple):
     """What one run may take. Every limit holds; the first that is reached ends the run or the
     attempt.
     """
@@ -52,14 +52,14 @@ class Limits(NamedTuple):
     output_kb: int = OUTPUT_KB
 
     def check(self) -> None:
-        """Raise InputError SBX-003 for a limit that is none."""
+        """Raise InputError SBX-003 for an impossible limit."""
         for name, value in self._asdict().items():
             if not value > 0 or value > 10**7:
                 raise InputError(
                     "SBX-003",
                     f"the limit {name} is {value!r}.",
-                    fix="A limit is a positive number; there is no 'unlimited'.",
+                    fix="Give a positive number; there is no 'unlimited'.",
                 )
 
 
-DEFAULT = Limits()
+DEFAULT = SandboxLimits()

@@ -51,11 +51,11 @@ class Stream(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The kept bytes as text; what is no UTF-8 is replaced."""
+        """The kept bytes as text; invalid UTF-8 is replaced."""
         return self.data.decode("utf-8", "replace")
 
 
-class Outcome(NamedTuple):
+class SandboxOutcome(NamedTuple):
     """One run, as the trusted side saw it."""
 
     status: Status
@@ -81,17 +81,21 @@ class Outcome(NamedTuple):
     report: bytes | None
     """The file a command was asked to write outside its tree; None where there is none."""
 
+    def unless(self, failed: bool) -> SandboxOutcome:
+        """The record of a process that ended well, although its tests failed: it must not read as
+        passed.
+        """
+        return self._replace(status="failed") if failed and self.status == "passed" else self
 
-class Verdict(NamedTuple):
+
+class SandboxVerdict(NamedTuple):
     """Whether a solution or a tree passed. None: it was not found out, which passes no gate."""
 
     passed: bool | None
-    outcome: Outcome
+    outcome: SandboxOutcome
     reason: str
     mode: Mode | None = None
     """How solution and tests were kept apart; None for a command."""
-    replaced: tuple[str, ...] = ()
-    """Files of the tree that gave way to protected ones."""
     collected: tuple[str, ...] = ()
     """The tests that the report of a command names."""
 
@@ -103,7 +107,7 @@ class GateEntry(TypedDict):
     reason: str
 
 
-def verdict(outcomes: Iterable[Outcome]) -> GateEntry:
+def verdict(outcomes: Iterable[SandboxOutcome]) -> GateEntry:
     """The gate `no_sandbox_violation` over all that ran. No run at all, or one without walls,
     leaves it open, and open fails closed.
 
@@ -113,28 +117,17 @@ def verdict(outcomes: Iterable[Outcome]) -> GateEntry:
     seen = list(outcomes)
     if not seen:
         return {"passed": None, "reason": "nothing ran in the sandbox"}
-    found = [violation for one in seen for violation in one.violations]
-    if found:
-        shown = "; ".join(f"{one.kind}: {one.detail}" for one in found[:3])
-        more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
-        return {
-            "passed": False,
-            "reason": (
-                f"{len(found)} violation{'s' if len(found) > 1 else ''} in"
-                f" {len(seen)} run{'s' if len(seen) > 1 else ''}: {shown}{more}"
-            ),
-        }
-    if any(one.isolation != "bubblewrap" for one in seen):
-        # Without walls nothing can break out of them: a pass would say what nobody saw.
-        return {
-            "passed": None,
-            "reason": (
-                "ran under limits only (`process`): writes, files read and network were not held"
-            ),
-        }
-    if any(one.status == "error" for one in seen):
+    runs = f"{len(seen)} run{'s' if len(seen) > 1 else ''}"
+    violations = [violation for outcome in seen for violation in outcome.violations]
+    if violations:
+        count = f"{len(violations)} violation{'s' if len(violations) > 1 else ''}"
+        shown = "; ".join(f"{each.kind}: {each.detail}" for each in violations[:3])
+        more = f"; and {len(violations) - 3} more" if len(violations) > 3 else ""
+        return {"passed": False, "reason": f"{count} in {runs}: {shown}{more}"}
+    if any(outcome.isolation != "bubblewrap" for outcome in seen):
+        # Without walls nothing can break out of them: a pass would claim what nobody saw.
+        reason = "ran under limits only (`process`): writes, files read and network were not held"
+        return {"passed": None, "reason": reason}
+    if any(outcome.status == "error" for outcome in seen):
         return {"passed": None, "reason": "a run did not start"}
-    return {
-        "passed": True,
-        "reason": f"the sandbox saw nothing in {len(seen)} run{'s' if len(seen) > 1 else ''}",
-    }
+    return {"passed": True, "reason": f"the sandbox saw nothing in {runs}"}

@@ -9,8 +9,8 @@ objects that equal everything changes nothing but its own answers. What it still
 only what is asked (as any memorised solution), and learn the arguments it is called with.
 
 `one-process`: both in one interpreter, for tasks whose answers are objects. It must be asked for,
-never falls in by itself (or a solution could choose it by returning an object), and is written into
-the Verdict. There a solution that sets out to can forge the verdict; see `inside.together`.
+is never chosen automatically (or a solution could choose it by returning an object), and is written
+into the verdict. There a solution that sets out to can forge the verdict; see `inside.examiner`.
 
 In two processes these differ from one: an answer's identity (`is`), what a solution prints, and
 attributes of objects are not seen by the tests; arguments that a solution changes in place are, so
@@ -23,18 +23,16 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-import time
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
+from typing import Any
 
 from assay.errors import InputError
-from assay.sandbox.box import Box, Setup, attend, end
+from assay.sandbox.box import Box, attend, end, run_box
+from assay.sandbox.box_setup import BoxSetup
 from assay.sandbox.ending import NOT_NEEDED
 from assay.sandbox.inside import values
-from assay.sandbox.limits import DEFAULT, Limits
-from assay.sandbox.outcome import Isolation, Mode, Outcome, Verdict
-
-if TYPE_CHECKING:
-    from typing import Any
+from assay.sandbox.limits import DEFAULT, SandboxLimits
+from assay.sandbox.outcome import Isolation, Mode, SandboxVerdict
 
 _GRACE_S = 0.5
 MAX_CODE_KB = 1024
@@ -46,19 +44,19 @@ def check_solution(
     entry_point: str | None = None,
     *,
     support: str = "",
-    limits: Limits = DEFAULT,
+    limits: SandboxLimits = DEFAULT,
     isolation: Isolation = "bubblewrap",
     mode: Mode = "two-process",
     packages: bool = False,
     python: str = sys.executable,
-) -> Verdict:
+) -> SandboxVerdict:
     """Whether the solution's functions do what the tests ask.
 
     `test` holds asserts, `check(candidate)`, functions `test_*` or unittest classes; it may use the
     solution's names. `support` is code of the benchmark that tests need, such as the prompt with
-    its helpers: it stands on the side of the tests, and a solution cannot replace it. `packages`
-    makes what is installed for `python` importable, on both sides. `passed` is None where the tests
-    are at fault, or never call the solution.
+    its helpers: it belongs to the tests, and a solution cannot replace it. `packages` makes what is
+    installed for `python` importable, on both sides. `passed` is None where the tests are at fault,
+    or never call the solution.
 
     >>> check_solution(
     ...     "def twice(x): return 2 * x", "def check(f): assert f(4) == 8", "twice"
@@ -66,131 +64,99 @@ def check_solution(
     True
     """
     _check(code, test, support, entry_point)
-    if mode not in ("two-process", "one-process"):
-        raise InputError(
-            "SBX-003", f"there is no mode {mode!r}.", fix="There are two-process and one-process."
-        )
     shared = {"entry_point": entry_point or "", "packages": packages, "report_file": ""}
+    tests = {**shared, "test": test, "support": support}
     common: dict[str, Any] = {
         "limits": limits,
         "isolation": isolation,
         "python": python if packages else os.path.realpath(python),
     }
-    tests = {"test": test, "support": support}
     if mode == "one-process":
-        return _check_together(
-            Setup("together", job={**shared, **tests, "code": code}, answers=True, **common)
+        token = secrets.token_hex(16)
+        job = {**tests, "code": code, "token": token}
+        return _together(BoxSetup("together", job=job, answers=True, **common), token)
+    if mode != "two-process":
+        raise InputError(
+            "SBX-003", f"there is no mode {mode!r}.", fix="Use two-process or one-process."
         )
-    ask_out, ask_in = os.pipe()
-    reply_out, reply_in = os.pipe()
-    try:
-        solving = Box(
-            Setup("solution", job={**shared, "code": code}, channel=(ask_out, reply_in), **common)
-        )
-        with solving:
-            testing = Box(
-                Setup(
-                    "examiner",
-                    job={**shared, **tests},
-                    channel=(reply_out, ask_in),
-                    answers=True,
-                    **common,
+    with ExitStack() as boxes:
+        with ExitStack() as pipes:
+            ends = (*os.pipe(), *os.pipe())
+            for pipe in ends:
+                pipes.callback(os.close, pipe)
+            ask_out, ask_in, reply_out, reply_in = ends
+            solving = boxes.enter_context(
+                Box(
+                    BoxSetup(
+                        "solution",
+                        job={**shared, "code": code},
+                        channel=(ask_out, reply_in),
+                        **common,
+                    )
                 )
             )
-            with testing:
-                for one in (ask_out, ask_in, reply_out, reply_in):
-                    os.close(one)
-                ask_out = -1
-                return _attend_both(solving, testing, limits)
-    finally:
-        if ask_out >= 0:
-            for one in (ask_out, ask_in, reply_out, reply_in):
-                os.close(one)
+            testing = boxes.enter_context(
+                Box(
+                    BoxSetup(
+                        "examiner", job=tests, channel=(reply_out, ask_in), answers=True, **common
+                    )
+                )
+            )
+        return _apart(solving, testing, limits)
 
 
-def _attend_both(solving: Box, testing: Box, limits: Limits) -> Verdict:
-    boxes = [solving, testing]
+def _apart(solving: Box, testing: Box, limits: SandboxLimits) -> SandboxVerdict:
+    mode: Mode = "two-process"
     if not attend(
-        boxes, until=lambda: testing.ended is not None, deadline=time.monotonic() + limits.wall_s
+        [solving, testing], until=lambda: testing.ended is not None, seconds=limits.wall_s
     ):
         end(solving, "timeout", [testing])
         end(testing, "timeout")
         outcome = solving.outcome()
-        return Verdict(False, outcome, outcome.reason, "two-process")
+        return SandboxVerdict(False, outcome, outcome.reason, mode)
     tested = testing.outcome()
-    if not attend(
-        [solving], until=lambda: solving.ended is not None, deadline=time.monotonic() + _GRACE_S
-    ):
+    if not attend([solving], until=lambda: solving.ended is not None, seconds=_GRACE_S):
         end(solving, None)
     outcome = solving.outcome()
     if outcome.reason == NOT_NEEDED:
         outcome = outcome._replace(status="violation" if outcome.violations else "passed")
-    word, why = _heard(testing.answer)
-    if word == "failed" and outcome.status not in ("passed", "failed", "violation"):
-        why = (
-            f"the solution {outcome.reason} ({why})"
-            if outcome.status != "error"
-            else outcome.reason
-        )
+    word, why = _answer(testing.answer)
     if tested.status != "passed" or not word:
         # The tests are trusted and were ended all the same: by what the solution gave them to hold,
         # or by the time it left them.
-        return Verdict(
-            False,
-            _with_status(outcome, passed=False),
-            f"the process of the tests {tested.reason}",
-            "two-process",
+        return SandboxVerdict(
+            False, outcome.unless(True), f"the process of the tests {tested.reason}", mode
         )
+    if outcome.status == "error":
+        return SandboxVerdict(None, outcome, outcome.reason, mode)
+    if word == "failed" and outcome.status not in ("passed", "failed", "violation"):
+        why = f"the solution {outcome.reason} ({why})"
     passed = {"passed": True, "failed": False}.get(word)
-    if outcome.status == "error":
-        return Verdict(None, outcome, outcome.reason, "two-process")
-    return Verdict(passed, _with_status(outcome, passed=passed is True), why, "two-process")
+    return SandboxVerdict(passed, outcome.unless(passed is not True), why, mode)
 
 
-def _check_together(setup: Setup) -> Verdict:
-    token = secrets.token_hex(16)
-    with Box(setup._replace(job={**setup.job, "token": token})) as box:
-        if not attend(
-            [box],
-            until=lambda: box.ended is not None,
-            deadline=time.monotonic() + setup.limits.wall_s,
-        ):
-            end(box, "timeout")
-        outcome = box.outcome()
-        word, why = _heard(box.answer, token)
-    if outcome.status == "error":
-        return Verdict(None, outcome, outcome.reason, "one-process")
-    if word == "tests":
-        return Verdict(None, outcome, why, "one-process")
-    if word != "passed" or outcome.exit_code != 0:
-        return Verdict(
-            False,
-            _with_status(outcome, passed=False),
-            why or f"the tests did not come to their end: it {outcome.reason}",
-            "one-process",
-        )
-    return Verdict(True, outcome, why, "one-process")
+def _together(setup: BoxSetup, token: str) -> SandboxVerdict:
+    outcome, answer = run_box(setup)
+    word, why = _answer(answer, token)
+    if outcome.status == "error" or word == "tests":
+        reason = outcome.reason if outcome.status == "error" else why
+        return SandboxVerdict(None, outcome, reason, "one-process")
+    passed = word == "passed" and outcome.exit_code == 0
+    if not passed:
+        why = why or f"the tests did not come to their end: it {outcome.reason}"
+    return SandboxVerdict(passed, outcome.unless(not passed), why, "one-process")
 
 
-def _heard(answer: bytes, token: str | None = None) -> tuple[str, str]:
+def _answer(answer: bytes, token: str | None = None) -> tuple[str, str]:
     """The word and the reason; two empty texts where there is none, or one without the token."""
     try:
-        said = values.decode(answer[8:], lambda handle: None)
+        message = values.decode(answer[8:], lambda handle: None)
     except (ValueError, TypeError, RecursionError):
         return "", ""
-    match said:
+    match message:
         case [str(word), str(why), last] if token is None or last == token:
             return word, why
     return "", ""
-
-
-def _with_status(outcome: Outcome, *, passed: bool) -> Outcome:
-    """The process of a solution that failed its tests ended well all the same; its record must not
-    read as passed.
-    """
-    return (
-        outcome._replace(status="failed") if outcome.status == "passed" and not passed else outcome
-    )
 
 
 def _check(code: str, test: str, support: str, entry_point: str | None) -> None:
@@ -206,13 +172,13 @@ def _check(code: str, test: str, support: str, entry_point: str | None) -> None:
         except UnicodeEncodeError:
             raise InputError(
                 "SBX-003",
-                f"`{name}` is no text that UTF-8 can write.",
+                f"`{name}` can't be written as UTF-8.",
                 fix="Remove lone surrogates.",
             ) from None
     if entry_point is not None and not entry_point.isidentifier():
         raise InputError(
             "SBX-003",
-            f"the entry point {entry_point[:100]!r} is no name of a function.",
+            f"the entry point {entry_point[:100]!r} is not the name of a function.",
             fix="Name a function, or none.",
         )
     if not test.strip():

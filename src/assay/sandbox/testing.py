@@ -23,20 +23,20 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from assay.sandbox.bootstrap import program_text
 from assay.sandbox.inside.runner import MUST_FAIL, MUST_FAIL_PYTEST
-from assay.sandbox.running import REPORT, Findings, run_command
+from assay.sandbox.running import REPORT, ReportFindings, run_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.sandbox.box import Entry
-    from assay.sandbox.limits import Limits
-    from assay.sandbox.outcome import Isolation, Verdict
+    from assay.sandbox.box_setup import TreeEntry
+    from assay.sandbox.limits import SandboxLimits
+    from assay.sandbox.outcome import Isolation, SandboxVerdict
 
 Kind = Literal["pytest", "unittest"]
 _SHOWN = 300
 
 
-class Runner(NamedTuple):
+class PythonRunner(NamedTuple):
     """How tests are run."""
 
     kind: Kind
@@ -49,23 +49,21 @@ class Runner(NamedTuple):
 
 
 def run_test(
-    tree: str | Sequence[Entry],
+    entries: Sequence[TreeEntry],
     test: str,
-    file: str,
-    name: str,
+    place: tuple[str, str],
     *,
-    runner: Runner,
-    limits: Limits,
+    runner: PythonRunner,
+    limits: SandboxLimits,
     isolation: Isolation = "bubblewrap",
     readable: Sequence[str] = (),
     expected: Sequence[str] = (),
-) -> Verdict:
-    """Whether a test passes in a copy of the tree. `file` and `name` are where it is: its file, and
-    its name in there.
+) -> SandboxVerdict:
+    """Whether a test passes in a copy of the tree. `place` is its file, and its name in there.
 
     `expected` are tests that must be among those collected: a test that vanished has not passed.
     """
-    key = secrets.token_bytes(32)
+    key, (file, name) = secrets.token_bytes(32), place
     given = (*runner.options, test) if runner.kind == "pytest" else (name,)
     command = [
         runner.python,
@@ -81,7 +79,7 @@ def run_test(
     ]
     reader = partial(read_record, key=key, test=test, kind=runner.kind, expected=expected)
     return run_command(
-        tree,
+        entries,
         command,
         stdin=key,
         report=REPORT,
@@ -94,20 +92,20 @@ def run_test(
 
 def read_record(
     data: bytes, *, key: bytes, test: str, kind: Kind, expected: Sequence[str] = ()
-) -> Findings:
+) -> ReportFindings:
     """What a record shows of a test: why it has not passed, or nothing; and the tests that were
     collected.
     """
     head, _, body = data.partition(b"\n")
     if not hmac.compare_digest(head, hmac.new(key, body, "sha256").hexdigest().encode()):
-        return Findings("the report is forged: the test runner did not write it")
+        return ReportFindings("the report is forged: the test runner did not write it")
     try:
         record = json.loads(body)
         collected: list[str] = record["collected"]
         ours = [one for one in collected if kind == "unittest" or _is_within(one, test)]
-        return Findings(_fault(record, ours, kind, expected), tuple(ours))
+        return ReportFindings(_fault(record, ours, kind, expected), tuple(ours))
     except (ValueError, TypeError, KeyError, RecursionError):
-        return Findings("the report is forged: it is not a record of the test runner")
+        return ReportFindings("the report is forged: it is not a record of the test runner")
 
 
 def _fault(record: dict[str, Any], ours: list[str], kind: Kind, expected: Sequence[str]) -> str:
@@ -185,5 +183,6 @@ def _held(names: list[str], steps: list[list[str]], wanted: int) -> str | None:
 
 
 def _is_within(collected: str, test: str) -> bool:
-    wanted = os.path.normpath(test.partition("::")[0]) + test[len(test.partition("::")[0]) :]
+    file, colons, name = test.partition("::")
+    wanted = f"{os.path.normpath(file)}{colons}{name}"
     return collected == wanted or collected.startswith((f"{wanted}[", f"{wanted}::", f"{wanted}/"))

@@ -1,9 +1,9 @@
 """A process for work that may have to be ended: native code that no thread can interrupt, or code
 that nobody trusts.
 
-`Worker` is the caller's side: one process answers many requests, each four bytes of length and the
-data, and is killed with its session. `serve` is the other side. What the data means, the modules
-know that use both: `tools.reading.engine` and `records.schema_worker`.
+`WorkerProcess` is the caller's side: one process answers many requests, each four bytes of length
+and the data, and is killed with its session. `serve` is the other side. The modules that use both
+know what the data means: `tools.reading.engine` and `records.schema_worker`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Late(Exception):
     """The process did not answer in time."""
 
 
-class Worker:
+class WorkerProcess:
     """The process and its two pipes. `module` has a `main`, and sees no environment and no packages
     but those named.
     """

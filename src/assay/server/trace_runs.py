@@ -17,7 +17,7 @@ import msgspec
 
 from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
-from assay.importers.importer import Named, Wanted
+from assay.importers.importer import NameVersion, Wanted
 from assay.importers.otlp import run_of
 from assay.server.background import Background
 from assay.server.grading import make
@@ -60,9 +60,9 @@ def wanted_of(data: bytes) -> Wanted:
     """The same, as it was."""
     workflow, family, dataset = parse_json(data)
     return Wanted(
-        None if workflow is None else Named(*workflow),
+        None if workflow is None else NameVersion(*workflow),
         family,
-        None if dataset is None else Named(*dataset),
+        None if dataset is None else NameVersion(*dataset),
     )
 
 

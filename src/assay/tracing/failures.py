@@ -1,5 +1,5 @@
-"""How something failed: in the words that are used of an exception everywhere here, and as the
-status of a step or a run.
+"""How something failed: an exception in one line, worded alike everywhere, and the status of a step
+or a run.
 """
 
 from __future__ import annotations
@@ -12,10 +12,38 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MAX_ERROR = 2000
-"""Signs of an error that are kept."""
+"""Characters of an error that are kept."""
 _MAX_PRINTED = 20_000
 _PRINTED = re.compile(r"""([A-Za-z_][\w.]*)\(((['"]).*\3)\)""", re.DOTALL)
 """An exception as Python prints it: its type, and its words as a literal."""
+
+
+class CallFailed(Exception):  # part of a run, not an error of ours: it never leaves the runner
+    """A workflow gave no outputs. `again` is whether another try may help; `status` is how the run
+    ends if it does not.
+    """
+
+    def __init__(self, message: str, *, again: bool = True, status: str = "error") -> None:
+        super().__init__(message)
+        self.again = again
+        self.status = status
+
+
+def describe(error: BaseException) -> str:
+    """An exception in one line.
+
+    >>> describe(ValueError("no  luck")), describe(KeyError())
+    ('ValueError: no luck', 'KeyError')
+    """
+    words = " ".join(str(error).split())
+    return f"{type(error).__name__}: {words}"[:MAX_ERROR] if words else type(error).__name__
+
+
+def ending(error: Exception) -> tuple[str, str]:
+    """The status in which a call ended that raised, and why."""
+    if isinstance(error, CallFailed):
+        return error.status, str(error)
+    return "error", describe(error)
 
 
 def error_of(

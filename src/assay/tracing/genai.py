@@ -18,25 +18,15 @@ from assay.tracing.dialects import meaning
 from assay.tracing.failures import failure
 from assay.tracing.handoffs import handoffs
 from assay.tracing.rules import passages
-from assay.tracing.spans import Call, Document, Kind, Meaning, Span
-from assay.tracing.steps import Piece, milliseconds, pieces, used
+from assay.tracing.spans import Span
+from assay.tracing.steps import TracedStep, milliseconds, pieces, used
 from assay.tracing.tools import tool_calls
 from assay.tracing.trace import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "MAX_SPANS",
-    "Call",
-    "Document",
-    "Kind",
-    "Meaning",
-    "Span",
-    "evidence",
-    "is_run",
-    "meaning",
-]
+    from assay.tracing.spans import Span
 
 MAX_SPANS = 100_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -51,6 +41,7 @@ def evidence(spans: Sequence[Span], *, refused: int = 0) -> dict[str, Any]:
     does not matter. `refused` counts spans of the trace that came and could not be read: with one
     of them the run is not whole.
 
+    >>> from assay.tracing.spans import Span
     >>> model = {
     ...     "gen_ai.operation.name": "chat",
     ...     "gen_ai.response.model": "m-1",
@@ -115,7 +106,7 @@ def _status(trace: Trace) -> str:
     return "error" if trace.gaps or not found else max(found, key=_ORDER.index)
 
 
-def _sum(trace: Trace, steps: list[Piece], name: str) -> Any:
+def _sum(trace: Trace, steps: list[TracedStep], name: str) -> Any:
     """The sum over the steps; None where a model did not say its part. A workflow's own larger
     count holds.
     """

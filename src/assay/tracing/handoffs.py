@@ -2,7 +2,7 @@
 
 Said by links (Agent Framework), by handoff spans, by a node's parent in the graph (OpenInference),
 or by LangGraph's supersteps where only one node can have been the one before. Steps that are no
-agents are seen through. Where it cannot be told for one agent, it is not told for the run: a list
+agents are seen through. Where it is unknown for one agent, it is unknown for the run: a list
 that leaves an edge out would keep rules that were broken.
 """
 
@@ -15,7 +15,7 @@ from assay.tracing.rules import agents_before
 from assay.tracing.spans import name, tree
 
 if TYPE_CHECKING:
-    from assay.tracing.steps import Piece
+    from assay.tracing.steps import TracedStep
     from assay.tracing.trace import Trace
 
 Edge = tuple[str, str]
@@ -27,7 +27,7 @@ class _Unclear(Exception):  # no error: it ends the search
     """Several steps may have handed the work on, and nothing says which did."""
 
 
-def handoffs(trace: Trace, steps: list[Piece]) -> list[dict[str, Any]] | None:
+def handoffs(trace: Trace, steps: list[TracedStep]) -> list[dict[str, Any]] | None:
     """Every handoff in its order; None where it is not known."""
     explicit = _explicit(trace)
     if explicit:
@@ -72,11 +72,11 @@ class _Graph:
     an agent.
     """
 
-    def __init__(self, trace: Trace, steps: list[Piece]) -> None:
+    def __init__(self, trace: Trace, steps: list[TracedStep]) -> None:
         self._trace = trace
         self._by_key = {key: step for step in steps for key in step.keys}
-        self._named: dict[str, list[Piece]] = {}
-        self._at: dict[tuple[Any, ...], list[Piece]] = {}
+        self._named: dict[str, list[TracedStep]] = {}
+        self._at: dict[tuple[Any, ...], list[TracedStep]] = {}
         """The nodes of each superstep, by where they run."""
         for step in steps:
             self._named.setdefault(
@@ -88,20 +88,20 @@ class _Graph:
         self._edges: dict[str | None, frozenset[Edge]] = {None: frozenset()}
         self._looks = 0
 
-    def tells(self, step: Piece) -> bool:
+    def tells(self, step: TracedStep) -> bool:
         """Whether the spans of a step say where its work came from, or that it came from
         nowhere.
         """
         span = self._trace.spans[step.key]
-        told = (
+        stated = (
             span.links
             or "executor.id" in span.attributes
             or name(span.attributes.get("graph.node.parent_id"))
         )
-        return bool(told) or self._trace.means[step.key].superstep is not None
+        return bool(stated) or self._trace.means[step.key].superstep is not None
 
-    def sources(self, step: Piece | str) -> list[Piece | str]:
-        """The steps before a step, as far as they are told."""
+    def sources(self, step: TracedStep | str) -> list[TracedStep | str]:
+        """The steps before a step, as far as they are known."""
         found = [] if isinstance(step, str) else self._sources(step)
         self._look(len(found))
         return found
@@ -115,7 +115,7 @@ class _Graph:
                 fix="Grade smaller parts of it.",
             )
 
-    def _sources(self, step: Piece) -> list[Piece | str]:
+    def _sources(self, step: TracedStep) -> list[TracedStep | str]:
         trace = self._trace
         span, meant = trace.spans[step.key], trace.means[step.key]
         if span.links or "executor.id" in span.attributes:
@@ -136,7 +136,9 @@ class _Graph:
             else list(self._before(step, meant.superstep, meant.sources))
         )
 
-    def _before(self, step: Piece, superstep: int, joined: tuple[str, ...] | None) -> list[Piece]:
+    def _before(
+        self, step: TracedStep, superstep: int, joined: tuple[str, ...] | None
+    ) -> list[TracedStep]:
         """The node before, where it can only be one, is named by a join, or is the one that a
         declared edge comes from.
         """

@@ -1,7 +1,7 @@
 """What spans hold beside numbers and names: the arguments and results of tools, the calls that a
 model asks for, retrieved passages.
 
-Everything is read in both dialects, and what cannot be told is None. Text that Python printed is
+Everything is read in both dialects, and what is not clear is None. Text that Python printed is
 read as a literal; nothing is ever run.
 """
 
@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.tracing.rules import offered_tools, passage_id
-from assay.tracing.spans import Call, Document, amount, name, text, tree
+from assay.tracing.spans import RequestedCall, RetrievedDocument, amount, name, text, tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -49,7 +49,7 @@ class Reader:
         return None
 
 
-class Tool(NamedTuple):
+class ToolSpan(NamedTuple):
     """What the span of a tool says."""
 
     name: str
@@ -60,7 +60,7 @@ class Tool(NamedTuple):
     refused: bool
 
 
-def tool_of(span: Span, read: Reader) -> Tool:
+def tool_of(span: Span, read: Reader) -> ToolSpan:
     """What ran, with what, and how it ended."""
     attributes = span.attributes
     keys = ("gen_ai.tool.name", "tool.name", "tool_call.function.name", "traceloop.entity.name")
@@ -93,7 +93,7 @@ def tool_of(span: Span, read: Reader) -> Tool:
     )
     valid = attributes.get("assay.tool.valid")
     called = read.first(name, keys) or name(span.name) or "unnamed"
-    return Tool(
+    return ToolSpan(
         called,
         _arguments(given),
         call_id,
@@ -120,7 +120,7 @@ def _message(value: Any) -> Mapping[str, Any]:
 
 
 def _arguments(given: Any) -> dict[str, Any] | None:
-    """The arguments of a call as an object; None where they cannot be told.
+    """The arguments of a call as an object; None where they are not clear.
 
     >>> _arguments({"input_str": "{'a': 2}", "tags": []}), _arguments("two")
     ({'a': 2}, None)
@@ -161,7 +161,7 @@ def _is_plain(value: Any, depth: int) -> bool:
     )
 
 
-def calls_of(attributes: Mapping[str, Any]) -> tuple[Call, ...] | None:
+def calls_of(attributes: Mapping[str, Any]) -> tuple[RequestedCall, ...] | None:
     """The tool calls in a model's answer; None where the answer is not recorded."""
     messages = tree(attributes.get("gen_ai.output.messages"))
     if isinstance(messages, list):
@@ -176,7 +176,9 @@ def calls_of(attributes: Mapping[str, Any]) -> tuple[Call, ...] | None:
             part for part in parts if part.get("type") == "tool_call" and name(part.get("name"))
         ]
         return tuple(
-            Call(str(part["name"])[:500], _written(part.get("arguments")), name(part.get("id")))
+            RequestedCall(
+                str(part["name"])[:500], _written(part.get("arguments")), name(part.get("id"))
+            )
             for part in asked
         )
     listed: dict[tuple[int, int], dict[str, Any]] = {}
@@ -188,7 +190,7 @@ def calls_of(attributes: Mapping[str, Any]) -> tuple[Call, ...] | None:
         return None
     made = [listed[place] for place in sorted(listed)]
     return tuple(
-        Call(
+        RequestedCall(
             str(one["function.name"])[:500],
             _written(one.get("function.arguments")),
             name(one.get("id")),
@@ -228,7 +230,7 @@ def offered_of(attributes: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def refusals_of(attributes: Mapping[str, Any]) -> tuple[str, ...]:
-    """The calls whose arguments Agent Framework refused, by their ids, as its agent was told."""
+    """The calls whose arguments Agent Framework refused, by their ids, as its agent learned."""
     given = attributes.get("gen_ai.output.messages")
     listed = tree(given) if not isinstance(given, str) or _REFUSED in given else None
     parts = (
@@ -264,8 +266,8 @@ def told_with(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
             else isinstance(found, dict) and key in found
         )
         found = found[key] if held else None
-    told = _message(found).get("response_metadata")
-    return told if isinstance(told, dict) else {}
+    metadata = _message(found).get("response_metadata")
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def asks_for_tools(attributes: Mapping[str, Any]) -> bool | None:
@@ -287,13 +289,13 @@ def asks_for_tools(attributes: Mapping[str, Any]) -> bool | None:
 # --- retrieval
 
 
-def documents_of(attributes: Mapping[str, Any]) -> tuple[Document, ...] | None:
+def documents_of(attributes: Mapping[str, Any]) -> tuple[RetrievedDocument, ...] | None:
     """What was retrieved, the best first; None where the span does not list it."""
     listed = tree(attributes.get("gen_ai.retrieval.documents"))
     if isinstance(listed, list):
         found = [one for one in listed if isinstance(one, dict)]
         return tuple(
-            Document(_id(one.get("id")), text(one.get("content")) or text(one.get("text")))
+            RetrievedDocument(_id(one.get("id")), text(one.get("content")) or text(one.get("text")))
             for one in found
         )
     made: dict[int, dict[str, Any]] = {}
@@ -307,7 +309,7 @@ def documents_of(attributes: Mapping[str, Any]) -> tuple[Document, ...] | None:
     listed = [made[index] for index in sorted(made)]
     return (
         tuple(
-            Document(
+            RetrievedDocument(
                 passage_id(_id(one.get("id")), tree(one.get("metadata"))), text(one.get("content"))
             )
             for one in listed
@@ -317,16 +319,18 @@ def documents_of(attributes: Mapping[str, Any]) -> tuple[Document, ...] | None:
     )
 
 
-def _documents(value: Any) -> tuple[Document, ...] | None:
+def _documents(value: Any) -> tuple[RetrievedDocument, ...] | None:
     """The documents of LangChain's that a retriever put out; None where it is not they."""
-    told = tree(value)
-    listed = told.get("documents") if isinstance(told, dict) else None
+    output = tree(value)
+    listed = output.get("documents") if isinstance(output, dict) else None
     if not isinstance(listed, list) or not all(
         isinstance(one, dict) and "page_content" in one for one in listed
     ):
         return None
     return tuple(
-        Document(passage_id(_id(one.get("id")), one.get("metadata")), text(one.get("page_content")))
+        RetrievedDocument(
+            passage_id(_id(one.get("id")), one.get("metadata")), text(one.get("page_content"))
+        )
         for one in listed
     )
 

@@ -51,7 +51,7 @@ def from_protobuf(data: bytes, *, file: str = "") -> Iterator[Span | Fault]:
     except (DecodeError, RecursionError) as error:
         raise InputError(
             "FIL-002",
-            f"is no OTLP protobuf: {str(error)[:120] or 'it cannot be decoded'}.",
+            f"can't be read as OTLP protobuf: {str(error)[:120] or 'it cannot be decoded'}.",
             where=file,
             fix="The file may be cut off.",
         ) from None
@@ -83,7 +83,7 @@ def _pb_span(given: Any, resource: Mapping[str, Any]) -> Span:
     if len(given.events) > MAX_EVENTS or len(given.links) > MAX_EVENTS:
         raise Wrong(f"events or links hold more than {MAX_EVENTS:,}")
     if given.status.code not in (0, 1, 2):
-        raise Wrong(f"the status {given.status.code} is none that there is")
+        raise Wrong(f"unknown status {given.status.code}")
     trace_id = id_of(given.trace_id.hex(), TRACE_ID, "trace_id")
     events = [
         (text_of(one.name, "an event's name"), _pb_attributes(one.attributes))

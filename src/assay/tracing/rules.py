@@ -10,12 +10,12 @@ read from spans later (W-083).
   agents.
 - A call is valid if it was not refused and its arguments, as the model wrote them, keep the schema
   that the model was shown. A call that nobody carried out is a call.
-- Calls stand in the order in which they were made. A model makes its calls when it answers, in the
+- Calls are in the order in which they were made. A model makes its calls when it answers, in the
   order of its answer; a call that no model asked for is made when it begins. How and when a call
   ends changes nothing: one that was refused, denied, failed, or never carried out keeps its place.
 
-Adapters (`running.adapters.trail`) and importers both come here for them. What is written twice
-drifts apart, and then a grade depends on who ran the workflow.
+Runs followed live (`live`) and traces read later (`trace`) both come here for them. What is written
+twice drifts apart, and then a grade depends on who ran the workflow.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from assay.records.contract import check
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
-    from assay.tracing.spans import Call
+    from assay.tracing.spans import RequestedCall
 
 T = TypeVar("T")
 BROKEN = "the arguments break the tool's schema"
@@ -89,10 +89,6 @@ class Tries:
         """A unit failed."""
         self._broken.add(unit)
 
-    def forget(self) -> None:
-        """The whole step begins again."""
-        self._broken.clear()
-
 
 # --- calls
 
@@ -114,7 +110,7 @@ def made_at(answered: int, began: Sequence[int | None]) -> list[tuple[int, int]]
     return [(moment, index) for index, moment in enumerate(reversed(moments))]
 
 
-class Judged(NamedTuple):
+class CallVerdict(NamedTuple):
     """Whether a call is valid, and what is wrong with it."""
 
     valid: bool | None
@@ -138,7 +134,7 @@ def keeps(schema: Any, arguments: Any, *, otherwise: bool | None) -> bool | None
     return otherwise if verdict is None else verdict
 
 
-def not_carried_out(call: Call, offered: Mapping[str, Any] | None) -> Judged:
+def not_carried_out(call: RequestedCall, offered: Mapping[str, Any] | None) -> CallVerdict:
     """A call that was asked for and never made: of a tool that there is not, with arguments that
     were refused, or cut off by an end before it.
     """
@@ -149,7 +145,7 @@ def not_carried_out(call: Call, offered: Mapping[str, Any] | None) -> Judged:
         if unknown or isinstance(call.arguments, str)
         else keeps(schema, call.arguments, otherwise=None)
     )
-    return Judged(valid, UNKNOWN if unknown else BROKEN if valid is False else NOT_RUN)
+    return CallVerdict(valid, UNKNOWN if unknown else BROKEN if valid is False else NOT_RUN)
 
 
 def offered_tools(tools: Any) -> dict[str, Any] | None:
@@ -177,7 +173,7 @@ def offered_tools(tools: Any) -> dict[str, Any] | None:
 # --- passages
 
 
-class Passage(NamedTuple):
+class RankedPassage(NamedTuple):
     """One retrieved passage. Without a rank nobody can tell one."""
 
     id: str
@@ -190,7 +186,7 @@ class Passages(NamedTuple):
     were there or have neither id nor text.
     """
 
-    found: list[Passage]
+    found: list[RankedPassage]
     repeated: int
     nameless: int
 
@@ -200,7 +196,7 @@ def passages(searches: Iterable[Sequence[tuple[str | None, str | None]]]) -> Pas
     retry, found nothing more.
 
     >>> passages([[("d1", "So."), (None, "No id.")], [("d1", "So."), (None, "No id.")]]).found[0]
-    Passage(id='d1', text='So.', rank=1)
+    RankedPassage(id='d1', text='So.', rank=1)
     """
     distinct: list[list[tuple[str | None, str | None]]] = []
     for search in searches:
@@ -219,7 +215,7 @@ def passages(searches: Iterable[Sequence[tuple[str | None, str | None]]]) -> Pas
     ranked = len(distinct) == 1 and not nameless
     return Passages(
         [
-            Passage(name, text, place if ranked else None)
+            RankedPassage(name, text, place if ranked else None)
             for place, (name, text) in enumerate(made.items(), start=1)
         ],
         repeated,

@@ -21,11 +21,11 @@ Kind = Literal["workflow", "agent", "step", "model", "tool", "retrieval", "hando
 
 MAX_COUNT = 10**15
 MAX_NAME = 500
-"""Signs of a name that are kept."""
+"""Characters of a name that are kept."""
 
 
 class Span(NamedTuple):
-    """One finished span, whoever wrote it."""
+    """One finished span."""
 
     trace_id: str
     span_id: str
@@ -47,14 +47,14 @@ class Span(NamedTuple):
     """
 
 
-class Document(NamedTuple):
+class RetrievedDocument(NamedTuple):
     """One retrieved passage, as a span names it."""
 
     id: str | None
     text: str | None
 
 
-class Call(NamedTuple):
+class RequestedCall(NamedTuple):
     """A tool call that a model asked for. `arguments` is the text itself where it cannot be read as
     an object, None where nobody recorded any.
     """
@@ -77,10 +77,10 @@ class Meaning(NamedTuple):
     arguments: Any = None
     call_id: str | None = None
     error: str | None = None
-    documents: tuple[Document, ...] | None = None
+    documents: tuple[RetrievedDocument, ...] | None = None
     total_tokens: int | None = None
     """The sum as the span states it, where it does not state both parts."""
-    calls: tuple[Call, ...] | None = None
+    calls: tuple[RequestedCall, ...] | None = None
     """The tool calls that a model's answer asks for; None where the answer is not recorded."""
     asks_for_tools: bool | None = None
     """Whether a model's answer ended in order to call tools, by its finish reason."""
@@ -155,7 +155,7 @@ def amount(value: Any) -> int | Decimal | None:
 
 
 def tree(value: Any) -> Any:
-    """An attribute that holds JSON as text, or is structured already; text that is no JSON stays
+    """An attribute that holds JSON as text, or is structured already; other text stays
     text.
 
     >>> tree('{"a": 2}'), tree("plain"), tree({"a": 2})

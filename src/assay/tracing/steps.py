@@ -66,7 +66,7 @@ def used(parts: Iterable[Used], declared: Any) -> Used:
     return Used(max(seen, declared))
 
 
-class Piece:
+class TracedStep:
     """One step, with all its attempts."""
 
     __slots__ = (
@@ -88,7 +88,7 @@ class Piece:
         span, meant = trace.spans[key], trace.means[key]
         self.key = key
         self.keys = [key]
-        """The spans that stand for its attempts, the first first."""
+        """The spans of its attempts, the first one first."""
         self.name = meant.name
         self.agent = _agent(trace, key, speakers)
         self.beginning = span.start_ns
@@ -128,7 +128,7 @@ class Piece:
         }
         return {key: value for key, value in made.items() if value is not None}
 
-    def again(self, later: Piece) -> None:
+    def again(self, later: TracedStep) -> None:
         """Take a later attempt in: how it ended holds, what both took is added."""
         self.keys += later.keys
         self.retries += 1 + later.retries
@@ -153,7 +153,7 @@ def milliseconds(nanoseconds: int) -> int | Decimal:
     return Decimal(nanoseconds).scaleb(-6).normalize() if rest else whole
 
 
-def pieces(trace: Trace) -> list[Piece]:
+def pieces(trace: Trace) -> list[TracedStep]:
     """The steps of a trace in the order they began, attempts after a failure put together."""
     speakers: dict[str, list[str]] = {}
     tried: dict[str, list[str]] = {}
@@ -163,7 +163,8 @@ def pieces(trace: Trace) -> list[Piece]:
         if kind == "agent" or (kind == "model" and not trace.is_nested(key)):
             tried.setdefault(trace.within(key) or key, []).append(key)
     found = {
-        key: Piece(trace, key, speakers.get(key, []), tried.get(key, [])) for key in trace.steps
+        key: TracedStep(trace, key, speakers.get(key, []), tried.get(key, []))
+        for key in trace.steps
     }
     for name in ("tokens", "cost_usd"):
         for key, one in _amounts(trace, name).items():
@@ -197,7 +198,7 @@ def _agent(trace: Trace, key: str, speakers: list[str]) -> str | None:
 def _amounts(trace: Trace, name: str) -> dict[str, Used]:
     """What each step used, the innermost added up first."""
     parts: dict[str, list[tuple[bool, Used]]] = {}
-    """What is used inside a span, and whether it is the same model call told once more."""
+    """What is used inside a span, and whether it is the same model call reported once more."""
     speaking, made = set(trace.speakers), {}
     for key in reversed(trace.order):
         kind, meant, held = trace.kinds[key], trace.means[key], parts.pop(key, [])
@@ -274,12 +275,12 @@ def _repeated(trace: Trace, tried: list[str]) -> int:
     return count
 
 
-def _attempts(trace: Trace, steps: list[Piece]) -> list[Piece]:
+def _attempts(trace: Trace, steps: list[TracedStep]) -> list[TracedStep]:
     """Put an attempt to the step that failed before it: the same name in the same place, begun
     after the failed one ended.
     """
-    made: list[Piece] = []
-    failed: dict[tuple[Any, ...], list[tuple[int, str, Piece]]] = {}
+    made: list[TracedStep] = []
+    failed: dict[tuple[Any, ...], list[tuple[int, str, TracedStep]]] = {}
     for step in sorted(steps, key=lambda one: (one.beginning, one.key)):
         same = failed.setdefault(
             (trace.graph_of[step.key], step.name, trace.means[step.key].execution), []

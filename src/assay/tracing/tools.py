@@ -12,13 +12,13 @@ from collections import deque
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.tracing.rules import BROKEN, Judged, keeps, made_at, not_carried_out
+from assay.tracing.rules import BROKEN, CallVerdict, keeps, made_at, not_carried_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
 
-    from assay.tracing.spans import Call, Meaning
-    from assay.tracing.steps import Piece
+    from assay.tracing.spans import Meaning, RequestedCall
+    from assay.tracing.steps import TracedStep
     from assay.tracing.trace import Trace
 
 
@@ -27,11 +27,11 @@ class _Asked(NamedTuple):
     place: tuple[int, str, int]
     """Who asks first is matched first."""
     within: str | None
-    call: Call
+    call: RequestedCall
     offered: Mapping[str, Any] | None
 
 
-def tool_calls(trace: Trace, steps: list[Piece]) -> list[dict[str, Any]] | None:
+def tool_calls(trace: Trace, steps: list[TracedStep]) -> list[dict[str, Any]] | None:
     """Every call in its order; empty where every model is known to have asked for none, None where
     nobody can tell.
     """
@@ -183,7 +183,7 @@ def _carried_out(
         meant.name,
         arguments,
         call_id,
-        Judged(valid, BROKEN if meant.refused else meant.error),
+        CallVerdict(valid, BROKEN if meant.refused else meant.error),
     )
 
 
@@ -192,7 +192,7 @@ def _only_asked(
 ) -> dict[str, Any]:
     call = asked.call
     judged = (
-        Judged(False, BROKEN)
+        CallVerdict(False, BROKEN)
         if call.call_id is not None and (asked.within, call.call_id) in refused
         else not_carried_out(call, asked.offered)
     )
@@ -206,11 +206,11 @@ def _record(
     name: str,
     arguments: Any,
     call_id: str | None,
-    judged: Judged,
+    judged: CallVerdict,
     *,
     not_run: bool = False,
 ) -> dict[str, Any]:
-    told = {
+    metadata = {
         key: value
         for key, value in (("call_id", call_id), ("executed", False if not_run else None))
         if value is not None
@@ -221,6 +221,6 @@ def _record(
         "arguments": arguments,
         "valid": judged.valid,
         "error": judged.error,
-        "metadata": told or None,
+        "metadata": metadata or None,
     }
     return {key: value for key, value in made.items() if value is not None}

@@ -25,11 +25,14 @@ _HOLDS: tuple[Kind, ...] = ("workflow", "step", "agent", "model", "tool")
 class Trace:
     """One trace, with its outermost units: a span is a step, runs in one, or belongs to none."""
 
-    def __init__(self, spans: Iterable[Span]) -> None:
+    def __init__(self, spans: Iterable[Span], means: Mapping[str, Meaning] | None = None) -> None:
+        """`means` is what the spans mean, where somebody knows it already."""
         self.dropped: Counter[str] = Counter()
         self.gaps: Counter[str] = Counter()
         self.spans = self._unique(spans)
-        self.means: dict[str, Meaning] = {key: meaning(span) for key, span in self.spans.items()}
+        self.means: dict[str, Meaning] = {
+            key: meaning(span) if means is None else means[key] for key, span in self.spans.items()
+        }
         self.kinds: dict[str, Kind] = {key: found.kind for key, found in self.means.items()}
         self.up = self._parents()
         self.roots = [
@@ -48,7 +51,7 @@ class Trace:
         """The spans that are a step, those that hold before those that are held."""
         self._find_steps()
         self.speakers = self._speaking()
-        """Models, and agents of whose models nothing is told, each once, in the order they
+        """Models, and agents whose models nobody reports, each once, in the order they
         began.
         """
         self.agent_of: dict[str, str | None] = {}

@@ -74,30 +74,30 @@ def from_json(tree: Any, *, file: str = "", line: int | None = None) -> Iterator
     refused: to pass over it would be to forget it.
     """
     for found in _held(tree, "resourceSpans", ""):
-        if isinstance(found, _Part):
+        if isinstance(found, _JsonPart):
             yield from _resource(found, file, line)
         else:
             yield Refused(found, None, file=file, line=line, path="resourceSpans")
 
 
-class _Part(NamedTuple):
+class _JsonPart(NamedTuple):
     """A part of a document, and where it stands."""
 
     value: Any
     path: str
 
 
-def _held(part: Any, key: str, path: str) -> Iterator[_Part | Wrong]:
+def _held(part: Any, key: str, path: str) -> Iterator[_JsonPart | Wrong]:
     try:
         listed = _list(_object(part, path or "the whole"), key)
     except Wrong as wrong:
         yield wrong
         return
     for index, one in enumerate(listed):
-        yield _Part(one, f"{path}.{key}[{index}]".lstrip("."))
+        yield _JsonPart(one, f"{path}.{key}[{index}]".lstrip("."))
 
 
-def _resource(held: _Part, file: str, line: int | None) -> Iterator[Span | Fault]:
+def _resource(held: _JsonPart, file: str, line: int | None) -> Iterator[Span | Fault]:
     about: dict[str, Any] | Wrong
     try:
         about = _attributes(
@@ -111,16 +111,18 @@ def _resource(held: _Part, file: str, line: int | None) -> Iterator[Span | Fault
     for key in ("scopeSpans", "instrumentationLibrarySpans"):
         for scope in _held(held.value, key, held.path):
             for span in (
-                _held(scope.value, "spans", scope.path) if isinstance(scope, _Part) else [scope]
+                _held(scope.value, "spans", scope.path) if isinstance(scope, _JsonPart) else [scope]
             ):
                 yield (
                     _span(span, about, file, line)
-                    if isinstance(span, _Part)
+                    if isinstance(span, _JsonPart)
                     else Refused(span, None, file=file, line=line, path=held.path)
                 )
 
 
-def _span(given: _Part, about: dict[str, Any] | Wrong, file: str, line: int | None) -> Span | Fault:
+def _span(
+    given: _JsonPart, about: dict[str, Any] | Wrong, file: str, line: int | None
+) -> Span | Fault:
     try:
         if isinstance(about, Wrong):
             raise about
@@ -143,22 +145,21 @@ def _span(given: _Part, about: dict[str, Any] | Wrong, file: str, line: int | No
 def _list(held: Mapping[str, Any], key: str) -> list[Any]:
     found = held.get(key)
     if found is not None and not isinstance(found, list):
-        raise Wrong(f"{key} is no list")
+        raise Wrong(f"{key} must be a list")
     return found or []
 
 
 def _object(value: Any, what: str) -> Mapping[str, Any]:
     if value is not None and not isinstance(value, dict):
-        raise Wrong(f"{what} is no object")
+        raise Wrong(f"{what} must be an object")
     return value or {}
 
 
 def _json_span(given: Mapping[str, Any], resource: Mapping[str, Any]) -> Span:
     trace_id = id_of(given.get("traceId"), TRACE_ID, "traceId")
-    told = _limited(given, "events", MAX_EVENTS)
     events = [
         (text_of(one.get("name"), "an event's name"), _attributes(one.get("attributes")))
-        for one in told
+        for one in _limited(given, "events", MAX_EVENTS)
     ]
     attributes = _attributes(given.get("attributes"))
     links = _limited(given, "links", MAX_EVENTS)
@@ -198,12 +199,12 @@ _STATUS.update(
 
 
 def _failed(code: Any) -> bool:
-    """Whether a status is that of a failure. One that nobody knows is no success."""
+    """Whether a status is that of a failure. An unknown one is not a success."""
     found = (
         _STATUS.get(code) if isinstance(code, int | str) and not isinstance(code, bool) else None
     )
     if found is None:
-        raise Wrong(f"the status {str(code)[:60]!r} is none that there is")
+        raise Wrong(f"unknown status {str(code)[:60]!r}")
     return found
 
 
@@ -216,16 +217,16 @@ def id_of(value: Any, shape: re.Pattern[str], what: str) -> str:
             f" {'32' if shape is TRACE_ID else '16'} hexadecimal digits"
         )
     if not found[1].strip("0"):
-        raise Wrong(f"{what} is all zeros, which is no id")
+        raise Wrong(f"{what} is all zeros, which is not an id")
     return found[1].lower()
 
 
 def text_of(value: Any, what: str) -> str:
     """A text within the limit."""
     if not isinstance(value, str):
-        raise Wrong(f"{what} is no text")
+        raise Wrong(f"{what} must be a text")
     if len(value) > MAX_TEXT:
-        raise Wrong(f"{what} has {len(value):,} signs; the limit is {MAX_TEXT:,}")
+        raise Wrong(f"{what} has {len(value):,} characters; the limit is {MAX_TEXT:,}")
     return value
 
 
@@ -239,7 +240,7 @@ def _whole(value: Any, what: str) -> int:
 
 
 def _attributes(given: Any) -> dict[str, Any]:
-    """A list of keys and values as an object. A key that stands twice keeps its first value, as the
+    """A list of keys and values as an object. The first of two equal keys counts, as the
     specification forbids the second.
     """
     listed = _list({"attributes": given}, "attributes")

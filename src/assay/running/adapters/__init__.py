@@ -1,22 +1,28 @@
-"""How a workflow is called. An adapter takes a task, writes what happens into a recorder and
-returns the outputs; the rest is the runner's.
+"""How a workflow is called. An adapter takes a task, reports what happens and returns the outputs;
+the rest is the runner's.
 
-An adapter decides nothing about scores. Each kind is one module, loaded when a workflow asks for
-it, with a function `make(spec, folder)`.
+An adapter decides nothing about scores, and writes evidence only through `assay.tracing` (a
+contract in pyproject.toml keeps it so). Each kind is one module, loaded when a workflow asks for
+it, with a record of its keys and a function `make(spec, folder, where)`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+
+import msgspec
 
 from assay.errors import InputError
+from assay.files.json_files import Document
+from assay.records.reading import read_record
 from assay.registry import Registry, near_miss
+from assay.tracing.failures import CallFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncIterable, Callable, Mapping
     from pathlib import Path
 
-    from assay.running.recorder import Recorder
+    from assay.tracing.recorder import Recorder
 
 _MODULES = {
     "python": "callable",
@@ -31,48 +37,51 @@ ADAPTERS: Registry[Callable[[Mapping[str, Any], Path, str], Adapter]] = Registry
     group="assay.adapters",
 )
 """What makes an adapter of each kind that a workflow file may name."""
+BLOCK = 65536
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+S = TypeVar("S")
 
 
-class Task(NamedTuple):
+class WorkflowTask(NamedTuple):
     """One call of a workflow: what it gets, and nothing else of the sample."""
 
     run_id: str
     attempt: int
     inputs: Mapping[str, Any]
 
-    def document(self) -> dict[str, Any]:
+    def encoded(self) -> bytes:
         """The task as a command or an endpoint gets it."""
-        return {
-            "schema": "assay.task/1",
-            "run_id": self.run_id,
-            "attempt": self.attempt,
-            "inputs": dict(self.inputs),
-        }
+        return _encode(
+            {
+                "schema": "assay.task/1",
+                "run_id": self.run_id,
+                "attempt": self.attempt,
+                "inputs": dict(self.inputs),
+            }
+        )
 
 
-class CallFailed(Exception):  # no fault of ours, and it never leaves the runner
-    """The workflow did not give outputs. `again` says whether another try may help; `status` is how
-    the run ends if it does not.
-    """
-
-    def __init__(self, message: str, *, again: bool = True, status: str = "error") -> None:
-        super().__init__(message)
-        self.again = again
-        self.status = status
+class AdapterSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The keys of an adapter in a workflow file, besides `kind`."""
 
 
-class Adapter(Protocol):
+class ReplySpec(AdapterSpec, frozen=True, kw_only=True):
+    """The keys of an adapter that gets a reply in bytes."""
+
+    max_reply_bytes: Annotated[int, msgspec.Meta(ge=1)] = 64 * 1024 * 1024
+
+
+class Adapter:
     """One way to call a workflow."""
 
-    async def call(self, task: Task, record: Recorder) -> Any:
+    async def call(self, task: WorkflowTask, record: Recorder) -> Any:
         """The outputs for a task, as the workflow gave them; the runner checks what they are.
         Raises `CallFailed`, or whatever the workflow raises.
         """
-        ...
+        raise NotImplementedError
 
     async def close(self) -> None:
-        """Let go of connections and processes."""
-        ...
+        """Close connections and processes. Most adapters keep none."""
 
 
 def make_adapter(spec: Mapping[str, Any], folder: Path, *, where: str) -> Adapter:
@@ -84,6 +93,24 @@ def make_adapter(spec: Mapping[str, Any], folder: Path, *, where: str) -> Adapte
             "RUN-001",
             f"adapter.kind is {spec.get('kind')!r}.{near_miss(kind, _MODULES)}",
             where=where,
-            fix=f"It is one of {', '.join(_MODULES)}.",
+            fix=f"Use one of {', '.join(_MODULES)}.",
         )
     return make({key: value for key, value in spec.items() if key != "kind"}, folder, where)
+
+
+def read_spec(given: Mapping[str, Any], kind: type[S], where: str) -> S:
+    """The keys of an adapter as a record, or every fault of them."""
+    part = msgspec.defstruct("AdapterPart", [("adapter", kind)])
+    read: Any = read_record(Document({"adapter": dict(given)}, where), part, "RUN-001")
+    spec: S = read.adapter
+    return spec
+
+
+async def read_limited(blocks: AsyncIterable[bytes], limit: int, too_long: str) -> bytes:
+    """All blocks together. Raises `CallFailed` as soon as they are more than the limit."""
+    data = bytearray()
+    async for block in blocks:
+        data += block
+        if len(data) > limit:
+            raise CallFailed(f"{too_long} more than {limit:,} bytes.", again=False)
+    return bytes(data)

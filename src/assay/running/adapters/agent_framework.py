@@ -1,126 +1,90 @@
 """An agent or a workflow of Microsoft Agent Framework: `target` is one of them, or a function that
 builds one.
 
-The evidence comes from the framework's own OpenTelemetry spans, by the rules of `trail`: a span
-processor hears every span and gives it to the run in whose context it began, so that runs side by
-side do not mix. A tracer provider that the program has set stays in place and keeps its exporters;
-where there is none, one without exporters is set. The arguments of tools are in the spans only if
-the framework is told to write content: with somebody else's exporter in the process that is theirs
-to allow, by `content: true`.
+The evidence comes from the framework's own OpenTelemetry spans: a span processor gives each span to
+the run in whose context it began, so that runs side by side do not mix. A tracer provider that the
+program has set stays in place and keeps its exporters; where there is none, one without exporters
+is set. Spans hold the arguments of tools only if the framework writes content: with somebody else's
+exporter in the process that is theirs to allow, by `content: true`.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from assay.canon import canonical
 from assay.errors import InputError
-from assay.running.adapters import CallFailed
-from assay.running.adapters.agent_framework_spans import Watch, listen, watching
-from assay.running.adapters.loading import load
-from assay.running.adapters.targets import (
-    agents_of,
-    built,
-    check_keys,
-    framework,
-    outputs_of,
-    plain,
-)
-from assay.running.adapters.trail import Trail
-from assay.running.checks import said
+from assay.running.adapters import Adapter, read_spec
+from assay.running.adapters.agent_framework_spans import following, listen
+from assay.running.adapters.targets import Target, TargetSpec, framework, outputs_of, plain
+from assay.tracing.failures import CallFailed, describe
+from assay.tracing.live import LiveRun
+from assay.tracing.live_spans import SpanFollower
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from assay.running.adapters import Task
-    from assay.running.recorder import Recorder
-
-KEYS = ("target", "input", "output", "agents", "content")
+    from assay.running.adapters import WorkflowTask
+    from assay.tracing.recorder import Recorder
 
 
-def make(spec: Mapping[str, Any], folder: Path, where: str) -> AgentFramework:
+class AgentFrameworkSpec(TargetSpec, frozen=True, kw_only=True):
+    """The keys of an agent_framework adapter."""
+
+    input: str | None = None
+    """The input that is the message."""
+    content: bool = False
+
+
+def make(given: Mapping[str, Any], folder: Path, where: str) -> AgentFrameworkAdapter:
     """The adapter for an agent or a workflow."""
-    check_keys(spec, KEYS, "an agent_framework adapter", where)
-    if not isinstance(spec.get("input", ""), str) or not isinstance(
-        spec.get("content", False), bool
-    ):
-        raise InputError(
-            "RUN-001",
-            "adapter.input names one input, and adapter.content is true or false.",
-            where=where,
-        )
+    spec = read_spec(given, AgentFrameworkSpec, where)
     framework("agent_framework", "agent-framework", where)
     framework("opentelemetry.sdk.trace", "agent-framework", where)
-    target = load(spec.get("target"), folder, where)
-    if not (_is_ready(target) or callable(target)):
-        raise InputError(
-            "RUN-004",
-            f"{spec['target']!r} is {type(target).__name__}; it is an agent, a workflow, or builds"
-            " one.",
-            where=where,
-        )
-    return AgentFramework(target, spec, where)
+    return AgentFrameworkAdapter(
+        Target.load(
+            spec.target, folder, where, what="an agent or a workflow", is_ready=is_runnable
+        ),
+        spec,
+    )
 
 
-def _is_ready(target: Any) -> bool:
+def is_runnable(target: Any) -> bool:
+    """Whether this is an agent or a workflow."""
     return not isinstance(target, type) and callable(getattr(target, "run", None))
 
 
-def _is_workflow(target: Any) -> bool:
-    from agent_framework import FunctionalWorkflow, Workflow
-
-    return isinstance(target, Workflow | FunctionalWorkflow)
-
-
-class AgentFramework:
+class AgentFrameworkAdapter(Adapter):
     """An agent or a workflow, called with a message made of the inputs of a task."""
 
-    def __init__(self, target: Any, spec: Mapping[str, Any], where: str) -> None:
+    def __init__(self, target: Target, spec: AgentFrameworkSpec) -> None:
         self._target = target
         self._spec = spec
-        self._where = where
-        self._agents = agents_of(spec)
 
-    async def call(self, task: Task, record: Recorder) -> Mapping[str, Any]:
+    async def call(self, task: WorkflowTask, record: Recorder) -> Mapping[str, Any]:
         """What the agent answers or the workflow puts out."""
-        target = await built(self._target, _is_ready)
-        if not _is_ready(target):
-            raise InputError(
-                "RUN-004",
-                f"{self._spec['target']!r} gives {type(target).__name__}; it gives an agent or a"
-                " workflow.",
-                where=self._where,
-            )
-        is_workflow = _is_workflow(target)
-        if is_workflow and target is self._target:
-            target = self._fresh(target)
-        listen(content=self._spec.get("content", False), where=self._where)
-        watch = Watch(Trail(record, agents=self._agents))
+        from agent_framework import FunctionalWorkflow, Workflow
+
+        runnable = await self._target.get()
+        is_workflow = isinstance(runnable, Workflow | FunctionalWorkflow)
+        if is_workflow and not self._target.is_built:
+            runnable = self._fresh(runnable)
+        listen(content=self._spec.content, where=self._target.where)
+        live = LiveRun(record, agents=self._spec.agents)
+        follower = SpanFollower(live)
         record.watched("handoffs")
-        interrupted = True
-        try:
-            with watching(watch):
-                result = await target.run(self._message(task.inputs, is_workflow))
-            interrupted = False
-        except Exception:
-            interrupted = False
-            raise
-        finally:
-            watch.trail.close(interrupted=interrupted)
-        if watch.fault is not None:
-            raise watch.fault
-        if not watch.heard:
+        message = self._message(task.inputs, is_workflow)
+        with live.following(), following(follower):
+            result = await runnable.run(message)
+        if not follower.heard:
             raise CallFailed(
                 "no span of the run was recorded, so there is no evidence: a sampler or"
                 " OTEL_SDK_DISABLED leaves them out.",
                 again=False,
             )
-        return outputs_of(plain(_result(result), _known), self._spec.get("output"))
-
-    async def close(self) -> None:
-        """Nothing to let go of."""
+        return outputs_of(plain(_result(result), _known), self._spec.output)
 
     def _fresh(self, workflow: Any) -> Any:
         """A copy: a workflow keeps its state and its conversations, and the next sample must not
@@ -131,9 +95,9 @@ class AgentFramework:
         except Exception as error:
             raise InputError(
                 "RUN-004",
-                f"{self._spec['target']!r} is a workflow, which remembers samples, and cannot be"
-                f" copied: {said(error)}.",
-                where=self._where,
+                f"{self._target.name!r} is a workflow, which remembers samples, and cannot be"
+                f" copied: {describe(error)}.",
+                where=self._target.where,
                 fix="Name a function that builds it: it is called for every sample.",
             ) from None
 
@@ -141,23 +105,16 @@ class AgentFramework:
         """One input is the message itself. Several are given together: to a workflow by name, to an
         agent as JSON.
         """
-        name = self._spec.get("input")
+        name = self._spec.input
         if name is not None and name not in inputs:
             raise CallFailed(f"the sample has no input {name!r} for the message.", again=False)
-        message = (
-            inputs[name]
-            if name is not None
-            else next(iter(inputs.values()))
-            if len(inputs) == 1
-            else dict(inputs)
-        )
+        chosen = inputs if name is None else {name: inputs[name]}
+        message = next(iter(chosen.values())) if len(chosen) == 1 else dict(chosen)
         return message if is_workflow or isinstance(message, str) else canonical(message).decode()
 
 
 def _result(result: Any) -> Any:
-    """The answer of an agent, or what a workflow put out: alone if it is one, a list if they are
-    several.
-    """
+    """The answer of an agent, or what a workflow put out: the only item, or the list of several."""
     if hasattr(result, "get_outputs"):
         from agent_framework import WorkflowRunState
 
@@ -173,12 +130,11 @@ def _result(result: Any) -> Any:
 
 
 def _known(value: Any) -> Any:
-    """An answer or a message as its text; a structured answer as what it holds."""
+    """An answer or a message as its text; a structured answer as its value."""
     from agent_framework import AgentExecutorResponse, AgentResponse, Message
 
     if isinstance(value, AgentExecutorResponse):
         value = value.agent_response
     if isinstance(value, AgentResponse):
-        held = value.value
-        return value.text if held is None else held
+        return value.text if value.value is None else value.value
     return value.text if isinstance(value, Message) else value

@@ -1,8 +1,8 @@
 """A command as a workflow: the task as JSON on its standard input, the reply as JSON on its
 standard output.
 
-The command runs in the folder of the workflow file, in a process group of its own that is killed as
-a whole when its time is over. Standard output is the reply and nothing else; what it writes to
+The command runs in the folder of the workflow file, in its own process group, which is killed as a
+whole when its time is over. Standard output is the reply and nothing else; what it writes to
 standard error is shown when it fails.
 """
 
@@ -13,75 +13,47 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
+from msgspec import Meta
 
-from assay.errors import InputError
-from assay.running.adapters import CallFailed
-from assay.running.adapters.replies import read_reply
+from assay.running.adapters import BLOCK, Adapter, ReplySpec, read_limited, read_spec
+from assay.tracing.failures import CallFailed
+from assay.tracing.replies import read_reply
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
-    from assay.running.adapters import Task
-    from assay.running.recorder import Recorder
+    from assay.running.adapters import WorkflowTask
+    from assay.tracing.recorder import Recorder
 
-KEYS = ("command", "env", "max_reply_bytes")
-MAX_REPLY = 64 * 1024 * 1024
 MAX_ERRORS = 2000
-_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def make(spec: Mapping[str, Any], folder: Path, where: str) -> Command:
-    """The adapter for a command. `{python}` in it is the interpreter that runs assay."""
-    unknown = sorted(set(spec) - set(KEYS))
-    if unknown:
-        raise InputError(
-            "RUN-001",
-            f"adapter has the key {unknown[0]!r}; a command adapter has {', '.join(KEYS)}.",
-            where=where,
-        )
-    command = spec.get("command")
-    if (
-        not isinstance(command, list)
-        or not command
-        or not all(isinstance(word, str) for word in command)
-    ):
-        raise InputError(
-            "RUN-001",
-            "adapter.command is a list of words, the program first.",
-            where=where,
-            fix='For example: ["{python}", "answer.py"].',
-        )
-    environment = spec.get("env", {})
-    if not isinstance(environment, dict) or not all(
-        isinstance(value, str) for value in environment.values()
-    ):
-        raise InputError("RUN-001", "adapter.env maps names to texts.", where=where)
-    limit = spec.get("max_reply_bytes", MAX_REPLY)
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        raise InputError(
-            "RUN-001", "adapter.max_reply_bytes is a whole number from 1.", where=where
-        )
-    return Command(
-        [word.replace("{python}", sys.executable) for word in command], folder, environment, limit
-    )
+class CommandSpec(ReplySpec, frozen=True, kw_only=True):
+    """The keys of a command adapter. `{python}` is the interpreter that runs assay."""
+
+    command: Annotated[list[str], Meta(min_length=1)]
+    env: dict[str, str] = {}
 
 
-class Command:
+def make(given: Mapping[str, Any], folder: Path, where: str) -> CommandAdapter:
+    """The adapter for a command."""
+    spec = read_spec(given, CommandSpec, where)
+    return CommandAdapter(spec, folder)
+
+
+class CommandAdapter(Adapter):
     """A program that is started once for each task."""
 
-    def __init__(
-        self, command: list[str], folder: Path, environment: Mapping[str, str], limit: int
-    ) -> None:
-        self._command = command
+    def __init__(self, spec: CommandSpec, folder: Path) -> None:
+        self._command = [word.replace("{python}", sys.executable) for word in spec.command]
         self._folder = folder
-        self._environment = {**os.environ, **environment}
-        self._limit = limit
+        self._environment = {**os.environ, **spec.env}
+        self._limit = spec.max_reply_bytes
 
-    async def call(self, task: Task, record: Recorder) -> Mapping[str, Any]:
+    async def call(self, task: WorkflowTask, record: Recorder) -> Mapping[str, Any]:
         """The reply of one run of the program."""
         try:
             process = await asyncio.create_subprocess_exec(
@@ -94,57 +66,44 @@ class Command:
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            words = error.strerror if isinstance(error, OSError) else str(error)
+            reason = error.strerror if isinstance(error, OSError) else str(error)
             raise CallFailed(
-                f"the command {self._command[0]!r} cannot be started: {words}.", again=False
+                f"the command {self._command[0]!r} cannot be started: {reason}.", again=False
             ) from None
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
         try:
-            out, errors = await self._talk(process, _encode(task.document()))
+            _, reply, errors = await asyncio.gather(
+                _send(process.stdin, task.encoded()),
+                read_limited(_blocks(process.stdout), self._limit, "the command wrote"),
+                _tail(process.stderr),
+            )
             code = await process.wait()
         finally:
             await _end(process)
         if code != 0:
             raise CallFailed(f"the command ended with {_exit(code)}{_quoted(errors)}.")
-        return read_reply(out, record)
-
-    async def _talk(self, process: asyncio.subprocess.Process, task: bytes) -> tuple[bytes, bytes]:
-        stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
-        if stdin is None or stdout is None or stderr is None:
-            raise CallFailed("the command has no pipes.")  # it always has: all three were asked for
-
-        async def send() -> None:
-            with suppress(
-                BrokenPipeError, ConnectionResetError
-            ):  # a command may not care for its input
-                stdin.write(task)
-                await stdin.drain()
-            with suppress(BrokenPipeError, ConnectionResetError):
-                stdin.close()
-                await stdin.wait_closed()
-
-        _, out, errors = await asyncio.gather(send(), _bounded(stdout, self._limit), _tail(stderr))
-        return out, errors
-
-    async def close(self) -> None:
-        """Nothing to let go of: each call ends its own process."""
+        return read_reply(reply, record)
 
 
-async def _bounded(stream: asyncio.StreamReader, limit: int) -> bytes:
-    parts = []
-    size = 0
-    while block := await stream.read(65536):
-        size += len(block)
-        if size > limit:
-            raise CallFailed(
-                f"the command wrote more than {limit:,} bytes to its standard output.", again=False
-            )
-        parts.append(block)
-    return b"".join(parts)
+async def _send(stdin: asyncio.StreamWriter, task: bytes) -> None:
+    with suppress(BrokenPipeError, ConnectionResetError):  # a command may ignore its input
+        stdin.write(task)
+        await stdin.drain()
+    with suppress(BrokenPipeError, ConnectionResetError):
+        stdin.close()
+        await stdin.wait_closed()
+
+
+async def _blocks(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    while block := await stream.read(BLOCK):
+        yield block
 
 
 async def _tail(stream: asyncio.StreamReader) -> bytes:
     kept = b""
-    while block := await stream.read(65536):
+    async for block in _blocks(stream):
         kept = (kept + block)[-MAX_ERRORS:]
     return kept
 
@@ -171,5 +130,5 @@ def _exit(code: int) -> str:
 
 
 def _quoted(errors: bytes) -> str:
-    words = errors.decode("utf-8", "replace").strip().splitlines()
-    return f", and its last words were {words[-1][-300:]!r}" if words else ""
+    lines = errors.decode("utf-8", "replace").strip().splitlines()
+    return f", and its last words were {lines[-1][-300:]!r}" if lines else ""

@@ -1,5 +1,5 @@
-"""Reading what LangChain says of a model's answer, of the tools it was shown and of documents. What
-it does not say is None, never 0.
+"""Reading what LangChain reports of a model's answer and of documents. What is not reported is
+None, never 0.
 """
 
 from __future__ import annotations
@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.running.adapters.trail import Answer, Asked
 from assay.tracing.rules import passage_id
+from assay.tracing.spans import RequestedCall, RetrievedDocument, amount, count, name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,70 +19,49 @@ _COSTS = ("cost_usd", "total_cost", "cost")
 class ModelCall(NamedTuple):
     """A model that is being asked."""
 
-    key: str
-    unit: tuple[Any, str]
     model: str | None
-    offered: Mapping[str, Any] | None
     is_form: bool
     """Whether the tool it is shown is only the form of its answer."""
 
 
-def answer_of(response: Any, asked: ModelCall) -> Answer:
-    """What a model answered and used."""
+def answer_of(response: Any, asked: ModelCall) -> dict[str, Any]:
+    """What a model answered and used, as fields of a `Meaning`."""
     message = next(
         (getattr(one, "message", None) for several in response.generations for one in several), None
     )
-    told = getattr(message, "response_metadata", None) or {}
+    about = getattr(message, "response_metadata", None) or {}
     usage = getattr(message, "usage_metadata", None) or {}
-    older = (
-        (response.llm_output or {}).get("token_usage") or {}
-        if isinstance(response.llm_output, Mapping)
-        else {}
-    )
+    older = (response.llm_output or {}).get("token_usage") or {}
     calls = [
-        Asked(one["name"], one.get("args"), one.get("id"))
-        for one in getattr(message, "tool_calls", None) or ()
+        RequestedCall(call["name"], call.get("args"), call.get("id"))
+        for call in getattr(message, "tool_calls", None) or ()
+    ] + [
+        RequestedCall(call["name"], str(call.get("args")), call.get("id"))
+        for call in getattr(message, "invalid_tool_calls", None) or ()
+        if call.get("name")
     ]
-    calls += [
-        Asked(one["name"], str(one.get("args")), one.get("id"))
-        for one in getattr(message, "invalid_tool_calls", None) or ()
-        if one.get("name")
-    ]
-    return Answer(
-        model=text(told.get("model_name")) or text(told.get("model")) or text(asked.model),
-        tokens=(
-            _total(usage)
-            if usage
-            else _total(
-                {
-                    **older,
-                    "input_tokens": older.get("prompt_tokens"),
-                    "output_tokens": older.get("completion_tokens"),
-                }
-            )
-        ),
-        cost_usd=_cost([told, told.get("token_usage"), usage, older]),
-        calls=() if asked.is_form else calls,
-        offered=asked.offered,
-    )
+    total = _total(usage, "input", "output") if usage else _total(older, "prompt", "completion")
+    return {
+        "model": name(about.get("model_name")) or name(about.get("model")) or name(asked.model),
+        "total_tokens": total,
+        "cost_usd": _cost([about, about.get("token_usage"), usage, older]),
+        "calls": () if asked.is_form else tuple(calls),
+    }
 
 
-def _total(usage: Mapping[str, Any]) -> int | None:
-    parts = (usage.get("input_tokens"), usage.get("output_tokens"))
-    if all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in parts):
-        return int(parts[0] or 0) + int(parts[1] or 0)
-    total = usage.get("total_tokens")
-    return total if isinstance(total, int) and not isinstance(total, bool) and total >= 0 else None
+def _total(usage: Mapping[str, Any], given: str, made: str) -> int | None:
+    parts = [count(usage.get(f"{part}_tokens")) for part in (given, made)]
+    if parts[0] is None or parts[1] is None:
+        return count(usage.get("total_tokens"))
+    return parts[0] + parts[1]
 
 
 def _cost(places: Iterable[Any]) -> Any:
-    """What the call cost, where the provider says so."""
-    for place in places:
-        for name in _COSTS if isinstance(place, Mapping) else ():
-            value = place.get(name)
-            if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-                return value
-    return None
+    """What the call cost, where the provider reports it."""
+    costs = (
+        amount(place.get(key)) for place in places if isinstance(place, Mapping) for key in _COSTS
+    )
+    return next((cost for cost in costs if cost is not None), None)
 
 
 def is_refusal(error: BaseException) -> bool:
@@ -95,13 +74,10 @@ def is_refusal(error: BaseException) -> bool:
     return False
 
 
-def passage(document: Any) -> tuple[str | None, str | None]:
+def passage(document: Any) -> RetrievedDocument:
     """The id and the text of a document."""
-    return passage_id(getattr(document, "id", None), getattr(document, "metadata", None)), text(
-        getattr(document, "page_content", None)
+    content = getattr(document, "page_content", None)
+    return RetrievedDocument(
+        passage_id(getattr(document, "id", None), getattr(document, "metadata", None)),
+        content if isinstance(content, str) and content else None,
     )
-
-
-def text(value: Any) -> str | None:
-    """A text that is not empty, else None."""
-    return value if isinstance(value, str) and value else None

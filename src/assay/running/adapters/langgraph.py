@@ -1,141 +1,98 @@
 """A LangGraph graph as a workflow: `target` is a compiled graph, a `StateGraph`, or a function that
 builds one.
 
-The evidence comes from LangChain's own callbacks, by the rules of `trail`. A run of a node of the
-outermost graph is a step; a rerun of the same task under a retry policy is the same step. LangSmith
-never hears of it: a gate must not send a team's samples anywhere.
+The evidence comes from LangChain's own callbacks. A run of a node of the outermost graph is a step;
+a rerun of the same task under a retry policy is the same step. LangSmith is switched off: a gate
+must not send a team's samples anywhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from assay.errors import InputError
-from assay.running.adapters import CallFailed
-from assay.running.adapters.langgraph_story import ears_for, routes_of
-from assay.running.adapters.loading import load
-from assay.running.adapters.targets import (
-    agents_of,
-    built,
-    check_keys,
-    framework,
-    outputs_of,
-    plain,
-    renamed,
-)
-from assay.running.adapters.trail import Trail
+from assay.running.adapters import Adapter, read_spec
+from assay.running.adapters.langgraph_callbacks import callbacks_for, routes_of
+from assay.running.adapters.targets import Target, TargetSpec, framework, outputs_of, plain
+from assay.tracing.failures import CallFailed
+from assay.tracing.live import LiveRun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from assay.running.adapters import Task
-    from assay.running.recorder import Recorder
-
-KEYS = ("target", "input", "output", "agents", "config")
+    from assay.running.adapters import WorkflowTask
+    from assay.tracing.recorder import Recorder
 
 
-def make(spec: Mapping[str, Any], folder: Path, where: str) -> LangGraph:
+class LangGraphSpec(TargetSpec, frozen=True, kw_only=True):
+    """The keys of a langgraph adapter."""
+
+    input: dict[str, str] | None = None
+    """The input for each key of the state."""
+    config: dict[str, Any] = {}
+    """What LangGraph calls a config."""
+
+
+def make(given: Mapping[str, Any], folder: Path, where: str) -> LangGraphAdapter:
     """The adapter for a graph."""
-    check_keys(spec, KEYS, "a langgraph adapter", where)
-    if not isinstance(spec.get("config", {}), Mapping):
-        raise InputError(
-            "RUN-001",
-            f"adapter.config is {spec['config']!r}; it is what LangGraph calls a config.",
-            where=where,
-        )
-    renamed(spec.get("input"), {}, where)
+    spec = read_spec(given, LangGraphSpec, where)
     framework("langgraph.graph", "langgraph", where)
     framework("langchain_core.callbacks", "langgraph", where)
-    target = load(spec.get("target"), folder, where)
-    if not (_is_graph(target) or callable(target)):
-        raise InputError(
-            "RUN-004",
-            f"{spec['target']!r} is {type(target).__name__}; it is a graph or a function that"
-            " builds one.",
-            where=where,
-        )
-    return LangGraph(target, spec, where)
+    return LangGraphAdapter(
+        Target.load(spec.target, folder, where, what="a graph", is_ready=is_graph), spec
+    )
 
 
-def _is_graph(target: Any) -> bool:
+def is_graph(target: Any) -> bool:
+    """Whether this is a graph, compiled or not."""
     return not isinstance(target, type) and (
         hasattr(target, "ainvoke") or hasattr(target, "compile")
     )
 
 
-class LangGraph:
+class LangGraphAdapter(Adapter):
     """A graph, called with the inputs of a task as its state."""
 
-    def __init__(self, target: Any, spec: Mapping[str, Any], where: str) -> None:
+    def __init__(self, target: Target, spec: LangGraphSpec) -> None:
         self._target = target
         self._spec = spec
-        self._where = where
-        self._agents = agents_of(spec)
 
-    async def call(self, task: Task, record: Recorder) -> Mapping[str, Any]:
+    async def call(self, task: WorkflowTask, record: Recorder) -> Mapping[str, Any]:
         """The state at the end, or the parts of it that the workflow file asks for."""
-        graph = await self._graph()
-        trail = Trail(record, agents=self._agents)
+        from langsmith.run_helpers import tracing_context
+
+        graph = await self._target.get()
+        graph = graph if hasattr(graph, "ainvoke") else graph.compile()
+        live = LiveRun(record, agents=self._spec.agents)
         routes = routes_of(graph)
         if routes is not None:
             record.watched("handoffs")
-        ears = ears_for(trail, routes)
-        state = renamed(self._spec.get("input"), task.inputs, self._where)
-        interrupted = True
-        try:
-            with _no_tracing():
-                result = await graph.ainvoke(state, self._config(ears))
-            interrupted = False
-        except Exception:
-            interrupted = False
-            raise
-        finally:
-            ears.finish()
-            trail.close(interrupted=interrupted)
-        if ears.fault is not None:
-            raise ears.fault
+        callbacks = callbacks_for(live, routes)
+        with live.following(), tracing_context(enabled=False):
+            result = await graph.ainvoke(self._state(task.inputs), self._config(callbacks))
         if isinstance(result, Mapping) and result.get("__interrupt__"):
             raise CallFailed(
                 "the graph waits for a person (interrupt), and there is none.", again=False
             )
-        return outputs_of(plain(result, _message), self._spec.get("output"))
+        return outputs_of(plain(result, _message), self._spec.output)
 
-    async def close(self) -> None:
-        """Nothing to let go of."""
+    def _state(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The inputs under the names of the state. An optional input that a sample lacks stays
+        absent.
+        """
+        if self._spec.input is None:
+            return dict(inputs)
+        return {key: inputs[name] for key, name in self._spec.input.items() if name in inputs}
 
-    async def _graph(self) -> Any:
-        found = await built(self._target, _is_graph)
-        if hasattr(found, "compile") and not hasattr(found, "ainvoke"):
-            found = found.compile()
-        if not hasattr(found, "ainvoke"):
-            raise InputError(
-                "RUN-004",
-                f"{self._spec['target']!r} gives {type(found).__name__}; it gives a graph.",
-                where=self._where,
-            )
-        return found
-
-    def _config(self, ears: Any) -> dict[str, Any]:
-        """A thread of its own for each call: a graph with a memory must not remember the sample
+    def _config(self, callbacks: Any) -> dict[str, Any]:
+        """Each call has its own thread: a graph with a memory must not remember the sample
         before.
         """
-        config = dict(self._spec.get("config", {}))
+        config = dict(self._spec.config)
         config["configurable"] = {"thread_id": str(uuid4()), **config.get("configurable", {})}
-        config["callbacks"] = [ears]
+        config["callbacks"] = [callbacks]
         return config
-
-
-@contextmanager
-def _no_tracing() -> Iterator[None]:
-    """LangSmith off, whatever the environment says."""
-    from langsmith.run_helpers import tracing_context
-
-    with tracing_context(enabled=False):
-        yield
 
 
 def _message(value: Any) -> Any:

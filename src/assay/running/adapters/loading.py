@@ -11,7 +11,7 @@ from importlib import import_module, util
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import InputError
-from assay.running.checks import said
+from assay.tracing.failures import describe
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +41,9 @@ def load(target: Any, folder: Path, where: str) -> Any:
         ) from None
     except Exception as error:
         raise InputError(
-            "RUN-004", f"the module {module_name!r} cannot be loaded: {said(error)}.", where=where
+            "RUN-004",
+            f"the module {module_name!r} cannot be loaded: {describe(error)}.",
+            where=where,
         ) from error
     found: Any = module
     for part in path.split("."):

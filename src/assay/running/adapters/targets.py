@@ -1,5 +1,4 @@
-"""What a workflow file says of a graph or an agent, and reading it: `target`, `input`, `output`,
-`agents`.
+"""What a workflow file says of a graph or an agent: `target`, `input`, `output`, `agents`.
 
 A target is the object itself or a function that builds it. A function is called for every sample,
 so that nothing is left over of the sample before.
@@ -11,71 +10,33 @@ import dataclasses
 import inspect
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import Meta
 
 from assay.errors import InputError
-from assay.registry import near_miss
+from assay.running.adapters import AdapterSpec
+from assay.running.adapters.loading import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
+    from pathlib import Path
 
 _ABSENT = object()
 
 
-def check_keys(spec: Mapping[str, Any], allowed: Sequence[str], kind: str, where: str) -> None:
-    """Refuse a key that the adapter does not know, and shapes that it cannot read."""
-    for key in sorted(set(spec) - set(allowed)):
-        raise InputError(
-            "RUN-001",
-            f"adapter has the key {key!r}.{near_miss(key, allowed)}",
-            where=where,
-            fix=f"{kind} has {', '.join(allowed)}.",
-        )
-    output, agents = spec.get("output"), spec.get("agents")
-    if not (output is None or isinstance(output, str) or _is_texts_by_name(output)):
-        raise InputError(
-            "RUN-001",
-            f"adapter.output is {output!r}; it is a name, or a path in the result by the name of"
-            " each output.",
-            where=where,
-        )
-    if not (
-        agents is None
-        or (isinstance(agents, list) and all(isinstance(one, str) and one for one in agents))
-    ):
-        raise InputError(
-            "RUN-001", f"adapter.agents is {agents!r}; it is a list of names.", where=where
-        )
+class TargetSpec(AdapterSpec, frozen=True, kw_only=True):
+    """The keys of an adapter for a framework's object."""
 
-
-def agents_of(spec: Mapping[str, Any]) -> frozenset[str] | None:
-    """The steps that the file says are agents; None where it leaves that to what they do."""
-    return None if spec.get("agents") is None else frozenset(spec["agents"])
-
-
-def _is_texts_by_name(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(
-        isinstance(key, str) and isinstance(one, str) for key, one in value.items()
-    )
-
-
-def renamed(mapping: Any, inputs: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The inputs under the names that a target knows them by. An optional input that a sample lacks
-    stays absent.
-    """
-    if mapping is None:
-        return dict(inputs)
-    if not _is_texts_by_name(mapping):
-        raise InputError(
-            "RUN-001",
-            f"adapter.input is {mapping!r}; it names the input for each key of the state.",
-            where=where,
-        )
-    return {key: inputs[name] for key, name in mapping.items() if name in inputs}
+    target: str
+    output: str | dict[str, str] | None = None
+    """The name of the only output, or the path in the result for each output."""
+    agents: list[Annotated[str, Meta(min_length=1)]] | None = None
+    """The steps that are agents; without it, those that ask a model."""
 
 
 def framework(module: str, extra: str, where: str) -> None:
-    """Import a framework, or say how to install it."""
+    """Import a framework, or raise with its install line."""
     try:
         import_module(module)
     except ImportError as error:
@@ -88,16 +49,44 @@ def framework(module: str, extra: str, where: str) -> None:
         ) from None
 
 
-async def built(target: Any, is_ready: Callable[[Any], bool]) -> Any:
-    """The object that a target stands for: itself, or what the function makes."""
-    if not is_ready(target) and callable(target):
-        target = target()
-        if inspect.isawaitable(target):
-            target = await target
-    return target
+class Target:
+    """The object that a workflow file names, or the function that builds it."""
+
+    def __init__(
+        self, value: Any, name: str, where: str, *, what: str, is_ready: Callable[[Any], bool]
+    ) -> None:
+        self.value = value
+        self.name = name
+        self.where = where
+        self._what = what
+        self._is_ready = is_ready
+        self.is_built = not is_ready(value) and callable(value)
+        if not is_ready(value) and not callable(value):
+            raise self._unusable(f"is {type(value).__name__}; it must be {what}, or build one")
+
+    @classmethod
+    def load(
+        cls, name: str, folder: Path, where: str, *, what: str, is_ready: Callable[[Any], bool]
+    ) -> Target:
+        """The target that `module:name` stands for."""
+        return cls(load(name, folder, where), name, where, what=what, is_ready=is_ready)
+
+    async def get(self) -> Any:
+        """The object itself, or what the function makes."""
+        if not self.is_built:
+            return self.value
+        made = self.value()
+        if inspect.isawaitable(made):
+            made = await made
+        if not self._is_ready(made):
+            raise self._unusable(f"gives {type(made).__name__}; it must give {self._what}")
+        return made
+
+    def _unusable(self, words: str) -> InputError:
+        return InputError("RUN-004", f"{self.name!r} {words}.", where=self.where)
 
 
-def outputs_of(result: Any, output: Any) -> dict[str, Any]:
+def outputs_of(result: Any, output: str | Mapping[str, str] | None) -> dict[str, Any]:
     """The outputs by name. A path that leads nowhere gives no output: a required one then fails its
     gate.
 
@@ -112,41 +101,31 @@ def outputs_of(result: Any, output: Any) -> dict[str, Any]:
     if output is None:
         return dict(result) if isinstance(result, Mapping) else {"answer": result}
     if isinstance(output, str):
-        return (
-            {output: result[output]}
-            if isinstance(result, Mapping) and output in result
-            else {}
-            if isinstance(result, Mapping)
-            else {output: result}
-        )
-    found = {name: _at(result, path) for name, path in output.items()}
-    return {name: value for name, value in found.items() if value is not _ABSENT}
+        if not isinstance(result, Mapping):
+            return {output: result}
+        return {output: result[output]} if output in result else {}
+    outputs = {name: _at(result, path) for name, path in output.items()}
+    return {name: value for name, value in outputs.items() if value is not _ABSENT}
 
 
 def _at(value: Any, path: str) -> Any:
-    for part in path.split("."):
-        if isinstance(value, Mapping) and part in value:
-            value = value[part]
-        elif (
-            isinstance(value, list | tuple)
-            and part.lstrip("-").isdecimal()
-            and -len(value) <= int(part) < len(value)
-        ):
-            value = value[int(part)]
-        else:
-            return _ABSENT
+    try:
+        for part in path.split("."):
+            value = value[int(part) if isinstance(value, list | tuple) else part]
+    except (KeyError, IndexError, ValueError, TypeError):
+        return _ABSENT
     return value
 
 
 def plain(value: Any, known: Callable[[Any], Any]) -> Any:
-    """A result as JSON can say it, as far as that goes. `known` makes plain what only the
-    framework's adapter knows, and returns anything else as it is.
+    """A result as JSON has it, as far as that goes. `known` makes plain what only the framework's
+    adapter knows, and returns anything else as it is.
     """
     value = known(value)
     if isinstance(value, Mapping):
-        return {key: plain(one, known) for key, one in value.items()}
+        return {key: plain(item, known) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(one, known) for one in value]
+        return [plain(item, known) for item in value]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
             field.name: plain(getattr(value, field.name), known)

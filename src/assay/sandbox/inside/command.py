@@ -1,4 +1,4 @@
-"""Run a command in place of this process."""
+"""Run a command in place of the supervisor's child."""
 
 from __future__ import annotations
 
@@ -9,19 +9,17 @@ from .supervisor import give_up, supervise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .supervisor import Job
+    from .processes import Job
 
 
-def main(job: Job) -> None:
+def command(job: Job) -> None:
     """Supervise the job's command."""
     supervise(job, _become_command)
 
 
 def _become_command(job: Job, trouble: int) -> None:
-    for ignored in (
-        signal.SIGPIPE,
-        signal.SIGXFSZ,
-    ):  # Python ignores them, and a command would inherit that
+    # Python ignores them, and a command would inherit that
+    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored, signal.SIG_DFL)
     argv, env = list(job["argv"]), dict(job["env"])
     try:

@@ -219,7 +219,7 @@ def result_class(record: Record) -> type[unittest.TextTestResult]:
 def load(path: str, source: bytes, record: Record, *, root: str = "") -> types.ModuleType:
     """A test module from its bytes, in which every test tells the record that it was entered.
 
-    Its name counts from `root`, or else from the first folder above it that is no package.
+    Its name counts from `root`, or else from the first folder above it that is not a package.
     """
     tree = ast.parse(source, path)
     for node in ast.walk(tree):
@@ -227,12 +227,12 @@ def load(path: str, source: bytes, record: Record, *, root: str = "") -> types.M
             "test"
         ):
             record.defined.add(node.name)
-            told = ast.Expr(
+            entered = ast.Expr(
                 ast.Call(ast.Name("__entered__", ast.Load()), [ast.Constant(node.name)], [])
             )
             node.body.insert(
                 int(ast.get_docstring(node) is not None),
-                ast.fix_missing_locations(ast.copy_location(told, node.body[0])),
+                ast.fix_missing_locations(ast.copy_location(entered, node.body[0])),
             )
     folder, name = os.path.split(path)
     parts = [] if name == "__init__.py" else [name.removesuffix(".py")]
@@ -331,12 +331,14 @@ def main() -> None:
     process, root, path = os.getpid(), os.getcwd(), os.path.abspath(file)
     for name in [one for one in os.environ if one.startswith(("PYTEST", "PYTHON"))]:
         del os.environ[name]
-    sys.pycache_prefix = os.devnull  # what somebody compiled is not read
     if "--disable-plugin-autoload" in rest:  # an option from pytest 8.4 on, a variable in all
         rest = [one for one in rest if one != "--disable-plugin-autoload"]
         os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     if kind == "pytest":
         importlib.import_module("pytest")
+    # What somebody compiled in the tree is not read. The runner itself is not of the tree, which is
+    # not on the path yet.
+    sys.pycache_prefix = os.devnull
     record, code = Record(_sources(path)), 1
     sys.path.insert(0, root)
     try:

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from .supervisor import Job
+    from .processes import Job
 
 _RETURNED = "r"
 
 
-def main(job: Job) -> None:
+def solution(job: Job) -> None:
     """Supervise the serving of a solution."""
     supervise(job, _serve)
 
@@ -54,7 +54,7 @@ def _serve(job: Job, trouble: int) -> None:
     try:
         module = load(job["code"], "solution")
     except BaseException as error:
-        server.say("unloaded", *_described(error), _line(error))
+        server.say("unloaded", *described(error), line_of(error))
         os._exit(0)
     names = {
         name: value
@@ -91,7 +91,7 @@ class _Server:
         except BaseException as error:
             if isinstance(error, Gone):
                 raise
-            self.say("raised", *_described(error))
+            self.say("raised", *described(error))
             return
         try:
             # Arguments go back too: a function that sorts in place is right only if its caller sees
@@ -144,7 +144,7 @@ def _exception(names: list[str], text: str) -> BaseException:
     return RuntimeError(text)
 
 
-def _described(error: BaseException) -> tuple[list[str], str]:
+def described(error: BaseException) -> tuple[list[str], str]:
     """The names of an exception's classes, nearest first, and its text."""
     try:
         text = str(error)[:2000]
@@ -153,7 +153,8 @@ def _described(error: BaseException) -> tuple[list[str], str]:
     return [kind.__name__ for kind in type(error).__mro__][:20], text
 
 
-def _line(error: BaseException) -> int:
+def line_of(error: BaseException) -> int:
+    """The line of the solution at which an exception was raised; 0 where there is none."""
     if isinstance(error, SyntaxError):
         return error.lineno or 0
     trace, line = error.__traceback__, 0

@@ -24,7 +24,7 @@ def _is_test(name: str) -> bool:
     return name.startswith("test") or name in ("check", "runTest")
 
 
-class Tests:
+class ItemTests:
     """The tests of an item. Every test that their text defines must be entered, or the item is
     refused.
     """

@@ -19,31 +19,18 @@ import select
 import sys
 import time
 
+from .processes import look, others, refused_routes
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
+    from collections.abc import Callable
 
-    Job = Mapping[str, Any]
+    from .processes import Job
 
 _LOOK_MS = 50
 _GRACE_S = 0.1
 _SIGKILL = 9
 _SET_DUMPABLE, _SET_SUBREAPER = 4, 36
-_TICK = os.sysconf("SC_CLK_TCK")
-_PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
-
-
-class Seen:
-    """What one look at the tree shows."""
-
-    __slots__ = ("cpu_s", "kb", "pids", "tasks")
-
-    def __init__(self, pids: list[int], tasks: int, cpu_s: float, kb: int) -> None:
-        self.pids = pids
-        self.tasks = tasks
-        self.cpu_s = cpu_s
-        self.kb = kb
 
 
 def supervise(job: Job, act: Callable[[Job, int], None]) -> None:
@@ -180,7 +167,7 @@ def _watch(job: Job, child: int, leash: int) -> list[str]:
     events.register(leash, select.POLLIN)
     while True:
         ready = [one for one, _ in events.poll(_LOOK_MS)]
-        seen = _look(job)
+        seen = look(job)
         peak_kb, cpu_s = max(peak_kb, seen.kb), max(cpu_s, seen.cpu_s)
         if seen.tasks >= job["most_tasks"]:
             lines.append(
@@ -211,7 +198,7 @@ def _watch(job: Job, child: int, leash: int) -> list[str]:
     lines.append(f"cpu {max(cpu_s, usage.ru_utime + usage.ru_stime):.4f}")
     lines.append(f"peak {max(peak_kb, usage.ru_maxrss)}")
     if job["namespaced"]:
-        routes = _refused_routes()
+        routes = refused_routes()
         if routes:
             lines.append(
                 f"violation network {routes} times something outside was addressed; there is no"
@@ -226,75 +213,12 @@ def _leftover(job: Job) -> list[str]:
     """
     until = time.monotonic() + _GRACE_S
     while True:
-        left = _others(job)
+        left = others(job)
         if not left:
             return []
         if time.monotonic() > until:
             return [f"violation leftover {len(left)} processes went on after the end"]
         time.sleep(0.005)
-
-
-def _others(job: Job) -> list[int]:
-    """The processes of the tree. None only if three looks agree: one that forks and ends between
-    listing and reading is missed by a single look.
-    """
-    for _ in range(3):
-        pids = _look(job).pids
-        if pids:
-            return pids
-    return []
-
-
-def _look(job: Job) -> Seen:
-    pids, parents = [], {}
-    tasks, ticks, pages = 0, 0, 0
-    own = os.getpid()
-    for name in os.listdir("/proc"):
-        if not name.isdigit() or int(name) == own:
-            continue
-        try:
-            if job["user"] and not job["namespaced"] and _user_of(name) != job["user"]:
-                continue
-            with open(f"/proc/{name}/stat", "rb", 0) as file:
-                fields = file.read().rpartition(b")")[2].split()
-            with open(f"/proc/{name}/statm", "rb", 0) as file:
-                memory = file.read().split()
-        except OSError:  # it ended between two looks
-            continue
-        if job["namespaced"] and name == "1":
-            ticks += int(fields[13]) + int(fields[14])  # what the reaper has waited for
-            continue
-        parents[int(name)] = (int(fields[1]), fields, memory)
-    for pid, (_, fields, memory) in parents.items():
-        if not (job["namespaced"] or job["user"]) and not _descends(pid, own, parents):
-            continue
-        ticks += sum(int(one) for one in fields[11:15])
-        if fields[0] in (b"Z", b"X"):
-            continue
-        pids.append(pid)
-        tasks += int(fields[17])
-        pages += max(0, int(memory[1]) - int(memory[2]))
-    return Seen(pids, tasks, ticks / _TICK, pages * _PAGE_KB)
-
-
-def _user_of(name: str) -> int:
-    """The user of a process. Its folder's owner would not do: that is root for a process that
-    changed its user.
-    """
-    with open(f"/proc/{name}/status", "rb", 0) as file:
-        return int(file.read(4096).partition(b"Uid:")[2].split(None, 1)[0])
-
-
-def _descends(
-    pid: int, own: int, parents: Mapping[int, tuple[int, list[bytes], list[bytes]]]
-) -> bool:
-    for _ in range(len(parents) + 1):
-        if pid == own:
-            return True
-        if pid not in parents:
-            return False
-        pid = parents[pid][0]
-    return False
 
 
 def _kill_all(job: Job, child: int) -> None:
@@ -309,7 +233,7 @@ def _kill_all(job: Job, child: int) -> None:
                 _kill(-1)  # as that user: everything of that user
                 os._exit(0)
             os.waitpid(helper, 0)
-        pids = _others(job)
+        pids = others(job)
         if not pids:
             return
         for pid in pids:
@@ -335,22 +259,6 @@ def _kill(pid: int) -> None:
         os.kill(pid, _SIGKILL)
     except OSError:
         return
-
-
-def _refused_routes() -> int:
-    """How often the kernel found no way to an address: this namespace has a loopback and nothing
-    else.
-    """
-    total = 0
-    try:
-        with open("/proc/net/snmp") as file:
-            rows = [line.split() for line in file if line.startswith("Ip:")]
-        total += int(dict(zip(rows[0], rows[1], strict=True)).get("OutNoRoutes", 0))
-        with open("/proc/net/snmp6") as file:
-            total += sum(int(line.split()[1]) for line in file if line.startswith("Ip6OutNoRoutes"))
-    except (OSError, IndexError, ValueError):
-        return total
-    return total
 
 
 # --- pipes

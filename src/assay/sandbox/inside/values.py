@@ -15,10 +15,12 @@ import os
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Any
 
 MAX_DEPTH = 100
 MAX_BYTES = 16 * 1024 * 1024
 _LENGTH = 8
+_COLLECTIONS: dict[Any, bytes] = {list: b"l", tuple: b"t", set: b"S", frozenset: b"Z"}
 
 
 class CannotCross(Exception):
@@ -79,16 +81,11 @@ def _write(value: object, parts: list[bytes], hold: Callable[[object], Handle], 
         parts.append((b"b%d:" if isinstance(value, bytes) else b"a%d:") % len(plain) + plain)
     elif type(value) is range:
         _write_all(b"R", (value.start, value.stop, value.step), parts, hold, depth)
-    elif isinstance(value, list):
-        _write_all(b"l", list(list.__iter__(value)), parts, hold, depth)
-    elif isinstance(value, tuple):
-        _write_all(b"t", list(tuple.__iter__(value)), parts, hold, depth)
-    elif isinstance(value, set):
-        _write_all(b"S", list(set.__iter__(value)), parts, hold, depth)
-    elif isinstance(value, frozenset):
-        _write_all(b"Z", list(frozenset.__iter__(value)), parts, hold, depth)
+    elif kind := next((kind for kind in _COLLECTIONS if isinstance(value, kind)), None):
+        # the base's own iterator: a subclass may lie about what it holds
+        _write_all(_COLLECTIONS[kind], kind.__iter__(value), parts, hold, depth)
     elif isinstance(value, dict):
-        _write_all(b"d", [one for pair in dict.items(value) for one in pair], parts, hold, depth)
+        _write_all(b"d", [item for pair in dict.items(value) for item in pair], parts, hold, depth)
     else:
         handle = hold(value)
         _write_all(b"h", (handle.kind, handle.number, handle.name), parts, hold, depth)
@@ -138,13 +135,8 @@ def _read(
         raise ValueError("longer than the message")
     if tag in b"sba":
         raw = data[at : at + count]
-        return (
-            raw.decode("utf-8", "surrogatepass")
-            if tag == b"s"
-            else raw
-            if tag == b"b"
-            else bytearray(raw)
-        ), at + count
+        text = raw.decode("utf-8", "surrogatepass") if tag == b"s" else None
+        return text if text is not None else raw if tag == b"b" else bytearray(raw), at + count
     items: list[object] = []
     for _ in range(count):
         item, at = _read(data, at, release, depth + 1)
@@ -162,14 +154,9 @@ def _number(tag: bytes, text: str) -> object:
 
 
 def _gather(tag: bytes, items: list[object], release: Callable[[Handle], object]) -> object:
-    if tag == b"l":
-        return items
-    if tag == b"t":
-        return tuple(items)
-    if tag == b"S":
-        return set(items)
-    if tag == b"Z":
-        return frozenset(items)
+    for kind, name in _COLLECTIONS.items():
+        if tag == name:
+            return kind(items)
     if tag == b"d":
         return dict(zip(items[::2], items[1::2], strict=True))
     first, second, third = items

@@ -26,8 +26,7 @@ from assay.records.evidence import Workflow as Subject
 from assay.running.catalogue import Ambiguous, NotOffered
 from assay.running.compatibility import Misfit, prepare
 from assay.running.dataset import from_rows
-from assay.running.runner import Settings as RunSettings
-from assay.running.runner import work_of
+from assay.running.runner import RunSettings, work_of
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal, admit
 from assay.server.problems import Problem, misfit
@@ -40,8 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from assay.running.catalogue import Offered
-    from assay.running.dataset import Dataset
-    from assay.running.workflow import Workflow
+    from assay.running.dataset import LoadedDataset
+    from assay.running.workflow import LoadedWorkflow
     from assay.server.executing import Executor
     from assay.server.state import Services
     from assay.store.executions import Execution, Placed, Planned
@@ -175,14 +174,14 @@ def _version(given: NamedVersion) -> str | None:
     return None if given.version is None else str(given.version)
 
 
-def _workflow(offered: Offered, name: str, version: str | None) -> Workflow:
+def _workflow(offered: Offered, name: str, version: str | None) -> LoadedWorkflow:
     try:
         return offered.workflow(name, version)
     except AssayError as error:
         raise _not_there(error, f"the file of the workflow {name[:80]!r}") from None
 
 
-def _dataset(offered: Offered, given: NamedDataset) -> Dataset:
+def _dataset(offered: Offered, given: NamedDataset) -> LoadedDataset:
     name, version = given.id, _version(given)
     if given.samples is not None:
         return from_rows(given.samples, id=name, version=version, where="dataset.samples")
@@ -212,7 +211,7 @@ def _not_there(error: AssayError, what: str) -> Problem:
     )
 
 
-def _can_be_graded(services: Services, project: str, workflow: Workflow) -> None:
+def _can_be_graded(services: Services, project: str, workflow: LoadedWorkflow) -> None:
     """Find profile and rubric before anything runs: a slip in a name must not cost a night of
     calls.
     """
@@ -232,7 +231,7 @@ def _can_be_graded(services: Services, project: str, workflow: Workflow) -> None
 
 
 def _settings(
-    given: ExecutionRequest, workflow: Workflow, execution: str, most: int
+    given: ExecutionRequest, workflow: LoadedWorkflow, execution: str, most: int
 ) -> RunSettings:
     name = (
         given.name

@@ -152,7 +152,7 @@ def _read(data: bytes, media: str) -> list[Span | Fault]:
 
 
 def _by_trace(found: Iterable[Span | Fault]) -> tuple[dict[str, Batch], int]:
-    """What comes for each trace, and how many spans cannot even be told to be of one."""
+    """What comes for each trace, and how many spans belong to no known trace."""
     spans: dict[str, list[Span]] = {}
     refused: dict[str, int] = {}
     unplaced = 0
@@ -180,7 +180,7 @@ def _by_trace(found: Iterable[Span | Fault]) -> tuple[dict[str, Batch], int]:
 
 def _words(faults: list[Fault], unplaced: int, taken: stored.Taken) -> str:
     parts = [f"{len(faults)} spans cannot be read, first {faults[0].text()}"] if faults else []
-    parts += [f"{unplaced} of them belong to no trace that can be told"] if unplaced else []
+    parts += [f"{unplaced} of them belong to no known trace"] if unplaced else []
     parts += (
         [
             (
@@ -207,10 +207,10 @@ def _answer(media: str, rejected: int, words: str) -> Response:
     if media == PROTOBUF:
         partial = _number(1, rejected) + _bytes(2, words.encode()) if words else b""
         return Response(_bytes(1, partial) if partial else b"", 200, media_type=PROTOBUF)
-    told: dict[str, Any] = (
+    partial_success: dict[str, Any] = (
         {"partialSuccess": {"rejectedSpans": str(rejected), "errorMessage": words}} if words else {}
     )
-    return Response(bodies.encode(told), 200, media_type=bodies.JSON)
+    return Response(bodies.encode(partial_success), 200, media_type=bodies.JSON)
 
 
 def _status(problem: Problem, media: str) -> Response:

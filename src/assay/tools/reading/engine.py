@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError
 from assay.files.json_files import show_path
-from assay.sandbox.worker import Died, Late, Worker
+from assay.sandbox.worker import Died, Late, WorkerProcess
 from assay.tools import ecma
 from assay.tools.reading import limits
 from assay.tools.reading.asking import split_version
@@ -75,7 +75,7 @@ class Engine:
 
     def __init__(self, *, wall_s: float = limits.WALL_S) -> None:
         self._wall_s = min(wall_s, limits.WALL_S)
-        self._worker: Worker | None = None
+        self._worker: WorkerProcess | None = None
         self._lock = Lock()
 
     def __enter__(self) -> Engine:
@@ -170,9 +170,9 @@ class Engine:
             worker.end()
 
 
-def _start(file: str) -> Worker:
+def _start(file: str) -> WorkerProcess:
     try:
-        worker = Worker("assay.tools.reading.worker", _PACKAGES, start_s=limits.START_S)
+        worker = WorkerProcess("assay.tools.reading.worker", _PACKAGES, start_s=limits.START_S)
     except ModuleNotFoundError as error:
         raise _not_installed(str(error), file) from None
     except (Died, Late):

@@ -1,8 +1,8 @@
-"""What a command or an endpoint answers: the outputs alone, or `assay.reply/1`, which also says
+"""What a command or an endpoint answers: the outputs alone, or `assay.reply/1`, which also reports
 what happened.
 
-A reply says what was done and never how well: it has no scores, gates or test results of its own,
-because a workflow does not grade itself.
+A reply reports what was done and never how well: it has no scores, gates or test results, because a
+workflow does not grade itself.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import msgspec
 from assay.files.json_files import parse_json
 from assay.records.evidence import Claim, Handoff, Retrieved, Status, Step, ToolCall
 from assay.records.typed import convert
-from assay.running.adapters import CallFailed
+from assay.tracing.failures import CallFailed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from assay.running.recorder import Recorder
+    from assay.tracing.recorder import Recorder
 
 REPLY_SCHEMA = "assay.reply/1"
 SHOWN = 300
 
 
-class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """An answer with evidence. A list that is there is complete; one that is absent says that
-    nobody looked.
+class WorkflowReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """An answer with evidence. A list that is there is complete; an absent one means that nobody
+    looked.
     """
 
     schema: str
@@ -43,40 +43,42 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 def read_reply(data: bytes, record: Recorder) -> Mapping[str, Any]:
-    """The outputs of a reply; what it says beside them goes into the recorder. Raises `CallFailed`
-    for what is no reply.
+    """The outputs of a reply; its evidence goes into the recorder. Raises `CallFailed` for anything
+    else.
     """
     try:
         tree = parse_json(data)
     except (ValueError, RecursionError) as error:
-        raise CallFailed(
-            f"the reply is no JSON ({_first_line(error)}): {_start(data)}", again=False
-        ) from None
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:120]
+        shown = repr(data[:SHOWN].decode("utf-8", "replace")) if data.strip() else "it is empty."
+        raise CallFailed(f"the reply is not JSON ({reason}): {shown}", again=False) from None
     if not isinstance(tree, dict):
-        raise CallFailed(f"the reply is a JSON {_kind(tree)}, not an object.", again=False)
+        kind = {list: "list", str: "text", type(None): "null"}.get(type(tree), "value")
+        raise CallFailed(f"the reply is a JSON {kind}, not an object.", again=False)
     if tree.get("schema") != REPLY_SCHEMA:
         return tree
     try:
-        reply = convert(tree, Reply)
+        reply = convert(tree, WorkflowReply)
     except msgspec.ValidationError as error:
         raise CallFailed(
             f"the reply is not of the shape {REPLY_SCHEMA}: {error}.", again=False
         ) from None
-    _take(reply, record)
+    _record(reply, record)
     if reply.status != "success":
         raise CallFailed(
-            reply.error or f"the workflow says that it ended with status '{reply.status}'.",
+            reply.error or f"the workflow reports that it ended with status '{reply.status}'.",
             again=False,
             status=reply.status,
         )
     return reply.outputs
 
 
-def _take(reply: Reply, record: Recorder) -> None:
+def _record(reply: WorkflowReply, record: Recorder) -> None:
     for call in reply.tool_calls or ():
-        record.tool(
-            call.name, call.arguments, step=call.step, valid=call.valid, error=_text(call.error)
-        )
+        error = call.error
+        if error is not None and not isinstance(error, str):
+            error = msgspec.json.encode(error).decode()
+        record.tool(call.name, call.arguments, step=call.step, valid=call.valid, error=error)
     for step in reply.steps or ():
         opened = record.begin(step.name, agent=step.agent, critical=step.critical)
         opened.used(model=step.model, tier=step.tier, tokens=step.tokens, cost_usd=step.cost_usd)
@@ -90,42 +92,5 @@ def _take(reply: Reply, record: Recorder) -> None:
         record.retrieved(found.id, found.text, rank=found.rank)
     for claim in reply.claims or ():
         record.claim(claim.text, citations=claim.citations)
-    record.watched(
-        *(
-            name
-            for name in ("tool_calls", "handoffs", "retrieval", "claims")
-            if getattr(reply, name) is not None
-        )
-    )
-
-
-def _text(value: Any) -> str | None:
-    return (
-        None
-        if value is None
-        else value
-        if isinstance(value, str)
-        else msgspec.json.encode(value).decode()
-    )
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:120]
-
-
-def _kind(tree: Any) -> str:
-    return (
-        "list"
-        if isinstance(tree, list)
-        else "null"
-        if tree is None
-        else "text"
-        if isinstance(tree, str)
-        else "value"
-    )
-
-
-def _start(data: bytes) -> str:
-    if not data.strip():
-        return "it is empty."
-    return repr(data[:SHOWN].decode("utf-8", "replace"))
+    lists = ("tool_calls", "handoffs", "retrieval", "claims")
+    record.watched(*(name for name in lists if getattr(reply, name) is not None))

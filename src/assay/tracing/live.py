@@ -1,0 +1,200 @@
+"""A run followed while a framework executes it: its spans become evidence as those of a file do.
+
+An adapter reports each unit of work when it begins and when it ends, with what it means. Whether it
+is a step, an agent, a retry, a handoff or a valid call is decided by the same code that reads an
+imported trace (W-083); only what a watcher sees on the way is decided here: when a step begins and
+ends. Two things are only known live: a workflow file may list its agents, and a run that was
+interrupted leaves its open steps to the runner.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from assay.tracing.handoffs import handoffs
+from assay.tracing.rules import passages
+from assay.tracing.steps import pieces
+from assay.tracing.tools import tool_calls
+from assay.tracing.trace import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from assay.tracing.recorder import OpenStep, Recorder
+    from assay.tracing.spans import Meaning, Span
+    from assay.tracing.steps import TracedStep
+
+_STEPS = ("step", "agent", "model")
+"""What is a step where nothing around it is one."""
+
+
+class LiveRun:
+    """One run of a workflow. Adapters report through `hear`, from any thread.
+
+    >>> from assay.tracing.recorder import Recorder
+    >>> from assay.tracing.spans import Meaning, Span
+    >>> record = Recorder(clock=None)
+    >>> live = LiveRun(record, agents=None)
+    >>> span = Span("", "1", None, "calc", 0, None, {}, (), None, {})
+    >>> with live.following():
+    ...     live.begins(span, Meaning("agent", "calc"))
+    ...     live.ends("1", error="lost")
+    ...     live.begins(span._replace(span_id="2"), Meaning("agent", "calc"))
+    ...     live.ends("2", model="m-1", total_tokens=12)
+    >>> record.evidence()["steps"]
+    [{'name': 'calc', 'status': 'success', 'agent': 'calc', 'retries': 1, 'model': 'm-1', 'tokens': 12}]
+    """  # noqa: E501
+
+    def __init__(self, record: Recorder, *, agents: Iterable[str] | None) -> None:
+        self.fault: Exception | None = None
+        self._record = record
+        self._agents = agents
+        self._lock = threading.RLock()
+        self._closed = False
+        self._moments = count()
+        self._spans: dict[str, Span] = {}
+        self._means: dict[str, Meaning] = {}
+        self._step_of: dict[str, str] = {}
+        """The step that a span belongs to, by the span it began with."""
+        self._parts: dict[str, list[str]] = {}
+        """The spans of each step."""
+        self._steps: dict[str, OpenStep] = {}
+        self._failed: dict[tuple[Any, ...], str] = {}
+        """The step that failed in a place, where it may begin again."""
+        self._endings: dict[str, tuple[str, str]] = {}
+        """How each of these failed."""
+        self._asking: list[str] = []
+        """The models that asked for tools."""
+        record.watched("tool_calls")
+
+    def hear(self, report: Callable[..., None], *what: Any, **more: Any) -> None:
+        """Take a report. What goes wrong with it is raised at the end of the run: it must not break
+        the workflow, and a run without its evidence must not look whole.
+        """
+        with self._lock:
+            try:
+                if not self._closed:
+                    report(*what, **more)
+            except Exception as error:
+                self.fault = self.fault or error
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """The run as a block."""
+        interrupted = True
+        try:
+            yield
+            interrupted = False
+        except Exception:
+            interrupted = False
+            raise
+        finally:
+            self.hear(self._close, interrupted=interrupted)
+        if self.fault is not None:
+            raise self.fault
+
+    def begins(self, span: Span, meant: Meaning) -> None:
+        """A unit of work begins. `links` of the span are the spans that led to it."""
+        key, step = span.span_id, self._step_of.get(span.parent_id or "")
+        self._spans[key] = span._replace(start_ns=next(self._moments), end_ns=None)
+        self._means[key] = meant
+        if step is None and meant.kind in _STEPS:
+            step = self._begin_step(key)
+        if step is not None:
+            self._step_of[key] = step
+            self._parts.setdefault(step, []).append(key)
+
+    def _begin_step(self, key: str) -> str:
+        """The same again after a failure is the same step, tried again."""
+        meant, again = self._means[key], self._failed.pop(self._place(key), None)
+        if again is not None:
+            del self._endings[again]
+            return again
+        agent = meant.name if meant.kind == "agent" else None
+        if self._agents is not None:
+            agent = meant.name if meant.name in self._agents else None
+        self._steps[key] = self._record.begin(meant.name, agent=agent)
+        return key
+
+    def _place(self, key: str) -> tuple[Any, ...]:
+        meant = self._means[key]
+        return self._spans[key].parent_id, meant.name, meant.execution
+
+    def ends(self, key: str, *, cancelled: bool = False, **known: Any) -> None:
+        """A unit of work has ended, and this much more is known of what it means. A step that
+        failed stays open, for it may begin again.
+        """
+        if key not in self._spans:
+            return
+        self._spans[key] = self._spans[key]._replace(end_ns=next(self._moments))
+        meant = self._means[key] = self._means[key]._replace(**known)
+        if meant.kind == "model" and meant.calls:
+            self._asking.append(key)
+        step = self._step_of.get(key)
+        if step is None or self._step_of.get(self._spans[key].parent_id or "") is not None:
+            return
+        if meant.error is None:
+            self._end_step(step)
+        else:
+            self._failed[self._place(key)] = step
+            self._endings[step] = ("cancelled" if cancelled else "error", meant.error)
+
+    def _end_step(self, key: str) -> None:
+        """End a step. A watcher gets what is known of it by now; the evidence comes at the end."""
+        step = self._steps[key]
+        calls = None
+        if self._record.listened_to:
+            seen = dict.fromkeys([*self._parts[key], *self._asking])
+            trace = Trace([self._spans[part] for part in seen], self._means)
+            traced = pieces(trace)
+            self._fill(step, next(found for found in traced if found.key == key))
+            calls = [
+                self._record.checked_call(**_call(call))
+                for call in tool_calls(trace, traced) or ()
+                if call.get("step") == step.name and call.get("metadata", {}).get("executed", True)
+            ]
+        step.end(tool_calls=calls)
+
+    def _fill(self, step: OpenStep, traced: TracedStep) -> None:
+        if self._agents is None:
+            step.agent = traced.agent
+        step.model = traced.models[-1] if traced.models else None
+        step.retries = traced.retries
+        step.tokens, step.cost_usd = (traced.used[name].amount for name in ("tokens", "cost_usd"))
+
+    def _close(self, *, interrupted: bool) -> None:
+        """The run is over: its spans become evidence. A tool that is still at work was cut off; a
+        step that failed for good ends so.
+        """
+        for key, span in self._spans.items():
+            if span.end_ns is None and self._means[key].kind == "tool":
+                self._means[key] = self._means[key]._replace(error="CancelledError")
+        trace = Trace(self._spans.values(), self._means)
+        traced = pieces(trace)
+        for found in traced:
+            self._fill(self._steps[found.key], found)
+        for call in tool_calls(trace, traced) or ():
+            self._record.tool(**_call(call))
+        for handoff in handoffs(trace, traced) or ():
+            self._record.handoff(handoff["from"], handoff["to"])
+        searches = [meant.documents or () for meant in trace.means.values() if _is_search(meant)]
+        for passage in passages(searches).found:
+            self._record.retrieved(passage.id, passage.text, rank=passage.rank)
+        for key, (status, error) in self._endings.items():
+            if not (interrupted and status == "cancelled"):
+                self._steps[key].end(status, error=error)
+        self._closed = True
+
+
+def _is_search(meant: Meaning) -> bool:
+    return meant.kind == "retrieval"
+
+
+def _call(call: dict[str, Any]) -> dict[str, Any]:
+    """A call of a trace for the recorder. One that ran without arguments had none."""
+    ran = call.get("valid") is not False
+    known = {key: call.get(key) for key in ("name", "step", "valid", "error")}
+    return {**known, "arguments": call.get("arguments", {} if ran else None)}
