@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _COSTS = ("cost_usd", "total_cost", "cost")
 
 
-class ModelCall(NamedTuple):
+class AskedModel(NamedTuple):
     """A model that is being asked."""
 
     model: str | None
@@ -24,7 +24,7 @@ class ModelCall(NamedTuple):
     """Whether the tool it is shown is only the form of its answer."""
 
 
-def answer_of(response: Any, asked: ModelCall) -> dict[str, Any]:
+def answer_of(response: Any, asked: AskedModel) -> dict[str, Any]:
     """What a model answered and used, as fields of a `Meaning`."""
     message = next(
         (getattr(one, "message", None) for several in response.generations for one in several), None

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.running.adapters.langchain_answers import ModelCall, answer_of, is_refusal, passage
+from assay.running.adapters.langchain_answers import AskedModel, answer_of, is_refusal, passage
 from assay.tracing.failures import describe
 from assay.tracing.rules import offered_tools
 from assay.tracing.spans import Meaning, Span, text
@@ -120,7 +120,7 @@ class _Callbacks:
         self.nodes: dict[Any, _Node] = {}
         self.done: list[_Node] = []
         self.branches: dict[Any, tuple[_Node, str | None]] = {}
-        self.models: dict[Any, ModelCall] = {}
+        self.models: dict[Any, AskedModel] = {}
 
     def _begin(
         self, run_id: Any, parent_run_id: Any, meant: Meaning, *, sources: Sequence[str] = ()
@@ -221,7 +221,7 @@ class _Callbacks:
         **more: Any,
     ) -> None:
         metadata = metadata or {}
-        self.models[run_id] = ModelCall(
+        self.models[run_id] = AskedModel(
             metadata.get("ls_model_name"), "ls_structured_output_format" in metadata
         )
         meant = Meaning(

@@ -74,7 +74,7 @@ def test_approx(): assert 1 == pytest.approx(2)
 """
 
 
-class Record:
+class RunnerRecord:
     """What happened, step by step. Also a plugin of pytest."""
 
     def __init__(self, sources: dict[str, bytes]) -> None:
@@ -192,7 +192,7 @@ OUTCOMES = {
 """What a result of unittest is told, and the word for it."""
 
 
-def result_class(record: Record) -> type[unittest.TextTestResult]:
+def result_class(record: RunnerRecord) -> type[unittest.TextTestResult]:
     """A result of unittest that writes the record."""
 
     def noting(name: str, outcome: str) -> Any:
@@ -216,7 +216,7 @@ def result_class(record: Record) -> type[unittest.TextTestResult]:
     )
 
 
-def load(path: str, source: bytes, record: Record, *, root: str = "") -> types.ModuleType:
+def load(path: str, source: bytes, record: RunnerRecord, *, root: str = "") -> types.ModuleType:
     """A test module from its bytes, in which every test tells the record that it was entered.
 
     Its name counts from `root`, or else from the first folder above it that is not a package.
@@ -256,7 +256,7 @@ def load(path: str, source: bytes, record: Record, *, root: str = "") -> types.M
     return module
 
 
-def run_pytest(record: Record, arguments: list[str]) -> int:
+def run_pytest(record: RunnerRecord, arguments: list[str]) -> int:
     """Run pytest in this process, with the record as its plugin."""
     import pytest
 
@@ -266,7 +266,7 @@ def run_pytest(record: Record, arguments: list[str]) -> int:
     )
 
 
-def run_unittest(record: Record, suite: unittest.TestSuite, stream: Any = None) -> None:
+def run_unittest(record: RunnerRecord, suite: unittest.TestSuite, stream: Any = None) -> None:
     """Run a suite of unittest and then assertions that must fail, with the record written by the
     result.
     """
@@ -296,7 +296,7 @@ def _flat(suite: Any) -> list[Any]:
     )
 
 
-def _load_suite(record: Record, path: str, rest: str) -> unittest.TestSuite:
+def _load_suite(record: RunnerRecord, path: str, rest: str) -> unittest.TestSuite:
     module = load(path, record.sources[path], record, root=os.getcwd())
     loader = unittest.TestLoader()
     return loader.loadTestsFromName(rest, module) if rest else loader.loadTestsFromModule(module)
@@ -339,7 +339,7 @@ def main() -> None:
     # What somebody compiled in the tree is not read. The runner itself is not of the tree, which is
     # not on the path yet.
     sys.pycache_prefix = os.devnull
-    record, code = Record(_sources(path)), 1
+    record, code = RunnerRecord(_sources(path)), 1
     sys.path.insert(0, root)
     try:
         if not record.sources:
