@@ -40,7 +40,7 @@ from assay.views.charts import (
     judges,
     summaries,
 )
-from assay.views.decision import decision_charts, decision_view
+from assay.views.decision_sections import decision_charts, decision_view
 from assay.views.documents import plain
 from assay.views.exam import ExamPoint
 from assay.views.exam_page import exam_charts, exam_page

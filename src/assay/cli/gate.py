@@ -134,7 +134,8 @@ def _finish(options: argparse.Namespace, document: Decision) -> int:
     from assay.cli import terminal
     from assay.release.sides import SAME_EVIDENCE
     from assay.views import junit
-    from assay.views.decision import decision_charts, decision_summary, outcome_word
+    from assay.views.decision import decision_summary, outcome_word
+    from assay.views.decision_sections import decision_charts
     from assay.views.markdown_view import view
 
     summary = decision_summary(document)
@@ -164,7 +165,8 @@ def _finish(options: argparse.Namespace, document: Decision) -> int:
 
 
 def _html(options: argparse.Namespace, document: Decision) -> bytes:
-    from assay.views.decision import decision_view, outcome_word
+    from assay.views.decision import outcome_word
+    from assay.views.decision_sections import decision_view
     from assay.views.render import report
 
     title = f"Assay: {outcome_word(document)}"

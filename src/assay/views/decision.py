@@ -1,14 +1,12 @@
 """The view of a release decision: every number and sentence that people see of it.
 
-`decision_summary` is what a terminal, a pull request and a report start with; `decision_sections`
-are the details of a page. A decision carries all of it but the scores of every pair; whoever has
-them passes them in.
+`decision_summary` is what a terminal and a pull request show; `decision_sections` has the rest of a
+page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from msgspec import UNSET, UnsetType
 
@@ -17,42 +15,20 @@ from assay.records.summary import SummaryBlock, ValueInterval
 from assay.views.blocks import (
     Column,
     Decided,
-    Details,
     Facts,
-    Figure,
     Paragraph,
     Part,
-    Section,
-    Sentences,
     Table,
-    contents,
-    section,
 )
-from assay.views.charts import Chart, summaries
-from assay.views.charts import decisions as charts
 from assay.views.charts.decisions import rule_word as rule_word
 from assay.views.pieces import (
-    absent,
-    clip,
     code,
     count,
-    digest,
-    letter,
-    line,
-    link,
-    listed,
     number,
-    phrase,
-    points,
-    shown,
     signed,
-    small,
-    strong,
     verdict,
-    words,
 )
 
-MAX_ROWS = 200
 FEW = 5
 """Samples that a sentence names."""
 OUTCOMES = {
@@ -206,26 +182,30 @@ def _side_sentence(side: SummaryBlock) -> str:
     letters = " ".join(f"{name} {n}" for name, n in side.grades.items())
     by = f" ({', '.join(side.policies)})" if side.policies else ""
     return (
-        f"{_rate(side.pass_rate, side.n)} passed, mean score {_mean(side.weighted_score.mean)},"
+        f"{rate_of(side.pass_rate, side.n)} passed, mean score {mean_of(side.weighted_score.mean)},"
         f" grades {letters}{by}"
     )
 
 
-def _rate(interval: ValueInterval, n: int) -> str:
+def rate_of(interval: ValueInterval, n: int) -> str:
+    """A pass rate with its interval and n."""
     return number(interval.value, interval=interval, n=n, percent=True, absent_as="not known")
 
 
-def _mean(interval: ValueInterval) -> str:
+def mean_of(interval: ValueInterval) -> str:
+    """A mean score with its interval."""
     return number(interval.value, interval=interval, absent_as="no score")
 
 
-def _head(decision: Decision) -> Decided:
+def decision_head(decision: Decision) -> Decided:
+    """The outcome, its reason, and what it means."""
     word, meaning = OUTCOMES[decision.outcome]
     outcome = verdict(decision.outcome, word.capitalize())
     return Decided(outcome, decision.policy, decision.reason, meaning)
 
 
-def _rules_table(decision: Decision) -> Table:
+def rules_table(decision: Decision) -> Table:
+    """Each rule with its verdict and reason; what does not hold comes first."""
     rows = [
         [
             code(rule.id),
@@ -249,344 +229,8 @@ def decision_summary(decision: Decision) -> list[Part]:
     """Outcome, rules, and what the decision rests on, in words."""
     systems = f"{decision.scoring_system} · {decision.grading_system}"
     return [
-        _head(decision),
-        _rules_table(decision),
+        decision_head(decision),
+        rules_table(decision),
         Facts(decision_facts(decision), kind="small"),
         Paragraph(f"policy {decision.policy} · {systems}", kind="hint"),
     ]
-
-
-# --- the long form
-
-
-def decision_charts(decision: Decision, pairs: Sequence[Any] | None = None) -> list[Chart]:
-    """Every chart of a decision. `pairs` are the scores of every sample; without them the samples
-    that got worse are drawn.
-    """
-    made = [charts.rules(decision), charts.difference(decision)]
-    if decision.paired:
-        known = decision.worse if pairs is None else pairs
-        made.append(charts.paired_scatter(known, n_paired=decision.comparison.n_paired))
-    for side in SIDES:
-        block: SummaryBlock = getattr(decision, side)
-        mix = summaries.grade_mix(block.grades, ", ".join(block.policies))
-        made.append(mix._replace(name=f"{mix.name}-{side}", title=f"Grades of the {side}"))
-    return made
-
-
-def decision_view(
-    decision: Decision,
-    *,
-    pairs: Sequence[Any] | None = None,
-    url: str = "",
-    runs: Mapping[str, str] | None = None,
-    draw: bool = True,
-) -> list[Part]:
-    """The whole of a decision, the outcome first. `url` is where its charts are served, `runs` the
-    address of each sample's run.
-    """
-    figures = {
-        chart.name: Figure(chart, f"{url}/{chart.name}" if url else "", draw=draw)
-        for chart in decision_charts(decision, pairs)
-    }
-    links = runs or {}
-    sections = [
-        _rules(decision, figures["rules"]),
-        section("Difference", figures["difference"], id="difference"),
-        _worse(decision, links),
-        section(
-            "Pairs",
-            figures.get("paired-scatter")
-            or Paragraph("The two sides share no samples, so nothing can be paired.", "absent"),
-            id="pairs",
-        ),
-        _change(decision),
-        _sides(decision, [figures[f"grade-mix-{side}"] for side in SIDES]),
-        _origin(decision),
-    ]
-    return [_head(decision), _figures(decision), contents(sections), *sections]
-
-
-def _figures(decision: Decision) -> Facts:
-    compared = decision.comparison
-    counts = [f"{getattr(compared, name):,} {name}" for name in ("wins", "losses", "ties")]
-    return Facts(
-        [
-            (
-                "Difference, points of 100",
-                number(
-                    compared.difference.estimate,
-                    interval=compared.difference,
-                    n=compared.n_paired,
-                    absent_as="not known",
-                ),
-            ),
-            ("Margin", points(compared.margin)),
-            (
-                "Paired samples",
-                f"{compared.n_paired:,}" if decision.paired else "none: the sets share no samples",
-            ),
-            ("Sample by sample", ", ".join(counts)),
-            (
-                "The candidate is shown to be",
-                ", ".join(claims_of(decision))
-                or absent("neither better, nor equivalent, nor as good"),
-            ),
-            (
-                "Smallest difference it could detect",
-                points(compared.minimum_detectable_effect, "not known"),
-            ),
-        ],
-        "figures",
-    )
-
-
-def _rules(decision: Decision, figure: Figure) -> Section:
-    held = sum(rule.holds is True for rule in decision.rules)
-    evidence = [
-        Details(
-            f"Evidence of {rule.id}",
-            [Facts([(words(key), _value(value)) for key, value in rule.evidence.items()], "small")],
-        )
-        for rule in rule_order(decision.rules)
-        if rule.evidence
-    ]
-    return section(
-        "Promotion rules",
-        _rules_table(decision),
-        *evidence,
-        Details("As a chart", [figure]),
-        id="rules",
-        hint=f"{held} of {len(decision.rules)} hold. The candidate is promoted only if all hold.",
-    )
-
-
-def _value(value: Any) -> str:
-    """A value of the evidence; one with an interval is shown with it, a list of things one below
-    the other.
-    """
-    if isinstance(value, dict) and {"low", "high"} <= value.keys():
-        return number(value.get("value"), interval=value, digits=4, absent_as="not known")
-    if isinstance(value, dict) and value and all(isinstance(each, dict) for each in value.values()):
-        return phrase(
-            *[line(f"{key}: ", shown(each)) for key, each in list(value.items())[:MAX_ROWS]]
-        )
-    if isinstance(value, list) and value and isinstance(value[0], dict):
-        return phrase(*[line(shown(each)) for each in value[:MAX_ROWS]])
-    if isinstance(value, list) and value and isinstance(value[0], str):
-        return listed(_value(each or "none") for each in value[:MAX_ROWS])
-    if isinstance(value, str) and value.startswith("sha256:"):
-        return digest(value)
-    return shown(value, "none")
-
-
-def _sample(name: str, runs: Mapping[str, str]) -> str:
-    return link(name, runs[name]) if name in runs else name
-
-
-def _worse(decision: Decision, runs: Mapping[str, str]) -> Section:
-    """The samples that lost most, and those that a side does not have at all."""
-    rows = [
-        [
-            _sample(item.sample, runs),
-            points(item.candidate, "missing"),
-            points(item.baseline, "missing"),
-            strong(signed(item.difference)),
-            listed(map(code, item.newly_failed_gates), " ") or absent("none"),
-        ]
-        for item in decision.worse
-    ]
-    columns = (
-        "Sample",
-        Column("Candidate", "n"),
-        Column("Baseline", "n"),
-        Column("Difference", "n"),
-        "Gates that newly fail",
-    )
-    lost = decision.comparison.losses or 0
-    titles = {
-        "candidate": f"Missing in the candidate, each counted as {LOST['candidate']}",
-        "baseline": f"Missing in the baseline, each counted as {LOST['baseline']}",
-        "quarantined": "Left out by name",
-    }
-    gone = []
-    for side, title in titles.items():
-        names = getattr(decision.missing, side)
-        if names:
-            more = f" and {len(names) - MAX_ROWS:,} more" if len(names) > MAX_ROWS else ""
-            text = phrase(listed(_sample(name, runs) for name in names[:MAX_ROWS]), more)
-            gone.append(section(f"{title} ({len(names):,})", Paragraph(text), level=3))
-    return section(
-        "Got worse",
-        Table(
-            "Samples that got worse, the worst first",
-            columns,
-            rows,
-            absent="No sample got worse.",
-            kind="stack",
-        ),
-        *gone,
-        id="worse",
-        hint=(
-            f"The {len(rows)} that fell most of {lost:,} that got worse."
-            if lost > len(rows)
-            else ""
-        ),
-    )
-
-
-def _change(decision: Decision) -> Section:
-    """What would move the outcome, and what else a reader should know."""
-    notes = [*(decision.notes or ()), *(decision.mismatches or ())]
-    flaky = [
-        [
-            item.sample,
-            item.side,
-            number(item.rate.value, interval=item.rate, percent=True),
-            f"{item.passed} of {item.repeats}",
-            code(item.leave_out),
-        ]
-        for item in decision.flaky or ()
-    ]
-    parts: list[Part] = [
-        Sentences(decision.would_change, absent="The decision names nothing that would change it."),
-        Sentences(notes, "Notes"),
-    ]
-    if flaky:
-        columns = ("Sample", "Side", "Passes in", Column("Repeats", "n"), "Leave it out with")
-        title = "Samples whose repeats disagree"
-        parts.append(section(title, Table(title, columns, flaky[:MAX_ROWS]), level=3))
-    return section("What would change it", *parts, id="change")
-
-
-# --- both sides
-
-
-def _sides(decision: Decision, figures: Sequence[Figure]) -> Section:
-    sides = [decision.candidate, decision.baseline]
-    rows = [
-        ["Name", *(shown(side.name or None) for side in sides)],
-        ["Runs", *(f"{side.n:,}" for side in sides)],
-        ["Pass rate", *(_rate(side.pass_rate, side.n) for side in sides)],
-        ["Mean score, points of 100", *(_mean(side.weighted_score.mean) for side in sides)],
-        [
-            "Spread of the scores (standard deviation)",
-            *(points(side.weighted_score.sd, "not known") for side in sides),
-        ],
-        [
-            "Scores at",
-            *(
-                phrase(
-                    *[
-                        part
-                        for name, value in side.weighted_score.quantiles.items()
-                        for part in (small(f"{name} "), points(value), " ")
-                    ]
-                )
-                for side in sides
-            ),
-        ],
-        [
-            "Coverage",
-            *(
-                ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in side.coverage.items() if n)
-                for side in sides
-            ),
-        ],
-        ["Letters", *(_letters(side) for side in sides)],
-    ]
-    for name in dict.fromkeys(key for side in sides for key in side.gates):
-        rows.append([phrase("Gate ", code(name)), *(_gate(side, name) for side in sides)])
-    for name in dict.fromkeys(key for side in sides for key in side.criteria):
-        rows.append([phrase("Criterion ", code(name)), *(_criterion(side, name) for side in sides)])
-    table = Table("Both sides", ("Measure", "Candidate", "Baseline"), rows[:MAX_ROWS], kind="sides")
-    return section("Both sides", table, *_reasons(sides), *figures, id="sides")
-
-
-def _letters(side: SummaryBlock) -> str:
-    """The letters with their policy; letters of two policies are of two kinds, and not counted
-    together.
-    """
-    if len(side.policies) > 1:
-        return (
-            f"of {len(side.policies)} policies, and so not counted together:"
-            f" {', '.join(side.policies)}"
-        )
-    return phrase(
-        *[line(f"{n:,} × ", letter(name, side.policies[0])) for name, n in side.grades.items() if n]
-    )
-
-
-def _gate(side: SummaryBlock, name: str) -> str:
-    gate = side.gates.get(name)
-    if gate is None:
-        return absent("not required")
-    undetermined = f" · {gate.undetermined} undetermined" if gate.undetermined else ""
-    rate = number(gate.rate.value, interval=gate.rate, n=gate.n, percent=True)
-    return phrase(f"{gate.failed} failed ", rate, undetermined)
-
-
-def _criterion(side: SummaryBlock, name: str) -> str:
-    found = side.criteria.get(name)
-    if found is None:
-        return absent("not scored")
-    below = f" · {found.floor_failures} below its floor" if found.floor_failures else ""
-    missing = f" · {found.missing} without a score" if found.missing else ""
-    mean = number(found.mean.value, interval=found.mean, n=found.n, digits=3)
-    return phrase(mean, below, missing)
-
-
-def _reasons(sides: Sequence[SummaryBlock]) -> list[Section]:
-    counted = [{item.reason: item for item in side.top_failure_reasons} for side in sides]
-    ours, theirs = counted
-    rows = [
-        [
-            clip(name),
-            *(f"{side[name].count:,}" if name in side else "0" for side in counted),
-            (ours.get(name) or theirs[name]).example,
-        ]
-        for name in dict.fromkeys([*ours, *theirs])
-    ]
-    columns = (
-        Column("Reason", "wide"),
-        Column("Candidate", "n"),
-        Column("Baseline", "n"),
-        "For example run",
-    )
-    title = "Why runs do not pass"
-    return [section(title, Table(title, columns, rows), level=3)] if rows else []
-
-
-def _origin(decision: Decision) -> Section:
-    """What the decision was made with: fingerprint, plan, versions and digests."""
-    plan, fingerprint = decision.plan, decision.fingerprint
-    fields = [(words(key), _value(value)) for key, value in fingerprint.fields.items()]
-    planned = [
-        (words(key), _value(value))
-        for key, value in plan.items()
-        if key not in ("declared", "changed")
-    ]
-    changed: list[Part] = []
-    if plan.get("changed"):
-        text = f"Not as it was declared: {'; '.join(plan['changed'])}."
-        changed = [Paragraph(verdict("not as declared", text))]
-    versions = [
-        ("Policy", decision.policy),
-        ("Scoring system", decision.scoring_system),
-        ("Grading system", decision.grading_system),
-        ("Looks", shown(decision.looks or None)),
-        *((words(key), digest(value)) for key, value in decision.digests.items()),
-    ]
-    declared = "declared before" if plan.get("declared") else "nothing was declared before"
-    return section(
-        "What it rests on",
-        section(
-            "Both sides were made with",
-            Facts([("Fingerprint", digest(fingerprint.digest)), *fields], "small"),
-            level=3,
-        ),
-        section(f"Plan: {declared}", *changed, Facts(planned, "small"), level=3),
-        section("Versions and digests", Facts(versions, "small"), level=3),
-        id="origin",
-        hint="Two sides are compared only where all of this is the same.",
-    )

@@ -33,7 +33,7 @@ from assay.server.state import check_name
 from assay.store.names import seen
 from assay.views.blocks import Empty, Field, Filters, Note, Paragraph, Section, Verbatim, section
 from assay.views.charts.decisions import ScorePair
-from assay.views.decision import decision_view
+from assay.views.decision_sections import decision_view
 from assay.views.pieces import address, phrase, strong
 
 if TYPE_CHECKING:
