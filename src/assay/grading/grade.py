@@ -14,7 +14,7 @@ from assay import exact
 from assay.canon import number_text
 from assay.errors import EvidenceError, FaultList, FormulaError, InputError
 from assay.exact import NORM_ONE, SCORE_MAX
-from assay.formulas import FORMULAS, check_params, floor_norm, formula, normalise
+from assay.formulas import FORMULAS, check_params, floor_norm, normalise
 from assay.grading import rules as rule
 from assay.records.grade import Finding, Grade, GradedCriterion
 from assay.records.scorecard import ROLES
@@ -81,7 +81,6 @@ def grade(
     top = top_adjusted = 0
     graded: list[GradedCriterion] = []
     floor_failures: list[str] = []
-    missing = overridden = uncalibrated = False
     asks = calibrated or both_orders or rules.judge_terms is not None
     try:
         for criterion, weight in zip(criteria, weights, strict=True):
@@ -90,40 +89,23 @@ def grade(
                 if criterion.missing is None:
                     raise _refused(scorecard)
                 check_params(criterion.formula_id, criterion.params)
-                norm = adjusted = (
-                    0  # not shrunk: a score that nobody took must not drift up towards the prior
-                )
-                missing = True
+                norm = adjusted = 0  # not shrunk: a missing score must not drift up to the prior
             else:
-                found = FORMULAS.get(criterion.formula_id)
-                norm = (found or formula(criterion.formula_id)).apply(raw, criterion.params)
+                norm = normalise(raw, criterion.formula_id, criterion.params)
                 adjusted = exact.shrink(norm, criterion.n, pull)
-            floor: int | None = None
-            origin: str | None = None
-            failed = False
             judge_fault = None
             if asks and criterion.name not in measured:
                 judge_fault = rule.judge_fault(
                     criterion, judges or {}, rules, calibrated=calibrated, both_orders=both_orders
                 )
-            uncalibrated = uncalibrated or judge_fault is not None
-            if (
-                criterion.critical_floor is not None
-                or criterion.role is not None
-                or criterion.floor_override is not None
-            ):
-                if (
-                    criterion.role is not None
-                    and criterion.role not in rules.role_floors
-                    and criterion.role not in ROLES
-                    and near_miss(criterion.role, ROLES)
-                ):
-                    raise _refused(scorecard)
-                floor, origin = rule.effective_floor(criterion, rules, overrides=overrides)
-                if floor is not None and (norm < floor or judge_fault is not None):
-                    failed = True
-                    floor_failures.append(criterion.name)
-                overridden = overridden or criterion.floor_override is not None
+            role = criterion.role
+            by_role = None if role is None else rules.role_floors.get(role)
+            if role is not None and by_role is None and _is_slip(role):
+                raise _refused(scorecard)
+            floor, origin = rule.effective_floor(criterion, rules, overrides=overrides)
+            failed = floor is not None and (norm < floor or judge_fault is not None)
+            if failed:
+                floor_failures.append(criterion.name)
             top += weight * norm
             top_adjusted += weight * adjusted
             graded.append(
@@ -136,14 +118,8 @@ def grade(
                     floor_from=origin,
                     floor_failed=failed,
                     judge_fault=judge_fault,
-                    role_floor_units=(
-                        rules.role_floors.get(criterion.role)
-                        if criterion.role is not None
-                        else None
-                    ),
-                    disagreement_units=(
-                        None if criterion.disagreement is None else rule.disagreement(criterion)
-                    ),
+                    role_floor_units=by_role,
+                    disagreement_units=rule.disagreement(criterion),
                     was_measured=criterion.name in measured,
                 )
             )
@@ -156,12 +132,9 @@ def grade(
     provisional = rule.band(score, bands)
     listed = tuple(graded)
     findings = rule.gate_findings(scorecard, gate_failures, rules)
-    findings += rule.score_findings(listed) if missing else (rule.SCORES_THERE,)
-    findings += (
-        rule.floor_findings(listed) if floor_failures or overridden else (rule.FLOORS_CLEAR,)
-    )
+    findings += rule.score_findings(listed) + rule.floor_findings(listed)
     if asks:
-        findings += rule.judge_findings(listed) if uncalibrated else (rule.JUDGES_ADMITTED,)
+        findings += rule.judge_findings(listed)
     letter = provisional
     if floor_failures:
         letter = rule.worse(provisional, rules.cap, bands)
@@ -247,6 +220,11 @@ def _is_threshold(value: Any) -> bool:
     return 0 <= found.num <= 100 * found.den
 
 
+def _is_slip(role: str) -> bool:
+    """Whether a role is misspelt: it would lose the floor of the one that was meant."""
+    return role not in ROLES and bool(near_miss(role, ROLES))
+
+
 def _refused(scorecard: Scorecard) -> InputError:
     """Every fault of a scorecard that cannot be graded."""
     faults = FaultList(code="GRD-101", limit=len(scorecard.criteria) * 8 + 3)
@@ -306,7 +284,7 @@ def _refused(scorecard: Scorecard) -> InputError:
 def _find_faults(criterion: Criterion, at: str, faults: FaultList) -> None:
     """Note what is wrong with one criterion beside its name and weight."""
     role, raw, params = criterion.role, criterion.raw_score, criterion.params
-    if role is not None and role not in ROLES and near_miss(role, ROLES):
+    if role is not None and _is_slip(role):
         faults.add(
             f"there is no role '{role}'.{near_miss(role, ROLES)}", code="GRD-108", path=f"{at}.role"
         )

@@ -169,7 +169,7 @@ def judge_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
                 f" {item.judge_fault}{effect}"
             )
             found.append(Finding("uncalibrated_judge", True, item.criterion.name, text))
-    return found
+    return found or [JUDGES_ADMITTED]
 
 
 def score_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
