@@ -24,7 +24,7 @@ from assay.records.contract import (
 )
 from assay.records.schema_weight import weight_of
 from assay.scoring.metrics.call_schema import check_call
-from assay.scoring.metrics.calls import ModelCall
+from assay.scoring.metrics.calls import WrittenCall
 from assay.tools.legibility import _invalid
 from examples import CAMPAIGN
 
@@ -225,7 +225,7 @@ def test_the_work_grows_with_the_value_and_with_comparisons_among_its_items() ->
 def test_every_schema_from_outside_has_the_budget(text: str) -> None:
     schema = {"type": "object", **doubling(40)}
     if text == "tools":
-        found = check_call(ModelCall("add", {}), [{"name": "add", "parameters": schema}])
+        found = check_call(WrittenCall("add", {}), [{"name": "add", "parameters": schema}])
         assert found.valid is None
         assert OVER_BUDGET in found.reason
     elif text == "answer":

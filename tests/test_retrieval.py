@@ -50,7 +50,7 @@ MANY = [
 
 
 def far_off(
-    found: retrieval.Evaluation, expected: Mapping[str, Mapping[str, float]], tolerance: float
+    found: retrieval.RetrievalResult, expected: Mapping[str, Mapping[str, float]], tolerance: float
 ) -> list[Any]:
     """Every value that is not the expected one, and how many were compared."""
     wrong = []

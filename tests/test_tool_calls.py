@@ -25,7 +25,7 @@ from assay.scoring.metrics.call_schema import check_call, standard_schema
 from assay.scoring.metrics.calls import (
     BFCL,
     Expected,
-    ModelCall,
+    WrittenCall,
     match,
     trajectory_match,
 )
@@ -54,8 +54,8 @@ def wish(name: str, **accepted: list[Any]) -> Expected:
     return Expected(name, accepted, len(accepted))
 
 
-def made(name: str, **arguments: Any) -> ModelCall:
-    return ModelCall(name, arguments)
+def made(name: str, **arguments: Any) -> WrittenCall:
+    return WrittenCall(name, arguments)
 
 
 # --- the leaderboard
@@ -453,7 +453,7 @@ def test_the_assignment_is_as_good_as_trying_every_one(weights: list[list[int]])
 VALUES = st.one_of(st.integers(0, 2), st.sampled_from(["a", "b", True, None, [1], {"k": [1, "a"]}]))
 CALLS = st.lists(
     st.builds(
-        ModelCall,
+        WrittenCall,
         st.sampled_from("fg"),
         st.dictionaries(st.sampled_from("xyz"), VALUES, max_size=3),
     ),
@@ -471,14 +471,14 @@ EXPECTED = st.lists(
 )
 
 
-def best_f1(calls: list[ModelCall], expected: list[Expected]) -> Fraction:
+def best_f1(calls: list[WrittenCall], expected: list[Expected]) -> Fraction:
     """Argument F1 by trying every assignment, in fractions."""
     if not calls and not expected:
         return Fraction(1)
     given = sum(max(1, len(call.arguments or {})) for call in calls)
     wanted = sum(max(1, len(item.accepted or {})) for item in expected)
 
-    def right(call: ModelCall, item: Expected) -> int:
+    def right(call: WrittenCall, item: Expected) -> int:
         if call.name != item.name:
             return 0
         if not call.arguments and not item.accepted:
@@ -499,7 +499,7 @@ def best_f1(calls: list[ModelCall], expected: list[Expected]) -> Fraction:
 
 @given(CALLS, EXPECTED)
 def test_argument_f1_is_the_best_of_all_assignments(
-    calls: list[ModelCall], expected: list[Expected]
+    calls: list[WrittenCall], expected: list[Expected]
 ) -> None:
     found = match(calls, expected)
     assert Fraction(*found.argument_f1) == best_f1(calls, expected)
@@ -510,7 +510,7 @@ def test_argument_f1_is_the_best_of_all_assignments(
 
 @given(CALLS, EXPECTED, st.randoms(use_true_random=False))
 def test_the_order_of_parallel_calls_changes_no_score(
-    calls: list[ModelCall], expected: list[Expected], random: Any
+    calls: list[WrittenCall], expected: list[Expected], random: Any
 ) -> None:
     before = match(calls, expected)
     calls, expected = calls.copy(), expected.copy()
@@ -522,9 +522,12 @@ def test_the_order_of_parallel_calls_changes_no_score(
 
 @given(CALLS, EXPECTED, st.dictionaries(st.sampled_from("xyz"), VALUES, max_size=2))
 def test_a_call_of_a_wrong_tool_never_raises_a_score(
-    calls: list[ModelCall], expected: list[Expected], arguments: dict[str, Any]
+    calls: list[WrittenCall], expected: list[Expected], arguments: dict[str, Any]
 ) -> None:
-    before, after = match(calls, expected), match([*calls, ModelCall("wrong", arguments)], expected)
+    before, after = (
+        match(calls, expected),
+        match([*calls, WrittenCall("wrong", arguments)], expected),
+    )
     for name in ("selection", "argument_f1"):
         assert Fraction(*getattr(after, name)) <= Fraction(*getattr(before, name))
     assert not after.is_correct
@@ -532,7 +535,7 @@ def test_a_call_of_a_wrong_tool_never_raises_a_score(
 
 @given(CALLS, st.randoms(use_true_random=False))
 def test_the_expected_calls_themselves_score_one_in_any_order(
-    calls: list[ModelCall], random: Any
+    calls: list[WrittenCall], random: Any
 ) -> None:
     expected = [
         {
@@ -765,7 +768,7 @@ def test_a_call_is_valid_exactly_where_its_schema_says_so() -> None:
             made("climate.read", city=1),
             made("climate.read", city="a", at=["x"]),
             made("climat.read"),
-            ModelCall("climate.read", None),
+            WrittenCall("climate.read", None),
         ],
         None: [made("bad"), made("far")],
     }
@@ -802,7 +805,9 @@ def test_every_right_answer_of_the_leaderboard_is_a_valid_call(shared: Path) -> 
             if items[each["id"]]["correct"]:
                 for call in each["calls"]:
                     found = check_call(
-                        ModelCall(bfcl.called_name(call["name"], each["tools"]), call["arguments"]),
+                        WrittenCall(
+                            bfcl.called_name(call["name"], each["tools"]), call["arguments"]
+                        ),
                         each["tools"],
                     )
                     checked += 1

@@ -14,7 +14,7 @@ from assay.errors import InputError, ShelfError
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Graded, Grader
-from assay.scoring.profile import Plan, make_plan
+from assay.scoring.profile import ScoringPlan, make_plan
 from assay.store.drafts import Item
 from assay.store.ledger import DEFAULT_PROJECT, Ledger
 
@@ -56,7 +56,7 @@ class _AsRecorded(Grader):
 
     def _plan(
         self, family: str | None, profile: str | None, rubric: str | None, *, said_by: str
-    ) -> Plan:
+    ) -> ScoringPlan:
         chosen, over = self._selection["profile"], self._selection["rubric"]
         if chosen is None:
             raise ShelfError(

@@ -30,7 +30,7 @@ from assay.records.reading import read_run, read_scorecard
 from assay.records.scorecard import Scorecard
 from assay.records.systems import scored_under
 from assay.registry import near_miss
-from assay.scoring.profile import Plan, make_plan
+from assay.scoring.profile import ScoringPlan, make_plan
 from assay.scoring.requirements import hold_to
 from assay.scoring.rubric import Rubric
 from assay.scoring.scorecard import score as _score
@@ -57,8 +57,8 @@ class Grader:
         self.judges = _admitted(cards, self.rules, now)
         self._profile = profile
         self._rubric = rubric
-        self._plans: dict[tuple[str | None, str | None, str | None], Plan] = {}
-        self._by_profile: dict[str, Plan | None] = {}
+        self._plans: dict[tuple[str | None, str | None, str | None], ScoringPlan] = {}
+        self._by_profile: dict[str, ScoringPlan | None] = {}
         self._required = None if profile is None else self._planned(None, None, None)
 
     def grade(self, document: Document) -> Graded:
@@ -99,7 +99,7 @@ class Grader:
             both_orders=terms is not None and terms.order == "both",
         )
 
-    def _plan_of(self, card: Scorecard) -> Plan | None:
+    def _plan_of(self, card: Scorecard) -> ScoringPlan | None:
         """The plan of the profile that a card was scored by; None where it names none, or none that
         is on the shelf.
         """
@@ -147,7 +147,7 @@ class Grader:
         rubric: str | None,
         *,
         said_by: str = "the run's workflow",
-    ) -> Plan:
+    ) -> ScoringPlan:
         """The plan for what evidence names, made once."""
         key = (family, profile, rubric)
         plan = self._plans.get(key)
@@ -163,7 +163,7 @@ class Grader:
         rubric: str | None,
         *,
         said_by: str,
-    ) -> Plan:
+    ) -> ScoringPlan:
         if self._profile is not None:
             chosen, why = self.shelf.profile(self._profile), "asked for with --profile"
         elif profile is not None:

@@ -72,7 +72,7 @@ class NotPlain(Exception):
     """A schema needs a process of its own, in a place where nobody may wait for one."""
 
 
-class Ending(Exception):
+class ContractEnding(Exception):
     """The process that asks ends: the matter is neither decided nor undetermined, and whoever comes
     next takes it up.
     """
@@ -227,7 +227,7 @@ class _Processes(threading.local):
                 return self._once(data)
             except Died as death:
                 if _over.is_set():
-                    raise Ending from None
+                    raise ContractEnding from None
                 if is_last or death.code in _OWN_DOING:
                     return _ended(death)
         raise AssertionError("unreachable: the second death is the answer")
@@ -240,7 +240,7 @@ class _Processes(threading.local):
             with _lock:
                 _started.add(worker)
             if _over.is_set():
-                raise Ending
+                raise ContractEnding
         try:
             return decode_answer(worker.ask(data))
         except BaseException:
@@ -286,7 +286,7 @@ def _asked(question: Question) -> Checked:
 
 
 def end_processes() -> None:
-    """End the processes of all threads, and start no other: what they were asked raises Ending."""
+    """End the processes of all threads, and start no other: what was asked raises ContractEnding."""
     _over.set()
     with _lock:
         for worker in _started:

@@ -24,11 +24,13 @@ StepStatus = Literal["success", "failed", "error", "cancelled", "timeout", "skip
 Severity = Literal["none", "low", "medium", "high", "critical"]
 
 
-class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+class ClosedRecord(
+    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):
     """What all records share: frozen, closed, and without the keys that say nothing."""
 
 
-class Workflow(Record, frozen=True):
+class Workflow(ClosedRecord, frozen=True):
     """Which workflow ran. `family` selects the profile; `profile` and `rubric` name others on the
     shelf, never a path.
     """
@@ -40,7 +42,7 @@ class Workflow(Record, frozen=True):
     rubric: str | None = None
 
 
-class Dataset(Record, frozen=True):
+class Dataset(ClosedRecord, frozen=True):
     """Which sample of which dataset it ran on."""
 
     id: str
@@ -48,7 +50,7 @@ class Dataset(Record, frozen=True):
     sample_id: str
 
 
-class Source(Record, frozen=True):
+class Source(ClosedRecord, frozen=True):
     """Who gave a score. A judge is a model with its version, its prompt, the rubric and the
     settings it was asked with; another of these is another judge.
     """
@@ -77,7 +79,7 @@ IDENTITY = ("version", "prompt_version", "rubric", "settings", "answered_by")
 """What besides its name makes a judge the one it is."""
 
 
-class Disagreement(Record, frozen=True):
+class Disagreement(ClosedRecord, frozen=True):
     """How far those who judged the same thing disagreed: the lowest and highest raw score, or for
     pairs in two orders how many came out differently.
     """
@@ -90,7 +92,7 @@ class Disagreement(Record, frozen=True):
     inconsistent: Count | None = None
 
 
-class Score(Record, frozen=True):
+class Score(ClosedRecord, frozen=True):
     """A raw score and the number of samples behind it. `raw` null means that nobody could score
     it.
     """
@@ -101,7 +103,7 @@ class Score(Record, frozen=True):
     disagreement: Disagreement | None = None
 
 
-class Step(Record, frozen=True):
+class Step(ClosedRecord, frozen=True):
     """One step of a run. It is critical unless it says otherwise."""
 
     name: str
@@ -119,7 +121,7 @@ class Step(Record, frozen=True):
     metadata: dict[str, Any] = {}
 
 
-class ToolCall(Record, frozen=True):
+class ToolCall(ClosedRecord, frozen=True):
     """One call of a tool. `valid` null means that nobody checked its arguments."""
 
     name: str
@@ -130,21 +132,21 @@ class ToolCall(Record, frozen=True):
     metadata: dict[str, Any] = {}
 
 
-class Tally(Record, frozen=True):
+class Tally(ClosedRecord, frozen=True):
     """How many of how many."""
 
     passed: Count
     total: Count
 
 
-class Tests(Record, frozen=True):
+class Tests(ClosedRecord, frozen=True):
     """Tests that failed before and must pass now, and tests that passed before and must still."""
 
     fail_to_pass: Tally | None = None
     pass_to_pass: Tally | None = None
 
 
-class Retrieved(Record, frozen=True):
+class Retrieved(ClosedRecord, frozen=True):
     """One retrieved passage."""
 
     id: str
@@ -153,7 +155,7 @@ class Retrieved(Record, frozen=True):
     relevant: bool | None = None
 
 
-class Claim(Record, frozen=True):
+class Claim(ClosedRecord, frozen=True):
     """One claim of an answer; `supported` says whether the retrieved context supports it."""
 
     text: str
@@ -162,7 +164,7 @@ class Claim(Record, frozen=True):
     severity: Severity | None = None
 
 
-class Handoff(Record, frozen=True):
+class Handoff(ClosedRecord, frozen=True):
     """One agent passing the work to another; `expected` is the agent it should have gone to."""
 
     source: str = field(name="from")
@@ -170,14 +172,14 @@ class Handoff(Record, frozen=True):
     expected: str | None = None
 
 
-class Verdict(Record, frozen=True):
+class Verdict(ClosedRecord, frozen=True):
     """A gate's verdict, measured elsewhere."""
 
     passed: bool | None
     reason: str = ""
 
 
-class Judge(Record, frozen=True):
+class Judge(ClosedRecord, frozen=True):
     """Which judge scored, so that two runs can be compared."""
 
     model: str
@@ -185,7 +187,7 @@ class Judge(Record, frozen=True):
     prompt_version: str | None = None
 
 
-class Run(Record, frozen=True):
+class Run(ClosedRecord, frozen=True):
     """Everything that was seen of one run of a workflow on one sample."""
 
     schema: Literal["assay.run/1"]

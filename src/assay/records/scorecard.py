@@ -12,13 +12,13 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, field
 
 from assay.records.evidence import (
+    ClosedRecord,
     Count,
     Dataset,
     Disagreement,
     Judge,
     Number,
     OptionalNumber,
-    Record,
     Source,
     StepStatus,
     Workflow,
@@ -60,7 +60,7 @@ Floor = Annotated[
 ]
 
 
-class FloorOverride(Record, frozen=True):
+class FloorOverride(ClosedRecord, frozen=True):
     """A floor below the one a role demands, with the reason that the report shows. On a card
     without a profile it counts only where the policy says so.
     """
@@ -69,7 +69,7 @@ class FloorOverride(Record, frozen=True):
     reason: Annotated[str, Meta(pattern=r"\S")]
 
 
-class Criterion(Record, frozen=True):
+class Criterion(ClosedRecord, frozen=True):
     """One criterion with its raw score. `raw_score` is null only when `missing` says why."""
 
     name: Annotated[str, Meta(min_length=1, max_length=200)]
@@ -88,7 +88,7 @@ class Criterion(Record, frozen=True):
     missing: Annotated[str, Meta(min_length=1)] | None = None
 
 
-class StepScore(Record, frozen=True):
+class StepScore(ClosedRecord, frozen=True):
     """What one step did, and the scores given to it."""
 
     name: str
@@ -104,7 +104,7 @@ class StepScore(Record, frozen=True):
     scores: dict[str, Any] = {}
 
 
-class AgentScore(Record, frozen=True):
+class AgentScore(ClosedRecord, frozen=True):
     """What one agent did over all its steps. A sum is null when a step did not report its part, and
     `unreported` says how many.
     """
@@ -123,14 +123,14 @@ class AgentScore(Record, frozen=True):
     scores: dict[str, Any] = {}
 
 
-class Selection(Record, frozen=True):
+class Selection(ClosedRecord, frozen=True):
     """Which profile or rubric was used, and why that one."""
 
     id: str
     why: str
 
 
-class Scorecard(Record, frozen=True):
+class Scorecard(ClosedRecord, frozen=True):
     """Gates and criteria of one run, ready to be graded."""
 
     schema: Literal["assay.scorecard/1"]

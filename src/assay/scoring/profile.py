@@ -3,7 +3,7 @@ together.
 
 A profile names gates (beside the five that every run needs) and weighted criteria. A rubric that
 overrides it changes scale, weight, floor and wording of the criteria it names, adds those the
-profile lacks, and removes none; gates are never touched. `Plan` is what scoring runs.
+profile lacks, and removes none; gates are never touched. `ScoringPlan` is what scoring runs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from assay import exact
 from assay.canon import digest
 from assay.errors import FormulaError, ShelfError
 from assay.formulas import FORMULAS, floor_norm
-from assay.records.evidence import Number, Record
+from assay.records.evidence import ClosedRecord, Number
 from assay.records.scorecard import SCORING_SYSTEM, Criterion, Floor, FloorOverride, Selection
 from assay.records.shape import Faults, read_shelf_record
 from assay.records.systems import FIRST, Version, is_published, system_of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Text = Annotated[str, Meta(min_length=1)]
 
 
-class GateRef(Record, frozen=True):
+class GateRef(ClosedRecord, frozen=True):
     """A gate that a profile demands. `verdict: true` declares one whose verdict always comes with
     the run.
     """
@@ -45,7 +45,7 @@ class GateRef(Record, frozen=True):
     title: str | None = None
 
 
-class ProfileCriterion(Record, frozen=True):
+class ProfileCriterion(ClosedRecord, frozen=True):
     """One weighted criterion of a profile."""
 
     id: str
@@ -77,7 +77,7 @@ class ProfileCriterion(Record, frozen=True):
         )
 
 
-class ProfileJudgeTerms(Record, frozen=True):
+class ProfileJudgeTerms(ClosedRecord, frozen=True):
     """What is asked of the judges behind the scores that the profile does not measure.
 
     `calibration: required`: no score passes a floor without an admitted card of its judge, under
@@ -89,7 +89,7 @@ class ProfileJudgeTerms(Record, frozen=True):
     order: Literal["both"] | None = None
 
 
-class Profile(Record, frozen=True):
+class Profile(ClosedRecord, frozen=True):
     """How one family of workflows is scored."""
 
     profile: Text
@@ -242,7 +242,7 @@ def _planned(item: ProfileCriterion) -> PlannedCriterion:
     )
 
 
-class Plan(NamedTuple):
+class ScoringPlan(NamedTuple):
     """What scoring runs: a profile, perhaps with a rubric over it, resolved once."""
 
     profile: Selection
@@ -263,7 +263,7 @@ class Plan(NamedTuple):
 
 def make_plan(
     profile: Profile, *, why: str, rubric: Rubric | None = None, rubric_why: str = ""
-) -> Plan:
+) -> ScoringPlan:
     """Resolve a profile, and a rubric over it, into what scoring runs."""
     refs = {name: GateRef(id=name) for name in REQUIRED} | {ref.id: ref for ref in profile.gates}
     gates = tuple(
@@ -291,7 +291,7 @@ def make_plan(
         )
     published = is_published(digest(profile)) and (rubric is None or is_published(digest(rubric)))
     own = digests["profile"] if rubric is None else digest(digests)
-    return Plan(
+    return ScoringPlan(
         Selection(id=profile.id, why=why),
         Selection(id=rubric.id, why=rubric_why) if rubric is not None else None,
         gates,

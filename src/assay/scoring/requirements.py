@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from assay.records.scorecard import Criterion, FloorOverride, Scorecard
-    from assay.scoring.profile import Plan, ProfileCriterion
+    from assay.scoring.profile import ProfileCriterion, ScoringPlan
 
 
-def hold_to(card: Scorecard, plan: Plan) -> Scorecard:
+def hold_to(card: Scorecard, plan: ScoringPlan) -> Scorecard:
     """The card under its plan. Raises `EvidenceError` with every place where the two contradict
     each other.
     """

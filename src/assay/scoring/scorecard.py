@@ -21,10 +21,10 @@ from assay.scoring.step_scores import agent_scores, step_scores
 if TYPE_CHECKING:
     from assay.records.evidence import Run
     from assay.records.scorecard import Criterion
-    from assay.scoring.profile import Plan, PlannedCriterion
+    from assay.scoring.profile import PlannedCriterion, ScoringPlan
 
 
-def score(run: Run, plan: Plan) -> Scorecard:
+def score(run: Run, plan: ScoringPlan) -> Scorecard:
     """The scorecard of one run under a plan. Raises `EvidenceError` with every raw score that its
     formula refuses.
     """

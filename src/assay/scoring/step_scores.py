@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from assay.records.evidence import Run, Step
-    from assay.scoring.profile import Plan
+    from assay.scoring.profile import ScoringPlan
 
 
-def step_scores(run: Run, plan: Plan) -> list[StepScore]:
+def step_scores(run: Run, plan: ScoringPlan) -> list[StepScore]:
     """One entry for each step, in the order they ran."""
     return [
         StepScore(
@@ -41,7 +41,7 @@ def step_scores(run: Run, plan: Plan) -> list[StepScore]:
     ]
 
 
-def _scores(step: Step, plan: Plan) -> dict[str, Any]:
+def _scores(step: Step, plan: ScoringPlan) -> dict[str, Any]:
     specs = {planned.spec.id: planned.spec for planned in plan.criteria}
     shown: dict[str, Any] = {}
     for name, given in step.scores.items():
@@ -66,7 +66,7 @@ def _scores(step: Step, plan: Plan) -> dict[str, Any]:
     return shown
 
 
-def agent_scores(run: Run, plan: Plan) -> list[AgentScore]:
+def agent_scores(run: Run, plan: ScoringPlan) -> list[AgentScore]:
     """One entry for each agent, by name; steps without an agent are not counted to any."""
     by_agent: dict[str, list[Step]] = {}
     for step in run.steps or ():
@@ -78,7 +78,7 @@ def agent_scores(run: Run, plan: Plan) -> list[AgentScore]:
 _SUMMED = ("duration_ms", "retries", "tokens", "cost_usd")
 
 
-def _agent(agent: str, steps: list[Step], plan: Plan) -> AgentScore:
+def _agent(agent: str, steps: list[Step], plan: ScoringPlan) -> AgentScore:
     succeeded = skipped = 0
     scored = False
     for step in steps:
@@ -124,7 +124,7 @@ def _sum(name: str, steps: list[Step], unreported: dict[str, int]) -> Any:
     return exact.shown(exact.total(values, exact.NORM_DIGITS), exact.NORM_DIGITS)
 
 
-def _means(steps: Iterable[Step], plan: Plan) -> dict[str, Any]:
+def _means(steps: Iterable[Step], plan: ScoringPlan) -> dict[str, Any]:
     """Per criterion, the mean norm over the agent's steps that were scored on it, and how many
     those are.
     """

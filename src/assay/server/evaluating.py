@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
-from assay.records.contract import Ending, NotPlain
+from assay.records.contract import ContractEnding, NotPlain
 from assay.server.grading import Made, make
 from assay.server.problems import Problem
 from assay.store import events as stored_events
@@ -67,7 +67,7 @@ def _graded(tree: dict[str, Any], grader: Grader, author: str | None) -> Made:
     """
     try:
         return make(Document(tree, "run"), grader, author=author)
-    except (AssayError, NotPlain, Ending):
+    except (AssayError, NotPlain, ContractEnding):
         raise
     except Exception as error:
         raise AssayError("ERR-001", f"internal error: {type(error).__name__}: {error}.") from error

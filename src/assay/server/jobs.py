@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.errors import AssayError
 from assay.files.json_files import Document
-from assay.records.contract import Ending
+from assay.records.contract import ContractEnding
 from assay.server.background import Background
 from assay.server.evaluating import take_up
 from assay.server.grading import make, make_again
@@ -208,7 +208,7 @@ class JobWorker:
                         reason=why,
                         links=links,
                     )
-            except Ending:
+            except ContractEnding:
                 raise
             except (
                 Exception

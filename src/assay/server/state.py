@@ -16,7 +16,7 @@ from assay.errors import ShelfError
 from assay.files.json_files import read_json
 from assay.judging.card import check_card
 from assay.library.shelf import Shelf
-from assay.records.contract import Ending, NotPlain, begin, cheap_only, end_processes
+from assay.records.contract import ContractEnding, NotPlain, begin, cheap_only, end_processes
 from assay.server.auth import Gatekeeper
 from assay.server.grade_events import GradeExporter
 from assay.server.grading import BasedGrader, Made, StoredGrade
@@ -120,7 +120,7 @@ class Services:
         try:
             async with self._turns[project]:
                 return await asyncio.get_running_loop().run_in_executor(self._threads, work)
-        except Ending:
+        except ContractEnding:
             raise Problem(
                 503, "the server ends.", fix="Try again.", headers={"Retry-After": "1"}
             ) from None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from assay.records.contract import Contract
-    from assay.scoring.metrics.calls import ModelCall
+    from assay.scoring.metrics.calls import WrittenCall
 
 _DIALECT = {
     "dict": "object",
@@ -110,12 +110,12 @@ def _typed(name: Any) -> Any:
 
 
 def check_call(
-    call: ModelCall, tools: Sequence[Mapping[str, Any]], *, closed: bool = False
+    call: WrittenCall, tools: Sequence[Mapping[str, Any]], *, closed: bool = False
 ) -> Validity:
     """Whether a call names a tool and its arguments keep that tool's schema. `closed` refuses
     arguments that the schema does not declare.
 
-    >>> from assay.scoring.metrics.calls import ModelCall
+    >>> from assay.scoring.metrics.calls import WrittenCall
     >>> tool = {
     ...     "name": "add",
     ...     "parameters": {
@@ -125,11 +125,11 @@ def check_call(
     ...     },
     ... }
     >>> (
-    ...     check_call(ModelCall("add", {"a": 1}), [tool]).valid,
-    ...     check_call(ModelCall("add", {}), [tool]).reason,
+    ...     check_call(WrittenCall("add", {"a": 1}), [tool]).valid,
+    ...     check_call(WrittenCall("add", {}), [tool]).reason,
     ... )
     (True, 'add: "a" is a required property')
-    >>> check_call(ModelCall("ad", {}), [tool]).reason
+    >>> check_call(WrittenCall("ad", {}), [tool]).reason
     "no tool is named 'ad'. Did you mean 'add'?"
     """
     named = [tool for tool in tools if tool.get("name") == call.name]

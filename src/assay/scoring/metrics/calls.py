@@ -28,7 +28,7 @@ Mode = Literal["strict", "unordered", "subset", "superset"]
 Over = Literal["names", "arguments"]
 
 
-class ModelCall(NamedTuple):
+class WrittenCall(NamedTuple):
     """One call as it was made. `arguments` None could not be read: such a call matches nothing."""
 
     name: str
@@ -115,7 +115,7 @@ class MatchingRules(NamedTuple):
     """How a call is compared with an expected call of the same tool."""
 
     name: str
-    compare: Callable[[ModelCall, Expected], CallPair]
+    compare: Callable[[WrittenCall, Expected], CallPair]
     is_transitive: bool
     """Whether two calls that are right for one single-valued expectation are right for the same
     ones: then equal calls are paired without comparing all.
@@ -135,7 +135,7 @@ def right_arguments(given: Mapping[str, Any], accepted: Mapping[str, Any]) -> in
     return right
 
 
-def _compare_plain(call: ModelCall, expected: Expected) -> CallPair:
+def _compare_plain(call: WrittenCall, expected: Expected) -> CallPair:
     given, accepted = call.arguments, expected.accepted
     if given is None or accepted is None:
         return CallPair(0, expected.required or 1, False)
@@ -148,7 +148,7 @@ def _compare_plain(call: ModelCall, expected: Expected) -> CallPair:
 _NO_ARGUMENTS = CallPair(1, 1, True)
 
 
-def _compare_bfcl(call: ModelCall, expected: Expected) -> CallPair:
+def _compare_bfcl(call: WrittenCall, expected: Expected) -> CallPair:
     given, accepted, declared = call.arguments, expected.accepted, expected.declared
     if given is None or accepted is None or declared is None:
         return CallPair(0, expected.required or 1, False)
@@ -173,18 +173,18 @@ BFCL = MatchingRules("bfcl", _compare_bfcl, False)
 RULES: dict[str, MatchingRules] = {rules.name: rules for rules in (PLAIN, BFCL)}
 
 
-def _units(call: ModelCall) -> int:
+def _units(call: WrittenCall) -> int:
     return len(call.arguments) if call.arguments else 1
 
 
 def match(
-    calls: Sequence[ModelCall], expected: Sequence[Expected], *, rules: MatchingRules = PLAIN
+    calls: Sequence[WrittenCall], expected: Sequence[Expected], *, rules: MatchingRules = PLAIN
 ) -> Matching:
     """Pair calls with expected calls of the same tool, so that the most arguments are right.
 
     >>> lookup = Expected("lookup", {"city": ["Oslo"], "day": [1]}, 2)
     >>> found = match(
-    ...     [ModelCall("lookup", {"city": "Oslo", "day": 2}), ModelCall("wipe", {})], [lookup]
+    ...     [WrittenCall("lookup", {"city": "Oslo", "day": 2}), WrittenCall("wipe", {})], [lookup]
     ... )
     >>> found.selection, found.argument_f1
     (Ratio(num=1, den=2), Ratio(num=2, den=5))
@@ -211,7 +211,7 @@ def match(
 
 
 def _pair_up(
-    calls: Sequence[ModelCall],
+    calls: Sequence[WrittenCall],
     expected: Sequence[Expected],
     rows: list[int],
     columns: list[int],
@@ -263,7 +263,7 @@ def _pair_up(
 
 
 def _take_equal(
-    calls: Sequence[ModelCall],
+    calls: Sequence[WrittenCall],
     expected: Sequence[Expected],
     rows: list[int],
     columns: list[int],
@@ -310,7 +310,7 @@ def _weight(pair: CallPair, expected: Expected, pairs: int, optional: int) -> in
 
 
 def trajectory_match(
-    calls: Sequence[ModelCall],
+    calls: Sequence[WrittenCall],
     expected: Sequence[Expected],
     *,
     mode: Mode = "strict",
@@ -323,7 +323,7 @@ def trajectory_match(
     beyond the expected ones. `superset`: every expected call, and perhaps more. `over` says whether
     calls are the same by tool name, or by name and arguments.
 
-    >>> path = [ModelCall("plan", {}), ModelCall("write", {})]
+    >>> path = [WrittenCall("plan", {}), WrittenCall("write", {})]
     >>> [
     ...     trajectory_match(path, [Expected("write", {}, 0)], mode=mode)
     ...     for mode in ("strict", "unordered", "subset", "superset")

@@ -38,7 +38,7 @@ MAX_CUTOFF = 1_000_000
 MAX_GRADE = 1_000
 
 
-class Evaluation(NamedTuple):
+class RetrievalResult(NamedTuple):
     """What was measured, and what each mean leaves out."""
 
     mean: dict[str, float]
@@ -138,7 +138,7 @@ def evaluate(
     *,
     relevance_level: int = 1,
     complete: bool = False,
-) -> Evaluation:
+) -> RetrievalResult:
     """Every metric for every judged query of the run, and its mean.
 
     A query with judgements that the run lacks counts 0 with `complete` (trec_eval's `-c`) and is
@@ -164,7 +164,7 @@ def evaluate(
             without.append(name)
     mean = {key: _mean(key, [taken[key] for taken in queries.values()]) for key in plan if names}
     missing, unjudged = sorted(qrels.keys() - run.keys()), sorted(run.keys() - qrels.keys())
-    return Evaluation(mean, queries, tuple(missing), tuple(unjudged), tuple(without))
+    return RetrievalResult(mean, queries, tuple(missing), tuple(unjudged), tuple(without))
 
 
 def _ranked(

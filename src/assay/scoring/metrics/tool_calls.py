@@ -20,7 +20,7 @@ from assay.scoring.metrics.calls import (
     Expected,
     Matching,
     MatchingRules,
-    ModelCall,
+    WrittenCall,
     match,
 )
 from assay.scoring.metrics.equality import is_among
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 KEPT_FAULTS = 100
 
 
-def read_call(item: Any) -> ModelCall:
+def read_call(item: Any) -> WrittenCall:
     """A call as a model wrote it; arguments may be JSON text. What cannot be read has arguments
     None, and matches nothing.
 
@@ -39,17 +39,17 @@ def read_call(item: Any) -> ModelCall:
     ...     read_call({"name": "add", "arguments": '{"a": 1}'}),
     ...     read_call({"name": "add", "arguments": "{a"}),
     ... )
-    (ModelCall(name='add', arguments={'a': 1}), ModelCall(name='add', arguments=None))
+    (WrittenCall(name='add', arguments={'a': 1}), WrittenCall(name='add', arguments=None))
     """
     if type(item) is not dict:
-        return ModelCall("", None)
+        return WrittenCall("", None)
     name, arguments = item.get("name"), item.get("arguments", {})
     if type(arguments) is str:
         try:
             arguments = parse_json(arguments.encode("utf-8", "surrogatepass"))
         except ValueError:
             arguments = None
-    return ModelCall(
+    return WrittenCall(
         name if type(name) is str else "", arguments if type(arguments) is dict else None
     )
 
@@ -136,7 +136,7 @@ class _Item(NamedTuple):
 
     id: str
     tools: list[dict[str, Any]]
-    calls: list[ModelCall] | None
+    calls: list[WrittenCall] | None
     expected: list[Expected]
 
 
@@ -172,7 +172,7 @@ def _item(line: Any, rules: MatchingRules, add: Callable[..., None]) -> _Item | 
         ]
     calls = [read_call(call) for call in listed] if type(listed) is list else None
     if calls is not None and tools:
-        calls = [ModelCall(bfcl.called_name(call.name, tools), call.arguments) for call in calls]
+        calls = [WrittenCall(bfcl.called_name(call.name, tools), call.arguments) for call in calls]
     return _Item(line["id"], tools, calls, [wish for wish in read if wish is not None])
 
 
@@ -276,7 +276,9 @@ def _bfcl_error(found: Matching, item: _Item) -> str:
     )
 
 
-def _plain_error(found: Matching, calls: Sequence[ModelCall], expected: Sequence[Expected]) -> str:
+def _plain_error(
+    found: Matching, calls: Sequence[WrittenCall], expected: Sequence[Expected]
+) -> str:
     """The first thing wrong: `kind: where`."""
     unread = next((call.name for call in calls if call.arguments is None), None)
     if unread is not None:

@@ -14,7 +14,7 @@ from assay import exact
 from assay.errors import InputError
 from assay.scoring.metrics import handoffs
 from assay.scoring.metrics.call_schema import check_call
-from assay.scoring.metrics.calls import Expected, Matching, ModelCall, match, trajectory_match
+from assay.scoring.metrics.calls import Expected, Matching, WrittenCall, match, trajectory_match
 from assay.scoring.metrics.measure import Measure, Undetermined
 from assay.scoring.metrics.tool_calls import read_call
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from assay.records.evidence import Run
 
 
-def run_calls(run: Run) -> list[ModelCall]:
+def run_calls(run: Run) -> list[WrittenCall]:
     """The calls that a run made."""
     if run.tool_calls is None:
         raise Undetermined("the run lists no `tool_calls` (an empty list says there were none)")
