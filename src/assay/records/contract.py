@@ -286,7 +286,7 @@ def _asked(question: Question) -> Checked:
 
 
 def end_processes() -> None:
-    """End the processes of all threads, and start no other: waiting questions raise ContractEnding."""
+    """End the processes of all threads, and start no other. Open questions raise ContractEnding."""
     _over.set()
     with _lock:
         for worker in _started:
