@@ -37,16 +37,6 @@ def add_store(made: argparse.ArgumentParser, *, what: str = "") -> None:
     add(made, store_option(what) if what else "--store", "--project")
 
 
-def add_project(made: argparse.ArgumentParser) -> None:
-    """The option that names a project of a ledger."""
-    add(made, "--project")
-
-
-def add_db(made: argparse.ArgumentParser) -> None:
-    """The option that names the ledger of a verb that is about one."""
-    add(made, "--db")
-
-
 @contextmanager
 def extra() -> Iterator[None]:
     """Around an import of what a ledger needs: an extra, and a third of a second to load."""

@@ -9,7 +9,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from assay.cli.frame import CHOICES, add, add_output, choose
+from assay.cli.frame import add, add_output, choose
 from assay.cli.frame import make_parser as parser
 from assay.errors import UsageError
 
@@ -40,16 +40,6 @@ ENVIRONMENT = {
 """Every variable of the environment that a command reads, and what it does. Names of keys and
 headers come from your own files.
 """
-
-
-def add_choices(made: argparse.ArgumentParser) -> None:
-    """The options that choose profile, policy and rubric."""
-    add(made, *CHOICES)
-
-
-def add_cards(made: argparse.ArgumentParser) -> None:
-    """The options that say what is known about judges."""
-    add(made, "--judge-card", "--now")
 
 
 def moment(text: str | None) -> datetime | None:
