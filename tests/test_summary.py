@@ -22,7 +22,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.release.summary import Summary
+from assay.release.summary import Summary, totals
 from assay.stats.counts import Counts
 from assay.stats.intervals import student, t_quantile, wilson
 from assay.views.documents import encode, plain
@@ -438,3 +438,16 @@ def test_the_summary_command_refuses_what_it_cannot_sum_up(
     done = assay("report", "summary", "x.json", "--json")
     assert (done.code, done.out) == (code, "")
     assert json.loads(done.err)["error"]["code"] == word
+
+
+def test_the_totals_of_an_evaluation_are_those_of_its_grades() -> None:
+    cards = [
+        scorecard({"norm": 1}, hard_gates={"g": True}),
+        scorecard({"norm": 0, "missing": "no answer"}, hard_gates={"g": False}),
+    ]
+    made = totals(graded(card).grade for card in cards)
+    block = summed(cards)
+    assert (made.n, made.passed, made.gate_failures) == (2, 1, {"g": 1})
+    assert made.missing == {name: one["missing"] for name, one in block["criteria"].items()}
+    assert plain(made.pass_rate) == block["pass_rate"]
+    assert plain(made.score) == block["weighted_score"]["mean"]

@@ -19,7 +19,6 @@ import msgspec
 
 from assay.views.blocks import (
     Column,
-    Details,
     Facts,
     Figure,
     Paragraph,
@@ -29,18 +28,7 @@ from assay.views.blocks import (
     section,
 )
 from assay.views.charts import Chart, summaries
-from assay.views.grade import (
-    SYSTEMS,
-    about_facts,
-    because,
-    digest_facts,
-    grade_charts,
-    grade_head,
-    grade_sections,
-    part_tables,
-    passed,
-    workflow_of,
-)
+from assay.views.grade import because, grade_charts, passed
 from assay.views.pieces import (
     code,
     count,
@@ -54,6 +42,7 @@ from assay.views.pieces import (
     verdict,
 )
 from assay.views.render import report
+from assay.views.run import SYSTEMS, run_part, workflow_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -70,8 +59,6 @@ FEW = 5
 PLAIN = 500
 """Rows above which the table is cut into parts that a browser lays out as they come into view."""
 PART = 250
-EAGER = 20
-"""Sections that a browser lays out at once; the later ones when they come into view."""
 CAUSES = 3
 COLUMNS = (
     "Run",
@@ -351,33 +338,6 @@ class Report:
             " writes; assay explain FILE --run ID explains one."
         )
         return [section("Left out", Paragraph(text), id="left-out")]
-
-
-def run_part(run: Result, place: int, *, draw: bool) -> Section:
-    """One run. What a run that passed adds to its verdict is folded."""
-    tables = part_tables(run)
-    rest: list[Part] = [
-        *grade_sections(run, draw=draw, level=3, ids=False),
-        *(section(table.caption, table, level=3) for table in tables),
-        section(
-            "About this run",
-            Facts(about_facts(run)),
-            Facts(digest_facts(run), "small"),
-            level=3,
-        ),
-    ]
-    if run.get("passed") is True:
-        rest = [Details("Gates, criteria, steps and digests", rest, kind="rest")]
-    timeline = [Figure(chart) for chart in grade_charts(run) if chart.name == "timeline"]
-    return section(
-        shown(run.get("run_id")),
-        *grade_head(run),
-        *(timeline if draw else []),
-        *rest,
-        Paragraph(link("All runs", "#runs"), "back"),
-        id=f"run-{place}",
-        kind="run late" if place > EAGER else "run",
-    )
 
 
 def _row(result: Mapping[str, Any]) -> Result:
