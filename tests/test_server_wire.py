@@ -4,6 +4,7 @@ whole and in their order.
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import http.client
 import json
@@ -583,3 +584,25 @@ def test_a_client_that_drips_the_rest_of_a_refused_body_is_let_go(hasty: int) ->
         assert answers(wire)[0].status == 415
         with pytest.raises((BrokenPipeError, ConnectionResetError)):
             drip(wire, seconds=5)
+
+
+def test_a_client_that_is_gone_before_its_answer_is_no_internal_error(tmp_path: Path) -> None:
+    async def closed(_message: Any) -> None:
+        raise RuntimeError("unable to perform operation on <TCPTransport>; the handler is closed")
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    with serving(f"sqlite:///{tmp_path}/l.db") as api:
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": f"{API}/health",
+            "raw_path": f"{API}/health".encode(),
+            "query_string": b"",
+            "headers": [(b"host", b"127.0.0.1")],
+            "client": ("127.0.0.1", 50000),
+        }
+        app: Any = api.client.app
+        asyncio.run(app(scope, receive, closed))
+        assert b'"level":"error"' not in api.log.getvalue()

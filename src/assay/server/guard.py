@@ -6,6 +6,7 @@ This is plain ASGI, without a task or a queue of its own: thousands of idle stre
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from itertools import count
@@ -58,11 +59,11 @@ class Guard:
             await self.app(scope, receive, send)
             return
         began = time.perf_counter()
-        status = 0
+        status, gone = 0, False
         request_id = _given_id(scope) or f"{self._began}-{next(self._numbers)}"
 
         async def sending(message: Message) -> None:
-            nonlocal status
+            nonlocal status, gone
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers: list[tuple[bytes, bytes]] = message.setdefault("headers", [])
@@ -72,11 +73,18 @@ class Guard:
                 if status >= 400 and BODY_READ not in scope and _has_body(scope):
                     headers.append(_CLOSE)  # nobody waits for a client that trickles the rest
                 headers.append((b"x-request-id", request_id.encode()))
-            await send(message)
+            try:
+                await send(message)
+            except (OSError, RuntimeError) as error:  # uvloop: "the handler is closed"
+                gone = isinstance(error, OSError) or "closed" in str(error)
+                raise
 
         try:
             await self.app(scope, receive, sending)
         except Exception as error:
+            if gone:  # the client went away: nobody is left to answer, and nothing is wrong
+                await asyncio.sleep(0)
+                return
             self.services.log.fault("fault", error, request_id=request_id)
             if status:
                 raise  # the answer has begun: all that can be done is to break it off
