@@ -323,8 +323,8 @@ def test_a_revision_and_a_plain_tree_with_the_same_files_are_the_same_tree(proje
     ("base", "reason"),
     [
         ("nothing", "there is no revision 'nothing'"),
-        ("--output=/tmp/x", "no name of a revision"),
-        ("HEAD;id", "no name of a revision"),
+        ("--output=/tmp/x", "not the name of a revision"),
+        ("HEAD;id", "not the name of a revision"),
         ("", "it must be a text"),
         (7, "it must be a text"),
     ],

@@ -871,7 +871,7 @@ def test_the_same_walls_stand_for_an_ordinary_user(
     try:
         for path in [
             *(ROOT / "src/assay/sandbox").rglob("*.py"),
-            ROOT / "src/assay/errors/codes.py",
+            *(ROOT / "src/assay/errors").rglob("*.py"),
         ]:
             target = folder / path.relative_to(ROOT / "src")
             target.parent.mkdir(parents=True, exist_ok=True)
