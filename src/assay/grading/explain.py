@@ -234,15 +234,14 @@ def _moves(grade: Grade, now: str, gain: Move | None, lose: Move | None) -> list
         ]
     if gain is not None:
         said.append(
-            f"A better grade needs one change at the least: {gain.criterion} from"
-            f" {norm_text(gain.before)} to {norm_text(gain.after)}{_raw_target(gain)}. That gives"
-            f" {_article(gain.grade)}."
+            f"Smallest change for {_article(gain.grade)}: {gain.criterion} from"
+            f" {norm_text(gain.before)} to {norm_text(gain.after)}{_raw_target(gain)}."
         )
     elif now != grade.bands[0].grade:
         said.append("No single criterion can reach the next letter alone.")
     if lose is not None:
         said.append(
-            f"The {now} is lost if {lose.criterion} falls from {norm_text(lose.before)} to"
+            f"Drops below {now} if {lose.criterion} falls from {norm_text(lose.before)} to"
             f" {norm_text(lose.after)}"
             f"{', or if any gate fails' if grade.scorecard.hard_gates else ''}."
         )

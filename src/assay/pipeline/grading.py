@@ -389,7 +389,7 @@ def explain(grade: Grade) -> Explanation:
     ...     }
     ... )
     >>> assay.explain(result).sentences[-2]
-    'A better grade needs one change at the least: tone from 0.895 to 0.89995 (raw 0.89995). That gives an A.'
+    'Smallest change for an A: tone from 0.895 to 0.89995 (raw 0.89995).'
     """  # noqa: E501
     if not isinstance(grade, Grade):
         raise EvidenceError(
