@@ -26,7 +26,8 @@ from assay.exams.policy import load_exam_policy
 from assay.exams.rubric import BIT, load_exam_rubric
 from assay.files.json_files import Document, parse_json
 from assay.files.yaml_files import parse_yaml
-from assay.library.shelf import BUILTIN, Shelf
+from assay.library.lock import BUILTIN
+from assay.library.shelf import Shelf
 from assay.records.exam import AXES
 from assay.views.documents import encode
 from test_exam_marking import MARKING, RULES, graded_of

@@ -32,7 +32,8 @@ from assay.exams.policy import ExamRules, shown
 from assay.exams.rubric import BIT, Match
 from assay.exams.selftest import self_test
 from assay.files.json_files import Document, parse_json, stream_documents
-from assay.library.shelf import BUILTIN, Shelf
+from assay.library.lock import BUILTIN
+from assay.library.shelf import Shelf
 from assay.records.exam import AXES, LatencyResult
 
 MARKING = Marking(Shelf().rubric_of("exam", "tutor@1"))

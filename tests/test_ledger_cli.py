@@ -273,7 +273,7 @@ def test_verify_names_what_was_changed_and_exits_1(assay: Any, tmp_path: Path) -
     raw.commit()
     raw.close()
     done = assay("ledger", "verify", "--db", "l.db")
-    assert (done.code, "the place of this record is no whole number: 'nine'" in done.out) == (
+    assert (done.code, "the position of this record is not a whole number: 'nine'" in done.out) == (
         1,
         True,
     ), done.err
@@ -330,7 +330,7 @@ def test_a_live_run_remembers_the_record_that_it_was_stored_as(assay: Any, tmp_p
         kept = ledger.find("run").items[0].digest
     row = (
         f"INSERT INTO live_runs VALUES ('default', 'r-1', 'done', x'7b7d', 1, '{kept}', NULL,"
-        " '2026-11-15T00:00:00Z')"
+        " '2026-11-15T00:00:00Z', NULL, 0)"
     )
     spoiled(tmp_path / "l.db", row)
     assert assay("ledger", "verify", "--db", "l.db").code == 0

@@ -321,9 +321,9 @@ def test_one_of_several_servers_builds_a_trace_and_another_takes_up_what_it_left
             now_ms=1000,
             limit=10,
         )
-        assert stored.claim(database, now_ms=1050, **times) is None
-        assert stored.claim(database, now_ms=1200, **times) == ("p", T, b"[]", "me", 0)
-        assert stored.claim(database, now_ms=1300, **times) is None
+        assert stored.claim(database, "a", at_ms=1050, **times) is None
+        assert stored.claim(database, "a", at_ms=1200, **times) == ("p", T, b"[]", "me", 0)
+        assert stored.claim(database, "b", at_ms=1300, **times) is None
         late = stored.keep(
             database,
             "p",
@@ -334,10 +334,10 @@ def test_one_of_several_servers_builds_a_trace_and_another_takes_up_what_it_left
             limit=10,
         )
         assert late.late == 1
-        assert stored.claim(database, now_ms=6300, **times) is not None
+        assert stored.claim(database, "b", at_ms=6300, **times) is not None
         stored.close(database, "p", T, state=stored.DONE, run_id="r", digest="d")
         assert stored.bodies(database, "p", T) == []
-        assert stored.claim(database, now_ms=99_000, **times) is None
+        assert stored.claim(database, "b", at_ms=99_000, **times) is None
 
 
 def test_too_many_open_traces_begin_no_new_one(ledger_url: str) -> None:  # noqa: F811

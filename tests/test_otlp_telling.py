@@ -259,7 +259,7 @@ def test_spans_of_traces_that_failed_go_after_their_time_and_no_others(
                 database, "p", {trace_id: batch}, asked=b"[]", author=None, now_ms=at, limit=10
             )
         for _ in range(3):
-            due = stored.claim(database, now_ms=9500, **times)
+            due = stored.claim(database, "a", at_ms=9500, **times)
             assert due is not None
             if due.trace_id != "c" * 32:
                 stored.close(database, "p", due.trace_id, state=stored.FAILED, reason="no profile")

@@ -16,7 +16,8 @@ import assay
 from assay.errors import AssayError, EvidenceError, ShelfError
 from assay.files.json_files import Document
 from assay.files.yaml_files import parse_yaml
-from assay.library.shelf import BUILTIN, Shelf, changed, publish
+from assay.library.lock import BUILTIN
+from assay.library.shelf import Shelf, changed, publish
 from assay.pipeline.grading import Grader
 from assay.scoring.gates import REQUIRED
 from assay.scoring.profile import Profile, load_profile

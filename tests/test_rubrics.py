@@ -16,7 +16,8 @@ from assay.files.json_files import Document
 from assay.files.yaml_files import parse_yaml
 from assay.judging.items import Item
 from assay.judging.rubric_task import questions_of
-from assay.library.shelf import BUILTIN, Shelf
+from assay.library.lock import BUILTIN
+from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.scoring.gates import GATES
 from assay.scoring.rubric import Rubric, load_rubric

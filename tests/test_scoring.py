@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 import assay
 from assay.errors import AssayError, EvidenceError
 from assay.files.json_files import Document, parse_json
-from assay.library.shelf import BUILTIN, Shelf
+from assay.library.lock import BUILTIN
+from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.records.grade import GRADING_SYSTEM, LETTERS
 from assay.records.scorecard import SCORING_SYSTEM

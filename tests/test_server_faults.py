@@ -41,7 +41,9 @@ from assay.server.settings import ServerSettings
 from assay.server.writer import MAX_BATCH
 from assay.store import events as stored_events
 from assay.store import jobs as stored_jobs
-from assay.store.databases import NoRoom
+from assay.store import queue
+from assay.store.database_errors import NoRoom
+from assay.store.databases import Database
 from assay.store.ledger import open_ledger
 from assay.store.verify import verify
 from campaign_kills import campaign
@@ -222,22 +224,33 @@ def test_a_job_that_is_interrupted_goes_on_where_it_stopped_and_a_dead_owner_is_
 ) -> None:
     with open_ledger(ledger_url) as ledger:
         database = ledger.database
-        made = stored_jobs.create(database, "default", {"kind": "rescore"}, author=None)
-        first = stored_jobs.claim(database, "a")
+        made = again_job(database)
+        first = claim_again(database, "a")
         assert first is not None
-        assert stored_jobs.claim(database, "b") is None, "one job, one server"
+        assert claim_again(database, "b") is None, "one job, one server"
         assert stored_jobs.report(database, first, "a", {**first.progress, "cursor": 17})
-        later = stored_jobs.claim(database, "b", now=time.time() + 2 * stored_jobs.STALE_S)
+        stale = queue.now_ms() + 2 * stored_jobs.STALE_MS[stored_jobs.AGAIN]
+        later = claim_again(database, "b", at_ms=stale)
         assert later is not None
         assert later.progress["cursor"] == 17
         assert not stored_jobs.report(database, first, "a", first.progress), (
             "whoever was taken for dead does not go on"
         )
         assert stored_jobs.report(database, later, "b", later.progress, state=stored_jobs.QUEUED)
-        found = stored_jobs.find(database, "default", made.id)
+        found = stored_jobs.find(database, stored_jobs.AGAIN, "default", made.id)
         assert found is not None
         assert found.state == stored_jobs.QUEUED
-        assert stored_jobs.find(database, "other", made.id) is None
+        assert stored_jobs.find(database, stored_jobs.AGAIN, "other", made.id) is None
+
+
+def again_job(database: Database) -> stored_jobs.Job:
+    asked = b'{"kind":"rescore"}'
+    made = stored_jobs.new(stored_jobs.AGAIN, "default", asked, author=None)
+    return stored_jobs.create(database, made)
+
+
+def claim_again(database: Database, owner: str, **more: Any) -> stored_jobs.Job | None:
+    return stored_jobs.claim(database, stored_jobs.AGAIN, owner, **more)
 
 
 @pytest.mark.slow
@@ -340,16 +353,13 @@ def test_a_job_whose_server_is_killed_is_taken_up_by_another_at_once_on_the_same
         assert is_dead(owner)
         assert not is_dead(own_name())
         assert not is_dead("elsewhere/1/1/x"), "of another machine nothing is known"
-        made = stored_jobs.create(ledger.database, "default", {"kind": "rescore"}, author=None)
-        assert stored_jobs.claim(ledger.database, owner) is not None
-        assert stored_jobs.claim(ledger.database, "b") is None
-        found = stored_jobs.claim(ledger.database, "b", is_dead=is_dead)
+        made = again_job(ledger.database)
+        assert claim_again(ledger.database, owner) is not None
+        assert claim_again(ledger.database, "b") is None
+        found = claim_again(ledger.database, "b", is_dead=is_dead)
         assert found is not None
         assert found.id == made.id
-        assert stored_jobs.claim(ledger.database, "c", is_dead=is_dead) is None
-        assert stored_jobs.claim(ledger.database, "b", is_dead=is_dead) is not None, (
-            "what it dropped is its own to take up"
-        )
+        assert claim_again(ledger.database, "c", is_dead=is_dead) is None
 
 
 # --- the database
@@ -609,18 +619,14 @@ def test_a_run_whose_evaluation_met_a_database_that_was_away_is_graded_later_and
         )
 
         async def look() -> list[int]:
-            first = await take_up(
-                api.services, since=frozenset()
-            )  # a run that another server may have at hand right now is left alone
-            between = stored_events.find(api.services.ledger.database, "default", "r-1")
-            assert between is not None
-            assert between.state == stored_events.EVALUATING
-            second = await take_up(api.services, since=first)
-            third = await take_up(api.services, since=second)
-            return [len(first), len(second), len(third)]
+            # a run that another server may have at hand right now is left alone
+            first = await take_up(api.services, "other")
+            second = await take_up(api.services, "other", since_ms=queue.now_ms() + 1)
+            third = await take_up(api.services, "other", since_ms=queue.now_ms() + 1)
+            return [first, second, third]
 
         assert api.client.portal is not None
-        assert api.client.portal.call(look) == [1, 1, 0]
+        assert api.client.portal.call(look) == [0, 1, 0]
         told = api.get("/runs/r-1/events").text
         assert (
             told.count("event: evaluation_start") == told.count("event: evaluation_complete") == 1

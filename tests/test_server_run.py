@@ -15,6 +15,8 @@ import pytest
 
 import assay.views.event_schema as published
 from assay.store import executions as stored
+from assay.store import jobs, queue
+from assay.store.events import RunUpdate
 from assay.store.ledger import open_ledger
 from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
 from serving import API, Api, Process, frames, serving
@@ -769,45 +771,45 @@ def test_two_servers_on_one_ledger_take_an_execution_once(ledger_url: str, tmp_p
 def test_an_owner_that_was_taken_for_dead_writes_nothing_more(
     ledger_url: str,  # noqa: F811
 ) -> None:
+    def made(name: str) -> jobs.Job:
+        return jobs.new(jobs.EXECUTION, "default", b"{}", author=None, name=name)
+
+    def claim(owner: str, **more: Any) -> jobs.Job | None:
+        return jobs.claim(database, jobs.EXECUTION, owner, **more)
+
     with open_ledger(ledger_url) as ledger:
         database = ledger.database
         planned = [stored.Planned("n:1", "1", 1), stored.Planned("n:2", "2", 1)]
-        made = stored.new("e1", "default", b"{}", author=None)
-        assert stored.create(database, made, planned) == made
-        assert (
-            stored.create(database, stored.new("e2", "default", b"{}", author=None), planned)
-            == "n:1"
+        assert stored.create(database, first_job := made("e1"), planned) == first_job
+        with pytest.raises(stored.RunTaken, match="n:1"):
+            stored.create(database, made("e2"), planned)
+        assert jobs.find(database, jobs.EXECUTION, "default", "e2") is None, (
+            "nothing is left of what was refused"
         )
-        assert stored.find(database, "default", "e2") is None, "nothing is left of what was refused"
-        assert stored.find(database, "other", "e1") is None
-        assert stored.claim(database, "idle", able=False) is None
-        first = stored.claim(database, "a", able=True)
+        assert jobs.find(database, jobs.EXECUTION, "other", "e1") is None
+        assert jobs.find(database, jobs.AGAIN, "default", "e1") is None
+        assert jobs.claim(database, jobs.AGAIN, "a") is None
+        assert claim("idle", able=False) is None
+        first = claim("a")
         assert first is not None
-        assert stored.claim(database, "b", able=True) is None
-        begun = [
-            stored.Told(
-                "n:1",
-                [("workflow_start", lambda _position: b"{}")],
-                ("queued",),
-                "executing",
-                b"{}",
-            )
-        ]
-        assert stored.tell(database, first, "a", begun) == {"n:1": 1}
-        second = stored.claim(database, "b", able=True, is_dead=lambda name: name == "a")
+        assert claim("b") is None
+        start = [("workflow_start", lambda _position: b"{}")]
+        begun = [RunUpdate("n:1", start, ("queued",), "executing", b"{}")]
+        assert stored.record(database, first, "a", begun) == {"n:1": 1}
+        second = claim("b", is_dead=lambda name: name == "a")
         assert second is not None
-        assert stored.tell(database, first, "a", begun) is None
-        assert stored.beat(database, first, "a") is None
-        assert not stored.finish(database, first, "a", state="done", progress={})
+        assert stored.record(database, first, "a", begun) is None
+        assert jobs.report(database, first, "a") is None
+        assert jobs.report(database, first, "a", {}, state=jobs.DONE) is None
         assert [one.state for one in stored.runs(database, "e1")] == ["executing", "queued"]
-        assert (
-            stored.claim(database, "c", able=True, now=time.time() + 2 * stored.STALE_S) is not None
-        )
-        assert stored.cancel(database, "default", "e1") is not None
-        stored.give_back(database, second, "c")
-        ended = stored.claim(database, "d", able=False)
+        stale = queue.now_ms() + 2 * jobs.STALE_MS[jobs.EXECUTION]
+        assert claim("c", at_ms=stale) is not None
+        cancelled = jobs.cancel(database, first)
+        assert cancelled is not None
+        assert jobs.report(database, second, "c", state=jobs.QUEUED) == jobs.CANCELLING
+        ended = claim("d", able=False)
         assert ended is not None
-        assert ended.state == stored.CANCELLING
+        assert ended.state == jobs.CANCELLING
 
 
 def test_nobody_else_may_say_what_happens_in_a_run_that_the_server_executes(

@@ -22,7 +22,8 @@ import pytest
 from assay.cli import serve
 from assay.cli.frame import dispatch
 from assay.errors import AssayError, ShelfError
-from assay.library.shelf import BUILTIN, Shelf, hold
+from assay.library.lock import BUILTIN
+from assay.library.shelf import Shelf, hold
 from assay.server import workers
 from assay.server.auth import RateLimit
 from assay.server.settings import ServerSettings
@@ -137,7 +138,7 @@ def test_what_is_held_is_what_the_files_were_whatever_becomes_of_them(library: P
     assert shelf.roots == plain.roots
     assert {kind: [entry.id for entry in shelf.entries(kind)] for kind in names} == names
     assert {key: shelf.load(*key) for key in loaded} == loaded
-    assert shelf.published(BUILTIN) == plain.published(BUILTIN)
+    assert shelf.lock(BUILTIN) == plain.lock(BUILTIN)
     assert shelf.profile_for_family("mine").id == "mine@1"
     with pytest.raises(ShelfError, match="no profile is named 'none'"):
         shelf.profile("none")

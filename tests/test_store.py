@@ -18,12 +18,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import BigInteger, Table, event, select, text
 from sqlalchemy.exc import DBAPIError
 
 from assay.archive.grades import basis_of, drafts_of, settled, trace
@@ -38,7 +39,7 @@ from assay.pipeline.grading import Grader
 from assay.store import migrating, serving
 from assay.store import tables as t
 from assay.store.databases import open_database
-from assay.store.drafts import KINDS, Draft, Link, draft
+from assay.store.drafts import KINDS, Draft, Link, digest_bytes, draft
 from assay.store.ledger import Ledger, open_ledger
 from assay.store.listing import evidence_of, grades_of, runs_behind
 from assay.store.names import seen
@@ -51,6 +52,26 @@ __all__ = ["ledger_url", "postgres_url", "prepared", "prepared_url"]
 
 NOW = datetime(2026, 11, 15, 10, tzinfo=UTC)
 TESTS = Path(__file__).parent
+
+
+def rows_of(
+    ledger: Ledger, table: Table, digest: str, project: str = "default"
+) -> list[dict[str, Any]]:
+    """The rows of a side table that belong to a record, in their order."""
+    records = t.records.c
+    query = (
+        select(*(column for column in table.columns if column.name not in ("project", "seq")))
+        .join(t.records, (records.project == table.c.project) & (records.seq == table.c.seq))
+        .where(records.project == project, records.digest == digest_bytes(digest))
+        .order_by(table.c.position)
+    )
+    return ledger.database.read(
+        lambda connection: [dict(row) for row in connection.execute(query).mappings()]
+    )
+
+
+steps_of = partial(rows_of, table=t.steps)
+tool_calls_of = partial(rows_of, table=t.tool_calls)
 
 
 @pytest.fixture
@@ -138,7 +159,7 @@ def test_decimals_survive_to_the_last_digit(ledger: Ledger) -> None:
     assert item is not None
     assert item.tree()["cost_usd"] == dear
     assert item.tree()["steps"][0]["tokens"] == 10**30
-    row = ledger.steps_of(stored.digest)[0]
+    row = steps_of(ledger, digest=stored.digest)[0]
     assert (row["cost_usd"], row["duration_ms"], row["tokens"]) == (
         str(dear).rstrip("0"),
         "12.5",
@@ -198,8 +219,12 @@ def test_hostile_text_is_kept_found_and_not_run(ledger: Ledger, evil: str) -> No
         page = ledger.find("run", {name: value})
         assert [item.digest for item in page.items] == [stored.digest], name
     assert ledger.history(evil[:400]).items[0].tree() == document
-    assert len(ledger.steps_of(stored.digest)) == len(ledger.tool_calls_of(stored.digest)) == 1
-    assert json.loads(ledger.tool_calls_of(stored.digest)[0]["arguments"]) == {evil: evil}
+    assert (
+        len(steps_of(ledger, digest=stored.digest))
+        == len(tool_calls_of(ledger, digest=stored.digest))
+        == 1
+    )
+    assert json.loads(tool_calls_of(ledger, digest=stored.digest)[0]["arguments"]) == {evil: evil}
     assert (
         ledger.find("run", {"workflow": f"sha256:{sha256(evil.encode()).hexdigest()}"}).items == ()
     )
@@ -253,7 +278,7 @@ def test_the_steps_and_tool_calls_of_a_stored_run_can_be_asked_for(ledger: Ledge
         {"name": "rm", "valid": False, "error": {"code": 1}},
     ]
     stored = ledger.put(run("tool-use", steps=steps, tool_calls=calls), kind="run")
-    first, second = ledger.steps_of(stored.digest)
+    first, second = steps_of(ledger, digest=stored.digest)
     assert {name: value for name, value in first.items() if name not in ("position", "error")} == {
         "name": "plan",
         "agent": "planner",
@@ -270,7 +295,7 @@ def test_the_steps_and_tool_calls_of_a_stored_run_can_be_asked_for(ledger: Ledge
     assert (second["critical"], second["duration_ms"], second["error"]) == (False, None, '"boom"')
     assert [
         (call["step"], call["name"], call["valid"], call["arguments"], call["error"])
-        for call in ledger.tool_calls_of(stored.digest)
+        for call in tool_calls_of(ledger, digest=stored.digest)
     ] == [
         ("plan", "search", True, '{"q":"x"}', None),
         (None, "rm", False, None, '{"code":1}'),
@@ -347,8 +372,8 @@ def test_a_transaction_is_stored_whole_or_not_at_all(ledger: Ledger) -> None:
 def test_rows_before_the_one_that_fails_go_with_it(ledger: Ledger) -> None:
     ledger.put(run(), kind="run")
     with ledger.database.reading() as connection:
-        first, *others = map(tuple, connection.execute(text("SELECT * FROM records")))
-    again = [(first[0], seq, sha256(bytes([seq])).digest(), *first[3:]) for seq in (2, 3, 2, 4)]
+        first, *others = connection.execute(text("SELECT * FROM records")).mappings()
+    again = [{**first, "seq": seq, "digest": sha256(bytes([seq])).digest()} for seq in (2, 3, 2, 4)]
     with pytest.raises(DBAPIError), ledger.database.writing() as connection, connection.begin():
         insert_rows(connection, t.records, again)
     with ledger.database.reading() as connection:
@@ -433,7 +458,9 @@ def test_what_is_forgotten_leaves_a_tombstone_and_nothing_else(
     assert item.body is None
     with pytest.raises(InputError, match="was forgotten"):
         item.tree()
-    assert ledger.steps_of(evidence.name) == ledger.tool_calls_of(evidence.name) == []
+    assert (
+        steps_of(ledger, digest=evidence.name) == tool_calls_of(ledger, digest=evidence.name) == []
+    )
     assert (
         ledger.find("run", {"tag": secret}).items
         == ledger.find("run", {"run_id": "r-1"}).items
@@ -479,7 +506,7 @@ def test_projects_cannot_see_each_other(ledger: Ledger) -> None:
     )
     assert (
         ledger.links_of(grade, project="other")
-        == ledger.steps_of(mine[0].digest, project="other")
+        == steps_of(ledger, digest=mine[0].digest, project="other")
         == []
     )
     assert ledger.starting_with(grade[7:20], project="other") == []
@@ -591,28 +618,25 @@ def test_every_filter_finds_what_it_names_and_nothing_else(ledger: Ledger) -> No
             ledger.find("grade", wrong)  # type: ignore[arg-type]
 
 
-def test_a_page_far_into_many_records_costs_what_the_first_one_does(ledger: Ledger) -> None:
-    total = 20_000
-    same = {"status": "success", "started_at": "2026-11-15T10:00:00Z"}
-    for start in range(0, total, 5000):
-        ledger.put_many(
-            [
-                draft({"schema": "assay.run/1", "run_id": f"r-{start + index}", **same}, kind="run")
-                for index in range(5000)
-            ]
-        )
+def test_a_page_far_into_many_records_is_read_from_an_index_at_its_cursor(tmp_path: Path) -> None:
+    with open_ledger(f"sqlite:///{tmp_path}/ledger.db") as ledger:
+        ledger.put_many(draft(run(run_id=f"r-{n}", tags=["x"]), kind="run") for n in range(3))
+        plans: list[str] = []
 
-    def cost(after: int | None, filters: Any) -> float:
-        best = 9.0
-        for _ in range(5):
-            began = time.perf_counter()
-            assert len(ledger.find("run", filters, after=after, limit=50).items) == 50
-            best = min(best, time.perf_counter() - began)
-        return best
+        def look(
+            connection: Any, _cursor: Any, statement: str, parameters: Any, *_more: Any
+        ) -> None:
+            explained = f"EXPLAIN QUERY PLAN {statement}"
+            driver = connection.connection.driver_connection
+            plans.extend(row[3] for row in driver.execute(explained, parameters))
 
-    for filters in ({}, {"status": "success"}, {"started_from": "2026-11-15T00:00:00Z"}):
-        cost(None, filters)
-        assert cost(total - 100, filters) < 5 * cost(None, filters) + 0.01
+        event.listen(ledger.database.engine, "before_cursor_execute", look)
+        for filters in ({}, {"status": "success"}, {"run_id": "r-1"}, {"tag": "x"}):
+            for newest_first, cursor in ((False, "seq>?"), (True, "seq<?")):
+                plans.clear()
+                ledger.find("run", filters, after=2, limit=1, newest_first=newest_first)
+                assert cursor in plans[0], (filters, plans)
+                assert all(plan.startswith("SEARCH") for plan in plans), plans
 
 
 def mixed(n: int, chance: random.Random) -> list[Draft]:
@@ -877,12 +901,10 @@ def test_a_locked_ledger_is_waited_for_and_then_the_error_tells(ledger_url: str)
                     "SELECT seq FROM heads" + (" FOR UPDATE" if other.database.path is None else "")
                 )
             )
-            began = time.monotonic()
             with pytest.raises(
                 UsageError, match=r"locked by another writer for more than 0\.5 seconds"
             ) as told:
                 ledger.put(run(run_id="r-2"), kind="run")
-            assert time.monotonic() - began > 0.4
             assert "Try again" in told.value.fix
             assert ledger.count().n == 1  # readers are not locked out
         assert ledger.put(run(run_id="r-2"), kind="run").new
@@ -1029,7 +1051,9 @@ def test_the_tables_are_made_taken_away_and_made_again_and_are_what_the_program_
         assert shape(ledger_url) == []
         assert [*migrating.VERSIONS] == ["v0001"]
         for version in ("base", *migrating.VERSIONS):
-            migrating.migrate(ledger.database, version)
+            ledger.database.write(
+                partial(migrating.run_alembic, version=version, up=version != "base")
+            )
             with ledger.database.reading() as connection, connection.begin():
                 assert migrating.current(connection) == (None if version == "base" else version)
         assert shape(ledger_url) == []
@@ -1064,7 +1088,7 @@ TAMPERED = [
     ("UPDATE records SET body = {bytes} WHERE seq = 4", "the content is not what its digest says"),
     (
         "UPDATE records SET grade = 'A', passed = {true} WHERE kind = 'grade' AND seq = 6",
-        "beside the content",
+        "next to the content",
     ),
     ("UPDATE records SET author = 'nobody' WHERE seq = 4", "the chain breaks here"),
     ("UPDATE records SET reason = 'because' WHERE seq = 4", "the chain breaks here"),
@@ -1109,7 +1133,7 @@ TAMPERED = [
     ("UPDATE records SET schema = 'x/1' WHERE seq = 4", "the schema is 'x/1'"),
     (
         "INSERT INTO tombstones (project, seq, digest, author, reason, at) SELECT project, 1, digest, 'x', 'y', 'z' FROM records WHERE seq = 4",
-        "a tombstone is not the one that the chain tells of",
+        "a tombstone is not the one that the chain has",
     ),
 ]
 
@@ -1132,7 +1156,8 @@ def test_a_value_of_another_kind_in_any_column_is_a_flaw_and_no_failure(
     for column in table.columns:
         if (table.name, column.name) == ("links", "position"):
             continue  # only the order counts, and the chain covers that
-        for value in ("'none of ours'", "1.5", "X'00ff'", "-1"):
+        is_number = isinstance(column.type, BigInteger)
+        for value in ("'none of ours'", "1.5", "X'00ff'", "-1") if is_number else ("X'00ff'", "-1"):
             bad.write_bytes(good.read_bytes())
             with closing(sqlite3.connect(bad)) as raw:
                 for (name,) in raw.execute(

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError
 
-from assay.store.chain import Edge, next_chain
+from assay.store.chain import ChainLink, next_chain
 from assay.store.decided import sides_of
 from assay.store.drafts import Link, digest_bytes, draft
 from assay.store.ledger import Ledger, open_ledger
@@ -244,7 +244,7 @@ def test_a_link_to_nothing_is_found_also_where_the_chain_was_made_to_fit(ledger:
         at,
         None,
         None,
-        [Edge(digest_bytes(grade.digest), "graded_from", b"")],
+        [ChainLink(digest_bytes(grade.digest), "graded_from", b"")],
     )
     outside(
         ledger,

@@ -22,7 +22,8 @@ from assay.exams.marking import Marking
 from assay.exams.policy import ExamRules
 from assay.files.json_files import Document
 from assay.library import lints
-from assay.library.shelf import BUILTIN, Shelf
+from assay.library.lock import BUILTIN
+from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.release.policy import make_release_rules
 from assay.tools.entry import EXTENDED_FORM, Subject, build_entry, is_extended, schema_valid

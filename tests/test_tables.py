@@ -111,7 +111,7 @@ def _part(value: Any, names: Any) -> tuple[str, Any]:
     raise Unplantable
 
 
-def plant(monkeypatch: pytest.MonkeyPatch, table: tables.Table) -> None:
+def plant(monkeypatch: pytest.MonkeyPatch, table: tables.ModuleValue) -> None:
     """Change what a module holds."""
     module = import_module(table.module)
     owner, _, part = table.name.partition(".")
@@ -245,7 +245,7 @@ def _upside_down(found: Any) -> Any:
     """What a rule says, turned round."""
     if isinstance(found, bool):
         return not found
-    if isinstance(found, tuple) and hasattr(found, "_fields"):
+    if isinstance(found, Struct) or (isinstance(found, tuple) and hasattr(found, "_fields")):
         changes: dict[str, Any] = (
             {"holds": getattr(found, "holds", None) is not True} if hasattr(found, "holds") else {}
         )
@@ -259,7 +259,7 @@ def _upside_down(found: Any) -> Any:
             changes["outcome"] = "veto" if found.outcome != "veto" else "clean"
         if hasattr(found, "rules"):
             changes["rules"] = tuple(_upside_down(rule) for rule in found.rules)
-        return found._replace(**changes)
+        return _with(found, **changes)
     if isinstance(found, str):
         return {"stable": "draft"}.get(found, "stable")
     return None

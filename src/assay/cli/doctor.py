@@ -111,7 +111,8 @@ def _yaml() -> dict[str, object]:
 
 
 def _shelf() -> dict[str, object]:
-    from assay.library.shelf import KINDS, Shelf, changed, published
+    from assay.library.lock import lock_of
+    from assay.library.shelf import KINDS, Shelf, changed
 
     shelf = Shelf()
     try:
@@ -128,7 +129,9 @@ def _shelf() -> dict[str, object]:
             f"published and changed: {', '.join(wrong)}",
             "Reinstall Assay, or restore the files.",
         )
-    return _found("shelf", True, f"{count} items, {len(published())} published and unchanged")
+    return _found(
+        "shelf", True, f"{count} items, {len(lock_of().published)} published and unchanged"
+    )
 
 
 def _behaviour() -> dict[str, object]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from assay.pipeline.choice import Choice
     from assay.store.drafts import Item
     from assay.store.ledger import Ledger
-    from assay.store.verify import Report
+    from assay.store.verify import VerifyReport
 
 
 def add_store(made: argparse.ArgumentParser, *, what: str = "") -> None:
@@ -162,7 +162,7 @@ def _head(text: str) -> tuple[str, tuple[int, str]]:
     return project, (int(seq), chain)
 
 
-def _report(report: Report, where: str) -> dict[str, Any]:
+def _report(report: VerifyReport, where: str) -> dict[str, Any]:
     return {
         "schema": "assay.verified-ledger/1",
         "ledger": where,
@@ -179,7 +179,7 @@ def _report(report: Report, where: str) -> dict[str, Any]:
     }
 
 
-def _print_report(report: Report, where: str) -> None:
+def _print_report(report: VerifyReport, where: str) -> None:
     verdict = (
         ("clean" if report.records else "it holds no records, so nothing was verified")
         if report.clean

@@ -14,7 +14,8 @@ from assay.files.yaml_files import parse_yaml
 from assay.formulas import FORMULAS
 from assay.library import fingerprint
 from assay.library.lints import clashes, lint
-from assay.library.shelf import BUILTIN, KINDS, Shelf, changed, load_file, publish, published
+from assay.library.lock import BUILTIN
+from assay.library.shelf import KINDS, Shelf, changed, load_file, publish
 from assay.records.schemas import json_schema
 from assay.registry import near_miss
 from assay.scoring.gates import GATES
@@ -70,7 +71,7 @@ def _items(kind: str, shelf: Shelf) -> list[dict[str, Any]]:
         {
             "id": entry.id,
             "title": getattr(shelf.load(kind, entry.id), "title", None),
-            "published": entry.key in published(entry.root),
+            "published": entry.key in shelf.lock(entry.root).published,
         }
         for entry in shelf.entries(kind)
     ]

@@ -21,7 +21,8 @@ from assay.library import tables
 from assay.library.behaviour import measure_fingerprints
 from assay.library.families import FAMILIES
 from assay.library.lints import clashes
-from assay.library.shelf import BUILTIN, Shelf, changed, measures, published, systems
+from assay.library.lock import BUILTIN, lock_of
+from assay.library.shelf import Shelf, changed
 from assay.records.grade import GRADING_SYSTEM
 from assay.records.scorecard import SCORING_SYSTEM
 from assay.registry import home_value
@@ -71,7 +72,7 @@ def check(now: list[System], recorded: dict[str, Any] | None = None) -> list[str
     """What changed without a new version: systems whose behaviour moved, and published files that
     are not what they were.
     """
-    known = systems() if recorded is None else recorded
+    known = lock_of().systems if recorded is None else recorded
     found = []
     for system in now:
         record = known.get(system.family, {}).get(system.name)
@@ -89,7 +90,7 @@ def check(now: list[System], recorded: dict[str, Any] | None = None) -> list[str
         found.append(f"{system.title}: {what}")
     if recorded is None:
         found += [text for system in now for text in moved_tables(system)]
-        held = measures()
+        held = lock_of().measures
         for name, taken in measure_fingerprints().items():
             if name not in held:
                 found.append(f"measure {name}: no fingerprint is recorded; {_PUBLISH}")
@@ -147,7 +148,7 @@ def record_tables(now: list[System]) -> None:
     """Record the tables of each system. Refuses one that changed under a recorded version; one that
     is new or gone changes nothing by itself.
     """
-    held = systems()
+    held = lock_of().systems
     for system in now:
         if held.get(system.family, {}).get(system.name, {}).get("version") == system.version:
             for text in moved_tables(system):
@@ -163,7 +164,7 @@ def recordable(now: list[System]) -> dict[str, Any]:
     """The systems for the lock. Refuses one whose behaviour moved under a version that is already
     recorded.
     """
-    known = systems()
+    known = lock_of().systems
     made: dict[str, Any] = {}
     for system in now:
         entry = {"version": system.version, "fingerprint": system.fingerprint}
@@ -180,7 +181,7 @@ def recordable_measures() -> dict[str, str]:
     """The measures for the lock. Refuses one whose behaviour moved under a version that is already
     recorded.
     """
-    held, found = measures(), measure_fingerprints()
+    held, found = lock_of().measures, measure_fingerprints()
     for name, taken in found.items():
         if held.get(name, taken) != taken:
             raise _unpublishable(
@@ -207,6 +208,6 @@ def versions(now: list[System], wrong: list[str]) -> dict[str, Any]:
         "gradingSystem": GRADING_SYSTEM,
         "families": families,
         "fingerprints": fingerprints,
-        "published": published(),
+        "published": lock_of().published,
         "changed": wrong,
     }

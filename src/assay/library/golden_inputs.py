@@ -8,7 +8,7 @@ from typing import Any
 
 from assay.errors import InputError, ShelfError
 from assay.files.json_files import Document, Unread, stream_documents
-from assay.library.shelf import BUILTIN
+from assay.library.lock import BUILTIN
 
 GOLDEN = os.path.join(BUILTIN, "golden")
 

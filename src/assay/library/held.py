@@ -12,7 +12,7 @@ from typing import NamedTuple
 from assay.errors import InputError
 
 
-class Held(NamedTuple):
+class HeldLibrary(NamedTuple):
     """Files as they were. It can be handed to another process."""
 
     roots: tuple[str, ...]
@@ -40,7 +40,7 @@ class Held(NamedTuple):
         return found
 
 
-def read_now(roots: tuple[str, ...], paths: Iterable[str]) -> Held:
+def read_now(roots: tuple[str, ...], paths: Iterable[str]) -> HeldLibrary:
     """These files as they are now. Nothing is parsed: what a file says wrongly is told to whoever
     asks for it.
     """
@@ -51,4 +51,4 @@ def read_now(roots: tuple[str, ...], paths: Iterable[str]) -> Held:
             if os.path.isfile(path):  # a pipe of that name would be waited for
                 with open(path, "rb") as stream:
                     found[path] = stream.read()
-    return Held(roots, found)
+    return HeldLibrary(roots, found)

@@ -13,7 +13,7 @@ from assay import exact
 from assay.canon import digest
 from assay.errors import Fault, ShelfError
 from assay.files.json_files import show_path
-from assay.library.shelf import BUILTIN
+from assay.library.lock import BUILTIN
 from assay.scoring.gates import GATES, REQUIRED
 
 if TYPE_CHECKING:
@@ -285,7 +285,7 @@ def clashes(shelf: Shelf) -> list[Fault]:
     """
     seen: dict[tuple[str, str, str], tuple[str, str]] = {}
     found = []
-    for key in sorted(shelf.published(BUILTIN)):
+    for key in sorted(shelf.lock(BUILTIN).published):
         kind, _, name = key.partition("/")
         record = shelf.load(kind, name)
         system = "scoring_system" if kind != "policies" else "grading_system"

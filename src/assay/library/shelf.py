@@ -14,20 +14,18 @@ name two texts.
 from __future__ import annotations
 
 import os
-from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
-
 from assay.canon import canonical, digest
 from assay.errors import ShelfError
-from assay.files.atomic import atomic_write
-from assay.files.json_files import Document, open_input, parse_json
+from assay.files.json_files import Document, open_input
 from assay.files.yaml_files import parse_yaml
 from assay.grading.policy import Policy
 from assay.library.families import FAMILIES, WORKFLOW, Family
-from assay.library.held import Held, read_now
+from assay.library.held import HeldLibrary, read_now
+from assay.library.lock import BUILTIN, LOCK, Lock, parse_lock
+from assay.library.lock import lock_of as _lock
 from assay.records.systems import vouch
 from assay.registry import near_miss
 from assay.scoring.profile import Profile, load_profile
@@ -36,8 +34,6 @@ from assay.scoring.rubric import Rubric, load_rubric
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-BUILTIN = os.path.dirname(os.path.abspath(__file__))
-LOCK = "published.lock"
 KINDS = {"profiles": "profile", "policies": "policy", "rubrics": "rubric"}
 """What is on a shelf: the folder of each kind, and the word for one of it."""
 
@@ -57,7 +53,7 @@ def _family(name: object) -> Family:
     return FAMILIES[name if isinstance(name, str) and name in FAMILIES else WORKFLOW]
 
 
-class Entry(NamedTuple):
+class ShelfFile(NamedTuple):
     """One file on the shelf."""
 
     kind: str
@@ -77,7 +73,7 @@ class Entry(NamedTuple):
         return f"{self.kind}/{self.id}"
 
 
-def hold(*folders: str, file: str | None = None) -> Held:
+def hold(*folders: str, file: str | None = None) -> HeldLibrary:
     """Read whatever a shelf of these folders could be asked for, and `file`, which is named by its
     path.
     """
@@ -102,7 +98,7 @@ class Shelf:
     `held` nothing is read from the disk any more.
     """
 
-    def __init__(self, *folders: str, held: Held | None = None) -> None:
+    def __init__(self, *folders: str, held: HeldLibrary | None = None) -> None:
         self.roots = (*folders, BUILTIN) if held is None else held.roots
         for folder in folders:
             if not os.path.isdir(folder):
@@ -113,7 +109,6 @@ class Shelf:
                     fix="A library is a folder with profiles/, policies/ or rubrics/.",
                 )
         self._held = held
-        self._locks: dict[str, dict[str, Any]] = {}
         self._loaded: dict[str, Any] = {}
 
     def read(self, path: str) -> bytes:
@@ -123,27 +118,19 @@ class Shelf:
         with open_input(path) as stream:
             return stream.read()
 
-    def published(self, root: str) -> dict[str, str]:
-        """What one of the roots has published: `kind/name@version` to the digest of its file."""
-        found: dict[str, str] = self._lock(root)["published"]
-        return found
-
     def _names(self, folder: str) -> list[str]:
         if self._held is not None:
             return self._held.names(folder)
         return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
 
-    def _lock(self, root: str) -> dict[str, Any]:
+    def lock(self, root: str) -> Lock:
+        """The lock of one of the roots, or of the folder of a file that is given by its path."""
+        path = os.path.join(root, LOCK)
         if self._held is None:
             return _lock(root)
-        if root not in self._locks:
-            path = os.path.join(root, LOCK)
-            self._locks[root] = (
-                _parsed_lock(self._held.read(path), path) if path in self._held.files else _NO_LOCK
-            )
-        return self._locks[root]
+        return parse_lock(self._held.read(path), path) if path in self._held.files else Lock({})
 
-    def entries(self, kind: str) -> Iterator[Entry]:
+    def entries(self, kind: str) -> Iterator[ShelfFile]:
         """Every file of a kind, by name and version, a team's own before the built-in."""
         seen: set[str] = set()
         for root in self.roots:
@@ -157,9 +144,9 @@ class Shelf:
                     name, version = stem, "0"
                 if f"{name}@{version}" not in seen:
                     seen.add(f"{name}@{version}")
-                    yield Entry(kind, name, version, os.path.join(folder, base), root)
+                    yield ShelfFile(kind, name, version, os.path.join(folder, base), root)
 
-    def find(self, kind: str, name: str) -> Entry:
+    def find(self, kind: str, name: str) -> ShelfFile:
         """The file for `name` (its newest version, the shipped one where the name is shipped) or
         `name@version`.
         """
@@ -180,9 +167,9 @@ class Shelf:
             fix=f"`assay library list {kind}` shows them.",
         )
 
-    def _rank(self, entry: Entry) -> tuple[Any, ...]:
+    def _rank(self, entry: ShelfFile) -> tuple[Any, ...]:
         # A folder may repeat a shipped id; other bytes under it are refused when it is loaded.
-        return entry.root == BUILTIN or entry.key in self.published(BUILTIN), _version_key(
+        return entry.root == BUILTIN or entry.key in self.lock(BUILTIN).published, _version_key(
             entry.version
         )
 
@@ -194,21 +181,20 @@ class Shelf:
                 data = self.read(name)
                 cached = load_data(kind, name, data)
                 for root in _roots_of(name):
-                    _refuse_other_meaning(f"{kind}/{cached.id}", name, data, self.published(root))
+                    _refuse_other_meaning(
+                        f"{kind}/{cached.id}", name, data, self.lock(root).published
+                    )
             else:
                 entry = self.find(kind, name)
                 data = self.read(entry.path)
-                _refuse_other_meaning(entry.key, entry.path, data, self.published(BUILTIN))
-                lock = self._lock(entry.root)
-                # what was frozen is believed of the package alone: a folder's lock could say
-                # something else than its file
-                frozen = self._lock(BUILTIN).get("content", {}).get(entry.key)
+                _refuse_other_meaning(entry.key, entry.path, data, self.lock(BUILTIN).published)
                 cached = load_data(
                     kind,
                     entry.path,
                     data,
-                    published=lock["published"].get(entry.key),
-                    frozen=frozen,
+                    published=self.lock(entry.root).published.get(entry.key),
+                    # believed of the package alone: a folder's lock could differ from its file
+                    frozen=self.lock(BUILTIN).content.get(entry.key),
                 )
                 own = str(cached.id)
                 if own != entry.id:
@@ -218,9 +204,8 @@ class Shelf:
                         where=entry.path,
                         fix="Rename one of them.",
                     )
-            if f"{kind}/{cached.id}" in self.published(
-                BUILTIN
-            ):  # and its bytes are those: anything else was refused above
+            # its bytes are those that were published: anything else was refused above
+            if f"{kind}/{cached.id}" in self.lock(BUILTIN).published:
                 vouch(digest(cached))
             self._loaded[f"{kind}/{name}"] = cached
         return cached
@@ -346,84 +331,32 @@ def load_data(
     return _load(kind, parse_yaml(data, path))
 
 
-# --- the lock
-
-
-_NO_LOCK: dict[str, Any] = {"published": {}, "systems": {}, "content": {}, "measures": {}}
-
-
-@lru_cache(maxsize=8)
-def _lock(root: str) -> dict[str, Any]:
-    path = os.path.join(root, LOCK)
-    if not os.path.exists(path):
-        return _NO_LOCK
-    with open(path, "rb") as stream:
-        return _parsed_lock(stream.read(), path)
-
-
-def _parsed_lock(data: bytes, path: str) -> dict[str, Any]:
-    try:
-        found = parse_json(data)
-    except ValueError as error:
-        raise ShelfError(
-            "LIB-002",
-            f"the lock cannot be read: {error}.",
-            where=path,
-            fix="Restore it: what is published cannot be told without it.",
-        ) from None
-    parts = (
-        [found.get(key, {}) for key in ("published", "systems", "content", "measures")]
-        if isinstance(found, dict)
-        else [None]
-    )
-    if not all(isinstance(part, dict) for part in parts) or "published" not in found:
-        raise ShelfError(
-            "LIB-002",
-            "is no lock of a library.",
-            where=path,
-            fix="Restore it: what is published cannot be told without it.",
-        )
-    return {"published": parts[0], "systems": parts[1], "content": parts[2], "measures": parts[3]}
-
-
-def published(root: str = BUILTIN) -> dict[str, str]:
-    """What a library has published: `kind/name@version` to the digest of its file."""
-    return dict(_lock(root)["published"])
-
-
-def systems(root: str = BUILTIN) -> dict[str, Any]:
-    """The versions and behaviour fingerprints that were recorded for each family."""
-    return dict(_lock(root).get("systems", {}))
-
-
-def measures(root: str = BUILTIN) -> dict[str, str]:
-    """The behaviour fingerprints that were recorded for each measure, by `id@version`."""
-    return dict(_lock(root).get("measures", {}))
+# --- publishing
 
 
 def changed(shelf: Shelf) -> list[str]:
     """Published items whose file has changed or is gone, or whose frozen content is not what the
     file says.
     """
-    found = []
-    for root in shelf.roots:
-        for key, own in sorted(published(root).items()):
-            stem = os.path.join(root, *key.split("/"))
-            path = next(
-                (stem + ending for ending in (".yaml", ".yml") if os.path.exists(stem + ending)),
-                stem + ".yaml",
-            )
-            try:
-                with open(path, "rb") as stream:
-                    data = stream.read()
-                same = sha256(data).hexdigest() == own and canonical(
-                    parse_yaml(data, path).tree
-                ) == canonical(_lock(root)["content"].get(key))
-            except (OSError, ShelfError, KeyError):
-                same = False
-            if not same:
-                found.append(key)
-    return found
+    return [
+        key
+        for root in shelf.roots
+        for key in sorted(_lock(root).published)
+        if not _is_unchanged(root, key)
+    ]
+
+
+def _is_unchanged(root: str, key: str) -> bool:
+    stem, lock = os.path.join(root, *key.split("/")), _lock(root)
+    path = stem + (".yml" if os.path.exists(f"{stem}.yml") else ".yaml")
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read()
+        return sha256(data).hexdigest() == lock.published[key] and canonical(
+            parse_yaml(data, path).tree
+        ) == canonical(lock.content.get(key))
+    except (OSError, ShelfError, KeyError):
+        return False
 
 
 def publish(
@@ -432,11 +365,10 @@ def publish(
     """Freeze what is new in a library: add its digests to the lock. What was published before must
     be unchanged.
     """
-    lock = published(root)
-    content = dict(_lock(root).get("content", {}))
-    added = []
+    lock = _lock(root)
+    published, content = dict(lock.published), dict(lock.content)
     shelf = Shelf(root) if root != BUILTIN else Shelf()
-    wrong = [key for key in changed(shelf) if key in lock]
+    wrong = [key for key in changed(shelf) if key in published]
     if wrong:
         raise ShelfError(
             "LIB-003",
@@ -444,28 +376,15 @@ def publish(
             where=root,
             fix="Restore the files; put changes into new versions.",
         )
-    for kind in KINDS:
-        for entry in shelf.entries(kind):
-            if entry.root != root or entry.key in lock:
-                continue
-            shelf.load(kind, entry.id)
-            with open(entry.path, "rb") as stream:
-                data = stream.read()
-            lock[entry.key] = sha256(data).hexdigest()
-            content[entry.key] = parse_yaml(data, entry.path).tree
-            added.append(entry.key)
-    with atomic_write(os.path.join(root, LOCK)) as stream:
-        document = {
-            "published": dict(sorted(lock.items())),
-            "systems": systems,
-            "measures": dict(sorted((measures or {}).items())),
-            "content": dict(sorted(content.items())),
-        }
-        stream.write(
-            msgspec.json.format(
-                msgspec.json.Encoder(decimal_format="number").encode(document), indent=2
-            )
-            + b"\n"
-        )
-    _lock.cache_clear()
+    added = []
+    for entry in (entry for kind in KINDS for entry in shelf.entries(kind)):
+        if entry.root != root or entry.key in published:
+            continue
+        shelf.load(entry.kind, entry.id)
+        with open(entry.path, "rb") as stream:
+            data = stream.read()
+        published[entry.key] = sha256(data).hexdigest()
+        content[entry.key] = parse_yaml(data, entry.path).tree
+        added.append(entry.key)
+    Lock(published, systems, measures or {}, content).write(root)
     return added

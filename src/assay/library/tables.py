@@ -89,7 +89,7 @@ RECORDED_WITH = (3, 11)
 """The Python whose syntax trees were recorded: another one has others, and says nothing of code."""
 
 
-class Table(NamedTuple):
+class ModuleValue(NamedTuple):
     """One value that a module holds."""
 
     module: str
@@ -133,8 +133,10 @@ def _assigned(name: str) -> tuple[str, ...]:
     belong to others.
     """
     found: dict[str, None] = {}
-    for node in ast.walk(_outermost(ast.parse(_source(name)))):
-        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+    for node in _statements(ast.parse(_source(name)).body):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found[node.name] = None
+        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             found |= dict.fromkeys(
                 part.id
@@ -142,22 +144,22 @@ def _assigned(name: str) -> tuple[str, ...]:
                 for part in ast.walk(target)
                 if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
             )
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found[node.name] = None
     return tuple(found)
 
 
-def _outermost(tree: ast.Module) -> ast.Module:
-    """The module without the bodies of its functions and classes: what is assigned there is not the
-    module's.
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a module, without those inside its functions and classes: what is assigned
+    there is not the module's.
     """
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            node.body, node.decorator_list = [], []
-    return tree
+    for node in body:
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            for part in (node, *getattr(node, "handlers", ())):
+                for field in ("body", "orelse", "finalbody"):
+                    yield from _statements(getattr(part, field, []))
 
 
-def tables(module: str) -> Iterator[Table]:
+def tables(module: str) -> Iterator[ModuleValue]:
     """What one module holds now."""
     held: ModuleType = import_module(module)
     for name in _assigned(module):
@@ -166,16 +168,16 @@ def tables(module: str) -> Iterator[Table]:
         value = getattr(held, name)
         if isinstance(value, type):
             yield from (
-                Table(module, f"{name}.{part}", inner)
+                ModuleValue(module, f"{name}.{part}", inner)
                 for part, inner in _class_values(value)
                 if f"{module}:{name}.{part}" not in EXCLUDED
             )
         elif isinstance(value, FunctionType) or hasattr(value, "__wrapped__"):
             defaults = _defaults(value)
             if defaults:
-                yield Table(module, f"{name}()", defaults)
+                yield ModuleValue(module, f"{name}()", defaults)
         elif plain(value) is not _OPAQUE:
-            yield Table(module, name, value)
+            yield ModuleValue(module, name, value)
 
 
 def _class_values(kind: type) -> Iterator[tuple[str, Any]]:
@@ -318,26 +320,32 @@ def of_module(module: str) -> dict[str, str]:
     )
 
 
+@cache
 def code_digest(source: str) -> str:
     """What a module does, as far as its text can say: its syntax tree without comments, docstrings,
     and sentences that people read.
     """
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):  # a text that stands alone is a docstring
-            body[:] = [
-                part
-                for part in body
-                if not (
-                    isinstance(part, ast.Expr)
-                    and isinstance(part.value, ast.Constant)
-                    and isinstance(part.value.value, str)
-                )
-            ]
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
-            node.value = " "
-    return sha256(ast.dump(tree).encode()).hexdigest()[:16]
+    return sha256(repr(_shape(ast.parse(source))).encode()).hexdigest()[:16]
+
+
+def _shape(node: Any) -> Any:
+    if isinstance(node, ast.Constant):
+        is_sentence = isinstance(node.value, str) and " " in node.value
+        return " " if is_sentence else repr(node.value)
+    if isinstance(node, ast.AST):
+        return [type(node).__name__, *[_shape(getattr(node, name)) for name in node._fields]]
+    if isinstance(node, list):
+        return [_shape(part) for part in node if not _is_docstring(part)]
+    return node
+
+
+def _is_docstring(node: Any) -> bool:
+    """Whether this is a text that stands alone."""
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
 
 
 @cache

@@ -390,7 +390,7 @@ def explain(grade: Grade) -> Explanation:
     ... )
     >>> assay.explain(result).sentences[-2]
     'Smallest change for an A: tone from 0.895 to 0.89995 (raw 0.89995).'
-    """  # noqa: E501
+    """
     if not isinstance(grade, Grade):
         raise EvidenceError(
             "API-001",

@@ -16,9 +16,13 @@ from assay.records.contract import ContractEnding, NotPlain
 from assay.server.grading import Made, make
 from assay.server.problems import Problem
 from assay.store import events as stored_events
-from assay.store.databases import is_away
+from assay.store.database_errors import is_away
 from assay.store.serving import now_text
 from assay.views import events
+
+STALE_MS = 30_000
+"""An evaluation that takes longer than this is taken to be left by a dead server."""
+AT_ONCE = 1000
 
 if TYPE_CHECKING:
     from assay.pipeline.grading import Grader
@@ -61,16 +65,23 @@ def problem_events(run_id: str, error: AssayError) -> list[Event]:
     return [("error", events.event("error", run_id, now_text(), events.error_fields(error)))]
 
 
+def internal_error(error: Exception) -> AssayError:
+    """An error as it is reported: one that nobody foresaw is an internal error."""
+    if isinstance(error, AssayError):
+        return error
+    return AssayError("ERR-001", f"internal error: {type(error).__name__}: {error}.")
+
+
 def _graded(tree: dict[str, Any], grader: Grader, author: str | None) -> Made:
-    """The grade. An error of ours is said as one: a run that cannot be graded is not tried for
-    ever.
+    """The grade. An unforeseen error is reported too: a run that cannot be graded is not retried
+    for ever.
     """
     try:
         return make(Document(tree, "run"), grader, author=author)
     except (AssayError, NotPlain, ContractEnding):
         raise
     except Exception as error:
-        raise AssayError("ERR-001", f"internal error: {type(error).__name__}: {error}.") from error
+        raise internal_error(error) from error
 
 
 async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]:
@@ -129,30 +140,34 @@ async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]
     return kept.result()
 
 
-async def take_up(services: Services, *, since: frozenset[Key] | None = None) -> frozenset[Key]:
-    """Finish what a server that died left behind: all of it, or what was left at an earlier look
-    already. What waits now is returned.
-
-    Another server may be at work on one of these: it comes to the same record, and each event is
-    said once.
+async def take_up(services: Services, owner: str, *, since_ms: int = 0) -> int:
+    """Finish what a server that died left behind: runs whose evaluation began before `since_ms`, or
+    too long ago. Returns how many there were.
     """
-    waiting = frozenset(await asyncio.to_thread(stored_events.waiting, services.ledger.database))
-    keys = sorted(waiting if since is None else waiting & since)
+    claimed: list[Key] = []
+    while len(claimed) < AT_ONCE:
+        key = await asyncio.to_thread(
+            stored_events.claim_evaluation,
+            services.ledger.database,
+            owner,
+            stale_ms=STALE_MS,
+            since_ms=since_ms,
+        )
+        if key is None:
+            break
+        claimed.append(key)
 
     async def of_project(project: str) -> None:
-        for _, key in (one for one in keys if one[0] == project):
+        for _, key in (one for one in claimed if one[0] == project):
             if services.stopping:
                 return
             try:
                 await evaluate(services, project, key)
             except (AssayError, Problem) as error:
                 services.log.write("take_up", level="warning", run=key, message=str(error))
-            except (
-                Exception
-            ) as error:  # one run that we cannot grade must not keep the others from it
+            except Exception as error:  # one run must not keep the others from being graded
                 services.log.fault("take_up", error, run=key)
 
-    await asyncio.gather(
-        *map(of_project, {project for project, _ in keys})
-    )  # no project waits for another's
-    return waiting
+    # no project waits for another's
+    await asyncio.gather(*map(of_project, {project for project, _ in claimed}))
+    return len(claimed)

@@ -1,29 +1,39 @@
-"""Runs workflows for those who ask: takes executions from the queue and works on each (see
-`execution`).
+"""Runs workflows on request: takes executions from the queue and runs each in its own process.
 
 An execution that its server leaves, by its end or its death, is taken up by another: what is
 finished is not repeated, and a run that was under way begins again with another `workflow_start`,
-before its one evaluation.
+before its one evaluation. Where several runs were under way when their process died, each is run
+again alone, so that the one at fault is known.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from assay.errors import AssayError, InputError
 from assay.running.catalogue import Offered
 from assay.server.background import Background
-from assay.server.execution import ExecutionWork
+from assay.server.bodies import encode
+from assay.server.child import Ended, WorkflowProcess
+from assay.server.execution_runs import ExecutionLost, ExecutionRuns
 from assay.server.owners import is_dead, own_name
-from assay.store import executions as stored
+from assay.store import jobs
+from assay.store.events import EXECUTING, QUEUED
+from assay.views import events
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from assay.server.state import Services
-    from assay.store.executions import Execution
+    from assay.store.jobs import Job
 
 AT_ONCE = 2
 """Executions that one process of the server works on at the same time."""
 IDLE_S = 0.5
+BEAT_S = 1.0
+IDLE_CRASHES = 2
+"""How often the process may die before any run has begun."""
 
 
 class Executor:
@@ -38,40 +48,196 @@ class Executor:
         self._owner = own_name()
         self._works: dict[asyncio.Task[None], ExecutionWork] = {}
         self._background = Background("executions", self._next, services.log, idle_s=IDLE_S)
-        self.start, self.wake = self._background.start, self._background.wake
+
+    def start(self) -> None:
+        """Begin to look for executions."""
+        self._background.start()
+
+    def wake(self) -> None:
+        """Look now."""
+        self._background.wake()
 
     async def close(self) -> None:
         """End the processes and give the executions back."""
-        self._background.ending = True
         for work in self._works.values():
-            work.ask("ending")
+            work.stop("ending")
         await self._background.close()
+        for work in self._works.values():
+            work.stop("ending")
         if self._works:
             await asyncio.wait(self._works, timeout=self._services.settings.shutdown_s)
 
     async def _next(self) -> bool:
         if len(self._works) >= AT_ONCE or self._services.stopping:
             return False
-        found = await asyncio.to_thread(
-            stored.claim,
+        job = await asyncio.to_thread(
+            jobs.claim,
             self._services.ledger.database,
+            jobs.EXECUTION,
             self._owner,
             able=self.offered is not None,
             is_dead=is_dead,
         )
-        if found is not None:
-            self._begin(found)
-        return found is not None
-
-    def _begin(self, execution: Execution) -> None:
-        work = ExecutionWork(self._services, self.offered, execution, self._owner)
+        if job is None:
+            return False
+        work = ExecutionWork(self._services, self.offered, job, self._owner)
         task = asyncio.create_task(work.run())
         self._works[task] = work
-        if self._background.ending:
-            work.ask("ending")
+        task.add_done_callback(self._forget)
+        return True
 
-        def over(done: asyncio.Task[None]) -> None:
-            del self._works[done]
-            self.wake()
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        del self._works[task]
+        self.wake()
 
-        task.add_done_callback(over)
+
+class ExecutionWork:
+    """One execution while this server works on it."""
+
+    def __init__(self, services: Services, offered: Offered | None, job: Job, owner: str) -> None:
+        self._services = services
+        self._offered = offered
+        self._job = job
+        self._owner = owner
+        self._why = "cancel" if job.state == jobs.CANCELLING else ""
+        self._child: WorkflowProcess | None = None
+        self._runs = ExecutionRuns(services, job, owner)
+
+    def _is_stopped(self) -> bool:
+        return bool(self._why)
+
+    def stop(self, why: str) -> None:
+        """Stop: the execution was cancelled, is somebody else's, or the server ends."""
+        self._why = self._why or why
+        if self._child is not None:
+            self._child.stop()
+
+    async def run(self) -> None:
+        """Work on it until it is over or has to be left."""
+        tasks = [asyncio.create_task(self._beat()), asyncio.create_task(self._runs.grade())]
+        state = "left"
+        try:
+            fault = None if self._why else await self._execute()
+            if self._why == "lost":
+                raise ExecutionLost
+            if self._why == "ending":
+                await self._runs.settle()
+                await self._report(state=jobs.QUEUED)
+                return
+            if fault is not None:
+                state = jobs.FAILED
+                await self._runs.fail(fault)
+            elif self._why == "cancel":
+                state = jobs.CANCELLED
+                await self._runs.cancel()
+            else:
+                state = jobs.DONE
+            await self._runs.settle()
+            await self._runs.evaluate_rest()
+            faults = [*self._job.progress["faults"]]
+            if fault is not None:
+                faults.append(events.error_fields(fault))
+            await self._report({"faults": faults}, state=state)
+        except ExecutionLost:
+            state = "lost"
+        except Exception as error:  # whoever takes it up when it has gone stale tries again
+            self._services.log.fault("execution", error, execution=self._job.id)
+        finally:
+            await self._runs.settle()
+            for task in tasks:
+                task.cancel()
+            self._services.log.write("execution", execution=self._job.id, state=state)
+
+    async def _report(
+        self, progress: Mapping[str, Any] | None = None, *, state: str | None = None
+    ) -> str | None:
+        return await asyncio.to_thread(
+            jobs.report,
+            self._services.ledger.database,
+            self._job,
+            self._owner,
+            progress,
+            state=state,
+        )
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT_S)
+            try:
+                state = await self._report()
+            except AssayError as error:  # the database is away for a moment
+                self._services.log.write(
+                    "beat", level="warning", execution=self._job.id, message=error.message
+                )
+                continue
+            if state != jobs.RUNNING:
+                self.stop("lost" if state is None else "cancel")
+
+    async def _execute(self) -> AssayError | None:
+        """Run what is left. The fault that made all of it impossible, where there is one."""
+        asked = self._job.request()
+        try:
+            request = await asyncio.to_thread(self._request, asked)
+        except AssayError as error:
+            return error
+        suspects: dict[str, str] = {}
+        idle = 0
+        while not self._is_stopped():
+            left = {one.run_id for one in await self._runs.in_states(QUEUED, EXECUTING)}
+            if not left:
+                return None
+            alone = sorted(left & suspects.keys())
+            chosen, width = (alone, 1) if alone else (sorted(left), asked["concurrency"])
+            crashed = {name: suspects[name] for name in alone}
+            ended = await self._in_child(
+                {**request, "left": chosen, "concurrency": width, "crashed": crashed},
+                frozenset(chosen),
+            )
+            if self._is_stopped():
+                return None
+            if ended.refused is not None:
+                return ended.refused
+            idle = 0 if ended.begun else idle + 1
+            if idle >= IDLE_CRASHES:
+                return InputError(
+                    "RUN-004",
+                    f"the process that runs the workflow {ended.how} before any run began.",
+                    where=asked["workflow"]["id"],
+                )
+            reason = f"the process that ran it {ended.how}"
+            if len(ended.under_way) == 1 or width == 1:
+                await self._runs.record_unfinished(sorted(ended.under_way), ended.status, reason)
+            else:
+                suspects.update(dict.fromkeys(ended.under_way, reason))
+        return None
+
+    def _request(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """What the process is told. Files are looked up here, by the ids that were accepted."""
+        assert self._offered is not None
+        workflow, dataset = asked["workflow"], asked["dataset"]
+        source: dict[str, Any] = {
+            "id": dataset["id"],
+            "version": dataset["version"],
+            "samples": dataset.get("samples"),
+        }
+        if source["samples"] is None:
+            source = {"path": self._offered.dataset_file(dataset["id"], dataset["version"])}
+        return {
+            "execution": self._job.id,
+            "workflow": self._offered.workflow_file(workflow["id"], workflow["version"]),
+            "workflow_digest": workflow["digest"],
+            "dataset": source,
+            "dataset_digest": dataset["digest"],
+            "memory_bytes": self._services.settings.run_memory_bytes,
+            **{name: asked[name] for name in ("name", "repeat", "timeout_s", "retries")},
+        }
+
+    async def _in_child(self, request: dict[str, Any], chosen: frozenset[str]) -> Ended:
+        self._child = WorkflowProcess(chosen)
+        try:
+            return await self._child.run(encode(request), self._runs.take, stopped=self._is_stopped)
+        except ExecutionLost:
+            self.stop("lost")
+            raise
+        finally:
+            self._child = None

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from assay.server.bodies import JSON, header
 from assay.server.problems import Problem
-from assay.store.access import Answer, find_answer, keep_answer
+from assay.store.access import StoredAnswer, find_answer, keep_answer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -60,7 +60,7 @@ async def answered_once(
             if made.headers.get("content-encoding") == "gzip"
             else bytes(made.body)
         )
-        first = Answer(asked, made.status_code, made.headers.get("location"), plain)
+        first = StoredAnswer(asked, made.status_code, made.headers.get("location"), plain)
         known = await asyncio.to_thread(keep_answer, database, principal.project, key, first)
         if known is first:
             return made

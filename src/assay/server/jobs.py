@@ -1,9 +1,8 @@
-"""Works off jobs, a page at a time, in the background of every server; one job is worked on by one
-server.
+"""Does jobs, a page at a time, in the background of every server; each job is done by one server.
 
 A job that is interrupted by the end of its server goes back into the queue with the place it had
-reached; one whose server was killed is taken up by another when it has been silent for a minute. A
-grade that comes out the same is the same record, so nothing is stored twice.
+reached; one whose server was killed is taken up by another. A grade that comes out the same is the
+same record, so nothing is stored twice.
 """
 
 from __future__ import annotations
@@ -16,12 +15,13 @@ from assay.errors import AssayError
 from assay.files.json_files import Document
 from assay.records.contract import ContractEnding
 from assay.server.background import Background
-from assay.server.evaluating import take_up
+from assay.server.evaluating import internal_error, take_up
 from assay.server.grading import make, make_again
 from assay.server.owners import is_dead, own_name
 from assay.server.problems import Problem
 from assay.store import jobs as stored_jobs
-from assay.store.databases import is_away
+from assay.store import queue
+from assay.store.database_errors import is_away
 from assay.store.drafts import Link
 from assay.store.listing import grades_of, runs_behind
 
@@ -29,77 +29,76 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from assay.server.state import Services
-    from assay.server.streams import Key
-    from assay.store.drafts import Draft, Item
+    from assay.store.drafts import Draft, Item, Page
     from assay.store.jobs import Job
 
 PAGE = 50
 IDLE_S = 0.5
 LOOK_S = 30.0
-"""How often runs are looked for whose evaluation nobody finished. What is found twice has waited
-for at least that long, and is taken up.
-"""
+"""How often to look for runs whose evaluation nobody finished."""
+BEAT_S = 15.0
 MAX_FAULTS = 100
 
 
 class JobWorker:
-    """The background of one server."""
+    """The jobs of one server, and the runs that a dead server left without a grade."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
         self._owner = own_name()
-        self._waiting: frozenset[Key] | None = None
+        self._since_ms: int | None = None
         self._jobs = Background("jobs", self._next, services.log, idle_s=IDLE_S)
-        self._runs_left = Background("take_up", self._take_up, services.log, idle_s=LOOK_S)
+        self._left = Background("take_up", self._take_up, services.log, idle_s=LOOK_S)
 
     def start(self) -> None:
         """Begin to look for jobs, and for runs that a dead server left."""
+        self._since_ms = queue.now_ms()
         self._jobs.start()
-        self._runs_left.start()
+        self._left.start()
 
     async def close(self) -> None:
         """Finish the page at hand and give the job back."""
-        await asyncio.gather(self._jobs.close(), self._runs_left.close())
+        await asyncio.gather(self._jobs.close(), self._left.close())
 
     async def _take_up(self) -> bool:
-        """All that waits when the server starts, then what is found waiting twice. The server
-        answers meanwhile.
+        """All that waits when the server starts, then what has waited too long. The server answers
+        meanwhile.
         """
-        self._waiting = await take_up(self._services, since=self._waiting)
+        since, self._since_ms = self._since_ms or 0, None
+        await take_up(self._services, self._owner, since_ms=since)
         return False
 
     async def _next(self) -> bool:
+        # whoever claims has no job at hand: one still under its name was dropped when the database
+        # was away
         job = await asyncio.to_thread(
-            stored_jobs.claim, self._services.ledger.database, self._owner, is_dead=is_dead
+            stored_jobs.claim,
+            self._services.ledger.database,
+            stored_jobs.AGAIN,
+            self._owner,
+            is_dead=lambda owner: owner == self._owner or is_dead(owner),
         )
         if job is not None:
             await self._work(job)
         return job is not None
 
+    async def _report(self, job: Job, progress: dict[str, Any], state: str | None = None) -> bool:
+        """Say how far a job is; False where another server has it now."""
+        found = await asyncio.to_thread(
+            stored_jobs.report,
+            self._services.ledger.database,
+            job,
+            self._owner,
+            progress,
+            state=state,
+        )
+        return found is not None
+
     async def _work(self, job: Job) -> None:
         services, progress = self._services, dict(job.progress)
-        database = services.ledger.database
-        kind = "run" if job.asked["kind"] == "rescore" else "scorecard"
         try:
-            while True:
-                if self._jobs.ending:
-                    await asyncio.to_thread(
-                        stored_jobs.report,
-                        database,
-                        job,
-                        self._owner,
-                        progress,
-                        state=stored_jobs.QUEUED,
-                    )
-                    return
-                page = await asyncio.to_thread(
-                    services.ledger.find,
-                    kind,
-                    job.asked.get("filters") or {},
-                    project=job.project,
-                    after=progress["cursor"],
-                    limit=PAGE,
-                )
+            while not self._jobs.ending:
+                page = await self._page(job, progress["cursor"])
                 then = dict(progress)
                 drafts = await self._beating(
                     job,
@@ -112,12 +111,9 @@ class JobWorker:
                     await services.writer.put(job.project, drafts)
                 then["cursor"] = page.items[-1].seq if page.items else then["cursor"]
                 progress = then
-                over = page.next_cursor is None
-                state = stored_jobs.DONE if over else stored_jobs.RUNNING
-                ours = await asyncio.to_thread(
-                    stored_jobs.report, database, job, self._owner, progress, state=state
-                )
-                if over or not ours:
+                state = stored_jobs.DONE if page.next_cursor is None else None
+                ours = await self._report(job, progress, state)
+                if state is not None or not ours:
                     services.log.write(
                         "job",
                         job=job.id,
@@ -125,32 +121,27 @@ class JobWorker:
                         **{key: progress[key] for key in ("seen", "written", "unchanged")},
                     )
                     return
+            await self._report(job, progress, stored_jobs.QUEUED)
         except Problem:  # the server ends
-            await asyncio.to_thread(
-                stored_jobs.report, database, job, self._owner, progress, state=stored_jobs.QUEUED
-            )
+            await self._report(job, progress, stored_jobs.QUEUED)
         except AssayError as error:
-            if is_away(
-                error
-                # back into the queue, as far as it was; where even that fails, this owner claims it
-                # again
-            ):
-                await asyncio.to_thread(
-                    stored_jobs.report,
-                    database,
-                    job,
-                    self._owner,
-                    progress,
-                    state=stored_jobs.QUEUED,
-                )
+            if is_away(error):
+                # where even this fails, this owner claims the job again
+                await self._report(job, progress, stored_jobs.QUEUED)
                 raise
-            progress["faults"] = [
-                *progress["faults"],
-                {"where": error.where, "code": error.code, "message": error.message},
-            ][-MAX_FAULTS:]
-            await asyncio.to_thread(
-                stored_jobs.report, database, job, self._owner, progress, state=stored_jobs.FAILED
-            )
+            progress["faults"] = [*progress["faults"], _fault(error.where, error)][-MAX_FAULTS:]
+            await self._report(job, progress, stored_jobs.FAILED)
+
+    async def _page(self, job: Job, cursor: int | None) -> Page:
+        asked = job.request()
+        return await asyncio.to_thread(
+            self._services.ledger.find,
+            "run" if asked["kind"] == "rescore" else "scorecard",
+            asked.get("filters") or {},
+            project=job.project,
+            after=cursor,
+            limit=PAGE,
+        )
 
     async def _beating(
         self, job: Job, progress: dict[str, Any], work: Awaitable[list[Draft]]
@@ -159,26 +150,19 @@ class JobWorker:
         would take it from each other for ever. None: lost.
         """
         task = asyncio.ensure_future(work)
-        while not (await asyncio.wait({task}, timeout=stored_jobs.STALE_S / 4))[0]:
-            if not await asyncio.to_thread(
-                stored_jobs.report, self._services.ledger.database, job, self._owner, progress
-            ):
+        while not (await asyncio.wait({task}, timeout=BEAT_S))[0]:
+            if not await self._report(job, progress):
                 task.cancel()
                 return None
         return task.result()
 
     def _again(self, job: Job, items: tuple[Item, ...], progress: dict[str, Any]) -> list[Draft]:
         """What a page comes to now; only what differs from before is written."""
-        asked = job.asked
-        grader = self._services.grader(
-            job.project,
-            policy=asked.get("policy"),
-            profile=asked.get("profile"),
-            rubric=asked.get("rubric"),
-        )
-        before = grades_of(
-            self._services.ledger.database, job.project, [item.digest for item in items]
-        )
+        asked = job.request()
+        chosen = {name: asked.get(name) for name in ("policy", "profile", "rubric")}
+        grader = self._services.grader(job.project, **chosen)
+        ledger = self._services.ledger
+        before = grades_of(ledger.database, job.project, [item.digest for item in items])
         behind = self._runs(job.project, items)
         why = asked.get("reason") or f"{asked['kind']} job {job.id}"
         found: list[Draft] = []
@@ -189,44 +173,23 @@ class JobWorker:
             known = before.get(item.digest, [])
             if item.kind == "scorecard" and not known:
                 continue  # the scorecard of a run under another profile, which nobody graded
-            links = [Link("supersedes", known[-1].digest)] if known else []
+            notes: Any = {
+                "author": job.author,
+                "reason": why,
+                "links": [Link("supersedes", known[-1].digest)] if known else [],
+            }
             try:
-                if item.kind == "run":
-                    made = make(
-                        Document(item.tree(), item.digest),
-                        grader,
-                        author=job.author,
-                        reason=why,
-                        links=links,
-                    )
-                else:
-                    made = make_again(
-                        item,
-                        behind.get(item.digest),
-                        grader,
-                        author=job.author,
-                        reason=why,
-                        links=links,
-                    )
+                made = (
+                    make(Document(item.tree(), item.digest), grader, **notes)
+                    if item.kind == "run"
+                    else make_again(item, behind.get(item.digest), grader, **notes)
+                )
             except ContractEnding:
                 raise
-            except (
-                Exception
-            ) as error:  # also one of ours: what cannot be graded is said, and the job goes on
-                known_error = (
-                    error
-                    if isinstance(error, AssayError)
-                    else AssayError("ERR-001", f"internal error: {type(error).__name__}: {error}.")
-                )
+            except Exception as error:  # a run that cannot be graded is named, and the job goes on
                 if len(progress["faults"]) < MAX_FAULTS:
-                    progress["faults"] = [
-                        *progress["faults"],
-                        {
-                            "where": item.digest,
-                            "code": known_error.code,
-                            "message": known_error.message,
-                        },
-                    ]
+                    fault = _fault(item.digest, internal_error(error))
+                    progress["faults"] = [*progress["faults"], fault]
                 continue
             if any(one.digest == made.grade.name for one in known):
                 progress["unchanged"] += 1
@@ -243,3 +206,7 @@ class JobWorker:
         )
         found = {card: ledger.get(run, project=project) for card, run in digests.items()}
         return {card: run for card, run in found.items() if run is not None}
+
+
+def _fault(where: str, error: AssayError) -> dict[str, str]:
+    return {"where": where, "code": error.code, "message": error.message}

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError, printable
-from assay.store.databases import NoRoom
+from assay.store.database_errors import NoRoom
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

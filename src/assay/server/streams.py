@@ -17,7 +17,7 @@ from sqlalchemy import select
 
 from assay.errors import AssayError
 from assay.store import events as stored_events
-from assay.store.serving import live_runs, read
+from assay.store.serving import live_runs
 from assay.views.event_schema import LAST
 from assay.views.events import HEARTBEAT, frame
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from assay.server.metrics import Metrics
     from assay.server.settings import ServerSettings
     from assay.store.databases import Database
-    from assay.store.events import Stored
+    from assay.store.events import StoredEvent
 
 KEPT = 200
 """Events of a watched run that are kept in memory."""
@@ -53,7 +53,7 @@ class Channel:
 
     def __init__(self) -> None:
         self.count = 0
-        self.tail: deque[Stored] = deque(maxlen=KEPT)
+        self.tail: deque[StoredEvent] = deque(maxlen=KEPT)
         self.waiters: set[asyncio.Future[bool]] = set()
 
     def wake(self) -> None:
@@ -110,7 +110,7 @@ class Hub:
             channel.count = count
             channel.wake()
 
-    async def after(self, key: Key, channel: Channel, position: int) -> Sequence[Stored]:
+    async def after(self, key: Key, channel: Channel, position: int) -> Sequence[StoredEvent]:
         """The events after a position; from memory where they are there."""
         tail = channel.tail
         if (
@@ -175,8 +175,7 @@ class Hub:
             query = select(live_runs.c.run_id, live_runs.c.events).where(
                 live_runs.c.project == project, live_runs.c.run_id.in_(ids)
             )
-            rows = read(
-                self._database,
+            rows = self._database.read(
                 lambda connection, query=query: connection.execute(query).all(),  # type: ignore[misc]
             )
             found |= {(project, row[0]): row[1] for row in rows}

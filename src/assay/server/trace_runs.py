@@ -21,9 +21,11 @@ from assay.importers.importer import NameVersion, Wanted
 from assay.importers.otlp import run_of
 from assay.server.background import Background
 from assay.server.grading import make
+from assay.server.owners import is_dead, own_name
 from assay.server.problems import Problem
+from assay.store import queue
 from assay.store import traces as stored
-from assay.store.databases import is_away
+from assay.store.database_errors import is_away
 from assay.tracing.genai import is_run
 from assay.tracing.spans import Span
 
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 IDLE_S = 0.25
 SWEEP_S = 3600.0
 """How often spans that nobody needs any more are looked for."""
-STALE_S = 30.0
+STALE_MS = 30_000
 """How long a trace may be in the hands of a server that says nothing more."""
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -78,19 +80,20 @@ class Gatherer:
         self._sweep_at = time.monotonic()
         self._grace_ms = int(1000 * grace_s)
         self._limit_ms = int(1000 * limit_s)
+        self._owner = own_name()
         self._background = Background("traces", self._next, services.log, idle_s=IDLE_S)
         self.start, self.close = self._background.start, self._background.close
 
     async def _next(self) -> bool:
-        now_ms = time.time_ns() // 10**6
-        await self._sweep(now_ms)
+        await self._sweep(queue.now_ms())
         due = await asyncio.to_thread(
             stored.claim,
             self._services.ledger.database,
-            now_ms=now_ms,
+            self._owner,
             grace_ms=self._grace_ms,
             limit_ms=self._limit_ms,
-            stale_ms=int(1000 * STALE_S),
+            stale_ms=STALE_MS,
+            is_dead=is_dead,
         )
         if due is not None:
             await self._build(due)

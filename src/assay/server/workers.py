@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from assay.errors import UsageError
-from assay.library.held import Held
+from assay.library.held import HeldLibrary
 from assay.library.shelf import hold
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def shared_folder(settings: ServerSettings, *, workers: int) -> Iterator[ServerS
             os.close(lock)
 
 
-def library_of(settings: ServerSettings) -> Held:
+def library_of(settings: ServerSettings) -> HeldLibrary:
     """The library as it was when the server started."""
     if settings.shared is None:
         file = settings.policy if settings.policy.endswith((".yaml", ".yml")) else None
@@ -56,7 +56,7 @@ def library_of(settings: ServerSettings) -> Held:
     path = os.path.join(settings.shared, LIBRARY)
     try:
         with open(path, "rb") as stream:
-            return msgspec.msgpack.decode(stream.read(), type=Held)
+            return msgspec.msgpack.decode(stream.read(), type=HeldLibrary)
     except OSError as error:
         # Reading the library's files instead could give one name two texts.
         raise UsageError(

@@ -10,13 +10,13 @@ import hashlib
 import hmac
 import re
 import secrets
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import insert, select, update
 
 from assay.errors import UsageError
 from assay.registry import near_miss
-from assay.store.serving import answers, insert_new, now_text, read, tokens, write
+from assay.store.serving import answers, insert_new, now_text, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,18 +54,9 @@ class NewToken(NamedTuple):
     text: str
 
 
-def _token(row: Row[tuple[str, ...]]) -> Token:
-    found = row._mapping
-    scopes = tuple(found["scopes"].split(","))
-    return Token(
-        found["id"],
-        found["project"],
-        found["name"],
-        scopes,
-        found["created_at"],
-        found["expires_at"],
-        found["revoked_at"],
-    )
+def _token(row: Row[Any]) -> Token:
+    values = {name: row._mapping[name] for name in Token._fields}
+    return Token(**{**values, "scopes": tuple(row.scopes.split(","))})
 
 
 def check_scopes(names: Iterable[str]) -> tuple[str, ...]:
@@ -105,7 +96,7 @@ def create_token(
         secrets.token_hex(6), project, name, check_scopes(scopes), now_text(), expires_at, None
     )
     row = {**made._asdict(), "scopes": ",".join(made.scopes), "hash": _hash(secret)}
-    write(database, lambda connection: connection.execute(insert(tokens).values(row)))
+    database.write(lambda connection: connection.execute(insert(tokens).values(row)))
     return NewToken(made, f"assay_{made.id}_{secret}")
 
 
@@ -114,7 +105,7 @@ def list_tokens(database: Database, *, project: str | None = None) -> list[Token
     query = select(tokens).order_by(tokens.c.created_at, tokens.c.id)
     if project is not None:
         query = query.where(tokens.c.project == project)
-    return read(database, lambda connection: [_token(row) for row in connection.execute(query)])
+    return database.read(lambda connection: [_token(row) for row in connection.execute(query)])
 
 
 def revoke_token(database: Database, token_id: str) -> Token:
@@ -136,7 +127,7 @@ def revoke_token(database: Database, token_id: str) -> Token:
             )
         return _token(row)
 
-    return write(database, work)
+    return database.write(work)
 
 
 def find_token(database: Database, text: str) -> Token | None:
@@ -145,7 +136,7 @@ def find_token(database: Database, text: str) -> Token | None:
     if found is None:
         return None
     query = select(tokens).where(tokens.c.id == found[1])
-    row = read(database, lambda connection: connection.execute(query).first())
+    row = database.read(lambda connection: connection.execute(query).first())
     # One comparison in every case: the time tells nobody whether an id exists.
     same = hmac.compare_digest(
         row._mapping["hash"] if row is not None else _NOBODY, _hash(found[2])
@@ -163,7 +154,7 @@ def _hash(secret: str) -> str:
 # --- answers that are given again
 
 
-class Answer(NamedTuple):
+class StoredAnswer(NamedTuple):
     """What was answered to the first request with a key."""
 
     request: str
@@ -172,20 +163,20 @@ class Answer(NamedTuple):
     body: bytes
 
 
-def find_answer(database: Database, project: str, key: str) -> Answer | None:
+def find_answer(database: Database, project: str, key: str) -> StoredAnswer | None:
     """The answer that a key has had."""
     query = select(answers.c.request, answers.c.status, answers.c.location, answers.c.body).where(
         answers.c.project == project, answers.c.key == key
     )
-    row = read(database, lambda connection: connection.execute(query).first())
-    return None if row is None else Answer(row[0], row[1], row[2], bytes(row[3]))
+    row = database.read(lambda connection: connection.execute(query).first())
+    return None if row is None else StoredAnswer(row[0], row[1], row[2], bytes(row[3]))
 
 
-def keep_answer(database: Database, project: str, key: str, answer: Answer) -> Answer:
+def keep_answer(database: Database, project: str, key: str, answer: StoredAnswer) -> StoredAnswer:
     """Keep an answer for its key. Where another request with the key was quicker, its answer is the
     one.
     """
     row = {"project": project, "key": key, "created_at": now_text(), **answer._asdict()}
-    if write(database, lambda connection: insert_new(connection, answers, row)):
+    if database.write(lambda connection: insert_new(connection, answers, row)):
         return answer
     return find_answer(database, project, key) or answer

@@ -52,7 +52,7 @@ def baseline_names(ledger: Ledger, *, project: str) -> list[str]:
     return sorted({str(record.get("name")) for _, record in _all(ledger, project)})
 
 
-class Listed(NamedTuple):
+class ListedBaseline(NamedTuple):
     """A baseline in a list: what is kept of it, or why that cannot be said."""
 
     digest: str
@@ -60,16 +60,18 @@ class Listed(NamedTuple):
     fault: str
 
 
-def list_baselines(ledger: Ledger, *, project: str) -> Iterator[Listed]:
+def list_baselines(ledger: Ledger, *, project: str) -> Iterator[ListedBaseline]:
     """Every baseline of a project, the newest first. One that was changed is listed with what is
     wrong with it, and hides no other.
     """
     for item in _items(ledger, project):
         try:
             record = item.tree()
-            yield Listed(item.digest, _whole(item.digest, record, str(record.get("name"))), "")
+            yield ListedBaseline(
+                item.digest, _whole(item.digest, record, str(record.get("name"))), ""
+            )
         except (InputError, NotEnoughEvidence) as error:
-            yield Listed(item.digest, None, str(error))
+            yield ListedBaseline(item.digest, None, str(error))
 
 
 def evidence_of_baseline(

@@ -17,7 +17,7 @@ import msgspec
 _encode = msgspec.json.encode
 
 
-class Edge(NamedTuple):
+class ChainLink(NamedTuple):
     """A link between two digests."""
 
     source: bytes
@@ -38,7 +38,7 @@ def next_chain(
     created_at: str,
     author: str | None,
     reason: str | None,
-    edges: Iterable[Edge],
+    edges: Iterable[ChainLink],
 ) -> bytes:
     """The chain after one more record."""
     stamp = _encode(

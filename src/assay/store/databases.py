@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sqlite3
 import time
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlch
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from assay.errors import AssayError, InputError, UsageError
+from assay.store.database_errors import may_pass, worded
 
 R = TypeVar("R")
 
@@ -60,6 +60,24 @@ class Database(NamedTuple):
             else made.execution_options(isolation_level="REPEATABLE READ")
         )
 
+    def read(self, work: Callable[[Connection], R]) -> R:
+        """Do something that only reads, in one transaction."""
+
+        def once() -> R:
+            with self.reading() as connection, connection.begin():
+                return work(connection)
+
+        return self.patiently(once)
+
+    def write(self, work: Callable[[Connection], R]) -> R:
+        """Do something in one transaction; again where what stopped it may pass."""
+
+        def once() -> R:
+            with self.writing() as connection, connection.begin():
+                return work(connection)
+
+        return self.patiently(once)
+
     def patiently(self, work: Callable[[], R]) -> R:
         """Do a whole transaction, again while what stops it may pass."""
         end = time.monotonic() + self.patience
@@ -68,7 +86,7 @@ class Database(NamedTuple):
             try:
                 return work()
             except DBAPIError as error:
-                if not _may_pass(error) or time.monotonic() >= end:
+                if not may_pass(error) or time.monotonic() >= end:
                     raise self.worded(error) from error
             except (PoolTimeout, SQLAlchemyError) as error:
                 raise self.worded(error) from error
@@ -77,7 +95,7 @@ class Database(NamedTuple):
 
     def worded(self, error: Exception) -> AssayError:
         """What went wrong, for a person: what it is and what to do."""
-        return _worded(error, self.where, self.patience)
+        return worded(error, self.where, self.patience)
 
 
 def open_database(url: str, *, patience: float = PATIENCE, read_only: bool = False) -> Database:
@@ -202,7 +220,7 @@ def _take_lock(connection: Connection, within_s: float) -> None:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
                 return
             except DBAPIError as error:
-                if not _may_pass(error) or time.monotonic() >= end:
+                if not may_pass(error) or time.monotonic() >= end:
                     raise
             time.sleep(_LOOK_AGAIN_S)
     finally:
@@ -251,129 +269,3 @@ def _postgresql(url: str, patience: float, read_only: bool) -> Database:
 
     event.listen(engine, "connect", prepare)
     return Database(engine, where, None, patience)
-
-
-# --- words
-
-_LOST = ("57P01", "57P02", "57P03")
-_BUSY = ("55P03", "40001", "40P01")
-_CROWDED = "53300"
-_FULL = (sqlite3.SQLITE_FULL, "53100")
-_ROOM = 256 * 1024
-"""Bytes that are free on a disk that is not full."""
-
-
-class NoRoom(UsageError):
-    """The disk of a ledger is full: trying again is of no use before somebody makes room."""
-
-
-def is_away(error: AssayError) -> bool:
-    """Whether it is the database that stops a work, not what was asked for: the same may be done
-    later.
-    """
-    return error.code in ("STO-001", "STO-002")
-
-
-def _may_pass(error: DBAPIError) -> bool:
-    state = _state(error)
-    if isinstance(error.orig, sqlite3.Error):
-        return state in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-    return (
-        error.connection_invalidated
-        or state in (*_LOST, *_BUSY, _CROWDED)
-        or str(state or "").startswith("08")
-        or _cannot_connect(error)
-    )
-
-
-def _state(error: Exception) -> Any:
-    orig = getattr(error, "orig", None)
-    if isinstance(orig, sqlite3.Error):
-        return (
-            getattr(orig, "sqlite_errorcode", 0) & 0xFF
-        )  # the extended codes say more than is needed
-    return getattr(orig, "sqlstate", None)
-
-
-def _cannot_connect(error: Exception) -> bool:
-    """Whether the server is not there or coming up; not where it answered and refused."""
-    text = str(getattr(error, "orig", "")).lower()
-    return (
-        _state(error) is None
-        and type(getattr(error, "orig", None)).__name__ == "OperationalError"
-        and not re.search(r"fatal:(?!.*(starting up|shutting down))", text)
-    )
-
-
-def _is_full(path: str) -> bool:
-    """Whether the disk of an SQLite file has no room: SQLite does not always say so."""
-    try:
-        return shutil.disk_usage(os.path.dirname(os.path.abspath(path))).free < _ROOM
-    except OSError:
-        return False
-
-
-def _worded(error: Exception, where: str, patience: float) -> AssayError:
-    state = _state(error)
-    said = str(getattr(error, "orig", None) or error).strip().splitlines()[0][:200].rstrip(".")
-    if "append-only" in said:
-        return UsageError(
-            "STO-006",
-            "a ledger is append-only: nothing in it is changed or deleted.",
-            where=where,
-            fix="Write a new record; `correct` links it.",
-        )
-    if state in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, *_BUSY) or isinstance(
-        error, PoolTimeout
-    ):
-        fix = "Nothing was stored. Try again; whoever holds the lock may be a job that hangs."
-        return UsageError(
-            "STO-002",
-            f"is locked by another writer for more than {patience:g} seconds ({said}).",
-            where=where,
-            fix=fix,
-        )
-    if state == _CROWDED:
-        return UsageError(
-            "STO-001",
-            f"the database takes no more connections: {said}.",
-            where=where,
-            fix="Try again; raise max_connections, or run fewer workers.",
-        )
-    if state in (sqlite3.SQLITE_IOERR, *_FULL):
-        fix = "Everything that was acknowledged is kept; make room and run again."
-        kind = NoRoom if state in _FULL or _is_full(where) else UsageError
-        return kind(
-            "STO-002",
-            f"cannot be written, the disk is full or fails: {said}.",
-            where=where,
-            fix=fix,
-        )
-    if state in (sqlite3.SQLITE_READONLY, "25006", "42501"):
-        return UsageError(
-            "STO-002",
-            f"may only be read: {said}.",
-            where=where,
-            fix="Give a ledger that can be written, or the right to write this one.",
-        )
-    if state in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-        return InputError(
-            "STO-003",
-            f"is no ledger, or is damaged: {said}.",
-            where=where,
-            fix="Name another file, or restore this one from a copy.",
-        )
-    if state == sqlite3.SQLITE_CANTOPEN:
-        return InputError("STO-001", f"cannot be opened: {said}.", where=where)
-    if (
-        isinstance(error, DBAPIError)
-        and not isinstance(error.orig, sqlite3.Error)
-        and (_may_pass(error) or state is None or str(state)[:2] in ("28", "3D"))
-    ):
-        return UsageError(
-            "STO-001",
-            f"the database cannot be reached: {said}.",
-            where=where,
-            fix="Is it running, and are name and password right?",
-        )
-    return AssayError("STO-015", f"the database refused: {said}.", where=where)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import select
 
 from assay.store import tables as t
-from assay.store.serving import read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 SIDES = ("candidate", "baseline")
 
 
-class Named(NamedTuple):
+class SideWorkflows(NamedTuple):
     """The workflows of one side: each with its version, in the order in which they come."""
 
     workflows: tuple[tuple[str, str | None], ...]
@@ -29,7 +28,7 @@ class Named(NamedTuple):
 
 def sides_of(
     database: Database, project: str, decisions: Sequence[int], *, look_at: int = 20
-) -> dict[int, dict[str, Named]]:
+) -> dict[int, dict[str, SideWorkflows]]:
     """Which workflows stand on the two sides of decisions, by the place of the decision; of each
     side the first evidence is looked at.
     """
@@ -38,8 +37,8 @@ def sides_of(
         t.records, (records.project == links.project) & (records.seq == links.source_seq)
     )
 
-    def work(connection: Connection) -> dict[int, dict[str, Named]]:
-        found: dict[int, dict[str, Named]] = {}
+    def work(connection: Connection) -> dict[int, dict[str, SideWorkflows]]:
+        found: dict[int, dict[str, SideWorkflows]] = {}
         for seq in decisions:
             for side in SIDES:
                 query = (
@@ -54,7 +53,7 @@ def sides_of(
                 names = dict.fromkeys(
                     (row[0], row[1]) for row in connection.execute(query) if row[0] is not None
                 )
-                found.setdefault(seq, {})[side] = Named(tuple(names))
+                found.setdefault(seq, {})[side] = SideWorkflows(tuple(names))
         return found
 
-    return read(database, work)
+    return database.read(work)

@@ -132,7 +132,7 @@ class Page(NamedTuple):
     next_cursor: int | None
 
 
-class Tally(NamedTuple):
+class RecordCount(NamedTuple):
     """How many. Where `exact` is false there are at least so many."""
 
     n: int

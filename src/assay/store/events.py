@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import false, insert, select, update
 
 from assay.errors import InputError
-from assay.store.serving import insert_new, live_events, live_runs, now_text, read, write
+from assay.store import queue
+from assay.store.serving import insert_new, live_events, live_runs, now_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from sqlalchemy.engine import Connection
 
@@ -45,8 +46,8 @@ class Live(NamedTuple):
         return self.state in (DONE, FAILED, CANCELLED)
 
 
-class Stored(NamedTuple):
-    """One event as it is kept."""
+class StoredEvent(NamedTuple):
+    """One stored event."""
 
     position: int
     kind: str
@@ -55,6 +56,22 @@ class Stored(NamedTuple):
 
 Event = tuple[str, "Callable[[int], bytes]"]
 """The kind of an event, and its body for the position that it gets."""
+
+
+class RunUpdate(NamedTuple):
+    """What happened in one run. It must be in one of the states of `of`, else nothing is written.
+
+    With `after` it must have so many events as well, so that of two servers that report the same
+    only one does.
+    """
+
+    key: str
+    events: Sequence[Event]
+    of: Sequence[str] = (RUNNING,)
+    state: str | None = None
+    head: bytes | None = None
+    digest: str | None = None
+    after: int | None = None
 
 
 def start(
@@ -75,22 +92,24 @@ def start(
         "events": len(events),
         "author": author,
         "created_at": now_text(),
+        "beat_ms": 0,
     }
 
     def work(connection: Connection) -> bool:
         if not insert_new(connection, live_runs, row):
             return False
-        _insert(connection, project, run_id, events, first=1)
+        if events:
+            connection.execute(insert(live_events), _rows(project, run_id, events, first=1))
         return True
 
-    return write(database, work)
+    return database.write(work)
 
 
 def find(database: Database, project: str, run_id: str) -> Live | None:
     """A run in progress, or one that was."""
     columns = [live_runs.c[name] for name in Live._fields]
     query = select(*columns).where(live_runs.c.project == project, live_runs.c.run_id == run_id)
-    row = read(database, lambda connection: connection.execute(query).first())
+    row = database.read(lambda connection: connection.execute(query).first())
     return None if row is None else Live(row[0], row[1], bytes(row[2]), row[3], row[4], row[5])
 
 
@@ -107,53 +126,55 @@ def add(
     after: int | None = None,
 ) -> int | None:
     """Add events; the number of events there are then, or None where the run is not in one of the
-    states it must be in.
-
-    With `after` they are added only where there are so many before: what two servers say at once is
-    said once.
+    states it must be in (see `RunUpdate`).
     """
-    here = (live_runs.c.project == project, live_runs.c.run_id == run_id)
-    where = [
-        *here,
-        live_runs.c.state.in_(of),
-        *([] if after is None else [live_runs.c.events == after]),
-    ]
-    changes = {
-        key: value
-        for key, value in (("state", state), ("digest", digest), ("head", head))
-        if value is not None
-    }
+    made = RunUpdate(run_id, events, of, state, head, digest, after)
 
     def work(connection: Connection) -> int | None:
-        # the update comes first: it takes the lock under which positions are counted
-        changed = connection.execute(
-            update(live_runs)
-            .where(*where)
-            .values(events=live_runs.c.events + len(events), **changes)
-        )
-        if changed.rowcount != 1:
-            return None
-        total: int = connection.execute(select(live_runs.c.events).where(*here)).scalar_one()
-        if total > MAX_EVENTS:
+        total = append(connection, project, [made]).get(run_id)
+        if total is not None and total > MAX_EVENTS:
             raise InputError("FIL-004", f"a run has at most {MAX_EVENTS:,} events.", where=run_id)
-        _insert(connection, project, run_id, events, first=total - len(events) + 1)
         return total
 
-    return write(database, work)
+    return database.write(work)
 
 
-def _insert(
-    connection: Connection, project: str, run_id: str, events: Sequence[Event], *, first: int
-) -> None:
-    rows = event_rows(project, run_id, events, first=first)
+def append(connection: Connection, project: str, updates: Iterable[RunUpdate]) -> dict[str, int]:
+    """Add the events of runs inside a transaction. The number of events of each run that took
+    part.
+    """
+    totals: dict[str, int] = {}
+    rows: list[dict[str, Any]] = []
+    c = live_runs.c
+    for one in updates:
+        changes: dict[str, Any] = {
+            name: value
+            for name, value in (("state", one.state), ("head", one.head), ("digest", one.digest))
+            if value is not None
+        }
+        if one.state == EVALUATING:
+            changes["beat_ms"] = queue.now_ms()
+        where = [c.project == project, c.run_id == one.key, c.state.in_(one.of)]
+        if one.after is not None:
+            where.append(c.events == one.after)
+        counted = (
+            update(live_runs).where(*where).values(events=c.events + len(one.events), **changes)
+        )
+        # the update takes the lock under which positions are counted
+        total: int | None = connection.execute(counted.returning(c.events)).scalar()
+        if total is None:
+            continue
+        rows += _rows(project, one.key, one.events, first=total - len(one.events) + 1)
+        totals[one.key] = total
     if rows:
         connection.execute(insert(live_events), rows)
+    return totals
 
 
-def event_rows(
+def _rows(
     project: str, run_id: str, events: Sequence[Event], *, first: int
 ) -> list[dict[str, Any]]:
-    """Events at their positions, as they are kept."""
+    """Events at their positions, as the table holds them."""
     return [
         {
             "project": project,
@@ -168,30 +189,35 @@ def event_rows(
 
 def after(
     database: Database, project: str, run_id: str, position: int, *, limit: int = 1000
-) -> list[Stored]:
+) -> list[StoredEvent]:
     """The events after a position, in order."""
     table = live_events.c
     query = select(table.position, table.kind, table.body).where(
         table.project == project, table.run_id == run_id, table.position > position
     )
     ordered = query.order_by(table.position).limit(limit)
-    return read(
-        database,
+    return database.read(
         lambda connection: [
-            Stored(row[0], row[1], bytes(row[2])) for row in connection.execute(ordered)
+            StoredEvent(row[0], row[1], bytes(row[2])) for row in connection.execute(ordered)
         ],
     )
 
 
-def waiting(database: Database) -> list[tuple[str, str]]:
-    """Runs that ended and were never graded, because a server died in between: project and run
+def claim_evaluation(
+    database: Database, owner: str, *, stale_ms: int, since_ms: int = 0
+) -> tuple[str, str] | None:
+    """A run that ended and was never graded, because a server died in between: project and run
     id.
     """
-    query = (
-        select(live_runs.c.project, live_runs.c.run_id)
-        .where(live_runs.c.state == EVALUATING)
-        .limit(1000)
+    row = queue.claim(
+        database,
+        live_runs,
+        owner,
+        waiting=false(),
+        held=live_runs.c.state == EVALUATING,
+        state=EVALUATING,
+        oldest_first=live_runs.c.created_at,
+        stale_ms=stale_ms,
+        since_ms=since_ms,
     )
-    return read(
-        database, lambda connection: [(row[0], row[1]) for row in connection.execute(query)]
-    )
+    return None if row is None else (row.project, row.run_id)

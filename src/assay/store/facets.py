@@ -10,13 +10,16 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
 
 from assay.errors import InputError
 from assay.records.grade import GRADES_SCHEMA
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
 KEY_BYTES = 200
 """How long a text may be to stand in an index as it is."""
@@ -27,27 +30,36 @@ _NOTHING = Raw(b"")
 Value = str | bool | None
 
 
-class _Step(Struct):
-    name: Any = None
-    agent: Any = None
-    status: Any = None
-    critical: Any = True
-    duration_ms: Raw = _NOTHING
-    retries: Raw = _NOTHING
-    model: Any = None
-    tier: Any = None
-    tokens: Raw = _NOTHING
-    cost_usd: Raw = _NOTHING
-    scores: Raw = _NOTHING
-    error: Raw = _NOTHING
+_TEXT, _FLAG, _NUMBER, _JSON = "text", "flag", "number", "json"
+_STEP = {
+    "name": _TEXT,
+    "agent": _TEXT,
+    "status": _TEXT,
+    "critical": _FLAG,
+    "duration_ms": _NUMBER,
+    "retries": _NUMBER,
+    "model": _TEXT,
+    "tier": _TEXT,
+    "tokens": _NUMBER,
+    "cost_usd": _NUMBER,
+    "scores": _JSON,
+    "error": _JSON,
+}
+_CALL = {"step": _TEXT, "name": _TEXT, "valid": _FLAG, "arguments": _JSON, "error": _JSON}
+"""What is taken out of a step and of a tool call: the columns of their tables, in order."""
 
 
-class _Call(Struct):
-    step: Any = None
-    name: Any = None
-    valid: Any = None
-    arguments: Raw = _NOTHING
-    error: Raw = _NOTHING
+def _part(name: str, fields: Mapping[str, str], **defaults: Any) -> type[Struct]:
+    """A record that keeps numbers and JSON as they are written."""
+    return msgspec.defstruct(
+        name,
+        [
+            (field, Raw, _NOTHING)
+            if kind in (_NUMBER, _JSON)
+            else (field, Any, defaults.get(field))
+            for field, kind in fields.items()
+        ],
+    )
 
 
 class _Named(Struct):
@@ -79,9 +91,14 @@ class _Any(Struct):
     tags: Any = None
 
 
-class _Run(_Any):
-    steps: list[_Step] | None = None
-    tool_calls: list[_Call] | None = None
+_Run: Any = msgspec.defstruct(
+    "_Run",
+    [
+        ("steps", list[_part("_Step", _STEP, critical=True)] | None, None),  # type: ignore[misc]
+        ("tool_calls", list[_part("_Call", _CALL)] | None, None),  # type: ignore[misc]
+    ],
+    bases=(_Any,),
+)
 
 
 _read_any = msgspec.json.Decoder(_Any).decode
@@ -99,6 +116,11 @@ class Facets(NamedTuple):
     steps: tuple[tuple[Value, ...], ...]
     calls: tuple[tuple[Value, ...], ...]
     tags: tuple[str, ...]
+
+    def side_rows(self, kind: str) -> dict[str, Sequence[tuple[Value, ...]]]:
+        """The rows that go into each side table with a record of this kind."""
+        tags = [(kind, tag) for tag in self.tags]
+        return {"steps": self.steps, "tool_calls": self.calls, "tags": tags}
 
 
 def facets_of(kind: str, body: bytes) -> Facets:
@@ -125,7 +147,7 @@ def facets_of(kind: str, body: bytes) -> Facets:
         _key(dataset.version),
         _key(peek.sample_id if peek.sample_id is not None else dataset.sample_id),
         _key(peek.grade),
-        peek.passed if isinstance(peek.passed, bool) else None,
+        _flag(peek.passed),
         _key(peek.policy),
         _key(peek.profile),
         _key(peek.status if peek.status is not None else peek.outcome),
@@ -134,8 +156,8 @@ def facets_of(kind: str, body: bytes) -> Facets:
     steps: tuple[tuple[Value, ...], ...] = ()
     calls: tuple[tuple[Value, ...], ...] = ()
     if isinstance(peek, _Run):
-        steps = tuple([_step(step) for step in peek.steps or ()])
-        calls = tuple([_call(call) for call in peek.tool_calls or ()])
+        steps = tuple([_row(step, _STEP) for step in peek.steps or ()])
+        calls = tuple([_row(call, _CALL) for call in peek.tool_calls or ()])
     tags = (
         tuple(dict.fromkeys([key(tag) for tag in peek.tags if isinstance(tag, str)]))
         if isinstance(peek.tags, list)
@@ -184,31 +206,12 @@ def _key(value: object) -> str | None:
     return key(value) if type(value) is str else None
 
 
-def _step(step: _Step) -> tuple[Value, ...]:
-    return (
-        _key(step.name),
-        _key(step.agent),
-        _key(step.status),
-        step.critical if isinstance(step.critical, bool) else None,
-        _number(step.duration_ms),
-        _number(step.retries),
-        _key(step.model),
-        _key(step.tier),
-        _number(step.tokens),
-        _number(step.cost_usd),
-        _json(step.scores),
-        _json(step.error),
-    )
+def _row(part: Struct, fields: Mapping[str, str]) -> tuple[Value, ...]:
+    return tuple([_READERS[kind](getattr(part, name)) for name, kind in fields.items()])
 
 
-def _call(call: _Call) -> tuple[Value, ...]:
-    return (
-        _key(call.step),
-        _key(call.name),
-        call.valid if isinstance(call.valid, bool) else None,
-        _json(call.arguments),
-        _json(call.error),
-    )
+def _flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
 
 
 def _json(raw: Raw) -> str | None:
@@ -220,3 +223,11 @@ def _json(raw: Raw) -> str | None:
 def _number(raw: Raw) -> str | None:
     text = _json(raw)
     return text if text is not None and (text[0] == "-" or text[0].isdigit()) else None
+
+
+_READERS: dict[str, Callable[[Any], Value]] = {
+    _TEXT: _key,
+    _FLAG: _flag,
+    _NUMBER: _number,
+    _JSON: _json,
+}

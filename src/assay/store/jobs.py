@@ -1,51 +1,58 @@
 """Jobs: what was asked for, how far it is, and which process works on it.
 
-A job is claimed by an update that only one process can win. Its owner sends a beat now and then;
-one that has not for a while is taken to be dead, and another takes the job up where it stopped.
-Doing a record twice is harmless: its digest is the same.
+`again` jobs score or grade what is in the ledger again; `execution` jobs run a workflow on a
+dataset (see `executions`). Servers claim them by `queue`.
 """
 
 from __future__ import annotations
 
 import secrets
-import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from sqlalchemy import and_, insert, or_, select, update
+from sqlalchemy import and_, case, false, insert, select, update
 
-from assay.store.serving import jobs, now_text, read, write
+from assay.files.json_files import parse_json
+from assay.store import queue
+from assay.store.serving import jobs, now_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from sqlalchemy.engine import Connection
+    from sqlalchemy import ColumnElement, Connection, Row
 
     from assay.store.databases import Database
 
-QUEUED, RUNNING, DONE, FAILED = "queued", "running", "done", "failed"
-AGAIN = "again"
-"""The kind of these jobs, in a table that they share: see `executions` for the others."""
-STALE_S = 60
+AGAIN, EXECUTION = "again", "execution"
+QUEUED, RUNNING, CANCELLING = "queued", "running", "cancelling"
+DONE, FAILED, CANCELLED = "done", "failed", "cancelled"
+STALE_MS = {AGAIN: 60_000, EXECUTION: 15_000}
+"""After so long without a beat the owner of a job is taken for dead."""
 
 
 class Job(NamedTuple):
-    """One job."""
+    """One job. `asked` is the request with its defaults filled in, as JSON."""
 
     id: str
     project: str
+    kind: str
     state: str
-    asked: dict[str, Any]
+    asked: bytes
     progress: dict[str, Any]
     created_at: str
     author: str | None
+
+    def request(self) -> dict[str, Any]:
+        """What was asked for."""
+        found: dict[str, Any] = parse_json(self.asked)
+        return found
 
     def document(self) -> dict[str, Any]:
         """As the API shows it."""
         return {
             "id": self.id,
             "state": self.state,
-            "asked": self.asked,
+            "asked": self.request(),
             "progress": self.progress,
             "created_at": self.created_at,
             "author": self.author,
@@ -55,129 +62,140 @@ class Job(NamedTuple):
 _COLUMNS = tuple(jobs.c[name] for name in Job._fields)
 
 
-def _job(row: Any) -> Job:
+def _job(row: Row[Any]) -> Job:
+    values = {name: row._mapping[name] for name in Job._fields}
+    values["asked"] = bytes(values["asked"])
+    values["progress"] = msgspec.json.decode(values["progress"])
+    return Job(**values)
+
+
+def new(
+    kind: str, project: str, asked: bytes, *, author: str | None, name: str | None = None
+) -> Job:
+    """A job that has not begun."""
+    progress = (
+        {"seen": 0, "written": 0, "unchanged": 0, "faults": [], "cursor": None}
+        if kind == AGAIN
+        else {"faults": []}
+    )
     return Job(
-        row[0],
-        row[1],
-        row[2],
-        msgspec.json.decode(bytes(row[3])),
-        msgspec.json.decode(bytes(row[4])),
-        row[5],
-        row[6],
+        name or secrets.token_hex(8), project, kind, QUEUED, asked, progress, now_text(), author
     )
 
 
-def create(database: Database, project: str, asked: dict[str, Any], *, author: str | None) -> Job:
+def row_of(job: Job) -> dict[str, Any]:
+    """A job as the table holds it before anybody claims it."""
+    return {**job._asdict(), "progress": msgspec.json.encode(job.progress), "beat_ms": 0}
+
+
+def create(database: Database, job: Job) -> Job:
     """Queue a job."""
-    made = Job(
-        secrets.token_hex(8),
-        project,
-        QUEUED,
-        asked,
-        {"seen": 0, "written": 0, "unchanged": 0, "faults": [], "cursor": None},
-        now_text(),
-        author,
-    )
-    row = {
-        **made._asdict(),
-        "asked": msgspec.json.encode(asked),
-        "progress": msgspec.json.encode(made.progress),
-        "beat": 0,
-        "kind": AGAIN,
-    }
-    write(database, lambda connection: connection.execute(insert(jobs).values(row)))
-    return made
+    database.write(lambda connection: connection.execute(insert(jobs).values(row_of(job))))
+    return job
 
 
-def find(database: Database, project: str, job_id: str) -> Job | None:
+def find(database: Database, kind: str, project: str, job_id: str) -> Job | None:
     """A job of a project."""
     query = select(*_COLUMNS).where(
-        jobs.c.project == project, jobs.c.id == job_id, jobs.c.kind == AGAIN
+        jobs.c.project == project, jobs.c.id == job_id, jobs.c.kind == kind
     )
-    row = read(database, lambda connection: connection.execute(query).first())
+    row = database.read(lambda connection: connection.execute(query).first())
     return None if row is None else _job(row)
 
 
-def newest(database: Database, project: str, *, limit: int = 50) -> list[Job]:
+def newest(database: Database, kind: str, project: str, *, limit: int = 50) -> list[Job]:
     """The jobs of a project, newest first."""
     query = (
         select(*_COLUMNS)
-        .where(jobs.c.project == project, jobs.c.kind == AGAIN)
+        .where(jobs.c.project == project, jobs.c.kind == kind)
         .order_by(jobs.c.created_at.desc(), jobs.c.id)
         .limit(limit)
     )
-    return read(database, lambda connection: [_job(row) for row in connection.execute(query)])
+    return database.read(lambda connection: [_job(row) for row in connection.execute(query)])
 
 
 def claim(
     database: Database,
+    kind: str,
     owner: str,
     *,
-    now: float | None = None,
+    able: bool = True,
+    at_ms: int | None = None,
     is_dead: Callable[[str], bool] = lambda _owner: False,
 ) -> Job | None:
-    """The oldest job that waits, or whose owner is dead; claimed for this owner.
-
-    An owner is dead that has been silent for long, or of whom `is_dead` knows it. One that claims
-    has nothing at hand: what still stands under its name was dropped when the database was away.
+    """The oldest job that waits or whose owner is dead, claimed for this one. An owner that is not
+    `able` to do them takes only those that are to be cancelled.
     """
-    at = int(now if now is not None else time.time())
-    owners = (
-        select(jobs.c.owner)
-        .where(jobs.c.state == RUNNING, jobs.c.kind == AGAIN, jobs.c.owner.is_not(None))
-        .distinct()
+    of_kind = jobs.c.kind == kind
+    states = (RUNNING, CANCELLING) if able else (CANCELLING,)
+    row = queue.claim(
+        database,
+        jobs,
+        owner,
+        waiting=and_(of_kind, jobs.c.state == QUEUED) if able else false(),
+        held=and_(of_kind, jobs.c.state.in_(states)),
+        state=_unless_cancelled(RUNNING),
+        oldest_first=jobs.c.created_at,
+        stale_ms=STALE_MS[kind],
+        at_ms=at_ms,
+        is_dead=is_dead,
     )
-    gone = [
-        name
-        for name in read(database, lambda connection: list(connection.execute(owners).scalars()))
-        if name == owner or is_dead(name)
-    ]
-    free = or_(
-        jobs.c.state == QUEUED,
-        and_(jobs.c.state == RUNNING, or_(jobs.c.beat < at - STALE_S, jobs.c.owner.in_(gone))),
-    )
-    oldest = (
-        select(jobs.c.id)
-        .where(jobs.c.kind == AGAIN, free)
-        .order_by(jobs.c.created_at, jobs.c.id)
-        .limit(1)
-    )
+    return None if row is None else _job(row)
 
-    def work(connection: Connection) -> Job | None:
-        found = connection.execute(oldest).scalar()
-        if found is None:
-            return None
-        won = connection.execute(
-            update(jobs).where(jobs.c.id == found, free).values(state=RUNNING, owner=owner, beat=at)
-        )
-        return (
-            _job(connection.execute(select(*_COLUMNS).where(jobs.c.id == found)).one())
-            if won.rowcount == 1
-            else None
-        )
 
-    if (
-        read(database, lambda connection: connection.execute(oldest).scalar()) is None
-    ):  # the usual case takes no lock
-        return None
-    return write(database, work)
+def _unless_cancelled(state: str) -> ColumnElement[str]:
+    """A job that is to be cancelled stays so, whoever takes it up."""
+    return case((jobs.c.state == CANCELLING, CANCELLING), else_=state)
+
+
+def send_beat(
+    connection: Connection, job: Job, owner: str, changes: Mapping[str, Any] | None = None
+) -> str | None:
+    """Say inside a transaction that the owner lives, and change the job. Its state then, or None
+    where it is somebody else's by now.
+    """
+    ours = update(jobs).where(
+        jobs.c.id == job.id, jobs.c.owner == owner, jobs.c.state.in_((RUNNING, CANCELLING))
+    )
+    changed = ours.values({"beat_ms": queue.now_ms(), **(changes or {})})
+    return connection.execute(changed.returning(jobs.c.state)).scalar()
 
 
 def report(
-    database: Database, job: Job, owner: str, progress: dict[str, Any], *, state: str = RUNNING
-) -> bool:
-    """Say how far a job is. False where another process has taken it over: then it is not ours to
-    go on with.
+    database: Database,
+    job: Job,
+    owner: str,
+    progress: Mapping[str, Any] | None = None,
+    *,
+    state: str | None = None,
+) -> str | None:
+    """Say how far a job is; with a state, leave it: `queued` gives it back, and the next owner goes
+    on at once. The state then, or None where it is somebody else's by now.
     """
-    values = {
-        "progress": msgspec.json.encode(progress),
-        "state": state,
-        "beat": int(time.time()),
-        "owner": owner if state == RUNNING else None,
-    }
-    ours = (
+    values: dict[str, Any] = {}
+    if progress is not None:
+        values["progress"] = msgspec.json.encode(dict(progress))
+    if state is not None:
+        values |= {"owner": None, "beat_ms": 0}
+        values["state"] = _unless_cancelled(QUEUED) if state == QUEUED else state
+    return database.write(lambda connection: send_beat(connection, job, owner, values))
+
+
+def cancel(database: Database, job: Job) -> Job | None:
+    """Ask for the end of a job. One that waits is free for any server to end; one that runs is
+    ended by its owner, at its next beat.
+    """
+    here = jobs.c.id == job.id
+    waits = jobs.c.state == QUEUED
+    asked = (
         update(jobs)
-        .where(jobs.c.id == job.id, jobs.c.owner == owner, jobs.c.state == RUNNING)
-        .values(values)
+        .where(here, jobs.c.state.in_((QUEUED, RUNNING)))
+        .values(state=CANCELLING, beat_ms=case((waits, 0), else_=jobs.c.beat_ms))
     )
-    return write(database, lambda connection: connection.execute(ours).rowcount == 1)
+
+    def work(connection: Connection) -> Job | None:
+        connection.execute(asked)
+        row = connection.execute(select(*_COLUMNS).where(here)).first()
+        return None if row is None else _job(row)
+
+    return database.write(work)

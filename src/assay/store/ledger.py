@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
-from sqlalchemy import Connection, select, text
+from sqlalchemy import literal, select
 
 from assay.errors import InputError
 from assay.store import reading, writing
@@ -26,8 +26,8 @@ from assay.store.drafts import (
     Item,
     Link,
     Page,
+    RecordCount,
     Stored,
-    Tally,
     Tombstone,
     digest_bytes,
     digest_text,
@@ -37,8 +37,6 @@ from assay.store.drafts import (
 )
 from assay.store.migrating import ensure
 from assay.store.reading import Filters
-
-R = TypeVar("R")
 
 DEFAULT_PROJECT = "default"
 _PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -84,20 +82,6 @@ class Ledger:
         """Give the connections back."""
         self.database.engine.dispose()
 
-    def _write(self, work: Callable[[Connection], R]) -> R:
-        def transaction() -> R:
-            with self.database.writing() as connection, connection.begin():
-                return work(connection)
-
-        return self.database.patiently(transaction)
-
-    def _read(self, work: Callable[[Connection], R]) -> R:
-        def transaction() -> R:
-            with self.database.reading() as connection, connection.begin():
-                return work(connection)
-
-        return self.database.patiently(transaction)
-
     # --- writing
 
     def put(
@@ -121,7 +105,7 @@ class Ledger:
         known_project(project)
         if not listed:
             return []
-        return self._write(
+        return self.database.write(
             lambda connection: writing.append(connection, project, listed, now=self._clock())
         )
 
@@ -194,7 +178,7 @@ class Ledger:
         assert who is not None
         assert why is not None
         known_project(project)
-        found = self._write(
+        found = self.database.write(
             lambda connection: writing.forget(
                 connection, project, digest_bytes(digest), author=who, reason=why, now=self._clock()
             )
@@ -211,16 +195,14 @@ class Ledger:
 
     def get(self, digest: str, *, project: str = DEFAULT_PROJECT) -> Item | None:
         """The record of a digest; None where there is none in this project."""
-        return self._read(
-            lambda connection: reading.get(connection, known_project(project), digest_bytes(digest))
-        )
+        return next(iter(self.get_many([digest], project=project).values()), None)
 
     def get_many(
         self, digests: Iterable[str], *, project: str = DEFAULT_PROJECT
     ) -> dict[str, Item]:
         """The records of these digests, as far as this project has them."""
         wanted = [digest_bytes(digest) for digest in digests]
-        return self._read(
+        return self.database.read(
             lambda connection: reading.get_many(connection, known_project(project), wanted)
         )
 
@@ -229,13 +211,13 @@ class Ledger:
     ) -> list[Link]:
         """The links from and to any of these records."""
         wanted = [digest_bytes(digest) for digest in digests]
-        return self._read(
+        return self.database.read(
             lambda connection: reading.links_of_many(connection, known_project(project), wanted)
         )
 
     def starting_with(self, digits: str, *, project: str = DEFAULT_PROJECT) -> list[Item]:
         """The records whose digest begins with these hexadecimal digits, ten at the most."""
-        return self._read(
+        return self.database.read(
             lambda connection: reading.starting_with(connection, known_project(project), digits)
         )
 
@@ -255,7 +237,7 @@ class Ledger:
         With `look_at` a page costs the same however many filters there are and however little they
         find: it may be short or empty though more follow.
         """
-        return self._read(
+        return self.database.read(
             lambda connection: reading.find(
                 connection,
                 known_project(project),
@@ -277,7 +259,7 @@ class Ledger:
         limit: int = 100,
     ) -> Page:
         """Everything about one run, the oldest first."""
-        return self._read(
+        return self.database.read(
             lambda connection: reading.history(
                 connection, known_project(project), run_id, after=after, limit=limit
             )
@@ -292,33 +274,8 @@ class Ledger:
         limit: int = 1000,
     ) -> list[Link]:
         """The links from and to a record."""
-        return self._read(
-            lambda connection: reading.links_of(
-                connection,
-                known_project(project),
-                digest_bytes(digest),
-                relation=relation,
-                limit=limit,
-            )
-        )
-
-    def steps_of(self, digest: str, *, project: str = DEFAULT_PROJECT) -> list[dict[str, Any]]:
-        """The steps of a run, in their order. Numbers are decimal text, `scores` and `error`
-        JSON.
-        """
-        return self._read(
-            lambda connection: reading.side_rows(
-                connection, t.steps, known_project(project), digest_bytes(digest)
-            )
-        )
-
-    def tool_calls_of(self, digest: str, *, project: str = DEFAULT_PROJECT) -> list[dict[str, Any]]:
-        """The tool calls of a run, in their order. `arguments` and `error` are JSON."""
-        return self._read(
-            lambda connection: reading.side_rows(
-                connection, t.tool_calls, known_project(project), digest_bytes(digest)
-            )
-        )
+        found = self.links_of_many([digest], project=project)
+        return [link for link in found if relation in (None, link.relation)][:limit]
 
     def count(
         self,
@@ -326,9 +283,9 @@ class Ledger:
         filters: Filters | None = None,
         *,
         project: str = DEFAULT_PROJECT,
-    ) -> Tally:
+    ) -> RecordCount:
         """How many records there are. Without a filter it is exact and costs nothing."""
-        return self._read(
+        return self.database.read(
             lambda connection: reading.count(
                 connection, known_project(project), kind, filters or {}
             )
@@ -336,7 +293,7 @@ class Ledger:
 
     def tombstone(self, digest: str, *, project: str = DEFAULT_PROJECT) -> Tombstone | None:
         """Who had a record forgotten; None where nobody had."""
-        return self._read(
+        return self.database.read(
             lambda connection: writing.tombstone(
                 connection, known_project(project), digest_bytes(digest)
             )
@@ -344,7 +301,7 @@ class Ledger:
 
     def projects(self) -> list[str]:
         """The projects that have records."""
-        return self._read(
+        return self.database.read(
             lambda connection: list(
                 connection.execute(select(t.heads.c.project).order_by(t.heads.c.project)).scalars()
             )
@@ -355,7 +312,7 @@ class Ledger:
         query = select(t.heads.c.seq, t.heads.c.chain).where(
             t.heads.c.project == known_project(project)
         )
-        row = self._read(lambda connection: connection.execute(query).first())
+        row = self.database.read(lambda connection: connection.execute(query).first())
         return (0, digest_text(genesis(project))) if row is None else (row[0], digest_text(row[1]))
 
     def is_there(self) -> bool:
@@ -365,7 +322,7 @@ class Ledger:
 
         def ask() -> bool:
             with self.database.reading() as connection:
-                return connection.execute(text("SELECT 1")).scalar() == 1
+                return connection.execute(select(literal(1))).scalar() == 1
 
         return self.database._replace(patience=0.0).patiently(ask)
 

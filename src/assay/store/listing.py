@@ -8,7 +8,6 @@ from sqlalchemy import select
 
 from assay.store import tables as t
 from assay.store.drafts import digest_bytes, digest_text
-from assay.store.serving import read
 from assay.store.writing import lookup, parts
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def grades_of(
                     one = GradeOf(digest_text(bytes(row[1])), *row[2:])
                     made.setdefault(places[row[0]], {})[one.digest] = one
 
-    read(database, work)
+    database.read(work)
     return {
         digest: sorted(found.values(), key=lambda one: one.seq) for digest, found in made.items()
     }
@@ -112,7 +111,7 @@ def evidence_of(database: Database, project: str, grades: Sequence[str]) -> dict
             for place, card, run in connection.execute(query):
                 found[places[place]] = digest_text(bytes(run if run is not None else card))
 
-    read(database, work)
+    database.read(work)
     return found
 
 
@@ -133,7 +132,7 @@ def runs_behind(database: Database, project: str, cards: Sequence[str]) -> dict[
             ):
                 found[places[place]] = digest_text(bytes(run))
 
-    read(database, work)
+    database.read(work)
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, column, func, inspect, select, table
 
 from assay.errors import InputError, UsageError
 from assay.store.databases import Database
@@ -24,52 +24,31 @@ VERSIONS = tuple(
     )
 )
 """Every version of the tables, the newest last; each is a file in `migrations/versions`."""
-_LOCK = 4_151_541_977_218  # a number of our own, for PostgreSQL's advisory locks
+_LOCK = 4_151_541_977_218  # any number that no other program uses for an advisory lock
 
 
 def ensure(database: Database, *, read_only: bool = False) -> None:
     """Make or upgrade the tables where that is needed. A database of a newer program, or of
     something else, is refused.
     """
-
-    def look() -> bool:
-        with database.reading() as connection, connection.begin():
-            return _is_newest(connection, database.where, read_only)
-
-    if database.patiently(look):
+    if database.read(lambda connection: _is_newest(connection, database.where, read_only)):
         return
 
-    def work() -> None:
-        with database.writing() as connection, connection.begin():
-            _lock(connection)
-            if not _is_newest(connection, database.where, read_only):
-                _alembic(connection, "head", up=True)
+    def work(connection: Connection) -> None:
+        _lock(connection)
+        if not _is_newest(connection, database.where, read_only):
+            run_alembic(connection, "head")
 
-    database.patiently(work)
-
-
-def migrate(database: Database, version: str) -> None:
-    """Go to a version, up or down; `base` is before the first, where nothing is left."""
-
-    def work() -> None:
-        with database.writing() as connection, connection.begin():
-            _lock(connection)
-            now = current(connection)
-            order = ("base", *VERSIONS)
-            if order.index(version) != order.index(now or "base"):
-                _alembic(connection, version, up=order.index(version) > order.index(now or "base"))
-
-    database.patiently(work)
+    database.write(work)
 
 
 def current(connection: Connection) -> str | None:
     """The version of the tables; None where there are none of ours."""
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
-    found = connection.execute(
-        text(f"SELECT version_num FROM {VERSION_TABLE}")  # noqa: S608
-    ).scalar()  # a constant
-    return None if found is None else str(found)
+    return connection.execute(
+        select(column("version_num")).select_from(table(VERSION_TABLE))
+    ).scalar()
 
 
 def _is_newest(connection: Connection, where: str, read_only: bool) -> bool:
@@ -107,10 +86,11 @@ def _is_newest(connection: Connection, where: str, read_only: bool) -> bool:
 
 def _lock(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _LOCK})
+        connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
 
 
-def _alembic(connection: Connection, version: str, *, up: bool) -> None:
+def run_alembic(connection: Connection, version: str, *, up: bool = True) -> None:
+    """Go up or down to a version, inside a transaction; `base` is before the first."""
     from alembic import command  # costs as much as all of SQLAlchemy, and a ledger is made once
     from alembic.config import Config
 

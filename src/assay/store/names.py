@@ -5,14 +5,12 @@ runs come and go, in the transaction that brings them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import delete, func, select, update
 
 from assay.store import tables as t
-from assay.store.serving import read
+from assay.store.serving import adding
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -21,14 +19,12 @@ if TYPE_CHECKING:
 
 NAMED = ("workflow", "dataset")
 _PLACES = tuple((what, t.FACETS.index(what), t.FACETS.index(f"{what}_version")) for what in NAMED)
-_AT_ONCE = (64, 16, 4, 2, 1)
-"""How many rows one statement brings: a few lengths, so that each is compiled once."""
 
 Name = tuple[str, str, str]
 """What it is, its id, its version."""
 
 
-class Seen(NamedTuple):
+class NamedRuns(NamedTuple):
     """A name and version that runs carry, how many there are, and the newest."""
 
     id: str
@@ -44,7 +40,7 @@ def names_of(columns: tuple[Any, ...]) -> Iterator[Name]:
             yield what, columns[place], columns[version] or ""
 
 
-class Tally:
+class NameTally:
     """The names of one transaction."""
 
     def __init__(self) -> None:
@@ -59,26 +55,13 @@ class Tally:
 
     def write(self, connection: Connection, project: str) -> None:
         """Count them."""
-        rows = [(project, *name, *numbers) for name, numbers in sorted(self.found.items())]
-        start = 0
-        while start < len(rows):
-            size = next(size for size in _AT_ONCE if size <= len(rows) - start)
-            connection.exec_driver_sql(
-                _statement(connection.dialect.name, size),
-                tuple(chain.from_iterable(rows[start : start + size])),
-            )
-            start += size
-
-
-@cache
-def _statement(dialect: str, rows: int) -> str:
-    marks = f"({', '.join(['?' if dialect == 'sqlite' else '%s'] * 6)})"
-    return (
-        # marks only
-        f"INSERT INTO seen (project, what, id, version, runs, newest_seq) VALUES {', '.join([marks] * rows)} "  # noqa: E501, S608
-        "ON CONFLICT (project, what, id, version) DO UPDATE SET runs = seen.runs + excluded.runs,"
-        " newest_seq = excluded.newest_seq"
-    )
+        rows = [
+            dict(zip(t.seen.columns.keys(), (project, *name, *numbers), strict=True))
+            for name, numbers in sorted(self.found.items())
+        ]
+        if rows:
+            counting = adding(connection.dialect.name, t.seen, "runs", replacing=("newest_seq",))
+            connection.execute(counting, rows)
 
 
 def forget(connection: Connection, project: str, columns: tuple[Any, ...], seq: int) -> None:
@@ -103,7 +86,7 @@ def forget(connection: Connection, project: str, columns: tuple[Any, ...], seq: 
         )
 
 
-def seen(database: Database, project: str, what: str, *, limit: int = 1000) -> list[Seen]:
+def seen(database: Database, project: str, what: str, *, limit: int = 1000) -> list[NamedRuns]:
     """The workflows or datasets of a project's runs, in the order of their names."""
     c = t.seen.c
     query = (
@@ -112,10 +95,9 @@ def seen(database: Database, project: str, what: str, *, limit: int = 1000) -> l
         .order_by(c.id, c.version)
         .limit(limit)
     )
-    return read(
-        database,
+    return database.read(
         lambda connection: [
-            Seen(row[0], row[1] or None, row[2], row[3]) for row in connection.execute(query)
+            NamedRuns(row[0], row[1] or None, row[2], row[3]) for row in connection.execute(query)
         ],
     )
 

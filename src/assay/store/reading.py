@@ -16,12 +16,10 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Select,
-    Table,
     any_,
     func,
     literal,
     select,
-    text,
     type_coerce,
 )
 from sqlalchemy.types import NullType
@@ -29,9 +27,9 @@ from sqlalchemy.types import NullType
 from assay.errors import InputError
 from assay.registry import near_miss
 from assay.store import tables as t
-from assay.store.drafts import DIGEST_BYTES, KINDS, Item, Link, Page, Tally, digest_text
+from assay.store.drafts import DIGEST_BYTES, KINDS, Item, Link, Page, RecordCount, digest_text
 from assay.store.facets import key, moment_key
-from assay.store.writing import lookup, parts, touching
+from assay.store.writing import lookup, parts
 
 _SPAN = ("started_from", "started_before")
 _FEW = 2000
@@ -168,9 +166,8 @@ def _among(connection: Connection, places: list[int]) -> ColumnElement[bool]:
     than what they find.
     """
     if connection.dialect.name == "sqlite":
-        return text("records.seq IN (SELECT value FROM json_each(:places))").bindparams(
-            places=json.dumps(places)
-        )  # type: ignore[return-value]
+        listed = func.json_each(json.dumps(places)).table_valued("value")
+        return _c.seq.in_(select(listed.c.value))
     return _c.seq == any_(literal(places, ARRAY(BigInteger)))
 
 
@@ -300,14 +297,6 @@ def _matching(
     return query
 
 
-def get(connection: Connection, project: str, digest: bytes) -> Item | None:
-    """The record of a digest; None where there is none."""
-    row = connection.execute(
-        select(*_ITEM).where(_c.project == project, _c.digest == digest)
-    ).first()
-    return None if row is None else _item(row)
-
-
 def get_many(connection: Connection, project: str, digests: Iterable[bytes]) -> dict[str, Item]:
     """The records of these digests, as far as there are any."""
     found = {}
@@ -351,41 +340,7 @@ def starting_with(
     return [_item(row) for row in connection.execute(query)]
 
 
-def links_of(
-    connection: Connection,
-    project: str,
-    digest: bytes,
-    *,
-    relation: str | None = None,
-    limit: int = 1000,
-) -> list[Link]:
-    """The links from and to a record, in the order in which they came."""
-    c = t.links.c
-    query = touching(connection, project, digest)
-    if relation is not None:
-        query = query.where(c.relation == relation)
-    rows = connection.execute(query.order_by(c.seq, c.position).limit(limit))
-    return [
-        Link(relation, digest_text(target), digest_text(source))
-        for source, relation, target in rows
-    ]
-
-
-def side_rows(
-    connection: Connection, table: Table, project: str, digest: bytes
-) -> list[dict[str, Any]]:
-    """The rows of a side table that belong to a record, in their order."""
-    query = select(*(column for column in table.columns if column.name not in ("project", "seq")))
-    query = query.join(
-        t.records, (t.records.c.project == table.c.project) & (t.records.c.seq == table.c.seq)
-    )
-    rows = connection.execute(
-        query.where(_c.project == project, _c.digest == digest).order_by(table.c.position)
-    )
-    return [dict(row) for row in rows.mappings()]
-
-
-def count(connection: Connection, project: str, kind: str | None, filters: Filters) -> Tally:
+def count(connection: Connection, project: str, kind: str | None, filters: Filters) -> RecordCount:
     """How many records: exact without a filter, from the counters; with one, counted up to a
     limit.
     """
@@ -400,11 +355,11 @@ def count(connection: Connection, project: str, kind: str | None, filters: Filte
         query = select(func.coalesce(func.sum(c.n), 0)).where(c.project == project)
         if kind is not None:
             query = query.where(c.kind == kind)
-        return Tally(int(connection.execute(query).scalar_one()), True)
+        return RecordCount(int(connection.execute(query).scalar_one()), True)
     inner = (
         _matching(select(literal(1)).select_from(t.records), project, kind, filters, by_time=True)
         .limit(COUNTED + 1)
         .subquery()
     )
     n = connection.execute(select(func.count()).select_from(inner)).scalar_one()
-    return Tally(min(n, COUNTED), n <= COUNTED)
+    return RecordCount(min(n, COUNTED), n <= COUNTED)

@@ -14,7 +14,7 @@ from sqlalchemy import select
 from assay.store import tables as t
 from assay.store.drafts import digest_text
 from assay.store.facets import KEY_BYTES, key
-from assay.store.serving import live_runs, read
+from assay.store.serving import live_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -41,7 +41,7 @@ class Brief(NamedTuple):
     status: str | None
 
 
-class Found(NamedTuple):
+class RunSearch(NamedTuple):
     """Digests of runs, and the place to look further from; None where everything was looked at."""
 
     digests: tuple[str, ...]
@@ -77,8 +77,7 @@ def newest(
     if passed is not None:
         query = query.where(_c.passed == passed)
     ordered = query.order_by(_c.seq.desc()).limit(limit)
-    return read(
-        database,
+    return database.read(
         lambda connection: [
             Brief(row[0], digest_text(bytes(row[1])), *row[2:])
             for row in connection.execute(ordered)
@@ -96,8 +95,7 @@ def bodies(
     if passed is not None:
         query = query.where(_c.passed == passed)
     ordered = query.order_by(_c.seq.desc()).limit(limit)
-    return read(
-        database,
+    return database.read(
         lambda connection: [
             (digest_text(bytes(row[0])), bytes(row[1]))
             for row in connection.execute(ordered)
@@ -108,14 +106,14 @@ def bodies(
 
 def containing(
     database: Database, project: str, text: str, *, after: int | None, look_at: int, limit: int
-) -> Found:
+) -> RunSearch:
     """The newest runs whose id holds a text, among the next so many; whoever has that very id is
     found wherever it stands.
     """
     if len(text.encode("utf-8", "replace")) > KEY_BYTES or "\0" in text:
-        return Found(_named(database, project, text, limit) if after is None else (), None)
+        return RunSearch(_named(database, project, text, limit) if after is None else (), None)
 
-    def work(connection: Connection) -> Found:
+    def work(connection: Connection) -> RunSearch:
         query = select(_c.seq, _c.digest, _c.run_id).where(_c.project == project, _c.kind == "run")
         if after is not None:
             query = query.where(_c.seq < after)
@@ -126,17 +124,17 @@ def containing(
             query.order_by(_c.seq.desc()).limit(look_at + 1)
         ):
             if len(found) == limit or looked == look_at:
-                return Found(tuple(found), last)
+                return RunSearch(tuple(found), last)
             looked, last = looked + 1, seq
             if run_id is not None and text in run_id:
                 found.append(digest_text(bytes(digest)))
-        return Found(tuple(found), None)
+        return RunSearch(tuple(found), None)
 
-    made = read(database, work)
+    made = database.read(work)
     if after is not None:
         return made
     exact = [one for one in _named(database, project, text, limit) if one not in made.digests]
-    return Found((*exact, *made.digests), made.next_cursor)
+    return RunSearch((*exact, *made.digests), made.next_cursor)
 
 
 def _named(database: Database, project: str, run_id: str, limit: int) -> tuple[str, ...]:
@@ -146,8 +144,7 @@ def _named(database: Database, project: str, run_id: str, limit: int) -> tuple[s
         .order_by(_c.seq.desc())
         .limit(limit)
     )
-    return read(
-        database,
+    return database.read(
         lambda connection: tuple(
             digest_text(bytes(one)) for one in connection.execute(query).scalars()
         ),
@@ -165,8 +162,7 @@ def live(
         .order_by(live_runs.c.created_at.desc())
         .limit(limit)
     )
-    return read(
-        database,
+    return database.read(
         lambda connection: [
             LiveBrief(row[0], row[1], row[2], row[3], bytes(row[4]))
             for row in connection.execute(query)

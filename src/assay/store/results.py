@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from assay.store.drafts import digest_text
-from assay.store.serving import read
 from assay.store.writing import lookup
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def stored_of(database: Database, project: str, digests: Iterable[bytes]) -> lis
     No body is read.
     """
     wanted = list(dict.fromkeys(digests))
-    known = read(database, lambda connection: lookup(connection, project, wanted))
+    known = database.read(lambda connection: lookup(connection, project, wanted))
     return [
         digest_text(digest) for digest in wanted if digest in known and not known[digest].forgotten
     ]

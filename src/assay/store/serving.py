@@ -1,5 +1,5 @@
-"""The tables of a server beside the ledger: tokens, idempotency keys, runs in progress with their
-events, jobs, and the runs of executions.
+"""The tables of a server next to the ledger: tokens, idempotency keys, runs in progress with their
+events, jobs, the runs of executions, and spans that wait for their trace.
 
 Nothing here is evidence. These rows are changed and deleted; what they lead to is in `records`.
 Every table but `tokens` is kept by project, and every query names one. What is changed here needs a
@@ -8,9 +8,10 @@ new file in `migrations/versions`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -25,14 +26,20 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
-from assay.store.databases import Database
-
-R = TypeVar("R")
 metadata = MetaData()
 
 
 def _text(name: str, *, nullable: bool = False) -> Column[str]:
     return Column(name, Text, nullable=nullable)
+
+
+def _number(name: str, *, nullable: bool = False) -> Column[int]:
+    return Column(name, BigInteger, nullable=nullable)
+
+
+def _lease() -> list[Column[Any]]:
+    """Who works on a row, and when it last said so: see `queue`."""
+    return [_text("owner", nullable=True), _number("beat_ms")]
 
 
 tokens = Table(
@@ -58,7 +65,7 @@ answers = Table(
     _text("project"),
     _text("key"),
     _text("request"),
-    Column("status", BigInteger, nullable=False),
+    _number("status"),
     _text("location", nullable=True),
     Column("body", LargeBinary, nullable=False),
     _text("created_at"),
@@ -73,10 +80,11 @@ live_runs = Table(
     _text("run_id"),
     _text("state"),
     Column("head", LargeBinary, nullable=False),
-    Column("events", BigInteger, nullable=False),
+    _number("events"),
     _text("digest", nullable=True),
     _text("author", nullable=True),
     _text("created_at"),
+    *_lease(),
     PrimaryKeyConstraint("project", "run_id", name="live_runs_pk"),
 )
 """Runs that are posted while they run. `events` counts their events; whoever adds one takes the
@@ -89,7 +97,7 @@ live_events = Table(
     metadata,
     _text("project"),
     _text("run_id"),
-    Column("position", BigInteger, nullable=False),
+    _number("position"),
     _text("kind"),
     Column("body", LargeBinary, nullable=False),
     PrimaryKeyConstraint("project", "run_id", "position", name="live_events_pk"),
@@ -104,29 +112,28 @@ jobs = Table(
     _text("state"),
     Column("asked", LargeBinary, nullable=False),
     Column("progress", LargeBinary, nullable=False),
-    _text("owner", nullable=True),
-    Column("beat", BigInteger, nullable=False),
     _text("created_at"),
     _text("author", nullable=True),
     _text("kind"),
+    *_lease(),
     PrimaryKeyConstraint("id", name="jobs_pk"),
 )
 """What is done in the background: `again` scores or grades again, `execution` runs a workflow on a
 dataset.
 """
 Index("jobs_by_project", jobs.c.project, jobs.c.created_at)
-Index("jobs_by_state", jobs.c.state, jobs.c.beat)
+Index("jobs_by_state", jobs.c.state, jobs.c.beat_ms)
 
 execution_runs = Table(
     "execution_runs",
     metadata,
     _text("execution"),
-    Column("place", BigInteger, nullable=False),
+    _number("place"),
     _text("project"),
     _text("run_key"),
     Column("run_id", LargeBinary, nullable=False),
     Column("sample_id", LargeBinary, nullable=False),
-    Column("attempt", BigInteger, nullable=False),
+    _number("attempt"),
     PrimaryKeyConstraint("execution", "place", name="execution_runs_pk"),
     sqlite_with_rowid=False,
 )
@@ -135,44 +142,76 @@ are bytes: a sample may be named with a NUL.
 """
 
 
+traces = Table(
+    "traces",
+    metadata,
+    _text("project"),
+    _text("trace_id"),
+    _text("state"),
+    _number("spans"),
+    _number("late"),
+    _number("refused"),
+    _number("first_ms"),
+    _number("last_ms"),
+    _number("root_ms", nullable=True),
+    Column("asked", LargeBinary, nullable=False),
+    _text("author", nullable=True),
+    _text("run_id", nullable=True),
+    _text("digest", nullable=True),
+    _text("reason", nullable=True),
+    *_lease(),
+    PrimaryKeyConstraint("project", "trace_id", name="traces_pk"),
+)
+"""One row for each trace. `late` counts spans that came after its run was built, `refused` those
+that could not be read or were too many.
+"""
+Index("traces_by_state", traces.c.state, traces.c.last_ms)
+
+trace_spans = Table(
+    "trace_spans",
+    metadata,
+    _text("project"),
+    _text("trace_id"),
+    _text("span_id"),
+    _text("mark"),
+    Column("body", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("project", "trace_id", "span_id", "mark", name="trace_spans_pk"),
+    sqlite_with_rowid=False,
+)
+"""The spans of traces that gather. An exporter that tries again sends the same bytes, and the same
+bytes are one row.
+"""
+
+
 def now_text() -> str:
     """The moment it is, in UTC, to the millisecond."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def read(database: Database, work: Callable[[Connection], R]) -> R:
-    """Do something that only reads."""
-
-    def once() -> R:
-        with database.reading() as connection, connection.begin():
-            return work(connection)
-
-    return database.patiently(once)
+def insert_or_skip(connection: Connection, table: Table) -> Any:
+    """An INSERT that leaves out rows whose key is taken."""
+    return _insert(connection.dialect.name, table).on_conflict_do_nothing()
 
 
-def write(database: Database, work: Callable[[Connection], R]) -> R:
-    """Do something in one transaction; again where what stopped it may pass."""
-
-    def once() -> R:
-        with database.writing() as connection, connection.begin():
-            return work(connection)
-
-    return database.patiently(once)
+def _insert(dialect: str, table: Table) -> Any:
+    return (sqlite.insert if dialect == "sqlite" else postgresql.insert)(table)
 
 
 def insert_new(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
     """Add a row; False where one of its key is there already."""
     key = next(iter(table.primary_key.columns))
-    if connection.dialect.name == "sqlite":
-        return (
-            connection.execute(
-                sqlite.insert(table).values(row).on_conflict_do_nothing().returning(key)
-            ).first()
-            is not None
-        )
-    return (
-        connection.execute(
-            postgresql.insert(table).values(row).on_conflict_do_nothing().returning(key)
-        ).first()
-        is not None
-    )
+    inserting = insert_or_skip(connection, table).values(row).returning(key)
+    return connection.execute(inserting).first() is not None
+
+
+@cache
+def adding(dialect: str, table: Table, *sums: str, replacing: tuple[str, ...] = ()) -> Any:
+    """An INSERT that, where a row of the key is there, adds these columns to it and replaces
+    those.
+    """
+    made = _insert(dialect, table)
+    changes = {
+        **{name: table.c[name] + made.excluded[name] for name in sums},
+        **{name: made.excluded[name] for name in replacing},
+    }
+    return made.on_conflict_do_update(index_elements=list(table.primary_key.columns), set_=changes)

@@ -8,83 +8,19 @@ several servers one builds a run, and a server that dies leaves a trace that the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Index,
-    LargeBinary,
-    PrimaryKeyConstraint,
-    Table,
-    Text,
-    and_,
-    case,
-    delete,
-    func,
-    or_,
-    select,
-    update,
-)
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import ColumnElement, Connection, and_, case, delete, func, or_, select, update
 
+from assay.store import queue
 from assay.store.databases import Database
-from assay.store.serving import insert_new, metadata, read, write
+from assay.store.serving import insert_new, insert_or_skip, trace_spans, traces
 
 GATHERING, BUILDING, DONE, FAILED, EMPTY = "gathering", "building", "done", "failed", "empty"
 MAX_OPEN = 100_000
 """Traces of a project that may gather at once."""
-
-
-def _text(name: str, *, nullable: bool = False) -> Column[str]:
-    return Column(name, Text, nullable=nullable)
-
-
-def _number(name: str, *, nullable: bool = False) -> Column[int]:
-    return Column(name, BigInteger, nullable=nullable)
-
-
-traces = Table(
-    "traces",
-    metadata,
-    _text("project"),
-    _text("trace_id"),
-    _text("state"),
-    _number("spans"),
-    _number("late"),
-    _number("refused"),
-    _number("first_ms"),
-    _number("last_ms"),
-    _number("root_ms", nullable=True),
-    _number("beat_ms"),
-    Column("asked", LargeBinary, nullable=False),
-    _text("author", nullable=True),
-    _text("run_id", nullable=True),
-    _text("digest", nullable=True),
-    _text("reason", nullable=True),
-    PrimaryKeyConstraint("project", "trace_id", name="traces_pk"),
-)
-"""One row for each trace. `late` counts spans that came after its run was built, `refused` those
-that could not be read or were too many.
-"""
-Index("traces_by_state", traces.c.state, traces.c.last_ms)
-
-trace_spans = Table(
-    "trace_spans",
-    metadata,
-    _text("project"),
-    _text("trace_id"),
-    _text("span_id"),
-    _text("mark"),
-    Column("body", LargeBinary, nullable=False),
-    PrimaryKeyConstraint("project", "trace_id", "span_id", "mark", name="trace_spans_pk"),
-    sqlite_with_rowid=False,
-)
-"""The spans of traces that gather. An exporter that tries again sends the same bytes, and the same
-bytes are one row.
-"""
 
 
 class Batch(NamedTuple):
@@ -119,7 +55,7 @@ class Gathered(NamedTuple):
     reason: str | None
 
 
-class Taken(NamedTuple):
+class SpansTaken(NamedTuple):
     """What became of the spans of one request."""
 
     late: int
@@ -138,12 +74,12 @@ def keep(
     now_ms: int,
     limit: int,
     max_open: int = MAX_OPEN,
-) -> Taken:
+) -> SpansTaken:
     """Keep the spans of a request, durably when this returns. `limit` is how many one trace may
     have.
     """
 
-    def work(connection: Connection) -> Taken:
+    def work(connection: Connection) -> SpansTaken:
         opened = (
             select(traces.c.trace_id)
             .where(traces.c.project == project, traces.c.state == GATHERING)
@@ -151,7 +87,7 @@ def keep(
             .subquery()
         )
         if connection.execute(select(func.count()).select_from(opened)).scalar_one() >= max_open:
-            return Taken(0, 0, True)
+            return SpansTaken(0, 0, True)
         late = too_many = 0
         for trace_id in sorted(
             batches
@@ -167,9 +103,9 @@ def keep(
                 limit=limit,
             )
             late, too_many = late + found.late, too_many + found.too_many
-        return Taken(late, too_many)
+        return SpansTaken(late, too_many)
 
-    return write(database, work)
+    return database.write(work)
 
 
 def _keep(
@@ -182,7 +118,7 @@ def _keep(
     author: str | None,
     now_ms: int,
     limit: int,
-) -> Taken:
+) -> SpansTaken:
     row = {
         "project": project,
         "trace_id": trace_id,
@@ -214,7 +150,7 @@ def _keep(
             .where(here)
             .values(late=traces.c.late + len(batch.spans), refused=traces.c.refused + batch.refused)
         )
-        return Taken(len(batch.spans), 0)
+        return SpansTaken(len(batch.spans), 0)
     before: int = connection.execute(select(traces.c.spans).where(here)).scalar_one()
     new = [
         {"project": project, "trace_id": trace_id, "span_id": span_id, "mark": mark, "body": body}
@@ -226,18 +162,13 @@ def _keep(
     new = [row for row in new if (row["span_id"], row["mark"]) not in known]
     kept, left = new[: max(0, limit - before)], len(new[max(0, limit - before) :])
     if kept:
-        insert = (
-            sqlite.insert(trace_spans)
-            if connection.dialect.name == "sqlite"
-            else postgresql.insert(trace_spans)
-        )
-        connection.execute(insert.on_conflict_do_nothing(), kept)
+        connection.execute(insert_or_skip(connection, trace_spans), kept)
     connection.execute(
         update(traces)
         .where(here)
         .values(spans=traces.c.spans + len(kept), refused=traces.c.refused + left)
     )
-    return Taken(0, left)
+    return SpansTaken(0, left)
 
 
 def _known(
@@ -256,54 +187,39 @@ def _known(
 
 
 def claim(
-    database: Database, *, now_ms: int, grace_ms: int, limit_ms: int, stale_ms: int
+    database: Database,
+    owner: str,
+    *,
+    grace_ms: int,
+    limit_ms: int,
+    stale_ms: int,
+    at_ms: int | None = None,
+    is_dead: Callable[[str], bool] = lambda _owner: False,
 ) -> Due | None:
     """A trace that is due: its root came and all has been quiet for a while, or it has waited for
     its root too long, or its builder died.
     """
-    table = traces.c
-    whole = and_(
-        table.root_ms.is_not(None),
-        or_(table.last_ms <= now_ms - grace_ms, table.root_ms <= now_ms - 10 * grace_ms),
+    c = traces.c
+    at = queue.now_ms() if at_ms is None else at_ms
+    complete = and_(
+        c.root_ms.is_not(None), or_(c.last_ms <= at - grace_ms, c.root_ms <= at - 10 * grace_ms)
     )
-    waited = or_(table.last_ms <= now_ms - limit_ms, table.first_ms <= now_ms - 10 * limit_ms)
-    ready = or_(
-        and_(table.state == GATHERING, or_(whole, waited)),
-        and_(table.state == BUILDING, table.beat_ms <= now_ms - stale_ms),
+    waited = or_(c.last_ms <= at - limit_ms, c.first_ms <= at - 10 * limit_ms)
+    row = queue.claim(
+        database,
+        traces,
+        owner,
+        waiting=and_(c.state == GATHERING, or_(complete, waited)),
+        held=c.state == BUILDING,
+        state=BUILDING,
+        oldest_first=c.last_ms,
+        stale_ms=stale_ms,
+        at_ms=at,
+        is_dead=is_dead,
     )
-    query = (
-        select(
-            table.project,
-            table.trace_id,
-            table.asked,
-            table.author,
-            table.refused,
-            table.state,
-            table.beat_ms,
-        )
-        .where(ready)
-        .order_by(table.last_ms)
-        .limit(1)
-    )
-    if read(database, lambda connection: connection.execute(query).first()) is None:
-        return None  # the usual answer, without taking the lock for writing
-
-    def work(connection: Connection) -> Due | None:
-        row = connection.execute(query).first()
-        if row is None:
-            return None
-        mine = and_(
-            table.project == row[0],
-            table.trace_id == row[1],
-            table.state == row[5],
-            table.beat_ms == row[6],
-        )
-        taken = connection.execute(
-            update(traces).where(mine).values(state=BUILDING, beat_ms=now_ms)
-        )
-        return Due(row[0], row[1], bytes(row[2]), row[3], row[4]) if taken.rowcount == 1 else None
-
-    return write(database, work)
+    if row is None:
+        return None
+    return Due(row.project, row.trace_id, bytes(row.asked), row.author, row.refused)
 
 
 def bodies(database: Database, project: str, trace_id: str) -> list[bytes]:
@@ -314,7 +230,7 @@ def bodies(database: Database, project: str, trace_id: str) -> list[bytes]:
         .where(table.project == project, table.trace_id == trace_id)
         .order_by(table.span_id, table.mark)
     )
-    return read(database, lambda connection: [bytes(row[0]) for row in connection.execute(query)])
+    return database.read(lambda connection: [bytes(row[0]) for row in connection.execute(query)])
 
 
 def close(
@@ -345,7 +261,7 @@ def close(
                 )
             )
 
-    write(database, work)
+    database.write(work)
 
 
 def forget(database: Database, *, before_ms: int, at_once: int = 200) -> int:
@@ -365,19 +281,17 @@ def forget(database: Database, *, before_ms: int, at_once: int = 200) -> int:
         .limit(at_once)
     )
     gone = 0
-    while found := read(
-        database, lambda connection: [(row[0], row[1]) for row in connection.execute(query)]
-    ):
-
-        def work(connection: Connection, found: list[tuple[str, str]] = found) -> int:
-            here = [
-                and_(trace_spans.c.project == project, trace_spans.c.trace_id == trace_id)
-                for project, trace_id in found
-            ]
-            return connection.execute(delete(trace_spans).where(or_(*here))).rowcount
-
-        gone += write(database, work)
+    while found := database.read(lambda connection: connection.execute(query).all()):
+        here = [
+            and_(trace_spans.c.project == project, trace_spans.c.trace_id == trace_id)
+            for project, trace_id in found
+        ]
+        gone += database.write(partial(_delete, or_(*here)))
     return gone
+
+
+def _delete(of: ColumnElement[bool], connection: Connection) -> int:
+    return connection.execute(delete(trace_spans).where(of)).rowcount
 
 
 def listed(database: Database, project: str, *, state: str | None, limit: int) -> list[Gathered]:
@@ -387,6 +301,4 @@ def listed(database: Database, project: str, *, state: str | None, limit: int) -
         traces.c.project == project, *(() if state is None else (traces.c.state == state,))
     )
     ordered = query.order_by(traces.c.last_ms.desc(), traces.c.trace_id).limit(limit)
-    return read(
-        database, lambda connection: [Gathered(*row) for row in connection.execute(ordered)]
-    )
+    return database.read(lambda connection: [Gathered(*row) for row in connection.execute(ordered)])

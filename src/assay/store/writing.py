@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, Select, Table, and_, bindparam, or_, select, text, update
+from sqlalchemy import Connection, Select, Table, and_, bindparam, insert, or_, select, update
 
 from assay.errors import InputError
 from assay.store import names
 from assay.store import tables as t
-from assay.store.chain import Edge, genesis, next_chain
+from assay.store.chain import ChainLink, genesis, next_chain
 from assay.store.drafts import (
     EVIDENCE,
     LINKS_SCHEMA,
@@ -30,12 +29,12 @@ from assay.store.drafts import (
     digest_text,
     draft,
 )
+from assay.store.serving import adding, insert_or_skip
 
 _CHUNK = 400
-"""Digests asked for at once; SQLite takes a thousand and some."""
+"""Digests in one query; SQLite takes a thousand and some."""
 
 V = TypeVar("V", bytes, int)
-Row = tuple[Any, ...]
 
 
 class Known(NamedTuple):
@@ -46,7 +45,7 @@ class Known(NamedTuple):
     forgotten: bool
 
 
-class LedgerHead(NamedTuple):
+class ChainHead(NamedTuple):
     """The newest record of a project."""
 
     seq: int
@@ -65,8 +64,8 @@ def append(
     known = lookup(connection, project, ends.union(one.digest for one in drafts))
     batch = _Batch(project, head, now)
     stored = []
-    fresh: list[tuple[Draft, tuple[Edge, ...]]] = []
-    late: list[Edge] = []
+    fresh: list[tuple[Draft, tuple[ChainLink, ...]]] = []
+    late: list[ChainLink] = []
     for one, listed in zip(drafts, edges, strict=True):
         found = known.get(one.digest)
         _refuse(one, found)
@@ -115,20 +114,18 @@ def _refuse(one: Draft, found: Known | None) -> None:
         )
 
 
-def _edges(one: Draft) -> tuple[Edge, ...]:
+def _edges(one: Draft) -> tuple[ChainLink, ...]:
     return tuple(
-        [
-            Edge(
-                one.digest if link.source is None else digest_bytes(link.source),
-                link.relation,
-                digest_bytes(link.target),
-            )
-            for link in one.links
-        ]
+        ChainLink(
+            one.digest if link.source is None else digest_bytes(link.source),
+            link.relation,
+            digest_bytes(link.target),
+        )
+        for link in one.links
     )
 
 
-def _check_evidence(grade: Draft, edges: Iterable[Edge], known: dict[bytes, Known]) -> None:
+def _check_evidence(grade: Draft, edges: Iterable[ChainLink], known: dict[bytes, Known]) -> None:
     """A grade without its evidence cannot be replayed, so it cannot be trusted."""
     rests = [
         known[edge.target]
@@ -145,12 +142,12 @@ def _check_evidence(grade: Draft, edges: Iterable[Edge], known: dict[bytes, Know
 
 
 def _add_late(
-    connection: Connection, batch: _Batch, edges: list[Edge], known: Mapping[bytes, Known]
+    connection: Connection, batch: _Batch, edges: list[ChainLink], known: Mapping[bytes, Known]
 ) -> None:
     """Links of records that were there before come with a record of their own, so that the chain
     covers them too.
     """
-    there: set[Row] = set()
+    there: set[tuple[Any, ...]] = set()
     c = t.links.c
     for part in parts(sorted({known[edge.source].seq for edge in edges})):
         query = select(c.source_seq, c.relation, c.target_seq).where(
@@ -170,31 +167,32 @@ def _add_late(
         batch.add(draft({"schema": LINKS_SCHEMA, "links": listed}, kind="event"), new)
 
 
-def _placed(edge: Edge, known: Mapping[bytes, Known]) -> Row:
-    """A link as the table holds it: where its ends stand."""
+def _placed(edge: ChainLink, known: Mapping[bytes, Known]) -> tuple[int, str, int]:
+    """A link as the table holds it: by the positions of its ends."""
     return known[edge.source].seq, edge.relation, known[edge.target].seq
 
 
 class _Batch:
     """The rows of one transaction."""
 
-    def __init__(self, project: str, head: LedgerHead, now: datetime) -> None:
+    def __init__(self, project: str, head: ChainHead, now: datetime) -> None:
         self.project = project
         self.seq, self.chain = head
         self.began = head.seq
-        self.at = moment_text(now)
+        self.at = f"{now:%Y-%m-%dT%H:%M:%S.%f}Z"
         self.counts: Counter[str] = Counter()
-        self.names = names.Tally()
-        self.edges: list[tuple[int, tuple[Edge, ...]]] = []
+        self.names = names.NameTally()
+        self.edges: list[tuple[int, tuple[ChainLink, ...]]] = []
         """Links by the record that brings them. They become rows at the end: one may lead to a
-        record that comes later and has no place yet.
+        record that comes later and has no position yet.
         """
-        self.rows: dict[Table, list[Row]] = {table: [] for table in (t.records, t.links, *t.SIDES)}
+        self.rows: dict[Table, list[dict[str, Any]]] = {
+            table: [] for table in (t.records, t.links, *t.SIDES)
+        }
 
-    def add(self, one: Draft, edges: Iterable[Edge]) -> int:
-        project = self.project
+    def add(self, one: Draft, edges: Iterable[ChainLink]) -> int:
         facets = one.facets
-        edges = tuple(dict.fromkeys(edges)) if edges else ()
+        edges = tuple(dict.fromkeys(edges))
         self.seq = seq = self.seq + 1
         self.chain = next_chain(
             self.chain, one.digest, one.kind, facets.schema, self.at, one.author, one.reason, edges
@@ -202,121 +200,100 @@ class _Batch:
         self.counts[one.kind] += 1
         if one.kind == "run":
             self.names.add(facets.columns, seq)
-        rows = self.rows
-        rows[t.records].append(
-            (
-                project,
-                seq,
-                one.digest,
-                self.chain,
-                one.kind,
-                facets.schema,
-                self.at,
-                one.author,
-                one.reason,
-                *facets.columns,
-                one.body,
-            )
-        )
         if edges:
             self.edges.append((seq, edges))
-        if facets.steps:
-            rows[t.steps] += [
-                (project, seq, place, *step) for place, step in enumerate(facets.steps)
-            ]
-        if facets.calls:
-            rows[t.tool_calls] += [
-                (project, seq, place, *call) for place, call in enumerate(facets.calls)
-            ]
-        if facets.tags:
-            rows[t.tags] += [
-                (project, seq, place, one.kind, tag) for place, tag in enumerate(facets.tags)
-            ]
+        self.rows[t.records].append(
+            {
+                "project": self.project,
+                "seq": seq,
+                "digest": one.digest,
+                "chain": self.chain,
+                "kind": one.kind,
+                "schema": facets.schema,
+                "created_at": self.at,
+                "author": one.author,
+                "reason": one.reason,
+                **dict(zip(t.FACETS, facets.columns, strict=True)),
+                "body": one.body,
+            }
+        )
+        for name, values in facets.side_rows(one.kind).items():
+            self._add_rows(t.metadata.tables[name], seq, values)
         return seq
+
+    def _add_rows(self, table: Table, seq: int, rows: Sequence[tuple[Any, ...]]) -> None:
+        names = table.columns.keys()
+        self.rows[table] += [
+            dict(zip(names, (self.project, seq, place, *row), strict=True))
+            for place, row in enumerate(rows)
+        ]
 
     def write(self, connection: Connection, known: Mapping[bytes, Known]) -> None:
         if self.seq == self.began:
             return
-        self.rows[t.links] = [
-            (self.project, seq, place, *_placed(edge, known))
-            for seq, edges in self.edges
-            for place, edge in enumerate(edges)
-        ]
+        for seq, edges in self.edges:
+            self._add_rows(t.links, seq, [_placed(edge, known) for edge in edges])
         for table, rows in self.rows.items():
             if rows:
                 insert_rows(connection, table, rows)
         self.names.write(connection, self.project)
-        counted = [(self.project, kind, n) for kind, n in sorted(self.counts.items())]
-        connection.execute(_ADD, [dict(zip(_COUNTED, row, strict=True)) for row in counted])
-        connection.execute(_MOVE, {"of": self.project, "to_seq": self.seq, "to_chain": self.chain})
+        counted = [
+            {"project": self.project, "kind": kind, "n": n}
+            for kind, n in sorted(self.counts.items())
+        ]
+        connection.execute(adding(connection.dialect.name, t.counts, "n"), counted)
+        head = {"of": self.project, "seq": self.seq, "chain": self.chain}
+        connection.execute(_MOVE_HEAD, head)
 
 
-_MOVE = (
+# Built once: to build a statement takes longer than SQLite takes to run it.
+_c, _h = t.records.c, t.heads.c
+_HEAD = select(_h.seq, _h.chain).where(_h.project == bindparam("project")).with_for_update()
+_MOVE_HEAD = (
     update(t.heads)
-    .where(t.heads.c.project == bindparam("of"))
-    .values(seq=bindparam("to_seq"), chain=bindparam("to_chain"))
+    .where(_h.project == bindparam("of"))
+    .values(seq=bindparam("seq"), chain=bindparam("chain"))
 )
-_HEAD = (
-    select(t.heads.c.seq, t.heads.c.chain)
-    .where(t.heads.c.project == bindparam("of"))
-    .with_for_update()
+_LOOKUP = select(_c.digest, _c.seq, _c.kind, _c.body.is_(None)).where(
+    _c.project == bindparam("project"), _c.digest.in_(bindparam("digests", expanding=True))
 )
-_LOOKUP = select(
-    t.records.c.digest, t.records.c.seq, t.records.c.kind, t.records.c.body.is_(None)
-).where(
-    t.records.c.project == bindparam("of"),
-    t.records.c.digest.in_(bindparam("digests", expanding=True)),
-)
-_COUNTED = ("project", "kind", "n")
-_ADD = text(
-    "INSERT INTO counts (project, kind, n) VALUES (:project, :kind, :n)"
-    " ON CONFLICT (project, kind) DO UPDATE SET n = counts.n + excluded.n"
-)
+# A fault ends the transaction in any case. Unless SQLite knows that, it first copies every page, so
+# that it could undo this statement alone.
+_INSERT = {
+    table: insert(table).prefix_with("OR FAIL", dialect="sqlite")
+    for table in t.metadata.tables.values()
+}
 
 
-def moment_text(now: datetime) -> str:
-    """A moment in UTC as it stands in a ledger."""
-    return f"{now:%Y-%m-%dT%H:%M:%S.%f}Z"
-
-
-def lock_head(connection: Connection, project: str) -> LedgerHead:
+def lock_head(connection: Connection, project: str) -> ChainHead:
     """The head of a project, locked until the transaction ends; made where there is none."""
-    row = connection.execute(_HEAD, {"of": project}).first()
+    row = connection.execute(_HEAD, {"project": project}).first()
     if row is None:
-        made = text(
-            "INSERT INTO heads (project, seq, chain) VALUES (:project, 0, :chain) ON CONFLICT DO"
-            " NOTHING"
-        )
-        connection.execute(made, {"project": project, "chain": genesis(project)})
-        row = connection.execute(_HEAD, {"of": project}).one()
-    return LedgerHead(*row)
+        made = {"project": project, "seq": 0, "chain": genesis(project)}
+        connection.execute(insert_or_skip(connection, t.heads), made)
+        row = connection.execute(_HEAD, {"project": project}).one()
+    return ChainHead(row.seq, bytes(row.chain))
 
 
 def lookup(connection: Connection, project: str, digests: Iterable[bytes]) -> dict[bytes, Known]:
     """Which of these records there are."""
     found = {}
     for part in parts(sorted(digests)):
-        for digest, *known in connection.execute(_LOOKUP, {"of": project, "digests": part}):
-            found[digest] = Known(*known)
+        rows = connection.execute(_LOOKUP, {"project": project, "digests": part})
+        for digest, seq, kind, forgotten in rows:
+            found[bytes(digest)] = Known(seq, kind, bool(forgotten))
     return found
 
 
 def parts(values: Sequence[V]) -> Iterator[Sequence[V]]:
-    """As many digests or places as a database takes at once, again and again."""
+    """The values in chunks that fit into one query."""
     for start in range(0, len(values), _CHUNK):
         yield values[start : start + _CHUNK]
 
 
-def insert_rows(connection: Connection, table: Table, rows: list[Row]) -> None:
-    """Rows, in the order of the table's columns."""
-    connection.exec_driver_sql(_insert(table, connection.dialect.name), rows)
-
-
-@cache
-def _insert(table: Table, dialect: str) -> str:
-    names = ", ".join(f'"{column.name}"' for column in table.columns)
-    marks = ", ".join(["?" if dialect == "sqlite" else "%s"] * len(table.columns))
-    return f'INSERT INTO "{table.name}" ({names}) VALUES ({marks})'  # noqa: S608
+def insert_rows(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
+    """Insert rows that are new."""
+    connection.execute(_INSERT[table], rows)
 
 
 # --- the one way to take something out
@@ -347,7 +324,15 @@ def forget(
         body = {"schema": TOMBSTONE_SCHEMA, "digest": digest_text(digest), "at": batch.at}
         seq = batch.add(draft(body, kind="tombstone", author=author, reason=reason), ())
         batch.write(connection, {})
-        insert_rows(connection, t.tombstones, [(project, seq, digest, author, reason, batch.at)])
+        stone = {
+            "project": project,
+            "seq": seq,
+            "digest": digest,
+            "author": author,
+            "reason": reason,
+            "at": batch.at,
+        }
+        insert_rows(connection, t.tombstones, [stone])
         here = and_(t.records.c.project == project, t.records.c.seq == known.seq)
         columns = connection.execute(
             select(*(t.records.c[name] for name in t.FACETS)).where(here)

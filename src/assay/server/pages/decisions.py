@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from assay.server.state import Services
-    from assay.store.decided import Named
+    from assay.store.decided import SideWorkflows
     from assay.store.drafts import Item
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -174,7 +174,7 @@ def rows_of_decisions(services: Services, project: str, items: Sequence[Item]) -
     return [_row(item, sides.get(item.seq, {})) for item in items]
 
 
-def _row(item: Item, sides: dict[str, Named]) -> list[str]:
+def _row(item: Item, sides: dict[str, SideWorkflows]) -> list[str]:
     said = _said(item.body) if item.body is not None else None
     line = (
         _line(said, sides)
@@ -197,7 +197,7 @@ def _row(item: Item, sides: dict[str, Named]) -> list[str]:
     ]
 
 
-def _line(said: _Said, sides: dict[str, Named]) -> Line:
+def _line(said: _Said, sides: dict[str, SideWorkflows]) -> Line:
     kind = NAMED.get(str(said.schema), "of an unknown kind")
     if said.schema == EXAM_GATE:
         score = mapped(said.capstone)
@@ -225,7 +225,7 @@ def _line(said: _Said, sides: dict[str, Named]) -> Line:
     return Line(name, verdict(said.outcome), str(said.reason or "no reason is stated"), kind)
 
 
-def side_name(named: Named | None, summary: _Side | None, side: str) -> str:
+def side_name(named: SideWorkflows | None, summary: _Side | None, side: str) -> str:
     """A side by its workflows; by the name it has in the decision where its evidence is not stored,
     or is of no workflow.
     """

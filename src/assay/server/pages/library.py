@@ -60,7 +60,7 @@ from assay.views.pieces import shown as say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.library.shelf import Entry
+    from assay.library.shelf import ShelfFile
     from assay.server.state import Services
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -81,7 +81,7 @@ def _singular(kind: str) -> str:
     return "policy" if kind == "policies" else kind[:-1]
 
 
-def _loaded(services: Services, kind: str, name: str) -> tuple[Entry, Any]:
+def _loaded(services: Services, kind: str, name: str) -> tuple[ShelfFile, Any]:
     try:
         check_name(name)
         return services.shelf.find(kind, name), services.shelf.load(kind, name)
@@ -121,7 +121,7 @@ def list_library(request: Request, principal: Principal = READER) -> Response:
     )
 
 
-def _shelf_row(services: Services, entry: Entry) -> list[str]:
+def _shelf_row(services: Services, entry: ShelfFile) -> list[str]:
     loaded = services.shelf.load(entry.kind, entry.id)
     return [
         link(entry.id, address("library", entry.kind, entry.id)),
@@ -129,14 +129,14 @@ def _shelf_row(services: Services, entry: Entry) -> list[str]:
         say(getattr(loaded, "family", None), "none"),
         (
             verdict("passed", "published")
-            if entry.key in services.shelf.published(entry.root)
+            if entry.key in services.shelf.lock(entry.root).published
             else verdict("undetermined", "not published")
         ),
         short(_digest(services, entry)),
     ]
 
 
-def _digest(services: Services, entry: Entry) -> str:
+def _digest(services: Services, entry: ShelfFile) -> str:
     return f"sha256:{sha256(services.shelf.read(entry.path)).hexdigest()}"
 
 
@@ -182,7 +182,7 @@ def _sheet(request: Request, kind: str, name: str) -> Response:
 def _item(
     request: Request,
     services: Services,
-    entry: Entry,
+    entry: ShelfFile,
     loaded: Any,
     *,
     tried: Sequence[Part] = (),
@@ -229,10 +229,10 @@ def _item(
     return page(request, entry.id, crumb, *more, *parts, nav="/library", lead=said, status=status)
 
 
-def _state(services: Services, entry: Entry) -> str:
+def _state(services: Services, entry: ShelfFile) -> str:
     return (
         verdict("passed", "published: it cannot change")
-        if entry.key in services.shelf.published(entry.root)
+        if entry.key in services.shelf.lock(entry.root).published
         else verdict("undetermined", "not published: it may change")
     )
 
@@ -240,7 +240,7 @@ def _state(services: Services, entry: Entry) -> str:
 # --- trying it out
 
 
-def _try_form(services: Services, entry: Entry, loaded: Any, sample: str) -> list[Part]:
+def _try_form(services: Services, entry: ShelfFile, loaded: Any, sample: str) -> list[Part]:
     if not isinstance(loaded, Profile | Rubric | Policy):
         return []
     given = sample or sample_for(services.shelf, loaded)
@@ -272,7 +272,7 @@ async def try_item(request: Request, kind: str, name: str) -> Response:
     )
 
 
-def _tried(services: Services, project: str, entry: Entry, data: str) -> Part:
+def _tried(services: Services, project: str, entry: ShelfFile, data: str) -> Part:
     raw = data.encode("utf-8", "replace")
     if not data.strip():
         raise InputError("FIL-005", "the field is empty.", fix="Paste a run as JSON.")

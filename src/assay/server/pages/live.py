@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from assay.server.state import Services
-    from assay.store.events import Stored
+    from assay.store.events import StoredEvent
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 LOOKED_AT = 1000
@@ -127,7 +127,7 @@ def _dataset(head: dict[str, Any]) -> str:
     )
 
 
-def _steps(told: Sequence[Stored]) -> Part:
+def _steps(told: Sequence[StoredEvent]) -> Part:
     """A row for each step, as the script adds them."""
     rows: dict[tuple[Any, Any], list[str]] = {}
     for one in told:
@@ -158,7 +158,7 @@ def _row(step: dict[str, Any], calls: Sequence[Any], *, ended: bool) -> list[str
     ]
 
 
-def _evaluation(told: Sequence[Stored]) -> list[Part]:
+def _evaluation(told: Sequence[StoredEvent]) -> list[Part]:
     last = told[-1] if told else None
     if last is None or last.kind not in ("evaluation_start", "evaluation_complete", "error"):
         return [Paragraph("Available when the run finishes.", "absent")]

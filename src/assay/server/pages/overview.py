@@ -190,10 +190,10 @@ def _alarms(
     alarms += [
         Alarm(
             "bad",
-            f"A job to {job.asked.get('kind', 'work')} failed ({when_text(job.created_at)}).",
+            f"A job to {job.request()['kind']} failed ({when_text(job.created_at)}).",
             address("api", "v1", "jobs", job.id),
         )
-        for job in jobs.newest(services.ledger.database, project, limit=SHOWN)
+        for job in jobs.newest(services.ledger.database, jobs.AGAIN, project, limit=SHOWN)
         if job.state == jobs.FAILED
     ]
     return sorted(alarms, key=lambda alarm: alarm.kind != "bad")
@@ -318,10 +318,10 @@ def _running(services: Services, project: str) -> Part:
                 moment(one.created_at),
             ]
         )
-    for execution in executions.newest(database, project, limit=SHOWN):
+    for execution in jobs.newest(database, jobs.EXECUTION, project, limit=SHOWN):
         if execution.state in _BUSY:
-            asked = parse_json(execution.asked)
-            counts = executions.counts(database, execution)
+            asked = execution.request()
+            counts = executions.counts(database, execution.id)
             done = (
                 f"{sum(counts.get(state, 0) for state in ('done', 'failed', 'cancelled')):,} of"
                 f" {sum(counts.values()):,} runs"
@@ -337,13 +337,13 @@ def _running(services: Services, project: str) -> Part:
                     moment(execution.created_at),
                 ]
             )
-    for job in jobs.newest(database, project, limit=SHOWN):
+    for job in jobs.newest(database, jobs.AGAIN, project, limit=SHOWN):
         if job.state in _BUSY:
             done = f"{job.progress.get('seen', 0):,} looked at"
             rows.append(
                 [
                     link(
-                        f"{job.asked.get('kind', 'job')} {job.id[:8]}",
+                        f"{job.request()['kind']} {job.id[:8]}",
                         address("api", "v1", "jobs", job.id),
                     ),
                     verdict(job.state),

@@ -19,7 +19,6 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from assay.errors import AssayError, InputError
-from assay.files.json_files import parse_json
 from assay.records.evidence import Dataset as Sample
 from assay.records.evidence import Run
 from assay.records.evidence import Workflow as Subject
@@ -32,6 +31,7 @@ from assay.server.auth import READ, Principal, admit
 from assay.server.problems import Problem, misfit
 from assay.server.requests import ExecutionRequest, NamedDataset, NamedVersion
 from assay.store import executions as stored
+from assay.store import jobs
 from assay.store.events import DONE, FAILED, QUEUED
 from assay.store.listing import grades_of
 
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from assay.running.workflow import LoadedWorkflow
     from assay.server.executing import Executor
     from assay.server.state import Services
-    from assay.store.executions import Execution, Placed, Planned
+    from assay.store.executions import Placed, Planned
+    from assay.store.jobs import Job
 
 SCHEMA = "assay.execution/1"
 ADDRESS = "/api/v1/executions"
@@ -86,7 +87,7 @@ async def accept(request: Request, services: Services, principal: Principal, tre
     )
     database = services.ledger.database
     kept = bodies.encode(asked.kept)
-    known = await asyncio.to_thread(stored.find, database, principal.project, name)
+    known = await asyncio.to_thread(jobs.find, database, jobs.EXECUTION, principal.project, name)
     if known is None:
         waiting = await asyncio.to_thread(stored.waiting, database, principal.project)
         if waiting >= services.settings.run_queue:
@@ -96,16 +97,16 @@ async def accept(request: Request, services: Services, principal: Principal, tre
                 fix="Wait for one of them, or cancel it.",
                 headers={"Retry-After": "30"},
             )
-        made = stored.new(name, principal.project, kept, author=principal.author)
-        found = await asyncio.to_thread(stored.create, database, made, asked.runs)
-        if isinstance(found, str):
+        made = jobs.new(jobs.EXECUTION, principal.project, kept, author=principal.author, name=name)
+        try:
+            known = await asyncio.to_thread(stored.create, database, made, asked.runs)
+        except stored.RunTaken as taken:
             raise Problem(
                 409,
-                f"a run {found[:80]!r} was begun before.",
+                f"a run {taken.run_id[:80]!r} was begun before.",
                 where="name",
                 fix="Give the execution a name of its own, or none.",
-            )
-        known = found
+            ) from None
         executor.wake()
     if known.asked != kept:
         raise Problem(
@@ -264,14 +265,8 @@ def _events(run_id: str) -> str:
 def list_executions(request: Request, principal: Principal = READ) -> Response:
     """The last fifty."""
     services: Services = request.app.state.services
-    return bodies.answer(
-        request,
-        {
-            "items": [
-                _brief(one) for one in stored.newest(services.ledger.database, principal.project)
-            ]
-        },
-    )
+    newest = jobs.newest(services.ledger.database, jobs.EXECUTION, principal.project)
+    return bodies.answer(request, {"items": [_brief(job) for job in newest]})
 
 
 @router.get("/{execution_id}", summary="How far an execution is, and its runs")
@@ -294,8 +289,10 @@ def get_execution(
     database = services.ledger.database
     states = stored.STATES if state is None else (state,)
     place = lookup.cursor(after)
-    page = stored.runs(database, found.id, states=states, after=place, limit=limit)
-    numbers = stored.counts(database, found)
+    page = stored.runs(
+        database, found.id, states=states, after=-1 if place is None else place, limit=limit
+    )
+    numbers = stored.counts(database, found.id)
     counts = {
         "runs": sum(numbers.values()),
         **{name: numbers.get(name, 0) for name in stored.STATES},
@@ -327,9 +324,7 @@ async def cancel_execution(request: Request, execution_id: str) -> Response:
     found = await asyncio.to_thread(_found, services, principal, execution_id)
     if found.state in (DONE, FAILED):
         raise Problem(409, f"this execution is {found.state}.", where="execution_id")
-    after = await asyncio.to_thread(
-        stored.cancel, services.ledger.database, principal.project, found.id
-    )
+    after = await asyncio.to_thread(jobs.cancel, services.ledger.database, found)
     executor: Executor = request.app.state.executor
     executor.wake()
     return bodies.answer(
@@ -337,31 +332,31 @@ async def cancel_execution(request: Request, execution_id: str) -> Response:
     )
 
 
-def _found(services: Services, principal: Principal, name: str) -> Execution:
+def _found(services: Services, principal: Principal, name: str) -> Job:
     plain = name.isascii() and name.isalnum() and len(name) <= 40
-    found = stored.find(services.ledger.database, principal.project, name) if plain else None
+    found = (
+        jobs.find(services.ledger.database, jobs.EXECUTION, principal.project, name)
+        if plain
+        else None
+    )
     if found is None:
         raise lookup.absent("execution", name)
     return found
 
 
-def _brief(one: Execution) -> dict[str, Any]:
+def _brief(job: Job) -> dict[str, Any]:
     """An execution without its runs and without the samples that came with it."""
-    asked = parse_json(one.asked)
+    asked = job.request()
     dataset = {key: value for key, value in asked["dataset"].items() if key != "samples"}
-    more = {key: asked[key] for key in ("name", "repeat", "concurrency", "timeout_s", "retries")}
-    head = {
-        "execution": one.id,
-        "state": one.state,
+    return {
+        "execution": job.id,
+        "state": job.state,
         "workflow": asked["workflow"],
         "dataset": dataset,
-        **more,
-    }
-    return {
-        **head,
-        "faults": one.progress["faults"],
-        "created_at": one.created_at,
-        "author": one.author,
+        **{key: asked[key] for key in ("name", "repeat", "concurrency", "timeout_s", "retries")},
+        "faults": job.progress["faults"],
+        "created_at": job.created_at,
+        "author": job.author,
     }
 
 

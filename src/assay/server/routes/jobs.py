@@ -44,13 +44,10 @@ async def post_job(request: Request) -> Response:
         services.ledger.find, kind, asked.filters or {}, project=principal.project, limit=1
     )
     kept = {name: value for name, value in asdict(asked).items() if value is not None}
-    job = await asyncio.to_thread(
-        stored_jobs.create,
-        services.ledger.database,
-        principal.project,
-        kept,
-        author=principal.author,
+    made = stored_jobs.new(
+        stored_jobs.AGAIN, principal.project, bodies.encode(kept), author=principal.author
     )
+    job = await asyncio.to_thread(stored_jobs.create, services.ledger.database, made)
     address = f"/api/v1/jobs/{job.id}"
     return bodies.answer(
         request,
@@ -64,15 +61,8 @@ async def post_job(request: Request) -> Response:
 def list_jobs(request: Request, principal: Principal = READ) -> Response:
     """The last fifty."""
     services: Services = request.app.state.services
-    return bodies.answer(
-        request,
-        {
-            "items": [
-                job.document()
-                for job in stored_jobs.newest(services.ledger.database, principal.project)
-            ]
-        },
-    )
+    newest = stored_jobs.newest(services.ledger.database, stored_jobs.AGAIN, principal.project)
+    return bodies.answer(request, {"items": [job.document() for job in newest]})
 
 
 @router.get("/{job_id}", summary="How far a job is")
@@ -80,7 +70,7 @@ def get_job(request: Request, job_id: str, principal: Principal = READ) -> Respo
     """State, progress and faults."""
     services: Services = request.app.state.services
     job = (
-        stored_jobs.find(services.ledger.database, principal.project, job_id)
+        stored_jobs.find(services.ledger.database, stored_jobs.AGAIN, principal.project, job_id)
         if job_id.isalnum()
         else None
     )

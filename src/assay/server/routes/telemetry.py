@@ -115,7 +115,7 @@ async def _take(
                 headers={"Retry-After": "10"},
             )
     else:
-        taken = stored.Taken(0, 0)
+        taken = stored.SpansTaken(0, 0)
     services.metrics.count("otlp_spans", len(found) - len(faults))
     services.metrics.count("otlp_spans_refused", len(faults) + taken.too_many)
     services.metrics.count("otlp_spans_late", taken.late)
@@ -178,7 +178,7 @@ def _by_trace(found: Iterable[Span | Fault]) -> tuple[dict[str, Batch], int]:
     return made, unplaced
 
 
-def _words(faults: list[Fault], unplaced: int, taken: stored.Taken) -> str:
+def _words(faults: list[Fault], unplaced: int, taken: stored.SpansTaken) -> str:
     parts = [f"{len(faults)} spans cannot be read, first {faults[0].text()}"] if faults else []
     parts += [f"{unplaced} of them belong to no known trace"] if unplaced else []
     parts += (

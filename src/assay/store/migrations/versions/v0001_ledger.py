@@ -71,7 +71,7 @@ _TABLES = {
     ),
     "live_runs": (
         """project:text run_id:text state:text head:bytes events:number digest:text? author:text?
-        created_at:text""",
+        created_at:text owner:text? beat_ms:number""",
         "project run_id",
     ),
     "live_events": (
@@ -79,8 +79,8 @@ _TABLES = {
         "project run_id position",
     ),
     "jobs": (
-        """id:text project:text state:text asked:bytes progress:bytes owner:text? beat:number
-        created_at:text author:text? kind:text""",
+        """id:text project:text state:text asked:bytes progress:bytes created_at:text author:text?
+        kind:text owner:text? beat_ms:number""",
         "id",
     ),
     "execution_runs": (
@@ -90,8 +90,8 @@ _TABLES = {
     ),
     "traces": (
         """project:text trace_id:text state:text spans:number late:number refused:number
-        first_ms:number last_ms:number root_ms:number? beat_ms:number asked:bytes author:text?
-        run_id:text? digest:text? reason:text?""",
+        first_ms:number last_ms:number root_ms:number? asked:bytes author:text? run_id:text?
+        digest:text? reason:text? owner:text? beat_ms:number""",
         "project trace_id",
     ),
     "trace_spans": (
@@ -112,7 +112,7 @@ _INDEXES = {
     "tags_by_tag": ("tags", "project kind tag seq"),
     "live_runs_by_state": ("live_runs", "state project created_at"),
     "jobs_by_project": ("jobs", "project created_at"),
-    "jobs_by_state": ("jobs", "state beat"),
+    "jobs_by_state": ("jobs", "state beat_ms"),
     "traces_by_state": ("traces", "state last_ms"),
 }
 

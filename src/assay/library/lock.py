@@ -1,0 +1,70 @@
+"""What a library has published: `published.lock`, with the digest of each file.
+
+The lock of the package also holds the fingerprints of systems and measures, and what each file was
+parsed to when it was published.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from assay.errors import ShelfError
+from assay.files.atomic import atomic_write
+from assay.files.json_files import parse_json
+
+BUILTIN = os.path.dirname(os.path.abspath(__file__))
+LOCK = "published.lock"
+
+
+class Lock(msgspec.Struct, frozen=True):
+    """The content of a lock."""
+
+    published: dict[str, str]
+    """`kind/name@version` to the digest of its file."""
+    systems: dict[str, Any] = {}
+    """The version and the behaviour fingerprint of each system, by family and name."""
+    measures: dict[str, str] = {}
+    """The behaviour fingerprint of each measure, by `id@version`."""
+    content: dict[str, Any] = {}
+    """What each file was parsed to."""
+
+    def write(self, root: str) -> None:
+        """Replace the lock of a library."""
+        document = {
+            "published": dict(sorted(self.published.items())),
+            "systems": self.systems,
+            "measures": dict(sorted(self.measures.items())),
+            "content": dict(sorted(self.content.items())),
+        }
+        data = msgspec.json.Encoder(decimal_format="number").encode(document)
+        with atomic_write(os.path.join(root, LOCK)) as stream:
+            stream.write(msgspec.json.format(data, indent=2) + b"\n")
+        lock_of.cache_clear()
+
+
+@lru_cache(maxsize=8)
+def lock_of(root: str = BUILTIN) -> Lock:
+    """The lock of a library; an empty one where nothing was published."""
+    path = os.path.join(root, LOCK)
+    if not os.path.exists(path):
+        return Lock({})
+    with open(path, "rb") as stream:
+        return parse_lock(stream.read(), path)
+
+
+@lru_cache(maxsize=8)
+def parse_lock(data: bytes, path: str) -> Lock:
+    """The bytes of a lock as its record."""
+    try:
+        return msgspec.convert(parse_json(data), Lock)
+    except ValueError as error:
+        raise ShelfError(
+            "LIB-002",
+            f"the lock cannot be read: {error}.",
+            where=path,
+            fix="Restore it: without it nobody knows what is published.",
+        ) from None

@@ -1,0 +1,252 @@
+"""The runs of one execution while this server works on it: their events are written down, their
+watchers woken, and those that ended graded.
+
+A run that had begun always ends as evidence: one that took its process down with it is recorded as
+an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import AssayError, InputError
+from assay.files.json_files import Document, parse_json
+from assay.server.bodies import encode
+from assay.server.evaluating import evaluate, problem_events
+from assay.server.grading import make
+from assay.server.problems import Problem
+from assay.store import events as stored_events
+from assay.store import executions
+from assay.store.events import (
+    CANCELLED,
+    DONE,
+    EVALUATING,
+    EXECUTING,
+    FAILED,
+    QUEUED,
+    RunUpdate,
+)
+from assay.store.facets import key as index_key
+from assay.store.serving import now_text
+from assay.views import events
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from assay.server.grading import Made
+    from assay.server.state import Services
+    from assay.store.executions import Placed
+    from assay.store.jobs import Job
+
+WAITING = 64
+"""Runs of one execution that may wait to be graded; then the workflow waits too."""
+TOGETHER = 8 * 1024 * 1024
+"""Bytes of evidence that are graded and stored together."""
+RETRY_S = 1.0
+_PART = 200
+
+
+class ExecutionLost(Exception):  # not an error: it ends our part of the work
+    """Somebody else has taken the execution over."""
+
+
+class EndedRun(NamedTuple):
+    """A run that has ended and is to be graded."""
+
+    key: str
+    run: dict[str, Any]
+    events: int
+    """How many events it has by now."""
+    size: int
+
+
+class ExecutionRuns:
+    """The runs of one execution."""
+
+    def __init__(self, services: Services, job: Job, owner: str) -> None:
+        self._services = services
+        self._database = services.ledger.database
+        self._job = job
+        self._owner = owner
+        self._ended: asyncio.Queue[EndedRun] = asyncio.Queue(WAITING)
+
+    async def take(self, messages: Sequence[Mapping[str, Any]]) -> None:
+        """Write down what the process of the workflow reported, and grade what has ended."""
+        updates = await asyncio.to_thread(_updates, messages)
+        counts = await self._record(updates)
+        sizes = {one.key: len(one.head or b"") for one in updates}
+        for one in messages:
+            key = index_key(one["run_id"])
+            if one["kind"] == "workflow_end" and key in counts:
+                await self._ended.put(EndedRun(key, one["run"], counts[key], sizes[key]))
+
+    async def in_states(self, *states: str) -> list[Placed]:
+        """Those that are in one of these states, in order."""
+        return await asyncio.to_thread(executions.runs, self._database, self._job.id, states=states)
+
+    async def _record(self, updates: Sequence[RunUpdate]) -> dict[str, int]:
+        """Write updates down and wake the watchers. The number of events of each run that took
+        part.
+        """
+        found: dict[str, int] = {}
+        for start in range(0, len(updates), _PART):
+            part = updates[start : start + _PART]
+            counts = await asyncio.to_thread(
+                executions.record, self._database, self._job, self._owner, part
+            )
+            if counts is None:
+                raise ExecutionLost
+            for key, count in counts.items():
+                self._services.hub.told((self._job.project, key), count)
+            found |= counts
+        return found
+
+    async def _end(self, of: tuple[str, ...], fault: AssayError, state: str) -> None:
+        """End the runs in these states without evidence."""
+        await self._record(
+            [
+                RunUpdate(one.key, problem_events(one.run_id, fault), of, state)
+                for one in await self.in_states(*of)
+            ]
+        )
+
+    # --- grading
+
+    async def grade(self) -> None:
+        """Grade runs as they end, as many together as have come, until this is cancelled."""
+        while True:
+            batch = [await self._ended.get()]
+            while not self._ended.empty() and sum(one.size for one in batch) < TOGETHER:
+                batch.append(self._ended.get_nowait())
+            try:
+                await self._grade(batch)
+            except ExecutionLost:  # the new owner grades them
+                pass
+            except Exception as error:
+                # one at a time, so that a run that cannot be graded costs no other its grade
+                self._warn(message=str(error))
+                for one in batch:
+                    await self._evaluate(one.key)
+            finally:
+                for _ in batch:
+                    self._ended.task_done()
+
+    async def settle(self) -> None:
+        """Wait until every run that ended is graded."""
+        await self._ended.join()
+
+    async def _grade(self, batch: Sequence[EndedRun]) -> None:
+        services, project = self._services, self._job.project
+        made = await services.in_turn(project, lambda: self._made(batch))
+        updates = []
+        for ended, kept in zip(batch, await services.store(project, made), strict=True):
+            payload, digest = kept.made.payload, kept.evidence.digest
+            fields = {
+                "evaluation_start": {key: payload[key] for key in ("policy", "profile")},
+                "evaluation_complete": events.evaluation_fields(payload, kept.grade.digest),
+            }
+            pair = [
+                (kind, events.event(kind, payload["run_id"], now_text(), found))
+                for kind, found in fields.items()
+            ]
+            updates.append(
+                RunUpdate(ended.key, pair, (EVALUATING,), DONE, digest=digest, after=ended.events)
+            )
+        await self._record(updates)
+
+    def _made(self, batch: Sequence[EndedRun]) -> list[Made]:
+        grader = self._services.grader(self._job.project)
+        return [make(Document(one.run, "run"), grader, author=self._job.author) for one in batch]
+
+    async def _evaluate(self, key: str) -> None:
+        """Grade one run. Where that fails its watchers know, or it is tried again at the end."""
+        try:
+            await evaluate(self._services, self._job.project, key)
+        except (AssayError, Problem) as error:
+            self._warn(run=key, message=str(error))
+        except Exception as error:
+            self._services.log.fault("evaluation", error, execution=self._job.id, run=key)
+
+    def _warn(self, **fields: Any) -> None:
+        self._services.log.write("evaluation", level="warning", execution=self._job.id, **fields)
+
+    async def evaluate_rest(self) -> None:
+        """Grade what was left over by a server that died, or because the database was away. A run
+        that cannot be graded fails; nobody waits for ever.
+        """
+        for _ in range(3):
+            for one in await self.in_states(EVALUATING):
+                await self._evaluate(one.key)
+            if not await self.in_states(EVALUATING):
+                return
+            await asyncio.sleep(RETRY_S)
+        fault = AssayError(
+            "ERR-001",
+            "the run could not be graded.",
+            where="server",
+            fix="Its evidence was not stored: run it again.",
+        )
+        await self._end((EVALUATING,), fault, FAILED)
+
+    # --- ends that the workflow did not report
+
+    async def record_unfinished(self, run_ids: Sequence[str], status: str, reason: str) -> None:
+        """Runs that had begun and will not end: evidence of their status, with the steps so far."""
+        updates = []
+        for run_id in run_ids:
+            key = index_key(run_id)
+            live = await asyncio.to_thread(
+                stored_events.find, self._database, self._job.project, key
+            )
+            if live is None or live.state != EXECUTING:
+                continue
+            head, now = parse_json(live.head), now_text()
+            run = {
+                **head,
+                "status": status,
+                "finished_at": now,
+                "metadata": {**head.get("metadata", {}), "error": reason},
+            }
+            unknown = dict.fromkeys(("latency_ms", "cost_usd", "tokens", "retries"))
+            end = events.event("workflow_end", run_id, now, {"status": status, **unknown})
+            updates.append(
+                RunUpdate(key, [("workflow_end", end)], (EXECUTING,), EVALUATING, encode(run))
+            )
+        await self._record(updates)
+        await self.evaluate_rest()
+
+    async def cancel(self) -> None:
+        """Runs that had begun are recorded as cancelled; the others are only counted."""
+        begun = [one.run_id for one in await self.in_states(EXECUTING)]
+        await self.record_unfinished(begun, "cancelled", "the execution was cancelled")
+        fault = InputError(
+            "RUN-003",
+            "the execution was cancelled before this run began.",
+            fix="Ask for a new execution.",
+        )
+        await self._end((QUEUED, EXECUTING), fault, CANCELLED)
+
+    async def fail(self, fault: AssayError) -> None:
+        """Nothing more can run."""
+        await self._end((QUEUED, EXECUTING), fault, FAILED)
+
+
+def _updates(messages: Sequence[Mapping[str, Any]]) -> list[RunUpdate]:
+    """What a process reported, run by run."""
+    found: dict[str, RunUpdate] = {}
+    for one in messages:
+        kind, run_id = one["kind"], one["run_id"]
+        key = index_key(run_id)
+        made = (kind, events.event(kind, run_id, one["at"], one["fields"]))
+        begins = kind == "workflow_start"
+        known = found.get(key) or RunUpdate(
+            key, [], (QUEUED, EXECUTING) if begins else (EXECUTING,)
+        )
+        known = known._replace(events=[*known.events, made])
+        if begins:
+            known = known._replace(state=EXECUTING, head=encode(one["head"]))
+        elif kind == "workflow_end":
+            known = known._replace(state=EVALUATING, head=encode(one["run"]))
+        found[key] = known
+    return list(found.values())

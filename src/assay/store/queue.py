@@ -1,0 +1,71 @@
+"""Work that servers share: the one way to claim a row of it.
+
+A row of work has a state, an owner and a beat. It is claimed by an update that only one process can
+win. An owner that has not sent a beat for a while, or whose process is known to be gone, is dead,
+and its row is free again: work that a killed server left is done by another. Doing it twice is
+harmless: the digest of a record is the same, and an event names the number it follows.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import and_, or_, select, update
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy import ColumnElement, Connection, Row, Table
+
+    from assay.store.databases import Database
+
+
+def now_ms() -> int:
+    """The moment it is, in milliseconds since 1970."""
+    return time.time_ns() // 10**6
+
+
+def claim(
+    database: Database,
+    table: Table,
+    owner: str,
+    *,
+    waiting: ColumnElement[bool],
+    held: ColumnElement[bool],
+    state: Any,
+    oldest_first: ColumnElement[Any],
+    stale_ms: int,
+    at_ms: int | None = None,
+    since_ms: int = 0,
+    is_dead: Callable[[str], bool] = lambda _owner: False,
+) -> Row[Any] | None:
+    """Claim the oldest row that waits, or whose owner is dead; None where there is no such row.
+
+    `waiting` and `held` say which rows wait and which are in somebody's hands. Those are free when
+    their last beat is `stale_ms` ago, or before `since_ms`, or when `is_dead` says so of the owner.
+    """
+    c = table.c
+    at = now_ms() if at_ms is None else at_ms
+    owners = select(c.owner).where(held, c.owner.is_not(None)).distinct()
+    gone = [
+        name
+        for name in database.read(lambda connection: list(connection.execute(owners).scalars()))
+        if is_dead(name)
+    ]
+    is_stale = or_(c.beat_ms < max(at - stale_ms, since_ms), c.owner.in_(gone))
+    free = or_(waiting, and_(held, is_stale))
+    keys = list(table.primary_key.columns)
+    oldest = select(*keys).where(free).order_by(oldest_first, *keys).limit(1)
+    if database.read(lambda connection: connection.execute(oldest).first()) is None:
+        return None  # the usual case, without taking the lock for writing
+
+    def work(connection: Connection) -> Row[Any] | None:
+        row = connection.execute(oldest).first()
+        if row is None:
+            return None
+        same = [key == value for key, value in zip(keys, row, strict=True)]
+        taken = update(table).where(*same, free).values(state=state, owner=owner, beat_ms=at)
+        return connection.execute(taken.returning(*c)).first()
+
+    return database.write(work)
