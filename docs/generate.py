@@ -23,7 +23,7 @@ from assay.records.scorecard import Scorecard
 from assay.scoring.gates import GATES
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.examples import EXAMPLES
-from assay.tools.assess import RULES
+from assay.tools.validation import RULES
 from assay.views.schemas import SCHEMAS
 
 REFERENCE = Path(__file__).resolve().parent / "reference"

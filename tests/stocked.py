@@ -15,8 +15,7 @@ from assay.cli.main import run as run_command
 from assay.judging.card import make_card
 from documents import run
 from serving import Api
-from test_schema_protocol import GRADED, Run, Said, put, schema, scores, tool
-from test_schema_tree_cli import (
+from test_tools_cli import (
     IMPORTED,
     LATER,
     RECORDED,
@@ -27,6 +26,7 @@ from test_schema_tree_cli import (
     record,
     selection,
 )
+from test_tools_protocol import GRADED, Run, Said, put, schema, scores, tool
 
 N = 40
 VERBS = ("go", "eat", "see", "take")

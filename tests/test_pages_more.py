@@ -24,8 +24,8 @@ from postgres import ledger_url, postgres_url
 from serving import Api, serving
 from stocked import Stock, answers, card, commands, exam, faq, newest, stock, write
 from test_pages import HTML, SCRIPT, Markup
-from test_schema_protocol import put, schema, tool
-from test_schema_tree_cli import IMPORTED, LATER, WEIGHT, envelope, record
+from test_tools_cli import IMPORTED, LATER, WEIGHT, envelope, record
+from test_tools_protocol import put, schema, tool
 
 __all__ = ["ledger_url", "postgres_url"]
 

@@ -30,7 +30,8 @@ from assay.tools import ecma
 from assay.tools.reading import engine as engines
 from assay.tools.reading import limits
 from assay.tools.reading.engine import Engine, Exported, NoExport
-from assay.tools.reading.files import from_tools_list, read_folder, read_schema
+from assay.tools.reading.files import from_tools_list, read_schema
+from assay.tools.reading.folders import read_folder
 from assay.tools.reading.walker import HOST, WALKER
 from assay.tools.source import Module, NotData
 from assay.tools.validation import validate

@@ -22,10 +22,10 @@ from judges import Run, here
 from postgres import ledger_url, postgres_url
 from test_exam_gate import at, put, result
 from test_named_baseline import spoil
-from test_schema_protocol import put as put_file
-from test_schema_protocol import schema
-from test_schema_tree_cli import HIVE, IMPORTED, VETO, WEIGHT, envelope, grow, record
 from test_storing import count, newest
+from test_tools_cli import HIVE, IMPORTED, VETO, WEIGHT, envelope, grow, record
+from test_tools_protocol import put as put_file
+from test_tools_protocol import schema
 
 __all__ = ["here", "ledger_url", "postgres_url"]
 

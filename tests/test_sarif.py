@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.records.tool_finding import SchemaFinding
 from assay.tools import legibility, validation
-from assay.tools.source import SchemaFinding
 from assay.views.documents import encode
 from assay.views.sarif import FINGERPRINT, file_uri, is_file, sarif
 

@@ -25,8 +25,8 @@ from judges import Run, here, judged, put_items
 from postgres import ledger_url, postgres_url
 from servers.scripted_judge import scripted_judge
 from serving import Api, runs, serving
-from test_schema_protocol import GRADED, put, schema, scores
-from test_schema_tree_cli import IMPORTED, LATER, RECORDED, WEIGHT, envelope, record
+from test_tools_cli import IMPORTED, LATER, RECORDED, WEIGHT, envelope, record
+from test_tools_protocol import GRADED, put, schema, scores
 
 __all__ = ["here", "ledger_url", "postgres_url"]
 

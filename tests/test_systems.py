@@ -25,13 +25,16 @@ from assay.library import lints
 from assay.library.lock import BUILTIN
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
+from assay.records.tool_entry import GradingEntry
 from assay.release.policy import make_release_rules
-from assay.tools.entry import EXTENDED_FORM, Subject, build_entry, is_extended, schema_valid
+from assay.tools.entry import EntrySubject
+from assay.tools.forms import EXTENDED_FORM, is_extended, schema_valid
 from assay.tools.policy import SchemaRules
 from assay.tools.tree import Tree
 from assay.views import events
 from documents import run, scorecard
 from sides import cards, drawn, write
+from tool_records import build_entry
 
 EXAMS = Path(package.__file__).parent / "cli" / "examples" / "exams"
 NOW = datetime(2026, 11, 15, 10, tzinfo=UTC)
@@ -353,7 +356,7 @@ JUDGED = {
 
 
 def entry_under(rules: SchemaRules) -> dict[str, Any]:
-    subject = Subject("alpha.getPrice", "single-test", "0123abcd", "flowmcp/4.0.0")
+    subject = EntrySubject("alpha.getPrice", "single-test", "0123abcd", "flowmcp/4.0.0")
     return build_entry(subject, [ANSWER, JUDGED], rules, now=NOW, harness="claude-code").entry
 
 
@@ -370,7 +373,8 @@ def test_letters_of_one_policy_do_not_count_in_a_tree_of_another(tmp_path: Path)
     names = {"namespace": "alpha", "schema": "prices", "tool": "getPrice"}
     loose = Tree(str(tmp_path), LOOSE)
     with loose.locked("providers", "alpha"):
-        loose.write_entry(entry_under(LOOSE), names, now=NOW)
+        entry = msgspec.convert(entry_under(LOOSE), GradingEntry)
+        loose.write_entry(entry, names, now=NOW)
     assert loose.node("single-test", names).status not in ("pending", "blocked")
     found = Tree(str(tmp_path), RULES).node("single-test", names)
     assert (found.status, "grading-system-bump" in str(found.reason)) == ("pending", True)

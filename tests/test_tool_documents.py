@@ -12,10 +12,16 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
+from assay.cli import demo
 from assay.cli.demo import EXAMPLES
 from assay.library import fingerprint
-from assay.tools.schemas import SCHEMAS
+from assay.tools.ecma import document_bytes
+from assay.tools.forms import all_schemas
 from conftest import ROOT
+from forking import Commands
+from test_tools_protocol import forked
+
+SCHEMAS = all_schemas()
 
 JUDGE = (
     'import json,sys; text = sys.stdin.read(); print(json.dumps([{"score": 4.5 if "parameter" in'
@@ -31,9 +37,11 @@ def _valid(name: str, document: Any) -> bool:
     )
 
 
-@pytest.fixture
-def graded(assay: Any, tmp_path: Path) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def graded(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The documents of the protocol for one bundled schema, made by the real commands."""
+    tmp_path = tmp_path_factory.mktemp("graded")
+    assay = forked(tmp_path, commands)
     (tmp_path / "judge.py").write_text(JUDGE)
     source = Path(EXAMPLES) / "tools" / "harbours.mjs"
     work = tmp_path / "proofs" / "grade-work" / "tidewatch_harbours"
@@ -86,24 +94,22 @@ def test_scores_beyond_the_scale_or_of_one_dimension_are_refused_by_the_schema(
         assert not _valid("scores", {**graded["scores"], "scores": listed})
 
 
-def test_schema_of_prints_each_of_them(assay: Any) -> None:
-    for name, schema in SCHEMAS.items():
-        assert assay("schema-of", name).json() == schema
+def test_schema_of_prints_them(assay: Any) -> None:
+    for name in ("grade-report", "grading-entry-extended"):
+        assert assay("schema-of", name).json() == SCHEMAS[name]
 
 
-def test_the_demo_grades_tools_good_vetoed_and_unsound(assay: Any, tmp_path: Path) -> None:
-    done = assay("demo")
-    assert done.code == 0
-    reports = json.loads((tmp_path / "demo" / "tool-reports.json").read_text())["reports"]
+def test_the_demo_grades_tools_good_vetoed_and_unsound() -> None:
+    reports = [json.loads(document_bytes(report)) for report in demo._graded_tools()]
     assert [(report["schemaId"], report["grade"], report["rawGrade"]) for report in reports] == [
         ("tidewatch/harbours", "B", "A"),
         ("tidewatch/alarms", "REJECTED", "B"),
         ("ferry-desk/tools", "F", "D"),
     ]
-    for report in reports:
-        assert _valid("grade-report", report)
-        assert report["schemaId"] in done.out
-    assert "OPENAI_API_KEY: 'openai' is OpenAI (openai.com); tidewatch.example is not." in done.out
+    assert all(_valid("grade-report", report) for report in reports)
+    assert "OPENAI_API_KEY: 'openai' is OpenAI (openai.com); tidewatch.example is not" in str(
+        reports[1]["checks"]
+    )
 
 
 @pytest.mark.req("F-006", "F-007", "F-013", "F-033")
@@ -115,20 +121,6 @@ def test_the_systems_of_tool_schemas_have_versions_and_fingerprints_of_their_own
     assert not [
         line for line in fingerprint.check(list(found.values())) if line.startswith("flowmcp")
     ]
-
-
-def test_a_changed_band_moves_the_grading_fingerprint_of_tool_schemas_and_nothing_else(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from assay.tools.policy import SchemaRules
-
-    before = {(system.family, system.name): system.fingerprint for system in fingerprint.current()}
-    kept = SchemaRules.letter
-    monkeypatch.setattr(
-        SchemaRules, "letter", lambda self, mean: "A" if mean > 4.4 else kept(self, mean)
-    )
-    after = {(system.family, system.name): system.fingerprint for system in fingerprint.current()}
-    assert [key for key in before if before[key] != after[key]] == [("flowmcp", "grading")]
 
 
 def test_every_requirement_of_tool_schemas_is_proven_or_named_as_not_ours(shared: Path) -> None:

@@ -19,12 +19,13 @@ from assay.errors import InputError
 from assay.exams.answers import Answer
 from assay.exams.exam import Exam
 from assay.files.json_files import Document, parse_json, read_json
+from assay.records.tool_entry import document as document_of
 from assay.store.drafts import Draft, Link, draft
 from assay.store.results import schema_of
 
 if TYPE_CHECKING:
     from assay.records.exam import ExamGate, ExamResult
-    from assay.tools.gating import Held
+    from assay.tools.gate import GateEvidence
     from assay.tools.policy import SchemaRules
     from assay.tools.tree import Tree
 
@@ -209,14 +210,16 @@ def _superseded(
 
 
 def schema_gate_drafts(
-    document: Mapping[str, Any], asked: Sequence[str], held: Held, rules: SchemaRules
+    document: Mapping[str, Any], asked: Sequence[str], held: GateEvidence, rules: SchemaRules
 ) -> list[Draft]:
     """The decision of the production gate, after all that it is decided on: the indexes, the
     sources of the schemas, the lists of the checks.
 
     The decision names them by digest, as a gate on exams does.
     """
-    indexes = {name: draft(index, kind="index") for name, index in held.indexes.items()}
+    indexes = {
+        name: draft(document_of(index), kind="index") for name, index in held.indexes.items()
+    }
     sources = {
         name: draft(_source_record(one.file, one.data), kind="event")
         for name, one in held.sources.items()
@@ -249,7 +252,7 @@ def _source_record(file: str, data: bytes) -> dict[str, str]:
         return {"schema": SCHEMA_SOURCE, "file": file, "base64": b64encode(data).decode()}
 
 
-def _lists_record(held: Held) -> dict[str, Any]:
+def _lists_record(held: GateEvidence) -> dict[str, Any]:
     bad, telemetry = held.modules
     modules = None if bad is None else {"bad": dict(bad), "telemetry": sorted(telemetry)}
     return {

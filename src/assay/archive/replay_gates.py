@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from msgspec import to_builtins
+from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
 from assay.archive.records import (
@@ -32,12 +32,13 @@ from assay.exams.marking import Marking, grade_exam
 from assay.exams.policy import ExamRules
 from assay.files.json_files import Document
 from assay.records.exam import GATE_SCHEMA
+from assay.records.tool_entry import NamespaceIndex
 
 if TYPE_CHECKING:
     from assay.library.shelf import Shelf
     from assay.store.drafts import Item
     from assay.store.ledger import Ledger
-    from assay.tools.gating import Held
+    from assay.tools.gate import GateEvidence
 
 Again = Callable[["Ledger", "Item", Mapping[str, Any], "Shelf", str], dict[str, Any]]
 
@@ -179,7 +180,7 @@ def _follows(
 def _schema_gate(
     ledger: Ledger, item: Item, stored: Mapping[str, Any], shelf: Shelf, project: str
 ) -> dict[str, Any]:
-    from assay.tools import gating
+    from assay.tools import gate
     from assay.tools.policy import SchemaRules
 
     evidence = _Evidence(ledger, item, project)
@@ -191,44 +192,47 @@ def _schema_gate(
     ):
         raise evidence.unclear("what was asked for")
     rules = SchemaRules(shelf.policy_of("flowmcp", on_shelf(stored.get("policy"), of="gate")))
-    document = gating.gate_document(gating.decide(asked, held, rules), rules)
+    document = gate.gate_document(gate.decide(asked, held, rules), rules)
     made = {"schema": SCHEMA_GATE, **document, "evidence": {**said, "policy": rules.digest}}
     if canonical(made) != item.body:
         _need_readers(held)
     return made
 
 
-def _held(evidence: _Evidence, said: Mapping[str, Any]) -> Held:
+def _held(evidence: _Evidence, said: Mapping[str, Any]) -> GateEvidence:
     from assay.tools.checks import ModuleLists, read_module_lists
-    from assay.tools.gating import Held, Source
+    from assay.tools.gate import GateEvidence, SchemaSource
 
-    indexes = {
-        name: evidence.tree(digest, f"the index of {name}", "index")
-        for name, digest in _part(said, "indexes", evidence).items()
-    }
+    indexes = {}
+    for name, digest in _part(said, "indexes", evidence).items():
+        tree = evidence.tree(digest, f"the index of {name}", "index")
+        try:
+            indexes[name] = convert(tree, NamespaceIndex)
+        except ValidationError:
+            raise evidence.unclear(f"the index of {name}") from None
     sources = {}
     for name, one in _part(said, "sources", evidence).items():
         if not isinstance(one, dict) or not isinstance(one.get("file"), str):
             raise evidence.unclear(f"the source of {name}")
         if "digest" not in one:
-            sources[name] = Source(one["file"], None, str(one.get("unread")))
+            sources[name] = SchemaSource(one["file"], None, str(one.get("unread")))
             continue
         record = evidence.tree(one["digest"], f"the source of {name}", "event", SCHEMA_SOURCE)
-        sources[name] = Source(one["file"], source_data(record))
+        sources[name] = SchemaSource(one["file"], source_data(record))
     lists = evidence.tree(said.get("lists"), "the lists of the checks", "event", SCHEMA_LISTS)
     modules = (
         ModuleLists()
         if lists.get("modules") is None
         else read_module_lists(lists["modules"], evidence.where)
     )
-    return Held(indexes, sources, modules, _part(lists, "aliases", evidence))
+    return GateEvidence(indexes, sources, modules, _part(lists, "aliases", evidence))
 
 
-def _need_readers(held: Held) -> None:
+def _need_readers(held: GateEvidence) -> None:
     """What reads schemas is installed. Without it a difference would say something about this
     machine, and nothing about the gate.
     """
-    from assay.tools.checks import registrable_domain
+    from assay.tools.key_owners import registrable_domain
     from assay.tools.reading.files import MODULES, schema_of
 
     registrable_domain("example.org")

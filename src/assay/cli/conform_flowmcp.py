@@ -8,9 +8,13 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from msgspec import convert
+
 from assay.errors import AssayError, InputError
 from assay.files.json_files import parse_json
 from assay.library.shelf import Shelf
+from assay.records.tool_entry import GradingEntry, document
+from assay.tools import selection as sel
 from assay.tools import status as st
 from assay.tools.aggregate import aggregate
 from assay.tools.aging import age_score
@@ -22,28 +26,20 @@ from assay.tools.answers import (
     shown,
     weighted_mean,
 )
-from assay.tools.ecma import stringify
-from assay.tools.entry import schema_valid, semantic_faults
-from assay.tools.hashing import canonical_text, hash8
-from assay.tools.index import index_fault
+from assay.tools.ecma import canonical_text, hash8, stringify
+from assay.tools.entry import semantic_faults
+from assay.tools.forms import schema_valid
+from assay.tools.index_file import index_fault
 from assay.tools.names import grading_file, gradings_dir, is_schema_id, latest, report_name, slug
 from assay.tools.policy import SchemaRules
 from assay.tools.protocol import (
     INSTRUCTIONS,
     build_prompts,
     check_protocol,
-    grade_scores,
     score_faults,
 )
-from assay.tools.selection import (
-    Member,
-    check_selection,
-    cross_references,
-    is_member_id,
-    make_lock,
-    size_outcome,
-)
-from assay.tools.veto import TRIGGERS, make_veto
+from assay.tools.report import grade_scores
+from assay.tools.veto import TRIGGERS, make_veto, trigger_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,17 +75,15 @@ def _list(given: Input, key: str) -> list[Any]:
     return found
 
 
-def _entries(given: Input) -> list[dict[str, Any]]:
-    found = _list(given, "entries")
-    if not all(isinstance(entry, dict) for entry in found):
-        raise InputError("FMC-012", "an entry must be an object.")
+def _objects(given: Input, key: str) -> list[dict[str, Any]]:
+    found = _list(given, key)
+    if not all(isinstance(item, dict) for item in found):
+        raise InputError("FMC-012", f"each of '{key}' must be an object.")
     return found
 
 
 def _weighted_sum(given: Input) -> Output:
-    answers = _list(given, "answers")
-    if not all(isinstance(answer, dict) for answer in answers):
-        raise InputError("FMC-012", "an answer must be an object.")
+    answers = _objects(given, "answers")
     found = weighted_mean(
         [(answer.get("score"), answer.get("weight")) for answer in answers], _rules()
     )
@@ -113,7 +107,7 @@ def _aggregate(given: Input) -> Output:
         list(zip(scores, weights, strict=True)),
         given.get("gradingTier"),
         _rules(),
-        veto=given.get("categoricalVeto"),
+        veto=trigger_of(given.get("categoricalVeto")),
     )
     return {
         "aggregateGrade": found.grade,
@@ -133,8 +127,8 @@ def _veto_apply(given: Input) -> Output:
         now=_NOW,
     )
     return {
-        "aggregateGrade": aggregate([], "autonomous", _rules(), veto=veto).grade,
-        "categoricalVeto": veto,
+        "aggregateGrade": aggregate([], "autonomous", _rules(), veto=veto.triggered_by).grade,
+        "categoricalVeto": document(veto),
     }
 
 
@@ -302,7 +296,8 @@ def _annex(given: Input) -> Output:
         valid = isinstance(entry, dict) and "form" not in entry and schema_valid(entry)
     except (ValueError, UnicodeEncodeError):  # what JSON cannot say is of no form
         valid = False
-    return {"schemaValid": valid, "semanticallyValid": valid and not semantic_faults(entry)}
+    sound = valid and not semantic_faults(convert(entry, GradingEntry))
+    return {"schemaValid": valid, "semanticallyValid": sound}
 
 
 def _selection_validate(given: Input) -> Output:
@@ -311,13 +306,13 @@ def _selection_validate(given: Input) -> Output:
         "namespace": "n",
         "name": "n",
         "version": "flowmcp/4.0.0",
-        "description": "ten signs long",
+        "description": "long enough",
         "whenToUse": "w",
         "personaIds": ["p"],
         "members": [{"schemaId": "n.s"}],
         "skills": [],
     }
-    check_selection({**sound, **given})
+    sel.check_selection({**sound, **given})
     return {"error": None}
 
 
@@ -328,7 +323,7 @@ def _crossref(given: Input) -> Output:
         for level in (signposts, topics)
     ):
         raise InputError("FMC-012", "L1 and L2 map names to texts.")
-    found = cross_references(signposts, topics, [str(name) for name in _list(given, "L3")])
+    found = sel.cross_references(signposts, topics, [str(name) for name in _list(given, "L3")])
     return {
         "ruleA": found.signposts_name_all_topics,
         "ruleB": found.use_cases_are_named,
@@ -337,19 +332,16 @@ def _crossref(given: Input) -> Output:
 
 
 def _lock_build(given: Input) -> Output:
-    member = Member("n.s", None, None, "stable", given.get("override"))
-    return {"lock": make_lock("s", [member], version=None, selection={}, now=_NOW)}
+    member = sel.Member("n.s", None, None, "stable", given.get("override"))
+    return {"lock": document(sel.make_lock("s", [member], version=None, selection={}, now=_NOW))}
 
 
 def _index_selection(given: Input) -> Output:
     member = given.get("member")
-    if not is_member_id(member):
+    if not sel.is_member_id(member):
         return {"status": st.BLOCKED}
-    return (
-        {"status": st.PENDING, "blocker": f"members.{member}"}
-        if given.get("exists") is False
-        else {"status": st.PENDING}
-    )
+    blocker = {"blocker": f"members.{member}"} if given.get("exists") is False else {}
+    return {"status": st.PENDING, **blocker}
 
 
 def _scores_shape(given: Input) -> Output:
@@ -366,7 +358,7 @@ OPS: dict[str, Callable[[Input], Output]] = {
     "veto.apply": _veto_apply,
     "veto.triggers": lambda given: {"triggers": list(TRIGGERS)},
     "stable.eligibility": _eligibility,
-    "node.status": lambda given: {"status": st.node_status(_entries(given))},
+    "node.status": lambda given: {"status": st.node_status(_objects(given, "entries"))},
     "partial.sequence": _sequence,
     "partial.build": _partial_build,
     "resolve.latest": _resolve,
@@ -380,7 +372,7 @@ OPS: dict[str, Callable[[Input], Output]] = {
     "index.selection": _index_selection,
     "precondition": _precondition,
     "selection.size": lambda given: {
-        "outcome": size_outcome(given.get("distinctNamespaces"), _rules())
+        "outcome": sel.size_outcome(given.get("distinctNamespaces"), _rules())
     },
     "selection.validate": _selection_validate,
     "skills.crossref": _crossref,

@@ -268,11 +268,11 @@ def _schema_of(options: argparse.Namespace) -> int:
     if options.name in names:
         opt.print_json(json_schema(names[options.name]))
         return ExitCode.PASSED
-    from assay.tools.schemas import SCHEMAS as TOOL_SCHEMAS
+    from assay.tools.forms import all_schemas
     from assay.views.event_schema import SCHEMA as EVENT
     from assay.views.schemas import SCHEMAS
 
-    documents = {**SCHEMAS, **TOOL_SCHEMAS, "event": EVENT}
+    documents = {**SCHEMAS, **all_schemas(), "event": EVENT}
     if options.name not in documents:
         known = (*names, *documents)
         raise UsageError(

@@ -162,41 +162,41 @@ GROUPS: dict[str, dict[str, Verb]] = {
             "grade tool schemas: FlowMCP schemas and the tools of any MCP server",
             actions={
                 "check": (
-                    "schema_validate",
+                    "tools_check",
                     "list what is wrong with a schema, a server or grading files, each with a fix",
                 ),
-                "validate": ("schema_validate", "the same findings, as the exact report of rules"),
+                "validate": ("tools_check", "the same findings, as the exact report of rules"),
                 "grade": (
-                    "schema_grade",
+                    "tools_grade",
                     "run the two deterministic stages: --emit-prompts, then --consume-scores FILE",
                 ),
                 "score": (
-                    "schema_score",
+                    "tools_score",
                     "run the grader between them: one isolated request for each prompt",
                 ),
                 "import": (
-                    "schema_tree",
+                    "tools_tree",
                     "put schemas and selections into a grading tree, each version next to the last",
                 ),
-                "record": ("schema_tree", "write a grading entry from an evaluator's answers"),
+                "record": ("tools_tree", "write a grading entry from an evaluator's answers"),
                 "index": (
-                    "schema_tree",
+                    "tools_index",
                     "rebuild the indexes of a tree; --lock freezes a selection's members",
                 ),
                 "status": (
-                    "schema_tree",
+                    "tools_index",
                     "show the tree of a namespace or selection: statuses, grades, blockers",
                 ),
                 "regrade": (
-                    "schema_tree",
+                    "tools_tree",
                     "grade again after a trigger, as far as that needs no grader",
                 ),
                 "gate": (
-                    "schema_gate",
+                    "tools_gate",
                     "run the production gate: B or better, stable, no veto, clean validation",
                 ),
                 "export": (
-                    "schema_gate",
+                    "tools_gate",
                     (
                         "write a namespace or selection in its strict published form, into a new"
                         " folder"

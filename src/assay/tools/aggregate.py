@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from assay.errors import InputError
 from assay.registry import near_miss
 from assay.tools.answers import AUTONOMOUS_DIMENSIONS, EXCLUDED, dimension_of, weighted_mean
-from assay.tools.names import GROUP_BOUND, NON_DETERMINISTIC, REJECTED, TIERS
+from assay.tools.names import GROUP_BOUND, NON_DETERMINISTIC, REJECTED, TIERS, parse_iso
 from assay.tools.policy import at_least, capped
-from assay.tools.veto import TRIGGERS
+from assay.tools.veto import check_trigger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from fractions import Fraction
-    from typing import Any
 
+    from assay.records.tool_entry import CategoricalVeto, GradedAnswer
     from assay.tools.policy import SchemaRules
 
 NOTHING_SCORABLE = "no scorable answers"
@@ -62,19 +62,12 @@ def aggregate(
 ) -> Aggregate:
     """The grade of (score, weight) pairs.
 
-    `group_bound` says whether any answer that counts is bound to a group; `cap` is a further limit,
-    such as that of a small selection.
+    `veto` is the trigger of a veto. `group_bound` says whether any answer that counts is bound to a
+    group; `cap` is a further limit, such as that of a small selection.
     """
     best = check_tier(tier, rules)
     if veto is not None:
-        trigger = veto.get("triggeredBy") if isinstance(veto, dict) else None
-        if trigger not in TRIGGERS:
-            raise InputError(
-                "VET-001",
-                f"{trigger!r} triggers no veto.{near_miss(str(trigger), TRIGGERS)}",
-                fix=f"The triggers are {', '.join(TRIGGERS)}.",
-            )
-        return Aggregate(REJECTED, None, None, "rejected", best, (f"veto: {trigger}",))
+        return Aggregate(REJECTED, None, None, "rejected", best, (f"veto: {check_trigger(veto)}",))
     summed = weighted_mean(answers, rules)
     warnings = (
         [f"{summed.stale} stale answer{'s' if summed.stale != 1 else ''} left out of the mean"]
@@ -102,62 +95,51 @@ def aggregate(
 
 
 def aggregate_answers(
-    answers: Sequence[dict[str, Any]],
+    answers: Sequence[GradedAnswer],
     tier: object,
     rules: SchemaRules,
     *,
-    veto: object = None,
+    veto: CategoricalVeto | None = None,
     cap: str | None = None,
 ) -> Aggregate:
     """The grade of an entry's answers: of each question the most recent answer counts."""
     current = latest_answers(answers)
-    found = aggregate(
-        [(item.get("score"), item.get("weight")) for item in current],
+    counted = [answer for answer in current if answer.score not in EXCLUDED]
+    result = aggregate(
+        [(answer.score, answer.weight) for answer in current],
         tier,
         rules,
-        veto=veto,
-        group_bound=_group_bound(current),
+        veto=veto.triggered_by if veto else None,
+        group_bound=any(
+            answer.weight != 0 and dimension_of(answer.question_id) not in AUTONOMOUS_DIMENSIONS
+            for answer in counted
+        ),
         cap=cap,
     )
-    judged = any(
-        item.get("determinism") == NON_DETERMINISTIC and item.get("score") not in EXCLUDED
-        for item in current
-    )
+    judged = any(answer.determinism == NON_DETERMINISTIC for answer in counted)
     if (
-        found.grade is not None
-        and found.status == "graded"
-        and at_least(found.grade, rules.policy.judged_from)
+        result.status == "graded"
+        and at_least(result.grade, rules.policy.judged_from)
         and not judged
     ):
-        return found._replace(
-            warnings=(*found.warnings, f"{found.grade} without any judged answer")
+        return result._replace(
+            warnings=(*result.warnings, f"{result.grade} without any judged answer")
         )
-    return found
+    return result
 
 
-def latest_answers(answers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def latest_answers(answers: Sequence[GradedAnswer]) -> list[GradedAnswer]:
     """Of each question its most recent answer, in the order of first asking; graders are never
     averaged.
     """
-    kept: dict[Any, dict[str, Any]] = {}
+    kept: dict[str, GradedAnswer] = {}
     for answer in answers:
-        held = kept.get(answer.get("questionId"))
+        held = kept.get(answer.question_id)
         if held is None or _when(answer) >= _when(held):
-            kept[answer.get("questionId")] = answer
+            kept[answer.question_id] = answer
     return list(kept.values())
 
 
-def _when(answer: dict[str, Any]) -> float:
-    from assay.tools.names import parse_iso
-
-    moment = parse_iso(answer.get("timestamp"))
+def _when(answer: GradedAnswer) -> float:
+    moment = parse_iso(answer.timestamp)
     return moment.timestamp() if moment else float("-inf")
-
-
-def _group_bound(answers: Sequence[dict[str, Any]]) -> bool:
-    return any(
-        item.get("score") not in EXCLUDED
-        and item.get("weight") != 0
-        and dimension_of(str(item.get("questionId"))) not in AUTONOMOUS_DIMENSIONS
-        for item in answers
-    )

@@ -10,14 +10,18 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec.structs import replace
+
 from assay import exact
 from assay.errors import InputError
 from assay.tools.answers import check_score, dimension_of
 from assay.tools.names import iso, parse_iso
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
+
+    from assay.records.tool_entry import GradedAnswer
 
 API_DAYS = 14
 TOS_DAYS = 30
@@ -73,47 +77,43 @@ def age_score(
 
 
 def age_answers(
-    answers: list[dict[str, Any]],
+    answers: Sequence[GradedAnswer],
     now: datetime,
     *,
     limits: Mapping[str, int] = LIMITS,
     dimensions: Mapping[str, str] | None = None,
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """The answers as they stand now, and what to say about them. The answers that came in are not
-    changed; n/a was no answer and does not age.
+) -> tuple[list[GradedAnswer], list[str]]:
+    """The answers as they are now, and what changed. n/a was no answer and does not age.
 
-    `dimensions` says what a question asks about where its id does not.
+    `dimensions` gives what a question asks about where its id does not.
     """
     aged, notes = [], []
     for answer in answers:
-        question = str(answer.get("questionId"))
-        moment = parse_iso(answer.get("timestamp"))
+        question = answer.question_id
+        moment = parse_iso(answer.timestamp)
         if moment is None:
             raise InputError(
                 "FMC-012",
-                f"{question}: {answer.get('timestamp')!r} is no time.",
+                f"{question}: {answer.timestamp!r} is no time.",
                 fix="An answer needs its time to age.",
             )
         if moment > now:
             raise InputError(
                 "FMC-013",
-                f"{question} was answered at {answer['timestamp']}, after now ({iso(now)}).",
+                f"{question} was answered at {answer.timestamp}, after now ({iso(now)}).",
                 fix="Set the clock right, or pass --now.",
             )
         days = (now - moment) / timedelta(days=1)
         asked = (dimensions or {}).get(question) or dimension_of(question)
         found = age_score(
-            asked if answer.get("score") != "n/a" else None,
-            days,
-            answer.get("score"),
-            limits=limits,
+            asked if answer.score != "n/a" else None, days, answer.score, limits=limits
         )
-        if found.score != answer.get("score"):
+        if found.score != answer.score:
             notes.append(
-                f"{question}: {answer.get('score')} is stale, answered {days:.0f} days ago (limit"
+                f"{question}: {answer.score} is stale, answered {days:.0f} days ago (limit"
                 f" {limits[str(asked)]})"
             )
-            answer = {**answer, "score": found.score}
+            answer = replace(answer, score=found.score)
         if found.warning:
             notes.append(
                 f"{found.warning} {question}: answered {days:.0f} days ago, beyond the"

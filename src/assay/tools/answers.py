@@ -11,15 +11,17 @@ from __future__ import annotations
 import re
 from decimal import Context, Decimal
 from fractions import Fraction
-from math import lcm
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 from assay import exact
 from assay.errors import InputError
+from assay.records.tool_entry import GradedAnswer
 from assay.tools.names import DETERMINISTIC, NON_DETERMINISTIC
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from assay.tools.policy import SchemaRules
 
@@ -91,19 +93,6 @@ def dimension_of(question_id: str) -> str | None:
 _BY_FOLD = {_FOLD.sub("", name.lower()): name for name in (*DIMENSIONS, *LEGACY_DIMENSIONS)}
 
 
-def check_dimension(name: str) -> str:
-    """A dimension by its name; one that no list has is refused, not guessed."""
-    if name not in DIMENSIONS and name not in LEGACY_DIMENSIONS:
-        from assay.registry import near_miss  # only on the way to an error
-
-        raise InputError(
-            "SCO-020",
-            f"there is no dimension '{name}'.{near_miss(name, DIMENSIONS)}",
-            fix=f"They are {', '.join(DIMENSIONS)}.",
-        )
-    return name
-
-
 def check_score(score: object) -> None:
     """Nothing if it is a score, else the error that says why not."""
     if isinstance(score, str):
@@ -157,7 +146,7 @@ def check_na(score: object, reason: object) -> None:
         )
 
 
-def check_answer(answer: dict[str, Any]) -> None:
+def check_answer(answer: Mapping[str, Any]) -> None:
     """What an answer must have by its score and its determinism, in the order in which the first
     fault is reported.
     """
@@ -195,6 +184,39 @@ def check_answer(answer: dict[str, Any]) -> None:
             )
 
 
+def read_answers(given: Iterable[Mapping[str, Any]]) -> list[GradedAnswer]:
+    """Answers as records, or the first fault."""
+    read = []
+    for index, answer in enumerate(given):
+        question = answer.get("questionId")
+        try:
+            check_answer(answer)
+        except InputError as error:
+            raise InputError(error.code, f"{question}: {error.message}", fix=error.fix) from None
+        grader = answer.get("graderIdentity")
+        if isinstance(grader, dict) and grader.get("kind") == "llm" and not answer.get("llmModel"):
+            raise InputError(
+                "GRD-007", f"{question}: a model answered and is not named.", fix="Give llmModel."
+            )
+        try:
+            read.append(msgspec.convert(answer, GradedAnswer))
+        except msgspec.ValidationError as error:
+            raise InputError("GRD-020", f"gradings[{index}]: {error}") from None
+        if lacks_disclaimer(read[-1]):
+            raise InputError(
+                "GRD-021",
+                f"{question}: an opinion on terms lacks its disclaimer.",
+                fix=f'Add "{LEGAL_DISCLAIMER}" to its reasoning.',
+            )
+    return read
+
+
+def lacks_disclaimer(answer: GradedAnswer) -> bool:
+    """Whether an answer gives an opinion on terms without saying that it binds nobody."""
+    legal = dimension_of(answer.question_id) == "legalAssessment" and answer.score != "n/a"
+    return legal and LEGAL_DISCLAIMER not in f"{answer.reasoning} {answer.evidence}"
+
+
 class Mean(NamedTuple):
     """A weighted sum over the answers that count."""
 
@@ -211,29 +233,20 @@ class Mean(NamedTuple):
 
 
 def weighted_mean(answers: Iterable[tuple[object, object]], rules: SchemaRules) -> Mean:
-    """The exact weighted mean of (score, weight) pairs. n/a and stale leave all of it."""
-    total = weights = 0
-    common = 1  # what both sums are counted in
+    """The exact weighted mean of (score, weight) pairs, without those that do not count."""
+    total = weights = Fraction(0)
     scored = excluded = stale = 0
     for score, weight in answers:
         check_score(score)
-        share = check_weight(weight)
+        share = Fraction(*check_weight(weight))
         if score in EXCLUDED:
             excluded += 1
             stale += score == "stale"
             continue
-        worth = rules.worth(score)
-        needed = lcm(common, share.den * worth.den)
-        if needed != common:
-            total, weights, common = (
-                total * (needed // common),
-                weights * (needed // common),
-                needed,
-            )
-        total += share.num * worth.num * (common // (share.den * worth.den))
-        weights += share.num * (common // share.den)
+        total += share * Fraction(*rules.worth(score))
+        weights += share
         scored += 1
-    return Mean(Fraction(total, common), Fraction(weights, common), scored, excluded, stale)
+    return Mean(total, weights, scored, excluded, stale)
 
 
 def shown(value: Fraction | None) -> Any:

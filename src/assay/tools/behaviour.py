@@ -6,18 +6,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import convert
+
 from assay.library.golden_inputs import outcomes
 from assay.library.shelf import Shelf
+from assay.records.tool_entry import NamespaceIndex, SchemaNode
+from assay.records.tool_finding import SchemaFinding
 from assay.tools import gate, status
 from assay.tools.aggregate import aggregate
 from assay.tools.aging import age_score
 from assay.tools.answers import shown
-from assay.tools.checks import Check, ModuleLists, run_checks
+from assay.tools.checks import ModuleLists, VetoCheck, run_checks
+from assay.tools.envelope import http_score
 from assay.tools.policy import SchemaRules
-from assay.tools.protocol import build_prompts, grade_scores
-from assay.tools.record import http_score
-from assay.tools.source import Module, SchemaFinding, ToolSchema
+from assay.tools.protocol import build_prompts
+from assay.tools.report import grade_scores
+from assay.tools.source import Module, ToolSchema
 from assay.tools.validation import validate
+from assay.tools.veto import trigger_of
 
 
 def scoring() -> list[Any]:
@@ -66,7 +72,7 @@ def _grade(probe: dict[str, Any], rules: SchemaRules) -> Any:
         list(zip(probe["scores"], probe["weights"], strict=True)),
         probe["tier"],
         rules,
-        veto=probe["veto"],
+        veto=trigger_of(probe["veto"]),
         group_bound=probe["group_bound"],
         cap=probe["cap"],
     )
@@ -82,22 +88,34 @@ def _grade(probe: dict[str, Any], rules: SchemaRules) -> Any:
 
 def _gates(probe: dict[str, Any], rules: SchemaRules) -> list[Any]:
     """The production gate on a golden node, as a schema and as a namespace."""
-    findings = checks = None
+    source = gate.Inspection(unread="")
     if probe["findings"] is not None:
-        findings = [SchemaFinding("golden", level, "", "", "", None) for level in probe["findings"]]
-        checks = [Check(name, outcome, "", {}) for name, outcome in probe["checks"]]
+        source = gate.Inspection(
+            [SchemaFinding("golden", level, "", "", "", None) for level in probe["findings"]],
+            [VetoCheck(name, outcome, "", {}) for name, outcome in probe["checks"]],
+        )
+    pending = {"status": "pending"}
+    whole = {"toolsAggregate": pending, "tools": {}, **(probe["node"] or {})}
+    index = {
+        "indexVersion": 2,
+        "namespace": "golden",
+        "updatedAt": "never",
+        "status": "pending",
+        "summary": {},
+        "about": pending,
+        "description": pending,
+        "skills": {},
+        "schemas": {},
+        "blockers": [],
+        "namespaceAggregate": probe["node"] or pending,
+        **probe.get("index", {}),
+    }
     schema = gate.schema_gate(
         "golden",
-        probe["node"],
+        convert(whole, SchemaNode) if probe["node"] else None,
         rules,
-        findings=findings,
-        checks=checks,
-        tools=probe["tools"],
+        source._replace(tools=probe["tools"]),
         rejected=probe.get("rejected", ()),
     )
-    namespace = gate.namespace_gate(
-        "golden",
-        {"namespaceAggregate": probe["node"] or {"status": "pending"}, **probe.get("index", {})},
-        rules,
-    )
+    namespace = gate.namespace_gate("golden", convert(index, NamespaceIndex), rules)
     return [[[rule.id, rule.holds] for rule in result.rules] for result in (schema, namespace)]

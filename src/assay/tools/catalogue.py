@@ -12,6 +12,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from assay.errors import InputError
 from assay.files.json_files import parse_json
 from assay.tools.aggregate import aggregate_answers, latest_answers
@@ -23,6 +25,7 @@ from assay.tools.policy import at_least
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from assay.records.tool_entry import GradedAnswer, GradingEntry
     from assay.tools.policy import SchemaRules
 
     Catalogue = Mapping[str, Mapping[str, Any]]
@@ -128,123 +131,111 @@ def dimension(question: str, catalogue: Catalogue) -> str | None:
 
 
 def answer_faults(
-    answers: Sequence[Mapping[str, Any]], area: str, catalogue: Catalogue, *, mode: str = FULL
+    answers: Sequence[GradedAnswer], area: str, catalogue: Catalogue, *, mode: str = FULL
 ) -> list[str]:
     """What the answers to an area may not be: in words that the question does not take, of another
     weight, too few, or to questions that are not asked.
     """
-    found = []
+    faults = []
     for answer in answers:
-        question, score = str(answer.get("questionId")), answer.get("score")
+        question, score = answer.question_id, answer.score
         known = catalogue.get(question, {})
         if score == "stale" and dimension(question, catalogue) not in LIMITS:
-            found.append(
+            faults.append(
                 f"{question} is stale, and asks about nothing that ages ({', '.join(LIMITS)} do)."
             )
         if score in ("pass", "fail") and (
-            answer.get("determinism") != DETERMINISTIC or known.get("scoreType") == SCALE
+            answer.determinism != DETERMINISTIC or known.get("scoreType") == SCALE
         ):
-            found.append(
+            faults.append(
                 f"{question} is scored {score}, which is for a deterministic yes or no; this one"
                 " takes a number from 1 to 5."
             )
         if known.get("scoreType") == BOOLEAN and score not in ("pass", "fail", *EXCLUDED):
-            found.append(f"{question} is scored {score}, and the catalogue asks for pass or fail.")
-        if known.get("determinism", answer.get("determinism")) != answer.get("determinism"):
-            found.append(
-                f"{question} is {answer.get('determinism')}, and the catalogue says"
+            faults.append(f"{question} is scored {score}, and the catalogue asks for pass or fail.")
+        if known.get("determinism", answer.determinism) != answer.determinism:
+            faults.append(
+                f"{question} is {answer.determinism}, and the catalogue says"
                 f" {known['determinism']}."
             )
-        if "weight" in known and check_weight(answer.get("weight")) != check_weight(
-            known["weight"]
-        ):
-            found.append(
-                f"{question} weighs {answer.get('weight')}, and the catalogue says"
-                f" {known['weight']}."
+        if "weight" in known and check_weight(answer.weight) != check_weight(known["weight"]):
+            faults.append(
+                f"{question} weighs {answer.weight}, and the catalogue says {known['weight']}."
             )
     asked = questions_of(catalogue, area)
     if asked and mode == FULL:
-        given = {str(answer.get("questionId")) for answer in answers}
-        found += [
+        given = {answer.question_id for answer in answers}
+        faults += [
             f"{question} is not answered, and the catalogue asks it of {area}."
             for question in asked
             if question not in given
         ]
-        found += [
+        faults += [
             f"{question} is not a question that the catalogue asks of {area}."
             for question in sorted(given - {*asked})
         ]
-    return found
+    return faults
 
 
-def has_evidence(answer: Mapping[str, Any]) -> bool:
-    """Whether an answer says what it rests on: evidence, or a reasoning."""
+def has_evidence(answer: GradedAnswer) -> bool:
+    """Whether an answer names what it rests on: evidence, or a reasoning."""
     return any(
         bool(value.strip() if isinstance(value, str) else value)
-        for value in (answer.get("evidence"), answer.get("reasoning"))
+        for value in (answer.evidence, answer.reasoning)
     )
 
 
 def _unproven(
-    answer: Mapping[str, Any], catalogue: Catalogue, before: set[tuple[Any, Any]]
+    answer: GradedAnswer, catalogue: Catalogue, before: set[tuple[str, str]]
 ) -> str | None:
-    """Why an answer, or its absence, is not to be relied on; None where it is."""
-    question, score = str(answer.get("questionId")), answer.get("score")
-    if score == "n/a":
-        return (
-            None
-            if answer.get("naReason") in catalogue.get(question, {}).get("naReasons", ())
-            else f"{question} is n/a, and no catalogue allows that"
+    """Why an answer, or its absence, cannot be relied on; None where it can."""
+    question = answer.question_id
+    if answer.score == "n/a":
+        allowed = answer.na_reason in catalogue.get(question, {}).get("naReasons", ())
+        return None if allowed else f"{question} is n/a, and no catalogue allows that"
+    if answer.score == "stale":
+        dead = isinstance(answer.evidence, dict) and answer.evidence.get("httpStatus") not in (
+            None,
+            200,
         )
-    if score == "stale":
-        evidence = answer.get("evidence")
-        dead = isinstance(evidence, dict) and evidence.get("httpStatus") not in (None, 200)
-        return (
-            None
-            if dead or (question, answer.get("timestamp")) in before
-            else f"{question} is stale, and was never answered before"
-        )
+        known = dead or (question, answer.timestamp) in before
+        return None if known else f"{question} is stale, and was never answered before"
     return None if has_evidence(answer) else f"{question} has no evidence"
 
 
 def shortfall(
-    entry: Mapping[str, Any],
-    older: Sequence[Mapping[str, Any]],
+    entry: GradingEntry,
+    older: Sequence[GradingEntry],
     catalogue: Catalogue,
     rules: SchemaRules,
 ) -> str | None:
     """Why the grade of an entry makes no node stable; None where it does. `older` are the entries
     before it.
     """
-    faults = answer_faults(entry["gradings"], str(entry["area"]), catalogue)
+    faults = answer_faults(entry.gradings, entry.area, catalogue)
     if faults:
         return faults[0]
     before = {
-        (answer.get("questionId"), answer.get("timestamp"))
+        (answer.question_id, answer.timestamp)
         for one in older
-        for answer in one["gradings"]
-        if answer.get("score") not in EXCLUDED
+        for answer in one.gradings
+        if answer.score not in EXCLUDED
     }
-    current = latest_answers(entry["gradings"])
-    reasons = {
-        id(answer): reason
-        for answer in current
-        if (reason := _unproven(answer, catalogue, before)) is not None
-    }
-    worst = [{**answer, "score": LOWEST} if id(answer) in reasons else answer for answer in current]
+    reasons: list[str] = []
+    worst: list[GradedAnswer] = []
+    for answer in latest_answers(entry.gradings):
+        reason = _unproven(answer, catalogue, before)
+        reasons += [reason] if reason else []
+        worst.append(replace(answer, score=LOWEST) if reason else answer)
     alike = [
-        (
-            answer
-            if "weight" in catalogue.get(str(answer.get("questionId")), {})
-            else {**answer, "weight": 1}
-        )
+        (answer if "weight" in catalogue.get(answer.question_id, {}) else replace(answer, weight=1))
         for answer in worst
     ]
     for answers, why in (
-        (worst, "; ".join(reasons.values())),
-        (alike, "; ".join((*reasons.values(), "no catalogue states the weights"))),
+        (worst, "; ".join(reasons)),
+        (alike, "; ".join((*reasons, "no catalogue states the weights"))),
     ):
-        grade = aggregate_answers(answers, entry["gradingTier"], rules).grade
+        grade = aggregate_answers(answers, entry.grading_tier, rules).grade
         if not at_least(grade, rules.policy.stable_from):
             return f"{why}: at worst the grade is {grade or 'none'}"
     return None

@@ -1,22 +1,33 @@
-r"""JSON as ECMAScript writes it: what `JSON.stringify` gives, and the canonical text that hashes
-cover.
+r"""JSON as ECMAScript writes it: what `JSON.stringify` gives, the canonical text that hashes cover,
+and the documents of this family as their files hold them.
 
 Every number is a double, because it is one in a JavaScript engine: 4.0 is 4, and an integer beyond
 2**53 is rounded. That is why this is not `assay.canon`, which keeps every digit. Strings count in
-UTF-16: a surrogate without its partner is written as an escape. What JSON cannot say raises
-ValueError; nothing is left out.
+UTF-16: a surrogate without its partner is written as an escape. A value that JSON cannot express
+raises ValueError; nothing is left out.
+
+The hashes here are the first eight hexadecimal digits of sha256. They appear in entries, file names
+and the index, never in a source schema. The other hash, `sha256:` over a file's bytes, belongs to
+grade reports: see `source.ToolSchema.file_sha256`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
+from hashlib import sha256
 from typing import Any
 
+import msgspec
+
 from assay.canon import number_text
+from assay.errors import InputError
 from assay.files.json_files import parse_json
+
+OWN_HASHES = ("schemaHash", "selectionHash")
+"""Top-level keys that a source must not have and that its hash leaves out."""
 
 MAX_SAFE = 2**53
 """From here on a double no longer holds every integer."""
@@ -190,3 +201,58 @@ def _by_index(value: dict[str, Any]) -> Iterable[str]:
 
 def _by_code_unit(value: dict[str, Any]) -> Iterable[str]:
     return sorted(value, key=lambda key: key.encode("utf-16-be", "surrogatepass"))
+
+
+# --- documents
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def document_bytes(document: Any) -> bytes:
+    """A document as its file holds it: indented.
+
+    A score is written with the digits it came with: rounded to the nearest double, it could have
+    another grade when it is read back.
+    """
+    try:
+        text = _encode(document)
+    except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can write
+        text = stringify(msgspec.to_builtins(document, builtin_types=(Decimal,))).encode()
+    return msgspec.json.format(text, indent=2) + b"\n"
+
+
+def script_bytes(document: Any) -> bytes:
+    """A document as a JavaScript program would write it: the same bytes whoever makes it."""
+    return msgspec.json.format(stringify(document).encode(), indent=2) + b"\n"
+
+
+# --- hashes
+
+
+def canonical_text(value: Any) -> str:
+    """The canonical text that is hashed: `canonical` without the top-level hash keys."""
+    if isinstance(value, dict):
+        value = {key: item for key, item in value.items() if key not in OWN_HASHES}
+    try:
+        return canonical(value)
+    except (ValueError, TypeError) as error:
+        raise InputError("HSH-003", f"there is no hash of it: {error}.") from None
+
+
+def hash8(value: Any) -> str:
+    """The hash of plain data.
+
+    >>> hash8({}), hash8({"a": 1.0}) == hash8({"a": 1})
+    ('44136fa3', True)
+    """
+    return about_hash(canonical_text(value).encode("utf-8"))
+
+
+def about_hash(data: bytes) -> str:
+    """The hash of an About page: over its bytes as they are."""
+    return sha256(data).hexdigest()[:8]
+
+
+def namespace_hash(members: Mapping[str, str], about: str | None) -> str:
+    """The hash of a namespace: its schemas with their hashes, and its About page."""
+    return hash8({"members": dict(members), "aboutHash": about})

@@ -6,7 +6,10 @@ from assay.library.families import Family, RuleSystem
 from assay.tools.policy import load_schema_policy
 from assay.tools.versions import CURRENT
 
-_GRADING = "aggregate policy status gate gating index node entry names selection veto regrade"
+_GRADING = (
+    "aggregate policy status gate index index_file selection_index preconditions node entry forms"
+    " names selection veto regrade"
+)
 FAMILY = Family(
     "flowmcp",
     "tool schemas",
@@ -21,7 +24,10 @@ FAMILY = Family(
         RuleSystem(
             "grading",
             CURRENT.grading,
-            tuple(f"assay.tools.{name}" for name in _GRADING.split()),
+            (
+                "assay.records.tool_entry",
+                *(f"assay.tools.{name}" for name in _GRADING.split()),
+            ),
             "assay.tools.behaviour:grading",
         ),
     ),

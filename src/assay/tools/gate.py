@@ -1,27 +1,31 @@
-"""The production gate of a tool schema: grade B or better, stable, no veto, a clean validation, and
+"""The production gate of tool schemas: grade B or better, stable, no veto, a clean validation, and
 no failing primitive left in it.
 
-A rule holds, does not hold, or cannot be told (None). Only a gate of which every rule holds opens.
+A rule holds, does not hold, or is undetermined (None). Only a gate of which every rule holds opens.
+Nothing is opened here, so that a gate can be decided again from what a ledger keeps. `cli` gathers
+the evidence from a tree.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from assay.tools.checks import CLEAN, VETO
-from assay.tools.policy import at_least
+from assay.errors import InputError, printable
+from assay.records.tool_entry import IndexNode, NamespaceIndex, SchemaNode
+from assay.records.tool_finding import SchemaFinding
+from assay.registry import near_miss
+from assay.tools.checks import ModuleLists, VetoCheck, run_checks
+from assay.tools.ecma import hash8
+from assay.tools.manifest import tools_of
+from assay.tools.policy import SchemaRules, at_least
+from assay.tools.reading.files import schema_of
 from assay.tools.status import NODE_REJECTED, STABLE
-from assay.tools.veto import TRIGGERS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from assay.tools.checks import Check
-    from assay.tools.policy import SchemaRules
-    from assay.tools.source import SchemaFinding
+from assay.tools.validation import assess
+from assay.tools.veto import CLEAN, TRIGGERS, VETO
 
 
-class Rule(NamedTuple):
+class GateRule(NamedTuple):
     """One condition of the gate."""
 
     id: str
@@ -29,11 +33,11 @@ class Rule(NamedTuple):
     reason: str
 
 
-class GateResult(NamedTuple):
+class ToolGateResult(NamedTuple):
     """The gate for one schema or namespace."""
 
     subject: str
-    rules: tuple[Rule, ...]
+    rules: tuple[GateRule, ...]
 
     @property
     def passed(self) -> bool:
@@ -42,7 +46,7 @@ class GateResult(NamedTuple):
 
     @property
     def undetermined(self) -> bool:
-        """Whether nothing is shown violated, and something could not be told."""
+        """Whether nothing is shown violated, and something is undetermined."""
         return not self.passed and not any(rule.holds is False for rule in self.rules)
 
     def document(self) -> dict[str, Any]:
@@ -54,148 +58,204 @@ class GateResult(NamedTuple):
         }
 
 
-def schema_gate(
-    name: str,
-    node: dict[str, Any] | None,
-    rules: SchemaRules,
-    *,
-    findings: Sequence[SchemaFinding] | None,
-    checks: Sequence[Check] | None,
-    tools: Collection[str] | None = None,
-    rejected: Sequence[str] = (),
-    unread: str | None = None,
-) -> GateResult:
-    """The gate of one schema, from its node in the index, its validation and its checks.
+class SchemaSource(NamedTuple):
+    """The snapshot of one schema: its file in the tree, and its bytes or why they cannot be had."""
 
-    `findings` None means that its source could not be read; `tools` are those in the source;
-    `rejected` names what else speaks for it and is vetoed.
+    file: str
+    data: bytes | None
+    unread: str = ""
+
+
+class GateEvidence(NamedTuple):
+    """All that the gate is decided on, besides its policy."""
+
+    indexes: Mapping[str, NamespaceIndex]
+    """By namespace, as they are read again: keys in their one order."""
+    sources: Mapping[str, SchemaSource]
+    """By `namespace.schema`; without those that the tree holds no snapshot of."""
+    modules: ModuleLists
+    aliases: Mapping[str, list[str]]
+
+
+class Inspection(NamedTuple):
+    """What the source of a schema shows, or why it cannot be read."""
+
+    findings: Sequence[SchemaFinding] = ()
+    checks: Sequence[VetoCheck] = ()
+    tools: Collection[str] | None = None
+    """The tools in the source."""
+    unread: str | None = None
+
+
+def schemas_named(name: str, index: NamespaceIndex, *, where: str = "") -> list[str]:
+    """The schemas that a name means: all of a namespace, or the one it names."""
+    namespace, _, schema = name.partition(".")
+    if schema and schema not in index.schemas:
+        raise InputError(
+            "IDX-006",
+            f"'{namespace}' has no schema '{schema}'.{near_miss(schema, index.schemas)}",
+            where=where,
+        )
+    return [schema] if schema else list(index.schemas)
+
+
+def decide(
+    names: Sequence[str], evidence: GateEvidence, rules: SchemaRules
+) -> list[ToolGateResult]:
+    """The gate of everything that was asked for: each schema, and a namespace that was asked for as
+    a whole.
     """
-    wanted = rules.policy.production_from
-    if node is None:
-        return GateResult(name, (Rule("graded", None, "the tree does not hold it"),))
-    grade, status = node.get("grade"), node["status"]
-    found = [
-        Rule(
-            "grade",
-            at_least(grade, wanted) if grade is not None else None,
-            f"grade {grade or 'none'}, needs {wanted} or better",
-        ),
-        Rule(
-            "stable",
-            status == STABLE,
-            f"status {status}{': ' + node['reason'] if node.get('reason') else ''}",
-        ),
-    ]
-    found.append(_primitives(node.get("tools", {}), tools))
-    if findings is None or checks is None:
-        why = unread or "the tree holds no source of it"
-        found += [
-            Rule("validation", None, why),
-            Rule("no_veto", False if status == NODE_REJECTED else None, why),
-        ]
-        return GateResult(name, tuple(found))
-    errors = [finding for finding in findings if finding.level == "error"]
-    found.append(Rule("validation", not errors, errors[0].text() if errors else "no errors"))
-    vetoes = [check for check in checks if check.outcome == VETO]
-    checks = [check for check in checks if check.id in TRIGGERS]
-    unclear = [check for check in checks if check.outcome not in (CLEAN, VETO)]
-    if vetoes or rejected or status == NODE_REJECTED:
-        found.append(
-            Rule(
-                "no_veto",
-                False,
-                (
-                    vetoes[0].reason
-                    if vetoes
-                    else (
-                        f"{rejected[0]} is rejected" if rejected else node.get("reason", "rejected")
-                    )
-                ),
-            )
-        )
-    elif unclear:
-        found.append(
-            Rule("no_veto", None, "; ".join(f"{check.id}: {check.reason}" for check in unclear))
-        )
-    else:
-        found.append(
-            Rule("no_veto", True, "; ".join(f"{check.id}: {check.reason}" for check in checks))
-        )
-    return GateResult(name, tuple(found))
+    results = []
+    for name in names:
+        namespace, _, asked = name.partition(".")
+        index = evidence.indexes[namespace]
+        for schema in schemas_named(name, index):
+            subject, node = f"{namespace}.{schema}", index.schemas.get(schema)
+            inspection = _inspect(subject, node, evidence)
+            beside = rejected_beside(index, schema) if inspection.unread is None else ()
+            results.append(schema_gate(subject, node, rules, inspection, rejected=beside))
+        if not asked:
+            results.append(namespace_gate(namespace, index, rules))
+    return results
 
 
-def _primitives(graded: dict[str, Any], tools: Collection[str] | None) -> Rule:
-    """Whether every tool of the source is stable, and every graded one is in it."""
-    if tools is None or not tools:
-        return Rule(
-            "primitives",
-            None,
-            "its tools could not be read" if tools is None else "it has no tools",
-        )
-    open_ = [
-        f"{tool} is {graded[tool]['status'] if tool in graded else 'not graded'}"
-        for tool in tools
-        if graded.get(tool, {}).get("status") != STABLE
-    ]
-    return Rule(
-        "primitives", not open_, "; ".join(open_[:10]) or f"every tool is stable ({len(tools)})"
+def gate_document(results: Sequence[ToolGateResult], rules: SchemaRules) -> dict[str, Any]:
+    """The verdict as JSON."""
+    return {
+        "passed": bool(results) and all(result.passed for result in results),
+        "results": [result.document() for result in results],
+        "policy": rules.id,
+        **rules.systems.document(),
+    }
+
+
+def unread_reason(file: str, error: InputError) -> str:
+    """Why a snapshot cannot be read; the same wherever the tree lies."""
+    return printable(f"{file}: {error.message} {error.fix}".rstrip())
+
+
+def _inspect(subject: str, node: SchemaNode | None, evidence: GateEvidence) -> Inspection:
+    source = evidence.sources.get(subject)
+    if node is None or source is None:
+        return Inspection(unread="the tree holds no source of it")
+    if source.data is None:
+        return Inspection(unread=source.unread)
+    try:
+        path = f"providers/{subject.replace('.', '/', 1)}/{source.file}"
+        schema = schema_of(path, source.data)
+    except InputError as error:
+        return Inspection(unread=unread_reason(source.file, error))
+    own = hash8(schema.main)
+    if node.snapshot is None or own != node.snapshot.hash:
+        return Inspection(unread=f"{source.file} was changed: its hash is {own}")
+    return Inspection(
+        assess(schema),
+        run_checks(schema, lists=evidence.modules, aliases=evidence.aliases),
+        list(tools_of(schema.main)),
     )
 
 
-def rejected_beside(index: dict[str, Any], schema: str | None) -> list[str]:
+def schema_gate(
+    name: str,
+    node: SchemaNode | None,
+    rules: SchemaRules,
+    source: Inspection,
+    *,
+    rejected: Sequence[str] = (),
+) -> ToolGateResult:
+    """The gate of one schema, from its node in the index and what its source shows. `rejected`
+    names what else speaks for it and is vetoed.
+    """
+    if node is None:
+        return ToolGateResult(name, (GateRule("graded", None, "the tree does not hold it"),))
+    primitives = _primitives(node.tools, source.tools)
+    if source.unread is not None:
+        validation = GateRule("validation", None, source.unread)
+        veto = GateRule("no_veto", False if node.status == NODE_REJECTED else None, source.unread)
+    else:
+        errors = [finding.text() for finding in source.findings if finding.level == "error"]
+        validation = GateRule("validation", not errors, errors[0] if errors else "no errors")
+        veto = _schema_veto(node, source.checks, rejected)
+    return ToolGateResult(name, (*_standing(node, rules), primitives, validation, veto))
+
+
+def _standing(
+    node: SchemaNode | IndexNode, rules: SchemaRules, what: str = ""
+) -> tuple[GateRule, GateRule]:
+    """Whether a node has the grade and the status that production needs."""
+    wanted = rules.policy.production_from
+    good = at_least(node.grade, wanted) if node.grade is not None else None
+    why = f": {node.reason}" if node.reason else ""
+    return (
+        GateRule(
+            "grade", good, f"{what or 'grade'} {node.grade or 'none'}, needs {wanted} or better"
+        ),
+        GateRule("stable", node.status == STABLE, f"{what or 'status'} {node.status}{why}"),
+    )
+
+
+def _schema_veto(
+    node: SchemaNode, checks: Sequence[VetoCheck], rejected: Sequence[str]
+) -> GateRule:
+    vetoes = [check.reason for check in checks if check.outcome == VETO]
+    vetoes += [f"{name} is rejected" for name in rejected]
+    if vetoes or node.status == NODE_REJECTED:
+        return GateRule("no_veto", False, vetoes[0] if vetoes else node.reason or "rejected")
+    asked = [check for check in checks if check.id in TRIGGERS]
+    unclear = [check for check in asked if check.outcome != CLEAN]
+    return GateRule(
+        "no_veto",
+        None if unclear else True,
+        "; ".join(f"{check.id}: {check.reason}" for check in unclear or asked),
+    )
+
+
+def _primitives(graded: Mapping[str, IndexNode], tools: Collection[str] | None) -> GateRule:
+    """Whether every tool of the source is stable, and every graded one is in it."""
+    if not tools:
+        why = "its tools could not be read" if tools is None else "it has no tools"
+        return GateRule("primitives", None, why)
+    statuses = {tool: graded[tool].status if tool in graded else "not graded" for tool in tools}
+    failing = [f"{tool} is {status}" for tool, status in statuses.items() if status != STABLE]
+    return GateRule(
+        "primitives",
+        not failing,
+        "; ".join(failing[:10]) or f"every tool is stable ({len(tools)})",
+    )
+
+
+def rejected_beside(index: NamespaceIndex, schema: str | None) -> list[str]:
     """The vetoed nodes of a namespace that speak for a schema, or for the whole: its About page,
     description, skills and aggregate.
     """
-    found = [
-        key
-        for key in ("about", "description", "namespaceAggregate")
-        if index.get(key, {}).get("status") == NODE_REJECTED
-    ]
-    found += [
-        f"skill {name}"
-        for name, node in index.get("skills", {}).items()
-        if node["status"] == NODE_REJECTED and (schema is None or name.startswith(f"{schema}."))
-    ]
-    return found
+    beside = {
+        "about": index.about,
+        "description": index.description,
+        "namespaceAggregate": index.namespace_aggregate,
+        **{
+            f"skill {name}": node
+            for name, node in index.skills.items()
+            if schema is None or name.startswith(f"{schema}.")
+        },
+    }
+    return [name for name, node in beside.items() if node.status == NODE_REJECTED]
 
 
-def namespace_gate(name: str, index: dict[str, Any], rules: SchemaRules) -> GateResult:
+def namespace_gate(name: str, index: NamespaceIndex, rules: SchemaRules) -> ToolGateResult:
     """The gate of a whole namespace: the grading that sums up its tools is good enough and
     stands.
     """
-    node = index.get("namespaceAggregate", {"status": "pending"})
     rejected = rejected_beside(index, None)
     spoiled = [
-        f"{item['node']}: {item['reason']}"
-        for item in index.get("blockers", [])
-        if ".json" in item["reason"]
+        f"{blocker.node}: {blocker.reason}"
+        for blocker in index.blockers
+        if ".json" in blocker.reason
     ]
-    veto = Rule(
-        "no_veto",
-        False if rejected else None if spoiled else True,
-        (
-            f"{rejected[0]} is rejected"
-            if rejected
-            else spoiled[0]
-            if spoiled
-            else "nothing in it is rejected"
-        ),
-    )
-    grade, wanted = node.get("grade"), rules.policy.production_from
-    return GateResult(
-        f"{name} (namespaceAggregate)",
-        (
-            Rule(
-                "grade",
-                at_least(grade, wanted) if grade is not None else None,
-                f"namespaceAggregate {grade or 'none'}, needs {wanted} or better",
-            ),
-            Rule(
-                "stable",
-                node["status"] == STABLE,
-                "namespaceAggregate"
-                f" {node['status']}{': ' + node['reason'] if node.get('reason') else ''}",
-            ),
-            veto,
-        ),
-    )
+    if rejected:
+        veto = GateRule("no_veto", False, f"{rejected[0]} is rejected")
+    elif spoiled:
+        veto = GateRule("no_veto", None, spoiled[0])
+    else:
+        veto = GateRule("no_veto", True, "nothing in it is rejected")
+    standing = _standing(index.namespace_aggregate, rules, "namespaceAggregate")
+    return ToolGateResult(f"{name} (namespaceAggregate)", (*standing, veto))

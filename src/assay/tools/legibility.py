@@ -13,23 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from assay.tools.rules import alike
 from assay.tools.rules.injection import orders_in
-from assay.tools.rules.rule import Findings, Rule, table
+from assay.tools.rules.rule import SchemaFindings, rules_of
 from assay.tools.rules.secrets import texts
-from assay.tools.rules.shown import Shown, fields_of, tools_of
+from assay.tools.rules.shown import ShownTool, fields_of, tools_of
 
 if TYPE_CHECKING:
-    from assay.tools.source import SchemaFinding, ToolSchema
-
-__all__ = [
-    "BYTES_PER_TOKEN",
-    "MAX_DESCRIPTION",
-    "RULES",
-    "SET_TOKENS",
-    "SET_TOOLS",
-    "TOOL_TOKENS",
-    "findings",
-    "token_cost",
-]
+    from assay.records.tool_finding import SchemaFinding
+    from assay.tools.source import ToolSchema
 
 BYTES_PER_TOKEN = 4
 """The usual measure for English and JSON; a tokenizer gives 20% more or less."""
@@ -42,129 +32,7 @@ SET_TOOLS = 40
 MAX_DESCRIPTION = 1024
 """Some model interfaces refuse a longer description of a function."""
 
-_E, _W, _N = "error", "warning", "note"
-RULES: dict[str, Rule] = table(
-    [
-        Rule(
-            "tools-absent",
-            _E,
-            "A server offers at least one tool.",
-            "Ask again with the rights of its users; a server without tools cannot be graded.",
-        ),
-        Rule(
-            "description-absent",
-            _E,
-            "A tool says what it does.",
-            "Describe what it returns, for what input, and when to use it.",
-        ),
-        Rule(
-            "description-vague",
-            _W,
-            "A description says more than the name.",
-            "Say what comes back, for what input, and what the tool does not do.",
-        ),
-        Rule(
-            "description-long",
-            _W,
-            f"A description has at most {MAX_DESCRIPTION} signs.",
-            "Move the details to the parameters.",
-        ),
-        Rule(
-            "description-injects",
-            _E,
-            "A description gives no orders and hides nothing.",
-            "Remove it; until you know why it is there, trust nothing of it.",
-        ),
-        Rule(
-            "parameter-undocumented",
-            _W,
-            "A parameter is described.",
-            "Say what it means, in what form, with an example.",
-        ),
-        Rule("parameter-untyped", _W, "A parameter has a type.", "Add `type`, or `enum`."),
-        Rule(
-            "parameter-free-form",
-            _W,
-            "An object names its properties and an array its items.",
-            "Add `properties` or `items`.",
-        ),
-        Rule(
-            "enum-in-text",
-            _N,
-            "Values that a description lists stand in an `enum`.",
-            "Add them as `enum`: then a wrong value is refused instead of sent.",
-        ),
-        Rule(
-            "required-unknown",
-            _E,
-            "`required` names only parameters that there are.",
-            "Add the parameter, or drop its name.",
-        ),
-        Rule(
-            "input-schema-invalid",
-            _E,
-            "The input's schema is a JSON Schema 2020-12 of an object.",
-            'Correct it; `{"type": "object"}` is the least.',
-        ),
-        Rule(
-            "tool-name-twice",
-            _E,
-            "A tool's name stands once.",
-            "Rename one: a model can call only one of them.",
-        ),
-        Rule(
-            "tool-names-alike",
-            _W,
-            "Two tools differ by more than case, separators or one letter.",
-            "Rename one after what it does differently.",
-        ),
-        Rule(
-            "parameter-names-alike",
-            _W,
-            "Two parameters differ by more than case, separators or one letter.",
-            "Rename one.",
-        ),
-        Rule(
-            "tool-name-refused",
-            _E,
-            "A tool's name matches ^[a-zA-Z0-9_-]{1,64}$.",
-            "Use letters, digits, underscore and hyphen, at most 64.",
-        ),
-        Rule(
-            "parameter-name-refused",
-            _W,
-            "A parameter's name matches ^[a-zA-Z0-9_.-]{1,64}$.",
-            "Use letters, digits, '.', '_' and '-', at most 64.",
-        ),
-        Rule(
-            "tool-heavy",
-            _W,
-            f"A tool costs at most about {TOOL_TOKENS} tokens.",
-            "Shorten the description and the schema, or split the tool.",
-        ),
-        Rule(
-            "set-heavy",
-            _W,
-            f"All tools cost at most about {SET_TOKENS} tokens.",
-            "Offer fewer tools at once.",
-        ),
-        Rule(
-            "set-large", _N, f"A server offers at most {SET_TOOLS} tools.", "Split it by subject."
-        ),
-        Rule(
-            "effects-unsaid",
-            _N,
-            "A tool that changes something says so.",
-            "Add the annotations readOnlyHint and destructiveHint (`meta` in FlowMCP).",
-        ),
-        Rule(
-            "instructions-absent",
-            _N,
-            "A server says how its tools belong together.",
-            "Send `instructions` with the handshake.",
-        ),
-    ]
-)
+RULES = rules_of("legibility")
 """Every rule of legibility by its id."""
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z", re.ASCII)
@@ -213,7 +81,7 @@ _CHANGES = re.compile(
 
 def findings(schema: ToolSchema) -> list[SchemaFinding]:
     """What makes the tools of a schema hard or dangerous to read, the gravest first."""
-    found = Findings(RULES, source=schema.source, lines=schema.kind == "flowmcp")
+    found = SchemaFindings(RULES, source=schema.source, lines=schema.kind == "flowmcp")
     tools = tools_of(schema)
     _check_server(schema, found)
     for tool in tools:
@@ -244,7 +112,7 @@ def token_cost(schema: ToolSchema) -> dict[str, Any]:
     }
 
 
-def _check_server(schema: ToolSchema, found: Findings) -> None:
+def _check_server(schema: ToolSchema, found: SchemaFindings) -> None:
     description = schema.main.get("description")
     if schema.kind == "mcp" and not schema.main["tools"]:  # of FlowMCP `tools-missing` says so
         found.add("tools-absent", "tools", "is empty.")
@@ -255,7 +123,7 @@ def _check_server(schema: ToolSchema, found: Findings) -> None:
             found.add("description-injects", field, f"{why}.")
 
 
-def _check_description(schema: ToolSchema, tool: Shown, found: Findings) -> None:
+def _check_description(schema: ToolSchema, tool: ShownTool, found: SchemaFindings) -> None:
     path = f"{tool.path}.description"
     text = tool.description.strip()
     for value, where, name in [
@@ -267,16 +135,16 @@ def _check_description(schema: ToolSchema, tool: Shown, found: Findings) -> None
         if (why := orders_in(value)) is not None:
             found.add("description-injects", where, f"{f'{name} ' if name else ''}{why}.")
     if not text:
-        if schema.kind == "mcp":  # of FlowMCP `tool-description-missing` says so
-            found.add("description-absent", path, "is missing.")
+        # of FlowMCP `tool-description-missing` says so
+        found.need(schema.kind != "mcp", "description-absent", path, "is missing.")
         return
-    if (why := _vague(tool.name, text)) is not None:
-        found.add("description-vague", path, f"{why}: {text[:60]!r}.")
-    if len(text) > MAX_DESCRIPTION:
-        found.add("description-long", path, f"has {len(text):,} signs.")
+    vague = _vague(tool.name, text)
+    found.need(vague is None, "description-vague", path, f"{vague}: {text[:60]!r}.")
+    short = len(text) <= MAX_DESCRIPTION
+    found.need(short, "description-long", path, f"has {len(text):,} characters.")
 
 
-def _schema_texts(tool: Shown) -> list[tuple[str, str, str]]:
+def _schema_texts(tool: ShownTool) -> list[tuple[str, str, str]]:
     return [(text, where, "") for text, where, _ in texts(tool.schema, f"{tool.path}.inputSchema")]
 
 
@@ -296,7 +164,7 @@ def _vague(name: str, text: str) -> str | None:
     )
 
 
-def _check_input(tool: Shown, found: Findings) -> None:
+def _check_input(tool: ShownTool, found: SchemaFindings) -> None:
     place = f"{tool.path}.inputSchema"
     if (why := _invalid(tool.schema)) is not None:
         found.add("input-schema-invalid", place, why)
@@ -323,35 +191,45 @@ def _check_input(tool: Shown, found: Findings) -> None:
         )
 
 
-def _check_field(name: str, where: str, field: dict[str, Any], found: Findings) -> None:
-    description = field.get("description")
-    if not (isinstance(description, str) and description.strip()) and not (
-        isinstance(field.get("title"), str) and "const" in field
-    ):
-        found.add("parameter-undocumented", where, f"{name!r} has no description.")
-    if not _PARAMETER.match(name):
-        found.add("parameter-name-refused", where, f"{name[:80]!r} is refused by model interfaces.")
-    combined = {"enum", "const", "$ref", "anyOf", "oneOf", "allOf"} & field.keys()
-    kind = field.get("type")
-    if kind is None and not combined:
-        found.add("parameter-untyped", where, f"{name!r} has no type.")
+def _check_field(name: str, where: str, field: dict[str, Any], found: SchemaFindings) -> None:
+    description, kind = field.get("description"), field.get("type")
     kinds = kind if isinstance(kind, list) else [kind]
-    if (
-        "object" in kinds
-        and not combined
-        and not {"properties", "additionalProperties", "patternProperties"} & field.keys()
-    ):
-        found.add("parameter-free-form", where, f"{name!r} is an object of anything.")
-    if "array" in kinds and not combined and not {"items", "prefixItems"} & field.keys():
-        found.add("parameter-free-form", where, f"{name!r} is a list of anything.")
-    if (
-        isinstance(description, str)
-        and "string" in kinds
-        and not combined
-        and "pattern" not in field
-        and (listed := _LISTED.search(description, 0, 2000)) is not None
-    ):
-        found.add("enum-in-text", where, f"{name!r} lists its values in words: {listed[1][:60]!r}.")
+    combined = {"enum", "const", "$ref", "anyOf", "oneOf", "allOf"} & field.keys()
+    found.need(
+        (isinstance(description, str) and description.strip())
+        or (isinstance(field.get("title"), str) and "const" in field),
+        "parameter-undocumented",
+        where,
+        f"{name!r} has no description.",
+    )
+    found.need(
+        _PARAMETER.match(name),
+        "parameter-name-refused",
+        where,
+        f"{name[:80]!r} is refused by model interfaces.",
+    )
+    if combined:
+        return
+    found.need(kind is not None, "parameter-untyped", where, f"{name!r} has no type.")
+    for holder, keys, what in _FREE_FORM:
+        found.need(
+            holder not in kinds or keys & field.keys(),
+            "parameter-free-form",
+            where,
+            f"{name!r} is {what} of anything.",
+        )
+    if isinstance(description, str) and "string" in kinds and "pattern" not in field:
+        listed = _LISTED.search(description, 0, 2000)
+        if listed is not None:
+            message = f"{name!r} lists its values in words: {listed[1][:60]!r}."
+            found.add("enum-in-text", where, message)
+
+
+_FREE_FORM = (
+    ("object", {"properties", "additionalProperties", "patternProperties"}, "an object"),
+    ("array", {"items", "prefixItems"}, "a list"),
+)
+"""The types that hold others, and the keys of which one says what."""
 
 
 def _invalid(schema: Any) -> str | None:
@@ -377,7 +255,7 @@ def _invalid(schema: Any) -> str | None:
     return f"{problem}." if problem else None
 
 
-def _check_effects(tool: Shown, found: Findings) -> None:
+def _check_effects(tool: ShownTool, found: SchemaFindings) -> None:
     if {"readOnlyHint", "destructiveHint"} & tool.annotations.keys():
         return
     words = [
@@ -396,7 +274,7 @@ def _check_effects(tool: Shown, found: Findings) -> None:
         )
 
 
-def _check_names(tools: list[Shown], found: Findings) -> None:
+def _check_names(tools: list[ShownTool], found: SchemaFindings) -> None:
     paths: dict[str, str] = {}
     for tool in tools:
         if tool.name in paths:
@@ -414,7 +292,7 @@ def _check_names(tools: list[Shown], found: Findings) -> None:
         )
 
 
-def _check_cost(schema: ToolSchema, tools: list[Shown], found: Findings) -> None:
+def _check_cost(schema: ToolSchema, tools: list[ShownTool], found: SchemaFindings) -> None:
     cost = token_cost(schema)
     paths = {tool.name: tool.path for tool in tools}
     for name, tokens in cost["tools"].items():

@@ -2,7 +2,7 @@
 index need not run a module to know which tools there are.
 
 The list of tools comes from the source, not from the folders: otherwise deleting the folder of a
-failing tool would mend the namespace.
+failing tool would repair the namespace.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import Struct, convert
+
 from assay.errors import InputError
 from assay.files.json_files import parse_json
-from assay.tools.hashing import about_hash, hash8
+from assay.tools.ecma import about_hash, hash8
 from assay.tools.names import file_stamp, is_hash8, latest, segment
 
 if TYPE_CHECKING:
@@ -44,14 +46,24 @@ def snapshot_of(folder: str, name: str) -> Snapshot | None:
     return Snapshot(newest, found, moment) if is_hash8(found) and moment is not None else None
 
 
-class Manifest(NamedTuple):
+class ManifestTool(Struct, frozen=True):
+    """A tool in a manifest."""
+
+    hash: str
+    tests: int | None
+    """None for the tools of a server, which carry no tests."""
+
+
+class Manifest(Struct, frozen=True, kw_only=True, rename="camel"):
     """What one snapshot of a schema holds."""
 
-    tools: dict[str, Any]
-    """Each tool's hash and number of tests."""
-    about_hash: str | None
+    schema_id: str
+    hash: str
     file_sha256: str
+    kind: str
     version: str
+    about_hash: str | None
+    tools: dict[str, ManifestTool]
 
 
 def tools_of(main: dict[str, Any]) -> dict[str, Any]:
@@ -95,29 +107,34 @@ def flowmcp_version(main: dict[str, Any]) -> str:
     )
 
 
-def manifest_document(schema: ToolSchema) -> dict[str, Any]:
+def manifest_of(schema: ToolSchema) -> Manifest:
     """The manifest of a schema, or an error where a name in it cannot be a folder."""
     tools = {}
     for name, tool in tools_of(schema.main).items():
         tests = tool.get("tests") if isinstance(tool, dict) else None
-        count = (
-            None if schema.kind == "mcp" else len(tests) if isinstance(tests, list) else 0
-        )  # a server's tools carry no tests
-        tools[segment(name, "tool")] = {"hash": hash8(tool), "tests": count}
+        count = len(tests) if isinstance(tests, list) else 0
+        tools[segment(name, "tool")] = ManifestTool(
+            hash8(tool), None if schema.kind == "mcp" else count
+        )
     about = about_text(schema.main)
-    return {
-        "schemaId": schema.schema_id,
-        "hash": hash8(schema.main),
-        "fileSha256": schema.file_sha256,
-        "kind": schema.kind,
-        "version": flowmcp_version(schema.main) if schema.kind == "flowmcp" else "unknown",
-        "aboutHash": about_hash(about) if about is not None else None,
-        "tools": tools,
-    }
+    return Manifest(
+        schema_id=schema.schema_id,
+        hash=hash8(schema.main),
+        file_sha256=schema.file_sha256,
+        kind=schema.kind,
+        version=schema_version(schema),
+        about_hash=about_hash(about) if about is not None else None,
+        tools=tools,
+    )
+
+
+def schema_version(schema: ToolSchema) -> str:
+    """The version of a schema as an entry states it; that of a server is unknown."""
+    return flowmcp_version(schema.main) if schema.kind == "flowmcp" else "unknown"
 
 
 def manifest_name(snapshot_file: str) -> str:
-    """The file beside a snapshot; it begins with a sign that no schema's name begins with."""
+    """The file beside a snapshot; it begins with a character that no schema's name begins with."""
     _, *rest = snapshot_file.rsplit(".", 1)[0].rsplit("--", 2)
     return f"_manifest--{'--'.join(rest)}.json"
 
@@ -127,16 +144,16 @@ def read_manifest(folder: str, snapshot: Snapshot) -> Manifest | None:
     path = os.path.join(folder, manifest_name(snapshot.file))
     try:
         with open(path, "rb") as stream:
-            tree = parse_json(stream.read())
-        if tree["hash"] != snapshot.hash8 or not isinstance(tree["tools"], dict):
+            manifest = convert(parse_json(stream.read()), Manifest)
+        if manifest.hash != snapshot.hash8:
             raise ValueError("is of another snapshot")
-        return Manifest(tree["tools"], tree["aboutHash"], tree["fileSha256"], tree["version"])
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(
             "IDX-004",
             f"the manifest cannot be read: {error}.",
             where=path,
             fix="Restore it, or import the schema anew.",
         ) from None
+    return manifest

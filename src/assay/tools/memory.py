@@ -10,25 +10,22 @@ ledger remembers.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from assay.errors import InputError
 from assay.files.json_files import parse_json
-from assay.tools.names import AREAS, GRADINGS, REJECTED
-from assay.tools.node import Home, Lost, Stored, read_entries
+from assay.tools.names import AREAS, GRADINGS
+from assay.tools.node import Home, LostEntry, StoredEntry, read_entries
+from assay.tools.policy import SchemaRules
 from assay.tools.status import NODE_REJECTED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from assay.tools.policy import SchemaRules
-    from assay.tools.versions import Systems
 
 ENTRIES = "entries"
 """The key in the summary of an index, which is open to keys of our own."""
 
 
-class _Group(NamedTuple):
+class EntryGroup(NamedTuple):
     """The entries of one area in one folder."""
 
     folder: str
@@ -43,54 +40,43 @@ class Memory:
     def __init__(self, home: str, *, also: Iterable[Mapping[str, Any]] = ()) -> None:
         """`also` are older indexes of the same namespace or selection, as a ledger keeps them."""
         self.home = home
-        self._held: dict[_Group, dict[str, dict[str, str]]] = {}
-        self._found: dict[_Group, dict[str, dict[str, str]]] = {}
-        self._rejecting: dict[_Group, set[str]] = {}
-        for index in (read_index(home), *also):
+        self._held: dict[EntryGroup, dict[str, dict[str, str]]] = defaultdict(dict)
+        self._found: dict[EntryGroup, dict[str, dict[str, str]]] = defaultdict(dict)
+        self._rejecting: dict[EntryGroup, set[str]] = defaultdict(set)
+        for index in (_read_index(home), *also):
             for ref in _rejecting(index):
                 path, _, file = ref.rpartition("/")
-                group = _Group(os.path.dirname(path) or ".", file.partition("--")[0])
+                group = EntryGroup(os.path.dirname(path) or ".", file.partition("--")[0])
                 if os.path.basename(path) == GRADINGS and group.area in AREAS:
-                    self._rejecting.setdefault(group, set()).add(file)
+                    self._rejecting[group].add(file)
             summary = index.get("summary")
             listed = summary.get(ENTRIES) if isinstance(summary, dict) else None
             for key, entry in listed.items() if isinstance(listed, dict) else ():
-                folder, _, own = key.rpartition("/")
-                folder, _, area = folder.rpartition("/")
+                folder, area, own = ["", "", *key.rsplit("/", 2)][-3:]
                 if isinstance(entry, dict) and area in AREAS:
-                    self._held.setdefault(_Group(folder, area), {}).setdefault(
+                    self._held[EntryGroup(folder, area)].setdefault(
                         own, {name: str(value) for name, value in entry.items()}
                     )
 
-    def take(self, home: Home, stored: Sequence[Stored]) -> list[Lost]:
+    def take(self, home: Home, stored: Sequence[StoredEntry]) -> list[LostEntry]:
         """Note the entries that were found in a node; those of it that are gone, or are not what
         they were.
         """
+        folder = os.path.relpath(home.folder, self.home).replace(os.sep, "/")
+        there = {item.entry.grading_id: item.digest for item in stored if item.entry is not None}
         lost = []
-        for group in self._groups(home):
-            found = self._found.setdefault(group, {})
+        for area in home.areas:
+            group = EntryGroup(folder, area)
+            found = self._found[group]
             for item in stored:
-                if (
-                    item.entry is not None
-                    and item.fault is None
-                    and item.entry["area"] == group.area
-                ):
-                    veto = (
-                        item.entry["categoricalVeto"]["triggeredBy"]
-                        if item.entry.get("aggregateGrade") == REJECTED
-                        else None
-                    )
-                    found[str(item.entry["gradingId"])] = {
+                if item.entry is not None and item.fault is None and item.entry.area == area:
+                    veto = item.entry.categorical_veto
+                    found[item.entry.grading_id] = {
                         "digest": item.digest,
-                        **({"veto": veto} if veto else {}),
+                        **({"veto": veto.triggered_by} if veto else {}),
                     }
-            there = {
-                str(item.entry["gradingId"]): item.digest
-                for item in stored
-                if item.entry is not None
-            }
             lost += [
-                Lost(own, f"{group.area} {own}", entry.get("veto"), changed=own in there)
+                LostEntry(own, f"{area} {own}", entry.get("veto"), changed=own in there)
                 for own, entry in self._held.get(group, {}).items()
                 if there.get(own) != entry.get("digest")
             ]
@@ -100,42 +86,32 @@ class Memory:
                 if not os.path.lexists(os.path.join(home.folder, GRADINGS, file))
             ]
             if gone and not any(item.veto for item in lost):
-                lost += [Lost(file, file, "rejected", changed=False) for file in sorted(gone)]
+                lost += [LostEntry(file, file, "rejected", changed=False) for file in sorted(gone)]
         return lost
 
-    def _groups(self, home: Home) -> list[_Group]:
-        folder = os.path.relpath(home.folder, self.home).replace(os.sep, "/")
-        return [_Group("." if folder == "." else folder, area) for area in home.areas]
-
-    def rest(self, rules: SchemaRules, systems: Systems | None) -> Iterator[tuple[str, list[Lost]]]:
+    def rest(self, rules: SchemaRules) -> Iterator[tuple[str, list[LostEntry]]]:
         """What is lost outside of the nodes that were taken, by its folder: of a tool that was
         removed, or of a schema whose folder is gone.
         """
         for group in sorted({*self._held, *self._rejecting, *self._on_disk()} - {*self._found}):
             home = Home(os.path.join(self.home, group.folder), (group.area,))
-            lost = self.take(home, read_entries(home, rules, systems=systems))
+            lost = self.take(home, read_entries(home, rules))
             if lost:
                 yield f"{group.folder}/{GRADINGS}", lost
 
-    def _on_disk(self) -> set[_Group]:
-        found = set()
+    def _on_disk(self) -> Iterator[EntryGroup]:
         for folder, folders, files in os.walk(self.home):
             folders[:] = [name for name in folders if not name.startswith(".")]
             if os.path.basename(folder) == GRADINGS:
                 place = os.path.relpath(os.path.dirname(folder), self.home).replace(os.sep, "/")
-                found |= {
-                    _Group(place, area)
-                    for file in files
-                    if (area := file.partition("--")[0]) in AREAS
-                }
-        return found
+                areas = {file.partition("--")[0] for file in files}
+                yield from (EntryGroup(place, area) for area in areas & AREAS.keys())
 
     def document(self) -> dict[str, dict[str, str]]:
         """The memory as the index holds it: all that was remembered, and all that was found."""
-        groups = sorted({*self._held, *self._found})
         return {
             f"{group.folder}/{group.area}/{own}": entry
-            for group in groups
+            for group in sorted({*self._held, *self._found})
             for own, entry in sorted(
                 {**self._found.get(group, {}), **self._held.get(group, {})}.items()
             )
@@ -147,36 +123,34 @@ def _rejecting(node: Any) -> Iterator[str]:
     made.
     """
     for key, value in node.items() if isinstance(node, dict) else ():
-        if (
-            isinstance(value, dict) and key != "members"
-        ):  # they are nodes of other namespaces, which have indexes of their own
+        # members are nodes of other namespaces, which have indexes of their own
+        if isinstance(value, dict) and key != "members":
             if value.get("status") == NODE_REJECTED and isinstance(value.get("ref"), str):
                 yield value["ref"]
             yield from _rejecting(value)
 
 
-def read_index(home: str) -> dict[str, Any]:
+def _read_index(home: str) -> dict[str, Any]:
     """The index of a namespace or selection as its file has it; empty where there is none. Raises
     InputError where it cannot be read.
     """
     path = os.path.join(home, "index.json")
+    why: object = "it is no object"
     try:
         with open(path, "rb") as stream:
             found = parse_json(stream.read())
+        if isinstance(found, dict):
+            return found
     except (FileNotFoundError, NotADirectoryError):
         return {}  # it is made anew from the entries
     except (OSError, ValueError, RecursionError) as error:
-        found = error
-    if not isinstance(found, dict):
-        why = found if isinstance(found, Exception) else "it is no object"
-        fix = (
+        why = error
+    raise InputError(
+        "FIL-002",
+        f"cannot be read, and with it the vetoes that it remembers: {why}.",
+        where=path,
+        fix=(
             "Restore it. Only where no entry was ever deleted, delete it and run `assay tools"
             " index`."
-        )
-        raise InputError(
-            "FIL-002",
-            f"cannot be read, and with it the vetoes that it remembers: {why}.",
-            where=path,
-            fix=fix,
-        )
-    return found
+        ),
+    )

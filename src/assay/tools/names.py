@@ -123,7 +123,7 @@ def segment(value: object, what: str) -> str:
         said = (
             repr(value)
             if len(repr(value)) < 80
-            else f"{repr(value)[:60]}... ({len(str(value))} signs)"
+            else f"{repr(value)[:60]}... ({len(str(value))} characters)"
         )
         raise InputError(
             "FMC-007",

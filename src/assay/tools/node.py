@@ -9,50 +9,41 @@ names the rejecting entry as the one it supersedes.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.canon import digest
 from assay.errors import InputError
 from assay.files.json_files import parse_json
+from assay.records.tool_entry import GradingEntry, IndexNode
+from assay.tools.aggregate import Aggregate
 from assay.tools.answers import shown
 from assay.tools.catalogue import shortfall
-from assay.tools.entry import (
-    EXTENDED_FORM,
-    consistency_faults,
-    recomputed,
-    schema_valid,
-    semantic_faults,
-    upgrade,
-)
+from assay.tools.entry import consistency_faults, recomputed, semantic_faults
+from assay.tools.forms import read_form
 from assay.tools.names import FULL, GRADINGS, PARTIAL, REJECTED, file_stamp, parse_stamp
+from assay.tools.policy import SchemaRules
 from assay.tools.status import BLOCKED, GRADED, NODE_REJECTED, PENDING, STABLE, letter_status
-from assay.tools.versions import Systems
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assay.tools.aggregate import Aggregate
-    from assay.tools.policy import SchemaRules
 
 CHANGED = "schema changed, regrade required"
 MAX_ENTRY = 8 * 1024 * 1024
 
 
-class Stored(NamedTuple):
+class StoredEntry(NamedTuple):
     """An entry in its file, or why there is none to be had from it."""
 
     path: str
     moment: datetime
-    entry: dict[str, Any] | None
+    entry: GradingEntry | None
     fault: str | None
     result: Aggregate | None = None
     """What its answers come to, computed anew."""
     digest: str = ""
-    """Of what the file says, whatever its spaces and line ends."""
+    """Of the file's content, whatever its spaces and line ends."""
 
 
-class Lost(NamedTuple):
+class LostEntry(NamedTuple):
     """An entry that an index remembers and that is not there as it was."""
 
     grading_id: str
@@ -85,95 +76,81 @@ def entry_files(folder: str, areas: Sequence[str]) -> list[tuple[datetime, str]]
     """The grading files of some areas in the `_gradings` of a folder, oldest first by the time in
     their names.
     """
-    found = []
     try:
         names = os.listdir(os.path.join(folder, GRADINGS))
     except (FileNotFoundError, NotADirectoryError):
         return []
-    for name in names:
-        if name.endswith(".json") and not name.startswith(".") and name.partition("--")[0] in areas:
-            moment = file_stamp(name)
-            if moment is not None:
-                found.append((moment, name))
-    return sorted(found)
+    return sorted(
+        (moment, name)
+        for name in names
+        if name.endswith(".json")
+        and not name.startswith(".")
+        and name.partition("--")[0] in areas
+        and (moment := file_stamp(name)) is not None
+    )
 
 
-def read_entries(home: Home, rules: SchemaRules, *, systems: Systems | None = None) -> list[Stored]:
+def read_entries(home: Home, rules: SchemaRules) -> list[StoredEntry]:
     """The entries of a node, each checked, oldest first by the time in their own ids: renaming a
     file does not make it newer.
     """
     inside = os.path.join(home.folder, GRADINGS)
     if os.path.islink(inside):
-        return [
-            Stored(
-                inside,
-                datetime.min.replace(tzinfo=UTC),
-                None,
-                "is a link; a grading tree holds none",
-            )
-        ]
+        return [StoredEntry(inside, datetime.min.replace(tzinfo=UTC), None, _LINK)]
     stored = [
-        read_entry(os.path.join(inside, name), moment, home, rules, systems=systems)
+        _read_entry(os.path.join(inside, name), moment, home, rules)
         for moment, name in entry_files(home.folder, home.areas)
     ]
     return sorted(stored, key=lambda item: (item.moment, item.path))
 
 
-def read_entry(
-    path: str, moment: datetime, home: Home, rules: SchemaRules, *, systems: Systems | None = None
-) -> Stored:
-    """One entry: of the published form, of the extended one, or of the older form of the reference
-    program.
-    """
+_LINK = "is a link; a grading tree has none"
+
+
+def _read_entry(path: str, moment: datetime, home: Home, rules: SchemaRules) -> StoredEntry:
     try:
         if os.path.islink(path):
-            return Stored(path, moment, None, "is a link; a grading tree holds none")
+            return StoredEntry(path, moment, None, _LINK)
         if os.path.getsize(path) > MAX_ENTRY:
-            return Stored(path, moment, None, f"is larger than {MAX_ENTRY // 2**20} MiB")
+            return StoredEntry(path, moment, None, f"is larger than {MAX_ENTRY // 2**20} MiB")
         with open(path, "rb") as stream:
             tree = parse_json(stream.read())
     except (OSError, ValueError) as error:
-        return Stored(path, moment, None, f"IDX-004 cannot be read: {error}")
+        return StoredEntry(path, moment, None, f"IDX-004 cannot be read: {error}")
     if not isinstance(tree, dict):
-        return Stored(path, moment, None, "IDX-004 is no object")
-    own = digest(tree)
-    if (
-        tree.get("blocked") is True and "form" not in tree
-    ):  # as newer versions of the specification write it
-        tree = {"notes": [], **tree, "form": EXTENDED_FORM}
-    if not schema_valid(tree):
-        tree, _ = upgrade(tree)
-        if not schema_valid(tree):
-            return Stored(path, moment, None, "does not have the published form of an entry")
-    moment = parse_stamp(str(tree["gradingId"]).partition("--")[2]) or moment
+        return StoredEntry(path, moment, None, "IDX-004 is no object")
+    entry = read_form(tree)
+    if entry is None:
+        return StoredEntry(path, moment, None, "does not have the published form of an entry")
     again = None
     try:
-        again = recomputed(tree, rules, systems)
+        again = recomputed(entry, rules)
         wrong = (
-            _misplaced(tree, path, home)
-            or semantic_faults(tree)
-            or consistency_faults(tree, rules, again, systems)
+            _misplaced(entry, path, home)
+            or semantic_faults(entry)
+            or consistency_faults(entry, rules, again)
         )
     except InputError as error:
         wrong = [str(error)]
-    return Stored(path, moment, tree, wrong[0] if wrong else None, again, own)
+    moment = parse_stamp(entry.grading_id.partition("--")[2]) or moment
+    return StoredEntry(path, moment, entry, wrong[0] if wrong else None, again, digest(tree))
 
 
-def _misplaced(entry: dict[str, Any], path: str, home: Home) -> list[str]:
+def _misplaced(entry: GradingEntry, path: str, home: Home) -> list[str]:
     """Whether an entry lies where it does not belong: a good entry must not be worth anything in
     another node's folder.
     """
-    if entry["area"] != os.path.basename(path).partition("--")[0]:
-        return [f"grades the area {entry['area']}"]
-    namespace, _, tail = str(entry["schemaId"]).partition(".")
-    if home.namespace is not None and namespace != home.namespace:
-        return [f"grades {entry['schemaId']}, another namespace"]
-    if home.tool is not None and tail != home.tool:
-        return [f"grades {entry['schemaId']}, another tool"]
-    if home.skill is not None and entry.get("skillId") != home.skill:
-        return [f"grades the skill {entry.get('skillId')}"]
-    if home.selection is not None and entry.get("selectionId") != home.selection:
-        return [f"grades the selection {entry.get('selectionId')}"]
+    namespace, _, tail = entry.schema_id.partition(".")
+    if entry.area != os.path.basename(path).partition("--")[0]:
+        return [f"grades the area {entry.area}"]
+    if home.namespace not in (None, namespace):
+        return [f"grades {entry.schema_id}, another namespace"]
+    if home.tool not in (None, tail):
+        return [f"grades {entry.schema_id}, another tool"]
+    if home.skill not in (None, entry.skill_id):
+        return [f"grades the skill {entry.skill_id}"]
+    if home.selection not in (None, entry.selection_id):
+        return [f"grades the selection {entry.selection_id}"]
     return []
 
 
@@ -181,7 +158,7 @@ class Node(NamedTuple):
     """What the entries of a node come to."""
 
     status: str
-    entry: dict[str, Any] | None = None
+    entry: GradingEntry | None = None
     """The full grading that decides."""
     path: str | None = None
     reason: str | None = None
@@ -190,17 +167,16 @@ class Node(NamedTuple):
     """The versions of the entry that decides."""
     result: Aggregate | None = None
     """What the answers of the deciding entry come to."""
-    vetoes: tuple[dict[str, Any], ...] = ()
+    vetoes: tuple[GradingEntry, ...] = ()
     """The rejecting entries that nothing has lifted."""
 
 
 def judge(
-    stored: Sequence[Stored],
+    stored: Sequence[StoredEntry],
     live_hash: str | None,
     rules: SchemaRules,
     *,
-    systems: Systems | None = None,
-    lost: Sequence[Lost] = (),
+    lost: Sequence[LostEntry] = (),
     catalogue: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Node:
     """The status of a node from its entries, oldest first, the hash of what it grades now (None
@@ -209,161 +185,137 @@ def judge(
     The catalogue says what an entry must answer for its grade to make the node stable.
     """
     newest = stored[-1].moment if stored else None
-    versions: frozenset[tuple[str, str]] = frozenset()
     spoiled = next((item for item in stored if item.fault is not None), None)
     if spoiled is not None:
-        return Node(
-            BLOCKED,
-            None,
-            spoiled.path,
-            f"{os.path.basename(spoiled.path)}: {spoiled.fault}",
-            newest,
-            versions,
-        )
+        return _blocked(spoiled, str(spoiled.fault), newest, named=False)
+    entries = [(item, item.entry) for item in stored if item.entry is not None]
     if lost:
-        named = {_previous(item.entry) for item in stored if item.entry is not None}
-        rejecting = [
-            item for item in lost if item.veto is not None and item.grading_id not in named
-        ]
+        named = {entry.supersedes for _, entry in entries}
+        rejecting = [item for item in lost if item.veto and item.grading_id not in named]
         return Node(
             NODE_REJECTED if rejecting else BLOCKED,
             reason=(rejecting or lost)[0].reason,
             newest=newest,
         )
-    if not stored:
+    if not entries:
         return Node(PENDING)
     known: set[str] = set()
-    current: Stored | None = None
-    open_vetoes: dict[str, Stored] = {}
-    for item in stored:
-        entry = item.entry
-        assert entry is not None
-        previous = _previous(entry)
-        if previous is not None and previous not in known:
-            return Node(
-                BLOCKED,
-                entry,
-                item.path,
-                f"{os.path.basename(item.path)}: supersedes {previous}, which is gone",
-                newest,
-            )
-        own = str(entry["gradingId"])
-        if own in known:
-            return Node(
-                BLOCKED,
-                entry,
-                item.path,
-                f"{os.path.basename(item.path)}: there is another entry with the id {own}",
-                newest,
-            )
-        known.add(own)
-        if entry["gradingMode"] == PARTIAL:
-            if (
-                current is None
-                or current.entry is None
-                or entry.get("aggregateGrade") != current.entry.get("aggregateGrade")
-            ):
-                code = (
-                    "PRT-003 the first grading is partial"
-                    if current is None
-                    else "PRT-004 a partial grading changed the grade"
-                )
-                return Node(
-                    BLOCKED, entry, item.path, f"{os.path.basename(item.path)}: {code}", newest
-                )
+    current = entries[0]
+    open_vetoes: dict[str, tuple[StoredEntry, GradingEntry]] = {}
+    for item, entry in entries:
+        fault = _sequence_fault(entry, known, current[1] if known else None)
+        if fault is not None:
+            return _blocked(item, fault, newest)
+        known.add(entry.grading_id)
+        if entry.grading_mode == PARTIAL:
             continue
-        if previous in open_vetoes and _is_new(
-            entry, open_vetoes[previous].entry
-        ):  # each veto is lifted by a grading that names it, and by nothing else
-            del open_vetoes[previous]
-        if entry.get("aggregateGrade") == REJECTED:
-            open_vetoes[own] = item
-        current = list(open_vetoes.values())[-1] if open_vetoes else item
-    assert current is not None
-    assert current.entry is not None
-    entry = current.entry
-    versions = frozenset([(str(entry.get("scoringSystem")), str(entry.get("gradingSystem")))])
-    if entry.get("blocked"):
-        return Node(BLOCKED, entry, current.path, str(entry.get("blockedReason")), newest, versions)
-    if entry.get("aggregateGrade") is None:
-        return Node(PENDING, entry, current.path, "no scorable answers", newest, versions)
-    found = letter_status(entry["aggregateGrade"], stable_from=rules.policy.stable_from)
-    if found != NODE_REJECTED and live_hash is not None and entry["schemaHash"] != live_hash:
-        return Node(PENDING, entry, current.path, CHANGED, newest, versions)
-    made_by, own = str(entry["gradingSystem"]), (systems or rules.systems).grading
-    if (
-        found != NODE_REJECTED and made_by != own and "+" in made_by + own
-    ):  # the rules of an unpublished policy say nothing about the letters of another
-        return Node(
-            PENDING,
-            entry,
-            current.path,
-            f"graded under {made_by}, not under {own}; regrade it with the trigger"
-            " grading-system-bump",
-            newest,
-            versions,
-        )
-    vetoes = tuple(item.entry for item in open_vetoes.values() if item.entry is not None)
-    older = [item.entry for item in stored[: stored.index(current)] if item.entry is not None]
-    short = shortfall(entry, older, catalogue or {}, rules) if found == STABLE else None
-    if short is not None:
-        return Node(GRADED, entry, current.path, short, newest, versions, current.result)
-    return Node(found, entry, current.path, None, newest, versions, current.result, vetoes)
+        vetoed = open_vetoes.get(entry.supersedes or "")
+        if vetoed is not None and _is_new(entry, vetoed[1]):
+            # each veto is lifted by a grading that names it, and by nothing else
+            del open_vetoes[vetoed[1].grading_id]
+        if entry.aggregate_grade == REJECTED:
+            open_vetoes[entry.grading_id] = (item, entry)
+        current = list(open_vetoes.values())[-1] if open_vetoes else (item, entry)
+    item, entry = current
+    node = Node(
+        PENDING,
+        entry,
+        item.path,
+        None,
+        newest,
+        frozenset([(entry.scoring_system, entry.grading_system)]),
+    )
+    if entry.blocked:
+        return node._replace(status=BLOCKED, reason=str(entry.blocked_reason))
+    if entry.aggregate_grade is None:
+        return node._replace(reason="no scorable answers")
+    status = letter_status(entry.aggregate_grade, stable_from=rules.policy.stable_from)
+    if status != NODE_REJECTED:
+        made_by, own = entry.grading_system, rules.systems.grading
+        if live_hash not in (None, entry.schema_hash):
+            return node._replace(reason=CHANGED)
+        if made_by != own and "+" in made_by + own:
+            # the rules of an unpublished policy say nothing about the letters of another
+            return node._replace(
+                reason=f"graded under {made_by}, not under {own}; regrade it with the trigger"
+                " grading-system-bump"
+            )
+    node = node._replace(status=status, result=item.result)
+    if status == STABLE:
+        older = [one for _, one in entries[: entries.index(current)]]
+        short = shortfall(entry, older, catalogue or {}, rules)
+        if short is not None:
+            return node._replace(status=GRADED, reason=short)
+    return node._replace(vetoes=tuple(one for _, one in open_vetoes.values()))
 
 
-def _previous(entry: dict[str, Any]) -> str | None:
-    """The entry that another says it supersedes."""
-    trigger = entry.get("regradingTrigger")
-    return (
-        str(trigger["previousGradingId"])
-        if isinstance(trigger, dict) and trigger.get("previousGradingId") is not None
-        else None
+def _blocked(item: StoredEntry, fault: str, newest: datetime | None, *, named: bool = True) -> Node:
+    return Node(
+        BLOCKED,
+        item.entry if named else None,
+        item.path,
+        f"{os.path.basename(item.path)}: {fault}",
+        newest,
     )
 
 
-def _is_new(entry: dict[str, Any], vetoed: dict[str, Any] | None) -> bool:
+def _sequence_fault(
+    entry: GradingEntry, known: set[str], current: GradingEntry | None
+) -> str | None:
+    """Why an entry may not follow those before it."""
+    if entry.supersedes is not None and entry.supersedes not in known:
+        return f"supersedes {entry.supersedes}, which is gone"
+    if entry.grading_id in known:
+        return f"there is another entry with the id {entry.grading_id}"
+    if entry.grading_mode == PARTIAL and current is None:
+        return "PRT-003 the first grading is partial"
+    if (
+        entry.grading_mode == PARTIAL
+        and current is not None
+        and entry.aggregate_grade != current.aggregate_grade
+    ):
+        return "PRT-004 a partial grading changed the grade"
+    return None
+
+
+def _is_new(entry: GradingEntry, vetoed: GradingEntry) -> bool:
     """Whether an entry is an evaluation after a veto: it has a grade, and more than the answers
     that the rejecting entry gave already.
     """
-    return entry.get("aggregateGrade") is not None and not all(
-        answer in (vetoed or {}).get("gradings", ()) for answer in entry["gradings"]
+    return entry.aggregate_grade is not None and not all(
+        answer in vetoed.gradings for answer in entry.gradings
     )
 
 
-def last_full(stored: Sequence[Stored]) -> dict[str, Any] | None:
+def last_full(stored: Sequence[StoredEntry]) -> GradingEntry | None:
     """The last full grading among entries, oldest first."""
     return next(
-        (
-            item.entry
-            for item in reversed(stored)
-            if item.entry and item.entry.get("gradingMode") == FULL
-        ),
+        (item.entry for item in reversed(stored) if item.entry and item.entry.grading_mode == FULL),
         None,
     )
 
 
-def node_document(node: Node, root: str, *, live_hash: str | None) -> dict[str, Any]:
+def index_node(node: Node, root: str, *, live_hash: str | None) -> IndexNode:
     """A node as the index shows it. A grade that no longer holds is not shown as one."""
-    made: dict[str, Any] = {"status": node.status}
-    entry = node.entry
+    entry, result = node.entry, node.result
     holds = node.status not in (PENDING, BLOCKED)
-    if entry is not None and holds:
-        made["grade"] = entry["aggregateGrade"]
-        if node.result is not None and node.result.mean is not None:
-            made["rawGrade"] = node.result.raw_grade
-            made["normalizedScore"] = shown(node.result.mean)
-    elif node.status == NODE_REJECTED:
-        made["grade"] = REJECTED
-    if node.path is not None:
-        made["ref"] = node.path.removeprefix(root).lstrip(os.sep).replace(os.sep, "/")
-    if node.reason is not None:
-        made["reason"] = node.reason
-    elif entry is not None and entry.get("aggregateGrade") == REJECTED:
-        made["reason"] = f"veto: {entry['categoricalVeto']['triggeredBy']}"
-    if entry is not None:
-        made["boundTo"] = entry["schemaHash"]
-        if live_hash is None and holds:
-            made["note"] = "there is no snapshot to compare with"
-        made["scoringSystem"] = entry["scoringSystem"]
-        made["gradingSystem"] = entry["gradingSystem"]
-    return made
+    graded = entry is not None and holds
+    reason = node.reason
+    if reason is None and entry is not None and entry.categorical_veto is not None:
+        reason = f"veto: {entry.categorical_veto.triggered_by}"
+    return IndexNode(
+        status=node.status,
+        grade=entry.aggregate_grade
+        if entry is not None and holds
+        else REJECTED
+        if node.status == NODE_REJECTED
+        else None,
+        raw_grade=result.raw_grade if graded and result else None,
+        normalized_score=shown(result.mean) if graded and result else None,
+        ref=node.path.removeprefix(root).lstrip(os.sep).replace(os.sep, "/") if node.path else None,
+        reason=reason,
+        bound_to=entry.schema_hash if entry else None,
+        note="there is no snapshot to compare with" if graded and live_hash is None else None,
+        scoring_system=entry.scoring_system if entry else None,
+        grading_system=entry.grading_system if entry else None,
+    )

@@ -4,70 +4,71 @@ number is a field, none stands in code.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from copy import copy
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any
+from itertools import pairwise
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from assay import exact
 from assay.canon import digest
 from assay.errors import EvidenceError, Fault, ShelfError
-from assay.files.json_files import show_path
+from assay.files.json_files import Document, Path, show_path
 from assay.records.evidence import Number
 from assay.records.reading import read_record
 from assay.records.systems import FIRST, Version, is_published, system_of
-from assay.tools.names import LETTERS, TIERS
-from assay.tools.versions import CURRENT, GRADING_SYSTEM
+from assay.tools.names import LETTERS
+from assay.tools.versions import CURRENT, GRADING_SYSTEM, ToolSystems
 
-if TYPE_CHECKING:
-    from assay.files.json_files import Document, Path
-
-FAMILY = "flowmcp"
 Text = Annotated[str, Meta(min_length=1)]
+Letter = Literal["A", "B", "C", "D", "F"]
+Tier = Literal["autonomous", "group-bound"]
 
 
-class _Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _PolicyPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     pass
 
 
-class BandSpec(_Part, frozen=True):
+class MeanBand(_PolicyPart, frozen=True):
     """A letter and the mean from which it holds."""
 
-    grade: Text
+    grade: Letter
     min: Number
 
 
-class Worth(_Part, frozen=True):
+class Worth(_PolicyPart, frozen=True):
     """What the two words of a binary outcome are worth on the scale."""
 
     passed: Number
     failed: Number
 
 
-class SelectionSizes(_Part, frozen=True):
+class SelectionSizes(_PolicyPart, frozen=True):
     """How many namespaces a selection needs to be graded at all, and to reach its best grade."""
 
     graded_from: int
     uncapped_from: int
-    capped_at: Text
+    capped_at: Letter
 
 
-class SchemaPolicy(_Part, frozen=True):
+class SchemaPolicy(_PolicyPart, frozen=True):
     """How the scores of tool schemas become letters."""
 
     policy: Text
     version: int | str
     title: Text
-    family: Text
+    family: Literal["flowmcp"]
     worth: Worth
-    bands: Annotated[list[BandSpec], Meta(min_length=2)]
-    tier_caps: dict[str, str]
-    group_bound_from: Text
+    bands: Annotated[list[MeanBand], Meta(min_length=2)]
+    tier_caps: Annotated[dict[Tier, Letter], Meta(min_length=2)]
+    group_bound_from: Letter
     """The best letter; it needs a contribution that is bound to a group."""
-    judged_from: Text
+    judged_from: Letter
     """From this letter on an entry should hold at least one judged answer."""
-    stable_from: Text
-    production_from: Text
+    stable_from: Letter
+    production_from: Letter
     selection: SelectionSizes
     reproducible_within: Number
     """How far repeated scores of one dimension may lie apart before a warning."""
@@ -96,12 +97,18 @@ class SchemaRules:
             )
         )
         self.bands = tuple((band.grade, _fraction(band.min)) for band in policy.bands)
-        self.caps = dict(policy.tier_caps)
+        self.caps: dict[str, str] = {str(tier): str(cap) for tier, cap in policy.tier_caps.items()}
         self.reproducible_within = _fraction(policy.reproducible_within)
         self._words = {
             "pass": exact.ratio(policy.worth.passed),
             "fail": exact.ratio(policy.worth.failed),
         }
+
+    def under(self, systems: ToolSystems) -> SchemaRules:
+        """The same rules, writing and reading under other versions."""
+        made = copy(self)
+        made.systems = systems
+        return made
 
     def worth(self, score: object) -> exact.Ratio:
         """What a score that counts is worth."""
@@ -138,10 +145,9 @@ def capped(letter: str, at: str) -> str:
 def load_schema_policy(document: Document) -> SchemaPolicy:
     """A policy of this family from its file, or an error with every fault and its line."""
     lines = document.lines or {}
-    faults: list[Fault] = []
-
-    def add(path: Path, message: str) -> None:
-        faults.append(
+    try:
+        policy = read_record(document, SchemaPolicy, "LIB-002")
+        faults = [
             Fault(
                 message,
                 code="LIB-002",
@@ -149,68 +155,54 @@ def load_schema_policy(document: Document) -> SchemaPolicy:
                 line=lines.get(path, lines.get(path[:1])),
                 path=show_path(path),
             )
-        )
-
-    try:
-        policy = read_record(document, SchemaPolicy, "LIB-002")
+            for path, message in _policy_faults(policy)
+        ]
     except EvidenceError as error:
-        for fault in error.faults:
+        faults = list(error.faults)
+        for fault in faults:
             fault.line = fault.line or next(
                 (line for path, line in lines.items() if show_path(path) == fault.path),
                 lines.get(()),
             )
-        raise ShelfError(
-            "LIB-002", error.message, where=document.file, faults=error.faults
-        ) from None
-
-    def number(path: Path, value: Any) -> Fraction | None:
-        try:
-            return _fraction(value)
-        except ValueError as error:
-            add(path, f"must be a number; {error}.")
-            return None
-
-    for name in ("passed", "failed"):
-        worth = number(("worth", name), getattr(policy.worth, name))
-        if worth is not None and not 1 <= worth <= 5:
-            add(("worth", name), "lies outside 1 to 5.")
-    edges = [number(("bands", index, "min"), band.min) for index, band in enumerate(policy.bands)]
-    letters = [band.grade for band in policy.bands]
-    if letters != list(LETTERS):
-        add(
-            ("bands",),
-            f"the bands are those of {', '.join(LETTERS)}, in this order, not"
-            f" {', '.join(letters)}.",
-        )
-    for index in range(1, len(edges)):
-        upper, lower = edges[index - 1], edges[index]
-        if upper is not None and lower is not None and lower >= upper:
-            add(("bands", index, "min"), "each band begins below the one before it.")
-    if edges[-1] is not None and edges[-1] > 1:
-        add(
-            ("bands", len(edges) - 1, "min"),
-            "the last band begins at 1 or below, so that every mean has a letter.",
-        )
-    if set(policy.tier_caps) != set(TIERS):
-        add(("tier_caps",), f"there is one cap for each of {', '.join(TIERS)}.")
-    for name in ("group_bound_from", "judged_from", "stable_from", "production_from"):
-        if getattr(policy, name) not in LETTERS:
-            add((name,), f"'{getattr(policy, name)}' is none of the letters {', '.join(LETTERS)}.")
-    for tier, cap in policy.tier_caps.items():
-        if cap not in LETTERS:
-            add(("tier_caps", tier), f"'{cap}' is none of the letters {', '.join(LETTERS)}.")
-    if (
-        policy.selection.capped_at not in LETTERS
-        or not 0 < policy.selection.graded_from <= policy.selection.uncapped_from
-    ):
-        add(
-            ("selection",),
-            "a selection is graded from some number of namespaces on, and uncapped from the same or"
-            " a higher one.",
-        )
-    number(("reproducible_within",), policy.reproducible_within)
-    if policy.family != FAMILY:
-        add(("family",), f"a policy of this shape belongs to the family '{FAMILY}'.")
     if faults:
         raise ShelfError("LIB-002", faults[0].message, where=document.file, faults=faults)
     return policy
+
+
+def _policy_faults(policy: SchemaPolicy) -> Iterator[tuple[Path, str]]:
+    """What the types of the fields allow and the rules do not."""
+    numbers: dict[Path, object] = {
+        ("worth", "passed"): policy.worth.passed,
+        ("worth", "failed"): policy.worth.failed,
+        ("reproducible_within",): policy.reproducible_within,
+        **{("bands", index, "min"): band.min for index, band in enumerate(policy.bands)},
+    }
+    exactly: dict[Path, Fraction] = {}
+    for path, value in numbers.items():
+        try:
+            exactly[path] = _fraction(value)
+        except ValueError as error:
+            yield path, f"must be a number; {error}."
+    for path, number in exactly.items():
+        if path[0] == "worth" and not 1 <= number <= 5:
+            yield path, "is outside 1 to 5."
+    letters = [band.grade for band in policy.bands]
+    if letters != list(LETTERS):
+        yield (
+            ("bands",),
+            f"the bands are {', '.join(LETTERS)} in this order, not {', '.join(letters)}.",
+        )
+    edges = [exactly.get(("bands", index, "min")) for index in range(len(letters))]
+    for index, (upper, lower) in enumerate(pairwise(edges), 1):
+        if upper is not None and lower is not None and lower >= upper:
+            yield ("bands", index, "min"), "each band begins below the one before it."
+    if edges[-1] is not None and edges[-1] > 1:
+        yield (
+            ("bands", len(edges) - 1, "min"),
+            "the last band begins at 1 or below, so that every mean has a letter.",
+        )
+    if not 0 < policy.selection.graded_from <= policy.selection.uncapped_from:
+        yield (
+            ("selection",),
+            "`graded_from` is at least 1, and `uncapped_from` is at least `graded_from`.",
+        )

@@ -8,33 +8,27 @@ cap and veto are not of the protocol: they come from the policy.
 
 from __future__ import annotations
 
-from decimal import Decimal
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from assay import exact
 from assay.canon import digest
 from assay.errors import Fault, InputError
 from assay.registry import near_miss
-from assay.tools.aggregate import aggregate
 from assay.tools.answers import (
-    EXCLUDED,
     HIGHEST,
     LOWEST,
     MOOT,
     NA_REASONS,
     TRANSPORT_DIMENSIONS,
-    shown,
 )
-from assay.tools.names import AUTONOMOUS, SKEW, is_schema_id, iso, parse_iso, slug
-from assay.tools.versions import SCORING_PROTOCOL, Systems
+from assay.tools.names import SKEW, is_schema_id, iso, parse_iso, slug
+from assay.tools.versions import SCORING_PROTOCOL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from assay.tools.policy import SchemaRules
-    from assay.tools.source import SchemaFinding, ToolSchema
+    from assay.tools.source import ToolSchema
 
 INSTRUCTIONS = (
     "Du bist ein Schema-Bewerter. Bewerte unabhaengig basierend nur auf den unten gelieferten"
@@ -377,118 +371,3 @@ def check_scores(
             faults[0][0], faults[0][2], where=where, faults=listed, fix="Nothing was written."
         )
     return {**found, "scores": _of_each_dimension(found["scores"], dimensions)}
-
-
-# --- the report
-
-
-class Verdict(NamedTuple):
-    """What two scores and a validation come to."""
-
-    grade: str
-    raw_grade: str | None
-    score: Fraction
-    reason: str
-
-
-def grade_scores(
-    scores: Sequence[int | float | Decimal | str],
-    rules: SchemaRules,
-    *,
-    validation_passed: bool,
-    veto: dict[str, Any] | None = None,
-) -> Verdict:
-    """The grade of a report: the plain mean of what applies, banded and capped by the tier. A
-    failed validation is F, a veto REJECTED; the score stays.
-    """
-    counted = [Fraction(*exact.ratio(score)) for score in scores if score not in EXCLUDED]
-    mean = Fraction(sum(counted), len(counted))
-    found = aggregate([(score, 1) for score in scores], AUTONOMOUS, rules)
-    assert found.raw_grade is not None
-    assert found.grade is not None
-    if veto is not None:
-        return Verdict("REJECTED", found.raw_grade, mean, f"veto: {veto['triggeredBy']}")
-    if not validation_passed:
-        return Verdict("F", found.raw_grade, mean, "the schema does not pass its validation")
-    return Verdict(
-        found.grade,
-        found.raw_grade,
-        mean,
-        (
-            found.notes[0]
-            if found.notes
-            else f"the mean {shown_text(mean)} is in the band of {found.grade}"
-        ),
-    )
-
-
-def shown_text(mean: Fraction) -> str:
-    """A mean as people read it: all its digits if it ends, else four."""
-    return shown_text_of(shown(mean))
-
-
-def shown_text_of(value: Any) -> str:
-    """A number of a report as people read it."""
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
-
-
-def report_document(
-    schema: ToolSchema,
-    scores: dict[str, Any],
-    findings: Sequence[SchemaFinding],
-    rules: SchemaRules,
-    *,
-    now: datetime,
-    started_at: str | None,
-    hash8: str | None,
-    veto: dict[str, Any] | None = None,
-    checks: Sequence[dict[str, Any]] = (),
-    systems: Systems | None = None,
-) -> dict[str, Any]:
-    """The grade report: the keys of the protocol first, then what a reader needs to trust the
-    grade.
-    """
-    systems = systems or rules.systems
-    errors = [finding for finding in findings if finding.level == "error"]
-    verdict = grade_scores(
-        [item["score"] for item in scores["scores"]], rules, validation_passed=not errors, veto=veto
-    )
-    moment = iso(now)
-    moot = [item["dimension"] for item in scores["scores"] if item["score"] in EXCLUDED]
-    reason = (
-        f"{verdict.reason}; {', '.join(moot)} does not apply: the server gives no instructions"
-        if moot
-        else verdict.reason
-    )
-    return {
-        "schemaId": schema.schema_id,
-        "schemaIdSlug": slug(schema.schema_id),
-        "schemaPath": schema.path,
-        "schemaHash": schema.file_sha256,
-        "date": moment[:10],
-        "grade": verdict.grade,
-        "score": shown(verdict.score),
-        "scoringProtocol": SCORING_PROTOCOL,
-        "creator": scores["creator"],
-        "harness": scores["harness"],
-        "timestamps": {
-            "startedAt": started_at,
-            "scoredAt": scores["timestamp"],
-            "gradedAt": moment,
-            "reportedAt": moment,
-        },
-        "dimensions": scores["scores"],
-        "validationPassed": not errors,
-        "validationErrors": [finding.text() for finding in errors],
-        "rawGrade": verdict.raw_grade,
-        "reason": reason,
-        "gradingTier": AUTONOMOUS,
-        "maxAttainableGrade": rules.caps[AUTONOMOUS],
-        "canonicalHash8": hash8,
-        "categoricalVeto": veto,
-        "checks": list(checks),
-        "findings": [finding._asdict() for finding in findings if finding.level != "error"],
-        "policy": rules.id,
-        "scoringSystem": systems.scoring,
-        "gradingSystem": systems.grading,
-    }

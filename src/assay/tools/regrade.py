@@ -10,22 +10,21 @@ The superseded entry stays, and the new one names it.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import NamedTuple, Protocol
 
 from assay.errors import InputError
 from assay.records.systems import version_key
+from assay.records.tool_entry import GradedAnswer, GradingEntry, RegradingTrigger, document
 from assay.tools.aging import age_answers
-from assay.tools.entry import STRICT_HARNESS, TRIGGERS, Subject, build_entry, regrading_trigger
+from assay.tools.entry import EntrySubject, build_entry, regrading_trigger
 from assay.tools.names import AREAS, GRADINGS
-from assay.tools.node import Node
+from assay.tools.record import Trigger
 from assay.tools.selection import namespaces_of, size_cap
 from assay.tools.status import BLOCKED, NODE_REJECTED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from datetime import datetime
-
-    from assay.tools.tree import Tree
+from assay.tools.tree import Tree
+from assay.tools.versions import ToolSystems
 
 
 class ScoringChange(Protocol):
@@ -33,14 +32,14 @@ class ScoringChange(Protocol):
 
     version: str
 
-    def touches(self, answer: dict[str, Any]) -> bool:
+    def touches(self, answer: GradedAnswer) -> bool:
         """Whether the same evidence may score differently now."""
 
-    def rescore(self, answer: dict[str, Any]) -> dict[str, Any] | None:
+    def rescore(self, answer: GradedAnswer) -> GradedAnswer | None:
         """The answer scored anew from its stored evidence; None where it must be asked anew."""
 
 
-class Place(NamedTuple):
+class NodePlace(NamedTuple):
     """A node in a tree."""
 
     kind: str
@@ -51,25 +50,19 @@ class Place(NamedTuple):
     @property
     def label(self) -> str:
         """As progress lines name it: `area/primitive`."""
-        return f"{self.area}/{self.primitive}"
-
-    @property
-    def primitive(self) -> str:
-        """The thing itself: the tool, skill or schema, else the namespace or selection."""
-        return next(
-            (
-                self.names[key]
-                for key in ("tool", "skill", "schema", "selection", "namespace")
-                if key in self.names
-            ),
-            self.owner,
-        )
+        return f"{self.area}/{primitive(self.names)}"
 
 
-class Outcome(NamedTuple):
+def primitive(names: dict[str, str]) -> str:
+    """The thing itself: the tool, skill or schema, else the namespace or selection."""
+    order = ("tool", "skill", "schema", "selection", "namespace")
+    return next(names[key] for key in order if key in names)
+
+
+class RegradeOutcome(NamedTuple):
     """What became of one node."""
 
-    place: Place
+    place: NodePlace
     action: str
     """`regraded`, `due`, `current`, `rejected` or `blocked`."""
     reason: str
@@ -79,28 +72,27 @@ class Outcome(NamedTuple):
     before: str | None = None
 
 
-def places(tree: Tree, kind: str, owner: str) -> Iterator[Place]:
+def places(tree: Tree, kind: str, owner: str) -> Iterator[NodePlace]:
     """Every node of a namespace or selection that has entries."""
-    seen: set[tuple[str, str]] = set()
-    for relative in tree.entry_paths(kind, owner):
-        folder, file = os.path.split(relative)
-        area = file.partition("--")[0]
-        if area not in AREAS or (folder, area) in seen:
-            continue
-        seen.add((folder, area))
-        yield Place(kind, owner, area, _names(kind, owner, folder))
+    nodes = dict.fromkeys(
+        (os.path.dirname(path), os.path.basename(path).partition("--")[0])
+        for path in tree.entry_paths(kind, owner)
+    )
+    for folder, area in nodes:
+        if area in AREAS:
+            yield NodePlace(kind, owner, area, _names(kind, owner, folder))
 
 
 def _names(kind: str, owner: str, folder: str) -> dict[str, str]:
     parts = [part for part in folder.split(os.sep) if part != GRADINGS]
     if kind == "selections":
         return {"selection": owner, **({"skill": parts[1]} if parts[:1] == ["skills"] else {})}
-    found = {"namespace": owner}
+    names = {"namespace": owner}
     if parts:
-        found["schema"] = parts[0]
+        names["schema"] = parts[0]
     if parts[1:2] in (["tools"], ["skills"]) and len(parts) > 2:
-        found[parts[1][:-1]] = parts[2]
-    return found
+        names[parts[1][:-1]] = parts[2]
+    return names
 
 
 def regrade(
@@ -113,30 +105,24 @@ def regrade(
     changes: Sequence[ScoringChange] = (),
     issue: str | None = None,
     requested_by: str | None = None,
-    areas: Iterable[str] | None = None,
-) -> list[Outcome]:
+    areas: Iterable[str] = AREAS,
+) -> list[RegradeOutcome]:
     """Grade again, as far as it goes without a grader, every node of a namespace or selection that
     the trigger concerns.
     """
-    if trigger not in TRIGGERS:
-        regrading_trigger(trigger, previous="-", now=now)  # refuses it with the near miss
-    if trigger == "user-report" and not (issue and requested_by):
-        regrading_trigger(trigger, previous="-", now=now)
-    wanted = None if areas is None else set(areas)
+    why = Trigger(trigger, issue, requested_by)
+    _linked(why, "-", now)  # refuses an incomplete trigger before anything is read
+    wanted = set(areas)
     outcomes = []
     with tree.locked(kind, owner):
         try:
             for place in list(places(tree, kind, owner)):
-                if wanted is None or place.area in wanted:
+                if place.area in wanted:
                     try:
-                        outcomes.append(
-                            _regrade_node(tree, place, trigger, now, changes, issue, requested_by)
-                        )
-                    except (
-                        InputError
+                        outcomes.append(_regrade_node(tree, place, why, now, changes))
+                    except InputError as error:
                         # one node that cannot be graded again does not keep the others from it
-                    ) as error:
-                        outcomes.append(Outcome(place, "blocked", f"{error} [{error.code}]"))
+                        outcomes.append(RegradeOutcome(place, "blocked", f"{error} [{error.code}]"))
         finally:
             tree.rebuild(kind, owner)
     return outcomes
@@ -144,79 +130,43 @@ def regrade(
 
 def _regrade_node(
     tree: Tree,
-    place: Place,
-    trigger: str,
+    place: NodePlace,
+    trigger: Trigger,
     now: datetime,
     changes: Sequence[ScoringChange],
-    issue: str | None,
-    requested_by: str | None,
-) -> Outcome:
-    live = tree.live_hash(place.area, place.names)
+) -> RegradeOutcome:
     node = tree.node(place.area, place.names)
     entry = node.entry
     if node.status == BLOCKED or entry is None:
-        return Outcome(place, "blocked", node.reason or "there is no full grading")
+        return RegradeOutcome(place, "blocked", node.reason or "there is no full grading")
+
+    def outcome(action: str, reason: str, questions: Iterable[str] = ()) -> RegradeOutcome:
+        if action == "current":
+            return RegradeOutcome(place, action, reason, grade=entry.aggregate_grade)
+        return RegradeOutcome(place, action, reason, tuple(questions), before=entry.aggregate_grade)
+
+    questions = tuple(dict.fromkeys(answer.question_id for answer in entry.gradings))
     if node.status == NODE_REJECTED:
-        return Outcome(
-            place,
-            "rejected",
-            "only a new evaluation in full lifts a veto",
-            before=entry["aggregateGrade"],
-        )
-    if live is not None and entry["schemaHash"] != live:
-        return Outcome(
-            place,
-            "due",
-            "what was graded has changed",
-            _questions(entry),
-            before=entry["aggregateGrade"],
-        )
-    if trigger == "user-report":
-        first = [
-            question for question in _questions(entry) if question.lower() in str(issue).lower()
-        ]
-        rest = [question for question in _questions(entry) if question not in first]
-        return Outcome(
-            place,
-            "due",
-            f"reported by {requested_by}: {issue}",
-            (*first, *rest),
-            before=entry["aggregateGrade"],
-        )
-    systems = tree.systems
-    answers = entry["gradings"]
-    if trigger == "grading-system-bump":
-        if entry["gradingSystem"] == systems.grading:
-            return Outcome(
-                place,
-                "current",
-                f"graded under {systems.grading} already",
-                grade=entry["aggregateGrade"],
-            )
-        systems = systems._replace(scoring=entry["scoringSystem"])
-        notes: list[str] = [f"aggregated anew under {systems.grading}"]
-    elif trigger == "scoring-system-bump":
-        if entry["scoringSystem"] == systems.scoring:
-            return Outcome(
-                place,
-                "current",
-                f"scored under {systems.scoring} already",
-                grade=entry["aggregateGrade"],
-            )
+        return outcome("rejected", "only a new evaluation in full lifts a veto")
+    if tree.live_hash(place.area, place.names) not in (None, entry.schema_hash):
+        return outcome("due", "what was graded has changed", questions)
+    if trigger.kind == "user-report":
+        named = [one for one in questions if one.lower() in str(trigger.issue).lower()]
+        reason = f"reported by {trigger.requested_by}: {trigger.issue}"
+        return outcome("due", reason, dict.fromkeys((*named, *questions)))
+    systems, answers = tree.systems, entry.gradings
+    if trigger.kind == "grading-system-bump":
+        if entry.grading_system == systems.grading:
+            return outcome("current", f"graded under {systems.grading} already")
+        systems = systems._replace(scoring=entry.scoring_system)
+        notes = [f"aggregated anew under {systems.grading}"]
+    elif trigger.kind == "scoring-system-bump":
+        if entry.scoring_system == systems.scoring:
+            return outcome("current", f"scored under {systems.scoring} already")
         answers, due = _rescored(entry, changes, systems.scoring)
         if due:
-            return Outcome(
-                place,
-                "due",
-                f"must be scored anew under {systems.scoring}",
-                tuple(due),
-                before=entry["aggregateGrade"],
-            )
-        systems = (
-            systems._replace(grading=entry["gradingSystem"])
-            if entry["gradingSystem"] != systems.grading
-            else systems
-        )
+            return outcome("due", f"must be scored anew under {systems.scoring}", due)
+        systems = systems._replace(grading=entry.grading_system)
         notes = [f"scored anew under {systems.scoring}"]
     else:
         dimensions = {
@@ -224,119 +174,87 @@ def _regrade_node(
             for question, known in tree.catalogue().items()
             if "dimension" in known
         }
-        answers, notes = age_answers(entry["gradings"], now, dimensions=dimensions)
-        if answers == entry["gradings"]:
-            return Outcome(
-                place,
-                "current",
-                notes[0] if notes else "nothing has aged",
-                grade=entry["aggregateGrade"],
-            )
-    return _write(
-        tree,
-        place,
-        node,
-        entry,
-        answers,
-        systems,
-        trigger,
-        now,
-        "; ".join(notes),
-        issue,
-        requested_by,
+        answers, notes = age_answers(entry.gradings, now, dimensions=dimensions)
+        if answers == entry.gradings:
+            return outcome("current", notes[0] if notes else "nothing has aged")
+    path, grade = _write(tree, place, entry, answers, systems, trigger, now)
+    return RegradeOutcome(
+        place, "regraded", "; ".join(notes), path=path, grade=grade, before=entry.aggregate_grade
     )
 
 
 def _write(
     tree: Tree,
-    place: Place,
-    node: Node,
-    entry: dict[str, Any],
-    answers: list[dict[str, Any]],
-    systems: Any,
-    trigger: str,
+    place: NodePlace,
+    entry: GradingEntry,
+    answers: Sequence[GradedAnswer],
+    systems: ToolSystems,
+    trigger: Trigger,
     now: datetime,
-    reason: str,
-    issue: str | None,
-    requested_by: str | None,
-) -> Outcome:
-    subject = Subject(
-        entry["schemaId"],
-        entry["area"],
-        entry["schemaHash"],
-        entry["version"],
-        entry.get("aboutHash"),
-        entry.get("selectionId"),
-        entry.get("persona"),
-        entry.get("skillId"),
-    )
+) -> tuple[str, str | None]:
     if systems.grading != tree.systems.grading:
         raise InputError(
             "SCO-022",
-            f"the entry was graded under {entry['gradingSystem']}, whose rules are not these.",
+            f"the entry was graded under {entry.grading_system}, whose rules are not these.",
             fix="Run the trigger grading-system-bump first.",
         )
-    linked = regrading_trigger(
-        trigger, previous=entry["gradingId"], now=now, issue=issue, requested_by=requested_by
-    )
     cap = None
     if place.kind == "selections":
-        members = [
-            str(member.get("schemaId"))
-            for member in (tree.lock_of(place.owner) or {}).get("members", [])
-        ]
+        lock = tree.lock_of(place.owner)
+        members = [member.schema_id for member in lock.members] if lock else []
         cap = size_cap(len(namespaces_of(members)), tree.rules)
+    subject = EntrySubject(
+        entry.schema_id,
+        entry.area,
+        entry.schema_hash,
+        entry.version,
+        entry.about_hash,
+        entry.selection_id,
+        entry.persona,
+        entry.skill_id,
+    )
     built = build_entry(
         subject,
-        answers,
-        tree.rules,
+        document(answers),
+        tree.rules.under(systems),
         now=now,
-        harness=entry.get("harness", STRICT_HARNESS),
-        trigger=linked,
-        systems=systems,
+        harness=entry.harness,
+        trigger=_linked(trigger, entry.grading_id, now),
         cap=cap,
     )
-    path = tree.write_entry(built.entry, place.names, now=now)
-    return Outcome(
-        place,
-        "regraded",
-        reason,
-        path=path,
-        grade=built.entry["aggregateGrade"],
-        before=entry["aggregateGrade"],
+    return tree.write_entry(built.entry, place.names, now=now), built.entry.aggregate_grade
+
+
+def _linked(trigger: Trigger, previous: str, now: datetime) -> RegradingTrigger:
+    return regrading_trigger(
+        trigger.kind,
+        previous=previous,
+        now=now,
+        issue=trigger.issue,
+        requested_by=trigger.requested_by,
     )
-
-
-def _questions(entry: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(str(answer.get("questionId")) for answer in entry["gradings"]))
 
 
 def _rescored(
-    entry: dict[str, Any], changes: Sequence[ScoringChange], target: str
-) -> tuple[list[dict[str, Any]], list[str]]:
+    entry: GradingEntry, changes: Sequence[ScoringChange], target: str
+) -> tuple[list[GradedAnswer], list[str]]:
     """The answers under a newer scoring system, and the questions that must be asked anew. Without
     knowledge of what changed, all of them.
     """
-    between = [
-        change
-        for change in changes
-        if _newer(change.version, entry["scoringSystem"]) and not _newer(change.version, target)
-    ]
-    steps = sorted(between, key=lambda change: version_key(change.version))
-    if not any(change.version == target for change in steps):
-        return [], list(_questions(entry))
+    after, until = version_key(entry.scoring_system), version_key(target)
+    steps = sorted(
+        (change for change in changes if after < version_key(change.version) <= until),
+        key=lambda change: version_key(change.version),
+    )
+    known = any(change.version == target for change in steps)
     made, due = [], []
-    for answer in entry["gradings"]:
-        found: dict[str, Any] | None = answer
+    for answer in entry.gradings:
+        scored: GradedAnswer | None = answer if known else None
         for change in steps:
-            if found is not None and change.touches(found):
-                found = change.rescore(found)
-        if found is None:
-            due.append(str(answer.get("questionId")))
+            if scored is not None and change.touches(scored):
+                scored = change.rescore(scored)
+        if scored is None:
+            due.append(answer.question_id)
         else:
-            made.append(found)
-    return made, due
-
-
-def _newer(version: str, than: str) -> bool:
-    return version_key(version) > version_key(than)
+            made.append(scored)
+    return made, list(dict.fromkeys(due))

@@ -41,7 +41,7 @@ NOT_STATED = "not stated"
 MAX_REPLY = 1024 * 1024
 
 
-class Judge(Protocol):
+class PromptJudge(Protocol):
     """Who scores: one call, one prompt, nothing kept between calls."""
 
     name: str
@@ -220,7 +220,7 @@ def read_reply(reply: bytes, dimension: str) -> dict[str, Any]:
     return made
 
 
-class Spread(NamedTuple):
+class ScoreSpread(NamedTuple):
     """How far repeated scores of one dimension lie apart."""
 
     dimension: str
@@ -233,12 +233,12 @@ class Scored(NamedTuple):
     """`scores.json`, and how well it repeats."""
 
     document: dict[str, Any]
-    spreads: tuple[Spread, ...]
+    spreads: tuple[ScoreSpread, ...]
 
 
 def score_prompts(
     prompts: dict[str, Any],
-    judge: Judge,
+    judge: PromptJudge,
     rules: SchemaRules,
     *,
     now: datetime,
@@ -264,7 +264,7 @@ def score_prompts(
         values = [Fraction(*exact.ratio(reply["score"])) for reply in replies]
         apart = max(values) - min(values)
         spreads.append(
-            Spread(
+            ScoreSpread(
                 prompt["dimension"],
                 tuple(reply["score"] for reply in replies),
                 apart,
@@ -275,7 +275,7 @@ def score_prompts(
         "schemaIdSlug": document["schemaIdSlug"],
         "scoringProtocol": SCORING_PROTOCOL,
         "creator": {
-            "skill": "assay schema score",
+            "skill": "assay tools score",
             "skillVersion": program_version or NOT_STATED,
             "session": f"assay-{stamp(now)}",
         },

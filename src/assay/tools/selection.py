@@ -2,32 +2,32 @@
 stands on its own.
 
 A member is referenced by `<namespace>.<schema>`, never copied and never graded again. The lock
-freezes what was graded together.
+freezes what is graded together. Each lock has a file of its own; the index carries the newest one
+over byte for byte, and where both exist and differ, the index was changed.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
 
 from assay import exact
 from assay.errors import Fault, InputError
-from assay.tools.hashing import hash8
-from assay.tools.names import iso
-from assay.tools.status import check_node_status, precondition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime
-
-    from assay.tools.policy import SchemaRules
+from assay.files.json_files import parse_json
+from assay.records.tool_entry import LockedMember, SelectionLock
+from assay.tools.ecma import hash8
+from assay.tools.index_file import INDEX, frozen_lock
+from assay.tools.names import iso, latest
+from assay.tools.policy import SchemaRules
+from assay.tools.status import STABLE, check_node_status
 
 MAX_SKILLS = 4
-OVERRIDABLE = ("name", "description")
-_SELECTION_ID = re.compile(r"[a-z0-9-]+")
-_NAMESPACE = re.compile(r"[a-z0-9_-]+")
 _MEMBER = re.compile(r"[a-zA-Z0-9_-]+\.[a-zA-Z0-9_-]+")
-_VERSION = re.compile(r"flowmcp/4\.[0-9]+\.[0-9]+")
 
 
 def size_outcome(namespaces: object, rules: SchemaRules) -> str:
@@ -76,75 +76,54 @@ def is_member_id(text: object) -> bool:
     return isinstance(text, str) and _MEMBER.fullmatch(text) is not None
 
 
+_TEXTS = {
+    "selectionId": (r"[a-z0-9-]+", "must be lower-case letters, digits and '-'."),
+    "namespace": (r"[a-z0-9_-]+", "must be lower-case letters, digits, '_' and '-'."),
+    "name": (r"[\s\S]*\S[\s\S]*", "must be a text."),
+    "version": (r"flowmcp/4\.[0-9]+\.[0-9]+", "must be flowmcp/4.x.y."),
+    "description": (r"\s*\S[\s\S]{8,}\S\s*", "must be a text of at least 10 characters."),
+    "whenToUse": (r"[\s\S]*\S[\s\S]*", "must say when to use the selection."),
+}
+"""What the texts of a selection must match, and what is said where they do not."""
+
+
 def check_selection(document: object, where: str = "") -> dict[str, Any]:
     """A selection as the specification's text describes it, or every fault it has."""
     if not isinstance(document, dict):
-        raise InputError("SEL-001", "is no JSON object.", where=where)
-    faults: list[tuple[str, str, str]] = []
-
-    def need(key: str, holds: bool, message: str, code: str = "SEL-001") -> None:
-        if not holds:
-            faults.append((code, key, message))
-
-    def text(key: str, pattern: re.Pattern[str] | None = None, least: int = 1) -> bool:
-        value = document.get(key)
-        return (
-            isinstance(value, str)
-            and len(value.strip()) >= least
-            and (pattern is None or pattern.fullmatch(value) is not None)
-        )
-
-    need(
-        "selectionId",
-        text("selectionId", _SELECTION_ID),
-        "must be lower-case letters, digits and '-'.",
-    )
-    need(
-        "namespace",
-        text("namespace", _NAMESPACE),
-        "must be lower-case letters, digits, '_' and '-'.",
-    )
-    need("name", text("name"), "must be a text.")
-    need("version", text("version", _VERSION), "must be flowmcp/4.x.y.")
-    need("description", text("description", least=10), "must be a text of at least 10 signs.")
-    need("whenToUse", text("whenToUse"), "must say when to use the selection.")
-    personas = document.get("personaIds")
-    need(
-        "personaIds",
-        isinstance(personas, list)
-        and bool(personas)
-        and all(isinstance(name, str) and name for name in personas),
-        "must name at least one persona.",
-        "SEL-S4",
-    )
-    members = member_ids(document)
-    need("members", bool(members), "must hold at least one {schemaId}.", "SEL-002")
-    for index, member in enumerate(members):
-        need(
-            f"members[{index}].schemaId",
-            is_member_id(member),
-            f"{member!r} is no <namespace>.<schema>.",
-            "SEL-003",
-        )
-        need(
-            f"members[{index}].schemaId",
-            member not in members[:index],
-            f"'{member}' is a member twice.",
-            "SEL-S1",
-        )
-    skills = document.get("skills", [])
-    need(
-        "skills",
-        isinstance(skills, list) and len(skills) <= MAX_SKILLS,
-        f"must be a list of at most {MAX_SKILLS} skills.",
-        "SEL-S3",
-    )
+        raise InputError("SEL-001", "must be a JSON object.", where=where)
+    faults = [
+        Fault(message, code=code, file=where, path=path)
+        for code, path, message in _selection_faults(document)
+    ]
     if faults:
-        listed = [
-            Fault(message, code=code, file=where, path=path) for code, path, message in faults
-        ]
-        raise InputError(faults[0][0], faults[0][2], where=where, faults=listed)
+        raise InputError(faults[0].code, faults[0].message, where=where, faults=faults)
     return document
+
+
+def _selection_faults(document: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    for key, (pattern, message) in _TEXTS.items():
+        value = document.get(key)
+        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+            yield "SEL-001", key, message
+    personas = document.get("personaIds")
+    if not (
+        isinstance(personas, list)
+        and personas
+        and all(isinstance(name, str) and name for name in personas)
+    ):
+        yield "SEL-S4", "personaIds", "must name at least one persona."
+    members = member_ids(document)
+    if not members:
+        yield "SEL-002", "members", "must have at least one {schemaId}."
+    for index, member in enumerate(members):
+        path = f"members[{index}].schemaId"
+        if not is_member_id(member):
+            yield "SEL-003", path, f"{member!r} is no <namespace>.<schema>."
+        if member in members[:index]:
+            yield "SEL-S1", path, f"'{member}' is a member twice."
+    skills = document.get("skills", [])
+    if not isinstance(skills, list) or len(skills) > MAX_SKILLS:
+        yield "SEL-S3", "skills", f"must be a list of at most {MAX_SKILLS} skills."
 
 
 class CrossReferences(NamedTuple):
@@ -183,8 +162,14 @@ def _names(body: str, word: str) -> bool:
     return re.search(rf"(?<![A-Za-z0-9_-]){re.escape(word)}(?![A-Za-z0-9_-])", body) is not None
 
 
+# --- the lock
+
+OVERRIDABLE = ("name", "description")
+_TAKE = "Take a lock: `assay tools index --lock`."
+
+
 class Member(NamedTuple):
-    """A member as it stands when the lock is taken."""
+    """A member as it is when the lock is taken."""
 
     schema_id: str
     version: str | None
@@ -200,64 +185,109 @@ def make_lock(
     version: str | None,
     selection: Mapping[str, Any],
     now: datetime,
-) -> dict[str, Any]:
+) -> SelectionLock:
     """The frozen state of a selection's members at the start of a grading."""
-    locked = []
     for member in members:
-        if member.override is not None and not isinstance(member.override, dict):
-            raise InputError(
-                "LCK-005",
-                f"{member.schema_id}: the override is no object.",
-                fix=f"Only {' and '.join(OVERRIDABLE)} may be overridden.",
-            )
-        wrong = sorted(set(member.override or {}) - set(OVERRIDABLE))
+        override = {} if member.override is None else member.override
+        wrong = sorted(set(override) - set(OVERRIDABLE)) if isinstance(override, dict) else ["it"]
         if wrong:
             raise InputError(
                 "LCK-005",
                 f"{member.schema_id}: an override of {', '.join(wrong)} is not allowed.",
-                fix=f"Only {' and '.join(OVERRIDABLE)} may be overridden.",
+                fix=f"Only {' and '.join(OVERRIDABLE)} may be overridden, in an object.",
             )
-        locked.append(
-            {
-                "schemaId": member.schema_id,
-                "schemaVersion": member.version,
-                "schemaHash": member.hash8,
-                "gradingStatus": check_node_status(member.status),
-                "override": member.override,
-            }
-        )
-    return {
-        "selectionId": selection_id,
-        "selectionVersion": version,
-        "selectionHash": hash8(dict(selection)),
-        "generatedAt": iso(now),
-        "members": locked,
-    }
+    return SelectionLock(
+        selection_id=selection_id,
+        selection_version=version,
+        selection_hash=hash8(dict(selection)),
+        generated_at=iso(now),
+        members=[
+            LockedMember(
+                schema_id=member.schema_id,
+                schema_version=member.version,
+                schema_hash=member.hash8,
+                grading_status=check_node_status(member.status),
+                override=member.override,
+            )
+            for member in members
+        ],
+    )
 
 
-def check_ready(lock: Mapping[str, Any] | None) -> None:
-    """Nothing if every member of the frozen lock is stable; else an error that names each one that
-    is not.
+def check_ready(lock: SelectionLock | None) -> list[str]:
+    """The ids of the members if every member of the frozen lock is stable; else an error that
+    names each one that is not.
     """
-    members = lock.get("members") if lock else None
-    members = members if isinstance(members, list) else []
-    if precondition([member.get("gradingStatus") for member in members]) is None:
-        return
-    if not members:
-        raise InputError(
-            "PRE-004",
-            "the selection has no frozen members.",
-            fix="Take a lock first: `assay tools index --lock`.",
-        )
-    open_ = [member for member in members if member.get("gradingStatus") != "stable"]
+    if lock is None or not lock.members:
+        raise InputError("PRE-004", "the selection has no frozen members.", fix=_TAKE)
     faults = [
         Fault(
-            f"{item.get('schemaId')} ({item.get('schemaHash')}) is {item.get('gradingStatus')}.",
+            f"{member.schema_id} ({member.schema_hash}) is {member.grading_status}.",
             code="PRE-004",
             fix="Grade it first.",
         )
-        for item in open_
+        for member in lock.members
+        if member.grading_status != STABLE
     ]
-    raise InputError(
-        "PRE-004", f"{len(open_)} of {len(members)} members are not stable.", faults=faults
-    )
+    if faults:
+        raise InputError(
+            "PRE-004",
+            f"{len(faults)} of {len(lock.members)} members are not stable.",
+            faults=faults,
+        )
+    return [member.schema_id for member in lock.members]
+
+
+def frozen_bytes(home: str) -> bytes | None:
+    """The frozen lock of a selection as the bytes that an index carries over: those in the index,
+    else those of the newest lock file.
+    """
+    path = os.path.join(home, INDEX)
+    if os.path.exists(path):
+        with open(path, "rb") as stream:
+            try:
+                held = frozen_lock(stream.read())
+            except ValueError:
+                held = None
+        if held is not None:
+            return held
+    data = _newest_file(home)
+    try:
+        parse_json(data or b"")
+    except ValueError:
+        return None  # a torn file is not carried into an index; `read_lock` reports it
+    return data.rstrip(b"\n") if data else None
+
+
+def _newest_file(home: str) -> bytes | None:
+    newest = latest(os.listdir(home), "lock") if os.path.isdir(home) else None
+    if newest is None:
+        return None
+    with open(os.path.join(home, newest), "rb") as stream:
+        return stream.read()
+
+
+def read_lock(home: str) -> SelectionLock | None:
+    """The lock of a selection to rely on. Its own file is the truth; an index that differs was
+    changed.
+    """
+    held, own = frozen_bytes(home), _newest_file(home)
+    data = held if own is None else own
+    if data is None:
+        return None
+    try:
+        tree = parse_json(data)
+        lock = msgspec.convert(tree, SelectionLock)
+        changed = held is not None and parse_json(held) != tree
+    except ValueError as error:
+        raise InputError(
+            "LCK-006", f"the lock cannot be read: {error}.", where=home, fix=_TAKE
+        ) from None
+    if changed:
+        raise InputError(
+            "LCK-006",
+            "the lock in index.json is not the one that was taken.",
+            where=home,
+            fix=_TAKE,
+        )
+    return lock

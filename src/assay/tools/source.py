@@ -1,5 +1,5 @@
-"""A tool schema as it was read, and what a check found in it. How it is read: `reading`. What is
-right or wrong with it: `validation`.
+"""A tool schema as it was read. How it is read: `reading`. What is right or wrong with it:
+`validation`.
 """
 
 from __future__ import annotations
@@ -64,21 +64,3 @@ class ToolSchema(NamedTuple):
     def file_sha256(self) -> str:
         """`sha256:` and 64 hex over the bytes as they are: `schemaHash` of a grade report."""
         return "sha256:" + sha256(self.source).hexdigest()
-
-
-class SchemaFinding(NamedTuple):
-    """One rule that a schema breaks: where, what, and what to do."""
-
-    rule: str
-    level: str
-    """`error`, `warning` or `note`; only an error fails the validation."""
-    path: str
-    """The place in the schema, as `tools.getPrice.parameters[0].z`."""
-    message: str
-    fix: str
-    line: int | None = None
-
-    def text(self) -> str:
-        """One line for `validationErrors`."""
-        where = f"{self.path}: " if self.path else ""
-        return f"{self.rule} {where}{self.message} {self.fix}".rstrip()

@@ -1,34 +1,31 @@
-"""Deterministic validation of a FlowMCP 4 schema: what must hold before anybody is asked for an
-opinion.
+"""Deterministic validation of a tool schema: what must hold before anybody is asked for an opinion.
 
 A schema passes when no finding is an error; warnings do not fail it. The same bytes give the same
-findings: nothing here asks a network, a clock or a model. What holds for the tools of any server,
-FlowMCP or not, is in `legibility`. Nothing here grades: see `aggregate`.
+findings: nothing here asks a network, a clock or a model. `validate` checks the rules of FlowMCP 4,
+`legibility` those of the tools of any server, `assess` both. Nothing here grades: see `aggregate`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+from assay.records.tool_finding import LEVELS, SchemaFinding
+from assay.tools import legibility
 from assay.tools.rules import cases, main_block, tools
-from assay.tools.rules.flowmcp_table import MAX_TOOLS, MIN_TESTS, RULES
-from assay.tools.rules.rule import LEVELS, Findings, Rule
+from assay.tools.rules.rule import SchemaFindings, rules_of
+from assay.tools.source import ToolSchema
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+RULES = rules_of("flowmcp")
+"""Every rule of a FlowMCP schema by its id. An error is what a tool cannot be called without; the
+rest of the specification warns.
+"""
+ALL_RULES = {**RULES, **legibility.RULES}
 
-    from assay.tools.source import SchemaFinding, ToolSchema
 
-__all__ = [
-    "LEVELS",
-    "MAX_TOOLS",
-    "MIN_TESTS",
-    "RULES",
-    "Rule",
-    "passes",
-    "tests_per_tool",
-    "validate",
-]
+def assess(schema: ToolSchema) -> list[SchemaFinding]:
+    """Every finding of a schema, the gravest first."""
+    found = [*validate(schema), *legibility.findings(schema)]
+    return sorted(found, key=lambda finding: LEVELS.index(finding.level))
 
 
 def validate(schema: ToolSchema) -> list[SchemaFinding]:
@@ -40,7 +37,7 @@ def validate(schema: ToolSchema) -> list[SchemaFinding]:
     """
     if schema.kind != "flowmcp":
         return []
-    found = Findings(RULES, source=schema.source, lines=True)
+    found = SchemaFindings(RULES, source=schema.source, lines=True)
     groups = main_block.check(schema, found)
     names = set()
     for key, group in groups.items():

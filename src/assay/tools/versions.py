@@ -7,7 +7,6 @@ the same scores changes.
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 SCORING_SYSTEM = "scoringSystem/1.0.0"
@@ -15,15 +14,13 @@ GRADING_SYSTEM = "gradingSystem/1.0.0"
 GRADING_SPEC = "gradingSpec/2.0.1"
 SCORING_PROTOCOL = "v1"
 
-_VERSION = re.compile(r"(scoringSystem|gradingSystem)/[0-9]+\.[0-9]+\.[0-9]+")
-
 KNOWN_GRADING = ("gradingSystem/1.0.0",)
 """Every grading system that was published; an entry of any other cannot be checked, so it does not
 count.
 """
 
 
-class Systems(NamedTuple):
+class ToolSystems(NamedTuple):
     """The two versions that an artefact is made under."""
 
     scoring: str = SCORING_SYSTEM
@@ -34,21 +31,5 @@ class Systems(NamedTuple):
         return {"scoringSystem": self.scoring, "gradingSystem": self.grading}
 
 
-CURRENT = Systems()
+CURRENT = ToolSystems()
 """What this code implements; the grading system of a result is the one that its policy states."""
-
-
-def is_version(text: object, system: str) -> bool:
-    """Whether a text is a version of that system.
-
-    >>> (
-    ...     is_version("scoringSystem/1.0.0", "scoringSystem"),
-    ...     is_version("scoringSystem/1.0", "scoringSystem"),
-    ... )
-    (True, False)
-    """
-    return (
-        isinstance(text, str)
-        and _VERSION.fullmatch(text) is not None
-        and text.startswith(f"{system}/")
-    )

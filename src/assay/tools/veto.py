@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec import ValidationError, convert
+
+from assay.canon import canonical
 from assay.errors import InputError
+from assay.records.tool_entry import CategoricalVeto, GraderIdentity
 from assay.registry import near_miss
 from assay.tools.answers import GRADER_KINDS
 from assay.tools.names import iso
@@ -17,9 +21,29 @@ from assay.tools.names import iso
 if TYPE_CHECKING:
     from datetime import datetime
 
+CLEAN, VETO, UNDETERMINED = "clean", "veto", "undetermined"
+"""What a check for a veto can find."""
 TRIGGERS = ("malicious-module", "api-key-domain-mismatch", "illegal-content", "ai-security-veto")
 REASONED = "ai-security-veto"
 """The trigger that needs a reasoning: a model's alarm without its reason is no evidence."""
+
+
+def check_trigger(trigger: object) -> str:
+    """A trigger of the list, or the error with the near miss."""
+    if trigger not in TRIGGERS:
+        raise InputError(
+            "VET-001",
+            f"{trigger!r} triggers no veto.{near_miss(str(trigger), TRIGGERS)}",
+            fix=f"The triggers are {', '.join(TRIGGERS)}.",
+        )
+    return str(trigger)
+
+
+def trigger_of(veto: object) -> str | None:
+    """The trigger of a veto as somebody gave it; None where there is no veto."""
+    if veto is None:
+        return None
+    return check_trigger(veto.get("triggeredBy") if isinstance(veto, dict) else None)
 
 
 def make_veto(
@@ -29,49 +53,41 @@ def make_veto(
     grader: object,
     now: datetime,
     reasoning: object = None,
-) -> dict[str, Any]:
+) -> CategoricalVeto:
     """A veto as an entry holds it, or the first thing that is missing: trigger, evidence,
     reasoning, grader.
     """
-    if triggered_by not in TRIGGERS:
-        raise InputError(
-            "VET-001",
-            f"{triggered_by!r} triggers no veto.{near_miss(str(triggered_by), TRIGGERS)}",
-            fix=f"The triggers are {', '.join(TRIGGERS)}.",
-        )
+    trigger = check_trigger(triggered_by)
     if not isinstance(evidence, str | dict) or not (
         evidence.strip() if isinstance(evidence, str) else evidence
     ):
-        raise InputError(
-            "VET-002", "a veto stands without evidence.", fix="Say what was found and where."
-        )
-    if triggered_by == REASONED and (not isinstance(reasoning, str) or not reasoning.strip()):
+        raise InputError("VET-002", "a veto lacks evidence.", fix="Say what was found and where.")
+    if trigger == REASONED and (not isinstance(reasoning, str) or not reasoning.strip()):
         raise InputError(
             "VET-003",
-            f"a veto by {REASONED} stands without a reasoning.",
+            f"a veto by {REASONED} lacks a reasoning.",
             fix="Say why what was found is a danger.",
         )
-    if not is_grader(grader):
+    try:
+        identity = convert(grader, GraderIdentity)
+    except ValidationError:
+        identity = None
+    if (
+        identity is None
+        or identity.kind not in GRADER_KINDS
+        or not (identity.name and identity.version)
+    ):
         raise InputError(
             "VET-004",
             "a veto names no grader.",
             fix="Give graderIdentity with kind (llm, human or script), name and version.",
         )
-    made = {
-        "triggeredBy": triggered_by,
-        "graderIdentity": grader,
-        "evidence": evidence_text(evidence),
-        "timestamp": iso(now),
-    }
-    return {**made, "reasoning": reasoning} if isinstance(reasoning, str) and reasoning else made
-
-
-def is_grader(value: object) -> bool:
-    """Whether a value says who graded: a known kind, a name and a version."""
-    return (
-        isinstance(value, dict)
-        and value.get("kind") in GRADER_KINDS
-        and all(isinstance(value.get(key), str) and value[key] for key in ("name", "version"))
+    return CategoricalVeto(
+        triggered_by=trigger,
+        grader_identity=identity,
+        evidence=evidence_text(evidence),
+        timestamp=iso(now),
+        reasoning=reasoning if isinstance(reasoning, str) and reasoning else None,
     )
 
 
@@ -79,8 +95,4 @@ def evidence_text(evidence: str | dict[str, Any]) -> str:
     """Evidence as the text an entry holds; an object, as older programs gave it, becomes its
     canonical JSON.
     """
-    if isinstance(evidence, str):
-        return evidence
-    from assay.canon import canonical  # only for the older form
-
-    return canonical(evidence).decode()
+    return evidence if isinstance(evidence, str) else canonical(evidence).decode()

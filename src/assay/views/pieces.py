@@ -19,13 +19,15 @@ SIGNS = {
     **dict.fromkeys(
         ("pass", "passed", "success", "holds", "promote", "done", "valid", "same"), "✓"
     ),
+    **dict.fromkeys(("operational", "stable"), "✓"),
+    **dict.fromkeys(("partial", "graded"), "◐"),
     **dict.fromkeys(("undetermined", "not_enough_evidence", "hold", "stale", "unknown"), "?"),
-    **dict.fromkeys(("queued", "running", "executing", "evaluating", "cancelling"), "…"),
+    **dict.fromkeys(("queued", "running", "executing", "evaluating", "cancelling", "pending"), "…"),
     **dict.fromkeys(("skipped", "cancelled", "none"), "–"),
 }
 """The sign of a verdict. A word that is missing here looks bad: an unknown one must not look good.
 """
-_KINDS = {"✓": "good", "?": "open", "…": "busy", "–": "off"}
+_KINDS = {"✓": "good", "?": "open", "◐": "open", "…": "busy", "–": "off"}
 _NOTHING: tuple[Any, ...] = (None, "", [], (), {})
 
 
@@ -72,6 +74,11 @@ def small(*parts: str) -> Piece:
 def line(*parts: str) -> Piece:
     """Text on a line of its own within a cell."""
     return _piece("line", "".join(parts), parts)
+
+
+def indented(depth: int, *parts: str) -> Piece:
+    """A name in a tree, moved in by its depth."""
+    return _piece("indented", "".join(parts), depth, parts)
 
 
 def phrase(*parts: str) -> Piece:

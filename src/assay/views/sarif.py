@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
+
+from assay.records.tool_finding import LEVELS, SchemaFinding, SchemaRule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -24,62 +26,13 @@ FINGERPRINT = "assay/v1"
 name.
 """
 
-_LEVELS = ("error", "warning", "note", "none")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
-class Finding(Protocol):
-    """One broken rule, whoever found it."""
-
-    @property
-    def rule(self) -> str:
-        """The id of the rule."""
-
-    @property
-    def level(self) -> str:
-        """`error`, `warning` or `note`."""
-
-    @property
-    def path(self) -> str:
-        """The place inside the document; empty for all of it."""
-
-    @property
-    def message(self) -> str:
-        """What is wrong."""
-
-    @property
-    def fix(self) -> str:
-        """What to do."""
-
-    @property
-    def line(self) -> int | None:
-        """The line, None where it is not known."""
-
-
-class Rule(Protocol):
-    """What a rule says of itself."""
-
-    @property
-    def level(self) -> str:
-        """`error`, `warning` or `note`."""
-
-    @property
-    def holds(self) -> str:
-        """What is so where nothing is wrong."""
-
-    @property
-    def fix(self) -> str:
-        """What to do."""
-
-    @property
-    def spec(self) -> str | None:
-        """The id of a public specification with this meaning."""
-
-
 def sarif(
-    findings_by_file: Sequence[tuple[str, Iterable[Finding]]],
-    rules: Mapping[str, Rule],
+    findings_by_file: Sequence[tuple[str, Iterable[SchemaFinding]]],
+    rules: Mapping[str, SchemaRule],
     *,
     tool_version: str,
     systems: Mapping[str, str],
@@ -149,7 +102,7 @@ def file_uri(source: str) -> str:
     return quote(plain.removeprefix("./"), safe="/")
 
 
-def _descriptor(name: str, rule: Rule) -> dict[str, Any]:
+def _descriptor(name: str, rule: SchemaRule) -> dict[str, Any]:
     descriptor: dict[str, Any] = {
         "id": name,
         "name": "".join(part.capitalize() for part in re.split(r"[^A-Za-z0-9]+", name)),
@@ -162,7 +115,9 @@ def _descriptor(name: str, rule: Rule) -> dict[str, Any]:
     return descriptor
 
 
-def _result(source: str, finding: Finding, index: int, seen: dict[str, int]) -> dict[str, Any]:
+def _result(
+    source: str, finding: SchemaFinding, index: int, seen: dict[str, int]
+) -> dict[str, Any]:
     place: dict[str, Any] = {}
     if is_file(source):
         place["physicalLocation"] = {"artifactLocation": {"uri": file_uri(source)}}
@@ -197,6 +152,6 @@ def _result(source: str, finding: Finding, index: int, seen: dict[str, int]) -> 
 
 
 def _level(level: str) -> str:
-    if level not in _LEVELS:
-        raise ValueError(f"{level!r} is none of {', '.join(_LEVELS)}")
+    if level not in LEVELS:
+        raise ValueError(f"{level!r} is none of {', '.join(LEVELS)}")
     return level

@@ -1,55 +1,41 @@
-"""Tool schemas: namespaces and selections as they stand, the tree of each, its blockers and what is
-stale, and the history of its grading entries.
+"""Tool schemas: namespaces and selections as they are now, the tree of each, and the history of its
+grading entries.
 
 An address names a namespace or selection, of which the newest stored index is shown, or the digest
-of a stored index, entry or report.
+of a stored index, entry or report. What a page shows is worded in `views.tool_index` and
+`views.tool_entry`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from assay.errors import AssayError
+from assay.records.tool_entry import GradedAnswer, GradeReport, GradingEntry, StoredIndex
 from assay.server import lookup
 from assay.server.auth import Principal
-from assay.server.pages import schema_entries
-from assay.server.pages.decision_parts import contents
-from assay.server.pages.layout import (
-    Column,
-    address,
-    clip,
-    empty,
-    facts,
-    link,
-    note,
-    page,
-    pager,
-    section,
-    short,
-    table,
-    when,
-)
-from assay.server.pages.paging import Cursor, Text, mapped, plain, rows_of, texts, words
+from assay.server.pages.evidence import block
+from assay.server.pages.layout import page
+from assay.server.pages.paging import Cursor, Text
 from assay.server.pages.routing import READER, PageRoute
-from assay.server.pages.schema_nodes import (
-    MEANING,
-    Entry,
-    cells,
-    graded,
-    rows_in,
-    standing,
-    updated,
-)
 from assay.server.problems import Problem
-from assay.views.markup import Html, join, say, tag
+from assay.tools.aging import age_answers
+from assay.tools.forms import upgrade
+from assay.tools.names import AREAS, FULL, file_stamp, stamp
+from assay.tools.node import CHANGED
+from assay.views import tool_entry, tool_index, tool_list
+from assay.views.blocks import Pager, Section, contents, section
+from assay.views.pieces import address
+from assay.views.tool_index import OLDER, RowHistory, TreeRow
+from assay.views.tool_list import SELECTION, IndexVersion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from assay.server.state import Services
     from assay.store.drafts import Item
 
@@ -60,70 +46,33 @@ SEARCHED = 2000
 """Stored indexes that are looked through for one name."""
 AT_ONCE = 100
 REPORTS = 20
-ENTRIES = 60
-OLDER = 20
-MAX_NODES = 400
-FIRST = (
-    "assay tools import schemas/ --store .assay/ledger.db\nassay tools record answers.json"
-    " --namespace NAME --store .assay/ledger.db"
-)
-COLUMNS = (
-    Column("Name"),
-    Column("Status"),
-    Column("Grade"),
-    Column("Holds", "wide"),
-    Column("Blocked", "n"),
-    Column("Changed"),
-    Column("Stored"),
-)
-NODES = (
-    Column("Node"),
-    Column("Status"),
-    Column("Grade"),
-    Column("Mean, 1 to 5", "n"),
-    Column("Tier and cap"),
-    Column("Bound to"),
-    Column("To be known", "wide"),
-    Column("History"),
-)
-SECTIONS = (
-    ("blockers", "Blockers"),
-    ("tree", "Tree"),
-    ("entries", "Entries"),
-    ("versions", "Older indexes"),
-    ("origin", "Record"),
-)
-SELECTION = "selection"
+REPORTS_LOOKED_AT = 200
+MAX_LINKS = 1000
+R = TypeVar("R")
 
 
-class _Brief(msgspec.Struct):
-    namespace: Any = None
-    selectionId: Any = None  # the name in the document  # noqa: N815
-    status: Any = None
-    grade: Any = None
-    updatedAt: Any = None  # noqa: N815
-    gradingSystem: Any = None  # noqa: N815
-    summary: Any = None
-    blockers: Any = None
-
-    @property
-    def owner(self) -> tuple[str, str]:
-        """Whether it is of a selection or a namespace, and its name."""
-        return (
-            (SELECTION, str(self.selectionId))
-            if self.selectionId is not None
-            else ("namespace", str(self.namespace))
-        )
-
-
-_brief = msgspec.json.Decoder(_Brief).decode
-
-
-class Version(NamedTuple):
-    """A stored index."""
+class StoredGrading(NamedTuple):
+    """A grading entry in the ledger."""
 
     item: Item
-    brief: _Brief
+    entry: GradingEntry
+
+
+def _read(item: Item, kind: type[R]) -> R:
+    """The record of an item, or a problem that leads to its bytes."""
+    try:
+        return msgspec.json.decode(item.body or b"{}", type=kind)
+    except msgspec.ValidationError as error:
+        raise Problem(
+            422,
+            f"this record does not have the form of its kind: {error}.",
+            where=item.digest,
+            fix=f"The API has it as it is: {address('api', 'v1', 'records', item.digest)}.",
+        ) from None
+
+
+def _version(item: Item) -> IndexVersion:
+    return IndexVersion(_read(item, StoredIndex), item.digest, item.created_at)
 
 
 @router.get("/schemas")
@@ -134,106 +83,59 @@ def list_schemas(request: Request, principal: Principal = READER, after: Cursor 
     found = services.ledger.find(
         "index", project=principal.project, after=place, limit=LOOKED_AT, newest_first=True
     )
-    reports = schema_entries.reports(services, principal.project, REPORTS) if place is None else []
+    reports = _reports(services, principal.project) if place is None else []
     if not found.items and place is None and not reports:
-        more = "`assay tools record`, `index`, `regrade` and `gate` take --store too."
-        return page(
-            request,
-            "Tool schemas",
-            empty(
-                "No grading of tool schemas is stored in this project yet. Import and grade some:",
-                FIRST,
-                more=more,
-            ),
-            nav="/schemas",
-        )
-    newest: dict[tuple[str, str], Version] = {}
+        return page(request, "Tool schemas", tool_list.NOTHING_YET, nav="/schemas")
+    newest: dict[tuple[str, str], IndexVersion] = {}
     for item in found.items:
         if item.body is not None:
-            version = Version(item, _brief(item.body))
-            newest.setdefault(version.brief.owner, version)
-    parts = []
-    for kind, title in (("namespace", "Namespaces"), (SELECTION, "Selections")):
-        rows = [_row(version) for owner, version in sorted(newest.items()) if owner[0] == kind]
-        if rows:
-            parts.append(
-                section(title, table(title, COLUMNS, rows, kind="stack runs"), id=f"{kind}s")
-            )
+            version = _version(item)
+            newest.setdefault((version.index.kind, version.index.name), version)
+    versions = [version for _, version in sorted(newest.items())]
+    parts: list[Any] = list(tool_list.list_view(versions))
     if reports:
         parts.append(
             section(
                 "Reports of the file protocol",
-                schema_entries.report_table(reports),
+                tool_entry.report_table(reports),
                 id="reports",
                 hint="The newest; each is the grade of one schema by itself.",
             )
         )
     follows = found.next_cursor is not None
     if follows or place is not None:
-        said = (
+        looked = (
             f"Of {len(found.items):,} stored indexes; a namespace on this page may have a newer"
             " one."
-            if place is not None
-            else f"Of the last {LOOKED_AT:,} stored indexes."
         )
         parts.append(
-            pager(
+            Pager(
                 newest="/schemas" if place is not None else "",
                 older=address("schemas", after=str(found.next_cursor)) if follows else "",
-                said=said,
+                summary=looked
+                if place is not None
+                else f"Of the last {LOOKED_AT:,} stored indexes.",
                 look_further=True,
             )
         )
-    return page(request, "Tool schemas", *parts, nav="/schemas", lead=_lead(newest))
+    lead = tool_list.lead(versions)
+    return page(request, "Tool schemas", *parts, nav="/schemas", lead=lead)
 
 
-def _lead(newest: dict[tuple[str, str], Version]) -> str:
-    kinds = [kind for kind, _ in newest]
-    counted = [
-        f"{kinds.count(kind):,} {kind}{'' if kinds.count(kind) == 1 else 's'}"
-        for kind in ("namespace", SELECTION)
-        if kind in kinds
-    ]
-    return (
-        f"{' and '.join(counted)}. Letters here are of tool schemas; they say nothing about"
-        " workflows or exams."
-        if counted
-        else ""
+def _reports(services: Services, project: str) -> list[tuple[GradeReport, str]]:
+    """The newest reports of the file protocol."""
+    found = services.ledger.find(
+        "entry", project=project, limit=REPORTS_LOOKED_AT, newest_first=True
     )
-
-
-def _row(version: Version) -> list[str]:
-    item, one = version
-    kind, name = one.owner
-    held = {
-        key: value
-        for key, value in mapped(one.summary).items()
-        if key not in ("scoringSystem", "gradingSystem", "mixedVersions")
-    }
     return [
-        link(clip(name, 120), _at(kind, name, item.digest)),
-        standing(one.status),
-        graded(one.grade, one.gradingSystem),
-        ", ".join(f"{words(key).lower()} {plain(value)}" for key, value in held.items())
-        or say(None, "nothing"),
-        f"{len(rows_of(one.blockers)):,}",
-        updated({"updatedAt": one.updatedAt}),
-        when(item.created_at),
-    ]
+        (_read(item, GradeReport), item.digest)
+        for item in found.items
+        if item.body is not None and _is_report(item)
+    ][:REPORTS]
 
 
-def _at(kind: str, name: str, digest: str) -> str:
-    """The address of a namespace or selection. A name that a browser would take for a step up goes
-    by its index.
-    """
-    return (
-        address("schemas", name, kind=SELECTION if kind == SELECTION else None)
-        if name.strip(".")
-        else address("schemas", digest)
-    )
-
-
-# --- one namespace or selection
+def _is_report(item: Item) -> bool:
+    return b'"dimensions"' in (item.body or b"") and "dimensions" in item.tree()
 
 
 @router.get("/schemas/{name:path}")
@@ -244,32 +146,33 @@ def show_schema(
     services: Services = request.app.state.services
     project = principal.project
     if not lookup.DIGEST.fullmatch(name):
-        return _page(
-            request,
-            services,
-            project,
-            _newest(services, project, name, selection=kind == SELECTION),
-            shown_is_newest=True,
-        )
+        item = _newest(services, project, name, selection=kind == SELECTION)
+        return _index_page(request, services, project, item, newest=True)
     item = lookup.record(services, project, None, name)
-    if item.kind == "entry":
-        return schema_entries.entry_page(request, services, project, item)
-    if item.kind != "index":
+    if item.kind == "index":
+        return _index_page(request, services, project, item, newest=False)
+    if item.kind != "entry":
         raise lookup.absent("tool schema", name)
-    return _page(request, services, project, item, shown_is_newest=False)
+    return (
+        _report_page(request, item)
+        if _is_report(item)
+        else _entry_page(request, services, project, item)
+    )
 
 
-def _versions(services: Services, project: str) -> Iterator[Version]:
+# --- one namespace or selection
+
+
+def _versions(services: Services, project: str) -> Iterator[tuple[Item, IndexVersion]]:
+    """The stored indexes, the newest first."""
     cursor: int | None = None
-    looked = 0
-    while looked < SEARCHED:
+    for _ in range(0, SEARCHED, AT_ONCE):
         found = services.ledger.find(
             "index", project=project, after=cursor, limit=AT_ONCE, newest_first=True
         )
         for item in found.items:
             if item.body is not None:
-                yield Version(item, _brief(item.body))
-        looked += AT_ONCE
+                yield item, _version(item)
         cursor = found.next_cursor
         if cursor is None:
             return
@@ -280,12 +183,11 @@ def _newest(services: Services, project: str, name: str, *, selection: bool) -> 
     other.
     """
     other: Item | None = None
-    for version in _versions(services, project):
-        kind, owner = version.brief.owner
-        if owner == name and (kind == SELECTION) == selection:
-            return version.item
-        if owner == name and other is None and not selection:
-            other = version.item
+    for item, version in _versions(services, project):
+        if version.index.name == name:
+            if (version.index.kind == SELECTION) == selection:
+                return item
+            other = other or (None if selection else item)
     if other is not None:
         return other
     raise Problem(
@@ -300,235 +202,147 @@ def _newest(services: Services, project: str, name: str, *, selection: bool) -> 
     )
 
 
-def _page(
-    request: Request, services: Services, project: str, item: Item, *, shown_is_newest: bool
+def _index_page(
+    request: Request, services: Services, project: str, item: Item, *, newest: bool
 ) -> Response:
-    index: dict[str, Any] = mapped(item.tree())
-    kind, name = _brief(item.body or b"{}").owner
-    entries = schema_entries.entries_of(services, project, item)
-    system = index.get("gradingSystem")
+    version = _version(item)
+    index = version.index
+    entries = _entries_of(services, project, item)
     now = datetime.now(UTC)
-    nodes = list(rows_in(index))
-    rows = [cells(row, entries, system, now) for row in nodes[:MAX_NODES]]
-    older = [
-        version
-        for version in _of(services, project, (kind, name))
-        if version.item.digest != item.digest
-    ]
-    newer = [version for version in older if version.item.seq > item.seq]
-    body = [
-        _head(index, kind, item),
-        *(
-            [
-                note(
-                    join(
-                        [
-                            "This is an older index; ",
-                            link(
-                                "the newest is here",
-                                address("schemas", name, kind=kind if kind == SELECTION else None),
-                            ),
-                            ".",
-                        ]
-                    )
-                )
-            ]
-            if newer and not shown_is_newest
-            else []
-        ),
-        contents(SECTIONS),
-        _blockers(index),
-        section(
-            "Tree",
-            table("Nodes", NODES, rows, absent="The index has no nodes.", kind="stack tree"),
-            *(
-                [tag("p", f"The first {MAX_NODES} of {len(nodes):,} nodes.", class_="hint")]
-                if len(nodes) > MAX_NODES
-                else []
-            ),
-            id="tree",
-            hint=(
-                "A node is pending, blocked, graded, stable or rejected. The raw grade is the one"
-                " before the tier's cap."
-            ),
-        ),
-        _lock(index),
-        _history(entries, system),
-        _older(older),
-        _origin(index, item, services),
-    ]
-    return page(request, f"{kind.capitalize()} {name}"[:200], *body, nav="/schemas")
-
-
-def _of(services: Services, project: str, owner: tuple[str, str]) -> list[Version]:
-    found = []
-    for version in _versions(services, project):
-        if version.brief.owner == owner:
-            found.append(version)
-        if len(found) > OLDER:
+    others: list[IndexVersion] = []
+    newer = False
+    for other, found in _versions(services, project):
+        same = (found.index.kind, found.index.name) == (index.kind, index.name)
+        if same and other.digest != item.digest:
+            others.append(found)
+            newer = newer or other.seq > item.seq
+        if len(others) > OLDER:
             break
-    return found
-
-
-def _head(index: dict[str, Any], kind: str, item: Item) -> Html:
-    status = str(index.get("status"))
-    letter = tag(
-        "p",
-        standing(status),
-        " ",
-        graded(index.get("grade"), index.get("gradingSystem")),
-        class_="outcome",
-    )
-    said = tag(
-        "p",
-        f"The {kind} is {status}: {MEANING.get(status, 'no status that is known here')}.",
-        class_="verdict",
-    )
-    summary = {
-        key: value
-        for key, value in mapped(index.get("summary")).items()
-        if key not in ("scoringSystem", "gradingSystem", "mixedVersions")
-    }
-    figures = [(words(key), say(value)) for key, value in summary.items()]
-    mixed = mapped(mapped(index.get("summary")).get("mixedVersions"))
-    warned = (
-        [
-            note(
-                join(["Scores of more than one version stand side by side: ", say(mixed), "."]),
-                kind="bad",
-            )
-        ]
-        if mixed
-        else []
-    )
-    return join(
-        [
-            tag("div", letter, said, class_="decided"),
-            *warned,
-            facts(
-                [*figures, ("Changed", updated(index)), ("Stored", when(item.created_at))],
-                kind="figures",
-            ),
-        ]
-    )
-
-
-def _blockers(index: dict[str, Any]) -> Html:
-    rows = [
-        [tag("code", say(one.get("node"))), say(one.get("reason"))]
-        for one in rows_of(index.get("blockers"))
-    ]
-    listed = table(
-        "Blockers",
-        ("Node", Column("Why", "wide")),
-        rows[:MAX_NODES],
-        absent="Nothing is blocked.",
-        kind="stack",
-    )
-    return section("Blockers", listed, id="blockers")
-
-
-def _lock(index: dict[str, Any]) -> Html:
-    lock = mapped(index.get("lockSnapshot"))
-    if not lock:
-        return Html("")
-    rows = [
-        [
-            say(one.get("schemaId")),
-            standing(one.get("gradingStatus")),
-            say(
-                {
-                    key: value
-                    for key, value in one.items()
-                    if key not in ("schemaId", "gradingStatus")
-                }
-            ),
-        ]
-        for one in rows_of(lock.get("members"))
-    ]
-    listed = table(
-        "Frozen members",
-        ("Member", "Status when it was frozen", Column("As it was", "wide")),
-        rows[:MAX_NODES],
-        absent="It lists no members.",
-    )
-    return section(
-        "Frozen members",
-        listed,
-        id="lock",
-        hint="The selection as it was locked; the tree above says how its members stand now.",
-    )
-
-
-def _history(entries: list[Entry], system: Any) -> Html:
-    rows = [schema_entries.line(entry, system) for entry in entries[:ENTRIES]]
-    listed = table(
-        "Grading entries, the newest first",
-        schema_entries.COLUMNS,
-        rows,
-        absent="No entry is stored with this index: nothing is graded yet.",
-        kind="stack",
-    )
-    more = (
-        f"The newest {ENTRIES} of {len(entries):,}."
-        if len(entries) > ENTRIES
-        else "Nothing is overwritten: an entry that is superseded stays."
-    )
-    return section("Entry history", listed, id="entries", hint=more)
-
-
-def _older(versions: list[Version]) -> Html:
-    rows = [
-        [
-            short(version.item.digest, address("schemas", version.item.digest)),
-            standing(version.brief.status),
-            graded(version.brief.grade, version.brief.gradingSystem),
-            when(version.item.created_at),
-        ]
-        for version in versions[:OLDER]
-    ]
-    return section(
-        "Other stored indexes of it",
-        table(
-            "Other stored indexes",
-            ("Index", "Status", "Grade", "Stored"),
-            rows,
-            absent="This is the only one that is stored.",
-            kind="stack",
-        ),
-        id="versions",
-    )
-
-
-def _origin(index: dict[str, Any], item: Item, services: Services) -> Html:
-    known = [
+    policies = [
         entry.id
         for entry in services.shelf.entries("policies")
         if getattr(services.shelf.load("policies", entry.id), "family", None) == "flowmcp"
     ]
-    pairs = [
-        ("Scoring system", say(index.get("scoringSystem"))),
-        ("Grading system", say(index.get("gradingSystem"))),
-        (
-            "Policy",
-            f"an index names none; of this family the shelf has {', '.join(known) or 'none'}",
-        ),
-        (
-            "Record",
-            join(
-                [
-                    short(item.digest),
-                    " ",
-                    link("the whole record", address("api", "v1", "records", item.digest)),
-                ]
-            ),
-        ),
-        ("By", say(item.author, "not stated")),
+    body = tool_index.index_view(
+        version,
+        [(row, _row_history(row, entries, now)) for row in tool_index.rows_in(index)],
+        [(stored.entry, stored.item.digest) for stored in entries],
+        others,
+        newer=newer and not newest,
+        policies=policies,
+        author=item.author,
+    )
+    title = f"{index.kind.capitalize()} {index.name}"[:200]
+    first = next(place for place, part in enumerate(body) if isinstance(part, Section))
+    return page(request, title, *body[:first], contents(body), *body[first:], nav="/schemas")
+
+
+def _entries_of(services: Services, project: str, index: Item) -> list[StoredGrading]:
+    """The entries that an index was made from, the newest first."""
+    links = services.ledger.links_of(
+        index.digest, project=project, relation="evidence_of", limit=MAX_LINKS
+    )
+    found = services.ledger.get_many(
+        [link.source for link in links if link.source is not None and link.target == index.digest],
+        project=project,
+    )
+    entries = [
+        StoredGrading(item, _entry(item))
+        for item in found.values()
+        if item.kind == "entry" and item.body is not None
     ]
-    notes = texts(index.get("notes"))
-    return section(
-        "Record",
-        facts(pairs, kind="small"),
-        *([tag("ul", *(tag("li", one) for one in notes))] if notes else []),
-        id="origin",
+    return sorted(
+        entries,
+        key=lambda stored: (stored.entry.grading_id.partition("--")[2], stored.item.seq),
+        reverse=True,
+    )
+
+
+def _entry(item: Item) -> GradingEntry:
+    """An entry, also of the older form of the reference program."""
+    try:
+        return msgspec.convert(item.tree(), GradingEntry)
+    except msgspec.ValidationError:
+        pass
+    try:
+        return msgspec.convert(upgrade(item.tree())[0], GradingEntry)
+    except (AssayError, ValueError, TypeError):
+        return _read(item, GradingEntry)  # for its error
+
+
+def _row_history(row: TreeRow, entries: Sequence[StoredGrading], now: datetime) -> RowHistory:
+    """The gradings of a node: those of its areas, and the one it goes by."""
+    own = [
+        stored
+        for stored in entries
+        if stored.entry.area in row.areas
+        and row.subject in (None, stored.entry.schema_id)
+        and row.skill in (None, stored.entry.skill_id)
+    ]
+    tier = AREAS[row.areas[0]].tier if row.areas else None
+    changed = row.node is not None and row.node.reason == CHANGED
+    deciding = _deciding(row, own)
+    if deciding is None:
+        return RowHistory(tier, changed=changed)
+    return RowHistory(
+        tier,
+        len(own),
+        deciding.entry,
+        deciding.item.digest,
+        changed,
+        _old_answers(deciding.entry.gradings, now),
+    )
+
+
+def _deciding(row: TreeRow, own: Sequence[StoredGrading]) -> StoredGrading | None:
+    """The entry that a node goes by: the one its reference names, else its newest full one."""
+    ref, bound = getattr(row.node, "ref", None), getattr(row.node, "bound_to", None)
+    moment = file_stamp((ref or "").rpartition("/")[2])
+    wanted = f"{bound}--{stamp(moment)}" if moment is not None else None
+    full = [stored for stored in own if stored.entry.grading_mode == FULL]
+    return next(
+        (stored for stored in full if stored.entry.grading_id == wanted), full[0] if full else None
+    )
+
+
+def _old_answers(answers: Sequence[GradedAnswer], now: datetime) -> list[str] | None:
+    try:
+        return age_answers(answers, now)[1]
+    except (AssayError, ValueError, TypeError):
+        return None
+
+
+# --- one entry, one report
+
+
+def _entry_page(request: Request, services: Services, project: str, item: Item) -> Response:
+    entry = _entry(item)
+    links = [
+        (
+            link.relation,
+            link.source == item.digest,
+            link.target if link.source == item.digest else link.source,
+        )
+        for link in services.ledger.links_of(
+            item.digest, project=project, limit=tool_entry.MAX_ROWS
+        )
+        if link.source is not None
+    ]
+    record = _record_section(entry, tool_entry.ENTRY_KEYS, item)
+    title = f"Grading of {tool_entry.subject(entry)}"[:200]
+    return page(request, title, *tool_entry.entry_view(entry, record, links), nav="/schemas")
+
+
+def _report_page(request: Request, item: Item) -> Response:
+    report = _read(item, GradeReport)
+    whole = address("api", "v1", "records", item.digest)
+    findings = [block("What was found", report.findings, whole)] if report.findings else []
+    record = _record_section(report, tool_entry.REPORT_KEYS, item)
+    title = f"Report on {report.schema_id}"[:200]
+    return page(request, title, *tool_entry.report_view(report, record, findings), nav="/schemas")
+
+
+def _record_section(record: GradingEntry | GradeReport, keys: Sequence[str], item: Item) -> Any:
+    return tool_entry.record_section(
+        record, keys, own=item.digest, stored=item.created_at, author=item.author
     )

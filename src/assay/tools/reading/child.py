@@ -33,7 +33,7 @@ _KEPT_ERRORS = 8 * 1024
 _SHOWN_LINES = 6
 
 
-class Fault(Exception):
+class ServerFault(Exception):
     """A server did what it must not: the code and the sentence for the caller."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -42,7 +42,7 @@ class Fault(Exception):
         self.message = message
 
 
-class Budget:
+class ByteBudget:
     """What was received, and the fault that ended it. The SDK turns an exception in a transport
     into a closed connection; the reason is kept here.
     """
@@ -50,7 +50,7 @@ class Budget:
     def __init__(self) -> None:
         self.received = 0
         self.status = 0
-        self.fault: Fault | None = None
+        self.fault: ServerFault | None = None
 
     def take(self, size: int) -> None:
         """Count bytes; raise when there are too many."""
@@ -60,15 +60,15 @@ class Budget:
 
     def fail(self, code: str, message: str) -> None:
         """Keep the fault and raise it."""
-        self.fault = Fault(code, message)
+        self.fault = ServerFault(code, message)
         raise self.fault
 
 
-class Child:
+class ServerProcess:
     """A server as a child process: its pipes, what it printed, its end."""
 
     def __init__(self, command: list[str], env: dict[str, str]) -> None:
-        self.budget = Budget()
+        self.budget = ByteBudget()
         self._command = command
         self._env = env
         self._process: Process | None = None
@@ -121,7 +121,7 @@ class Child:
         assert self._process is not None
         assert self._process.stdout is not None
         rest = bytearray()
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, Fault):
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, ServerFault):
             async with incoming:
                 async for chunk in self._process.stdout:
                     self.budget.take(len(chunk))

@@ -18,7 +18,7 @@ from assay.files.json_files import show_path
 from assay.sandbox.worker import Died, Late, WorkerProcess
 from assay.tools import ecma
 from assay.tools.reading import limits
-from assay.tools.reading.asking import split_version
+from assay.tools.reading.named import split_version
 from assay.tools.source import Module, NotData
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _PACKAGES = ("quickjs", "_quickjs", "tree_sitter", "tree_sitter_javascript")
 _BOM = b"\xef\xbb\xbf"
 _PLAIN = "A schema is plain data: write the value out."
+_IN_NODE = "Does the file run in Node?"
 _TOO_MUCH = {
     "memory": f"needs more than {limits.MEMORY // 2**20} MiB of memory.",
     "null": (
@@ -266,60 +267,49 @@ def _not_installed(why: str, file: str) -> InputError:
     )
 
 
+_REFUSALS = {
+    "no module": ("FMC-001", "line {line}, column {column}: {message}", _IN_NODE),
+    "no syntax": (
+        "FMC-001",
+        "{at}the engine cannot read this: {message}.",
+        f"{_IN_NODE} Syntax that is newer than ECMAScript 2020 is not read.",
+    ),
+    "no object": (
+        "FMC-002",
+        "its `{export}` is {kind}, not an object.",
+        "Export an object: export const {export} = {{ ... }}",
+    ),
+    "too long": ("FMC-003", f"needs more than {limits.RUN_S} seconds of computing.", _PLAIN),
+    "endless": (
+        "FMC-003",
+        f"puts off work without end: more than {limits.MAX_JOBS:,} promise reactions.",
+        _PLAIN,
+    ),
+    "too much": ("FMC-004", "{what}", _PLAIN),
+    "used": (
+        "FMC-005",
+        "{at}its `{export}` needs {what}, which a schema may not use while it is read.",
+        _PLAIN,
+    ),
+    "threw": ("FMC-005", "{at}threw while its `{export}` was evaluated: {thrown}.", _PLAIN),
+}
+"""The code, the sentence and the remedy for each outcome of the worker but a copied object."""
+
+
 def _refusal(reply: dict[str, Any], file: str) -> InputError:
-    outcome, line = reply["outcome"], reply.get("line")
-    at = f"line {line}: " if line else ""
-    name = reply.get("export", "main")
-    if outcome == "no module":
-        message = f"line {line}, column {reply['column']}: {reply['message']}"
-        return InputError("FMC-001", message, where=file, fix="Does the file run in Node?")
-    if outcome == "no syntax":
-        fix = "Does the file run in Node? Syntax that is newer than ECMAScript 2020 is not read."
-        return InputError(
-            "FMC-001", f"{at}the engine cannot read this: {reply['message']}.", where=file, fix=fix
-        )
-    if outcome == "no object":
-        return InputError(
-            "FMC-002",
-            f"its `{name}` is {_article(reply['kind'])}, not an object.",
-            where=file,
-            fix=f"Export an object: export const {name} = {{ ... }}",
-        )
-    if outcome == "too long":
-        return _too_long(file, limits.RUN_S)
-    if outcome == "endless":
-        return InputError(
-            "FMC-003",
-            f"puts off work without end: more than {limits.MAX_JOBS:,} promise reactions.",
-            where=file,
-            fix=_PLAIN,
-        )
-    if outcome == "too much":
+    values = {"export": "main", **reply}
+    values["at"] = f"line {reply['line']}: " if reply.get("line") else ""
+    if reply["outcome"] == "no object":
+        kind = reply["kind"]
+        values["kind"] = kind if kind in ("undefined", "null", "a list") else f"a {kind}"
+    elif reply["outcome"] == "too much":
         what = _TOO_MUCH[reply["why"]]
-        place = show_path(tuple(reply["path"])) if reply["path"] else ""
-        return InputError(
-            "FMC-004",
-            (
-                what
-                if what.endswith(".")
-                else f"its `{name}` {what}{f', at {place}' if place else ''}."
-            ),
-            where=file,
-            fix=_PLAIN,
-        )
-    if outcome == "used":
-        return InputError(
-            "FMC-005",
-            f"{at}its `{name}` needs {reply['what']}, which a schema may not use while it is read.",
-            where=file,
-            fix=_PLAIN,
-        )
-    kind = f"{reply['name']}: " if reply["name"] else ""
-    said = f"{kind}{reply['message'][:300].rstrip('.')}" or "something without a message"
-    return InputError(
-        "FMC-005", f"{at}threw while its `{name}` was evaluated: {said}.", where=file, fix=_PLAIN
-    )
-
-
-def _article(kind: str) -> str:
-    return kind if kind in ("undefined", "null", "a list") else f"a {kind}"
+        where = f", at {show_path(tuple(reply['path']))}" if reply["path"] else ""
+        is_whole = what.endswith(".")
+        values["what"] = what if is_whole else f"its `{values['export']}` {what}{where}."
+    elif reply["outcome"] == "threw":
+        name = f"{reply['name']}: " if reply["name"] else ""
+        thrown = f"{name}{reply['message'][:300].rstrip('.')}"
+        values["thrown"] = thrown or "something without a message"
+    code, message, fix = _REFUSALS[reply["outcome"]]
+    return InputError(code, message.format(**values), where=file, fix=fix.format(**values))

@@ -1,9 +1,8 @@
-"""Reading tool schemas from files and folders: FlowMCP modules, the same as data, and what an MCP
-server answered to `tools/list`.
+"""Reading a tool schema from a file: a FlowMCP module, the same as data, or what an MCP server
+answered to `tools/list`.
 
-A folder is read whole: what could not be read is reported with its reason, what is no schema is
-named, nothing is dropped in silence. Links that lead out of the folder are never followed. What a
-module may do while it is read: `engine`. Whether a schema is any good: `validation`.
+What a module may do while it is read: `engine`. Folders: `folders`. Whether a schema is any good:
+`validation`.
 """
 
 from __future__ import annotations
@@ -11,8 +10,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from assay.errors import InputError
 from assay.files.json_files import json_fault, open_input
@@ -24,44 +22,12 @@ from assay.tools.source import ToolSchema
 
 MODULES = (".mjs", ".js")
 DATA = (".json", ".yaml", ".yml")
-SKIPPED_FOLDERS = frozenset(("node_modules", "_gradings"))
-SKIPPED_FILES = frozenset(
-    (
-        "package.json",
-        "package-lock.json",
-        "tsconfig.json",
-        "index.json",
-        "prompts.json",
-        "scores.json",
-        "state.json",
-    )
-)
-"""Files of the tools around a schema, and of the grading itself."""
-
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _BASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_EXPORT = "Write: export const main = { namespace: '...', tools: { ... } }"
+EXPORT = "Write: export const main = { namespace: '...', tools: { ... } }"
 
 
-class Skipped(NamedTuple):
-    """A file or folder that was not read because it is no tool schema."""
-
-    path: str
-    reason: str
-
-
-class Folder(NamedTuple):
-    """All that a folder holds, each part sorted by path."""
-
-    schemas: tuple[ToolSchema, ...]
-    unread: tuple[InputError, ...]
-    """One for each file that could not be read, `where` naming it. A gate that finds one has not
-    seen the whole folder.
-    """
-    skipped: tuple[Skipped, ...]
-
-
-class _NoSchema(Exception):
+class NoSchema(Exception):
     """The file is readable and holds something else."""
 
     def __init__(self, code: str, message: str, fix: str) -> None:
@@ -83,7 +49,7 @@ def read_schema(path: str, *, engine: Engine | None = None) -> ToolSchema:
 def source_of(path: str) -> bytes:
     """The bytes of one file, as a schema is made of them; none of them where there are too many."""
     try:
-        return _bytes(path, os.path.realpath(path))
+        return file_bytes(path, os.path.realpath(path))
     except ValueError:  # a NUL or a lone surrogate: no system has such a name
         raise InputError("FIL-001", "cannot be the name of a file.", where=path) from None
 
@@ -93,20 +59,9 @@ def schema_of(path: str, source: bytes, *, engine: Engine | None = None) -> Tool
     is called, and in which folders it lies.
     """
     try:
-        return _schema(path, source, engine)
-    except _NoSchema as error:
+        return schema_in(path, source, engine)
+    except NoSchema as error:
         raise InputError(error.code, error.message, where=path, fix=error.fix) from None
-
-
-def read_folder(path: str, *, engine: Engine | None = None) -> Folder:
-    """Every tool schema in a folder and the folders below it. Raises InputError where there is
-    none, or where the engine is not installed.
-    """
-    found = _walk(path)
-    if engine is not None:
-        return _read_all(path, found, engine)
-    with Engine() as own:
-        return _read_all(path, found, own)
 
 
 def from_tools_list(
@@ -174,7 +129,8 @@ def from_tools_list(
 # --- one file
 
 
-def _schema(path: str, source: bytes, engine: Engine | None) -> ToolSchema:
+def schema_in(path: str, source: bytes, engine: Engine | None) -> ToolSchema:
+    """The tool schema that the bytes of a file hold; raises NoSchema where they hold another."""
     base, extension = os.path.splitext(os.path.basename(path))
     extension = extension.lower()
     if extension in MODULES:
@@ -226,7 +182,7 @@ def _from_module(path: str, base: str, source: bytes, engine: Engine | None) -> 
     found = engine.read(source, file=path)
     if isinstance(found, NoExport):
         others = f", only {', '.join(found.exports)}" if found.exports else ""
-        raise _NoSchema("FMC-002", f"exports neither `main` nor `schema`{others}.", _EXPORT)
+        raise NoSchema("FMC-002", f"exports neither `main` nor `schema`{others}.", EXPORT)
     namespace = _namespace(found.main, path)
     where = os.path.abspath(path)
     return ToolSchema(
@@ -309,7 +265,7 @@ def _main_of(tree: Any) -> Any:
     ):
         if isinstance(candidate, dict) and isinstance(candidate.get("tools"), dict):
             return candidate
-    raise _NoSchema(
+    raise NoSchema(
         "FMC-008",
         "holds no `tools`: it is no tool schema.",
         "A FlowMCP schema has `tools` as an object, a `tools/list` answer as a list.",
@@ -357,7 +313,7 @@ def _pages(tree: Any, path: str) -> tuple[list[dict[str, Any]], dict[str, Any]] 
     return tools, about
 
 
-def _bytes(path: str, real: str) -> bytes:
+def file_bytes(path: str, real: str) -> bytes:
     """The bytes of a regular file, none of them where there are too many. A link in the place of
     the last name is not followed: `real` has none.
     """
@@ -395,149 +351,3 @@ def _bytes(path: str, real: str) -> bytes:
     if len(data) > limit:  # it grew while it was read, or its size is not known
         raise too_large(path, limit)
     return data
-
-
-# --- a folder
-
-_Found = tuple[str, str] | InputError | Skipped
-"""A file and where it really is, or why it is not read."""
-
-
-def _read_all(path: str, found: list[_Found], engine: Engine) -> Folder:
-    schemas: list[ToolSchema] = []
-    unread = [one for one in found if isinstance(one, InputError)]
-    skipped = [one for one in found if isinstance(one, Skipped)]
-    for one in found:
-        if isinstance(one, InputError | Skipped):
-            continue
-        file, real = one
-        try:
-            schemas.append(_schema(file, _bytes(file, real), engine))
-        except _NoSchema as error:
-            skipped.append(Skipped(file, error.message))
-        except InputError as error:
-            if error.code == "FMC-006":
-                raise  # no module of any folder can be read
-            if (
-                os.path.basename(file).startswith(".")
-                and file.lower().endswith(DATA)
-                and error.code.startswith("FIL")
-            ):
-                skipped.append(
-                    Skipped(file, "is hidden, and no JSON or YAML.")
-                )  # the settings of an editor often are not
-            else:
-                unread.append(error)
-    if not schemas and not unread:
-        named = f" {len(skipped)} were looked at." if skipped else ""
-        raise InputError(
-            "FMC-008", f"there is no tool schema in this folder.{named}", where=path, fix=_EXPORT
-        )
-    return Folder(
-        tuple(schemas), tuple(sorted(unread, key=lambda error: error.where)), tuple(sorted(skipped))
-    )
-
-
-def _walk(path: str) -> list[_Found]:
-    """Every name in the tree that matters, sorted by path. Links to folders are not walked, so that
-    there is no way in circles.
-    """
-    try:
-        root = os.path.realpath(path)
-    except ValueError:
-        raise InputError("FIL-001", "cannot be the name of a folder.", where=path) from None
-    if not os.path.isdir(root):
-        raise InputError(
-            "FIL-001",
-            "there is no such folder." if not os.path.exists(root) else "is no folder.",
-            where=path,
-        )
-    looked_at, files = 0, 0
-    open_folders = [path]
-    found: list[tuple[str, _Found]] = []
-    while open_folders:
-        folder = open_folders.pop()
-        try:
-            with os.scandir(folder) as entries:
-                names = sorted(entries, key=lambda entry: entry.name)
-        except OSError as error:
-            found.append(
-                (
-                    folder,
-                    InputError(
-                        "FIL-001", f"the folder cannot be read: {error.strerror}.", where=folder
-                    ),
-                )
-            )
-            continue
-        looked_at += len(names)
-        if looked_at > limits.MAX_ENTRIES:
-            raise InputError(
-                "FMC-004",
-                f"holds more than {limits.MAX_ENTRIES:,} names.",
-                where=path,
-                fix="Name the folder of the schemas itself.",
-            )
-        for entry in names:
-            if entry.is_dir(follow_symlinks=False):
-                if not entry.name.startswith(".") and entry.name not in SKIPPED_FOLDERS:
-                    open_folders.append(entry.path)
-                elif (unseen := _modules_below(entry.path)) > 0:
-                    found.append(
-                        (
-                            entry.path,
-                            Skipped(
-                                entry.path,
-                                f"is a folder that is not read; modules in it: {unseen:,}.",
-                            ),
-                        )
-                    )
-                continue
-            one = _judge(entry, root)
-            if one is not None:
-                files += 1
-                found.append((entry.path, one))
-        if files > limits.MAX_FILES:
-            raise InputError(
-                "FMC-004",
-                f"holds more than {limits.MAX_FILES:,} schema files.",
-                where=path,
-                fix="Read it in parts.",
-            )
-    return [one for _, one in sorted(found, key=lambda pair: pair[0])]
-
-
-def _modules_below(folder: str) -> int:
-    """How many files below a folder are named as modules, as far as one walk may go."""
-    files = (name for _, _, names in os.walk(folder) for name in names)
-    return sum(name.lower().endswith(MODULES) for name in islice(files, limits.MAX_ENTRIES))
-
-
-def _judge(entry: os.DirEntry[str], root: str) -> _Found | None:
-    """What is to be done with a name that is no folder; None where it is none of our files."""
-    is_named_so = entry.name.lower().endswith((*MODULES, *DATA)) and entry.name not in SKIPPED_FILES
-    try:
-        real = os.path.realpath(entry.path, strict=True)
-    except OSError:
-        return (
-            InputError(
-                "FMC-009", "is a link that leads nowhere.", where=entry.path, fix="Remove it."
-            )
-            if is_named_so
-            else None
-        )
-    is_folder = entry.is_symlink() and os.path.isdir(real)
-    if (
-        (entry.name.startswith(".") or entry.name in SKIPPED_FOLDERS)
-        if is_folder
-        else not is_named_so
-    ):
-        return None
-    if os.path.commonpath((root, real)) != root:
-        fix = "Copy what it leads to, or read it by its own name."
-        return InputError(
-            "FMC-009", "is a link out of the folder; it is not followed.", where=entry.path, fix=fix
-        )
-    if is_folder:
-        return Skipped(entry.path, "is a link to a folder of this tree.")
-    return entry.path, real

@@ -11,16 +11,14 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shlex
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit, urlunsplit
 
 from assay.errors import InputError
 from assay.tools import ecma
-from assay.tools.reading.child import MAX_BYTES, Budget, Child, Fault
+from assay.tools.reading.child import MAX_BYTES, ByteBudget, ServerFault, ServerProcess
 from assay.tools.reading.files import from_tools_list
-from assay.tools.rules.secrets import names_a_secret, secret_in
+from assay.tools.reading.masking import command_shown, masked, secret_parts, split_url, url_shown
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -66,16 +64,16 @@ def read_stdio(
             "the command is empty.",
             fix="Name the program of the server and its arguments.",
         )
-    child = Child(
+    child = ServerProcess(
         command, {name: os.environ[name] for name in _INHERITED if name in os.environ} | (env or {})
     )
-    secrets = [*(env or {}).values(), *_secret_parts(command)]
+    secrets = [*(env or {}).values(), *secret_parts(command)]
     try:
         answer = _converse(child.transport, child.budget, timeout_s)
-    except Fault as fault:
+    except ServerFault as fault:
         raise InputError(
             fault.code,
-            _masked(f"{fault.message}{child.last_words()}", secrets),
+            masked(f"{fault.message}{child.last_words()}", secrets),
             where=shown,
             fix=_fix(fault.code, "stdio"),
         ) from None
@@ -93,7 +91,7 @@ def read_http(url: str, *, timeout_s: float, headers: dict[str, str] | None = No
     """
     _require_sdk()
     shown = url_shown(url)
-    parts = _split(url)
+    parts = split_url(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError(
             "FMC-010",
@@ -101,7 +99,7 @@ def read_http(url: str, *, timeout_s: float, headers: dict[str, str] | None = No
             where=shown,
             fix="Give an address that begins with https:// or http://.",
         )
-    budget = Budget()
+    budget = ByteBudget()
     secrets = [
         *(headers or {}).values(),
         *(value.partition(" ")[2] for value in (headers or {}).values()),
@@ -111,83 +109,11 @@ def read_http(url: str, *, timeout_s: float, headers: dict[str, str] | None = No
     ]
     try:
         answer = _converse(lambda: _http(url, headers, timeout_s, budget), budget, timeout_s)
-    except Fault as fault:
+    except ServerFault as fault:
         raise InputError(
-            fault.code, _masked(fault.message, secrets), where=shown, fix=_fix(fault.code, "http")
+            fault.code, masked(fault.message, secrets), where=shown, fix=_fix(fault.code, "http")
         ) from None
     return _schema(answer, shown, parts.hostname)
-
-
-def url_shown(url: str) -> str:
-    """An address without what may be secret in it: user, password, query and fragment.
-
-    >>> url_shown("https://me:pass@example.com:8443/mcp?key=1#x")
-    'https://example.com:8443/mcp'
-    """
-    parts = _split(url)
-    host = parts.netloc.rpartition("@")[2]
-    return (
-        urlunsplit((parts.scheme, host, parts.path, "", ""))
-        if host
-        else "(an address without a host)"
-    )
-
-
-def command_shown(command: list[str]) -> str:
-    """A command for a message or a report: what looks like a secret is left out.
-
-    >>> command_shown(["server", "--api-key", "s3cr3t", "--token=abc", "--port", "80"])
-    "server --api-key '***' '--token=***' --port 80"
-    """
-    hidden = set(_secret_parts(command))
-    shown = [
-        (
-            url_shown(part)
-            if "://" in part
-            else _masked(part, sorted(hidden, key=len, reverse=True), least=1)
-        )
-        for part in command
-    ]
-    return shlex.join(shown)
-
-
-def _secret_parts(command: list[str]) -> list[str]:
-    found = []
-    for before, part in zip(["", *command], command, strict=False):
-        option, equals, value = part.partition("=")
-        if (
-            equals
-            and value
-            and (names_a_secret(option) or re.search(r"token|key$", option, re.IGNORECASE))
-        ):
-            found.append(value)
-        elif (
-            before.startswith("-")
-            and "=" not in before
-            and not part.startswith("-")
-            and (names_a_secret(before) or re.search(r"token|key$", before, re.I))
-        ):
-            found.append(part)
-        elif (secret := secret_in(part)) is not None:
-            found.append(part[secret.start : secret.end])
-    return found
-
-
-def _masked(text: str, secrets: list[str], *, least: int = 4) -> str:
-    for secret in sorted(
-        {secret for secret in secrets if len(secret) >= least}, key=len, reverse=True
-    ):
-        text = text.replace(secret, "***")
-    return text
-
-
-def _split(url: str) -> Any:
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
-        return urlsplit("")
-    return parts
 
 
 def _fix(code: str, way: str) -> str:
@@ -252,8 +178,8 @@ def _quiet() -> Iterator[None]:
         logger.removeHandler(silent)
 
 
-def _converse(connect: Callable[[], Transport], budget: Budget, timeout_s: float) -> _Answer:
-    """Shake hands and list all tools. Every way in which that fails becomes a Fault."""
+def _converse(connect: Callable[[], Transport], budget: ByteBudget, timeout_s: float) -> _Answer:
+    """Shake hands and list all tools. Every way in which that fails becomes a ServerFault."""
     import anyio  # comes with the optional extra
 
     async def within_time() -> _Answer | None:
@@ -270,7 +196,7 @@ def _converse(connect: Callable[[], Transport], budget: Budget, timeout_s: float
             raise  # Ctrl-C and the like
         raise budget.fault or _explained(leaf, budget) from None
     if answer is None:
-        raise budget.fault or Fault("FMC-010", f"it does not answer within {timeout_s:g} s.")
+        raise budget.fault or ServerFault("FMC-010", f"it does not answer within {timeout_s:g} s.")
     return answer
 
 
@@ -309,19 +235,19 @@ async def _all_tools(session: ClientSession) -> list[dict[str, Any]]:
         )
         for tool in page.tools:
             if tool["name"] in tools:
-                raise Fault("FMC-011", f"it offers two tools named {tool['name'][:80]!r}.")
+                raise ServerFault("FMC-011", f"it offers two tools named {tool['name'][:80]!r}.")
             tools[tool["name"]] = tool
         if len(tools) > MAX_TOOLS:
-            raise Fault("FMC-011", f"it offers more than {MAX_TOOLS:,} tools.")
+            raise ServerFault("FMC-011", f"it offers more than {MAX_TOOLS:,} tools.")
         cursor = page.nextCursor
         if not cursor:
             return list(tools.values())
         if cursor in seen:
-            raise Fault(
+            raise ServerFault(
                 "FMC-011", f"its listing goes in a circle: the cursor {cursor[:40]!r} came back."
             )
         seen.add(cursor)
-    raise Fault("FMC-011", f"its listing does not end after {MAX_PAGES} pages.")
+    raise ServerFault("FMC-011", f"its listing does not end after {MAX_PAGES} pages.")
 
 
 def _leaf(error: BaseException) -> BaseException:
@@ -340,47 +266,49 @@ def _leaf(error: BaseException) -> BaseException:
         leaves,
         key=lambda leaf: (
             not isinstance(leaf, KeyboardInterrupt | SystemExit),
-            not isinstance(leaf, Fault),
+            not isinstance(leaf, ServerFault),
             not isinstance(leaf, Exception),
         ),
     )
 
 
-def _explained(error: Exception, budget: Budget) -> Fault:
+def _explained(error: Exception, budget: ByteBudget) -> ServerFault:
     import httpx2  # comes with the optional extra
     from mcp import MCPError
     from mcp_types import CONNECTION_CLOSED
     from pydantic import ValidationError
 
-    if isinstance(error, Fault):
+    if isinstance(error, ServerFault):
         return error
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
-        return Fault(
+        return ServerFault(
             "FMC-011",
             f"its answer is not of the protocol: {where or 'the whole'}: {first['msg'][:200]}.",
         )
     if isinstance(error, MCPError):
         if budget.status >= 400:
-            return Fault(
+            return ServerFault(
                 "FMC-010", f"it answers with HTTP {budget.status}: {error.error.message[:200]}."
             )
         if error.error.code == CONNECTION_CLOSED:
-            return Fault("FMC-010", "it ended the connection before it had answered.")
-        return Fault(
+            return ServerFault("FMC-010", "it ended the connection before it had answered.")
+        return ServerFault(
             "FMC-011", f"it answers with the error {error.error.code}: {error.error.message[:200]}."
         )
     if isinstance(error, httpx2.HTTPError | OSError):
-        return Fault(
+        return ServerFault(
             "FMC-010", f"it cannot be reached: {str(error)[:200] or type(error).__name__}."
         )
-    return Fault("FMC-011", f"it breaks the protocol: {str(error)[:200] or type(error).__name__}.")
+    return ServerFault(
+        "FMC-011", f"it breaks the protocol: {str(error)[:200] or type(error).__name__}."
+    )
 
 
 @asynccontextmanager
 async def _http(
-    url: str, headers: dict[str, str] | None, timeout_s: float, budget: Budget
+    url: str, headers: dict[str, str] | None, timeout_s: float, budget: ByteBudget
 ) -> AsyncIterator[Any]:
     import httpx2  # comes with the optional extra
     from mcp.client.streamable_http import streamable_http_client

@@ -8,21 +8,30 @@ begins with `;`: a line that ended without one must not join with the next.
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from assay.tools.reading import effects
-from assay.tools.reading.asking import asked
-from assay.tools.reading.handlers import find_value, keys_of
 from assay.tools.reading.later import changed_later
+from assay.tools.reading.named import asked, find_value, keys_of
+from assay.tools.reading.statements import (
+    NAMES,
+    WRITES,
+    TopStatement,
+    blank_out,
+    bound_names,
+    imported_names,
+    marks,
+    mentions,
+    nearest_double,
+    specifiers,
+    statement_of,
+)
 from assay.tools.reading.tree import (
-    FUNCTIONS,
     MAX_NAME,
     NoModule,
     cursor,
     first_error,
     is_inside_function,
-    name_of,
     parser,
     place,
     refuse_script_comments,
@@ -31,8 +40,6 @@ from assay.tools.reading.tree import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tree_sitter import Node
 
 _QUERY = """
@@ -54,29 +61,6 @@ _QUERY = """
 ((number) @number (#match? @number "[0-9a-fA-F_]{14}"))
 """
 _NAME_TYPES = ("identifier", "shorthand_property_identifier")
-_NAMES = "[(identifier) (shorthand_property_identifier)] @name"
-_WRITES = ""
-"""Stands among the names that a statement mentions where it could change what it does not name: a
-built-in that every object inherits from.
-"""
-_VALUES = frozenset(("string", "number", "true", "false", "null", "undefined", "regex"))
-
-
-class _Statement(NamedTuple):
-    """One statement of the top level."""
-
-    start: int
-    end: int
-    strip: int
-    """Where the code begins after `export` or `export default`; equal to `start` where nothing is
-    to be stripped.
-    """
-    is_default: bool
-    declares: frozenset[str]
-    is_declaration: bool
-    is_inert: bool
-    """It only gives a name to a function or to a literal: evaluating it does nothing."""
-    node: Node
 
 
 class Parsed:
@@ -93,7 +77,7 @@ class Parsed:
         """Names that are exported from another module, with its specifier; `*` for all of them."""
         self.imported: dict[str, str] = {}
         self.has_default = False
-        self._statements: list[_Statement] = []
+        self._statements: list[TopStatement] = []
         self._blank: list[tuple[int, int]] = []
         for node in root.named_children:
             self._take(node)
@@ -115,7 +99,7 @@ class Parsed:
         self._numbers = sorted(found.get("number", []), key=lambda node: -node.start_byte)
         """From the last to the first, because writing one anew moves what follows."""
         self._metas = [node for node in found.get("meta", []) if text(node) == "import.meta"]
-        self.names = _mentions(root)
+        self.names = mentions(root)
         self._unread = [
             node.start_byte for node in (*found.get("new", []), *self._metas, *self._waits)
         ]
@@ -126,14 +110,8 @@ class Parsed:
         """The name exported as the schema: `main`, or `schema` where there is no `main`. `*` where
         another module may export a `main` through this one.
         """
-        return next(
-            (
-                name
-                for name in ("main", "*", "schema")
-                if name in self.exports or name in self.passed_on
-            ),
-            None,
-        )
+        known = {**self.exports, **self.passed_on}
+        return next((name for name in ("main", "*", "schema") if name in known), None)
 
     def program(self, target: str, *, whole: bool) -> bytes:
         """The code to evaluate: all that the engine can read but imports and handlers, or only what
@@ -142,21 +120,20 @@ class Parsed:
         kept = {statement.start for statement in self._kept(target, whole=whole)}
         code = bytearray(self.source)
         for start, end in self._blank:
-            _blank_out(code, start, end)
+            blank_out(code, start, end)
         for statement in self._statements:
             if statement.start not in kept:
-                _blank_out(code, statement.start, statement.end)
+                blank_out(code, statement.start, statement.end)
             elif statement.strip > statement.start:
-                _blank_out(code, statement.start, statement.strip)
-                if (
-                    statement.is_default
-                ):  # an expression, not a block: its effects on the schema still happen
+                blank_out(code, statement.start, statement.strip)
+                if statement.is_default:
+                    # an expression, not a block: its effects on the schema still happen
                     code[statement.start : statement.start + 3] = b";0,"
         for start in (node.start_byte for node in self._dynamic):
             if code[start : start + 6] == b"import":
                 code[start : start + 6] = self.stand_in.encode()
         for node in self._numbers:
-            exact = _nearest(text(node))
+            exact = nearest_double(text(node))
             if exact is not None and bytes(code[node.start_byte : node.end_byte]) == node.text:
                 code[node.start_byte : node.end_byte] = exact
         return bytes(code)
@@ -189,15 +166,8 @@ class Parsed:
         """What the code that the target needs has with which it can tell one engine from another,
         with its line.
         """
-        return next(
-            (
-                (place(node)[0], what)
-                for node, what in effects.probes(
-                    [one.node for one in self._kept(target, whole=False)]
-                )
-            ),
-            None,
-        )
+        nodes = [one.node for one in self._kept(target, whole=False)]
+        return next(((place(node)[0], what) for node, what in effects.probes(nodes)), None)
 
     def first_line(self, name: str, target: str) -> int | None:
         """The first line that mentions a name in the code that the target needs. The engine does
@@ -215,7 +185,7 @@ class Parsed:
             )
         for one in kept:
             for node in sorted(
-                cursor(_NAMES).captures(one.node).get("name", []),
+                cursor(NAMES).captures(one.node).get("name", []),
                 key=lambda found: found.start_byte,
             ):
                 if text(node) == name:
@@ -231,14 +201,14 @@ class Parsed:
             self._blank.append((node.start_byte, node.end_byte))
             specifier = string(node.child_by_field_name("source"))
             for clause in node.named_children:
-                for name in _bound(clause) if clause.type == "import_clause" else ():
+                for name in imported_names(clause) if clause.type == "import_clause" else ():
                     if name in self.imported:
                         raise NoModule(*place(node), f"imports `{name[:MAX_NAME]}` a second time.")
                     self.imported[name] = specifier
         elif kind == "export_statement":
             self._take_export(node)
         else:
-            self._statements.append(_statement(node, node.start_byte, node))
+            self._statements.append(statement_of(node, node.start_byte, node))
 
     def _take_export(self, node: Node) -> None:
         source = node.child_by_field_name("source")
@@ -251,11 +221,11 @@ class Parsed:
             None,
         )
         if source is not None:
-            names = ["*"] if clause is None else [public for _, public in _specifiers(clause)]
+            names = ["*"] if clause is None else [public for _, public in specifiers(clause)]
             for name in names:
                 self._export(node, name, string(source), self.passed_on)
         elif clause is not None:
-            for local, public in _specifiers(clause):
+            for local, public in specifiers(clause):
                 self._export(node, public, local, self.exports)
         if source is not None or clause is not None:
             self._blank.append((node.start_byte, node.end_byte))
@@ -267,7 +237,7 @@ class Parsed:
         inner = node.child_by_field_name("declaration") or node.child_by_field_name("value")
         if inner is None:
             raise NoModule(*place(node), "this `export` exports nothing that can be read.")
-        statement = _statement(node, inner.start_byte, inner)
+        statement = statement_of(node, inner.start_byte, inner)
         if is_default and not statement.declares:
             statement = statement._replace(is_default=True, is_declaration=False, is_inert=False)
         elif not is_default:
@@ -296,7 +266,7 @@ class Parsed:
                     *place(one.node), f"`{min(twice)[:MAX_NAME]}` is imported and declared."
                 )
         declared |= self.imported.keys() | {
-            name for node in found.get("var", []) for name in _pattern(node)
+            name for node in found.get("var", []) for name in bound_names(node)
         }
         for public, local in self.exports.items():
             if local not in declared:
@@ -304,31 +274,31 @@ class Parsed:
                     1, 1, f"exports `{public[:MAX_NAME]}`, and declares no `{local[:MAX_NAME]}`."
                 )
 
-    def _kept(self, target: str, *, whole: bool) -> list[_Statement]:
+    def _kept(self, target: str, *, whole: bool) -> list[TopStatement]:
         candidates = [one for one in self._statements if not self._holds_handlers(one, target)]
         if whole:
             return self._readable(candidates, target)
-        mentions = {one.start: _marks(one.node) for one in candidates}
+        mentioned = {one.start: marks(one.node) for one in candidates}
         needed = {target}
         kept: set[int] = set()
         grew = True
         while grew:
             grew = False
-            reach = self._reach(candidates, mentions, needed)
+            reach = self._reach(candidates, mentioned, needed)
             for one in candidates:
                 # A statement that declares nothing may change anything, also what every object
                 # inherits. A declaration that runs code may change what it mentions. Leaving either
                 # out would describe an object that no engine ever exports.
                 acts = not one.is_inert and (
-                    not one.is_declaration or bool(mentions[one.start] & reach)
+                    not one.is_declaration or bool(mentioned[one.start] & reach)
                 )
                 if one.start not in kept and (acts or one.declares & needed):
                     kept.add(one.start)
-                    needed |= mentions[one.start]
+                    needed |= mentioned[one.start]
                     grew = True
         return [one for one in candidates if one.start in kept]
 
-    def _readable(self, candidates: list[_Statement], target: str) -> list[_Statement]:
+    def _readable(self, candidates: list[TopStatement], target: str) -> list[TopStatement]:
         """All but the statements in a syntax that the engine cannot read, and those that mention
         them, where the target needs neither.
         """
@@ -346,18 +316,18 @@ class Parsed:
             more = {
                 one.start
                 for one in candidates
-                if one.start not in kept and not one.is_inert and _mentions(one.node) & names
+                if one.start not in kept and not one.is_inert and mentions(one.node) & names
             } - left_out
             left_out |= more
             grew = bool(more)
         return [one for one in candidates if one.start not in left_out]
 
-    def _holds_handlers(self, one: _Statement, target: str) -> bool:
+    def _holds_handlers(self, one: TopStatement, target: str) -> bool:
         return self.exports.get("handlers") in one.declares and target not in one.declares
 
     def _touching(self, target: str) -> set[str]:
         return {target} | self._reach(
-            self._statements, {one.start: _marks(one.node) for one in self._statements}, {target}
+            self._statements, {one.start: marks(one.node) for one in self._statements}, {target}
         )
 
     def _changed_later(self, target: str) -> Node | None:
@@ -374,7 +344,7 @@ class Parsed:
             for name in one.declares
         }
         for one in reached:  # grows while it is read
-            mentioned = _mentions(one.node)
+            mentioned = mentions(one.node)
             reached += [
                 other
                 for other in self._statements
@@ -390,27 +360,27 @@ class Parsed:
         something that may call them.
         """
         names = (
-            _mentions(node)
+            mentions(node)
             if effects.calls(node)
             else frozenset(
                 text(one) for one in effects.outside_functions(node) if one.type in _NAME_TYPES
             )
         )
-        return names | {_WRITES} if effects.writes_now(node) else names
+        return names | {WRITES} if effects.writes_now(node) else names
 
     def _reach(
-        self, candidates: list[_Statement], mentions: dict[int, frozenset[str]], needed: set[str]
+        self, candidates: list[TopStatement], mentioned: dict[int, frozenset[str]], needed: set[str]
     ) -> set[str]:
         """Names through which a needed value can be changed: the value's own, and those of code
         that mentions one of these.
         """
-        reach = {_WRITES} | {
+        reach = {WRITES} | {
             name for one in candidates if not one.is_inert for name in one.declares & needed
         }
         grew = True
         while grew:
             more = {
-                name for one in candidates if mentions[one.start] & reach for name in one.declares
+                name for one in candidates if mentioned[one.start] & reach for name in one.declares
             } - reach
             reach |= more
             grew = bool(more)
@@ -422,106 +392,3 @@ class Parsed:
             return ()
         statements = [one.node for one in self._statements]
         return tuple(dict.fromkeys(keys_of(find_value(local, statements), statements)))
-
-
-# --- statements
-
-
-def _statement(outer: Node, start: int, inner: Node) -> _Statement:
-    kind = inner.type
-    if kind in ("lexical_declaration", "variable_declaration"):
-        declarators = [
-            child for child in inner.named_children if child.type == "variable_declarator"
-        ]
-        names = frozenset(
-            name for one in declarators for name in _pattern(one.child_by_field_name("name"))
-        )
-        is_inert = all(_does_nothing(one) for one in declarators)
-        return _Statement(
-            outer.start_byte, outer.end_byte, start, False, names, True, is_inert, inner
-        )
-    name = (
-        inner.child_by_field_name("name")
-        if kind in FUNCTIONS or kind == "class_declaration"
-        else None
-    )
-    declares = frozenset((text(name),)) if name is not None else frozenset[str]()
-    is_inert = (
-        bool(declares) and kind != "class_declaration"
-    )  # a class may have static parts that run
-    return _Statement(
-        outer.start_byte, outer.end_byte, start, False, declares, bool(declares), is_inert, inner
-    )
-
-
-def _does_nothing(declarator: Node) -> bool:
-    name, value = declarator.child_by_field_name("name"), declarator.child_by_field_name("value")
-    return (
-        name is not None
-        and name.type == "identifier"
-        and (value is None or value.type in FUNCTIONS or value.type in _VALUES)
-    )
-
-
-def _pattern(node: Node | None) -> Iterator[str]:
-    """The names that a binding pattern binds; not those its default values use."""
-    if node is None:
-        return
-    if node.type in ("identifier", "shorthand_property_identifier_pattern"):
-        yield text(node)
-    elif node.type in ("assignment_pattern", "object_assignment_pattern"):
-        yield from _pattern(node.child_by_field_name("left"))
-    elif node.type == "pair_pattern":
-        yield from _pattern(node.child_by_field_name("value"))
-    else:
-        for child in node.named_children:
-            yield from _pattern(child)
-
-
-def _bound(clause: Node) -> Iterator[str]:
-    for child in clause.named_children:
-        if child.type == "identifier":
-            yield text(child)
-        elif child.type == "namespace_import":
-            yield from (text(one) for one in child.named_children if one.type == "identifier")
-        elif child.type == "named_imports":
-            for one in child.named_children:
-                name = one.child_by_field_name("alias") or one.child_by_field_name("name")
-                if name is not None:
-                    yield text(name)
-
-
-def _specifiers(clause: Node) -> list[tuple[str, str]]:
-    if clause.type == "namespace_export":
-        return [("*", name_of(child)) for child in clause.named_children]
-    pairs = []
-    for one in clause.named_children:
-        name = one.child_by_field_name("name")
-        if name is not None:
-            pairs.append((name_of(name), name_of(one.child_by_field_name("alias") or name)))
-    return pairs
-
-
-def _mentions(node: Node) -> frozenset[str]:
-    return frozenset(text(one) for one in cursor(_NAMES).captures(node).get("name", []))
-
-
-def _marks(node: Node) -> frozenset[str]:
-    return _mentions(node) | {_WRITES} if effects.writes(node) else _mentions(node)
-
-
-def _nearest(literal: str) -> bytes | None:
-    """A long number as the double next to it. The engine rounds many integers beyond 2**53 to the
-    wrong side; None where it is left to the engine.
-    """
-    digits = literal.replace("_", "").lower()
-    if digits.endswith("n"):
-        return None
-    try:
-        return repr(float(int(digits, 0) if digits[:2] in ("0x", "0o", "0b") else digits)).encode()
-    except (OverflowError, ValueError):
-        return None
-
-
-def _blank_out(code: bytearray, start: int, end: int) -> None:
-    code[start:end] = b";" + re.sub(rb"[^\r\n]", b" ", bytes(code[start + 1 : end]))

@@ -1,5 +1,5 @@
 """Pieces of a syntax tree: their text, their place, the first fault. What they mean for a schema:
-`syntax` and `asking`.
+`syntax` and `named`.
 
 The parser is an optional extra. It is loaded when it is first used, and only in the worker.
 """

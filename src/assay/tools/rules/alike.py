@@ -14,7 +14,7 @@ MIN_LENGTH = 5
 """Shorter names differ by one sign for good reasons: lat and lot."""
 
 
-class Pair(NamedTuple):
+class AlikeNames(NamedTuple):
     """Two names that are alike, in their order."""
 
     first: str
@@ -32,7 +32,7 @@ def fold(name: str) -> str:
     return re.sub(r"[_\-. ]", "", name).casefold()
 
 
-def pairs(names: Sequence[str]) -> list[Pair]:
+def pairs(names: Sequence[str]) -> list[AlikeNames]:
     """The alike pairs among some names; each name is compared with what differs by one sign only,
     so ten thousand names cost ten thousand looks.
 
@@ -43,12 +43,12 @@ def pairs(names: Sequence[str]) -> list[Pair]:
     [('listItem', 'list_item', True), ('listItem', 'listItems', False)]
     """
     first: dict[str, str] = {}
-    found: list[Pair] = []
+    found: list[AlikeNames] = []
     for name in names:
         folded = fold(name)
         if folded in first:
             if first[folded] != name:
-                found.append(Pair(first[folded], name, same=True))
+                found.append(AlikeNames(first[folded], name, same=True))
         else:
             first[folded] = name
     for folded, name in first.items():
@@ -58,6 +58,6 @@ def pairs(names: Sequence[str]) -> list[Pair]:
             shorter = folded[:index] + folded[index + 1 :]
             # A digit more is a number, not a slip: getPage1 and getPage10 are meant to differ.
             if shorter in first and not folded[index].isdigit():
-                found.append(Pair(first[shorter], name, same=False))
+                found.append(AlikeNames(first[shorter], name, same=False))
                 break
     return found

@@ -8,12 +8,11 @@ import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from assay.tools.rules.flowmcp_table import MIN_TESTS
-from assay.tools.rules.main_block import placeholders
+from assay.tools.rules.main_block import MIN_TESTS, placeholders
 from assay.tools.rules.tools import Parameter, parameters_of
 
 if TYPE_CHECKING:
-    from assay.tools.rules.rule import Findings
+    from assay.tools.rules.rule import SchemaFindings
 
 _BOUND = re.compile(r"(min|max|length)\((-?\d+(?:\.\d+)?)\)\Z")
 
@@ -24,7 +23,7 @@ def count(tool: object) -> int:
     return sum(isinstance(test, dict) for test in tests) if isinstance(tests, list) else 0
 
 
-def check(tool: dict[str, Any], path: str, found: Findings) -> None:
+def check(tool: dict[str, Any], path: str, found: SchemaFindings) -> None:
     """Check the tests of one tool."""
     number = count(tool)
     if number < MIN_TESTS:

@@ -79,14 +79,14 @@ def orders_in(text: str) -> str | None:
 
 def _invisible(sign: str) -> str | None:
     if sign.isascii():
-        return "a control sign"
+        return "a control character"
     code = ord(sign)
     if 0x202A <= code <= 0x202E or 0x2066 <= code <= 0x2069 or code in (0x200E, 0x200F, 0x061C):
-        return "a sign that turns the direction of text"
+        return "a character that turns the direction of text"
     if 0xE0000 <= code <= 0xE007F:
-        return "a tag sign, in which whole sentences can hide"
+        return "a tag character, in which whole sentences can hide"
     return (
-        "a sign that shows nothing"
+        "a character that shows nothing"
         if unicodedata.category(sign) == "Cf" or code in (0x115F, 0x1160, 0x3164, 0xFFA0)
         else None
     )

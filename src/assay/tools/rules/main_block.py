@@ -1,4 +1,6 @@
-"""The checks of the exported object as a whole. Its tools: `tools`."""
+"""The checks of the exported object as a whole, and the numbers of the FlowMCP 4 specification. Its
+tools: `tools`. The rules: `data/rules.json`.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,20 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from assay.tools.rules.flowmcp_table import MAX_RESOURCES, MAX_TOOLS
 from assay.tools.rules.secrets import secret_in, texts
 
 if TYPE_CHECKING:
-    from assay.tools.rules.rule import Findings
+    from assay.tools.rules.rule import SchemaFindings
     from assay.tools.source import ToolSchema
 
+MIME_TYPES = ("application/json", "image/png", "text/plain")
+METHODS = ("GET", "POST", "PUT", "DELETE")
+LOCATIONS = ("insert", "query", "body")
+MAX_TOOLS = 8
+MIN_TESTS = 3
+MAX_DEPTH = 4
+"""How deep the schema of an answer may nest."""
+MAX_RESOURCES = 2
 PLACEHOLDER = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 
 _NAMESPACE = re.compile(r"[a-z][a-z0-9-]*\Z")
@@ -74,7 +83,7 @@ def placeholders(text: str) -> list[str]:
     return [name.removeprefix("SERVER_PARAM:") for name in PLACEHOLDER.findall(text)]
 
 
-def check(schema: ToolSchema, found: Findings) -> dict[str, Any]:
+def check(schema: ToolSchema, found: SchemaFindings) -> dict[str, Any]:
     """Check everything but the tools; return the tools under the key they stand under, empty where
     there are none to look at.
     """
@@ -99,7 +108,7 @@ def check(schema: ToolSchema, found: Findings) -> dict[str, Any]:
     return tools
 
 
-def _check_identity(schema: ToolSchema, found: Findings) -> None:
+def _check_identity(schema: ToolSchema, found: SchemaFindings) -> None:
     main = schema.main
     for field in ("namespace", "name", "description", "version"):
         value = main.get(field)
@@ -132,7 +141,7 @@ def _check_identity(schema: ToolSchema, found: Findings) -> None:
         )
 
 
-def _tools_of(main: dict[str, Any], found: Findings) -> dict[str, Any]:
+def _tools_of(main: dict[str, Any], found: SchemaFindings) -> dict[str, Any]:
     if main.get("tools") is not None and main.get("routes") is not None:
         found.add("tools-and-routes", "routes", "stands beside `tools`.")
     if main.get("skills") is not None:
@@ -158,7 +167,7 @@ def _tools_of(main: dict[str, Any], found: Findings) -> dict[str, Any]:
     return {key: tools}
 
 
-def _check_root(schema: ToolSchema, tools: dict[str, Any], found: Findings) -> None:
+def _check_root(schema: ToolSchema, tools: dict[str, Any], found: SchemaFindings) -> None:
     main = schema.main
     root = main.get("root")
     names = [name for group in tools.values() for name in group]
@@ -206,74 +215,66 @@ def _insert_keys(tool: object) -> list[str]:
     ]
 
 
-def _check_fields(main: dict[str, Any], found: Findings) -> None:
+def _check_fields(main: dict[str, Any], found: SchemaFindings) -> None:
     for field in main:
         if field not in _FIELDS:
             found.add("field-unknown", field, "is no field of the specification.")
         elif field in _NEUTRAL:
-            found.add("source-neutral", field, "stands in the source.")
-    for field in _LISTS:
-        value = main.get(field)
-        if value is not None and not (
-            isinstance(value, list) and all(isinstance(item, str) for item in value)
-        ):
-            found.add(
-                "field-type",
-                field,
-                "is not a list of texts.",
-                fix=f"Write it as a list of texts ({_LISTS[field]}).",
-            )
-    headers = main.get("headers")
-    if headers is not None and not isinstance(headers, dict):
-        found.add(
+            found.add("source-neutral", field, "does not belong in the source.")
+    for field, spec in _LISTS.items():
+        value = main.get(field, [])
+        found.need(
+            value is None
+            or (isinstance(value, list) and all(isinstance(item, str) for item in value)),
             "field-type",
-            "headers",
-            f"is {_kind(headers)}, not an object.",
-            fix="Write it as an object of texts (VAL023).",
+            field,
+            "is not a list of texts.",
+            fix=f"Write it as a list of texts ({spec}).",
         )
-    if not main.get("docs"):
-        found.add("docs-missing", "docs", "is missing or empty.")
-    terms = main.get("termsOfService")
-    if not (
-        isinstance(terms, str) and (terms == "no-tos-found" or re.match(r"https?://\S+\Z", terms))
-    ):
-        found.add(
-            "terms-missing",
-            "termsOfService",
-            "is missing." if terms is None else "is neither an address nor 'no-tos-found'.",
-        )
+    headers, terms = main.get("headers"), main.get("termsOfService")
+    found.need(
+        isinstance(headers, dict | None),
+        "field-type",
+        "headers",
+        f"is {_kind(headers)}, not an object.",
+        fix="Write it as an object of texts (VAL023).",
+    )
+    found.need(main.get("docs"), "docs-missing", "docs", "is missing or empty.")
+    found.need(
+        isinstance(terms, str) and re.fullmatch(r"no-tos-found|https?://\S+", terms),
+        "terms-missing",
+        "termsOfService",
+        "is missing." if terms is None else "is neither an address nor 'no-tos-found'.",
+    )
 
 
-def _check_lists(main: dict[str, Any], found: Findings) -> None:
+def _check_lists(main: dict[str, Any], found: SchemaFindings) -> None:
     lists = main.get("sharedLists")
-    if lists is None:
-        return
-    if not isinstance(lists, list):
-        found.add(
-            "field-type",
-            "sharedLists",
-            f"is {_kind(lists)}, not a list.",
-            fix="Write it as a list of objects (VAL024).",
-        )
-        return
-    for index, entry in enumerate(lists):
+    found.need(
+        isinstance(lists, list | None),
+        "field-type",
+        "sharedLists",
+        f"is {_kind(lists)}, not a list.",
+        fix="Write it as a list of objects (VAL024).",
+    )
+    for index, entry in enumerate(lists if isinstance(lists, list) else ()):
         path = f"sharedLists[{index}]"
-        if not isinstance(entry, dict):
-            found.add(
-                "field-type",
-                path,
-                f"is {_kind(entry)}, not an object.",
-                fix="Write { ref, version } (VAL024).",
+        message = f"is {_kind(entry)}, not an object."
+        fix = "Write { ref, version } (VAL024)."
+        if found.need(isinstance(entry, dict), "field-type", path, message, fix=fix):
+            ref, version = entry.get("ref"), entry.get("version")
+            named = isinstance(ref, str) and ref
+            found.need(named, "list-ref-missing", f"{path}.ref", "is missing.")
+            found.need(
+                isinstance(version, str) and _THREE_NUMBERS.search(version),
+                "list-version-missing",
+                f"{path}.version",
+                "is missing or not three numbers.",
             )
-            continue
-        if not isinstance(entry.get("ref"), str) or not entry["ref"]:
-            found.add("list-ref-missing", f"{path}.ref", "is missing.")
-        if not isinstance(entry.get("version"), str) or not _THREE_NUMBERS.search(entry["version"]):
-            found.add("list-version-missing", f"{path}.version", "is missing or not three numbers.")
 
 
-def _check_resources(main: dict[str, Any], found: Findings) -> None:
-    resources = main.get("resources")
+def _check_resources(main: dict[str, Any], found: SchemaFindings) -> None:
+    resources = main.get("resources", {})
     if resources is None:
         return
     if not isinstance(resources, dict) or not all(
@@ -281,24 +282,26 @@ def _check_resources(main: dict[str, Any], found: Findings) -> None:
     ):
         found.add("resources-type", "resources", "is not an object of objects.")
         return
-    if len(resources) > MAX_RESOURCES:
-        found.add("resource-limit", "resources", f"there are {len(resources)}.")
+    many = f"there are {len(resources)}."
+    found.need(len(resources) <= MAX_RESOURCES, "resource-limit", "resources", many)
     for name, resource in resources.items():
-        if not isinstance(resource.get("description"), str) or not resource["description"].strip():
-            found.add(
-                "resource-description-missing", f"resources.{name}.description", "is missing."
-            )
-        if name == "about" and (
-            resource.get("source") != "markdown" or resource.get("origin", "inline") != "inline"
-        ):
-            found.add(
-                "about-form",
-                "resources.about",
-                f"is source {resource.get('source')!r}, origin {resource.get('origin')!r}.",
-            )
+        description = resource.get("description")
+        found.need(
+            isinstance(description, str) and description.strip(),
+            "resource-description-missing",
+            f"resources.{name}.description",
+            "is missing.",
+        )
+        source, origin = resource.get("source"), resource.get("origin", "inline")
+        found.need(
+            name != "about" or (source == "markdown" and origin == "inline"),
+            "about-form",
+            "resources.about",
+            f"is source {source!r}, origin {resource.get('origin')!r}.",
+        )
 
 
-def _check_secrets(main: dict[str, Any], found: Findings) -> None:
+def _check_secrets(main: dict[str, Any], found: SchemaFindings) -> None:
     for text, path, name in texts(main, ""):
         field = name
         if path.endswith(".position.value"):

@@ -1,51 +1,31 @@
-"""What a rule is, and the book in which a check writes down what it found."""
+"""The rules of tool schemas, from `data/rules.json`, and the book in which a check writes down what
+it found.
+"""
 
 from __future__ import annotations
 
+import os
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
 
-from assay.tools.source import SchemaFinding
+import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-LEVELS = ("error", "warning", "note")
-"""What a finding can be, the gravest first. Only an error fails a validation."""
+from assay.records.tool_finding import LEVELS, SchemaFinding, SchemaRule
 
 
-class Rule(NamedTuple):
-    """One rule of a tool schema. A rule has one level: the same break never weighs differently from
-    file to file.
-    """
-
-    id: str
-    level: str
-    holds: str
-    """One sentence: what is so where nothing is wrong."""
-    fix: str
-    spec: str | None = None
-    """The id of the public FlowMCP specification with this meaning; None where there is none."""
+def rules_of(family: str) -> dict[str, SchemaRule]:
+    """The rules of a family by their id, in their order, from `data/rules.json`."""
+    path = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "rules.json")
+    with open(path, "rb") as stream:
+        rows = msgspec.json.decode(stream.read())[family]
+    return {row["id"]: SchemaRule(**row) for row in rows}
 
 
-def table(rules: Iterable[Rule]) -> dict[str, Rule]:
-    """Rules by their id, in their order. Two of one id would hide each other."""
-    known: dict[str, Rule] = {}
-    for rule in rules:
-        if rule.id in known or rule.level not in LEVELS:
-            raise ValueError(
-                f"the rule {rule.id!r} stands twice, or its level {rule.level!r} is none of"
-                f" {', '.join(LEVELS)}"
-            )
-        known[rule.id] = rule
-    return known
-
-
-class Findings:
+class SchemaFindings:
     """What the checks of one schema found, in the order of the checks."""
 
     def __init__(
-        self, rules: Mapping[str, Rule], *, source: bytes = b"", lines: bool = False
+        self, rules: Mapping[str, SchemaRule], *, source: bytes = b"", lines: bool = False
     ) -> None:
         self._rules = rules
         self._text = source.decode("utf-8", "replace") if lines else ""
@@ -71,6 +51,12 @@ class Findings:
             finding not in self._found[-200:]
         ):  # a rule may look at one place twice; looking further back would cost the square
             self._found.append(finding)
+
+    def need(self, holds: object, rule: str, path: str, message: str, *, fix: str = "") -> bool:
+        """Note that a rule is broken unless it holds; whether it does."""
+        if not holds:
+            self.add(rule, path, message, fix=fix)
+        return bool(holds)
 
     def all(self) -> list[SchemaFinding]:
         """The findings, the gravest first, each level in the order in which it was found."""

@@ -38,7 +38,7 @@ class Secret(NamedTuple):
 
     def phrase(self) -> str:
         """What may be said about it."""
-        return f"a literal of {self.end - self.start} signs that looks like a key"
+        return f"a literal of {self.end - self.start} characters that looks like a key"
 
 
 def names_a_secret(name: str) -> bool:
@@ -53,7 +53,7 @@ def secret_in(text: str, *, name: str = "") -> Secret | None:
     >>> secret_in("Bearer {{API_KEY}}", name="Authorization") is None
     True
     >>> secret_in("Bearer a1b2c3d4e5f6a7b8c9d0", name="Authorization").phrase()
-    'a literal of 20 signs that looks like a key'
+    'a literal of 20 characters that looks like a key'
     """
     if known := _SHAPES.search(text):
         return Secret(known.start(), known.end())

@@ -26,7 +26,7 @@ _TYPES = {
 }
 
 
-class Shown(NamedTuple):
+class ShownTool(NamedTuple):
     """One tool as a model sees it."""
 
     name: str
@@ -61,7 +61,7 @@ class Shown(NamedTuple):
             return f"{self.name}{self.description}"
 
 
-def tools_of(schema: ToolSchema) -> list[Shown]:
+def tools_of(schema: ToolSchema) -> list[ShownTool]:
     """The tools of a schema in their order. What is no object is left out: `validation` reports
     it.
     """
@@ -89,7 +89,7 @@ def tools_of(schema: ToolSchema) -> list[Shown]:
     return [make(name, tool, path) for name, tool, path in named]
 
 
-def _from_mcp(name: str, tool: dict[str, Any], path: str) -> Shown:
+def _from_mcp(name: str, tool: dict[str, Any], path: str) -> ShownTool:
     schema, annotations = tool.get("inputSchema"), tool.get("annotations")
     properties = schema.get("properties") if isinstance(schema, dict) else None
     fields = (
@@ -98,7 +98,7 @@ def _from_mcp(name: str, tool: dict[str, Any], path: str) -> Shown:
         else {}
     )
     title = tool.get("title") or (annotations.get("title") if isinstance(annotations, dict) else "")
-    return Shown(
+    return ShownTool(
         name,
         path,
         _text(tool.get("description")),
@@ -110,7 +110,7 @@ def _from_mcp(name: str, tool: dict[str, Any], path: str) -> Shown:
     )
 
 
-def _from_flowmcp(name: str, tool: dict[str, Any], path: str) -> Shown:
+def _from_flowmcp(name: str, tool: dict[str, Any], path: str) -> ShownTool:
     """A FlowMCP tool as the server that serves it would show it: the caller's parameters only, with
     the types and values of `z`.
     """
@@ -154,7 +154,7 @@ def _from_flowmcp(name: str, tool: dict[str, Any], path: str) -> Shown:
         else {}
     )
     annotations = {key: value for key, value in hints.items() if isinstance(value, bool)}
-    return Shown(
+    return ShownTool(
         name,
         path,
         _text(tool.get("description")),
@@ -166,7 +166,7 @@ def _from_flowmcp(name: str, tool: dict[str, Any], path: str) -> Shown:
     )
 
 
-def fields_of(tool: Shown) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def fields_of(tool: ShownTool) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """The parameters of a tool: name, place, schema. One that is no object is given as an empty
     one.
     """

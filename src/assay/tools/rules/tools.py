@@ -5,11 +5,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.tools.rules.flowmcp_table import LOCATIONS, MAX_DEPTH, METHODS, MIME_TYPES
-from assay.tools.rules.main_block import PLACEHOLDER, placeholders, server_params
+from assay.tools.rules.main_block import (
+    LOCATIONS,
+    MAX_DEPTH,
+    METHODS,
+    MIME_TYPES,
+    PLACEHOLDER,
+    placeholders,
+    server_params,
+)
 
 if TYPE_CHECKING:
-    from assay.tools.rules.rule import Findings
+    from assay.tools.rules.rule import SchemaFindings
     from assay.tools.source import ToolSchema
 
 _NAME = re.compile(r"[a-z][a-zA-Z0-9]*\Z")
@@ -90,46 +97,44 @@ def parameters_of(tool: dict[str, Any], path: str) -> list[Parameter]:
     return known
 
 
-def check(schema: ToolSchema, name: str, tool: object, path: str, found: Findings) -> None:
+def check(schema: ToolSchema, name: str, tool: object, path: str, found: SchemaFindings) -> None:
     """Check one tool but for its tests."""
-    if not _NAME.match(name):
-        found.add("tool-name-pattern", path, f"is named {name!r}.")
+    found.need(_NAME.match(name), "tool-name-pattern", path, f"is named {name!r}.")
     if not isinstance(tool, dict):
         found.add("tool-type", path, "is no object.")
         return
-    method, route = tool.get("method"), tool.get("path")
-    if method not in METHODS:
-        found.add(
-            "method-unknown",
-            f"{path}.method",
-            "is missing." if method is None else f"is {method!r}.",
-        )
+    method, route, description = tool.get("method"), tool.get("path"), tool.get("description")
+    found.need(method in METHODS, "method-unknown", f"{path}.method", _is(method))
     if not isinstance(route, str) or not route:
-        found.add("path-missing", f"{path}.path", "is missing." if not route else "is no text.")
-    elif not route.startswith("/"):
-        found.add("path-start", f"{path}.path", f"begins with {route[0]!r}.")
-    description = tool.get("description")
-    if not isinstance(description, str) or not description.strip():
-        found.add(
-            "tool-description-missing",
-            f"{path}.description",
-            "is missing." if not description else "is no text.",
-        )
-    if not isinstance(tool.get("parameters"), list):
-        found.add(
-            "parameters-missing",
-            f"{path}.parameters",
-            "is missing." if tool.get("parameters") is None else "is no list.",
-        )
+        found.add("path-missing", f"{path}.path", "is no text." if route else "is missing.")
     else:
-        for index, item in enumerate(tool["parameters"]):
-            _check_parameter(schema.main, item, f"{path}.parameters[{index}]", found)
+        begins = f"begins with {route[0]!r}."
+        found.need(route.startswith("/"), "path-start", f"{path}.path", begins)
+    found.need(
+        isinstance(description, str) and description.strip(),
+        "tool-description-missing",
+        f"{path}.description",
+        "is no text." if description else "is missing.",
+    )
+    parameters = tool.get("parameters")
+    found.need(
+        isinstance(parameters, list),
+        "parameters-missing",
+        f"{path}.parameters",
+        "is missing." if parameters is None else "is no list.",
+    )
+    for index, item in enumerate(parameters if isinstance(parameters, list) else ()):
+        _check_parameter(schema.main, item, f"{path}.parameters[{index}]", found)
     _check_request(schema, name, tool, path, found)
     _check_meta(schema.main, tool, path, found)
-    _check_output(tool, f"{path}.output", found)
+    _check_output(tool.get("output"), f"{path}.output", found)
 
 
-def check_server_params(schema: ToolSchema, tools: dict[str, Any], found: Findings) -> None:
+def _is(value: object) -> str:
+    return "is missing." if value is None else f"is {value!r}."
+
+
+def check_server_params(schema: ToolSchema, tools: dict[str, Any], found: SchemaFindings) -> None:
     """Check the headers of all tools, and that what users must provide is used."""
     known = server_params(schema.main)
     used: set[str] = set(placeholders(str(schema.main.get("root", ""))))
@@ -138,115 +143,86 @@ def check_server_params(schema: ToolSchema, tools: dict[str, Any], found: Findin
         for name, tool in group.items():
             if isinstance(tool, dict):
                 named.append((f"{key}.{name}.headers", tool.get("headers")))
-                used |= set(placeholders(str(tool.get("path", ""))))
-                used |= {
-                    used_name
-                    for parameter in parameters_of(tool, "")
-                    for used_name in placeholders(parameter.value)
-                }
+                texts = [str(tool.get("path", "")), *(p.value for p in parameters_of(tool, ""))]
+                used.update(name for text in texts for name in placeholders(text))
     for path, headers in named:
         for header, value in headers.items() if isinstance(headers, dict) else ():
             for name in placeholders(str(value)):
                 used.add(name)
-                if name not in known:
-                    found.add(
-                        "server-param-undeclared",
-                        f"{path}.{header}",
-                        f"asks for {{{{{name}}}}}, which `requiredServerParams` does not name.",
-                    )
+                found.need(
+                    name in known,
+                    "server-param-undeclared",
+                    f"{path}.{header}",
+                    f"asks for {{{{{name}}}}}, which `requiredServerParams` does not name.",
+                )
     for name in sorted(known - used) if not schema.handlers else ():
-        found.add(
-            "server-param-unused", "requiredServerParams", f"names {name}, which nothing uses."
-        )
+        message = f"names {name}, which nothing uses."
+        found.add("server-param-unused", "requiredServerParams", message)
 
 
-def _check_parameter(main: dict[str, Any], item: object, path: str, found: Findings) -> None:
+def _check_parameter(main: dict[str, Any], item: object, path: str, found: SchemaFindings) -> None:
     position, z = (item.get("position"), item.get("z")) if isinstance(item, dict) else (None, None)
-    if not isinstance(position, dict):
-        found.add("position-missing", f"{path}.position", "is missing.")
-    else:
-        if not isinstance(position.get("key"), str) or not position["key"]:
-            found.add("key-missing", f"{path}.position.key", "is missing or no text.")
-        if not isinstance(position.get("value"), str):
-            found.add("value-missing", f"{path}.position.value", "is missing or no text.")
-        if position.get("location") not in LOCATIONS:
-            found.add(
-                "location-unknown",
-                f"{path}.position.location",
-                (
-                    "is missing."
-                    if position.get("location") is None
-                    else f"is {position['location']!r}."
+    where = f"{path}.position"
+    if found.need(isinstance(position, dict), "position-missing", where, "is missing."):
+        assert isinstance(position, dict)
+        key, value, location = (position.get(name) for name in ("key", "value", "location"))
+        lacks = "is missing or no text."
+        found.need(isinstance(key, str) and key, "key-missing", f"{where}.key", lacks)
+        found.need(isinstance(value, str), "value-missing", f"{where}.value", lacks)
+        known = location in LOCATIONS
+        found.need(known, "location-unknown", f"{where}.location", _is(location))
+        for name in PLACEHOLDER.findall(value) if known and isinstance(value, str) else ():
+            found.need(
+                name == "USER_PARAM" or name.removeprefix("SERVER_PARAM:") in server_params(main),
+                "server-param-undeclared",
+                f"{where}.value",
+                f"asks for {{{{{name}}}}}, which nobody fills.",
+                fix=(
+                    "Name it in `requiredServerParams`, or write '{{USER_PARAM}}': the key is what"
+                    " the caller gives."
                 ),
             )
-        else:
-            _check_value(main, position, path, found)
-    if not isinstance(z, dict):
-        found.add("z-missing", f"{path}.z", "is missing.")
-        return
-    _check_type(main, z, path, found)
+    if found.need(isinstance(z, dict), "z-missing", f"{path}.z", "is missing."):
+        assert isinstance(z, dict)
+        _check_type(main, z, path, found)
 
 
-def _check_value(
-    main: dict[str, Any], position: dict[str, Any], path: str, found: Findings
-) -> None:
-    value = position.get("value")
-    if not isinstance(value, str):
-        return
-    for name in PLACEHOLDER.findall(value):
-        if name != "USER_PARAM" and name.removeprefix("SERVER_PARAM:") not in server_params(main):
-            fix = (
-                "Name it in `requiredServerParams`, or write '{{USER_PARAM}}': the key is what the"
-                " caller gives."
-            )
-            found.add(
-                "server-param-undeclared",
-                f"{path}.position.value",
-                f"asks for {{{{{name}}}}}, which nobody fills.",
-                fix=fix,
-            )
-
-
-def _check_type(main: dict[str, Any], z: dict[str, Any], path: str, found: Findings) -> None:
-    primitive, options = z.get("primitive"), z.get("options")
+def _check_type(main: dict[str, Any], z: dict[str, Any], path: str, found: SchemaFindings) -> None:
+    primitive, options, where = z.get("primitive"), z.get("options"), f"{path}.z.primitive"
     if not isinstance(primitive, str) or not primitive:
-        found.add("primitive-missing", f"{path}.z.primitive", "is missing or no text.")
+        found.add("primitive-missing", where, "is missing or no text.")
     elif (match := _PRIMITIVE.match(primitive)) is None:
-        found.add("primitive-unknown", f"{path}.z.primitive", f"is {primitive!r}.")
+        found.add("primitive-unknown", where, f"is {primitive!r}.")
     elif match[2] is not None and not match[2].strip(" ,"):
-        found.add("enum-empty", f"{path}.z.primitive", "names no value: no call can pass.")
+        found.add("enum-empty", where, "names no value: no call can pass.")
     else:
         lists = main.get("sharedLists")
-        declared = (
-            {entry.get("ref") for entry in lists if isinstance(entry, dict)}
-            if isinstance(lists, list)
-            else set()
-        )
+        declared = {
+            entry.get("ref")
+            for entry in (lists if isinstance(lists, list) else ())
+            if isinstance(entry, dict)
+        }
         for name in PLACEHOLDER.findall(primitive):
+            shared = name.partition(":")[0]
             if match[2] is None:
-                found.add(
-                    "list-outside-enum",
-                    f"{path}.z.primitive",
-                    f"uses {{{{{name}}}}} in {match[1]}().",
-                )
-            elif name.partition(":")[0] not in declared:
-                found.add(
-                    "list-undeclared",
-                    f"{path}.z.primitive",
-                    f"uses the list {name.partition(':')[0]!r}.",
-                )
+                message = f"uses {{{{{name}}}}} in {match[1]}()."
+                found.add("list-outside-enum", where, message)
+            else:
+                message = f"uses the list {shared!r}."
+                found.need(shared in declared, "list-undeclared", where, message)
+    where = f"{path}.z.options"
     if options is None:
         return
     if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
-        found.add("options-type", f"{path}.z.options", "is not a list of texts.")
+        found.add("options-type", where, "is not a list of texts.")
         return
     for option in options:
-        if not _OPTION.match(option):
-            found.add("option-unknown", f"{path}.z.options", f"holds {option.partition('(')[0]!r}.")
+        message = f"holds {option.partition('(')[0]!r}."
+        found.need(_OPTION.match(option), "option-unknown", where, message)
 
 
 def _check_request(
-    schema: ToolSchema, name: str, tool: dict[str, Any], path: str, found: Findings
+    schema: ToolSchema, name: str, tool: dict[str, Any], path: str, found: SchemaFindings
 ) -> None:
     """Check that every value finds its way into the request, and every gap in the request its
     value.
@@ -291,7 +267,13 @@ def _check_request(
 
 
 def _check_gaps(
-    schema: ToolSchema, route: str, inserts: set[str], path: str, found: Findings, *, handled: bool
+    schema: ToolSchema,
+    route: str,
+    inserts: set[str],
+    path: str,
+    found: SchemaFindings,
+    *,
+    handled: bool,
 ) -> None:
     known = server_params(schema.main)
     unfilled = "parameter-left-to-handler" if handled else "placeholder-without-insert"
@@ -313,80 +295,73 @@ def _check_gaps(
             found.add(unfilled, f"{path}.path", f"asks for :{name}, which no parameter fills.")
 
 
-def _check_meta(main: dict[str, Any], tool: dict[str, Any], path: str, found: Findings) -> None:
+def _check_meta(
+    main: dict[str, Any], tool: dict[str, Any], path: str, found: SchemaFindings
+) -> None:
     meta = tool.get("meta") if tool.get("meta") is not None else main.get("meta")
     if not isinstance(meta, dict):
-        found.add(
-            "meta-missing", f"{path}.meta", "is missing." if meta is None else "is no object."
-        )
+        message = "is missing." if meta is None else "is no object."
+        found.add("meta-missing", f"{path}.meta", message)
         return
     for field, (rule, kind) in _META.items():
         value = meta.get(field)
-        if (
-            not isinstance(value, kind)
-            or value == ""
-            or (isinstance(value, list) and not all(isinstance(alias, str) for alias in value))
-        ):
-            found.add(
-                rule,
-                f"{path}.meta.{field}",
-                "is missing." if value is None else "is of another type.",
-            )
+        found.need(
+            isinstance(value, kind)
+            and value != ""
+            and (not isinstance(value, list) or all(isinstance(alias, str) for alias in value)),
+            rule,
+            f"{path}.meta.{field}",
+            "is missing." if value is None else "is of another type.",
+        )
 
 
-def _check_output(tool: dict[str, Any], path: str, found: Findings) -> None:
-    output = tool.get("output")
-    if output is None:
-        found.add("output-missing", path, "is missing.")
-        return
+def _check_output(output: object, path: str, found: SchemaFindings) -> None:
     if not isinstance(output, dict):
-        found.add("output-type", path, "is no object.")
+        missing = output is None
+        found.add(
+            "output-missing" if missing else "output-type",
+            path,
+            "is missing." if missing else "is no object.",
+        )
         return
     mime_type, schema = output.get("mimeType"), output.get("schema")
-    if mime_type not in MIME_TYPES:
-        found.add(
-            "mime-type-unknown",
-            f"{path}.mimeType",
-            "is missing." if mime_type is None else f"is {mime_type!r}.",
-        )
+    found.need(mime_type in MIME_TYPES, "mime-type-unknown", f"{path}.mimeType", _is(mime_type))
     if not isinstance(schema, dict) or schema.get("type") not in _JSON_TYPES:
-        what = (
-            f"has the type {schema.get('type')!r}."
-            if isinstance(schema, dict)
-            else "is missing or no object."
-        )
+        what = "is missing or no object."
+        if isinstance(schema, dict):
+            what = f"has the type {schema.get('type')!r}."
         found.add("output-schema-missing", f"{path}.schema", what)
         return
     if mime_type in _TYPES_OF and schema["type"] not in _TYPES_OF[mime_type]:
-        found.add(
-            "output-type-mismatch", f"{path}.schema.type", f"is {schema['type']!r} for {mime_type}."
-        )
-    elif mime_type == "image/png" and schema.get("format") != "base64":
-        found.add(
-            "output-type-mismatch",
-            f"{path}.schema.format",
-            f"is {schema.get('format')!r} for image/png.",
-        )
+        message = f"is {schema['type']!r} for {mime_type}."
+        found.add("output-type-mismatch", f"{path}.schema.type", message)
+    elif mime_type == "image/png":
+        form = schema.get("format")
+        message = f"is {form!r} for image/png."
+        found.need(form == "base64", "output-type-mismatch", f"{path}.schema.format", message)
     stack: list[tuple[dict[str, Any], str, int]] = [(schema, f"{path}.schema", 1)]
     while stack:
         node, where, depth = stack.pop()
-        if depth == MAX_DEPTH + 1:
-            found.add("output-depth", where, f"is level {depth}.")
-        if "properties" in node and node.get("type") not in ("object", None):
-            found.add("properties-misplaced", where, f"is {node.get('type')!r} and has properties.")
-        if "items" in node and node.get("type") not in ("array", None):
-            found.add("items-misplaced", where, f"is {node.get('type')!r} and has items.")
-        properties = node.get("properties")
-        children = (
-            [(child, f"{where}.properties.{key}", depth + 1) for key, child in properties.items()]
-            if isinstance(properties, dict)
-            else []
-        )
-        children.append(
-            (node.get("items"), f"{where}.items", depth)
-        )  # the members of a list are no level of their own
-        stack += [
-            (child, place, level)
-            for child, place, level in reversed(children)
-            if isinstance(child, dict)
+        kind, properties = node.get("type"), node.get("properties")
+        found.need(depth != MAX_DEPTH + 1, "output-depth", where, f"is level {depth}.")
+        for key, holder, rule in _HOLDERS:
+            found.need(
+                key not in node or kind in (holder, None),
+                rule,
+                where,
+                f"is {kind!r} and has {key}.",
+            )
+        inner = properties if isinstance(properties, dict) else {}
+        children = [
+            *((child, f"{where}.properties.{key}", depth + 1) for key, child in inner.items()),
+            # the members of a list are no level of their own
+            (node.get("items"), f"{where}.items", depth),
         ]
+        stack += [child for child in reversed(children) if isinstance(child[0], dict)]
+
+
+_HOLDERS = (
+    ("properties", "object", "properties-misplaced"),
+    ("items", "array", "items-misplaced"),
+)
+"""What a schema may have only where its type holds it."""

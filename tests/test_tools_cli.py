@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from forking import Commands
-from test_schema_protocol import Run, forked, listing, put, schema, scores, tool, words
+from test_tools_protocol import Run, forked, listing, put, schema, scores, tool, words
 
 IMPORTED, RECORDED, LATER = "2026-05-18T03:00:00Z", "2026-05-18T03:30:00Z", "2026-05-18T04:00:00Z"
 LLM = {"kind": "llm", "name": "a-grader", "version": "1.0.0"}
@@ -31,7 +31,7 @@ MARKDOWN = {
 
 @pytest.fixture
 def quick(tmp_path: Path, commands: Commands) -> Run:
-    """The command: see `test_schema_protocol.forked`."""
+    """The command: see `test_tools_protocol.forked`."""
     return forked(tmp_path, commands)
 
 

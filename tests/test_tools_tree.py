@@ -24,19 +24,22 @@ from hypothesis import strategies as st
 
 from assay.errors import AssayError, InputError
 from assay.library.shelf import Shelf
+from assay.records.tool_entry import CategoricalVeto, GradedAnswer, document
+from assay.records.tool_finding import SchemaFinding
 from assay.tools import aging, names
-from assay.tools import index as idx
-from assay.tools.aging import age_answers, age_score
-from assay.tools.checks import GRADER, Check
-from assay.tools.entry import EXTENDED_FORM, TRIGGERS, published_schema, schema_valid
-from assay.tools.gate import GateResult, namespace_gate, schema_gate
-from assay.tools.hashing import about_hash, hash8, namespace_hash
-from assay.tools.intake import check_open, import_one, record_scores
+from assay.tools import index_file as idx
+from assay.tools.aging import age_score
+from assay.tools.checks import GRADER, VetoCheck
+from assay.tools.ecma import about_hash, hash8, namespace_hash
+from assay.tools.entry import TRIGGERS
+from assay.tools.forms import EXTENDED_FORM, published_schema, schema_valid
+from assay.tools.gate import ToolGateResult
+from assay.tools.intake import check_open, export, import_one, record_scores
 from assay.tools.manifest import manifest_name, snapshot_of
 from assay.tools.policy import SchemaRules
 from assay.tools.record import Trigger, record
-from assay.tools.regrade import Outcome, regrade
-from assay.tools.source import SchemaFinding, ToolSchema
+from assay.tools.regrade import RegradeOutcome, regrade
+from assay.tools.source import ToolSchema
 from assay.tools.status import (
     NODE_STATUSES,
     ROLLUP_STATUSES,
@@ -49,8 +52,9 @@ from assay.tools.status import (
     stable_eligibility,
 )
 from assay.tools.tree import Tree
-from assay.tools.versions import CURRENT, Systems
+from assay.tools.versions import CURRENT, ToolSystems
 from assay.tools.veto import TRIGGERS as VETOES
+from tool_records import age_answers, namespace_gate, schema_gate
 
 RULES = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp"))
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -125,7 +129,7 @@ def probe(
     }
 
 
-def tree_of(folder: Path | str, systems: Systems = CURRENT, rules: SchemaRules = RULES) -> Tree:
+def tree_of(folder: Path | str, systems: ToolSystems = CURRENT, rules: SchemaRules = RULES) -> Tree:
     return Tree(str(folder), rules, systems=systems)
 
 
@@ -183,14 +187,14 @@ def status(tree: Tree, area: str = "single-test", place: dict[str, str] | None =
 
 
 def index_of(tree: Tree, namespace: str = "alpha") -> dict[str, Any]:
-    return tree.rebuild("providers", namespace)
+    return document(tree.rebuild("providers", namespace))
 
 
-def gate_of(tree: Tree) -> GateResult:
+def gate_of(tree: Tree) -> ToolGateResult:
     """The gate of the one schema, with a clean validation and clean checks."""
     checks = [
-        Check("malicious-module", "clean", "", {}),
-        Check("api-key-domain-mismatch", "clean", "", {}),
+        VetoCheck("malicious-module", "clean", "", {}),
+        VetoCheck("api-key-domain-mismatch", "clean", "", {}),
     ]
     return schema_gate(
         "alpha.prices",
@@ -908,16 +912,16 @@ def scores_document() -> dict[str, Any]:
 def test_a_veto_of_one_check_is_not_lifted_while_it_cannot_be_told(tree: Tree) -> None:
     schema = schema_of()
     for hours, trigger in ((1, "malicious-module"), (2, "api-key-domain-mismatch")):
-        veto = {
-            "triggeredBy": trigger,
-            "graderIdentity": GRADER,
-            "evidence": "seen",
-            "timestamp": names.iso(at(hours)),
-        }
+        veto = CategoricalVeto(
+            triggered_by=trigger,
+            grader_identity=GRADER,
+            evidence="seen",
+            timestamp=names.iso(at(hours)),
+        )
         record_scores(tree, schema, [], scores_document(), veto=veto, now=at(hours))
     now = [
-        Check("malicious-module", "clean", "", {}),
-        Check("api-key-domain-mismatch", "undetermined", "", {}),
+        VetoCheck("malicious-module", "clean", "", {}),
+        VetoCheck("api-key-domain-mismatch", "undetermined", "", {}),
     ]
     with contextlib.suppress(AssayError):
         check_open(tree, schema, now)
@@ -1186,18 +1190,18 @@ class TransientDefect:
 
     version = "scoringSystem/1.1.0"
 
-    def touches(self, answer: dict[str, Any]) -> bool:
-        evidence = answer.get("evidence")
+    def touches(self, answer: GradedAnswer) -> bool:
+        evidence = answer.evidence
         return isinstance(evidence, dict) and evidence.get("httpStatus") == 429
 
-    def rescore(self, answer: dict[str, Any]) -> dict[str, Any] | None:
-        return {**answer, "score": 3}
+    def rescore(self, answer: GradedAnswer) -> GradedAnswer | None:
+        return msgspec.structs.replace(answer, score=3)
 
 
 class AskAnew(TransientDefect):
     """The same, where the evidence does not say enough."""
 
-    def rescore(self, answer: dict[str, Any]) -> dict[str, Any] | None:
+    def rescore(self, answer: GradedAnswer) -> GradedAnswer | None:
         return None
 
 
@@ -1212,7 +1216,7 @@ def test_after_http_429_became_a_transient_defect_new_entries_read_1_1_and_1_0_a
     old = put(tree, 1, judged(score=4), limited())
     bytes_before = Path(old).read_bytes()
     assert [answer["score"] for answer in read(old)["gradings"]] == [4, "fail"]
-    newer = tree_of(tree.root, Systems("scoringSystem/1.1.0"))
+    newer = tree_of(tree.root, ToolSystems("scoringSystem/1.1.0"))
     (outcome,) = regrade(
         newer, "providers", "alpha", "scoring-system-bump", now=at(2), changes=[TransientDefect()]
     )
@@ -1246,7 +1250,7 @@ def test_an_answer_that_cannot_be_scored_anew_is_due_and_nothing_is_mixed(
 ) -> None:
     put(tree, 1, judged(score=4), limited())
     held = files(tree.root)
-    newer = tree_of(tree.root, Systems("scoringSystem/1.1.0"))
+    newer = tree_of(tree.root, ToolSystems("scoringSystem/1.1.0"))
     (outcome,) = regrade(
         newer, "providers", "alpha", "scoring-system-bump", now=at(2), changes=changes
     )
@@ -1268,11 +1272,11 @@ def test_two_changes_of_scoring_are_applied_oldest_first_in_whatever_order_they_
     class Later(TransientDefect):
         version = "scoringSystem/1.2.0"
 
-        def rescore(self, answer: dict[str, Any]) -> dict[str, Any] | None:
-            return {**answer, "score": 2}
+        def rescore(self, answer: GradedAnswer) -> GradedAnswer | None:
+            return msgspec.structs.replace(answer, score=2)
 
     put(tree, 1, judged(score=4), limited())
-    newer = tree_of(tree.root, Systems("scoringSystem/1.2.0"))
+    newer = tree_of(tree.root, ToolSystems("scoringSystem/1.2.0"))
     (outcome,) = regrade(
         newer,
         "providers",
@@ -1298,7 +1302,9 @@ def test_a_new_grading_system_aggregates_the_stored_answers_anew_and_keeps_their
     tree: Tree,
 ) -> None:
     old = put(tree, 1, judged(score=4))
-    newer = tree_of(tree.root, Systems("scoringSystem/1.5.0", "gradingSystem/2.0.0"), stricter())
+    newer = tree_of(
+        tree.root, ToolSystems("scoringSystem/1.5.0", "gradingSystem/2.0.0"), stricter()
+    )
     (outcome,) = regrade(newer, "providers", "alpha", "grading-system-bump", now=at(2))
     new = read(str(outcome.path))
     assert (outcome.before, outcome.grade) == ("B", "C")
@@ -1349,7 +1355,7 @@ def test_no_trigger_regrades_a_rejected_node_or_one_whose_schema_changed(
     tree: Tree, trigger: str
 ) -> None:
     put(tree, 1)
-    newer = tree_of(tree.root, Systems("scoringSystem/1.1.0", "gradingSystem/1.1.0"))
+    newer = tree_of(tree.root, ToolSystems("scoringSystem/1.1.0", "gradingSystem/1.1.0"))
     import_one(newer, schema_of(text="changed"), [], now=at(2))
     assert [
         item.action
@@ -1373,9 +1379,13 @@ def test_a_node_that_cannot_be_regraded_keeps_no_other_from_it_and_the_index_is_
     tree = tree_of(tmp_path)
     import_one(tree, schema_of(tools=("a", "b")), [], now=at(0))
     put(tree, 1, place={**SCHEMA, "tool": "a"})
-    put(tree_of(tmp_path, Systems(grading="gradingSystem/0.9.0")), 1, place={**SCHEMA, "tool": "b"})
-    newer = tree_of(tmp_path, Systems("scoringSystem/1.1.0"))
-    outcomes: list[Outcome] = []
+    put(
+        tree_of(tmp_path, ToolSystems(grading="gradingSystem/0.9.0")),
+        1,
+        place={**SCHEMA, "tool": "b"},
+    )
+    newer = tree_of(tmp_path, ToolSystems("scoringSystem/1.1.0"))
+    outcomes: list[RegradeOutcome] = []
     with contextlib.suppress(AssayError):
         outcomes = regrade(
             newer,
@@ -1413,7 +1423,7 @@ def test_scores_of_two_versions_side_by_side_are_noticed(tmp_path: Path) -> None
     tree = tree_of(tmp_path)
     import_one(tree, schema_of(tools=("a", "b")), [], now=at(0))
     put(tree, 1, place={**SCHEMA, "tool": "a"})
-    put(tree_of(tmp_path, Systems("scoringSystem/1.1.0")), 2, place={**SCHEMA, "tool": "b"})
+    put(tree_of(tmp_path, ToolSystems("scoringSystem/1.1.0")), 2, place={**SCHEMA, "tool": "b"})
     assert index_of(tree)["summary"]["mixedVersions"] == {
         "scoringSystem": ["scoringSystem/1.0.0", "scoringSystem/1.1.0"],
         "gradingSystem": ["gradingSystem/1.0.0"],
@@ -1423,17 +1433,17 @@ def test_scores_of_two_versions_side_by_side_are_noticed(tmp_path: Path) -> None
 @pytest.mark.req("F-009", "F-011")
 def test_versions_are_no_longer_mixed_once_everything_was_scored_anew(tree: Tree) -> None:
     put(tree, 1)
-    newer = tree_of(tree.root, Systems("scoringSystem/1.1.0"))
+    newer = tree_of(tree.root, ToolSystems("scoringSystem/1.1.0"))
     put(newer, 2)
     assert "mixedVersions" not in index_of(newer)["summary"]
 
 
 @pytest.mark.req("F-009")
 def test_version_1_10_is_newer_than_1_9(tmp_path: Path) -> None:
-    tree = tree_of(tmp_path, Systems("scoringSystem/1.9.0"))
+    tree = tree_of(tmp_path, ToolSystems("scoringSystem/1.9.0"))
     import_one(tree, schema_of(tools=("a", "b")), [], now=at(0))
     put(tree, 1, place={**SCHEMA, "tool": "a"})
-    newer = tree_of(tmp_path, Systems("scoringSystem/1.10.0"))
+    newer = tree_of(tmp_path, ToolSystems("scoringSystem/1.10.0"))
     put(newer, 2, place={**SCHEMA, "tool": "b"})
     assert index_of(newer)["scoringSystem"] == "scoringSystem/1.10.0"
 
@@ -2056,7 +2066,7 @@ def test_an_export_is_strict_fresh_and_plainly_named(tree: Tree, tmp_path: Path)
     put(tree, 2, harness="another", version="unknown")
     import_one(tree, schema_of(text="changed"), [], now=at(3))
     target = tmp_path / "out"
-    written = tree.export("providers", "alpha", str(target))
+    written = export(tree, "providers", "alpha", str(target))
     assert os.path.basename(written[0]) == "index.json"
     assert (target / "prices.mjs").read_bytes() == schema_of(text="changed").source
     entries = list(target.rglob("_gradings/*.json"))
@@ -2066,15 +2076,15 @@ def test_an_export_is_strict_fresh_and_plainly_named(tree: Tree, tmp_path: Path)
     assert validator.is_valid(index)
     assert "scoringSystem" not in index
     assert all(schema_valid(json.loads(path.read_text())) for path in entries)
-    assert code_of(tree.export, "providers", "alpha", str(target)) == "FIL-008"
-    assert code_of(tree.export, "providers", "beta", str(tmp_path / "other")) == "IDX-006"
+    assert code_of(export, tree, "providers", "alpha", str(target)) == "FIL-008"
+    assert code_of(export, tree, "providers", "beta", str(tmp_path / "other")) == "IDX-006"
 
 
 @pytest.mark.req("F-092", "F-094")
 def test_an_export_changes_nothing_in_the_tree(tree: Tree, tmp_path: Path) -> None:
     put(tree, 1)
     held = {str(path): path.read_bytes() for path in Path(tree.root).rglob("*") if path.is_file()}
-    tree.export("providers", "alpha", str(tmp_path.parent / f"{tmp_path.name}-out"))
+    export(tree, "providers", "alpha", str(tmp_path.parent / f"{tmp_path.name}-out"))
     assert {
         str(path): path.read_bytes() for path in Path(tree.root).rglob("*") if path.is_file()
     } == held
@@ -2250,9 +2260,9 @@ def test_the_gate_opens_for_a_stable_schema_with_a_clean_validation_and_no_veto(
     tmp_path: Path,
 ) -> None:
     index = index_of(graded_namespace(tmp_path))
-    node, clean = index["schemas"]["prices"], [Check("malicious-module", "clean", "", {})]
+    node, clean = index["schemas"]["prices"], [VetoCheck("malicious-module", "clean", "", {})]
 
-    def gate(shown: dict[str, Any] | None = node, **changes: Any) -> GateResult:
+    def gate(shown: dict[str, Any] | None = node, **changes: Any) -> ToolGateResult:
         given: dict[str, Any] = {
             "findings": [],
             "checks": clean,

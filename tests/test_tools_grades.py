@@ -19,10 +19,10 @@ from assay.errors import AssayError, InputError
 from assay.files.json_files import Document
 from assay.library import fingerprint
 from assay.library.shelf import Shelf
-from assay.tools import behaviour, versions
-from assay.tools.aggregate import aggregate, aggregate_answers
+from assay.tools import behaviour, forms, versions
+from assay.tools.aggregate import aggregate
 from assay.tools.answers import AUTONOMOUS_DIMENSIONS, DIMENSIONS
-from assay.tools.entry import Subject, build_entry
+from assay.tools.entry import EntrySubject
 from assay.tools.names import AREAS, AUTONOMOUS, GROUP_BOUND, LETTERS, REJECTED, TIERS
 from assay.tools.policy import (
     SchemaPolicy,
@@ -32,9 +32,10 @@ from assay.tools.policy import (
     capped,
     load_schema_policy,
 )
-from assay.tools.protocol import grade_scores
-from assay.tools.versions import CURRENT, Systems, is_version
-from assay.tools.veto import TRIGGERS, make_veto
+from assay.tools.report import grade_scores
+from assay.tools.versions import CURRENT, ToolSystems
+from assay.tools.veto import TRIGGERS, trigger_of
+from tool_records import aggregate_answers, as_veto, build_entry, make_veto
 
 POLICY = Shelf().policy_of("flowmcp", "flowmcp")
 RULES = SchemaRules(POLICY)
@@ -42,7 +43,7 @@ TREE: dict[str, Any] = msgspec.to_builtins(POLICY, builtin_types=(Decimal,))
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 LLM = {"kind": "llm", "name": "judge", "version": "1"}
 SCRIPT = {"kind": "script", "name": "probe", "version": "1"}
-SUBJECT = Subject("alpha.getPrice", "single-test", "aaaaaaaa", "flowmcp/4.0.0")
+SUBJECT = EntrySubject("alpha.getPrice", "single-test", "aaaaaaaa", "flowmcp/4.0.0")
 
 scores = st.one_of(st.decimals(1, 5, places=3), st.sampled_from(["pass", "fail"]))
 weights = st.decimals("0.01", 100, places=2)
@@ -112,49 +113,40 @@ def test_the_systems_the_specification_and_the_protocol_have_four_names_of_their
     assert tuple(CURRENT) == (versions.SCORING_SYSTEM, versions.GRADING_SYSTEM)
 
 
-@pytest.mark.req("F-003", "F-004")
-@pytest.mark.parametrize(
-    "text",
-    [
+@pytest.mark.req("F-001", "F-003", "F-004")
+def test_a_version_is_three_numbers_in_ascii_under_the_name_of_its_system() -> None:
+    properties = forms.extended_schema()["properties"]
+    scoring, grading = (
+        properties["scoringSystem"]["pattern"],
+        properties["gradingSystem"]["pattern"],
+    )
+    for text in (
         "scoringSystem/1.0",
         "scoringSystem/1.0.0.0",
         "scoringSystem/v1.0.0",
         "scoringSystem/1.0.0 ",
-        "scoringSystem/1.0.0\n",
         "ScoringSystem/1.0.0",
+        "scoringSystem/١.٠.٠",
         "1.0.0",
         "",
-        None,
-        1,
-    ],
-)
-def test_what_is_no_version_of_a_system_is_none(text: Any) -> None:
-    assert not is_version(text, "scoringSystem")
-
-
-@pytest.mark.req("F-003")
-def test_a_version_is_written_in_ascii_digits() -> None:
-    assert not is_version("scoringSystem/١.٠.٠", "scoringSystem")
-
-
-@pytest.mark.req("F-001", "F-003", "F-004")
-def test_a_version_of_one_system_is_none_of_the_other() -> None:
-    assert is_version("scoringSystem/10.0.3", "scoringSystem")
-    assert not is_version("scoringSystem/10.0.3", "gradingSystem")
-    assert is_version("gradingSystem/0.1.12", "gradingSystem")
+    ):
+        assert not re.search(scoring, text, re.ASCII), text
+    assert re.search(scoring, "scoringSystem/10.0.3")
+    assert not re.search(grading, "scoringSystem/10.0.3")
+    assert re.search(grading, "gradingSystem/0.1.12")
 
 
 @pytest.mark.req("F-006", "F-008")
 @pytest.mark.parametrize(
     "systems",
     [
-        Systems("scoringSystem/1.1.0"),
-        Systems(grading="gradingSystem/2.0.0"),
-        Systems("scoringSystem/3.0.0", "gradingSystem/0.1.0"),
+        ToolSystems("scoringSystem/1.1.0"),
+        ToolSystems(grading="gradingSystem/2.0.0"),
+        ToolSystems("scoringSystem/3.0.0", "gradingSystem/0.1.0"),
     ],
 )
 def test_an_entry_carries_both_versions_as_given_and_moving_one_moves_no_other(
-    systems: Systems,
+    systems: ToolSystems,
 ) -> None:
     entry = build_entry(
         SUBJECT, [answer()], RULES, now=NOW, harness="claude-code", systems=systems
@@ -167,9 +159,7 @@ def test_faults_of_a_score_and_faults_of_a_grade_have_codes_of_their_own_system(
     assert refused(aggregate, [(6, 1)], AUTONOMOUS, RULES).startswith("SCO-")
     assert refused(aggregate, [(4, -1)], AUTONOMOUS, RULES).startswith("SCO-")
     assert refused(aggregate, [(4, 1)], "solo", RULES).startswith("GRD-")
-    assert refused(aggregate, [(4, 1)], AUTONOMOUS, RULES, veto={"triggeredBy": "x"}).startswith(
-        "VET-"
-    )
+    assert refused(aggregate, [(4, 1)], AUTONOMOUS, RULES, veto="x").startswith("VET-")
 
 
 @pytest.mark.req("F-002")
@@ -196,20 +186,29 @@ GRADING_CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def before() -> dict[tuple[str, str], str]:
+    return {(item.family, item.name): item.fingerprint for item in fingerprint.current()}
+
+
 @pytest.mark.req("F-006", "F-007", "F-033")
-@pytest.mark.parametrize("what", GRADING_CHANGES)
 def test_changing_the_rules_of_grading_shows_in_the_fingerprint_of_grading_and_in_no_other(
-    what: str, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch, before: dict[tuple[str, str], str]
 ) -> None:
-    before = {(item.family, item.name): item.fingerprint for item in fingerprint.current()}
-    policy = msgspec.structs.replace(POLICY, **GRADING_CHANGES[what])
-    kept = Shelf.policy_of
-    monkeypatch.setattr(
-        Shelf,
-        "policy_of",
-        lambda self, family, name: policy if family == "flowmcp" else kept(self, family, name),
-    )
-    after = {(item.family, item.name): item.fingerprint for item in fingerprint.current()}
+    kept, scoring, grading = Shelf.policy_of, behaviour.scoring(), behaviour.grading()
+    for changes in GRADING_CHANGES.values():
+        policy = msgspec.structs.replace(POLICY, **changes)
+        monkeypatch.setattr(
+            Shelf,
+            "policy_of",
+            lambda self, family, name, policy=policy: (
+                policy if family == "flowmcp" else kept(self, family, name)
+            ),
+        )
+        assert behaviour.grading() != grading
+        assert behaviour.scoring() == scoring
+    current = fingerprint.current()
+    after = {(item.family, item.name): item.fingerprint for item in current}
     assert {key for key in before if before[key] != after[key]} == {("flowmcp", "grading")}
     recorded = {
         "flowmcp": {
@@ -221,7 +220,7 @@ def test_changing_the_rules_of_grading_shows_in_the_fingerprint_of_grading_and_i
     }
     assert any(
         "flowmcp grading: behaviour changed and the version is still" in text
-        for text in fingerprint.check(fingerprint.current(), recorded)
+        for text in fingerprint.check(current, recorded)
     )
 
 
@@ -229,12 +228,12 @@ def test_changing_the_rules_of_grading_shows_in_the_fingerprint_of_grading_and_i
 def test_changing_a_rule_of_scoring_shows_in_the_fingerprint_of_scoring_and_in_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    before = {(item.family, item.name): item.fingerprint for item in fingerprint.current()}
+    scoring, grading = behaviour.scoring(), behaviour.grading()
     monkeypatch.setattr(
         behaviour, "http_score", lambda status: "pass" if status in (200, 429) else "fail"
     )
-    after = {(item.family, item.name): item.fingerprint for item in fingerprint.current()}
-    assert {key for key in before if before[key] != after[key]} == {("flowmcp", "scoring")}
+    assert behaviour.scoring() != scoring
+    assert behaviour.grading() == grading
 
 
 # --- bands
@@ -360,12 +359,7 @@ def test_there_are_two_tiers_and_an_unknown_one_is_refused(tier: Any) -> None:
 @pytest.mark.parametrize("trigger", [None, TRIGGERS[0]])
 def test_the_best_attainable_letter_is_always_told(given_pairs: Any, trigger: str | None) -> None:
     for tier, best in (("autonomous", "B"), ("group-bound", "A")):
-        assert (
-            aggregate(
-                given_pairs, tier, RULES, veto={"triggeredBy": trigger} if trigger else None
-            ).max_attainable
-            == best
-        )
+        assert aggregate(given_pairs, tier, RULES, veto=trigger).max_attainable == best
 
 
 @pytest.mark.req("F-035", "F-041")
@@ -459,7 +453,7 @@ def test_four_things_trigger_a_veto_and_nothing_else_does() -> None:
         ["malicious-module"],
     ):
         assert refused(make_veto, trigger, evidence="e", grader=SCRIPT, now=NOW) == "VET-001"
-        assert refused(aggregate, [], AUTONOMOUS, RULES, veto={"triggeredBy": trigger}) == "VET-001"
+        assert refused(trigger_of, {"triggeredBy": trigger}) == "VET-001"
 
 
 @pytest.mark.req("F-028", "F-036", "F-045")
@@ -471,7 +465,7 @@ def test_four_things_trigger_a_veto_and_nothing_else_does() -> None:
 def test_a_veto_beats_everything_and_nothing_is_aggregated(
     given_pairs: Any, tier: str, trigger: str
 ) -> None:
-    found = aggregate(given_pairs, tier, RULES, veto=veto_of(trigger))
+    found = aggregate(given_pairs, tier, RULES, veto=trigger)
     assert (found.grade, found.raw_grade, found.mean, found.status) == (
         REJECTED,
         None,
@@ -483,10 +477,7 @@ def test_a_veto_beats_everything_and_nothing_is_aggregated(
 @pytest.mark.req("F-028")
 @pytest.mark.parametrize("trigger", TRIGGERS)
 def test_a_veto_comes_before_any_look_at_the_scores(trigger: str) -> None:
-    assert (
-        aggregate([("nonsense", -1)], AUTONOMOUS, RULES, veto={"triggeredBy": trigger}).grade
-        == REJECTED
-    )
+    assert aggregate([("nonsense", -1)], AUTONOMOUS, RULES, veto=trigger).grade == REJECTED
 
 
 @pytest.mark.req("F-036")
@@ -617,11 +608,15 @@ def test_a_report_is_capped_like_any_autonomous_grade_and_shows_what_it_would_ha
     assert (verdict.grade, verdict.raw_grade, verdict.score) == ("B", "A", Fraction(19, 4))
     assert grade_scores([5, 5], RULES, validation_passed=False).grade == "F"
     assert (
-        grade_scores([5, 5], RULES, validation_passed=True, veto=veto_of("illegal-content")).grade
+        grade_scores(
+            [5, 5], RULES, validation_passed=True, veto=as_veto(veto_of("illegal-content"))
+        ).grade
         == REJECTED
     )
     assert (
-        grade_scores([5, 5], RULES, validation_passed=False, veto=veto_of("illegal-content")).grade
+        grade_scores(
+            [5, 5], RULES, validation_passed=False, veto=as_veto(veto_of("illegal-content"))
+        ).grade
         == REJECTED
     )
 

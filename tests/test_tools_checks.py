@@ -13,25 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError
-from assay.tools import checks
+from assay.tools import key_owners
 from assay.tools.checks import (
-    CLEAN,
     GRADER,
-    UNDETERMINED,
-    VETO,
-    Check,
     ModuleLists,
-    brand_of,
+    VetoCheck,
     check_key_domain,
     check_modules,
     package_name,
-    read_aliases,
     read_module_lists,
-    registrable_domain,
     run_checks,
     veto_of,
 )
+from assay.tools.key_owners import brand_of, read_aliases, registrable_domain
 from assay.tools.source import Module, ToolSchema
+from assay.tools.veto import CLEAN, UNDETERMINED, VETO
 
 pytest.importorskip("publicsuffixlist")
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -609,7 +605,7 @@ def test_a_known_owner_is_found_in_any_word_of_a_name_and_a_word_that_many_use_v
 
 @pytest.mark.req("F-048")
 def test_every_known_owner_has_a_reason_and_domains_that_somebody_registered() -> None:
-    for word, owner in checks._words().known.items():
+    for word, owner in key_owners._words().known.items():
         assert word == word.lower()
         assert owner.reason
         assert owner.domains
@@ -661,12 +657,12 @@ def test_a_veto_of_a_check_carries_its_evidence_as_a_text() -> None:
     )
     made = veto_of(run_checks(schema, lists=BAD), now=NOW)
     assert made is not None
-    assert (made["triggeredBy"], made["graderIdentity"], made["timestamp"]) == (
+    assert (made.triggered_by, made.grader_identity, made.timestamp) == (
         "malicious-module",
         GRADER,
         "2026-05-01T12:00:00Z",
     )
-    listed = json.loads(made["evidence"][made["evidence"].index("{") :])
+    listed = json.loads(made.evidence[made.evidence.index("{") :])
     assert [(item["name"], item["version"], item["source"]) for item in listed["modules"]] == [
         ("left-pad", "1.3.0", "import"),
         ("ethers", "6.0.0", "import"),
@@ -677,8 +673,8 @@ def test_nothing_but_a_veto_becomes_one() -> None:
     assert (
         veto_of(
             [
-                Check("malicious-module", CLEAN, "", {}),
-                Check("malicious-module", UNDETERMINED, "", {}),
+                VetoCheck("malicious-module", CLEAN, "", {}),
+                VetoCheck("malicious-module", UNDETERMINED, "", {}),
             ],
             now=NOW,
         )

@@ -1,0 +1,274 @@
+"""`assay tools check`: findings of schemas, servers and grading files; and how findings are shown
+and written. `assay tools validate` is its older name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import convert
+
+from assay import __version__
+from assay.cli import options as opt
+from assay.cli import tools_input as inp
+from assay.cli.frame import Command, flag
+from assay.errors import ExitCode, printable
+from assay.files.atomic import atomic_write
+from assay.files.json_files import read_json
+from assay.records.tool_entry import GradingEntry
+from assay.records.tool_finding import SchemaFinding, SchemaRule
+from assay.tools.ecma import document_bytes
+from assay.tools.entry import consistency_faults, recomputed, semantic_faults
+from assay.tools.forms import faults_by, schema_faults
+from assay.tools.index import INDEX_VERSION
+from assay.tools.index_file import index_fault, strict
+from assay.tools.policy import SchemaRules
+from assay.tools.validation import ALL_RULES
+
+_ARTEFACTS = {
+    "grading entry": ("gradingId", "gradingMode", "gradings", "aggregateGrade", "gradingTier"),
+    "index": (
+        "indexVersion",
+        "proofVersion",
+        "namespaceAggregate",
+        "selectionAggregate",
+        "lockSnapshot",
+        "blockers",
+    ),
+}
+"""The grading files by the keys that only they have; an id or version first."""
+_ARTEFACT_RULES = {
+    "grading entry": SchemaRule(
+        "grading-entry",
+        "error",
+        "A grading entry is of its published form, its grade that of its answers.",
+        "Write it with `assay tools record`.",
+    ),
+    "index": SchemaRule(
+        "index",
+        "error",
+        "An index is of its published form, and its status follows from its nodes.",
+        "Write it with `assay tools index`.",
+    ),
+}
+_PAINT = {"error": "red", "warning": "yellow", "note": "dim"}
+
+
+def _check(options: argparse.Namespace) -> int:
+    outputs, rules = opt.outputs(options), inp.rules_of(options)
+    if options.rules:
+        return _list_rules(options, outputs, rules)
+    if options.path and options.path.endswith(".json") and os.path.isfile(options.path):
+        tree = read_json(options.path, lone_surrogates=True).tree
+        kind = _artefact(tree)
+        if kind is not None:
+            return _check_artefact(kind, tree, options, outputs, rules)
+    lists = inp.lists_of(options)
+    sources = inp.read_sources(options)
+    assessed = inp.assess_all(sources, lists)
+    write_findings(outputs, assessed, rules)
+    failed = any(
+        any(finding.level == "error" for finding in item.findings)
+        or any(check.outcome == "veto" for check in item.checks)
+        for item in assessed
+    )
+    if options.json:
+        opt.print_json(
+            {
+                "passed": not failed and not sources.unread,
+                "files": [
+                    {
+                        "file": item.schema.path,
+                        "schemaId": item.schema.schema_id,
+                        "kind": item.schema.kind,
+                        "findings": [finding._asdict() for finding in item.findings],
+                        "checks": [check.document() for check in item.checks],
+                        "handlers": list(item.schema.handlers),
+                    }
+                    for item in assessed
+                ],
+                **sources.document(),
+                **rules.systems.document(),
+            }
+        )
+    else:
+        for item in assessed:
+            sys.stdout.write(f"{item.schema.schema_id}  {item.schema.path}\n")
+            print_findings(item)
+        print_left(sources)
+    if sources.unread:
+        return ExitCode.MALFORMED
+    return ExitCode.FAILED if failed else ExitCode.PASSED
+
+
+def _artefact(tree: object) -> str | None:
+    """Which grading file a document is, told by any of its own keys: one that lacks its id or
+    version is still one. None for anything else.
+    """
+    if not isinstance(tree, dict):
+        return None
+    return next(
+        (
+            kind
+            for kind, keys in _ARTEFACTS.items()
+            if any(key in tree for key in (keys[:1] if "tools" in tree else keys))
+        ),
+        None,
+    )
+
+
+def _list_rules(options: argparse.Namespace, outputs: list[str], rules: SchemaRules) -> int:
+    listed = [rule._asdict() for rule in ALL_RULES.values()]
+    _write(outputs, {"rules": listed}, [], ALL_RULES.values(), rules)
+    if options.json:
+        opt.print_json({"rules": listed})
+        return ExitCode.PASSED
+    for rule in ALL_RULES.values():
+        spec = f" ({rule.spec})" if rule.spec else ""
+        sys.stdout.write(f"{rule.level:<8} {rule.id:<34} {rule.holds}{spec}\n")
+    return ExitCode.PASSED
+
+
+def _check_artefact(
+    kind: str,
+    tree: dict[str, Any],
+    options: argparse.Namespace,
+    outputs: list[str],
+    rules: SchemaRules,
+) -> int:
+    faults = _entry_faults(tree, rules) if kind == "grading entry" else _index_faults(tree)
+    rule = _ARTEFACT_RULES[kind]
+    findings = [SchemaFinding(rule.id, rule.level, "", fault, rule.fix) for fault in faults]
+    _write_all(
+        outputs, [(os.path.abspath(options.path), findings)], _ARTEFACT_RULES.values(), rules
+    )
+    if options.json:
+        opt.print_json({"passed": not faults, "kind": kind, "file": options.path, "faults": faults})
+    else:
+        many = "s" if len(faults) != 1 else ""
+        verdict = f"{len(faults)} fault{many} in this {kind}" if faults else f"a sound {kind}"
+        sys.stdout.write(f"{options.path}: {verdict}\n")
+        sys.stdout.writelines(f"  {fault}\n" for fault in faults)
+    return ExitCode.FAILED if faults else ExitCode.PASSED
+
+
+def _entry_faults(tree: dict[str, Any], rules: SchemaRules) -> list[str]:
+    faults = schema_faults(tree)
+    if faults:
+        return faults
+    entry = convert(tree, GradingEntry)
+    return semantic_faults(entry) + consistency_faults(entry, rules, recomputed(entry, rules))
+
+
+def _index_faults(tree: dict[str, Any]) -> list[str]:
+    if "proofVersion" in tree:
+        # the exported proof of newer versions of the specification is an index by another name
+        tree = {key: value for key, value in tree.items() if key != "proofVersion"}
+        tree["indexVersion"] = INDEX_VERSION
+    faults = faults_by("index", strict(tree), "the index")
+    wrong = index_fault(tree)
+    return [*faults, f"{wrong.code} {wrong.message}"] if wrong else faults
+
+
+# --- findings
+
+
+def write_findings(
+    outputs: list[str], assessed: Sequence[inp.Assessed], rules: SchemaRules
+) -> None:
+    """Write the findings to each output file, as SARIF or JSON."""
+    findings = [(item.schema.path, item.findings) for item in assessed]
+    _write_all(outputs, findings, ALL_RULES.values(), rules)
+
+
+def _write_all(
+    outputs: list[str],
+    findings: Sequence[tuple[str, list[SchemaFinding]]],
+    table: Iterable[SchemaRule],
+    rules: SchemaRules,
+) -> None:
+    rows = [{"file": file, **finding._asdict()} for file, found in findings for finding in found]
+    _write(outputs, {"findings": rows}, findings, table, rules)
+
+
+def _write(
+    outputs: list[str],
+    document: dict[str, Any],
+    findings: Sequence[tuple[str, list[SchemaFinding]]],
+    table: Iterable[SchemaRule],
+    rules: SchemaRules,
+) -> None:
+    """Write a document to each output file; a SARIF file gets the findings and their rules."""
+    systems = rules.systems.document()
+    for path in outputs:
+        made = {**document, **systems}
+        if path.endswith(".sarif"):
+            from assay.views.sarif import sarif
+
+            made = sarif(
+                [(_source(file), found) for file, found in findings],
+                {rule.id: rule for rule in table},
+                tool_version=__version__,
+                systems=systems,
+            )
+        with atomic_write(path) as stream:
+            stream.write(document_bytes(made))
+
+
+def _source(path: str) -> str:
+    """A path as people below this folder write it, so that a code host finds the file in the
+    repository.
+    """
+    if "://" in path or not os.path.isfile(path):
+        return path if "://" in path else f"stdio://{path}"  # a live server has no file
+    return path.removeprefix(os.path.join(os.getcwd(), ""))
+
+
+def print_findings(item: inp.Assessed, *, levels: Sequence[str] = tuple(_PAINT)) -> None:
+    """Print the findings of these levels, and what the veto checks found."""
+    on = opt.colour()
+    for finding in item.findings:
+        if finding.level in levels:
+            where = f"line {finding.line}  " if finding.line is not None else ""
+            path = f"{finding.path}: " if finding.path else ""
+            level = opt.paint(f"{finding.level:<7}", _PAINT[finding.level], on=on)
+            text = printable(f"{where}{path}{finding.message} {finding.fix}")
+            sys.stdout.write(f"  {level} {text} [{finding.rule}]\n")
+    for check in item.checks:
+        # where the schema links no terms, the finding terms-missing says so already
+        unlinked = check.id == "tos-attached" and check.evidence.get("link") is None
+        if check.outcome != "clean" and not unlinked:
+            colour = "red" if check.outcome == "veto" else "yellow"
+            outcome = opt.paint(f"{check.outcome:<7}", colour, on=on)
+            sys.stdout.write(f"  {outcome} {check.id}: {printable(check.reason)}\n")
+
+
+def print_left(sources: inp.Sources) -> None:
+    """Print what was left out, and why."""
+    for error in sources.unread:
+        sys.stdout.write(f"refused  {error} [{error.code}]\n")
+    for item in sources.skipped:
+        sys.stdout.write(f"skipped  {printable(item.path)}: {printable(item.reason)}\n")
+
+
+_CHECK = Command(
+    _check,
+    "What is wrong with a schema, the tools of a server, a grading entry or an index, each finding"
+    " with a fix. Asks no model.",
+    "assay tools check schemas/ -o findings.sarif",
+    (
+        *inp.SOURCE,
+        flag("--rules", "list the rules instead"),
+        *inp.CHECKS,
+        *inp.RULES,
+    ),
+    formats=(".sarif", ".json"),
+)
+COMMANDS = {
+    "tools check": _CHECK,
+    "tools validate": _CHECK._replace(example="assay tools validate schemas/ -o findings.sarif"),
+}

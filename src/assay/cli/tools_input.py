@@ -1,0 +1,281 @@
+"""What the actions of `assay tools` share: where schemas come from, the clock, the rules, the tree,
+progress lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.cli import options as opt
+from assay.cli.frame import arg, policy_option, repeated
+from assay.errors import Fault, InputError, UsageError
+from assay.files.json_files import open_input, read_json
+from assay.files.yaml_files import parse_yaml
+from assay.records.tool_finding import SchemaFinding
+from assay.registry import near_miss
+from assay.tools.checks import ModuleLists, VetoCheck, read_module_lists, run_checks
+from assay.tools.key_owners import read_aliases
+from assay.tools.names import parse_iso, parse_stamp
+from assay.tools.policy import SchemaRules
+from assay.tools.source import ToolSchema
+from assay.tools.tree import OWNERS, Tree
+from assay.tools.validation import assess
+
+if TYPE_CHECKING:
+    from assay.archive.store import Store
+
+SOURCE = (
+    arg(
+        "path",
+        nargs="?",
+        metavar="PATH",
+        help="a schema (.mjs .js .json .yaml), a tools/list snapshot (.json), or a folder of them",
+    ),
+    arg("--mcp", metavar="COMMAND", help='a live MCP server over stdio, as "python server.py"'),
+    arg("--mcp-url", metavar="URL", help="a live MCP server over streamable HTTP"),
+    arg("--snapshot", metavar="FILE", help="what an MCP server answered to tools/list, as JSON"),
+    repeated(
+        "--header",
+        "'NAME: VALUE'",
+        "with --mcp-url: a header to send; $NAME in it is taken from the environment",
+    ),
+    repeated("--env", "NAME", "with --mcp: hand this variable of the environment to the server"),
+    arg(
+        "--timeout",
+        metavar="S",
+        type=float,
+        default=30.0,
+        help="seconds to wait for a server or a judge (default: 30)",
+    ),
+)
+"""Where schemas come from."""
+RULES = (policy_option("flowmcp"), "--library")
+CHECKS = (
+    arg(
+        "--bad-modules",
+        metavar="FILE",
+        help=(
+            'known bad modules: {"bad": {"name": "why"}, "telemetry": ["name"]}; without it imports'
+            " stay undetermined"
+        ),
+    ),
+    arg(
+        "--aliases",
+        metavar="FILE",
+        help='which key names belong to which company: {"brand": ["domain"]}',
+    ),
+)
+"""The lists that the veto checks hold a schema against."""
+DATA = arg(
+    "--data",
+    metavar="DIR",
+    default="grading-data",
+    help="the grading tree (default: grading-data)",
+)
+NAMES = arg("names", nargs="*", metavar="NAME", help="namespaces or selections (default: all)")
+
+
+def rules_of(options: argparse.Namespace) -> SchemaRules:
+    """The rules that the options ask for."""
+    return SchemaRules(opt.shelf_of(options).policy_of("flowmcp", options.policy))
+
+
+def now_of(options: argparse.Namespace) -> datetime:
+    """The present: the clock, or what --now says."""
+    if options.now is None:
+        return datetime.now(UTC).replace(microsecond=0)
+    moment = parse_iso(options.now) or parse_stamp(options.now)
+    if moment is None or not 1971 <= moment.year <= 9998:
+        raise UsageError(
+            "CLI-001", f"--now {options.now!r} is no time.", fix="Write 2026-05-18T03:16:00Z."
+        )
+    return moment.astimezone(UTC)
+
+
+def read_data(path: str) -> Any:
+    """A JSON or YAML file."""
+    if path.endswith((".yaml", ".yml")):
+        with open_input(path) as stream:
+            return parse_yaml(stream.read(), path).tree
+    return read_json(path).tree
+
+
+def read_object(path: str) -> dict[str, Any]:
+    """A JSON or YAML file that holds an object."""
+    tree = read_data(path)
+    if not isinstance(tree, dict):
+        raise InputError("FMC-012", "must be a JSON object.", where=path)
+    return tree
+
+
+# --- the tree
+
+
+def tree_of(options: argparse.Namespace, *, must_exist: bool = True) -> Tree:
+    """The grading tree that the options name."""
+    if must_exist and not os.path.isdir(options.data):
+        raise InputError(
+            "FIL-001",
+            "there is no such folder.",
+            where=options.data,
+            fix="Make a tree with `assay tools import`, or name one with --data.",
+        )
+    return Tree(options.data, rules_of(options))
+
+
+def owners(tree: Tree, names: list[str]) -> list[tuple[str, str]]:
+    """The namespaces and selections of those names; all of the tree where none is named."""
+    known = [(kind, name) for kind in OWNERS for name in tree.names(kind)]
+    if not known and not names:
+        raise InputError(
+            "IDX-006",
+            "the tree is empty.",
+            where=tree.root,
+            fix="Import something first: `assay tools import`.",
+        )
+    for name in names:
+        if name not in [pair[1] for pair in known]:
+            near = near_miss(name, [pair[1] for pair in known])
+            raise InputError(
+                "IDX-006", f"there is no namespace or selection '{name}'.{near}", where=tree.root
+            )
+    return [pair for name in names for pair in known if pair[1] == name] if names else known
+
+
+def keep(store: Store | None, tree: Tree, pairs: list[tuple[str, str]]) -> None:
+    """Store the entries and the index of these namespaces and selections; nothing where no store
+    was asked for. What is there already is not stored again.
+    """
+    if store is not None:
+        from assay.archive.records import tree_drafts
+
+        store.put(*(tree_drafts(tree, kind, name) for kind, name in pairs))
+
+
+# --- schemas
+
+
+class Lists(NamedTuple):
+    """What the veto checks hold a schema against."""
+
+    modules: ModuleLists
+    aliases: dict[str, list[str]]
+
+
+def lists_of(options: argparse.Namespace) -> Lists:
+    """The lists that the options name."""
+    bad, aliases = options.bad_modules, options.aliases
+    return Lists(
+        read_module_lists(read_data(bad), bad) if bad else ModuleLists(),
+        read_aliases(read_data(aliases), aliases) if aliases else {},
+    )
+
+
+class Sources(NamedTuple):
+    """The schemas that were read, and what was not."""
+
+    schemas: list[ToolSchema]
+    unread: list[InputError] = []
+    skipped: list[Any] = []
+    folder: bool = False
+
+    def faults(self) -> list[Fault]:
+        """What could not be read, as faults."""
+        return [
+            Fault(error.message, code=error.code, file=error.where, fix=error.fix)
+            for error in self.unread
+        ]
+
+    def document(self) -> dict[str, Any]:
+        """What was not read, as JSON shows it."""
+        return {
+            "refused": [fault.as_dict() for fault in self.faults()],
+            "skipped": [{"path": item.path, "reason": item.reason} for item in self.skipped],
+        }
+
+
+class Assessed(NamedTuple):
+    """A schema with its findings and its veto checks."""
+
+    schema: ToolSchema
+    findings: list[SchemaFinding]
+    checks: list[VetoCheck]
+
+
+def assess_all(sources: Sources, lists: Lists) -> list[Assessed]:
+    """Every schema with its findings and its veto checks."""
+    return [
+        Assessed(
+            schema,
+            assess(schema),
+            run_checks(schema, lists=lists.modules, aliases=lists.aliases),
+        )
+        for schema in sources.schemas
+    ]
+
+
+def read_sources(options: argparse.Namespace) -> Sources:
+    """The schemas that the options name; exactly one source."""
+    given = [name for name in ("path", "mcp", "mcp_url", "snapshot") if getattr(options, name)]
+    if len(given) != 1:
+        raise UsageError(
+            "CLI-001",
+            "name only one source."
+            if given
+            else "name one source: a PATH, --mcp, --mcp-url or --snapshot.",
+        )
+    if options.mcp or options.mcp_url:
+        return Sources([_read_server(options)])
+    from assay.tools.reading import files, folders
+
+    if options.path and os.path.isdir(options.path):
+        folder = folders.read_folder(options.path)
+        return Sources(list(folder.schemas), list(folder.unread), list(folder.skipped), True)
+    return Sources([files.read_schema(options.snapshot or options.path)])
+
+
+def _read_server(options: argparse.Namespace) -> ToolSchema:
+    from assay.tools.reading import server
+
+    if options.mcp_url:
+        headers = {}
+        for text in options.header:
+            name, colon, value = text.partition(":")
+            if not colon or not name.strip():
+                raise UsageError("CLI-001", "a header is 'NAME: VALUE'.")
+            headers[name.strip()] = os.path.expandvars(value.strip())
+        return server.read_http(options.mcp_url, timeout_s=options.timeout, headers=headers)
+    try:
+        command = shlex.split(options.mcp)
+    except ValueError as error:
+        raise UsageError("CLI-001", f"--mcp {options.mcp!r} is no command: {error}.") from None
+    missing = [name for name in options.env if name not in os.environ]
+    if missing:
+        raise UsageError("CLI-001", f"the environment has no {', '.join(missing)}.")
+    env = {name: os.environ[name] for name in options.env}
+    return server.read_stdio(command, timeout_s=options.timeout, env=env)
+
+
+# --- progress
+
+_TICK = {True: "✓", False: "✗"}
+
+
+def progress(area: str, primitive: str, status: str, *, valid: bool, written: bool) -> None:
+    """One line of progress, as the specification words it."""
+    sys.stderr.write(
+        f"[GRADING] area={area}/{primitive} schema-valid={_TICK[valid]} status={status}"
+        f" written={_TICK[written]}\n"
+    )
+
+
+def progress_count(done: int, total: int) -> None:
+    """How far it got."""
+    sys.stderr.write(
+        f"[GRADING] PROGRESS {done}/{total}\n" + ("[GRADING] DONE\n" if done == total else "")
+    )

@@ -1,0 +1,152 @@
+"""`assay tools score`: the grader between the two deterministic stages."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Any
+
+from assay import __version__
+from assay.cli import options as opt
+from assay.cli import tools_input as inp
+from assay.cli.frame import Command, arg
+from assay.errors import ExitCode, InputError, UsageError
+from assay.files.atomic import atomic_write
+from assay.files.json_files import read_json
+from assay.files.yaml_files import read_yaml
+from assay.tools.ecma import document_bytes
+from assay.tools.scorer import CommandJudge, EndpointJudge, PromptJudge, score_prompts
+
+
+def _score(options: argparse.Namespace) -> int:
+    if options.repeat < 1 or options.timeout <= 0:
+        raise UsageError("CLI-001", "--repeat and --timeout must be positive.")
+    judge = _judge(options)
+    rules, now = inp.rules_of(options), inp.now_of(options)
+    results: list[dict[str, Any]] = []
+    unstable = 0
+    for source, target in _jobs(options.prompts, options.output):
+        scored = score_prompts(
+            read_json(source, lone_surrogates=True).tree,
+            judge,
+            rules,
+            now=now,
+            repeat=options.repeat,
+            model=options.model,
+            harness_version=options.judge_version,
+            program_version=__version__,
+            where=source,
+        )
+        with atomic_write(target) as stream:
+            stream.write(document_bytes(scored.document))
+        results.append({"path": target, "scores": scored.document})
+        for item in scored.spreads:
+            if item.warning:
+                unstable += 1
+                sys.stderr.write(
+                    f"assay: warning: {scored.document['schemaIdSlug']} {item.dimension}:"
+                    f" {options.repeat} scores lie {float(item.spread):g} apart, more than"
+                    f" {float(rules.reproducible_within):g}: {', '.join(map(str, item.scores))}\n"
+                )
+    if options.json:
+        opt.print_json({"results": results, "unstable": unstable})
+        return ExitCode.PASSED
+    for result in results:
+        scores = result["scores"]
+        shown = ", ".join(f"{item['dimension']} {item['score']}" for item in scores["scores"])
+        sys.stdout.write(f"{scores['schemaIdSlug']}  {shown}  {result['path']}\n")
+    where = options.prompts if os.path.isdir(options.prompts) else results[0]["path"]
+    sys.stdout.write(f"next: assay tools grade PATH --consume-scores {options.output or where}\n")
+    return ExitCode.PASSED
+
+
+def _judge(options: argparse.Namespace) -> PromptJudge:
+    if not options.judge.endswith((".yaml", ".yml")):
+        return CommandJudge(options.judge, timeout_s=options.timeout)
+    from assay.judging.config import load_judge
+
+    spec = load_judge(read_yaml(options.judge))
+    options.model = options.model or spec.model
+    return EndpointJudge(spec)
+
+
+def _jobs(prompts: str, output: str | None) -> list[tuple[str, str]]:
+    if not os.path.isdir(prompts):
+        if output and os.path.isdir(output):
+            raise UsageError(
+                "FIL-008", "is a directory.", where=output, fix="Name the file, as scores.json."
+            )
+        return [(prompts, output or os.path.join(os.path.dirname(prompts), "scores.json"))]
+    jobs = [
+        (
+            os.path.join(prompts, name, "prompts.json"),
+            os.path.join(output or prompts, name, "scores.json"),
+        )
+        for name in sorted(os.listdir(prompts))
+    ]
+    jobs = [job for job in jobs if os.path.isfile(job[0])]
+    if not jobs:
+        raise InputError(
+            "FMC-008",
+            "holds no <slug>/prompts.json.",
+            where=prompts,
+            fix="Write them with `assay tools grade PATH --emit-prompts`.",
+        )
+    return jobs
+
+
+COMMANDS = {
+    "tools score": Command(
+        _score,
+        "Score prompts with a judge: one isolated request for each prompt. A judge is a command"
+        " that reads a prompt and writes JSON.",
+        "assay tools score proofs/grade-work/openmeteo_air/prompts.json -o scores.json --judge"
+        " './judge.sh'",
+        (
+            arg(
+                "prompts",
+                metavar="PROMPTS",
+                help="a prompts.json, or a work folder with <slug>/prompts.json",
+            ),
+            arg(
+                "-o",
+                "--output",
+                metavar="SCORES",
+                help=(
+                    "where to write scores.json, or for a work folder the folder (default: beside"
+                    " the prompts)"
+                ),
+            ),
+            arg(
+                "--judge",
+                metavar="J",
+                required=True,
+                help=(
+                    'a command that reads a prompt on standard input and writes {"score": 1.0-5.0,'
+                    ' "reasoning": ...}; or a judge\'s description (.yaml)'
+                ),
+            ),
+            arg("--model", metavar="NAME", help="the model behind the judge, for the record"),
+            arg("--judge-version", metavar="V", help="the version of the judge, for the record"),
+            arg(
+                "--repeat",
+                metavar="N",
+                type=int,
+                default=1,
+                help=(
+                    "ask N times; the first reply is the score, the others show how well it repeats"
+                ),
+            ),
+            arg(
+                "--timeout",
+                metavar="S",
+                type=float,
+                default=120.0,
+                help="seconds to wait for one reply (default: 120)",
+            ),
+            *inp.RULES,
+            "--now",
+        ),
+    ),
+}

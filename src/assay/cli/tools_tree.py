@@ -1,0 +1,274 @@
+"""`assay tools import`, `record` and `regrade`: what changes a grading tree."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Any
+
+from assay.cli import options as opt
+from assay.cli import tools_input as inp
+from assay.cli.frame import STORE, Command, arg, flag
+from assay.cli.ledger import storing
+from assay.errors import ExitCode, InputError, UsageError, printable
+from assay.files.json_files import parse_json, read_json
+from assay.tools.entry import TRIGGERS
+from assay.tools.envelope import PLACE
+from assay.tools.intake import Written, import_one, import_selection
+from assay.tools.names import FULL, PARTIAL
+from assay.tools.record import Trigger, record
+from assay.tools.regrade import RegradeOutcome, primitive, regrade
+from assay.tools.tree import owner_of
+from assay.tools.validation import assess
+
+
+def _import(options: argparse.Namespace) -> int:
+    with storing(options) as store:
+        tree, now = inp.tree_of(options, must_exist=False), inp.now_of(options)
+        selection = _selection(options.path)
+        if selection is not None:
+            written = [import_selection(tree, selection, options.path, now=now)]
+            inp.keep(store, tree, [("selections", str(selection["selectionId"]))])
+            return _print_import(options, written, inp.Sources([]), several=False)
+        sources = inp.read_sources(options)
+        namespaces = sorted({schema.namespace for schema in sources.schemas})
+        if len(namespaces) > 1 and options.strict_2:
+            raise InputError(
+                "FMC-008",
+                f"the folder holds {len(namespaces)} namespaces: {', '.join(namespaces)}.",
+                where=str(options.path),
+                fix="One folder, one namespace.",
+            )
+        written = [import_one(tree, schema, assess(schema), now=now) for schema in sources.schemas]
+        inp.keep(store, tree, [("providers", namespace) for namespace in namespaces])
+    return _print_import(options, written, sources, several=len(namespaces) > 1 and sources.folder)
+
+
+def _selection(path: str | None) -> dict[str, Any] | None:
+    """The selection that a file holds; None where it holds something else."""
+    if not path or not path.endswith(".json") or not os.path.isfile(path):
+        return None
+    tree = read_json(path, lone_surrogates=True).tree
+    return tree if isinstance(tree, dict) and "selectionId" in tree else None
+
+
+def _print_import(
+    options: argparse.Namespace, written: list[Written], sources: inp.Sources, *, several: bool
+) -> int:
+    unread = sources.unread
+    if options.json:
+        opt.print_json(
+            {
+                "imported": [item._asdict() for item in written],
+                "refused": [
+                    {
+                        "file": error.where,
+                        "code": error.code,
+                        "message": error.message,
+                        "fix": error.fix,
+                    }
+                    for error in unread
+                ],
+                "severalNamespaces": several,
+            }
+        )
+    else:
+        for item in written:
+            why = f"  {item.reason}" if item.reason else ""
+            sys.stdout.write(f"{item.action:<11}  {item.schema}  {item.path}{why}\n")
+        for error in unread:
+            sys.stdout.write(f"refused      {error} [{error.code}]\n")
+        if several:
+            sys.stdout.write(
+                "warning: the folder holds several namespaces; each went into its own. One folder"
+                " should hold one.\n"
+            )
+    if unread:
+        return ExitCode.MALFORMED
+    blocked = any(item.action == "blocked" for item in written)
+    return ExitCode.FAILED if blocked or several else ExitCode.PASSED
+
+
+def _record(options: argparse.Namespace) -> int:
+    if (options.issue or options.by) and not options.trigger:
+        raise UsageError(
+            "CLI-001",
+            "--issue and --by say why something is graded again.",
+            fix="Give --trigger user-report with them.",
+        )
+    with storing(options) as store:
+        tree = inp.tree_of(options)
+        path, names, built = record(
+            tree,
+            [inp.read_object(file) for file in options.files],
+            {name: getattr(options, name) for name in PLACE if getattr(options, name)},
+            now=inp.now_of(options),
+            catalogue=inp.read_object(options.questions) if options.questions else {},
+            mode=options.mode,
+            trigger=Trigger(options.trigger, options.issue, options.by)
+            if options.trigger
+            else None,
+            harness=options.harness,
+        )
+        with open(path, "rb") as stream:
+            entry = parse_json(stream.read())
+        status = tree.shown_status(entry["area"], names)
+        inp.progress(entry["area"], primitive(names), status, valid=True, written=True)
+        inp.progress_count(1, 1)
+        inp.keep(store, tree, [owner_of(entry["area"], names)])
+    notes = [*built.result.notes, *built.result.warnings] if built else []
+    if options.json:
+        opt.print_json({"path": path, "entry": entry, "notes": notes})
+    else:
+        sys.stdout.write(f"{entry['aggregateGrade'] or status}  {path}\n")
+        sys.stdout.writelines(f"  {note}\n" for note in notes)
+    return ExitCode.PASSED
+
+
+def _regrade(options: argparse.Namespace) -> int:
+    with storing(options) as store:
+        tree, now = inp.tree_of(options), inp.now_of(options)
+        named = inp.owners(tree, options.names)
+        outcomes = [
+            outcome
+            for kind, name in named
+            for outcome in regrade(
+                tree,
+                kind,
+                name,
+                options.trigger,
+                now=now,
+                issue=options.issue,
+                requested_by=options.by,
+            )
+        ]
+        for count, outcome in enumerate(outcomes, 1):
+            area, names = outcome.place.area, outcome.place.names
+            written = outcome.action == "regraded"
+            status = tree.shown_status(area, names)
+            inp.progress(area, primitive(names), status, valid=True, written=written)
+            inp.progress_count(count, len(outcomes))
+        inp.keep(store, tree, named)
+    due = sum(outcome.action == "due" for outcome in outcomes)
+    if options.json:
+        opt.print_json({"outcomes": [_outcome_document(outcome) for outcome in outcomes]})
+    else:
+        for outcome in outcomes:
+            _print_outcome(outcome)
+        if not outcomes:
+            sys.stdout.write("nothing has been graded yet\n")
+        if due:
+            sys.stdout.write(
+                f"{due} due: answer them and run `assay tools record ... --trigger"
+                f" {options.trigger}`\n"
+            )
+    blocked = any(outcome.action == "blocked" for outcome in outcomes)
+    return ExitCode.FAILED if due or blocked else ExitCode.PASSED
+
+
+def _outcome_document(outcome: RegradeOutcome) -> dict[str, Any]:
+    return {
+        "area": outcome.place.area,
+        "names": outcome.place.names,
+        **{key: value for key, value in outcome._asdict().items() if key != "place"},
+    }
+
+
+def _print_outcome(outcome: RegradeOutcome) -> None:
+    change = f"{outcome.before or '-'} -> {outcome.grade or 'pending'}"
+    parts = (
+        f"{outcome.action:<9}",
+        outcome.place.owner,
+        outcome.place.label,
+        change if outcome.action == "regraded" else "",
+        printable(outcome.reason),
+    )
+    sys.stdout.write("  ".join(part for part in parts if part) + "\n")
+    if outcome.questions:
+        sys.stdout.write(f"          ask again: {', '.join(outcome.questions)}\n")
+
+
+_REPORTED = (
+    arg("--issue", metavar="TEXT", help="with user-report: what was reported"),
+    arg("--by", metavar="NAME", help="with user-report: by whom"),
+)
+_TREE = (inp.DATA, *inp.RULES, "--now", *STORE)
+COMMANDS = {
+    "tools import": Command(
+        _import,
+        "Put schemas, or a selection .json, into a grading tree: what is new is created, what"
+        " changed is added beside the old, the rest is skipped.",
+        "assay tools import schemas/openmeteo --data grading-data",
+        (
+            *inp.SOURCE,
+            flag(
+                "--strict-2",
+                "abort when a folder holds several namespaces, as gradingSpec 2.0 does",
+            ),
+            *_TREE,
+        ),
+    ),
+    "tools record": Command(
+        _record,
+        "Write a grading entry from an evaluator's answers. Several files of one area (a"
+        " deterministic and a judged block) become one entry.",
+        "assay tools record answers.json --namespace openmeteo --schema air --tool getCurrent",
+        (
+            arg(
+                "files",
+                nargs="+",
+                metavar="ENVELOPE",
+                help=(
+                    "answers to the questions of one area, as JSON or YAML;"
+                    " docs/how-to/grade-tool-schemas.md shows one"
+                ),
+            ),
+            *(
+                arg(
+                    f"--{name}",
+                    metavar="NAME",
+                    help=f"the {name} that is graded, where the envelope does not say",
+                )
+                for name in PLACE
+            ),
+            arg(
+                "--questions",
+                metavar="FILE",
+                help=(
+                    'a catalogue of questions, kept in the tree: {"Q-...": {"area", "weight",'
+                    ' "determinism", "scoreType", "dimension", "naReasons"}}'
+                ),
+            ),
+            arg(
+                "--mode",
+                choices=(FULL, PARTIAL),
+                default=FULL,
+                help=(
+                    "full computes a new grade; partial answers some questions and keeps the last"
+                    " one (default: full)"
+                ),
+            ),
+            arg(
+                "--harness",
+                metavar="NAME",
+                help="what drove the evaluation, where the envelope does not say",
+            ),
+            arg("--trigger", choices=TRIGGERS, help="why it is graded again"),
+            *_REPORTED,
+            *_TREE,
+        ),
+    ),
+    "tools regrade": Command(
+        _regrade,
+        "Grade again after a trigger. What stored answers allow is done; what needs a grader is"
+        " listed as due. Superseded entries stay.",
+        "assay tools regrade openmeteo --trigger scheduled",
+        (
+            inp.NAMES,
+            arg("--trigger", choices=TRIGGERS, required=True, help="why it is graded again"),
+            *_REPORTED,
+            *_TREE,
+        ),
+    ),
+}

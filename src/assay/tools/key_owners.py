@@ -1,0 +1,232 @@
+"""Whose API key is it: by the words in its name, the domains that a schema calls, and
+`data/owners.json`.
+
+The answer is clean, veto or undetermined. A veto needs a known owner: a name that speaks of nobody
+known may belong to anyone, also to the owner of the host.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from msgspec import Struct, ValidationError, convert, json
+
+from assay.errors import InputError
+from assay.tools.forms import DATA
+from assay.tools.manifest import tools_of
+from assay.tools.veto import CLEAN, UNDETERMINED, VETO
+
+
+class _Owner(Struct, frozen=True, forbid_unknown_fields=True):
+    """Whose keys carry a word, and which domains are theirs."""
+
+    domains: frozenset[str]
+    reason: str
+    suffixes: tuple[str, ...] = ()
+    """Whole registries that only the owner gives names in, as `gov`."""
+    shared: bool = False
+    """Others use the word too: it clears a key for these domains, and is no ground for a veto
+    elsewhere.
+    """
+
+    def has(self, domain: str) -> bool:
+        return domain in self.domains or any(
+            domain.endswith(f".{suffix}") for suffix in self.suffixes
+        )
+
+
+class _KeyWords(Struct, frozen=True):
+    """What the words in a key's name mean."""
+
+    generic: frozenset[str]
+    """They say what a key is for, not whose it is."""
+    credential: frozenset[str]
+    """They make a parameter a secret: only a secret of another company is a veto."""
+    related: frozenset[str]
+    """They may be next to a brand in the name of its own domain."""
+    known: dict[str, _Owner]
+    """Words whose owner is known. For these no likeness counts: only the owner's domains get the
+    key.
+    """
+
+
+@cache
+def _words() -> _KeyWords:
+    with open(os.path.join(DATA, "owners.json"), "rb") as stream:
+        return json.decode(stream.read(), type=_KeyWords)
+
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+[A-Za-z]*")
+
+
+def registrable_domain(host: str, *, only_icann: bool = False) -> str | None:
+    """The domain that its owner registered, by the public suffix list that ships offline; None for
+    an address or a bare suffix.
+
+    A guest on a platform counts as an owner (`me.github.io`), unless only the suffixes of
+    registries are asked for.
+
+    >>> registrable_domain("pro-api.coinmarketcap.com"), registrable_domain("data.gov.uk")
+    ('coinmarketcap.com', 'data.gov.uk')
+    """
+    if re.fullmatch(r"[\d.]+|\[?[0-9a-fA-F:]+\]?", host):
+        return None
+    found = _suffix_list(only_icann).privatesuffix(host.lower().rstrip("."))
+    return str(found) if found else None
+
+
+@cache
+def _suffix_list(only_icann: bool) -> Any:
+    try:
+        from publicsuffixlist import PublicSuffixList  # 0.2 s and an extra; only keys need it
+    except ImportError:
+        raise InputError(
+            "FMC-006",
+            "the list of public suffixes is not installed.",
+            fix="pip install 'assay[flowmcp]'",
+        ) from None
+    return PublicSuffixList(only_icann=only_icann)
+
+
+def _tokens(name: str) -> list[str]:
+    """The words of a key's name that can say whose it is."""
+    words = [word.lower() for word in _WORDS.findall(name)]
+    return [word for word in words if word not in _words().generic and not word.isdigit()]
+
+
+def brand_of(name: str) -> str:
+    """The words of a key's name that say whose it is, joined; empty where it says nobody's.
+
+    >>> brand_of("CMC_API_KEY"), brand_of("API_KEY_V2"), brand_of("coinGeckoApiKey")
+    ('cmc', '', 'coingecko')
+    """
+    return "".join(_tokens(name))
+
+
+def _only_related(text: str) -> bool:
+    """Whether a text is made of words that stand beside a brand, as `apidata`."""
+    return not text or any(
+        text.startswith(word) and _only_related(text[len(word) :]) for word in _words().related
+    )
+
+
+def _owners_in(tokens: list[str]) -> dict[str, _Owner]:
+    """The known owners that a key's name speaks of: by the whole name, by one of its words, or by
+    words that stand next to each other.
+    """
+    runs = {
+        "".join(tokens[start:end])
+        for start in range(len(tokens))
+        for end in range(start + 1, len(tokens) + 1)
+    }
+    return {word: owner for word, owner in _words().known.items() if word in runs}
+
+
+def owner_verdict(name: str, host: str, aliases: Mapping[str, Iterable[str]]) -> tuple[str, str]:
+    """Whether a server parameter belongs to the owner of a host: clean, veto or undetermined, and
+    why.
+
+    A veto needs a known owner: a name that speaks of nobody known may belong to anyone, also to the
+    owner of the host.
+    """
+    domain = registrable_domain(host) or host
+    tokens = _tokens(name)
+    brand = "".join(tokens)
+    if not brand:
+        return UNDETERMINED, "its name does not say whose key it is"
+    if domain in aliases.get(brand, ()):
+        return CLEAN, "the list of aliases says so"
+    label = re.sub(r"[^a-z0-9]", "", domain.split(".")[0])
+    owners = _owners_in(tokens)
+    if owners:
+        return _known_owner(name, domain, label, owners, whole=brand in owners)
+    short, long = sorted((brand, label), key=len)
+    if (
+        brand == domain.replace(".", "")
+        or (len(short) >= 3 and long.startswith(short) and _only_related(long[len(short) :]))
+        or brand == label
+    ):
+        return CLEAN, f"it is named after {domain}"
+    labels = {part for text in host.lower().split(".") for part in (text, *text.split("-"))}
+    if (
+        len(label) >= 3
+        and label in tokens
+        and all(word in labels or word in _words().related for word in tokens)
+    ):
+        return CLEAN, f"it is named after {host}"
+    return UNDETERMINED, f"nothing shows whether '{brand}' belongs to the owner of {domain}"
+
+
+def _known_owner(
+    name: str, domain: str, label: str, owners: Mapping[str, _Owner], *, whole: bool
+) -> tuple[str, str]:
+    others = {word: owner for word, owner in owners.items() if not owner.has(domain)}
+    if not others:
+        return CLEAN, f"{domain} belongs to {next(iter(owners.values())).reason}"
+    word, owner = min(
+        others.items(), key=lambda pair: (pair[1].shared or label.startswith(pair[0]), pair[0])
+    )
+    theirs = f"'{word}' is {owner.reason} ({', '.join(sorted(owner.domains))})"
+    registered = registrable_domain(domain, only_icann=True) or domain
+    if len(others) < len(owners) or owner.has(
+        registered
+    ):  # a guest on its owner's platform may be anybody
+        return UNDETERMINED, f"{theirs}, and {domain} may or may not be"
+    if owner.shared or label.startswith(word):
+        return UNDETERMINED, f"{theirs}, and nothing shows whether {domain} is"
+    secret = any(part.lower() in _words().credential for part in _WORDS.findall(name))
+    if not whole and not secret:
+        return UNDETERMINED, f"{theirs}, and the name does not say that it is a key"
+    return VETO, f"{theirs}; {domain} is not"
+
+
+def hosts_of(main: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """The hosts that a schema calls, its root and any tool's own; and the addresses that a browser
+    reads otherwise than we do.
+    """
+    found = [main.get("root")]
+    for tool in tools_of(main).values():
+        if isinstance(tool, dict):
+            found += [tool.get("root"), tool.get("path")]
+    hosts: list[str] = []
+    odd = []
+    for url in found:
+        if not isinstance(url, str) or "//" not in url:
+            continue
+        plain = url.replace("{{", "").replace("}}", "")
+        try:
+            parts = urlsplit(plain)
+            host = parts.hostname
+        except ValueError:
+            host, parts = None, urlsplit("")
+        if (
+            "\\" in url
+            or any(ord(character) <= 32 or ord(character) == 127 for character in url)
+            or (host is None and "://" in url)
+        ):
+            odd.append(url)
+        elif host and host not in hosts:
+            hosts.append(host)
+    return hosts, odd
+
+
+def read_aliases(tree: Any, where: str = "") -> dict[str, list[str]]:
+    """Company aliases from a document `{"brand": ["domain", ...]}`."""
+    try:
+        aliases = convert(tree, dict[str, list[str]])
+    except ValidationError:
+        raise InputError(
+            "FMC-012",
+            "is no list of company aliases.",
+            where=where,
+            fix='Write {"brand": ["domain.example"]}.',
+        ) from None
+    return {
+        brand_of(brand) or brand.lower(): [domain.lower() for domain in domains]
+        for brand, domains in aliases.items()
+    }

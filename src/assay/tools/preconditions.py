@@ -1,0 +1,129 @@
+"""Whether a node may be graded now: what a rejected node needs, what must be graded before it, and
+how large a selection must be.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from assay.errors import InputError
+from assay.files.json_files import parse_json
+from assay.tools.index import MIN_TESTS, lacks_tests, namespace_index
+from assay.tools.manifest import about_text, snapshot_of
+from assay.tools.names import FULL, GROUP_BOUND, Area
+from assay.tools.node import Home, last_full, read_entries
+from assay.tools.selection import check_ready, namespaces_of, size_cap, size_outcome
+from assay.tools.status import NODE_REJECTED, STABLE
+from assay.tools.tree import Tree
+
+_LEVEL_BEFORE = {
+    "selection-skills-L2": "selection-skills-L1",
+    "selection-skills-L3": "selection-skills-L2",
+}
+"""A topic is graded after its signposts, a use case after its topics."""
+_WHOLE = ("tools-aggregate-namespace", "namespace-description", "namespace-skills")
+"""The areas that speak for schemas that must be sound before."""
+_OF_SCHEMA = ("single-test", "tools-aggregate-schema", "namespace-skills")
+
+
+def check_allowed(
+    tree: Tree, area: Area, names: Mapping[str, str], status: str, *, mode: str, again: bool
+) -> str | None:
+    """Refuse what may not be graded now; the cap of a small selection. `again` says that a trigger
+    is given.
+    """
+    if status == NODE_REJECTED and (mode != FULL or not again):
+        raise InputError(
+            "FMC-015",
+            "the node is rejected.",
+            fix=(
+                "Only a full new evaluation lifts a veto: give --mode full and --trigger; the"
+                " rejected entry stays."
+            ),
+        )
+    if area.tier == GROUP_BOUND:
+        return _check_selection(tree, area, names["selection"])
+    if mode == FULL and area.name == "single-test":
+        manifest = tree.manifests(names["namespace"]).get(names["schema"])
+        if manifest is not None and lacks_tests(manifest, names["tool"]):
+            raise InputError(
+                "FMC-015",
+                f"the tool has fewer than {MIN_TESTS} tests.",
+                fix="Add tests and import it again; or record a partial grading.",
+            )
+    _check_namespace(tree, area.name, names)
+    return None
+
+
+def _check_namespace(tree: Tree, area: str, names: Mapping[str, str]) -> None:
+    """Refuse to grade what depends on something rejected, or on schemas that are not ready."""
+    own = {
+        "single-test": f"{names.get('schema')}.{names.get('tool')}",
+        "tools-aggregate-schema": names.get("schema"),
+    }.get(area)
+    index = namespace_index(tree.root, names["namespace"], tree.rules)
+    for schema, node in index.schemas.items():
+        if area in _OF_SCHEMA and schema != names["schema"]:
+            continue
+        parts = {f"{schema}.{tool}": inner for tool, inner in node.tools.items()}
+        for name, part in {**parts, schema: node.tools_aggregate}.items():
+            if part.status == NODE_REJECTED and name != own:
+                raise InputError(
+                    "FMC-015",
+                    f"{name} is rejected by a veto; what depends on it is not graded.",
+                    fix="Remove it, or evaluate it anew in full.",
+                )
+        if area == "about-namespace" and node.status != STABLE:
+            raise InputError(
+                "PRE-004",
+                f"{schema} is {node.status}, not stable.",
+                fix="Grade the schemas of the namespace first.",
+            )
+        if area in _WHOLE and node.tools_aggregate.reason == "validation-failed":
+            raise InputError(
+                "PRE-004",
+                f"{schema} does not pass its validation.",
+                fix="Fix and import it first, or remove it.",
+            )
+
+
+def _check_selection(tree: Tree, area: Area, selection: str) -> str | None:
+    """Refuse to grade a selection that is not ready; the cap of a small one."""
+    home = tree.home("selections", selection)
+    snapshot = snapshot_of(home, "selection")
+    about = None
+    if snapshot is not None:
+        with open(os.path.join(home, snapshot.file), "rb") as stream:
+            about = about_text(parse_json(stream.read()))
+    if about is None:
+        raise InputError(
+            "FMC-015",
+            "the selection has no About page, which is its domain knowledge.",
+            fix="Declare resources.about in the selection and import it.",
+        )
+    before = _LEVEL_BEFORE.get(area.name)
+    if before is not None and not _graded_skill(tree, home, selection, before):
+        raise InputError(
+            "FMC-015",
+            f"no {before} of the selection is graded yet.",
+            fix=f"Grade the skills of {before} first.",
+        )
+    count = len(namespaces_of(check_ready(tree.lock_of(selection))))
+    if size_outcome(count, tree.rules) == "n/a":
+        raise InputError("FMC-015", f"a selection of {count} namespaces is too small to be graded.")
+    return size_cap(count, tree.rules)
+
+
+def _graded_skill(tree: Tree, home: str, selection: str, level: str) -> bool:
+    """Whether any skill of a level has a full grading."""
+    folder = os.path.join(home, "skills")
+    return any(
+        last_full(
+            read_entries(
+                Home(os.path.join(folder, skill), (level,), selection=selection, skill=skill),
+                tree.rules,
+            )
+        )
+        for skill in (sorted(os.listdir(folder)) if os.path.isdir(folder) else ())
+    )

@@ -1,0 +1,204 @@
+"""Reading every tool schema of a folder.
+
+A folder is read whole: what could not be read is reported with its reason, what is no schema is
+named, nothing is dropped in silence. Links that lead out of the folder are never followed.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+from typing import NamedTuple
+
+from assay.errors import InputError
+from assay.tools.reading import limits
+from assay.tools.reading.engine import Engine
+from assay.tools.reading.files import DATA, EXPORT, MODULES, NoSchema, file_bytes, schema_in
+from assay.tools.source import ToolSchema
+
+SKIPPED_FOLDERS = frozenset(("node_modules", "_gradings"))
+SKIPPED_FILES = frozenset(
+    (
+        "package.json",
+        "package-lock.json",
+        "tsconfig.json",
+        "index.json",
+        "prompts.json",
+        "scores.json",
+        "state.json",
+    )
+)
+"""Files of the tools around a schema, and of the grading itself."""
+
+
+class Skipped(NamedTuple):
+    """A file or folder that was not read because it is no tool schema."""
+
+    path: str
+    reason: str
+
+
+class Folder(NamedTuple):
+    """All that a folder holds, each part sorted by path."""
+
+    schemas: tuple[ToolSchema, ...]
+    unread: tuple[InputError, ...]
+    """One for each file that could not be read, `where` naming it. A gate that finds one has not
+    seen the whole folder.
+    """
+    skipped: tuple[Skipped, ...]
+
+
+def read_folder(path: str, *, engine: Engine | None = None) -> Folder:
+    """Every tool schema in a folder and the folders below it. Raises InputError where there is
+    none, or where the engine is not installed.
+    """
+    found = _walk(path)
+    if engine is not None:
+        return _read_all(path, found, engine)
+    with Engine() as own:
+        return _read_all(path, found, own)
+
+
+_Found = tuple[str, str] | InputError | Skipped
+"""A file and where it really is, or why it is not read."""
+
+
+def _read_all(path: str, found: list[_Found], engine: Engine) -> Folder:
+    schemas: list[ToolSchema] = []
+    unread = [one for one in found if isinstance(one, InputError)]
+    skipped = [one for one in found if isinstance(one, Skipped)]
+    for one in found:
+        if isinstance(one, InputError | Skipped):
+            continue
+        file, real = one
+        try:
+            schemas.append(schema_in(file, file_bytes(file, real), engine))
+        except NoSchema as error:
+            skipped.append(Skipped(file, error.message))
+        except InputError as error:
+            if error.code == "FMC-006":
+                raise  # no module of any folder can be read
+            if (
+                os.path.basename(file).startswith(".")
+                and file.lower().endswith(DATA)
+                and error.code.startswith("FIL")
+            ):
+                skipped.append(
+                    Skipped(file, "is hidden, and no JSON or YAML.")
+                )  # the settings of an editor often are not
+            else:
+                unread.append(error)
+    if not schemas and not unread:
+        named = f" {len(skipped)} were looked at." if skipped else ""
+        raise InputError(
+            "FMC-008", f"there is no tool schema in this folder.{named}", where=path, fix=EXPORT
+        )
+    return Folder(
+        tuple(schemas), tuple(sorted(unread, key=lambda error: error.where)), tuple(sorted(skipped))
+    )
+
+
+def _walk(path: str) -> list[_Found]:
+    """Every name in the tree that matters, sorted by path. Links to folders are not walked, so that
+    there is no way in circles.
+    """
+    try:
+        root = os.path.realpath(path)
+    except ValueError:
+        raise InputError("FIL-001", "cannot be the name of a folder.", where=path) from None
+    if not os.path.isdir(root):
+        raise InputError(
+            "FIL-001",
+            "there is no such folder." if not os.path.exists(root) else "is no folder.",
+            where=path,
+        )
+    looked_at, files = 0, 0
+    open_folders = [path]
+    found: list[tuple[str, _Found]] = []
+    while open_folders:
+        folder = open_folders.pop()
+        try:
+            with os.scandir(folder) as entries:
+                names = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            found.append(
+                (
+                    folder,
+                    InputError(
+                        "FIL-001", f"the folder cannot be read: {error.strerror}.", where=folder
+                    ),
+                )
+            )
+            continue
+        looked_at += len(names)
+        if looked_at > limits.MAX_ENTRIES:
+            raise InputError(
+                "FMC-004",
+                f"holds more than {limits.MAX_ENTRIES:,} names.",
+                where=path,
+                fix="Name the folder of the schemas itself.",
+            )
+        for entry in names:
+            if entry.is_dir(follow_symlinks=False):
+                if not entry.name.startswith(".") and entry.name not in SKIPPED_FOLDERS:
+                    open_folders.append(entry.path)
+                elif (unseen := _modules_below(entry.path)) > 0:
+                    found.append(
+                        (
+                            entry.path,
+                            Skipped(
+                                entry.path,
+                                f"is a folder that is not read; modules in it: {unseen:,}.",
+                            ),
+                        )
+                    )
+                continue
+            one = _judge(entry, root)
+            if one is not None:
+                files += 1
+                found.append((entry.path, one))
+        if files > limits.MAX_FILES:
+            raise InputError(
+                "FMC-004",
+                f"holds more than {limits.MAX_FILES:,} schema files.",
+                where=path,
+                fix="Read it in parts.",
+            )
+    return [one for _, one in sorted(found, key=lambda pair: pair[0])]
+
+
+def _modules_below(folder: str) -> int:
+    """How many files below a folder are named as modules, as far as one walk may go."""
+    files = (name for _, _, names in os.walk(folder) for name in names)
+    return sum(name.lower().endswith(MODULES) for name in islice(files, limits.MAX_ENTRIES))
+
+
+def _judge(entry: os.DirEntry[str], root: str) -> _Found | None:
+    """What is to be done with a name that is no folder; None where it is none of our files."""
+    is_named_so = entry.name.lower().endswith((*MODULES, *DATA)) and entry.name not in SKIPPED_FILES
+    try:
+        real = os.path.realpath(entry.path, strict=True)
+    except OSError:
+        return (
+            InputError(
+                "FMC-009", "is a link that leads nowhere.", where=entry.path, fix="Remove it."
+            )
+            if is_named_so
+            else None
+        )
+    is_folder = entry.is_symlink() and os.path.isdir(real)
+    if (
+        (entry.name.startswith(".") or entry.name in SKIPPED_FOLDERS)
+        if is_folder
+        else not is_named_so
+    ):
+        return None
+    if os.path.commonpath((root, real)) != root:
+        fix = "Copy what it leads to, or read it by its own name."
+        return InputError(
+            "FMC-009", "is a link out of the folder; it is not followed.", where=entry.path, fix=fix
+        )
+    if is_folder:
+        return Skipped(entry.path, "is a link to a folder of this tree.")
+    return entry.path, real
