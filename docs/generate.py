@@ -11,7 +11,6 @@ from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
-from assay.cli.exam import ACTIONS as EXAM_ACTIONS
 from assay.cli.main import run
 from assay.cli.options import ENVIRONMENT
 from assay.cli.verbs import VERBS
@@ -176,7 +175,7 @@ def cli_page() -> str:
             run([*([verb] if verb else []), "--help"])
         parts.append(f"## assay {verb}".rstrip() + f"\n\n```\n{text.getvalue().rstrip()}\n```")
     listed = {name: verb.actions for name, verb in VERBS.items() if verb.actions}
-    actions = {"exam": EXAM_ACTIONS, **listed}
+    actions = listed
     for verb, action in ((verb, action) for verb, listed in actions.items() for action in listed):
         text = io.StringIO()
         with redirect_stdout(text), suppress(SystemExit):

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from assay.cli import options as opt
-from assay.cli.judge import judge_shown, usage_shown
+from assay.cli.judge import usage_shown
 from assay.cli.judge_audit import audit_document
 from assay.files.yaml_files import read_yaml
 from assay.grading.policy import make_rules
@@ -56,11 +56,10 @@ def carded(folder: str, *, now: datetime) -> dict[str, Any]:
             found, usage = asyncio.run(ask())
     document = audit_document(
         found,
-        judge=judge_shown(spec),
+        spec=spec,
         pairs=pairs,
         source="bundled",
         injections=0,
-        price=None,
         usage=usage,
     )
     rules = make_rules(Shelf().policy("workflow-judged"))

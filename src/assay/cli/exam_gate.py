@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from assay.archive.named_baselines import find_named
 from assay.cli import exam as common
 from assay.cli import options as opt
-from assay.cli.ledger import add_store, storing
+from assay.cli.frame import STORE, Command, arg, repeated
+from assay.cli.ledger import storing
+from assay.cli.named import find_named
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
 from assay.exams.document import CheckedExam, hold_against
 from assay.exams.exam import REGRESSION, make_exam, read_document
@@ -27,57 +28,11 @@ from assay.views.exam_text import gate_lines
 if TYPE_CHECKING:
     import argparse
 
-    from assay.archive.store import Store
+    from assay.cli.keeping import Store
     from assay.exams.policy import ExamRules
 
 
-def gate(argv: list[str]) -> int:
-    """Decide on graded exams."""
-    made = opt.parser(
-        "exam gate",
-        "Decide on graded exams: the hard gate on the capstone, the drop on the regression set"
-        " against a stored baseline; soft gates warn. Exit 0 or 1; 4 where the regression set has"
-        " no baseline.",
-        "assay exam gate result.json --regression regression.json --baseline baseline.json",
-    )
-    made.add_argument(
-        "result", metavar="RESULT", help="the capstone exam, as `assay exam grade -o` writes it"
-    )
-    made.add_argument(
-        "--exam",
-        metavar="EXAM",
-        action="append",
-        default=[],
-        help=(
-            "a file of the exam that a result must answer, of the capstone or of the regression"
-            " set; may be repeated"
-        ),
-    )
-    made.add_argument("--regression", metavar="R", help="the regression set, graded the same way")
-    made.add_argument(
-        "--baseline",
-        metavar="B",
-        help=(
-            "the regression set as the production tutor answered it, graded the same way: a file,"
-            " or the name of a stored baseline, in the folder and with --store also in the ledger;"
-            " exit 4 when it is not there"
-        ),
-    )
-    made.add_argument(
-        "--baselines",
-        metavar="DIR",
-        default=".assay/baselines",
-        help="where stored baselines are (default: .assay/baselines)",
-    )
-    made.add_argument(
-        "--set-baseline",
-        metavar="FILE",
-        help="when the gate passes, or there is no baseline yet, store the regression result there",
-    )
-    common.add_rules(made, "the result's own")
-    opt.add_output(made, (".json", ".xml"))
-    add_store(made)
-    options = made.parse_args(argv)
+def _gate(options: argparse.Namespace) -> int:
     with storing(options) as store:
         return _gated(options, store)
 
@@ -165,7 +120,7 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
     held = bool(options.exam) and _hold_all(options, rules, capstone, regression)
     verdict = decide(capstone, rules, regression=regression, baseline=baseline)
     if store is not None:
-        from assay.archive.records import exam_gate_drafts
+        from assay.cli.kept import exam_gate_drafts
 
         store.put(
             exam_gate_drafts(verdict, {"capstone": first, "regression": source, "baseline": before})
@@ -252,3 +207,54 @@ def _tell(options: argparse.Namespace, held: bool, *outcomes: CheckedExam | None
         told.append("the regression set was not judged; give its baseline with --baseline")
     for text in told:
         sys.stderr.write(f"assay: {printable(text)}\n")
+
+
+COMMANDS = {
+    "exam gate": Command(
+        _gate,
+        "Decide on graded exams: the hard gate on the capstone, the drop on the regression set"
+        " against a stored baseline; soft gates warn. Exit 0 or 1; 4 where the regression set has"
+        " no baseline.",
+        "assay exam gate result.json --regression regression.json --baseline baseline.json",
+        (
+            arg(
+                "result",
+                metavar="RESULT",
+                help="the capstone exam, as `assay exam grade -o` writes it",
+            ),
+            repeated(
+                "--exam",
+                "EXAM",
+                "a file of the exam that a result must answer, of the capstone or of the regression"
+                " set; may be repeated",
+            ),
+            arg("--regression", metavar="R", help="the regression set, graded the same way"),
+            arg(
+                "--baseline",
+                metavar="B",
+                help=(
+                    "the regression set as the production tutor answered it, graded the same way: a"
+                    " file, or the name of a stored baseline, in the folder and with --store also"
+                    " in the ledger; exit 4 when it is missing"
+                ),
+            ),
+            arg(
+                "--baselines",
+                metavar="DIR",
+                default=".assay/baselines",
+                help="where stored baselines are (default: .assay/baselines)",
+            ),
+            arg(
+                "--set-baseline",
+                metavar="FILE",
+                help=(
+                    "when the gate passes, or there is no baseline yet, store the regression result"
+                    " there"
+                ),
+            ),
+            *common.rule_options("the result's own"),
+            *STORE,
+        ),
+        formats=(".json", ".xml"),
+    ),
+}

@@ -1,5 +1,5 @@
-"""`assay judge`: models as judges. Finds the action, and what all of them share: which judge, which
-journal, what it will cost, how it went.
+"""What the actions of `assay judge` share: which judge, which journal, what it will cost, how it
+went.
 """
 
 from __future__ import annotations
@@ -9,143 +9,95 @@ import math
 import os
 import sys
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from assay.cli import options as opt
+from assay.cli.frame import Argument, arg, flag, repeated
+from assay.cli.ledger import storing
+from assay.cli.progress import Progress
 from assay.errors import ExitCode, UsageError, printable
 from assay.files.atomic import atomic_write
 from assay.files.yaml_files import read_yaml
-from assay.judging.budget import tokens_of
+from assay.judging.budget import price_of, tokens_of
 from assay.judging.client import Client
 from assay.judging.config import JudgeSpec, Limits, Price, check_spec, load_judge
 from assay.judging.identity import warnings_of
 from assay.judging.journal import Journal
 from assay.judging.questions import put
-from assay.views.documents import pretty
+from assay.views.documents import encode, pretty
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from assay.archive.store import Store
-    from assay.judging.client import Answer
+    from assay.cli.keeping import Store
     from assay.judging.questions import Question
+    from assay.store.drafts import Draft
 
-ACTIONS: dict[str, str] = {
-    "rubric": "score texts against the criteria of a rubric",
-    "pairwise": "compare two answers to each task, in both orders",
-    "claims": "whether the retrieved context bears each claim of a run out",
-    "panel": "several judges on one rubric, by mean or by majority",
-    "audit": "measure a judge's biases, its repeatability and what it obeys",
-    "calibrate": "hold a judge's verdicts against human labels, and correct estimates by them",
-    "card": "one card for one judge: agreement, biases, price, and whether it may gate",
-    "drift": "a judge's latest card against its own past",
-    "export": "write the questions to files, to be answered elsewhere or later",
-    "ask": "answer a file of questions",
-    "consume": "read answers that came from elsewhere, and turn them into judgements",
-}
-MODULES = {
-    "rubric": "judge_tasks",
-    "pairwise": "judge_tasks",
-    "claims": "judge_claims",
-    "panel": "judge_tasks",
-    "audit": "judge_audit",
-    "calibrate": "judge_calibrate",
-    "card": "judge_audit",
-    "drift": "judge_calibrate",
-    "export": "judge_files",
-    "ask": "judge_files",
-    "consume": "judge_files",
-}
+T = TypeVar("T")
+
 DEFAULT_JOURNAL = ".assay/judge.journal"
-
-
-def run(verb: str, argv: list[str]) -> int:
-    """Run one action."""
-    action = opt.choose(
-        "judge",
-        argv,
-        ACTIONS,
-        what="Ask models to judge, and know how well they do it.",
-        example=(
-            "assay judge rubric runs.jsonl --rubric rag --model m-1 --base-url"
-            " http://127.0.0.1:8080/v1 -o judged.jsonl"
-        ),
-    )
-    if isinstance(action, ExitCode):
-        return action
-    from importlib import import_module
-
-    code: int = getattr(import_module(f"assay.cli.{MODULES[action]}"), action)(argv[1:])
-    return code
-
-
-def add_judge(made: argparse.ArgumentParser, *, several: bool = False) -> None:
-    """The options that describe a judge and how it is asked."""
-    made.add_argument(
-        "--judge",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="a judge's description (YAML)" + ("; repeat it for each member" if several else ""),
-    )
-    if not several:
-        made.add_argument("--model", metavar="M", help="the model's name, instead of a description")
-        made.add_argument(
-            "--base-url",
-            metavar="URL",
-            help="where it answers, for example http://127.0.0.1:8080/v1",
-        )
-        made.add_argument(
-            "--api",
-            choices=("openai", "anthropic", "litellm"),
-            default="openai",
-            help="the dialect of the endpoint (default: openai)",
-        )
-        made.add_argument(
-            "--key-env",
-            metavar="NAME",
-            help="the environment variable that holds the key; the key itself is never an argument",
-        )
-        made.add_argument(
-            "--price", metavar="IN,OUT", help="US dollars for a million tokens, in and out"
-        )
-        made.add_argument(
-            "--structured",
-            choices=("json_schema", "json_object", "none"),
-            default="json_schema",
-            help="how a reply's shape is asked for",
-        )
-        made.add_argument(
-            "--max-tokens", metavar="N", type=int, default=700, help="longest reply (default: 700)"
-        )
-    made.add_argument(
-        "--concurrency", metavar="N", type=int, help="requests on their way at once (default: 16)"
-    )
-    made.add_argument(
-        "--timeout", metavar="S", type=float, help="seconds for one attempt (default: 60)"
-    )
-    made.add_argument(
-        "--retries", metavar="N", type=int, help="attempts after the first (default: 6)"
-    )
-    made.add_argument(
-        "--max-usd", metavar="X", help="stop asking before this much is spent; needs a price"
-    )
-    made.add_argument(
+_LIMITS: tuple[Argument, ...] = (
+    arg("--concurrency", metavar="N", type=int, help="requests at the same time (default: 16)"),
+    arg("--timeout", metavar="S", type=float, help="seconds for one attempt (default: 60)"),
+    arg("--retries", metavar="N", type=int, help="attempts after the first (default: 6)"),
+    arg("--max-usd", metavar="X", help="stop asking before this much is spent; needs a price"),
+    arg(
         "--journal",
         metavar="FILE",
         default=DEFAULT_JOURNAL,
         help=f"where paid answers are kept; none is asked twice (default: {DEFAULT_JOURNAL})",
-    )
-    made.add_argument("--no-journal", action="store_true", help="keep nothing")
-    made.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="say how many calls it takes and what they cost; ask nothing",
-    )
-    made.add_argument(
-        "--seed", metavar="N", type=int, default=0, help="draws orders and waits (default: 0)"
-    )
+    ),
+    flag("--no-journal", "keep nothing"),
+    flag("--dry-run", "print how many calls it takes and what they cost; ask nothing"),
+    arg("--seed", metavar="N", type=int, default=0, help="draws orders and waits (default: 0)"),
+)
+JUDGE: tuple[Argument, ...] = (
+    repeated("--judge", "FILE", "a judge's description (YAML)"),
+    arg("--model", metavar="M", help="the model's name, instead of a description"),
+    arg("--base-url", metavar="URL", help="where it answers, as http://127.0.0.1:8080/v1"),
+    arg(
+        "--api",
+        choices=("openai", "anthropic", "litellm"),
+        default="openai",
+        help="the dialect of the endpoint (default: openai)",
+    ),
+    arg(
+        "--key-env",
+        metavar="NAME",
+        help="the environment variable that has the key; the key itself is never an argument",
+    ),
+    arg("--price", metavar="IN,OUT", help="US dollars for a million tokens, in and out"),
+    arg(
+        "--structured",
+        choices=("json_schema", "json_object", "none"),
+        default="json_schema",
+        help="how a reply's shape is asked for",
+    ),
+    arg("--max-tokens", metavar="N", type=int, default=700, help="longest reply (default: 700)"),
+    *_LIMITS,
+)
+"""The options that describe a judge and how it is asked."""
+JUDGES: tuple[Argument, ...] = (
+    repeated("--judge", "FILE", "a judge's description (YAML); repeat it for each member"),
+    *_LIMITS,
+)
+"""The same for several judges."""
+RUBRIC: tuple[Argument, ...] = (
+    repeated("--criterion", "NAME", "only this criterion of the rubric; may be repeated"),
+    arg(
+        "--output-field",
+        metavar="NAME",
+        help="which of a run's outputs is judged (default: all of them)",
+    ),
+    flag("--with-reference", "show the judge what was expected of each run"),
+    arg("--samples", metavar="N", type=int, default=1, help="draws of each question (default: 1)"),
+)
+"""The options of work by a rubric."""
+REPLACE = flag("--replace", "put the judge's score in the place of one that a run already has")
 
 
 def specs_of(options: argparse.Namespace) -> list[JudgeSpec]:
@@ -167,7 +119,7 @@ def specs_of(options: argparse.Namespace) -> list[JudgeSpec]:
         found = [
             JudgeSpec(
                 judge="".join(
-                    sign if sign.isalnum() or sign in "._-" else "-" for sign in options.model
+                    char if char.isalnum() or char in "._-" else "-" for char in options.model
                 ),
                 model=options.model,
                 base_url=options.base_url or "",
@@ -186,8 +138,6 @@ def specs_of(options: argparse.Namespace) -> list[JudgeSpec]:
 
 
 def _limited(spec: JudgeSpec, options: argparse.Namespace) -> JudgeSpec:
-    import msgspec
-
     changes: dict[str, Any] = {}
     if options.concurrency is not None:
         changes["concurrency"] = min(1024, _above_zero("--concurrency", options.concurrency))
@@ -212,8 +162,6 @@ def _above_zero(name: str, value: Any) -> Any:
 
 
 def _amount(name: str, text: str) -> Any:
-    from decimal import Decimal, InvalidOperation
-
     try:
         found = Decimal(text)
     except InvalidOperation:
@@ -261,33 +209,35 @@ def only(specs: Sequence[JudgeSpec], action: str) -> JudgeSpec:
     return specs[0]
 
 
-def work(
+def ask(
+    options: argparse.Namespace,
     specs: Sequence[JudgeSpec],
-    journal: Journal,
-    job: Callable[[list[Client]], Awaitable[Any]],
+    job: Callable[[list[Client]], Awaitable[T]],
     *,
-    seed: int,
-    total: int = 0,
-) -> tuple[Any, list[dict[str, Any]]]:
-    """Run a job with its clients; gives its result and what each client used."""
-    from assay.cli.progress import Progress
-
+    total: int,
+) -> tuple[T, list[dict[str, Any]]]:
+    """Run a job with its clients over the journal; its result, and what each client used."""
     progress = Progress(total, "judging", unit="calls")
 
-    def count(answer: Answer) -> None:
-        progress.add(1)
-
-    async def all_of_it() -> tuple[Any, list[dict[str, Any]]]:
+    async def run(journal: Journal) -> tuple[T, list[dict[str, Any]]]:
         async with AsyncExitStack() as stack:
             clients = [
-                await stack.enter_async_context(Client(spec, journal, seed=seed, on_answer=count))
+                await stack.enter_async_context(
+                    Client(
+                        spec,
+                        journal,
+                        seed=options.seed,
+                        on_answer=lambda answer: progress.add(1),
+                    )
+                )
                 for spec in specs
             ]
-            found = await job(clients)
-            return found, [usage_shown(client) for client in clients]
+            result = await job(clients)
+            return result, [usage_shown(client) for client in clients]
 
     try:
-        return asyncio.run(all_of_it())
+        with journal_of(options) as journal:
+            return asyncio.run(run(journal))
     finally:
         progress.end()
 
@@ -323,9 +273,7 @@ def dry_run(
     *,
     more: str = "",
 ) -> int:
-    """Say what a job would ask and cost. `questions` come with their sample number."""
-    from decimal import Decimal
-
+    """Print what a job would ask and cost. `questions` come with their sample number."""
     rows = []
     with journal_of(options) as journal:
         for spec in specs:
@@ -339,13 +287,7 @@ def dry_run(
             tokens_out = len(new) * spec.max_tokens
             cost = None
             if spec.price is not None:
-                price_in, price_out = (
-                    Decimal(str(spec.price.input_per_million)),
-                    Decimal(str(spec.price.output_per_million)),
-                )
-                cost = ((tokens_in * price_in + tokens_out * price_out) / 1_000_000).quantize(
-                    Decimal("0.0001")
-                )
+                cost = price_of(spec.price, tokens_in, tokens_out).quantize(Decimal("0.0001"))
             rows.append(
                 {
                     "judge": spec.judge,
@@ -356,24 +298,26 @@ def dry_run(
                     "cost_usd_at_most": cost,
                 }
             )
-    if options.json:
-        opt.print_json(
-            {"schema": "assay.judge-plan/1", "dry_run": True, "judges": rows, "note": more}
+    document = {"schema": "assay.judge-plan/1", "dry_run": True, "judges": rows, "note": more}
+    lines = [
+        f"{row['judge']}: {row['calls']:,} calls, {row['cached']:,} already answered; about"
+        f" {row['input_tokens']:,} tokens in, "
+        + (
+            "no price given"
+            if row["cost_usd_at_most"] is None
+            else f"at most {row['cost_usd_at_most']} US dollars"
         )
+        for row in rows
+    ]
+    return print_plan(options, document, [*lines, *([more] if more else [])])
+
+
+def print_plan(options: argparse.Namespace, document: dict[str, Any], lines: list[str]) -> int:
+    """Print what would be asked; nothing is."""
+    if options.json:
+        opt.print_json(document)
     else:
-        for row in rows:
-            price = (
-                "no price given"
-                if row["cost_usd_at_most"] is None
-                else f"at most {row['cost_usd_at_most']} US dollars"
-            )
-            sys.stdout.write(
-                f"{row['judge']}: {row['calls']:,} calls, {row['cached']:,} already answered; about"
-                f" {row['input_tokens']:,} tokens in, {price}\n"
-            )
-        if more:
-            sys.stdout.write(f"{more}\n")
-        sys.stdout.write("Nothing was asked.\n")
+        sys.stdout.writelines(f"{line}\n" for line in (*lines, "Nothing was asked."))
     return ExitCode.PASSED
 
 
@@ -405,19 +349,49 @@ def note_usage(usages: Sequence[dict[str, Any]], counts: dict[str, int]) -> None
         )
 
 
-def keep(store: Store | None, document: dict[str, Any]) -> None:
-    """Store judgements, before anything is written; nothing where no store was asked for."""
+def finish(
+    options: argparse.Namespace,
+    store: Store | None,
+    document: dict[str, Any],
+    lines: Iterable[str],
+    *,
+    rows: Callable[[], Iterable[Any]] | None = None,
+    draft: Draft | None = None,
+    whole: bool = True,
+) -> int:
+    """Store a document, write its files and print it: as JSON, or its lines. `rows` are those of a
+    .jsonl file. Exit 4 where something has no verdict.
+    """
     if store is not None:
-        from assay.archive.records import judgement_draft
+        from assay.cli.kept import judgement_draft
 
-        store.put([judgement_draft(document)])
-
-
-def write_outputs(
-    options: argparse.Namespace, makers: dict[str, Callable[[], bytes]], document: dict[str, Any]
-) -> None:
-    """Write each -o file: .json is the document, other extensions have a maker."""
+        store.put([judgement_draft(document) if draft is None else draft])
     for path in opt.outputs(options):
-        extension = path[path.rfind(".") :]
         with atomic_write(path) as stream:
-            stream.write(makers[extension]() if extension in makers else pretty(document))
+            if path.endswith(".jsonl") and rows is not None:
+                stream.writelines(encode(row) + b"\n" for row in rows())
+            else:
+                stream.write(pretty(document))
+    if options.json:
+        opt.print_json(document)
+    else:
+        sys.stdout.writelines(f"{printable(line)}\n" for line in lines)
+    return ExitCode.PASSED if whole else ExitCode.NOT_ENOUGH
+
+
+def check_samples(options: argparse.Namespace) -> None:
+    """Refuse fewer than one draw of a question."""
+    if options.samples < 1:
+        raise UsageError("CLI-001", f"--samples is {options.samples}; it must be at least 1.")
+
+
+def stored(
+    work: Callable[[argparse.Namespace, Store | None], int],
+) -> Callable[[argparse.Namespace], int]:
+    """A verb that can store its result."""
+
+    def run(options: argparse.Namespace) -> int:
+        with storing(options) as store:
+            return work(options, store)
+
+    return run

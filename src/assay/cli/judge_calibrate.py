@@ -7,8 +7,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from assay.cli import judge as common
 from assay.cli import options as opt
-from assay.cli.ledger import add_store, storing, storing_result
+from assay.cli.frame import STORE, Command, arg
+from assay.cli.ledger import storing_result
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
 from assay.files.json_files import read_json
 from assay.judging.calibration import MINIMUM_LABELS, shown
@@ -22,65 +24,8 @@ if TYPE_CHECKING:
 
     from assay.archive.store import Result, Store
 
+LIMITS = DriftLimits()
 STATISTICS = ("cohen_kappa", "krippendorff_alpha", "spearman", "kendall_tau_b", "pearson")
-
-
-def calibrate(argv: list[str]) -> int:
-    """Hold a judge's verdicts against human labels."""
-    made = opt.parser(
-        "judge calibrate",
-        "Hold a judge's verdicts against human labels: agreement, bias, and the true rate or mean"
-        " from few labels and many verdicts.\nThe labelled rows must be drawn at random from all"
-        " rows.",
-        "assay judge calibrate --labels labels.jsonl --judgements judgements.json --set support@3"
-        " -o calibration.json",
-    )
-    made.add_argument(
-        "--labels",
-        metavar="FILE",
-        required=True,
-        help='.jsonl of {"id", "human", "judge"}; human null: unlabelled; judge null: unparsable',
-    )
-    made.add_argument(
-        "--judgements",
-        metavar="FILE",
-        help=(
-            "where the judge gave these verdicts (`judge rubric -o FILE.json`): says which judge it"
-            " is; a card needs it"
-        ),
-    )
-    made.add_argument(
-        "--minimum",
-        metavar="N",
-        type=int,
-        default=MINIMUM_LABELS,
-        help=f"labelled verdicts that are needed (default: {MINIMUM_LABELS})",
-    )
-    made.add_argument(
-        "--level", metavar="X", type=float, default=0.95, help="of every interval (default: 0.95)"
-    )
-    made.add_argument(
-        "--set",
-        metavar="ID@VERSION",
-        help="what the calibration set is called; its digest is taken of ids and labels",
-    )
-    made.add_argument(
-        "--positive",
-        metavar="VALUE",
-        help="the value whose rate is wanted, where values are words, for example pass",
-    )
-    made.add_argument(
-        "--seed",
-        metavar="N",
-        type=int,
-        default=0,
-        help="written down with the result; nothing is drawn at random as yet (default: 0)",
-    )
-    opt.add_output(made, (".json",))
-    add_store(made)
-    options = made.parse_args(argv)
-    with storing(options) as store:
-        return _calibrate(options, store)
 
 
 def _calibrate(options: argparse.Namespace, store: Store | None) -> int:
@@ -173,50 +118,12 @@ def _named(found: dict[str, Any]) -> str:
     return f"{name}{found['digest']}"
 
 
-def drift(argv: list[str]) -> int:
-    """Hold a judge's latest card against its own past."""
-    limits = DriftLimits()
-    made = opt.parser(
-        "judge drift",
-        "Hold a judge's latest card against its own past ones: verdicts that flipped on the same"
-        " items, agreement, mean.\n0: no change is shown; 1: alarm; 4: the cards cannot tell.",
-        "assay judge drift cards/2026-10.json cards/2026-11.json",
-    )
-    made.add_argument(
-        "files",
-        nargs="+",
-        metavar="CARD",
-        help="cards of one judge, in any order; the newest is held against the others",
-    )
-    made.add_argument(
-        "--minimum",
-        metavar="N",
-        type=int,
-        default=limits.minimum,
-        help=f"items with verdicts on both cards (default: {limits.minimum})",
-    )
-    made.add_argument(
-        "--max-flipped",
-        metavar="X",
-        type=float,
-        default=limits.max_flipped,
-        help=f"share of verdicts that may change (default: {limits.max_flipped})",
-    )
-    made.add_argument(
-        "--alpha",
-        metavar="X",
-        type=float,
-        default=limits.alpha,
-        help=f"chance of a false alarm over all tests (default: {limits.alpha})",
-    )
-    opt.add_output(made, (".json",))
-    add_store(made)
-    options = made.parse_args(argv)
+def _drift(options: argparse.Namespace) -> int:
     with storing_result(options, "judge drift") as result:
-        return _drift(options, limits, result)
+        return _drifted(options, result)
 
 
-def _drift(options: argparse.Namespace, limits: DriftLimits, result: Result | None) -> int:
+def _drifted(options: argparse.Namespace, result: Result | None) -> int:
     if options.minimum < 1 or not 0 <= options.max_flipped < 1 or not 0 < options.alpha < 1:
         raise UsageError(
             "CLI-001",
@@ -230,9 +137,7 @@ def _drift(options: argparse.Namespace, limits: DriftLimits, result: Result | No
     document = compare_cards(
         cards[:-1],
         cards[-1],
-        limits=limits._replace(
-            minimum=options.minimum, max_flipped=options.max_flipped, alpha=options.alpha
-        ),
+        limits=DriftLimits(options.minimum, options.max_flipped, options.alpha),
     )
     if result is not None:
         opt.outputs(options)
@@ -262,3 +167,104 @@ def _drift(options: argparse.Namespace, limits: DriftLimits, result: Result | No
 
 def _finish(options: argparse.Namespace, document: dict[str, Any], lines: list[str]) -> None:
     opt.give(options, document, lambda: sys.stdout.writelines(f"{line}\n" for line in lines))
+
+
+COMMANDS = {
+    "judge calibrate": Command(
+        common.stored(_calibrate),
+        "Compare a judge's verdicts with human labels: agreement, bias, and the true rate or mean"
+        " from few labels and many verdicts.\nThe labelled rows must be drawn at random from all"
+        " rows.",
+        "assay judge calibrate --labels labels.jsonl --judgements judgements.json --set support@3"
+        " -o calibration.json",
+        (
+            arg(
+                "--labels",
+                metavar="FILE",
+                required=True,
+                help=(
+                    '.jsonl of {"id", "human", "judge"}; human null: unlabelled; judge null:'
+                    " unparsable"
+                ),
+            ),
+            arg(
+                "--judgements",
+                metavar="FILE",
+                help=(
+                    "where the judge gave these verdicts (`judge rubric -o FILE.json`): names the"
+                    " judge; a card needs it"
+                ),
+            ),
+            arg(
+                "--minimum",
+                metavar="N",
+                type=int,
+                default=MINIMUM_LABELS,
+                help=f"labelled verdicts that are needed (default: {MINIMUM_LABELS})",
+            ),
+            arg(
+                "--level",
+                metavar="X",
+                type=float,
+                default=0.95,
+                help="of every interval (default: 0.95)",
+            ),
+            arg(
+                "--set",
+                metavar="ID@VERSION",
+                help="what the calibration set is called; its digest is taken of ids and labels",
+            ),
+            arg(
+                "--positive",
+                metavar="VALUE",
+                help="the value whose rate is wanted, where values are words, for example pass",
+            ),
+            arg(
+                "--seed",
+                metavar="N",
+                type=int,
+                default=0,
+                help="written down with the result; nothing is drawn at random yet (default: 0)",
+            ),
+            *STORE,
+        ),
+        formats=(".json",),
+    ),
+    "judge drift": Command(
+        _drift,
+        "Compare a judge's latest card with its own past ones: verdicts that flipped on the same"
+        " items, agreement, mean.\n0: no change is shown; 1: alarm; 4: the cards cannot tell.",
+        "assay judge drift cards/2026-10.json cards/2026-11.json",
+        (
+            arg(
+                "files",
+                nargs="+",
+                metavar="CARD",
+                help="cards of one judge, in any order; the newest is compared with the others",
+            ),
+            arg(
+                "--minimum",
+                metavar="N",
+                type=int,
+                default=LIMITS.minimum,
+                help=f"items with verdicts on both cards (default: {LIMITS.minimum})",
+            ),
+            arg(
+                "--max-flipped",
+                metavar="X",
+                type=float,
+                default=LIMITS.max_flipped,
+                help=f"share of verdicts that may change (default: {LIMITS.max_flipped})",
+            ),
+            arg(
+                "--alpha",
+                metavar="X",
+                type=float,
+                default=LIMITS.alpha,
+                help=f"chance of a false alarm over all tests (default: {LIMITS.alpha})",
+            ),
+            *STORE,
+        ),
+        formats=(".json",),
+    ),
+}

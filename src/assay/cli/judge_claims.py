@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from assay.cli import judge as common
-from assay.cli import options as opt
-from assay.cli.ledger import add_store, storing
-from assay.errors import ExitCode, NotEnoughEvidence
+from assay.cli.frame import STORE, Command, arg, flag
+from assay.errors import NotEnoughEvidence
 from assay.judging.claims_task import claims_of, decided_runs, judge_claims
 from assay.judging.items import read_items
 from assay.judging.questions import CLAIM_PROMPT
 from assay.judging.rubric_task import counts_of
 from assay.records.grade import ENGINE
-from assay.views.documents import encode
 
 if TYPE_CHECKING:
     import argparse
@@ -23,58 +20,38 @@ if TYPE_CHECKING:
     from assay.judging.client import Answer, Client
 
 
-def claims(argv: list[str]) -> int:
-    """Decide the claims of runs by what they retrieved."""
-    made = opt.parser(
-        "judge claims",
-        "Whether the retrieved context bears each claim out: a yes needs a quote from the context."
-        " Writes the runs with `supported` decided.",
-        "assay judge claims runs.jsonl --judge judge.yaml -o grounded.jsonl",
-    )
-    made.add_argument(
-        "files", metavar="FILE", nargs="+", help="runs (assay.run/1) with claims and retrieval"
-    )
-    made.add_argument(
-        "--again", action="store_true", help="ask about claims that are already decided too"
-    )
-    common.add_judge(made)
-    opt.add_output(made, (".json", ".jsonl"))
-    add_store(made)
-    options = made.parse_args(argv)
-    with storing(options) as store:
-        return _claims(options, store)
-
-
 def _claims(options: argparse.Namespace, store: Store | None) -> int:
     specs = common.specs_of(options)[:1]
     items = read_items(options.files)
-    asked = claims_of(items, again=options.again)
-    if not asked:
+    claims = claims_of(items, again=options.again)
+    if not claims:
         raise NotEnoughEvidence(
             "JDG-010",
             "there is no undecided claim in these runs.",
             fix="--again asks about decided ones too.",
         )
     if options.dry_run:
-        return common.dry_run(options, specs, [(one.question, 0) for one in asked])
-    with common.journal_of(options) as journal:
+        return common.dry_run(options, specs, [(one.question, 0) for one in claims])
 
-        async def ask(clients: list[Client]) -> list[Answer]:
-            return await judge_claims(clients[0], asked)
+    async def ask(clients: list[Client]) -> list[Answer]:
+        return await judge_claims(clients[0], claims)
 
-        answers, usages = common.work(specs, journal, ask, seed=options.seed, total=len(asked))
+    answers, usages = common.ask(options, specs, ask, total=len(claims))
     counts = counts_of(answers)
+    verdicts = [
+        None if answer.verdict is None else bool(answer.verdict.score) for answer in answers
+    ]
     rows = [
         {
             "run": one.run,
             "claim": one.question.claim,
             "outcome": answer.outcome,
-            "supported": None if answer.verdict is None else bool(answer.verdict.score),
+            "supported": verdict,
             "quotes": [] if answer.verdict is None else list(answer.verdict.quotes),
             "reason": answer.reason,
             "key": answer.key,
         }
-        for one, answer in zip(asked, answers, strict=True)
+        for one, answer, verdict in zip(claims, answers, verdicts, strict=True)
     ]
     document = {
         "schema": "assay.claims/1",
@@ -86,22 +63,40 @@ def _claims(options: argparse.Namespace, store: Store | None) -> int:
         "usage": usages[0],
         **ENGINE,
     }
-    common.keep(store, document)
-    trees = decided_runs(items, asked, answers, model=specs[0].model, version=specs[0].version)
-    common.write_outputs(
-        options, {".jsonl": lambda: b"".join(encode(tree) + b"\n" for tree in trees)}, document
+    sentence = (
+        f"{verdicts.count(True)} of {len(verdicts)} claims are supported,"
+        f" {verdicts.count(False)} are not, {verdicts.count(None)} have no verdict"
     )
-    if options.json:
-        opt.print_json(document)
-    else:
-        said = [row["supported"] for row in rows]
-        sys.stdout.write(
-            f"{said.count(True)} of {len(said)} claims are borne out, {said.count(False)} are not,"
-            f" {said.count(None)} have no verdict\n"
-        )
     common.note_usage(usages, counts)
-    return (
-        ExitCode.PASSED
-        if all(answer.verdict is not None for answer in answers)
-        else ExitCode.NOT_ENOUGH
+    return common.finish(
+        options,
+        store,
+        document,
+        [sentence],
+        rows=lambda: decided_runs(
+            items, claims, answers, model=specs[0].model, version=specs[0].version
+        ),
+        whole=None not in verdicts,
     )
+
+
+COMMANDS = {
+    "judge claims": Command(
+        common.stored(_claims),
+        "Decide whether the retrieved context supports each claim: a yes needs a quote from the"
+        " context. Writes the runs with `supported` decided.",
+        "assay judge claims runs.jsonl --judge judge.yaml -o grounded.jsonl",
+        (
+            arg(
+                "files",
+                metavar="FILE",
+                nargs="+",
+                help="runs (assay.run/1) with claims and retrieval",
+            ),
+            flag("--again", "ask about claims that are already decided too"),
+            *common.JUDGE,
+            *STORE,
+        ),
+        formats=(".json", ".jsonl"),
+    ),
+}

@@ -86,6 +86,45 @@ GROUPS: dict[str, dict[str, Verb]] = {
             "judge",
             "ask models to judge: rubrics, pairs, panels; their biases, calibration, card and"
             " drift",
+            actions={
+                "rubric": ("judge_rubric", "score texts against the criteria of a rubric"),
+                "pairwise": (
+                    "judge_pairwise",
+                    "compare two answers to each task, in both orders",
+                ),
+                "claims": (
+                    "judge_claims",
+                    "decide whether the retrieved context supports each claim of a run",
+                ),
+                "panel": ("judge_rubric", "several judges on one rubric, by mean or by majority"),
+                "audit": (
+                    "judge_audit",
+                    "measure a judge's biases, its repeatability and what it obeys",
+                ),
+                "calibrate": (
+                    "judge_calibrate",
+                    "compare a judge's verdicts with human labels, and correct estimates by them",
+                ),
+                "card": (
+                    "judge_card",
+                    "one card for one judge: agreement, biases, price, and whether it may gate",
+                ),
+                "drift": ("judge_calibrate", "compare a judge's latest card with its own past"),
+                "export": (
+                    "judge_files",
+                    "write the questions to files, to be answered elsewhere or later",
+                ),
+                "ask": ("judge_ask", "answer a file of questions"),
+                "consume": (
+                    "judge_files",
+                    "read answers that came from elsewhere, and turn them into judgements",
+                ),
+            },
+            description="Ask models to judge, and know how well they do it.",
+            example=(
+                "assay judge rubric runs.jsonl --rubric rag --model m-1 --base-url"
+                " http://127.0.0.1:8080/v1 -o judged.jsonl"
+            ),
             left="answered questions are in the journal and are not asked again",
         ),
         "measure": Verb(
@@ -212,6 +251,46 @@ GROUPS: dict[str, dict[str, Verb]] = {
         "exam": Verb(
             "exam",
             "grade exams by their axes, gate them, test and recalibrate their normalisation",
+            actions={
+                "grade": (
+                    "exam",
+                    (
+                        "marks on four axes, the exam's score, a diagnosis; answers from a file, a"
+                        " command or an endpoint"
+                    ),
+                ),
+                "gate": (
+                    "exam_gate",
+                    (
+                        "the hard gate, the regression check and the soft gates on graded exams; exit 0"
+                        " or 1"
+                    ),
+                ),
+                "lint": (
+                    "exam_upkeep",
+                    (
+                        "faults and traps of exam files: wrong forms that would be accepted, empty"
+                        " lists, repeated ids"
+                    ),
+                ),
+                "break": (
+                    "exam",
+                    (
+                        "mark again with a step of normalisation left out, and show the marks that are"
+                        " lost"
+                    ),
+                ),
+                "recalibrate": (
+                    "exam_upkeep",
+                    "what the weights of another rubric would have done to past exams",
+                ),
+                "export-sm2": (
+                    "exam_upkeep",
+                    "items, qualities and due dates for a spaced-repetition scheduler",
+                ),
+            },
+            description="Grade the answers of a tutor model on an exam, and gate its release.",
+            example="assay exam grade exam.yaml --answers answers.jsonl -o result.json",
             left=_WHOLE_FILES,
         ),
     },

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from assay.judging.rubric_task import Asker
     from assay.scoring.rubric import RubricCriterion
 
+AUDIT_SCHEMA = "assay.judge-audit/1"
 PROBES = (
     "position",
     "verbosity",
@@ -38,6 +39,8 @@ PROBES = (
     "sycophancy",
     "injection",
 )
+LOOKS = frozenset({"position", "verbosity", "self_preference"})
+"""The probes that share one look at every pair in both orders."""
 _BOUNDARY = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 _ORDERS: tuple[Order, Order] = ("ab", "ba")
 
@@ -417,11 +420,7 @@ async def audit(
 ) -> dict[str, Measured]:
     """All probes that are asked for."""
     found: dict[str, Measured] = {}
-    looked = (
-        await look_at(client, pairs)
-        if {"position", "verbosity", "self_preference"} & set(probes)
-        else []
-    )
+    looked = await look_at(client, pairs) if LOOKS & set(probes) else []
     for probe in probes:
         if probe == "position":
             found[probe] = position(looked)
@@ -440,3 +439,15 @@ async def audit(
         if done is not None:
             done(probe)
     return found
+
+
+def calls_of(probes: Sequence[str], pairs: int, injections: int, repeats: int) -> int:
+    """How many questions the probes ask at most."""
+    each = {
+        "padding": 2 * pairs,
+        "self_agreement": repeats * pairs,
+        "sycophancy": 2 * pairs,
+        "injection": 2 * injections,
+    }
+    looks = 2 * pairs if LOOKS & set(probes) else 0
+    return looks + sum(each.get(probe, 0) for probe in probes)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from assay.judging.config import JudgeSpec
+    from assay.judging.config import JudgeSpec, Price
 
 BYTES_PER_TOKEN = 3
 """Below what texts of most languages have, so that an estimate errs to the dear side."""
@@ -30,6 +30,14 @@ def tokens_of(messages: Iterable[Mapping[str, str]]) -> Decimal:
     )
 
 
+def price_of(price: Price, input_tokens: Decimal | int, output_tokens: Decimal | int) -> Decimal:
+    """What so many tokens cost, in US dollars."""
+    return (
+        input_tokens * Decimal(str(price.input_per_million))
+        + output_tokens * Decimal(str(price.output_per_million))
+    ) / 1_000_000
+
+
 class Budget:
     """The money of one judge in one job."""
 
@@ -41,16 +49,16 @@ class Budget:
 
     def cost(self) -> Decimal | None:
         """What the replies that said their tokens cost; None without a price."""
-        return (
-            None if self._spec.price is None else self._price(self.input_tokens, self.output_tokens)
-        )
+        price = self._spec.price
+        return None if price is None else price_of(price, self.input_tokens, self.output_tokens)
 
     def most(self, messages: Iterable[Mapping[str, str]]) -> Decimal:
         """What a request may cost, with as long a reply as is allowed; 0 where there is no limit to
         keep.
         """
-        limited = self._spec.price is not None and self._spec.limits.max_usd is not None
-        return self._price(tokens_of(messages), self._spec.max_tokens) if limited else Decimal(0)
+        if self._spec.price is None or self._spec.limits.max_usd is None:
+            return Decimal(0)
+        return price_of(self._spec.price, tokens_of(messages), self._spec.max_tokens)
 
     def set_aside(self, amount: Decimal) -> bool:
         """Whether there is enough for one more request; if so, its price is set aside until
@@ -79,11 +87,3 @@ class Budget:
         if input_tokens is None or output_tokens is None:
             self.unpriced += 1
             self._assumed += at_most
-
-    def _price(self, input_tokens: Decimal | int, output_tokens: Decimal | int) -> Decimal:
-        price = self._spec.price
-        assert price is not None
-        return (
-            input_tokens * Decimal(str(price.input_per_million))
-            + output_tokens * Decimal(str(price.output_per_million))
-        ) / 1_000_000

@@ -12,8 +12,10 @@ import asyncio
 import random
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from assay.judging.questions import Order, PairQuestion
-from assay.judging.rubric_task import spread
+from assay.judging.questions import PAIRWISE_PROMPT, Order, PairQuestion
+from assay.judging.rubric_task import OUTCOMES, spread
+from assay.records.grade import ENGINE
+from assay.stats.intervals import wilson
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,34 +114,37 @@ async def compare(
     *,
     seed: int = 0,
     definition: str = DEFINITION,
-    first_sample: int = 0,
 ) -> list[Compared]:
     """Compare every pair."""
 
     async def one(pair: Pair) -> Compared:
-        return await compare_pair(
-            client, pair, seed=seed, definition=definition, first_sample=first_sample
-        )
+        return await compare_pair(client, pair, seed=seed, definition=definition)
 
     return await spread(one, pairs, width=client.width)
 
 
-async def compare_pair(
-    client: Asker, pair: Pair, *, seed: int, definition: str, first_sample: int = 0
-) -> Compared:
+def pair_questions(pair: Pair, seed: int, definition: str) -> list[PairQuestion]:
+    """The question about a pair in both orders; the seed draws which comes first."""
+    first = first_order(pair.id, seed)
+    orders: tuple[Order, Order] = (first, "ba" if first == "ab" else "ab")
+    return [
+        PairQuestion(definition, pair.task, pair.a, pair.b, order, pair.reference)
+        for order in orders
+    ]
+
+
+async def compare_pair(client: Asker, pair: Pair, *, seed: int, definition: str) -> Compared:
     """One pair: both orders, and both again where they disagree."""
-    order = first_order(pair.id, seed)
-    orders: tuple[Order, Order] = (order, "ba" if order == "ab" else "ab")
+    questions = pair_questions(pair, seed, definition)
     looks: list[Look] = []
     for round_ in (0, 1):
-        questions = [
-            PairQuestion(definition, pair.task, pair.a, pair.b, each, pair.reference)
-            for each in orders
-        ]
         answers = await asyncio.gather(
-            *(client.ask(question, sample=2 * first_sample + round_) for question in questions)
+            *(client.ask(question, sample=round_) for question in questions)
         )
-        now = [Look(each, round_, answer) for each, answer in zip(orders, answers, strict=True)]
+        now = [
+            Look(question.order, round_, answer)
+            for question, answer in zip(questions, answers, strict=True)
+        ]
         looks += now
         lost = next((look.answer for look in now if look.winner is None), None)
         if lost is not None:
@@ -162,4 +167,76 @@ def tally(compared: Sequence[Compared]) -> dict[str, int]:
         "losses": winners.count("b"),
         "ties": winners.count("tie"),
         "without_verdict": winners.count(None),
+    }
+
+
+def comparisons_document(
+    compared: Sequence[Compared],
+    *,
+    judge: dict[str, Any],
+    scorer: dict[str, Any],
+    counts: dict[str, int],
+    usage: Any,
+    limit: float,
+    seed: int,
+) -> dict[str, Any]:
+    """`assay.comparisons/1`: the tally after re-runs, the consistency of the first pass, and every
+    pair; `score` is ready to be put into a run.
+    """
+    found = tally(compared)
+    looked = [one.consistent for one in compared if one.consistent is not None]
+    inconsistent = looked.count(False)
+    rate = wilson(inconsistent, len(looked))
+    decided = found["wins"] + found["losses"] + found["ties"]
+    win_rate = (found["wins"] + found["ties"] / 2) / decided if decided else None
+    raw_score = {name: found[name] for name in ("wins", "losses", "ties")}
+    score: dict[str, Any] = {
+        "raw": raw_score,
+        "n": decided,
+        "source": {key: value for key, value in scorer.items() if value is not None},
+    }
+    if looked:
+        score["disagreement"] = {
+            "between": "orders",
+            "n": len(looked),
+            "inconsistent": inconsistent,
+        }
+    sentences = [
+        f"candidate a: {found['wins']} wins, {found['losses']} losses, {found['ties']} ties"
+        + (f"; win rate {win_rate:.3f}, ties as half" if win_rate is not None else "")
+        + (
+            f"; {found['without_verdict']} pairs without a verdict"
+            if found["without_verdict"]
+            else ""
+        ),
+    ]
+    if looked:
+        sentences.append(
+            f"the two orders disagree on {inconsistent} of {len(looked)} pairs:"
+            f" {rate.value:.3f} ({rate.low:.3f} to {rate.high:.3f})"
+        )
+        if inconsistent > limit * len(looked):
+            sentences.append(
+                f"warning: that is above {limit:g}. What stands first moves this judge; it should"
+                " not gate."
+            )
+    return {
+        "schema": "assay.comparisons/1",
+        "judge": judge,
+        "scorer": scorer,
+        "warnings": [] if usage is None else usage["warnings"],
+        "prompt_version": PAIRWISE_PROMPT,
+        "seed": seed,
+        "pairs": len(compared),
+        **found,
+        "raw_score": raw_score,
+        "score": score,
+        "win_rate": win_rate,
+        "inconsistency_rate": rate.shown(),
+        "inconsistency_warning": bool(looked) and rate.value is not None and rate.value > limit,
+        "items": [one.shown() for one in compared],
+        "counts": {name: counts[name] for name in OUTCOMES},
+        "usage": usage,
+        "sentences": sentences,
+        **ENGINE,
     }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from assay.judging.rubric_task import exact_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from assay.judging.rubric_task import Judged
 
@@ -88,7 +88,7 @@ def _majority(seats: Sequence[Seat], present: list[Any]) -> tuple[Any, str | Non
     return None, f"no score has more than half of the {len(seats)} judges ({said})"
 
 
-def convene(members: dict[str, Sequence[Judged]], *, by: Vote) -> list[Voted]:
+def convene(members: Mapping[str, Sequence[Judged]], *, by: Vote) -> list[Voted]:
     """The votes on everything that the members judged; they were all asked the same."""
     names = list(members)
     return [
