@@ -174,9 +174,8 @@ def cli_page() -> str:
         with redirect_stdout(text), suppress(SystemExit):
             run([*([verb] if verb else []), "--help"])
         parts.append(f"## assay {verb}".rstrip() + f"\n\n```\n{text.getvalue().rstrip()}\n```")
-    listed = {name: verb.actions for name, verb in VERBS.items() if verb.actions}
-    actions = listed
-    for verb, action in ((verb, action) for verb, listed in actions.items() for action in listed):
+    actions = [(name, action) for name, verb in VERBS.items() for action in verb.actions]
+    for verb, action in actions:
         text = io.StringIO()
         with redirect_stdout(text), suppress(SystemExit):
             run([verb, action, "--help"])

@@ -23,10 +23,12 @@ from assay.exams.document import check_result, exam_result
 from assay.exams.gate import decide
 from assay.files.json_files import Document, parse_json
 from assay.judging.calibration import calibrate
+from assay.judging.card import read_card
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.records.decision import Decision
 from assay.records.exam import ExamFileCount, ExamResult, PatternSeen
+from assay.records.judge_card import CardAdmission, CardTerm, JudgeCard
 from assay.release.summary import Summary
 from assay.views import drawing
 from assay.views.charts import (
@@ -121,14 +123,34 @@ def card() -> dict[str, Any]:
         "items": 12,
         "sentence": "it leans to what stands first.",
     }
-    verdicts = {row["id"]: row["judge"] for row in rows}
+    calibration = calibrate(rows, minimum=1)
+    injection = {**bias, "value": 0.1, "low": 0.05}
     return plain(
         {
+            "schema": "assay.judge-card/1",
             "model": "m",
-            "calibration": calibrate(rows, minimum=1),
-            "verdicts": verdicts,
-            "biases": {"position": bias, "injection": {**bias, "value": 0.1}},
+            "made_at": "2026-11-15T10:00:00Z",
+            "calibration": calibration,
+            "agreement": calibration["agreement"],
+            "verdicts": {row["id"]: row["judge"] for row in rows},
+            "biases": {"position": bias, "injection": injection},
         }
+    )
+
+
+def hostile_card(text: str) -> JudgeCard:
+    """The card with a foreign text wherever a judge or an endpoint can put one."""
+    made = read_card(card())
+    probe = replace(made.biases["position"], sentence=text)
+    admission = CardAdmission(False, text, text, [CardTerm(text, None, text)])
+    return replace(
+        made,
+        model=text,
+        family=text,
+        biases={"position": probe},
+        identity={text: text},
+        prompt_version=text,
+        admission=admission,
     )
 
 
@@ -175,9 +197,9 @@ def charts() -> dict[str, Chart]:
         "heatmap": exams.heatmap(exam()),
         "patterns": exams.patterns(exam()),
         "history": exams.history(SCORES, exam().distribution, limit=0.92),
-        "calibration": judges.calibration(card()),
-        "confusion": judges.confusion(card()),
-        "bias": judges.bias(card()),
+        "calibration": judges.calibration(read_card(card())),
+        "confusion": judges.confusion(read_card(card()).agreement),
+        "bias": judges.bias(read_card(card()).biases),
         "drift": judges.drift(MONTHS),
     }
 
@@ -211,7 +233,6 @@ NAMES = (
 )
 FUNCTIONS = {
     **{name: getattr(grades, name) for name in ("contributions", "floors", "gates", "timeline")},
-    **{name: getattr(judges, name) for name in ("calibration", "confusion", "bias")},
     "criterion_distribution": summaries.criterion_distribution,
     "grade_mix": lambda document: summaries.grade_mix(document, "p"),
     "gate_failures": lambda document: summaries.gate_failures(document, 3),
@@ -500,12 +521,17 @@ def test_worse_pairs_are_marked_and_pairs_without_a_side_are_counted() -> None:
 
 def test_confusion_and_calibration_count_what_the_card_holds() -> None:
     found = card()["calibration"]["agreement"]["confusion"]
-    assert [row[1:] for row in judges.confusion(card()).rows] == [
+    assert [row[1:] for row in judges.confusion(read_card(card()).agreement).rows] == [
         tuple(map(str, line)) for line in found["counts"]
     ]
-    assert sum(int(row[2]) for row in judges.calibration(card()).rows) == 60
-    assert "2 of 7 probes were made; a bias is shown for position." in judges.bias(card()).sentence
-    assert ("Length", "not measured", "not measured", "none", "") in judges.bias(card()).rows
+    assert sum(int(row[2]) for row in judges.calibration(read_card(card())).rows) == 60
+    assert (
+        "2 of 7 probes were made; a bias is shown for position."
+        in judges.bias(read_card(card()).biases).sentence
+    )
+    assert ("Length", "not measured", "not measured", "none", "") in judges.bias(
+        read_card(card()).biases
+    ).rows
 
 
 def test_a_letter_is_never_shown_without_its_policy() -> None:
@@ -685,7 +711,7 @@ def test_no_string_changes_the_structure_of_a_page_with_pictures(poison: str) ->
         lambda text: render(poisoned(results()[4:6], text), title=text),
         lambda text: decision_page(poisoned_decision(text)),
         lambda text: exam_page(hostile_exam(text)),
-        lambda text: judge_page(poisoned(card(), text)),
+        lambda text: judge_page(hostile_card(text)),
     ):
         page = Page(make(poison))
         assert page.shape == Page(make(harmless)).shape
@@ -739,7 +765,7 @@ def test_without_the_renderer_tables_stand_in_for_pictures_and_one_line_says_why
     for source in (
         render(results(), title="t"),
         exam_page(exam()),
-        judge_page(card()),
+        judge_page(read_card(card())),
     ):
         assert Page(source).text.count("pip install 'assay[charts]'") == 1
         assert '<svg class="chart"' not in source

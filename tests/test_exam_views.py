@@ -57,7 +57,7 @@ def test_a_gate_that_failed_reads_as_failed() -> None:
     assert gate_rows(gate)[0][:3] == ("Hard gate on the capstone exam", "fails", "blocks")
     shown = "\n".join(gate_lines(gate))
     assert "the capstone score 0.88 is below the hard gate of 0.92" in shown
-    assert "Production target: fails, score 0.88, at least 0.95 (informational)" in shown
+    assert "Production target: fails, score 0.88, at least 0.95 (does not block)" in shown
 
 
 def test_what_a_mark_is_worth_is_told_also_where_no_item_has_it() -> None:

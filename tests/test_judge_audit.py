@@ -21,7 +21,7 @@ from assay.files.yaml_files import parse_yaml
 from assay.grading.grade import grade
 from assay.grading.policy import make_rules
 from assay.judging.audit import obeyed
-from assay.judging.card import admit, admitted, check_card, judge_of, make_card
+from assay.judging.card import admit_tree, admitted, check_card, judge_of, make_card, read_card
 from assay.judging.client import Answer
 from assay.judging.replies import Verdict
 from assay.library.shelf import Shelf
@@ -304,7 +304,7 @@ def good_card(*, now: datetime = NOW, **changes: Any) -> dict[str, Any]:
 
 def test_a_good_fresh_card_admits_its_judge() -> None:
     assert TERMS is not None
-    assert admit(good_card(), TERMS, now=NOW).may_gate
+    assert admit_tree(good_card(), TERMS, now=NOW).may_gate
 
 
 @pytest.mark.req("W-008", "W-070")
@@ -326,7 +326,7 @@ def test_a_good_fresh_card_admits_its_judge() -> None:
 )
 def test_each_term_alone_keeps_a_judge_from_gating(changes: dict[str, Any], term: str) -> None:
     assert TERMS is not None
-    admission = admit(good_card(**changes), TERMS, now=NOW)
+    admission = admit_tree(good_card(**changes), TERMS, now=NOW)
     assert not admission.may_gate
     assert [found.id for found in admission.terms if found.holds is not True] == [term]
 
@@ -334,10 +334,10 @@ def test_each_term_alone_keeps_a_judge_from_gating(changes: dict[str, Any], term
 def test_a_card_grows_old_and_one_from_the_future_counts_for_nothing() -> None:
     assert TERMS is not None
     card = good_card()
-    assert admit(card, TERMS, now=datetime(2026, 12, 15, tzinfo=UTC)).may_gate
-    assert "days old" in admit(card, TERMS, now=datetime(2026, 12, 15, 1, tzinfo=UTC)).reason
-    assert "future" in admit(card, TERMS, now=datetime(2026, 11, 14, tzinfo=UTC)).reason
-    assert admit(None, TERMS, now=NOW).reason == "it has no card"
+    assert admit_tree(card, TERMS, now=datetime(2026, 12, 15, tzinfo=UTC)).may_gate
+    assert "days old" in admit_tree(card, TERMS, now=datetime(2026, 12, 15, 1, tzinfo=UTC)).reason
+    assert "future" in admit_tree(card, TERMS, now=datetime(2026, 11, 14, tzinfo=UTC)).reason
+    assert admit_tree(None, TERMS, now=NOW).reason == "it has no card"
 
 
 def test_a_card_that_was_changed_is_refused() -> None:
@@ -401,9 +401,9 @@ def test_a_card_with_a_figure_that_cannot_be_is_refused_and_admits_nobody(
     with pytest.raises(InputError, match=r"has a figure that cannot be") as refused:
         check_card(card)
     assert words in refused.value.message
-    assert [term.id for term in admit(card, TERMS, now=NOW).terms if term.holds is not True] == [
-        "figures"
-    ]
+    assert [
+        term.id for term in admit_tree(card, TERMS, now=NOW).terms if term.holds is not True
+    ] == ["figures"]
 
 
 @pytest.mark.parametrize(
@@ -422,7 +422,7 @@ def test_a_card_with_a_number_that_is_none_is_refused_and_admits_nobody(value: A
         }
         with pytest.raises(InputError, match=r"has a figure that cannot be"):
             check_card(card)
-        assert not admit(card, TERMS, now=NOW).may_gate
+        assert not admit_tree(card, TERMS, now=NOW).may_gate
 
 
 def test_a_card_from_the_future_is_refused(assay: Any, tmp_path: Path) -> None:
@@ -451,7 +451,7 @@ def test_of_several_cards_the_worst_of_the_newest_day_counts() -> None:
         good_card(now=later),
         good_card(now=later.replace(hour=1), calibration__n_labelled=2),
     )
-    judge = judge_of(good)
+    judge = judge_of(read_card(good))
 
     def may(*cards: dict[str, Any]) -> bool:
         return admitted(cards, TERMS, now=datetime(2026, 11, 17, tzinfo=UTC))[judge] is None  # type: ignore[arg-type]
@@ -494,7 +494,7 @@ def test_a_card_whose_calibration_does_not_name_its_judge_admits_nobody(part: st
         calibration__scorer={key: value for key, value in SCORER.items() if key != part}
     )
     for card in (nameless, less):
-        admission = admit(card, TERMS, now=NOW)
+        admission = admit_tree(card, TERMS, now=NOW)
         assert [term.id for term in admission.terms if term.holds is not True] == ["identity"]
         assert "calibrate with --judgements" in admission.reason
     bare = scorecard(source=Source(kind="llm", name="m-1"))
@@ -505,9 +505,9 @@ def test_a_card_whose_calibration_does_not_name_its_judge_admits_nobody(part: st
 def test_a_judge_whose_audit_another_model_answered_may_not_gate() -> None:
     assert TERMS is not None
     fine = good_card(audit__usage={"answered_by": {"m-1": 60, "m-1-2026-01-01": 20}})
-    assert admit(fine, TERMS, now=NOW).may_gate
+    assert admit_tree(fine, TERMS, now=NOW).may_gate
     other = good_card(audit__usage={"answered_by": {"m-1": 60, "m-1-mini": 20}})
-    assert "m-1-mini answered its audit, not m-1" in admit(other, TERMS, now=NOW).reason
+    assert "m-1-mini answered its audit, not m-1" in admit_tree(other, TERMS, now=NOW).reason
 
 
 # --- what it decides

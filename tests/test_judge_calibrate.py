@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
-from assay.cli.judge_calibrate import calibrate as command
+from assay.cli.frame import dispatch
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.judging.calibration import agreement_block, calibrate, set_digest
 from assay.judging.labels import labels_of, read_labels, scale_of
+
+
+def command(arguments: list[str]) -> int:
+    return dispatch("judge", ["calibrate", *arguments])
 
 
 def write(path: Path, rows: list[Any]) -> Path:

@@ -18,7 +18,7 @@ from assay.cli.judge_audit import audit_document
 from assay.files.yaml_files import read_yaml
 from assay.grading.policy import make_rules
 from assay.judging.audit import Measured, audit
-from assay.judging.card import admit, make_card
+from assay.judging.card import admit_tree, make_card
 from assay.judging.client import Client
 from assay.judging.config import load_judge
 from assay.judging.journal import Journal
@@ -69,7 +69,10 @@ def carded(folder: str, *, now: datetime) -> dict[str, Any]:
     )
     return {
         **card,
-        "admission": {"policy": rules.policy, **admit(card, rules.judge_terms, now=now).shown()},
+        "admission": {
+            "policy": rules.policy,
+            **admit_tree(card, rules.judge_terms, now=now).shown(),
+        },
     }
 
 

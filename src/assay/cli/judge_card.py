@@ -16,7 +16,7 @@ from assay.files.json_files import read_json
 from assay.grading.policy import make_rules
 from assay.judging.audit import AUDIT_SCHEMA
 from assay.judging.calibration import verdicts_of
-from assay.judging.card import admit, make_card
+from assay.judging.card import admit_tree, make_card, read_card
 from assay.judging.figures import impossible
 from assay.judging.labels import read_labels
 from assay.views.documents import pretty
@@ -57,7 +57,7 @@ def _card(options: argparse.Namespace, store: Store | None) -> int:
     made_card = make_card(
         judge=judge, audit=audited, calibration=calibration, verdicts=_verdicts(options), now=now
     )
-    admission = admit(made_card, rules.judge_terms, now=now)
+    admission = admit_tree(made_card, rules.judge_terms, now=now)
     document = {
         **made_card,
         "admission": {
@@ -73,7 +73,7 @@ def _card(options: argparse.Namespace, store: Store | None) -> int:
             if path.endswith(".html"):
                 from assay.views.judge_page import judge_page
 
-                stream.write(judge_page(document).encode("utf-8", "replace"))
+                stream.write(judge_page(read_card(document)).encode("utf-8", "replace"))
             else:
                 stream.write(pretty(document))
     if options.json:

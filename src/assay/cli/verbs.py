@@ -262,8 +262,8 @@ GROUPS: dict[str, dict[str, Verb]] = {
                 "gate": (
                     "exam_gate",
                     (
-                        "the hard gate, the regression check and the soft gates on graded exams; exit 0"
-                        " or 1"
+                        "the hard gate, the regression check and the soft gates on graded exams;"
+                        " exit 0 or 1"
                     ),
                 ),
                 "lint": (
@@ -276,8 +276,8 @@ GROUPS: dict[str, dict[str, Verb]] = {
                 "break": (
                     "exam",
                     (
-                        "mark again with a step of normalisation left out, and show the marks that are"
-                        " lost"
+                        "mark again with a step of normalisation left out, and show the marks that"
+                        " are lost"
                     ),
                 ),
                 "recalibrate": (

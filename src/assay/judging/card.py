@@ -15,17 +15,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay import exact
 from assay.canon import digest
 from assay.errors import InputError
+from assay.files.json_files import Document
 from assay.judging.figures import impossible
 from assay.judging.identity import others_answered
 from assay.records.evidence import IDENTITY, Source
 from assay.records.grade import ENGINE
+from assay.records.judge_card import CARD_SCHEMA, JudgeCard
+from assay.records.reading import read_record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from assay.grading.policy import JudgeTerms
+    from assay.records.judge_card import Estimate
 
-CARD_SCHEMA = "assay.judge-card/1"
+AGAIN = "Make it again with `assay judge card`."
 REQUIRED = ("name", "prompt_version", "rubric", "settings")
 """What a calibration must say of its judge. Many models have no version, and not every endpoint
 names the model that answered.
@@ -73,9 +77,9 @@ def make_card(
     now: datetime,
 ) -> dict[str, Any]:
     """A card of an audit and a calibration."""
-    found = (audit or {}).get("biases", {})
-    position = found.get("position") or {}
-    prompts = (audit or {}).get("prompt_versions") or []
+    known = audit or {}
+    biases = known.get("biases", {})
+    prompts = known.get("prompt_versions") or []
     card = {
         "schema": CARD_SCHEMA,
         "judge": judge.get("judge"),
@@ -83,167 +87,153 @@ def make_card(
         "family": judge.get("family"),
         "identity": dict(judge),
         "scorer": None if calibration is None else calibration.get("scorer"),
-        "answered_by": ((audit or {}).get("usage") or {}).get("answered_by"),
-        "warnings": (audit or {}).get("warnings") or [],
+        "answered_by": (known.get("usage") or {}).get("answered_by"),
+        "warnings": known.get("warnings") or [],
         "prompt_version": "+".join(prompts) if prompts else None,
         "made_at": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "agreement": None if calibration is None else calibration.get("agreement"),
-        "biases": found,
-        "inconsistency_rate": position.get("inconsistency_rate"),
-        "injection": found.get("injection"),
-        "price": (audit or {}).get("price"),
-        "usage": (audit or {}).get("usage"),
+        "biases": biases,
+        "inconsistency_rate": (biases.get("position") or {}).get("inconsistency_rate"),
+        "injection": biases.get("injection"),
+        "price": known.get("price"),
+        "usage": known.get("usage"),
         "calibration": None if calibration is None else dict(calibration),
         "verdicts": dict(verdicts),
-        "audit_items": (audit or {}).get("items"),
+        "audit_items": known.get("items"),
         **ENGINE,
     }
     return {**card, "digest": digest(card)}
 
 
-def check_card(card: Any, *, where: str = "", now: datetime | None = None) -> dict[str, Any]:
+def check_card(tree: Any, *, where: str = "", now: datetime | None = None) -> dict[str, Any]:
     """A card that somebody hands in, checked to be one, to be unchanged, and to have only figures
     that can be; with `now`, also not to be from the future.
     """
-    if not isinstance(card, dict) or card.get("schema") != CARD_SCHEMA:
+    card = read_card(tree, where=where)  # first: an infinity has no digest
+    made = _moment(card.made_at)
+    if now is not None and made is not None and made > now:
+        raise _impossible(f"made_at is {card.made_at}, in the future", where)
+    body = {name: value for name, value in tree.items() if name not in ("digest", "admission")}
+    if digest(body) != card.digest:
+        message = "was changed after it was made: its digest does not fit."
+        raise InputError("JDG-009", message, where=where, fix=AGAIN)
+    whole: dict[str, Any] = tree
+    return whole
+
+
+def read_card(tree: Any, *, where: str = "") -> JudgeCard:
+    """A card as its record: of the right shape, with figures that can be."""
+    if not isinstance(tree, dict) or tree.get("schema") != CARD_SCHEMA:
         raise InputError(
-            "JDG-009", f"is no judge's card: its schema is not {CARD_SCHEMA}.", where=where
+            "JDG-009", f"not a judge's card: its schema is not {CARD_SCHEMA}.", where=where
         )
-    wrong = impossible(card)  # first: what is no number has no digest
-    if wrong is None and now is not None and (made := _made_at(card)) is not None and made > now:
-        wrong = f"made_at is {card['made_at']}, in the future"
+    wrong = impossible(tree)
     if wrong is not None:
-        raise InputError(
-            "JDG-009",
-            f"has a figure that cannot be: {wrong}.",
-            where=where,
-            fix="Make it again with `assay judge card`.",
-        )
-    body = {name: value for name, value in card.items() if name not in ("digest", "admission")}
-    if digest(body) != card.get("digest"):
-        raise InputError(
-            "JDG-009",
-            "was changed after it was made: its digest does not fit.",
-            where=where,
-            fix="Make it again with `assay judge card`.",
-        )
-    if not isinstance(card.get("model"), str) or not isinstance(card.get("made_at"), str):
-        raise InputError("JDG-009", "names no model or no date.", where=where)
-    return card
+        raise _impossible(wrong, where)
+    return read_record(Document(tree, where), JudgeCard, "JDG-009")
 
 
-def judge_of(card: Mapping[str, Any]) -> str:
+def _impossible(wrong: str, where: str) -> InputError:
+    message = f"has a figure that cannot be: {wrong}."
+    return InputError("JDG-009", message, where=where, fix=AGAIN)
+
+
+def judge_of(card: JudgeCard) -> str:
     """Whose card it is: the text by which the source of a score finds it."""
-    scorer = card.get("scorer")
-    if not isinstance(scorer, dict):
-        return str(card.get("model"))
-    return Source(
-        kind="llm", name=str(card.get("model")), **{name: scorer.get(name) for name in IDENTITY}
-    ).judge
+    known = {name: (card.scorer or {}).get(name) for name in IDENTITY}
+    return Source(kind="llm", name=card.model, **known).judge
 
 
-def newest(cards: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+def newest(cards: Iterable[JudgeCard]) -> dict[str, list[JudgeCard]]:
     """The cards of each judge that were made on the day of its newest one."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    found: dict[str, list[JudgeCard]] = {}
     for card in cards:
         found.setdefault(judge_of(card), []).append(card)
     for judge, listed in found.items():
-        last = max(_day(card) for card in listed)
-        found[judge] = [card for card in listed if _day(card) == last]
+        last = max(card.made_at[:10] for card in listed)
+        found[judge] = [card for card in listed if card.made_at[:10] == last]
     return found
 
 
-def admitted(
-    cards: Sequence[Mapping[str, Any]], terms: JudgeTerms, *, now: datetime
-) -> dict[str, str | None]:
+def admitted(cards: Sequence[Any], terms: JudgeTerms, *, now: datetime) -> dict[str, str | None]:
     """Of each judge that has a card, why it may not gate under the terms; None where it may. Of
     several new cards the worst counts.
     """
-    found: dict[str, str | None] = {}
-    for judge, listed in newest(cards).items():
-        admissions = [admit(card, terms, now=now) for card in listed]
-        found[judge] = next((one.reason for one in admissions if not one.may_gate), None)
-    return found
+    return {
+        judge: next(
+            (one.reason for card in listed if not (one := admit(card, terms, now=now)).may_gate),
+            None,
+        )
+        for judge, listed in newest(map(read_card, cards)).items()
+    }
 
 
-def admit(card: Mapping[str, Any] | None, terms: JudgeTerms, *, now: datetime) -> Admission:
-    """Whether a judge may gate under the terms of a policy, now."""
-    if card is None:
+def admit_tree(tree: Any, terms: JudgeTerms, *, now: datetime) -> Admission:
+    """Whether a judge may gate by a card as it is written. One that cannot be, or that is not a
+    card, admits nobody.
+    """
+    if tree is None:
         return Admission(False, (Term("card", None, None, None, "it has no card"),))
-    wrong = impossible(card)
-    if wrong is not None:
-        return Admission(
-            False,
-            (Term("figures", False, None, None, f"its card has a figure that cannot be: {wrong}"),),
-        )
-    found = [_fresh(card, terms, now), _identified(card), _answered(card)]
-    calibration = card.get("calibration") or {}
-    agreement = card.get("agreement") or {}
-    found.append(
-        _at_least("labels", calibration.get("n_labelled"), terms.min_labels, "human labels")
-    )
-    found.append(
-        _at_least(
-            "kappa", _kappa(agreement), terms.min_kappa, "the lower end of its kappa with people"
-        )
-    )
-    found.append(
-        _at_least(
-            "items",
-            (card.get("audit_items") or {}).get("n"),
-            terms.min_items,
-            "pairs it was audited on",
-        )
-    )
-    found.append(
-        _at_most("lost", _lost(card), terms.max_lost, "its share of answers without a verdict")
-    )
-    found.append(
-        _at_most(
+    try:
+        card = read_card(tree)
+    except InputError as error:
+        sentence = f"its card {error.message.rstrip('.')}"
+        return Admission(False, (Term("figures", False, None, None, sentence),))
+    return admit(card, terms, now=now)
+
+
+def admit(card: JudgeCard, terms: JudgeTerms, *, now: datetime) -> Admission:
+    """Whether a judge may gate under the terms of a policy, now. The lower end of kappa counts, so
+    that few labels are not rewarded.
+    """
+    position, padding = card.biases.get("position"), card.biases.get("padding")
+    leaning = None if position is None or position.value is None else abs(position.value)
+    answers = sum(probe.answers for probe in card.biases.values())
+    lost = sum(probe.lost for probe in card.biases.values()) / answers if answers else None
+    n_items = None if card.audit_items is None else card.audit_items.n
+    low = None if card.kappa is None else card.kappa.low
+    found = (
+        _fresh(card, terms, now),
+        _identified(card),
+        _answered(card),
+        _limit("labels", card.n_labelled, terms.min_labels, "human labels", least=True),
+        _limit("kappa", low, terms.min_kappa, "the lower end of its kappa with people", least=True),
+        _limit("items", n_items, terms.min_items, "pairs it was audited on", least=True),
+        _limit("lost", lost, terms.max_lost, "its share of answers without a verdict"),
+        _limit(
             "inconsistency",
-            _value(card.get("inconsistency_rate")),
+            _value(card.inconsistency_rate),
             terms.max_inconsistency,
             "its rate of pairs judged by their order",
-        )
-    )
-    found.append(
-        _at_most(
-            "position", _size(_bias(card, "position")), terms.max_position_bias, "its position bias"
-        )
-    )
-    found.append(
-        _at_most(
-            "padding",
-            _value(_bias(card, "padding")),
-            terms.max_padding_bias,
-            "its bias to padded texts",
-        )
-    )
-    found.append(
-        _at_most(
+        ),
+        _limit("position", leaning, terms.max_position_bias, "its position bias"),
+        _limit("padding", _value(padding), terms.max_padding_bias, "its bias to padded texts"),
+        _limit(
             "injection",
-            _value(card.get("injection")),
+            _value(card.injection),
             terms.max_injection_rate,
             "the share of injections it obeyed",
-        )
+        ),
     )
-    return Admission(all(term.holds is True for term in found), tuple(found))
+    return Admission(all(term.holds is True for term in found), found)
 
 
-def _made_at(card: Mapping[str, Any]) -> datetime | None:
+def age_days(card: JudgeCard, now: datetime) -> float | None:
+    """How old a card is; None where it has no date."""
+    made = _moment(card.made_at)
+    return None if made is None else (now.astimezone(UTC) - made) / timedelta(days=1)
+
+
+def _moment(text: Any) -> datetime | None:
     try:
-        return datetime.strptime(str(card.get("made_at")), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+        return datetime.strptime(str(text), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except ValueError:
         return None
 
 
-def _day(card: Mapping[str, Any]) -> str:
-    return str(card.get("made_at"))[:10]
-
-
-def _identified(card: Mapping[str, Any]) -> Term:
+def _identified(card: JudgeCard) -> Term:
     """A calibration that names no judge could be of any: then the card vouches for nobody."""
-    scorer: dict[str, Any] = card.get("scorer") or {}
+    scorer = card.scorer or {}
     lacks = [name for name in REQUIRED if not isinstance(scorer.get(name), str)]
     text = "its calibration says which judge gave the verdicts"
     if lacks:
@@ -251,64 +241,40 @@ def _identified(card: Mapping[str, Any]) -> Term:
             f"its calibration does not say which judge gave the verdicts ({', '.join(lacks)});"
             " calibrate with --judgements"
         )
-    elif scorer["name"] != card.get("model"):
-        lacks, text = (
-            ["name"],
-            f"its calibration is of {scorer['name']}, not of {card.get('model')}",
-        )
+    elif scorer["name"] != card.model:
+        lacks, text = ["name"], f"its calibration is of {scorer['name']}, not of {card.model}"
     return Term("identity", not lacks or None, judge_of(card), None, text)
 
 
-def _answered(card: Mapping[str, Any]) -> Term:
-    answered = card.get("answered_by") or {}
-    others = others_answered(str(card.get("model")), answered)
+def _answered(card: JudgeCard) -> Term:
+    answered = card.answered_by or {}
+    others = others_answered(card.model, answered)
     text = (
-        f"{others[0]} answered its audit, not {card.get('model')}"
+        f"{others[0]} answered its audit, not {card.model}"
         if others
         else "its audit was answered by no other model"
     )
-    return Term("answered_by", not others, sorted(answered), card.get("model"), text)
+    return Term("answered_by", not others, sorted(answered), card.model, text)
 
 
-def _fresh(card: Mapping[str, Any], terms: JudgeTerms, now: datetime) -> Term:
-    made = _made_at(card)
-    if made is None:
-        return Term("age", None, card.get("made_at"), terms.max_age_days, "its card has no date")
-    age = now.astimezone(UTC) - made
-    days = age / timedelta(days=1)
-    if age < timedelta(0):
-        return Term("age", False, days, terms.max_age_days, "its card is from the future")
-    return Term(
-        "age",
-        _compare(round(days, 9), terms.max_age_days) <= 0,
-        round(days, 3),
-        terms.max_age_days,
-        f"its card is {days:.1f} days old, of at most {terms.max_age_days}",
-    )
+def _fresh(card: JudgeCard, terms: JudgeTerms, now: datetime) -> Term:
+    days, limit = age_days(card, now), terms.max_age_days
+    if days is None:
+        return Term("age", None, card.made_at, limit, "its card has no date")
+    if days < 0:
+        return Term("age", False, days, limit, "its card is from the future")
+    text = f"its card is {days:.1f} days old, of at most {limit}"
+    return Term("age", _compare(round(days, 9), limit) <= 0, round(days, 3), limit, text)
 
 
-def _at_least(name: str, value: Any, limit: Any, what: str) -> Term:
+def _limit(name: str, value: Any, limit: Any, what: str, *, least: bool = False) -> Term:
+    """A value against its limit: at least that, or at most."""
+    bound = f"at least {limit} needed" if least else f"at most {limit} allowed"
     if value is None:
-        return Term(name, None, None, limit, f"{what}: not measured, at least {limit} needed")
-    return Term(
-        name,
-        _compare(value, limit) >= 0,
-        value,
-        limit,
-        f"{what}: {_text(value)}, at least {limit} needed",
-    )
-
-
-def _at_most(name: str, value: Any, limit: Any, what: str) -> Term:
-    if value is None:
-        return Term(name, None, None, limit, f"{what}: not measured, at most {limit} allowed")
-    return Term(
-        name,
-        _compare(value, limit) <= 0,
-        value,
-        limit,
-        f"{what}: {_text(value)}, at most {limit} allowed",
-    )
+        return Term(name, None, None, limit, f"{what}: not measured, {bound}")
+    side = _compare(value, limit)
+    text = f"{value:.3f}" if isinstance(value, float | Decimal) else str(value)
+    return Term(name, side >= 0 if least else side <= 0, value, limit, f"{what}: {text}, {bound}")
 
 
 def _compare(value: Any, limit: Any) -> int:
@@ -317,44 +283,5 @@ def _compare(value: Any, limit: Any) -> int:
     return (difference > 0) - (difference < 0)
 
 
-def _text(value: Any) -> str:
-    return f"{value:.3f}" if isinstance(value, float | Decimal) else str(value)
-
-
-def _lost(card: Mapping[str, Any]) -> Any:
-    probes = [found for found in (card.get("biases") or {}).values() if isinstance(found, dict)]
-    asked = sum(found["answers"] for found in probes if isinstance(found.get("answers"), int))
-    lost = sum(found["lost"] for found in probes if isinstance(found.get("lost"), int))
-    return lost / asked if asked else None
-
-
-def _bias(card: Mapping[str, Any], name: str) -> Any:
-    return (card.get("biases") or {}).get(name)
-
-
-def _value(interval: Any) -> Any:
-    return (
-        interval.get("value")
-        if isinstance(interval, dict) and exact.is_number(interval.get("value"))
-        else None
-    )
-
-
-def _size(interval: Any) -> Any:
-    value = _value(interval)
-    return None if value is None else abs(value)
-
-
-def _kappa(agreement: Mapping[str, Any]) -> Any:
-    """The lower end of the kappa that fits the scale: weighted where the labels are ordered, plain
-    otherwise. Few labels are not rewarded.
-    """
-    weighted = agreement.get("weighted_kappa")
-    candidates = [
-        weighted.get("quadratic") if isinstance(weighted, dict) else None,
-        agreement.get("cohen_kappa"),
-    ]
-    for found in candidates:
-        if isinstance(found, dict) and exact.is_number(found.get("low")):
-            return found["low"]
-    return None
+def _value(estimate: Estimate | None) -> Any:
+    return None if estimate is None else estimate.value

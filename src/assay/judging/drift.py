@@ -1,9 +1,7 @@
 """Drift: a judge's latest card against its own past. The same name may answer otherwise tomorrow;
 only the same items can show it.
 
-A card, as far as it is read here, is a dict with `model`, `prompt_version`, `made_at`,
-`calibration` (what `calibrate` gives: its `set.digest`, `labels` and `scale` are used) and
-`verdicts` (id to the judge's value, null where it could not be read). Two cards are comparable when
+Two cards are comparable when
 model, prompt version and calibration set are the same; anything else is another instrument, or
 another thing measured. Any change is drift, also one for the better: a card describes the judge it
 was made of.
@@ -16,18 +14,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec.structs import asdict
+
 from assay.errors import InputError
 from assay.judging.calibration import shown
+from assay.judging.card import read_card
 from assay.judging.labels import Label, Scale, scale_of, value_text
 from assay.records.grade import ENGINE
 from assay.stats.calibration import mean_difference
-from assay.stats.changes import kappa_change, more_than
+from assay.stats.changes import kappa_change, more_than, sign_test
 from assay.stats.comparison import holm
-from assay.stats.intervals import Interval, wilson
-from assay.stats.rates import mcnemar
+from assay.stats.intervals import wilson
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+
+    from assay.records.judge_card import CalibrationRecord, JudgeCard
 
 DRIFT_SCHEMA = "assay.judge-drift/1"
 UNREAD = "(unparsable)"
@@ -58,47 +60,44 @@ class _Pair(NamedTuple):
 
 
 def compare_cards(
-    past: Sequence[Mapping[str, Any]],
-    latest: Mapping[str, Any],
-    *,
-    limits: DriftLimits | None = None,
+    past: Sequence[Any], latest: Any, *, limits: DriftLimits | None = None
 ) -> dict[str, Any]:
-    """Whether a judge has drifted: `alarm` true, false, or null where that cannot be told."""
+    """Whether a judge has drifted: `alarm` true, false, or null where that cannot be told. Cards
+    are given as they are written.
+    """
     chosen = limits or DriftLimits()
-    for card in (*past, latest):
-        _check(card)
-    left_out = []
-    comparable = []
-    for card in sorted(past, key=lambda card: str(card["made_at"])):
-        reason = _unlike(card, latest)
+    now = _calibrated(latest)
+    left_out: list[dict[str, Any]] = []
+    comparable: list[CalibratedCard] = []
+    for then in sorted(map(_calibrated, past), key=lambda one: one.card.made_at):
+        reason = _unlike(then, now)
         if reason:
-            left_out.append({"made_at": card["made_at"], "reason": reason})
+            left_out.append({"made_at": then.card.made_at, "reason": reason})
         else:
-            comparable.append(card)
+            comparable.append(then)
     ends = [comparable[-1], comparable[0]] if len(comparable) > 1 else comparable
-    comparisons = [_compare(card, latest, chosen) for card in ends]
-    told = [found for found in comparisons if found["enough"]]
+    comparisons = [_compare(then, now, chosen) for then in ends]
+    enough = [found for found in comparisons if found["enough"]]
     adjusted = holm(
         {
             f"{place}.{test['id']}": test["p"]
-            for place, found in enumerate(told)
+            for place, found in enumerate(enough)
             for test in found["tests"]
         }
     )
-    for place, found in enumerate(told):
+    for place, found in enumerate(enough):
         for test in found["tests"]:
             test["p_holm"] = adjusted[f"{place}.{test['id']}"]
             test["alarm"] = test["p_holm"] is not None and test["p_holm"] <= chosen.alpha
-    alarms = [(found, test) for found in told for test in found["tests"] if test["alarm"]]
-    alarm = bool(alarms) if told else None
+    alarms = [(found, test) for found in enough for test in found["tests"] if test["alarm"]]
     return {
         "schema": DRIFT_SCHEMA,
-        "alarm": alarm,
-        "reason": _reason(alarms, told, comparisons, left_out, past),
-        "model": latest["model"],
-        "prompt_version": latest["prompt_version"],
-        "set": dict(latest["calibration"]["set"]),
-        "made_at": latest["made_at"],
+        "alarm": bool(alarms) if enough else None,
+        "reason": _reason(alarms, enough, comparisons, left_out, past),
+        "model": now.card.model,
+        "prompt_version": now.card.prompt_version,
+        "set": asdict(now.calibration.set),
+        "made_at": now.card.made_at,
         "comparisons": comparisons,
         "left_out": left_out,
         "limits": chosen._asdict(),
@@ -106,51 +105,55 @@ def compare_cards(
     }
 
 
-def _check(card: Mapping[str, Any]) -> None:
-    missing = [
-        key
-        for key in ("model", "prompt_version", "made_at", "calibration", "verdicts")
-        if key not in card
-    ]
-    calibration = card.get("calibration")
-    if not missing and not (
-        isinstance(calibration, dict)
-        and isinstance(calibration.get("set"), dict)
-        and isinstance(calibration.get("labels"), dict)
-    ):
-        missing = ["a calibration with its set and labels"]
-    if not missing and not isinstance(card["verdicts"], dict):
-        missing = ["verdicts by item"]
-    if missing:
-        where = f"the card of {card.get('made_at')}" if card.get("made_at") else ""
+class CalibratedCard(NamedTuple):
+    """A card with its calibration."""
+
+    card: JudgeCard
+    calibration: CalibrationRecord
+
+
+def _calibrated(tree: Any) -> CalibratedCard:
+    card = read_card(tree)
+    if card.calibration is None or not card.calibration.labels:
         raise InputError(
             "JDG-009",
-            f"a card lacks {', '.join(missing)}.",
-            where=where,
+            "a card lacks a calibration with its set and labels.",
+            where=f"the card of {card.made_at}",
             fix="Make it with `assay judge card` from a calibration.",
         )
+    return CalibratedCard(card, card.calibration)
 
 
-def _unlike(card: Mapping[str, Any], latest: Mapping[str, Any]) -> str:
+def _unlike(then: CalibratedCard, now: CalibratedCard) -> str:
     """Why two cards are not of one judge on one set; nothing where they are."""
-    for key, what in (("model", "model"), ("prompt_version", "prompt version")):
-        if card[key] != latest[key]:
-            return f"another {what}: {card[key]} then, {latest[key]} now"
-    digests = [one["calibration"]["set"].get("digest") for one in (card, latest)]
-    if digests[0] is None or digests[0] != digests[1]:
+    old, new = then.card, now.card
+    if old.model != new.model:
+        return f"another model: {old.model} then, {new.model} now"
+    if old.prompt_version != new.prompt_version:
+        return f"another prompt version: {old.prompt_version} then, {new.prompt_version} now"
+    sets = then.calibration.set.digest, now.calibration.set.digest
+    if sets[0] is None or sets[0] != sets[1]:
         return "another calibration set: other items or other labels"
-    if str(card["made_at"]) >= str(latest["made_at"]):
-        return f"it was made at {card['made_at']}, not before the latest card"
+    if old.made_at >= new.made_at:
+        return f"it was made at {old.made_at}, not before the latest card"
     return ""
 
 
-def _compare(
-    card: Mapping[str, Any], latest: Mapping[str, Any], limits: DriftLimits
-) -> dict[str, Any]:
-    pair = _pair(card, latest)
+class _Tests:
+    """The tests of one comparison, each with its sentence."""
+
+    def __init__(self) -> None:
+        self.found: list[dict[str, Any]] = []
+
+    def add(self, name: str, p: float, sentence: str) -> None:
+        self.found.append({"id": name, "p": p, "sentence": sentence})
+
+
+def _compare(then: CalibratedCard, now: CalibratedCard, limits: DriftLimits) -> dict[str, Any]:
+    pair = _pair(then, now)
     n = len(pair.ids)
     found: dict[str, Any] = {
-        "with": card["made_at"],
+        "with": then.card.made_at,
         "n": n,
         "enough": n >= limits.minimum,
         "tests": [],
@@ -160,144 +163,121 @@ def _compare(
             f"{n} items have verdicts on both cards; at least {limits.minimum} are needed"
         )
         return found
-    before, now = [_text(value) for value in pair.before], [_text(value) for value in pair.now]
-    flipped = sum(one != other for one, other in zip(before, now, strict=True))
-    found["flipped"] = wilson(flipped, n, level=limits.level).shown()
-    found["flipped_items"] = [
-        name for name, one, other in zip(pair.ids, before, now, strict=True) if one != other
-    ][:20]
-    found["unparsable"] = {"before": before.count(UNREAD), "now": now.count(UNREAD)}
-    tests: dict[str, float] = {}
-    said: dict[str, str] = {}
-    if (
-        pair.scale.name != "continuous"
-    ):  # there a verdict changes in some digit whenever it is asked for
-        tests["flipped"] = more_than(flipped, n, limits.max_flipped)
-        said["flipped"] = (
-            f"{flipped} of {n} verdicts on the same items changed,"
-            f" {shown(found['flipped'], share=True)}; up to {limits.max_flipped:.0%} is allowed"
+    before, after = list(map(_text, pair.before)), list(map(_text, pair.now))
+    flips = [name for name, one, other in zip(pair.ids, before, after, strict=True) if one != other]
+    tests = _Tests()
+    found["flipped"] = wilson(len(flips), n, level=limits.level).shown()
+    found["flipped_items"] = flips[:20]
+    found["unparsable"] = {"before": before.count(UNREAD), "now": after.count(UNREAD)}
+    # on a continuous scale a verdict changes in some digit whenever it is asked for
+    classes = pair.scale.name != "continuous"
+    if classes:
+        tests.add(
+            "flipped",
+            more_than(len(flips), n, limits.max_flipped),
+            f"{len(flips)} of {n} verdicts on the same items changed,"
+            f" {shown(found['flipped'], share=True)}; up to {limits.max_flipped:.0%} is allowed",
         )
-    _unparsable(found, tests, said, before, now)
+    changed = list(zip(before, after, strict=True))
+    lost = sum(one != UNREAD == other for one, other in changed)
+    gained = sum(other != UNREAD == one for one, other in changed)
+    if lost + gained:
+        tests.add(
+            "unparsable",
+            sign_test(lost, gained),
+            f"{found['unparsable']['now']} verdicts cannot be read now,"
+            f" {found['unparsable']['before']} could not then",
+        )
     if pair.scale.kind is not None:
-        _direction(found, tests, said, pair, limits)
-    if pair.scale.name != "continuous":
-        _correctness(found, tests, said, pair, before, now, limits)
-    found["tests"] = [{"id": name, "p": p, "sentence": said[name]} for name, p in tests.items()]
+        _direction(found, tests, pair, limits)
+    if classes:
+        _correctness(found, tests, pair, before, after, limits)
+    found["tests"] = tests.found
     return found
 
 
-def _pair(card: Mapping[str, Any], latest: Mapping[str, Any]) -> _Pair:
-    labels = latest["calibration"]["labels"]
-    ids = sorted(set(card["verdicts"]) & set(latest["verdicts"]))
-    before, now = (
-        [card["verdicts"][name] for name in ids],
-        [latest["verdicts"][name] for name in ids],
-    )
-    rows = [
-        Label(name, labels.get(name), value)
-        for name, value in [*zip(ids, before, strict=True), *zip(ids, now, strict=True)]
-    ]
-    positive = (latest["calibration"].get("scale") or {}).get("positive")
-    known = {
-        value_text(value) for row in rows for value in (row.human, row.judge) if value is not None
-    }
+def _pair(then: CalibratedCard, now: CalibratedCard) -> _Pair:
+    old, new, labels = then.card.verdicts, now.card.verdicts, now.calibration.labels
+    ids = sorted(old.keys() & new.keys())
+    rows = [Label(name, labels.get(name), side[name]) for side in (old, new) for name in ids]
     scale = scale_of(rows)
+    positive = now.calibration.scale.positive
+    known = {value_text(x) for row in rows for x in (row.human, row.judge) if x is not None}
     if scale.name == "categories" and positive in known:
         scale = scale_of(rows, positive=positive)
-    return _Pair(ids, before, now, labels, scale)
+    return _Pair(ids, [old[name] for name in ids], [new[name] for name in ids], labels, scale)
 
 
 def _text(value: Any) -> str:
     return UNREAD if value is None else value_text(value)
 
 
-def _unparsable(
-    found: dict[str, Any],
-    tests: dict[str, float],
-    said: dict[str, str],
-    before: list[str],
-    now: list[str],
-) -> None:
-    lost = sum(one != UNREAD and other == UNREAD for one, other in zip(before, now, strict=True))
-    gained = sum(one == UNREAD and other != UNREAD for one, other in zip(before, now, strict=True))
-    if lost + gained:
-        tests["unparsable"] = mcnemar(lost, gained).p
-        said["unparsable"] = (
-            f"{found['unparsable']['now']} verdicts cannot be read now,"
-            f" {found['unparsable']['before']} could not then"
-        )
-
-
-def _direction(
-    found: dict[str, Any],
-    tests: dict[str, float],
-    said: dict[str, str],
-    pair: _Pair,
-    limits: DriftLimits,
-) -> None:
+def _direction(found: dict[str, Any], tests: _Tests, pair: _Pair, limits: DriftLimits) -> None:
     """Whether verdicts moved one way."""
-    before, now = (
-        [pair.scale.score(value) for value in pair.before],
-        [pair.scale.score(value) for value in pair.now],
-    )
-    both = [
-        (one, other)
+    before = [pair.scale.score(value) for value in pair.before]
+    now = [pair.scale.score(value) for value in pair.now]
+    moves = [
+        other - one
         for one, other in zip(before, now, strict=True)
         if one is not None and other is not None
     ]
-    up, down = sum(other > one for one, other in both), sum(other < one for one, other in both)
+    up, down = sum(move > 0 for move in moves), sum(move < 0 for move in moves)
     assert pair.scale.kind is not None
     change = mean_difference(before, now, kind=pair.scale.kind, level=limits.level)
     found["mean_change"] = change.shown()
-    tests["direction"] = mcnemar(up, down).p
-    said["direction"] = (
-        f"{up} verdicts went up and {down} down; the mean changed by {shown(found['mean_change'])}"
+    tests.add(
+        "direction",
+        sign_test(up, down),
+        f"{up} verdicts went up and {down} down; the mean changed by {shown(found['mean_change'])}",
     )
 
 
 def _correctness(
     found: dict[str, Any],
-    tests: dict[str, float],
-    said: dict[str, str],
+    tests: _Tests,
     pair: _Pair,
     before: list[str],
     now: list[str],
     limits: DriftLimits,
 ) -> None:
     """Whether it agrees with people more or less than it did."""
-    places = [place for place, name in enumerate(pair.ids) if pair.labels.get(name) is not None]
-    truth = [_text(pair.labels[pair.ids[place]]) for place in places]
-    then, later = [before[place] for place in places], [now[place] for place in places]
-    right_then = [float(one == label) for one, label in zip(then, truth, strict=True)]
-    right_now = [float(one == label) for one, label in zip(later, truth, strict=True)]
+    labelled = [
+        (_text(pair.labels[name]), one, other)
+        for name, one, other in zip(pair.ids, before, now, strict=True)
+        if pair.labels.get(name) is not None
+    ]
+    truth, then, later = ([row[place] for row in labelled] for place in range(3))
+    right_then = [float(one == label) for label, one, _ in labelled]
+    right_now = [float(other == label) for label, _, other in labelled]
     worse = sum(one > other for one, other in zip(right_then, right_now, strict=True))
     better = sum(one < other for one, other in zip(right_then, right_now, strict=True))
-    change: Interval = mean_difference(right_then, right_now, kind="rate", level=limits.level)
+    change = mean_difference(right_then, right_now, kind="rate", level=limits.level)
     found["accuracy_change"] = change.shown()
     found["kappa_change"] = kappa_change(truth, then, later, level=limits.level).shown()
-    tests["agreement"] = mcnemar(better, worse).p
-    said["agreement"] = (
-        f"{worse} items went from right to wrong and {better} from wrong to right; accuracy changed"
-        f" by {shown(found['accuracy_change'])}, kappa by {shown(found['kappa_change'])}"
+    tests.add(
+        "agreement",
+        sign_test(better, worse),
+        f"{worse} items went from right to wrong and {better} from wrong to right; accuracy"
+        f" changed by {shown(found['accuracy_change'])}, kappa by {shown(found['kappa_change'])}",
     )
 
 
 def _reason(
     alarms: list[tuple[dict[str, Any], dict[str, Any]]],
-    told: list[dict[str, Any]],
+    enough: list[dict[str, Any]],
     comparisons: list[dict[str, Any]],
     left_out: list[dict[str, Any]],
-    past: Sequence[Mapping[str, Any]],
+    past: Sequence[Any],
 ) -> str:
     if alarms:
         return "; ".join(
             f"since {found['with']}: {test['sentence']} (p {test['p_holm']:.2g} after Holm)"
             for found, test in alarms
         )
-    if told:
-        flips = told[0]["flipped"]
+    if enough:
+        flips = enough[0]["flipped"]
         return (
-            f"no change is shown on {told[0]['n']} items since {told[0]['with']}:"
+            f"no change is shown on {enough[0]['n']} items since {enough[0]['with']}:"
             f" {shown(flips, share=True)} of verdicts changed"
         )
     if comparisons:

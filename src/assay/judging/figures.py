@@ -110,6 +110,9 @@ def _interval(found: Mapping[str, Any], path: str, low: int | None, high: int | 
         for key in ("value", "low", "high")
         if exact.is_number(found.get(key)) and isfinite(found[key])
     }
+    for key in ("value", "low", "high"):
+        if isinstance(found.get(key), str | bool):
+            yield f"{path}.{key} is not a number"
     for key, value in ends.items():
         if (
             low is not None

@@ -220,3 +220,27 @@ def gate_rows(gate: ExamGate) -> list[CheckRow]:
     if gate.regression is not None:
         checks.insert(1, gate.regression)
     return list(map(check_row, checks))
+
+
+class GateView(NamedTuple):
+    """Whether an exam keeps its limits. `why_not` is why that cannot be judged."""
+
+    name: str
+    rows: list[CheckRow]
+    holds: bool | None
+    reason: str
+    limit: Any = None
+    why_not: str = ""
+
+
+def gates_of(name: str, rows: list[CheckRow], *, limit: Any = None) -> GateView:
+    """The view of gates, the first of which decides."""
+    first = rows[0]
+    holds = {"holds": True, "fails": False}.get(first.state)
+    return GateView(name, rows, holds, f"{first.name}: {first.text}.", limit)
+
+
+def gate_view(gate: ExamGate) -> GateView:
+    """The view of a gate that was decided."""
+    reasons = " ".join(f"{reason[:1].upper()}{reason[1:]}." for reason in gate.reasons)
+    return GateView("gate", gate_rows(gate), gate.passed, reasons, gate.capstone.limit)

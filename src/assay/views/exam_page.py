@@ -1,28 +1,86 @@
-"""A graded exam -> one page that stands alone: the score first, where the points were lost, the
-patterns, and every item that lost something.
+"""A graded exam as blocks, for a page and for a report that stands alone: the score and its gates
+first, where the points were lost, the patterns, and every item with its answer.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.records.exam import AXES
+from assay.views.blocks import (
+    Column,
+    Decided,
+    Details,
+    Facts,
+    Figure,
+    Note,
+    Paragraph,
+    Part,
+    Section,
+    Sentences,
+    Table,
+    contents,
+    section,
+)
 from assay.views.charts import Chart, exams
-from assay.views.exam import exam_view
-from assay.views.figures import Pictures
-from assay.views.markup import Html, facts, join, page, table, tag
+from assay.views.exam import ExamView, GateView, exam_view, gate_view
+from assay.views.pieces import (
+    absent,
+    address,
+    clip,
+    code,
+    digest,
+    line,
+    link,
+    moment,
+    number,
+    phrase,
+    shown,
+    small,
+    strong,
+    verdict,
+    words,
+)
+from assay.views.render import report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from assay.records.exam import ExamGate, ExamResult, ItemResult, ScoreCount
+    from assay.views.exam import ExamPoint
 
-    from assay.records.exam import ExamGate, ExamResult
-    from assay.views.exam import ExamView
+MAX_ROWS = 200
+MAX_TEXT = 2000
+MAX_PARTS = 20
+RAW = "raw"
+"""In the address: bars with the same length for each axis."""
+PARTS = ("correction", "gloss", "explanation")
+STATES = {
+    "holds": verdict("holds"),
+    "fails": verdict("fails", "does not hold"),
+    "warns": verdict("stale", "warns"),
+    "undetermined": verdict("undetermined", "cannot be judged"),
+}
 
-MOST = 200
-"""Items of the table at the most; the result itself has the others."""
+
+class HistoryView(NamedTuple):
+    """The results of one exam, the oldest first, and the stored distribution, if there is one."""
+
+    points: list[ExamPoint]
+    distribution: list[ScoreCount] | None
+    name: str
+    hint: str
+
+
+class PageLinks(NamedTuple):
+    """Where a page is served, where its charts are, and whether its bars are raw."""
+
+    here: str
+    charts: str
+    raw: bool
 
 
 def exam_charts(result: ExamResult) -> list[Chart]:
-    """Every chart of the page."""
+    """Every chart of a graded exam."""
     return [
         exams.axes(result),
         exams.axes(result, weighted=False),
@@ -32,91 +90,245 @@ def exam_charts(result: ExamResult) -> list[Chart]:
 
 
 def exam_page(result: ExamResult, gate: ExamGate | None = None, *, draw: bool = True) -> str:
-    """The graded exam as a page; with the verdict of its gate first, where there is one."""
+    """The graded exam as a page that stands alone; with the verdict of its gate first, where there
+    is one.
+    """
     view = exam_view(result)
-    pictures = Pictures(draw=draw)
-    weighted, raw, heatmap, patterns = [pictures.figure(chart) for chart in exam_charts(result)]
-    missing = result.missing
-    numbers = [
-        (
-            "Items without an answer",
-            f"{len(missing):,}: {', '.join(missing[:10])}" if missing else "none",
-        ),
-        ("Latency", view.latency or "not measured"),
-        ("Rubric", result.rubric),
-        ("Policy", result.policy),
-        ("Scoring system", result.scoring_system),
-        ("Grading system", result.grading_system),
+    parts = exam_parts(view, None if gate is None else gate_view(gate), draw=draw)
+    return report("Assay exam", *parts, heading=f"Exam: {view.title}")
+
+
+def exam_parts(
+    view: ExamView,
+    gates: GateView | None,
+    *,
+    links: PageLinks | None = None,
+    draw: bool = True,
+    history: HistoryView | None = None,
+    answers: Mapping[str, Any] | None = None,
+    more: str = "",
+) -> list[Part]:
+    """The whole of a graded exam. `answers` has what was answered to each item, `more` is about its
+    record.
+    """
+
+    def figure(chart: Chart) -> Figure:
+        return Figure(chart, f"{links.charts}/{chart.name}" if links else "", draw=draw)
+
+    sections = [
+        *([] if gates is None else [_gates(gates)]),
+        _axes(view, figure, links),
+        section("Diagnosis", Sentences(view.result.diagnosis), id="diagnosis"),
+        _patterns(view, figure(exams.heatmap(view.result))),
+        *([] if history is None else [_history(history, gates, figure)]),
+        _items(view, answers or {}),
+        _origin(view, more),
     ]
-    diagnosis = [tag("li", sentence) for sentence in result.diagnosis]
-    digests = [
-        (f"Digest of the {name}", tag("code", getattr(result.digests, name)))
-        for name in ("exam", "rubric", "policy")
-    ]
-    body = [
-        tag(
-            "header",
-            tag("h1", f"Exam: {view.title}"),
-            _verdict(view, gate),
-            facts(numbers),
-        ),
-        tag(
-            "section",
-            tag("h2", "Where the points were lost"),
-            tag("ul", *diagnosis, class_="sentences"),
-            weighted,
-            tag("details", tag("summary", "Raw, each axis alike"), raw),
-            id="axes",
-        ),
-        tag("section", tag("h2", "Across the items"), heatmap, patterns, id="patterns"),
-        tag("section", tag("h2", "Items that lost something"), *_items(view), id="items"),
-        tag(
-            "section",
-            tag("h2", "What this result is about"),
-            tag("ul", *(tag("li", file) for file in view.files)),
-            facts(digests, kind="facts small"),
-            id="about",
-        ),
-    ]
-    return page("Assay exam", join(body), styles=pictures.styles)
+    return [_head(view, gates), _figures(view), contents(sections), *sections]
 
 
-def _verdict(view: ExamView, gate: ExamGate | None) -> Html:
-    if gate is None:
-        decides = (" Grading is not a gate: ", tag("code", "assay exam gate"), " decides.")
-        return tag("p", f"{view.headline.capitalize()}.", *decides, class_="verdict")
-    word = tag(
-        "strong",
-        "Passes the gate." if gate.passed else "Does not pass the gate.",
-        class_="good" if gate.passed else "bad",
-    )
-    reasons = "".join(f" Why: {reason}." for reason in gate.reasons)
-    return tag("p", word, f" {view.headline.capitalize()}.{reasons}", class_="verdict")
-
-
-def _items(view: ExamView) -> Iterator[Html]:
-    if not view.lost:
-        yield tag("p", "No item lost anything.")
-        return
-    columns = {
-        name.lower(): name for name in ("Item", "Score", "Lost", "Prompt", "Expected", "Got")
+def _head(view: ExamView, gates: GateView | None) -> Part:
+    sentence = f"{view.headline.capitalize()}."
+    if gates is None:
+        decides = (" Grading is not a gate: ", code("assay exam gate"), " decides.")
+        return Paragraph(phrase(sentence, *decides), "verdict")
+    outcome = {
+        True: verdict("holds", f"The {gates.name} holds"),
+        False: verdict("fails", f"The {gates.name} does not hold"),
+        None: verdict("undetermined", f"The {gates.name} cannot be judged"),
     }
+    policy = view.result.policy or "no policy"
+    return Decided(outcome[gates.holds], policy, f"{gates.reason} {sentence}")
+
+
+def _figures(view: ExamView) -> Facts:
+    result = view.result
+    missing = result.missing
+    named = f"{len(missing):,}: {', '.join(missing[:10])}" if missing else "none"
+    latency = number(
+        result.latency.p50_ms,
+        n=result.latency.n,
+        digits=0,
+        unit="ms",
+        absent_as="not measured",
+    )
+    return Facts(
+        [
+            ("Score, 0 to 1", number(result.score, n=result.n, digits=4)),
+            ("Items without an answer", named),
+            ("Median latency", latency),
+            ("Rubric", result.rubric),
+            ("Set", result.set),
+        ],
+        "figures",
+    )
+
+
+def _gates(gates: GateView) -> Section:
+    """Every gate with its verdict; which block and which only warn."""
+    if gates.why_not:
+        reason = Note(f"No gate can be judged: {gates.why_not}.", "bad")
+        return section("Gates", reason, id="gates")
+    rows = [[row.name, STATES[row.state], row.effect, row.text] for row in gates.rows]
+    columns = ("Gate", "Verdict", "Effect", Column("Found", "wide"))
+    return section(
+        "Gates",
+        Table("Gates of the exam", columns, rows, kind="stack"),
+        id="gates",
+        hint="Made again from the marks of every item, and compared exactly.",
+    )
+
+
+def _axes(view: ExamView, figure: Any, links: PageLinks | None) -> Section:
+    """The four axes of each item as stacked bars: weighted, or raw."""
+    result = view.result
     rows = [
         [
-            row.result.item,
-            row.score,
-            ", ".join(row.lost),
-            row.result.prompt,
-            ", ".join(row.result.expected),
-            row.got,
+            strong(words(axis)),
+            number(one.mean, n=result.n, digits=3),
+            f"{one.zero_items:,}",
+            number(one.lost, digits=4),
         ]
-        for row in view.lost[:MOST]
+        for axis, one in (result.axes.items() if result.axes is not None else ())
     ]
-    yield table("The lowest score comes first.", columns, rows, kind="stack items")
-    more = len(view.lost) - MOST
-    yield tag(
-        "p",
-        f"{f'{more:,} more lost something; ' if more > 0 else ''}{view.rest}; the result, which -o"
-        " result.json writes, has them all.",
-        class_="hint",
+    columns = (
+        "Axis",
+        Column("Items with the mark", "n"),
+        Column("Items without it", "n"),
+        Column("Score lost", "n"),
     )
+    weighted, raw = (figure(exams.axes(result, weighted=each)) for each in (True, False))
+    bars: list[Part]
+    if links is None:
+        bars = [weighted, Details("Raw, each axis with the same length", [raw])]
+    elif links.raw:
+        other = link("Show them weighted, as long as the score", links.here)
+        bars = [Paragraph(phrase("Raw: every axis has the same length. ", other)), raw]
+    else:
+        other = link("Show them raw, each axis with the same length", f"{links.here}?bars={RAW}")
+        text = "Weighted: a full bar is the whole score of its item. "
+        bars = [Paragraph(phrase(text, other)), weighted]
+    table = Table("Axes", columns, rows, absent="No axis is stated.", kind="stack")
+    return section("Where the points went", *bars, table, id="axes")
+
+
+def _patterns(view: ExamView, heatmap: Figure) -> Section:
+    """The four patterns, each seen or not, and the lost marks item by axis."""
+    rows = [
+        [
+            strong(code(row.kind)),
+            verdict("hold", "seen") if row.seen else verdict("none", "not seen"),
+            phrase(row.meaning, small(" ", shown(row.evidence)))
+            if row.seen
+            else absent(row.meaning),
+        ]
+        for row in view.patterns
+    ]
+    columns = ("Pattern", "Seen", Column("What it means", "wide"))
+    return section(
+        "Patterns",
+        Table("The four patterns", columns, rows, kind="stack rules"),
+        heatmap,
+        id="patterns",
+        hint=view.patterns_sentence,
+    )
+
+
+def _history(history: HistoryView, gates: GateView | None, figure: Any) -> Section:
+    """The results of this very exam over time, against the stored distribution."""
+    limit = None if gates is None else gates.limit
+    rows = [
+        [
+            link(digest(point.digest), address("exams", point.digest)),
+            shown(point.score),
+            shown(point.n),
+            point.rubric,
+            moment(point.at),
+        ]
+        for point in reversed(history.points)
+    ]
+    columns = ("Result", Column("Score", "n"), Column("Items", "n"), "Rubric", "Stored")
+    text = phrase("The stored distribution is that of the baseline ", strong(history.name), ".")
+    return section(
+        "History",
+        figure(exams.history(history.points, history.distribution, limit=limit)),
+        *([Paragraph(text)] if history.name else []),
+        Details("Every result of this exam", [Table("Results of this exam", columns, rows)]),
+        id="history",
+        hint=history.hint,
+    )
+
+
+def _items(view: ExamView, answers: Mapping[str, Any]) -> Section:
+    """Every item with its marks and the parts of its answer, the lowest score first."""
+    rows = []
+    for row in view.items[:MAX_ROWS]:
+        item = row.result
+        marks = [
+            verdict("fails", "0") if axis in row.lost else verdict("holds", "1") for axis in AXES
+        ]
+        answered = item.item not in view.result.missing_reasons
+        rows.append(
+            [
+                strong(item.item),
+                row.score,
+                *marks,
+                clip(item.prompt, MAX_TEXT),
+                clip(", ".join(item.expected), MAX_TEXT),
+                _answer(answers.get(item.item), item) if answered else row.got,
+            ]
+        )
+    columns: tuple[str | Column, ...] = (
+        "Item",
+        Column("Score", "n"),
+        *map(words, AXES),
+        Column("Prompt", "wide"),
+        "Expected",
+        Column("Answer", "wide"),
+    )
+    n = len(view.items)
+    more = f"The {MAX_ROWS} lowest of {n:,}; the record has them all." if n > MAX_ROWS else ""
+    table = Table("Items, the lowest score first", columns, rows, kind="stack")
+    return section("Items", table, id="items", hint=more or view.rest)
+
+
+def _answer(answer: Any, item: ItemResult) -> str:
+    """What was answered, part by part; of an exam without its answers what counted as English."""
+    if isinstance(answer, Mapping):
+        rest = [name for name in answer if name not in PARTS][:MAX_PARTS]
+        return phrase(
+            *(line(small(f"{name} "), _part(answer.get(name))) for name in (*PARTS, *rest))
+        )
+    if answer is not None:
+        return phrase(small("one text, no parts "), clip(answer, MAX_TEXT))
+    return absent("no answer is stored") if item.got is None else clip(item.got, MAX_TEXT)
+
+
+def _part(value: Any) -> str:
+    if value in (None, ""):
+        return absent("empty" if value == "" else "not there")
+    return clip(value, MAX_TEXT)
+
+
+def _origin(view: ExamView, more: str) -> Section:
+    """What the result was made of."""
+    result = view.result
+    pairs = [
+        ("Exam files", ", ".join(view.files) or absent()),
+        ("Policy", shown(result.policy)),
+        ("Scoring system", result.scoring_system),
+        ("Grading system", result.grading_system),
+        *((words(key), digest(getattr(result.digests, key))) for key in DIGESTS),
+    ]
+    if result.recalibrated_from:
+        pairs.append(("Recalibrated from", result.recalibrated_from))
+    return section(
+        "What it rests on",
+        Facts(pairs, "small"),
+        Sentences(view.faults, "Faults of the answers"),
+        *([Paragraph(more)] if more else []),
+        id="origin",
+    )
+
+
+DIGESTS = ("exam", "rubric", "policy")

@@ -77,7 +77,7 @@ def gate_lines(gate: ExamGate) -> Iterator[str]:
     yield from (f"  {printable(reason)}" for reason in gate.reasons)
     for row in gate_rows(gate):
         if row.effect != "blocks":
-            yield f"  {row.name}: {row.state}, {row.text} ({row.effect})"
+            yield f"  {row.name}: {row.state}, {row.text} (does not block)"
     yield from (f"  note: {printable(note)}" for note in gate.notes)
     yield (
         f"rubric {gate.rubric} · policy {gate.policy} · {gate.scoring_system} ·"

@@ -13,6 +13,7 @@ from assay.files.json_files import Document
 from assay.records.evidence import Number
 from assay.records.exam import ExamDigests, ExamFileCount, ExamResult, ExamSet, ScoreCount
 from assay.views.exam import ExamPoint, exam_name
+from assay.views.exam_page import HistoryView
 
 if TYPE_CHECKING:
     from assay.server.state import Services
@@ -75,15 +76,6 @@ class StoredExam(NamedTuple):
     result: ExamResult
 
 
-class History(NamedTuple):
-    """The results of one exam, the oldest first, and the stored distribution, if there is one."""
-
-    points: list[ExamPoint]
-    distribution: list[ScoreCount] | None
-    name: str
-    hint: str
-
-
 def baseline_of(services: Services, project: str, exam: SameExam) -> StoredExam | None:
     """The newest baseline that is a result of this exam."""
     for item in services.ledger.find(
@@ -99,7 +91,7 @@ def baseline_of(services: Services, project: str, exam: SameExam) -> StoredExam 
 
 def history_of(
     services: Services, project: str, exam: SameExam, stored: StoredExam | None
-) -> History:
+) -> HistoryView:
     """Every stored result of an exam among the newest."""
     page = services.ledger.find("exam", project=project, limit=LOOKED_AT, newest_first=True)
     points = []
@@ -110,7 +102,7 @@ def history_of(
                 ExamPoint(item.created_at, result.score, result.n, result.rubric, item.digest)
             )
     more = "" if page.next_cursor is None else f"Of the last {LOOKED_AT} results of all exams. "
-    return History(
+    return HistoryView(
         points,
         stored.result.distribution if stored is not None else None,
         stored.name if stored is not None else "",

@@ -4,6 +4,7 @@ points.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -13,33 +14,21 @@ from starlette.responses import Response
 from assay.exams.document import read_result
 from assay.exams.gate import opens
 from assay.exams.policy import ExamPolicy, ExamRules, fraction
-from assay.files.json_files import Document
+from assay.files.json_files import Document, parse_json
 from assay.server import lookup
 from assay.server.auth import Principal
-from assay.server.pages import exam_parts as parts
-from assay.server.pages.decision_parts import contents
+from assay.server.pages.exam_gates import gates
 from assay.server.pages.exam_history import ExamBrief, SameExam, baseline_of, brief, history_of
-from assay.server.pages.layout import (
-    Column,
-    Field,
-    address,
-    empty,
-    filters,
-    link,
-    number,
-    page,
-    section,
-    short,
-    table,
-    verdict,
-    when,
-)
+from assay.server.pages.layout import page
 from assay.server.pages.paging import Cursor, Text, listed, ways
 from assay.server.pages.routing import READER, PageRoute
+from assay.views.blocks import Column, Empty, Field, Filters, Table
 from assay.views.charts import Chart
 from assay.views.charts import exams as charts
 from assay.views.exam import exam_view
-from assay.views.markup import Html, say, tag
+from assay.views.exam_page import RAW, PageLinks, exam_parts
+from assay.views.pieces import absent, address, count, link, moment, number, phrase, shown, verdict
+from assay.views.pieces import digest as short
 
 if TYPE_CHECKING:
     from assay.server.state import Services
@@ -57,15 +46,6 @@ COLUMNS = (
     Column("Rubric"),
     Column("Policy"),
     Column("Stored"),
-)
-SECTIONS = (
-    ("gates", "Gates"),
-    ("axes", "Where the points went"),
-    ("diagnosis", "Diagnosis"),
-    ("patterns", "Patterns"),
-    ("history", "History"),
-    ("items", "Items"),
-    ("origin", "What it rests on"),
 )
 EVIDENCE = "assay.exam-evidence/1"
 
@@ -86,33 +66,30 @@ def list_exams(
         services, principal.project, "exam", wanted, after=after, before=before, limit=ON_A_PAGE
     )
     if not found.items and not wanted and not after and not before:
-        nothing = empty(
+        nothing = Empty(
             "No graded exam is stored in this project yet. The answers to an exam are graded and"
             " stored with:",
             FIRST,
-            more="Or post to /api/v1/exams/grade.",
+            "Or post to /api/v1/exams/grade.",
         )
         return page(request, "Exams", nothing, nav="/exams")
     rules = _rules(services)
-    rows = [_row(item, rules) for item in found.items]
-    form = filters("/exams", [Field("policy", "Policy", choices=list(rules))], asked)
-    shown = table(
+    table = Table(
         "Graded exams, the newest first",
         COLUMNS,
-        rows,
+        [_row(item, rules) for item in found.items],
         kind="stack runs",
         absent="No exam fits this filter.",
     )
     tally = services.ledger.count("exam", project=principal.project)
-    lead = f"{tally.n:,} graded exam{'' if tally.n == 1 else 's'} stored, the newest first."
     return page(
         request,
         "Exams",
-        form,
-        shown,
+        Filters("/exams", [Field("policy", "Policy", choices=list(rules))], asked),
+        table,
         ways("exams", asked, found, what="exam", paged=bool(after or before)),
         nav="/exams",
-        lead=lead,
+        lead=f"{count(tally.n, 'graded exam')} stored, the newest first.",
     )
 
 
@@ -128,11 +105,8 @@ def _rules(services: Services) -> dict[str, ExamRules]:
 
 def _row(item: Item, rules: dict[str, ExamRules]) -> list[str]:
     if item.body is None:
-        return [
-            link("forgotten exam", address("exams", item.digest)),
-            *[say(None, "forgotten")] * 6,
-            when(item.created_at),
-        ]
+        gone = link("forgotten exam", address("exams", item.digest))
+        return [gone, *[absent("forgotten")] * 6, moment(item.created_at)]
     one = brief(item.body)
     return [
         link(one.name, address("exams", item.digest)),
@@ -141,12 +115,12 @@ def _row(item: Item, rules: dict[str, ExamRules]) -> list[str]:
         one.set,
         f"{len(one.missing):,}",
         one.rubric,
-        say(one.policy),
-        when(item.created_at),
+        shown(one.policy),
+        moment(item.created_at),
     ]
 
 
-def _gate(one: ExamBrief, rules: ExamRules | None) -> Html:
+def _gate(one: ExamBrief, rules: ExamRules | None) -> str:
     """Whether the hard gate holds. The mean is made from the counts of each score: the score in a
     result is rounded.
     """
@@ -175,34 +149,18 @@ def show_exam(
     result = read_result(Document(item.tree(), digest))
     view, same = exam_view(result), SameExam(result.digests.exam, result.set)
     stored = baseline_of(services, project, same)
-    gates = parts.gates(services, result, digest, stored)
-    url, here = address("charts", "exams", digest), address("exams", digest)
-    whole = address("api", "v1", "records", digest)
-    body = [
-        parts.head(view, gates),
-        contents(SECTIONS),
-        parts.gate_table(gates),
-        parts.axes(result, url, here, raw=bars == parts.RAW),
-        parts.shape(view, url),
-        parts.history(history_of(services, project, same, stored), gates.limit, url),
-        parts.items(view, _answers(services, project, digest), whole),
-        parts.origin(view),
-        section(
-            "Record",
-            tag(
-                "p",
-                short(digest),
-                " stored ",
-                when(item.created_at),
-                ", by ",
-                say(item.author, "nobody named"),
-                ". ",
-                link("The whole record", whole),
-            ),
-            id="record",
-        ),
-    ]
-    return page(request, view.title[:200], *body, nav="/exams")
+    links = PageLinks(address("exams", digest), address("charts", "exams", digest), bars == RAW)
+    whole = link("The whole record", address("api", "v1", "records", digest))
+    by = shown(item.author, "nobody named")
+    parts = exam_parts(
+        view,
+        gates(services, result, digest, stored),
+        links=links,
+        history=history_of(services, project, same, stored),
+        answers=_answers(services, project, digest),
+        more=phrase(short(digest), " stored ", moment(item.created_at), ", by ", by, ". ", whole),
+    )
+    return page(request, view.title[:200], *parts, nav="/exams")
 
 
 def _answers(services: Services, project: str, digest: str) -> dict[str, Any]:
@@ -214,8 +172,16 @@ def _answers(services: Services, project: str, digest: str) -> dict[str, Any]:
     )
     for item in found.values():
         if item.body is not None and item.schema == EVIDENCE:
-            return {one["item"]: one["response"] for one in item.tree()["answers"]}
+            return {one["item"]: _parsed(one["response"]) for one in item.tree()["answers"]}
     return {}
+
+
+def _parsed(response: Any) -> Any:
+    """An answer that is JSON in a text, as its tree."""
+    if isinstance(response, str):
+        with suppress(ValueError, RecursionError):
+            return parse_json(response.encode())
+    return response
 
 
 def exam_chart(services: Services, project: str, digest: str, name: str) -> Chart | None:
@@ -227,7 +193,7 @@ def exam_chart(services: Services, project: str, digest: str, name: str) -> Char
     if name == "exam-history":
         same = SameExam(result.digests.exam, result.set)
         found = history_of(services, project, same, baseline_of(services, project, same))
-        limit = parts.gates(services, result, digest, None).limit
+        limit = gates(services, result, digest, None).limit
         return charts.history(found.points, found.distribution, limit=limit)
     made = {"heatmap": charts.heatmap, "patterns": charts.patterns}.get(name)
     return None if made is None else made(result)

@@ -1,40 +1,41 @@
-"""Judges: which of them may gate, under which policy, and why not. A card holds measurements and
-grows old: whether it admits its judge is told as of now.
+"""Judges: which of them may gate, under which policy, and why not. A card has measurements and
+grows old: whether it admits its judge is decided as of now.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from assay.judging.card import read_card
+from assay.records.judge_card import AuditRecord, CalibrationRecord
+from assay.records.typed import convert
 from assay.server import lookup
 from assay.server.auth import Principal
 from assay.server.pages import judge_parts as parts
-from assay.server.pages.decision_parts import contents
-from assay.server.pages.layout import (
-    Column,
-    address,
-    empty,
-    link,
-    note,
-    number,
-    page,
-    section,
-    short,
-    table,
-    verdict,
-    when,
-)
-from assay.server.pages.paging import Cursor, listed, mapped, ways
+from assay.server.pages.judge_parts import StoredCard
+from assay.server.pages.layout import page
+from assay.server.pages.paging import Cursor, listed, ways
 from assay.server.pages.routing import READER, PageRoute
+from assay.views.blocks import Column, Empty, Note, Paragraph, Section, Table, section
 from assay.views.charts import judges as charts
-from assay.views.markup import Html, join, say, tag
+from assay.views.judge_card import (
+    admission_lines,
+    agreement_section,
+    bias_section,
+    estimate,
+    judge_charts,
+    judge_view,
+)
+from assay.views.pieces import absent, address, count, link, moment, phrase, shown, small
+from assay.views.pieces import digest as short
 
 if TYPE_CHECKING:
     from assay.grading.policy import JudgeTerms
+    from assay.records.judge_card import JudgeCard
     from assay.server.state import Services
     from assay.store.drafts import Item
     from assay.views.charts import Chart
@@ -53,13 +54,6 @@ COLUMNS = (
     Column("Age"),
     Column("Made"),
 )
-SECTIONS = (
-    ("terms", "Terms"),
-    ("agreement", "Agreement"),
-    ("biases", "Biases"),
-    ("drift", "Drift"),
-    ("origin", "What it is about"),
-)
 KINDS = ("card", "audit", "calibration")
 
 
@@ -74,43 +68,24 @@ def list_judges(
     found = listed(
         services, principal.project, "card", {}, after=after, before=before, limit=ON_A_PAGE
     )
-    given = (
-        _given(services, terms, now) if services.cards and not after and not before else Html("")
-    )
-    if not found.items and not after and not before and not given:
-        more = (
+    first_page = not after and not before
+    given = [_given(services, terms, now)] if services.cards and first_page else []
+    if not found.items and first_page and not given:
+        nothing = Empty(
+            "No judge has a card in this project yet. Compare its verdicts with people's labels,"
+            " and make one:",
+            FIRST,
             "`assay judge audit` adds the biases. Without a card no judge gates under a policy that"
-            " asks for one."
+            " asks for one.",
         )
-        return page(
-            request,
-            "Judges",
-            empty(
-                "No judge has a card in this project yet. Hold its verdicts against people's"
-                " labels, and make one:",
-                FIRST,
-                more=more,
-            ),
-            nav="/judges",
-        )
-    cards = [(item, mapped(item.tree()) if item.body is not None else None) for item in found.items]
+        return page(request, "Judges", nothing, nav="/judges")
+    cards = [(item, parts.stored_card(item)) for item in found.items]
     newest: dict[str, str] = {}
-    for _, card in cards:
-        if card is not None:
-            newest[str(card.get("model"))] = max(
-                newest.get(str(card.get("model")), ""), str(card.get("made_at"))
-            )
-    rows = [
-        _row(
-            item,
-            card,
-            terms,
-            now,
-            old=card is not None and str(card.get("made_at")) < newest[str(card.get("model"))],
-        )
-        for item, card in cards
-    ]
-    shown = table(
+    for _, one in cards:
+        if one is not None:
+            newest[one.card.model] = max(newest.get(one.card.model, ""), one.card.made_at)
+    rows = [_row(item, one, terms, now, newest) for item, one in cards]
+    shown_cards = Table(
         "Cards of judges, the newest first",
         COLUMNS,
         rows,
@@ -118,15 +93,14 @@ def list_judges(
         absent="No card is stored.",
     )
     tally = services.ledger.count("card", project=principal.project)
-    lead = f"{tally.n:,} card{'' if tally.n == 1 else 's'} stored. {_asked(terms)}"
     return page(
         request,
         "Judges",
-        shown,
-        given,
-        ways("judges", {}, found, what="card", paged=bool(after or before)),
+        shown_cards,
+        *given,
+        ways("judges", {}, found, what="card", paged=not first_page),
         nav="/judges",
-        lead=lead,
+        lead=f"{count(tally.n, 'card')} stored. {_asked(terms)}",
     )
 
 
@@ -134,61 +108,41 @@ def _asked(terms: dict[str, JudgeTerms]) -> str:
     if not terms:
         return "No policy on this shelf asks anything of a judge, so none gates here."
     return (
-        f"Whether a judge may gate is told as of now, by {', '.join(terms)}; by any other policy no"
-        " card is asked for."
+        f"Whether a judge may gate is decided as of now, by {', '.join(terms)}; no other policy"
+        " asks for a card."
     )
 
 
 def _row(
     item: Item,
-    card: dict[str, Any] | None,
+    one: StoredCard | None,
     terms: dict[str, JudgeTerms],
     now: datetime,
-    *,
-    old: bool,
+    newest: dict[str, str],
 ) -> list[str]:
-    if card is None:
-        return [
-            link("forgotten card", address("judges", item.digest)),
-            *[say(None, "forgotten")] * 4,
-            when(item.created_at),
-        ]
-    name = join(
-        [
-            link(str(card.get("model")), address("judges", item.digest)),
-            *([tag("small", " older card")] if old else []),
-        ]
-    )
-    return [name, *_told(card, terms, now), when(card.get("made_at"))]
+    here = address("judges", item.digest)
+    if one is None:
+        return [link("forgotten card", here), *[absent("forgotten")] * 4, moment(item.created_at)]
+    older = [small(" older card")] if one.card.made_at < newest[one.card.model] else []
+    return [phrase(link(one.card.model, here), *older), *_cells(one.card, terms, now)]
 
 
-def _told(card: dict[str, Any], terms: dict[str, JudgeTerms], now: datetime) -> list[str]:
-    lines = []
-    for policy, asked in terms.items():
-        found = parts.admitted(card, asked, now)
-        said = verdict("passed", "may gate") if found.may_gate else verdict("fails", "may not gate")
-        why = [] if found.may_gate else [tag("small", f": {found.reason}")]
-        lines.append(tag("span", said, " ", tag("small", f"under {policy}"), *why, class_="line"))
-    agreed = parts.kappa(card)
+def _cells(card: JudgeCard, terms: dict[str, JudgeTerms], now: datetime) -> list[str]:
     return [
-        join(lines) if lines else verdict("none", "no policy asks"),
-        number(agreed.get("value"), interval=agreed or None, digits=3, absent="not measured"),
-        say(mapped(card.get("calibration")).get("n_labelled"), "none"),
-        parts.age_text(card, now),
+        admission_lines(parts.admissions(card, terms, now)),
+        estimate(card.kappa),
+        shown(card.n_labelled, "none"),
+        parts.age_of(card, now),
+        moment(card.made_at),
     ]
 
 
-def _given(services: Services, terms: dict[str, JudgeTerms], now: datetime) -> Html:
+def _given(services: Services, terms: dict[str, JudgeTerms], now: datetime) -> Section:
     """Cards that the server was started with; they are in no ledger."""
-    rows = [
-        [str(card.get("model")), *_told(card, terms, now), when(card.get("made_at"))]
-        for card in services.cards
-    ]
-    return section(
-        "Cards that this server was started with",
-        table("Cards that this server was started with", COLUMNS, rows, kind="stack runs"),
-        id="given",
-    )
+    cards = [read_card(tree) for tree in services.cards]
+    rows = [[card.model, *_cells(card, terms, now)] for card in cards]
+    title = "Cards that this server was started with"
+    return section(title, Table(title, COLUMNS, rows, kind="stack runs"), id="given")
 
 
 # --- one judge
@@ -198,102 +152,79 @@ def _given(services: Services, terms: dict[str, JudgeTerms], now: datetime) -> H
 def show_judge(request: Request, digest: str, principal: Principal = READER) -> Response:
     """One card; an audit or a calibration by itself is shown as far as it goes."""
     services: Services = request.app.state.services
-    item, card = _found(services, principal.project, digest)
-    now = datetime.now(UTC)
+    item = _record(services, principal.project, digest)
     url = address("charts", "judges", digest)
+    whole = link("The whole record", address("api", "v1", "records", digest))
     if item.kind != "card":
-        said = (
-            f"This is {'an audit' if item.kind == 'audit' else 'a calibration'}, not a card: it"
-            " admits nobody. `assay judge card` makes a card of it."
+        title, part = _measured(item, url)
+        kind = "an audit" if item.kind == "audit" else "a calibration"
+        note = (
+            f"This is {kind}, not a card: it admits nobody. `assay judge card` makes a card of it."
         )
-        body = [
-            note(said),
-            parts.agreement(card, url) if item.kind == "calibration" else parts.bias(card, url),
-        ]
-        record = section(
-            "Record",
-            tag(
-                "p",
-                short(digest),
-                " stored ",
-                when(item.created_at),
-                ". ",
-                link("The whole record", address("api", "v1", "records", digest)),
-            ),
-            id="record",
-        )
-        title = (
-            f"Audit of {card.get('model')}" if item.kind == "audit" else "Calibration of a judge"
-        )
-        return page(request, title[:200], *body, record, nav="/judges")
-    terms = parts.policies(services)
-    cards = parts.cards_of(services, principal.project, card.get("model"))
-    newer = [told for told in cards if str(told.card.get("made_at")) > str(card.get("made_at"))]
-    last = max(newer, key=lambda told: str(told.card.get("made_at"))) if newer else None
-    older = (
-        [
-            note(
-                join(
-                    [
-                        "There is a newer card of this judge: ",
-                        short(last.item.digest, address("judges", last.item.digest)),
-                        ".",
-                    ]
-                )
-            )
-        ]
-        if last is not None
-        else []
+        stored = phrase(short(digest), " stored ", moment(item.created_at), ". ", whole)
+        record = section("Record", Paragraph(stored), id="record")
+        return page(request, title[:200], Note(note), part, record, nav="/judges")
+    one = StoredCard(item, read_card(item.tree(), where=digest))
+    now = datetime.now(UTC)
+    cards = parts.cards_of(services, principal.project, one.card.model)
+    view = judge_view(
+        one.card,
+        parts.admissions(one.card, parts.policies(services), now),
+        age=parts.age_of(one.card, now),
+        url=url,
+        notes=[_newer(cards[0])] if cards and cards[0].card.made_at > one.card.made_at else [],
+        drift=parts.drift_view(one, cards),
+        more=[
+            ("Made of", _made_of(services, principal.project, digest)),
+            ("Record", phrase(short(digest), " ", whole)),
+            ("Stored", moment(item.created_at)),
+            ("By", shown(item.author)),
+        ],
     )
-    body = [
-        parts.head(card, terms, now),
-        *older,
-        parts.figures(card, now),
-        contents(SECTIONS),
-        parts.term_tables(card, terms, now),
-        parts.agreement(card, url),
-        parts.bias(card, url),
-        parts.drift(card, cards, url, digest),
-        parts.origin(card, item, services, principal.project),
-    ]
-    return page(request, f"Judge {card.get('model')}"[:200], *body, nav="/judges")
+    return page(request, f"Judge {one.card.model}"[:200], *view, nav="/judges")
 
 
-def _found(services: Services, project: str, digest: str) -> tuple[Item, dict[str, Any]]:
-    """A card, or an audit or calibration in the place that it has on a card."""
+def _newer(last: StoredCard) -> Note:
+    where = short(last.item.digest, address("judges", last.item.digest))
+    return Note(phrase("There is a newer card of this judge: ", where, "."))
+
+
+def _made_of(services: Services, project: str, digest: str) -> str:
+    """Links to the audit and the calibration of a card, where they are stored."""
+    links = services.ledger.links_of(digest, project=project, relation="evidence_of", limit=20)
+    sources = [one.source for one in links if one.source and one.target == digest]
+    if not sources:
+        return absent("not stored")
+    return phrase(*[part for one in sources for part in (short(one, address("judges", one)), " ")])
+
+
+def _record(services: Services, project: str, digest: str) -> Item:
     item = lookup.record(services, project, None, digest)
     if item.kind not in KINDS:
         raise lookup.absent("judge", digest)
-    tree = mapped(item.tree())
+    return item
+
+
+def _measured(item: Item, url: str) -> tuple[str, Section]:
+    """The title and the one section of an audit or a calibration."""
     if item.kind == "audit":
-        return item, {
-            "biases": tree.get("biases"),
-            "model": mapped(tree.get("judge")).get("model"),
-            "audit_items": tree.get("items"),
-        }
-    return item, (
-        tree
-        if item.kind == "card"
-        else {
-            "calibration": tree,
-            "agreement": tree.get("agreement"),
-        }
-    )
+        audit = convert(item.tree(), AuditRecord)
+        return f"Audit of {audit.judge.get('model')}", bias_section(audit.biases, url=url)
+    found = convert(item.tree(), CalibrationRecord)
+    return "Calibration of a judge", agreement_section(found.agreement, found, url=url)
 
 
 def judge_chart(services: Services, project: str, digest: str, name: str) -> Chart | None:
-    """A chart of a card by its name; None where there is none of that name."""
-    item, card = _found(services, project, digest)
+    """A chart of a card, an audit or a calibration by its name; None where there is none of that
+    name.
+    """
+    item = _record(services, project, digest)
+    if item.kind == "audit":
+        return charts.bias(convert(item.tree(), AuditRecord).biases) if name == "bias" else None
+    if item.kind == "calibration":
+        found = convert(item.tree(), CalibrationRecord)
+        return charts.confusion(found.agreement) if name == "confusion" else None
+    card = read_card(item.tree(), where=digest)
     if name == "drift":
-        return charts.drift(
-            parts.drift_points(parts.cards_of(services, project, card.get("model")))
-            if item.kind == "card"
-            else []
-        )
-    return (
-        {"calibration": charts.calibration, "confusion": charts.confusion, "bias": charts.bias}[
-            name
-        ](card)
-        if name in ("calibration", "confusion", "bias")
-        else None
-    )
+        return charts.drift(parts.drift_points(parts.cards_of(services, project, card.model)))
+    return next((chart for chart in judge_charts(card) if chart.name == name), None)

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from assay.files.json_files import parse_json
 from assay.grading.policy import Policy, make_rules
-from assay.judging.card import admit, newest
+from assay.judging.card import admit, newest, read_card
 from assay.server.auth import Principal
 from assay.server.pages import decisions, recent_runs
 from assay.server.pages.layout import page
@@ -265,7 +265,8 @@ def _of_cards(services: Services, project: str) -> Iterable[Alarm]:
     """
     stored = services.ledger.find("card", project=project, limit=CARDS, newest_first=True).items
     digests = {item.tree()["digest"]: item.digest for item in stored if item.body is not None}
-    cards = [*services.cards, *(item.tree() for item in stored if item.body is not None)]
+    trees = [*services.cards, *(item.tree() for item in stored if item.body is not None)]
+    cards = [read_card(tree) for tree in trees]
     if not cards:
         return
     names = dict.fromkeys(
@@ -289,10 +290,10 @@ def _of_cards(services: Services, project: str) -> Iterable[Alarm]:
             if term.id == "age" and term.holds is not True
         ]
         if stale:
-            digest = digests.get(str(card.get("digest")))
+            digest = digests.get(card.digest)
             yield Alarm(
                 "open",
-                f"Judge {card.get('model')} may not gate: {stale[0]}.",
+                f"Judge {card.model} may not gate: {stale[0]}.",
                 address("judges", digest) if digest else "/judges",
             )
 

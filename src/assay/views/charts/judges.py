@@ -7,6 +7,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import asdict
+
+from assay.records.judge_card import Estimate
 from assay.views.charts import marks
 from assay.views.charts.chart import (
     BLUE,
@@ -21,8 +24,6 @@ from assay.views.charts.chart import (
     interval,
     label,
     labels,
-    listed,
-    mapped,
     nothing,
     number,
     over,
@@ -33,6 +34,8 @@ from assay.views.charts.summaries import over_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from assay.records.judge_card import AgreementBlock, JudgeCard, Probe
 
 NAMES = {
     "position": "Position",
@@ -53,20 +56,23 @@ def _three(value: object) -> str:
     return "not measured" if made is None else f"{made:.3f}"
 
 
-def calibration(card: Mapping[str, Any]) -> Chart:
+def _ends(found: Estimate) -> str:
+    return interval(asdict(found), form=_three)
+
+
+def calibration(card: JudgeCard) -> Chart:
     """People's label against the judge's verdict on each labelled item, where both are numbers; a
     larger mark stands for more items.
     """
     name, title = "calibration", "The judge against people"
-    found = mapped(card.get("calibration"))
-    people, verdicts = mapped(found.get("labels")), mapped(card.get("verdicts"))
-    if not found or not people:
-        return nothing(name, title, "This judge was never held against human labels.")
+    found = card.calibration
+    if found is None or not found.labels:
+        return nothing(name, title, "This judge was never compared with human labels.")
     pairs: Counter[tuple[float, float]] = Counter()
     unread = others = 0
-    for key, human in people.items():
-        ours, theirs = _worth(human), _worth(verdicts.get(key))
-        if verdicts.get(key) is None:
+    for key, human in found.labels.items():
+        ours, theirs = _worth(human), _worth(card.verdicts.get(key))
+        if card.verdicts.get(key) is None:
             unread += 1
         elif ours is None or theirs is None:
             others += 1
@@ -76,8 +82,8 @@ def calibration(card: Mapping[str, Any]) -> Chart:
         return nothing(
             name,
             title,
-            f"{count(len(people), 'label')}, none of them a number with a verdict that is one: the"
-            " confusion table says more.",
+            f"{count(len(found.labels), 'label')}, none of them a number with a verdict that is"
+            " one: the confusion table says more.",
         )
     drawn = [{"x": one, "y": other, "items": n} for (one, other), n in sorted(pairs.items())]
     low, high = (
@@ -119,13 +125,10 @@ def calibration(card: Mapping[str, Any]) -> Chart:
             "encoding": {"x": {"field": "x", **x}, "y": {"field": "y", **y}, "size": size},
         },
     ]
-    bias = mapped(mapped(found.get("bias")).get("mean_difference"))
+    bias = found.bias.mean_difference
     same = sum(n for (one, other), n in pairs.items() if one == other)
     said = f"{count(sum(pairs.values()), 'labelled item')}; on {same:,} the verdict is the label. "
-    said += (
-        f"On average the judge is {_three(bias.get('value'))} above people,"
-        f" {interval(bias, form=_three)}."
-    )
+    said += f"On average the judge is {_three(bias.value)} above people, {_ends(bias)}."
     if unread or others:
         said += (
             f" Not drawn: {count(unread, 'verdict')} that could not be read, {others} without a"
@@ -147,46 +150,27 @@ def _worth(value: object) -> float | None:
     return float(value) if isinstance(value, bool) else number(value)
 
 
-def confusion(card: Mapping[str, Any]) -> Chart:
-    """How often the judge said what where people said what."""
+def confusion(agreement: AgreementBlock | None) -> Chart:
+    """How often the judge gave which verdict where people gave which label."""
     name, title = "confusion", "What people said and what the judge said"
-    agreement = mapped(mapped(card.get("calibration")).get("agreement")) or mapped(
-        card.get("agreement")
-    )
-    found = mapped(agreement.get("confusion"))
-    human, judge, counts = (
-        listed(found.get("human")),
-        listed(found.get("judge")),
-        listed(found.get("counts")),
-    )
-    whole = [
-        [
-            cell if isinstance(cell, int) and not isinstance(cell, bool) else None
-            for cell in listed(line)
-        ]
-        for line in counts
-    ]
-    if (
-        not human
-        or not judge
-        or [len(line) for line in whole] != [len(judge)] * len(human)
-        or any(cell is None for line in whole for cell in line)
-    ):
+    found = None if agreement is None else agreement.confusion
+    if agreement is None or found is None or not found.human or not found.judge:
         return nothing(
             name,
             title,
-            "The card holds no table of verdicts against labels: the judge was not held against"
+            "The card has no table of verdicts against labels: the judge was not compared with"
             " people, or its scores are continuous.",
         )
+    human, judge, whole = found.human, found.judge, found.counts
     down, across = labels(human, 20), labels(judge, 14)
-    most = max((cell or 0 for line in whole for cell in line), default=0) or 1
+    most = max((cell for line in whole for cell in line), default=0) or 1
     drawn: list[dict[str, Any]] = [
         {
             "human": row,
             "judge": column,
-            "n": cell or 0,
-            "kind": "same" if str(one) == str(other) else "other",
-            "share": (cell or 0) / most,
+            "n": cell,
+            "kind": "same" if one == other else "other",
+            "share": cell / most,
             "said": f"{cell:,}",
         }
         for row, one, line in zip(down, human, whole, strict=True)
@@ -223,10 +207,10 @@ def confusion(card: Mapping[str, Any]) -> Chart:
         sum(row["n"] for row in drawn),
         sum(row["n"] for row in drawn if row["kind"] == "same"),
     )
-    kappa = mapped(agreement.get("cohen_kappa"))
+    kappa = agreement.cohen_kappa or Estimate()
     said = (
         f"{count(total, 'label')}; {same:,} times the judge said the same. Cohen's kappa"
-        f" {_three(kappa.get('value'))}, {interval(kappa, form=_three)}."
+        f" {_three(kappa.value)}, {_ends(kappa)}."
     )
     rows = [
         (clean(one), *(f"{cell:,}" for cell in line))
@@ -243,44 +227,42 @@ def confusion(card: Mapping[str, Any]) -> Chart:
     )
 
 
-def bias(card: Mapping[str, Any]) -> Chart:
-    """Every bias that was probed with its interval; 0 is none. What was not measured is said, not
-    drawn.
+def bias(biases: Mapping[str, Probe]) -> Chart:
+    """Every bias that was probed with its interval; 0 is none. One that was not measured is named,
+    not drawn.
     """
     name, title = "bias", "Biases"
-    found = mapped(card.get("biases"))
-    kinds = list(dict.fromkeys([*NAMES, *found]))
+    kinds = list(dict.fromkeys([*NAMES, *biases]))
     drawn: list[dict[str, Any]] = []
     rows: list[tuple[str, ...]] = []
     for kind in kinds:
-        one = mapped(found.get(kind))
-        value, low, high = (number(one.get(part)) for part in ("value", "low", "high"))
+        probe = biases.get(kind)
         text = NAMES.get(kind, clean(kind))
+        if probe is None or probe.value is None:
+            sentence = "" if probe is None else clean(probe.sentence)
+            rows.append((text, "not measured", "not measured", "none", sentence))
+            continue
         rows.append(
             (
                 text,
-                _three(one.get("value")),
-                interval(one, form=_three) if one else "not measured",
-                shown(one.get("items"), "none"),
-                clean(one.get("sentence") or ""),
+                _three(probe.value),
+                _ends(probe),
+                shown(probe.items, "none"),
+                clean(probe.sentence),
             )
         )
-        if value is None:
-            continue
-        told = low is not None and high is not None and (low > 0 or high < 0)
-        row = {
-            "name": label(text),
-            "value": value,
-            "kind": "a rate" if kind in SHARES else "shown" if told else "not shown",
-        }
+        value, low, high = (number(part) for part in (probe.value, probe.low, probe.high))
         ends = {"low": low, "high": high} if low is not None and high is not None else {}
+        leans = low is not None and high is not None and (low > 0 or high < 0)
         drawn.append(
             {
-                **row,
+                "name": label(text),
+                "value": value,
+                "kind": "a rate" if kind in SHARES else "shown" if leans else "not shown",
                 **ends,
                 "said": (
                     f"{value:+.3f}, {f'{low:+.3f} to {high:+.3f}' if ends else 'no interval'}, n"
-                    f" {shown(one.get('items'))}"
+                    f" {shown(probe.items)}"
                 ),
             }
         )
