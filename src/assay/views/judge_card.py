@@ -48,6 +48,7 @@ CORRECTED = {
     "ppi": "Prediction-powered",
     "misclassification": "Corrected for its mistakes",
 }
+MEAN = "The mean verdict, corrected for the judge"
 NO_TERMS = (
     "No policy on this shelf has terms for judges, so no judge gates here. `judge.gate` in a"
     " policy states them; workflow-judged has them."
@@ -201,9 +202,7 @@ def agreement_section(
         ]
     )
     rates: list[Part] = (
-        [Table("The mean verdict, corrected for the judge", ("How", "Value"), corrected)]
-        if corrected
-        else []
+        [section(MEAN, Table(MEAN, ("How", "Value"), corrected), level=3)] if corrected else []
     )
     return section(
         "Agreement with people",
