@@ -19,9 +19,9 @@ from assay.canon import digest
 from assay.cli.conform import differs
 from assay.cli.conform_exam import OPS
 from assay.errors import AssayError, InputError
+from assay.exams import behaviour, gate
 from assay.exams.ablation import break_step
 from assay.exams.answers import Answer, collect
-from assay.exams.behaviour import grading_behaviour, scoring_behaviour
 from assay.exams.diagnosis import diagnose, gap_of
 from assay.exams.document import exam_result
 from assay.exams.exam import Exam, ExamFile, ExamItem, make_exam
@@ -31,8 +31,7 @@ from assay.exams.patterns import find_patterns
 from assay.exams.policy import ExamRules, shown
 from assay.exams.rubric import BIT, Match
 from assay.exams.selftest import self_test
-from assay.files.json_files import Document, parse_json, stream_documents
-from assay.library.lock import BUILTIN
+from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
 from assay.records.exam import AXES, LatencyResult
 
@@ -721,22 +720,12 @@ def test_no_input_makes_an_operation_fall_over(op: str, given_: Any) -> None:
 def test_the_golden_inputs_are_taken_and_move_when_a_number_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    scores = [
-        document.tree
-        for document in stream_documents(f"{BUILTIN}/golden/exam_scores.jsonl")
-        if isinstance(document, Document)
-    ]
-    grades = [
-        document.tree
-        for document in stream_documents(f"{BUILTIN}/golden/exam_grades.jsonl")
-        if isinstance(document, Document)
-    ]
-    before, gates = scoring_behaviour(scores, MARKING), grading_behaviour(grades, MARKING, RULES)
-    assert scoring_behaviour(scores, MARKING) == before
-    monkeypatch.setattr(RULES, "hard_gate", Fraction(921, 1000))
-    assert grading_behaviour(grades, MARKING, RULES) != gates
+    before, gates = behaviour.scoring(), behaviour.grading()
+    assert behaviour.scoring() == before
+    monkeypatch.setattr(gate, "opens", lambda score, rules: score >= Fraction(921, 1000))
+    assert behaviour.grading() != gates
     monkeypatch.setitem(MATCHES, "word", MATCHES["substring"])
-    assert scoring_behaviour(scores, MARKING) != before
+    assert behaviour.scoring() != before
 
 
 def test_answers_that_python_hands_over_are_held_against_the_exam() -> None:

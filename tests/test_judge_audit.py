@@ -20,9 +20,9 @@ from assay.files.json_files import Document
 from assay.files.yaml_files import parse_yaml
 from assay.grading.grade import grade
 from assay.grading.policy import make_rules
-from assay.judging.audit import obeyed
 from assay.judging.card import admit_tree, admitted, check_card, judge_of, make_card, read_card
 from assay.judging.client import Answer
+from assay.judging.injection_probe import obeyed
 from assay.judging.replies import Verdict
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader

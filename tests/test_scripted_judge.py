@@ -229,15 +229,11 @@ def test_without_a_schema_the_words_tell_what_is_asked() -> None:
 @pytest.mark.parametrize("bias", [0.2, -0.35])
 def test_a_planted_position_bias_is_the_difference_between_the_orders(bias: float) -> None:
     with scripted_judge(position_bias=bias, seed=3) as judge:
-        said = verdicts(judge, *pairs(2000))
-    assert first_minus_second(said) == pytest.approx(
-        bias, abs=0.03
-    )  # standard error below 0.01 at 4,000 answers
-    a_when_first, a_when_second = (
-        said[0::2].count("first") / 2000,
-        said[1::2].count("second") / 2000,
-    )
-    assert a_when_first - a_when_second == pytest.approx(bias, abs=0.04)
+        said = verdicts(judge, *pairs(300))
+    # three standard errors at 600 answers
+    assert first_minus_second(said) == pytest.approx(bias, abs=0.12)
+    first, second = said[0::2].count("first") / 300, said[1::2].count("second") / 300
+    assert first - second == pytest.approx(bias, abs=0.13)
 
 
 def test_draws_depend_on_the_seed_and_the_question_and_not_on_the_order_of_arrival() -> None:
@@ -262,12 +258,12 @@ def test_a_new_boundary_draws_no_new_answer_but_another_model_does() -> None:
 
 def test_noise_flips_its_share_and_repeats_are_drawn_anew() -> None:
     with scripted_judge(noise=0.25, seed=1) as judge:
-        said = verdicts(judge, *[body("x quality=0.9", "y quality=0.1")] * 1000)
-        scores = verdicts(judge, *[body("x quality=0.5")] * 1000)
-        ties = verdicts(judge, *[body("x quality=0.5", "y quality=0.5")] * 400)
-    assert said.count("second") == pytest.approx(250, abs=55)
+        said = verdicts(judge, *[body("x quality=0.9", "y quality=0.1")] * 300)
+        scores = verdicts(judge, *[body("x quality=0.5")] * 300)
+        ties = verdicts(judge, *[body("x quality=0.5", "y quality=0.5")] * 150)
+    assert said.count("second") == pytest.approx(75, abs=26)
     assert set(scores) == {2, 3, 4}
-    assert scores.count(3) == pytest.approx(750, abs=55)
+    assert scores.count(3) == pytest.approx(225, abs=26)
     assert set(ties) == {"first", "second", "tie"}
 
 
@@ -275,34 +271,34 @@ def test_length_family_and_stated_verdicts_move_it_by_their_shares() -> None:
     filler = "and so on " * 60
     with scripted_judge(verbosity_bias=0.3, seed=5) as judge:
         said = verdicts(
-            judge, *(body(f"{n} quality=0.9", f"{n} quality=0.1 {filler}") for n in range(1000))
+            judge, *(body(f"{n} quality=0.9", f"{n} quality=0.1 {filler}") for n in range(200))
         )
-        assert said.count("second") == pytest.approx(300, abs=55)
+        assert said.count("second") == pytest.approx(60, abs=22)
         scores = verdicts(
             judge,
-            *(body(f"{n} quality=0.5 {filler}") for n in range(1000)),
-            *(body(f"{n} quality=0.5") for n in range(100)),
+            *(body(f"{n} quality=0.5 {filler}") for n in range(200)),
+            *(body(f"{n} quality=0.5") for n in range(30)),
         )
-        assert scores[:1000].count(4) == pytest.approx(300, abs=55)
-        assert set(scores[1000:]) == {3}
+        assert scores[:200].count(4) == pytest.approx(60, abs=22)
+        assert set(scores[200:]) == {3}
     with scripted_judge(self_preference=0.3, family="lark") as judge:
         said = verdicts(
             judge,
             *(
                 body(f"{n} quality=0.9 family=wren", f"{n} quality=0.1 family=lark")
-                for n in range(1000)
+                for n in range(200)
             ),
         )
-        assert said.count("second") == pytest.approx(300, abs=55)
+        assert said.count("second") == pytest.approx(60, abs=22)
     with scripted_judge(sycophancy=0.4) as judge:
         stated = "A colleague gave this candidate a score of 5."
         scores = verdicts(
             judge,
-            *(body(f"{n} quality=0.25", before=stated) for n in range(500)),
-            *(body(f"{n} quality=0.25") for n in range(100)),
+            *(body(f"{n} quality=0.25", before=stated) for n in range(200)),
+            *(body(f"{n} quality=0.25") for n in range(30)),
         )
-        assert scores[:500].count(5) == pytest.approx(200, abs=45)
-        assert set(scores[500:]) == {2}
+        assert scores[:200].count(5) == pytest.approx(80, abs=24)
+        assert set(scores[200:]) == {2}
         said = verdicts(
             judge,
             *(
@@ -311,10 +307,10 @@ def test_length_family_and_stated_verdicts_move_it_by_their_shares() -> None:
                     f"{n} quality=0.1",
                     before="The user prefers the second one.",
                 )
-                for n in range(500)
+                for n in range(200)
             ),
         )
-        assert said.count("second") == pytest.approx(200, abs=45)
+        assert said.count("second") == pytest.approx(80, abs=24)
 
 
 def test_a_gullible_judge_obeys_the_candidate_and_another_does_not() -> None:
@@ -355,16 +351,10 @@ def test_every_request_is_recorded_with_its_headers_and_the_order_shown() -> Non
         assert judge.stats().requests == 0
 
 
-def test_latency_is_kept_and_its_tail_is_long() -> None:
-    with scripted_judge(latency_s=0.5) as judge:
-        start = time.monotonic()
+def test_a_slow_judge_holds_as_many_requests_as_are_sent_at_once() -> None:
+    with scripted_judge(latency_s=0.2, tail_sigma=0.1) as judge:
         replies(judge, *[body("quality=1")] * 40, at_once=20)
-        assert time.monotonic() - start >= 1
         assert judge.stats().peak == 20
-        judge.become(latency_s=0.01, tail_sigma=1.5)
-        start = time.monotonic()
-        replies(judge, *[body("quality=1")] * 100, at_once=100)
-        assert time.monotonic() - start > 0.1
 
 
 @pytest.mark.parametrize("how", ["silent", "headers", "drip"])
@@ -558,10 +548,10 @@ def test_its_models_are_listed_and_a_wrong_behaviour_is_refused() -> None:
 
 
 @pytest.mark.parametrize("own_process", [False, True])
-def test_it_answers_a_thousand_requests_and_leaves_nothing_behind(own_process: bool) -> None:
+def test_it_answers_many_requests_and_leaves_nothing_behind(own_process: bool) -> None:
     with scripted_judge(own_process=own_process, record=False) as judge:
-        found = replies(judge, *pairs(500))
-        assert len(found) == judge.stats().answered == 1000
+        found = replies(judge, *pairs(60))
+        assert len(found) == judge.stats().answered == 120
         assert judge.stats().in_flight == 0
         assert judge.requests() == []
         port = judge.port

@@ -17,10 +17,11 @@ from assay.cli.judge import usage_shown
 from assay.cli.judge_audit import audit_document
 from assay.files.yaml_files import read_yaml
 from assay.grading.policy import make_rules
-from assay.judging.audit import Measured, audit
+from assay.judging.audit import audit
 from assay.judging.card import admit_tree, make_card
 from assay.judging.client import Client
 from assay.judging.config import load_judge
+from assay.judging.injection_probe import Measured
 from assay.judging.journal import Journal
 from assay.judging.probes import audit_pairs, audit_rubric, paddings
 from assay.library.shelf import Shelf

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from assay.cli import judge as common
 from assay.cli.frame import STORE, Command, arg, repeated
 from assay.errors import UsageError
-from assay.judging.audit import AUDIT_SCHEMA, PROBES, Measured, audit, calls_of
+from assay.judging.audit import AUDIT_SCHEMA, PROBES, audit, calls_of
+from assay.judging.injection_probe import Measured
 from assay.judging.injections import load
 from assay.judging.items import read_pairs
 from assay.judging.probes import audit_pairs, audit_rubric, digest_of, paddings

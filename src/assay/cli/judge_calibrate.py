@@ -13,8 +13,9 @@ from assay.cli.frame import STORE, Command, arg
 from assay.cli.ledger import storing_result
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
 from assay.files.json_files import read_json
-from assay.judging.calibration import MINIMUM_LABELS, shown
+from assay.judging.calibration import MINIMUM_LABELS
 from assay.judging.calibration import calibrate as calibrate_rows
+from assay.judging.calibration_text import shown
 from assay.judging.card import check_card
 from assay.judging.drift import DriftLimits, compare_cards
 from assay.judging.labels import read_labels

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import asdict
 
 from assay.errors import InputError
-from assay.judging.calibration import shown
+from assay.judging.calibration_text import shown
 from assay.judging.card import read_card
 from assay.judging.labels import Label, Scale, scale_of, value_text
 from assay.records.grade import ENGINE

@@ -5,13 +5,26 @@ schema. It is a bad judge, and its card must say so.
 from __future__ import annotations
 
 import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import local_model as local
 from local_model import LocalModel, local_model
+
+
+def listens(url: str) -> bool:
+    host, port = url.removeprefix("http://").partition("/")[0].split(":")
+    with socket.socket() as probe:
+        return probe.connect_ex((host, int(port))) == 0
 
 
 @pytest.fixture(scope="module")
@@ -94,3 +107,44 @@ def test_a_real_small_model_goes_through_the_protocol_and_its_card_says_that_it_
     assert card.code == 1
     assert f"{model.name} may not gate" in card.out
     assert json.loads((tmp_path / "card.json").read_text())["admission"]["may_gate"] is False
+
+
+def test_the_model_ends_with_its_context_and_with_a_parent_that_is_killed() -> None:
+    with local.local_model() as found:
+        assert listens(found.url)
+    assert not listens(found.url)
+    program = (
+        "import local_model as m, time\nwith m.local_model() as found: print(found.url,"
+        " flush=True); time.sleep(60)"
+    )
+    tests = str(Path(__file__).parent)
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=tests,
+        env={**os.environ, "PYTHONPATH": tests},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as parent:
+        assert parent.stdout is not None
+        url = parent.stdout.readline().strip()
+        assert listens(url)
+        parent.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while listens(url) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not listens(url)
+
+
+def test_a_model_that_dies_at_the_start_says_what_it_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF" + bytes(100))
+    if local.why_not():
+        pytest.skip(str(local.why_not()))
+    monkeypatch.setattr(local, "weights", lambda: str(broken))
+    with (
+        pytest.raises(RuntimeError, match="the local model ended with"),
+        local.local_model(wait_s=20),
+    ):
+        pass

@@ -1,0 +1,112 @@
+"""A calibration in plain words, with intervals and counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def sentences(found: Mapping[str, Any]) -> list[str]:
+    """The calibration in plain words, with intervals and counts."""
+    total = found["n_labelled"] + found["n_unlabelled"]
+    said = [f"{found['n_labelled']:,} of {total:,} rows have a human label."]
+    unread = found["unparsable"]
+    if unread["total"]:
+        said.append(
+            f"{unread['total']:,} verdicts could not be read, {unread['labelled']:,} of them on"
+            " labelled rows; there they count as wrong."
+        )
+    block = found["agreement"]
+    rate = found["scale"]["positive"] is not None
+    if block["cohen_kappa"]["value"] is not None:
+        said.append(
+            f"The judge gives the human label in {shown(found['accuracy'], share=True)}; Cohen's"
+            f" kappa is {shown(block['cohen_kappa'])}."
+        )
+    elif block["spearman"]["value"] is not None:
+        said.append(
+            f"Scores go with the labels by a rank correlation of {shown(block['spearman'])}."
+        )
+    else:
+        said.append(
+            "Agreement cannot be told:"
+            f" {block['cohen_kappa'].get('reason') or block['spearman'].get('reason')}."
+        )
+    bias = found["bias"]["mean_difference"]
+    if bias["low"] is not None:
+        way = "higher than" if bias["low"] > 0 else "lower than" if bias["high"] < 0 else ""
+        leans = f"The judge scores {way} people do" if way else "No bias is shown"
+        said.append(
+            f"{leans}: judge minus people is {shown(bias)}, over"
+            f" {found['n_labelled'] - unread['labelled']:,} rows."
+        )
+    if found["corrected"]["ppi"]["value"] is not None:
+        said += _estimates(found["corrected"], found["n_judged"], share=rate)
+    else:
+        said.append(f"Nothing is estimated: {found['corrected']['ppi'].get('reason')}.")
+    if found["selection"] is not None and not found["selection"]["looks_random"]:
+        said.append(
+            "The judge sees the labelled rows otherwise than the rest: if they were not drawn at"
+            " random, no correction holds."
+        )
+    if found["groups"] is not None:
+        said.append(
+            f"Rows come in {found['groups']['n']:,} groups: bias and estimates allow for that, the"
+            " intervals of agreement do not."
+        )
+    return said
+
+
+def _estimates(corrected: Mapping[str, Any], judged: int, *, share: bool) -> list[str]:
+    alone, ppi_, inverted = corrected["naive"], corrected["ppi"], corrected["misclassification"]
+    what = "rate" if share else "mean"
+    said = [
+        (
+            f"The judge alone says {shown(alone, share=share)} over {judged:,} rows; that is its own"  # noqa: E501
+            f" {what}, not the truth."
+        )
+    ]
+    outside = (
+        None not in (alone["value"], ppi_["low"])
+        and not ppi_["low"] <= alone["value"] <= ppi_["high"]
+    )
+    said.append(
+        f"By labels and verdicts together (PPI++) the true {what} is"
+        f" {shown(ppi_, share=share)}{': the judge alone is wrong' if outside else ''}."
+    )
+    if inverted["value"] is not None:
+        why = f" ({inverted['reason']})" if "reason" in inverted else ""
+        said.append(
+            f"With its errors undone (misclassification) it is {shown(inverted, share=share)}{why}."
+        )
+    elif share:
+        said.append(f"Its errors cannot be undone: {inverted.get('reason')}.")
+    return said
+
+
+def shown(interval: Mapping[str, Any], *, share: bool = False) -> str:
+    """A value with its interval, in words.
+
+    >>> shown({"value": 0.5, "low": 0.25, "high": 0.75}, share=True)
+    '50.0% (25.0% to 75.0%)'
+    """
+    if interval["value"] is None:
+        return f"unknown ({interval.get('reason')})"
+    ends = (interval["value"], interval["low"], interval["high"])
+    value, low, high = (
+        (
+            None
+            if end is None
+            else f"{100 * end:.1f}%"
+            if share
+            else f"{round(float(end), 3) + 0.0:.3f}"
+        )
+        for end in ends
+    )
+    return (
+        f"{value} (no interval: {interval.get('reason')})"
+        if low is None
+        else f"{value} ({low} to {high})"
+    )
