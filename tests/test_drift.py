@@ -39,6 +39,7 @@ def card(
         if name in verdicts
     ]
     return {
+        "schema": "assay.judge-card/1",
         "model": model,
         "prompt_version": prompt,
         "made_at": MONTHS[month],

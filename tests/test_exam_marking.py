@@ -22,7 +22,7 @@ from assay.errors import AssayError, InputError
 from assay.exams import behaviour, gate
 from assay.exams.ablation import break_step
 from assay.exams.answers import Answer, collect
-from assay.exams.diagnosis import diagnose, gap_of
+from assay.exams.diagnosis import diagnose
 from assay.exams.document import exam_result
 from assay.exams.exam import Exam, ExamFile, ExamItem, make_exam
 from assay.exams.marking import FULL, Graded, Marking, grade_exam, mark_item, median
@@ -519,7 +519,6 @@ def test_the_diagnosis_names_the_axis_the_count_and_what_the_items_share() -> No
         two[2]
         == "the gap of 0.283333333 to 1.0 is made of correctness 0.2, spanish_gloss 0.083333333"
     )
-    assert gap_of(graded_of([11]).marked[0], MARKING) == "0.25 spanish_gloss"
 
 
 @pytest.mark.req("C-017")

@@ -60,6 +60,12 @@ def test_a_gate_that_failed_reads_as_failed() -> None:
     assert "Production target: fails, score 0.88, at least 0.95 (does not block)" in shown
 
 
+def test_an_item_shows_what_it_lost_and_what_that_cost() -> None:
+    rows = {row.result.item: row.why for row in exam_view(exam()).items}
+    assert rows["e-000"].startswith("-0.6 correctness  (expected ")
+    assert rows["e-003"] == ""
+
+
 def test_what_a_mark_is_worth_is_told_also_where_no_item_has_it() -> None:
     lost = [replace(item, got=None) for item in exam().items]
     assert exam_view(replace(exam(), items=lost)).weights == exam_view(exam()).weights

@@ -8,13 +8,13 @@ from collections import Counter
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from assay.exams.marking import FULL, mean
+from assay.exams.marking import mean
 from assay.exams.policy import ExamRules, text
 from assay.exams.rubric import BIT
 from assay.records.exam import AXES
 
 if TYPE_CHECKING:
-    from assay.exams.marking import Graded, Marked, Marking
+    from assay.exams.marking import Graded, Marked
 
 
 def diagnose(graded: Graded, rules: ExamRules) -> list[str]:
@@ -75,20 +75,6 @@ def shared_by(rows: list[Marked], rules: ExamRules) -> str:
         if count > 1 and Fraction(count, len(rows)) >= max(rules.group_share, share):
             best, share = f"{count} of them {label}", Fraction(count, len(rows))
     return best
-
-
-def gap_of(one: Marked, marking: Marking) -> str:
-    """Which axes an item lost, and what each cost; empty where it lost none.
-
-    The reading of the rubric chapter's example: `0.25 spanish_gloss`.
-    """
-    if one.bits == FULL:
-        return ""
-    return ", ".join(
-        f"{text(mean(marking.weights[axis], 1))} {axis}"
-        for axis in AXES
-        if not one.bits & BIT[axis]
-    )
 
 
 def _named(names: list[str], limit: int = 10) -> str:

@@ -44,8 +44,8 @@ class WeightedKappas(Struct, frozen=True):
 class Confusion(Struct, frozen=True):
     """How often the judge gave which verdict where people gave which label."""
 
-    human: list[str]
-    judge: list[str]
+    human: list[Any]
+    judge: list[Any]
     counts: list[list[int]]
 
 
@@ -163,7 +163,7 @@ class JudgeCard(Struct, frozen=True, kw_only=True):
     price: dict[str, Any] | None = None
     usage: dict[str, Any] | None = None
     calibration: CalibrationRecord | None = None
-    verdicts: dict[str, Any] = {}
+    verdicts: dict[str, Any]
     audit_items: AuditItems | None = None
     admission: CardAdmission | None = None
 

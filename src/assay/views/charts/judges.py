@@ -169,7 +169,7 @@ def confusion(agreement: AgreementBlock | None) -> Chart:
             "human": row,
             "judge": column,
             "n": cell,
-            "kind": "same" if one == other else "other",
+            "kind": "same" if str(one) == str(other) else "other",
             "share": cell / most,
             "said": f"{cell:,}",
         }
