@@ -1018,7 +1018,7 @@ HERE = ("--model", "m", "--base-url", "http://127.0.0.1:1/v1")
         (("panel", "items.jsonl", *PLAIN, "--judge", "one.yaml"), "at least two"),
         (
             ("panel", "items.jsonl", *PLAIN, "--judge", "one.yaml", "--judge", "one.yaml"),
-            "names of their own",
+            "different names",
         ),
     ],
 )

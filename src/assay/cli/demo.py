@@ -17,8 +17,8 @@ from assay.exams.exam import read_exam
 from assay.exams.gate import decide
 from assay.exams.marking import Marking, grade_exam
 from assay.exams.policy import ExamRules
-from assay.files.atomic import atomic_write
-from assay.files.json_files import Unread, read_json, stream_documents
+from assay.files.atomic import write_file
+from assay.files.json_files import read_documents, read_json
 from assay.judging.card import read_card
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Graded, Grader
@@ -43,50 +43,53 @@ if TYPE_CHECKING:
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "examples")
 STORIES = {
-    "code-repair": "Code repair: a bot mends bugs in a repository",
+    "code-repair": "Code repair: a bot fixes bugs in a repository",
     "dag-review": "DAG review: agents review data pipelines",
     "rag": "RAG: a support assistant answers from its documents",
     "tool-use": "Tool use: an agent books and rebooks travel",
     "scorecards": "Bare scorecards: scores a team took with its own scripts",
 }
+SUBTITLE = "Twelve bundled runs from four families of AI workflows, and three bare scorecards"
 
 
 def run(options: argparse.Namespace) -> int:
     """Grade the bundled examples, explain each, and write a report."""
     grader = Grader(Shelf())
-    groups = {name: _graded(grader, os.path.join(EXAMPLES, f"{name}.jsonl")) for name in STORIES}
+    groups = {
+        name: [
+            grader.grade(document)
+            for document in read_documents(os.path.join(EXAMPLES, f"{name}.jsonl"))
+        ]
+        for name in STORIES
+    }
     everything = [graded for group in groups.values() for graded in group]
     results = [plain(graded.payload()) for graded in everything]
     summary = Summary()
     for graded in everything:
         summary.add(graded.grade)
     block = summary.block()
-    written = _write(options.out, results, block)
     tools = _graded_tools()
-    if tools:
-        written.append(os.path.join(options.out, "tool-reports.json"))
-        with atomic_write(written[-1]) as stream:
-            stream.write(document_bytes({"reports": tools}))
     exam = _graded_exam()
-    written.append(os.path.join(options.out, "exam.json"))
-    with atomic_write(written[-1]) as stream:
-        stream.write(document_bytes(exam))
     card = demo_judge.carded(
         os.path.join(EXAMPLES, "judge"), now=datetime(2026, 11, 15, 10, 0, tzinfo=UTC)
     )
-    written.append(os.path.join(options.out, "judge.html"))
-    with atomic_write(written[-1]) as stream:
-        stream.write(judge_page(read_card(card)).encode())
     decisions = demo_release.decided(os.path.join(EXAMPLES, "release"))
-    written.append(os.path.join(options.out, "decisions.json"))
-    with atomic_write(written[-1]) as stream:
-        stream.write(pretty({"decisions": decisions}))
+    files = {
+        "report.html": render(results, title="Assay demo", subtitle=SUBTITLE).encode(),
+        "grades.json": _grades(results, block),
+        **({"tool-reports.json": document_bytes({"reports": tools})} if tools else {}),
+        "exam.json": document_bytes(exam),
+        "judge.html": judge_page(read_card(card)).encode(),
+        "decisions.json": pretty({"decisions": decisions}),
+    }
+    for name, data in files.items():
+        write_file(os.path.join(options.out, name), data)
     repairs = demo_run.repaired(
         os.path.join(EXAMPLES, "repair"),
         os.path.join(options.out, "repair"),
         now="2026-11-15T10:00:00Z",
     )
-    written.append(repairs["grades"])
+    written = [*(os.path.join(options.out, name) for name in files), repairs["grades"]]
     if options.json:
         opt.print_json(
             {
@@ -110,17 +113,6 @@ def run(options: argparse.Namespace) -> int:
     demo_run.tell(repairs, on=opt.colour())
     _tell_where(written)
     return ExitCode.PASSED
-
-
-def _graded(grader: Grader, path: str) -> list[Graded]:
-    found = []
-    for document in stream_documents(path):
-        if isinstance(document, Unread):
-            raise InputError(
-                document.fault.code, document.fault.message, where=path, faults=[document.fault]
-            )
-        found.append(grader.grade(document))
-    return found
 
 
 def _graded_tools() -> list[dict[str, Any]]:
@@ -189,33 +181,15 @@ def _tell_exam(exam: dict[str, Any], *, on: bool) -> None:
     )
 
 
-def _write(folder: str, results: list[dict[str, Any]], block: SummaryBlock) -> list[str]:
-    page = os.path.join(folder, "report.html")
-    with atomic_write(page) as stream:
-        stream.write(
-            render(
-                results,
-                title="Assay demo",
-                subtitle=(
-                    "Twelve bundled runs from four families of AI workflows, and three bare"
-                    " scorecards"
-                ),
-            ).encode()
-        )
-    document = os.path.join(folder, "grades.json")
+def _grades(results: list[dict[str, Any]], block: SummaryBlock) -> bytes:
     form = JsonDocument()
     counts = {
         "graded": len(results),
         "passed": sum(result["passed"] for result in results),
         "grades": block.grades,
     }
-    with atomic_write(document) as stream:
-        stream.write(
-            form.head()
-            + form.joint().join(form.piece(result) for result in results)
-            + form.foot([], counts)
-        )
-    return [page, document]
+    pieces = form.joint().join(form.piece(result) for result in results)
+    return form.head() + pieces + form.foot([], counts)
 
 
 def _tell_tools(tools: list[dict[str, Any]], *, on: bool) -> None:
@@ -293,23 +267,22 @@ def _tell(
 
 
 def _tell_where(written: list[str]) -> None:
-    out = sys.stdout
-    out.write(
-        f"\nThe report is {written[0]} (open it in a browser); the grades are in {written[1]}.\n"
-    )
     command = sys.argv[0] if os.path.basename(sys.argv[0]) == "assay" else "assay"
-    out.write(
-        f"Grade your own: {os.path.relpath(command) if os.sep in command else command} grade"
-        " runs.jsonl\n"
-    )
-    out.write("Decide on your own: assay gate candidate.jsonl --baseline baseline.jsonl\n")
-    out.write(
-        "Keep and watch: assay grade runs.jsonl --store .assay/ledger.db, then assay serve --db"
-        " sqlite:///.assay/ledger.db --allow-anonymous\n"
-    )
-    out.write(
-        "Grade your own tools: assay tools check --mcp 'python server.py', or assay schema"
-        " grade schema.mjs --emit-prompts\n"
+    shown = os.path.relpath(command) if os.sep in command else command
+    opt.print_lines(
+        [
+            f"\nThe report is {written[0]} (open it in a browser); the grades are in {written[1]}.",
+            f"Grade your own: {shown} grade runs.jsonl",
+            "Decide on your own: assay gate candidate.jsonl --baseline baseline.jsonl",
+            (
+                "Keep and watch: assay grade runs.jsonl --store .assay/ledger.db, then assay serve"
+                " --db sqlite:///.assay/ledger.db --allow-anonymous"
+            ),
+            (
+                "Grade your own tools: assay tools check --mcp 'python server.py', or assay tools"
+                " grade schema.mjs --emit-prompts"
+            ),
+        ]
     )
 
 
@@ -321,15 +294,9 @@ def _tell_one(graded: Graded, *, on: bool) -> None:
         f" {grade.run_id}"
     )
     sys.stdout.write(opt.paint(head, "green" if grade.passed else "red", on=on) + "\n")
-    told = [
-        sentence
-        for sentence in result["explanation"]
-        if not sentence.startswith("Grade ")
-        and " brings " not in sentence
-        and not sentence.startswith("All ")
-    ]
-    for sentence in told:
-        sys.stdout.write(f"       {sentence}\n")
+    for sentence in result["explanation"]:
+        if not sentence.startswith(("Grade ", "All ")) and " brings " not in sentence:
+            sys.stdout.write(f"       {sentence}\n")
     for note in result["notes"]:
         sys.stdout.write(f"       Note: {note.rstrip('.')}.\n")
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from assay.archive.named_baselines import find_named
 from assay.cli import exam as common
 from assay.cli import options as opt
 from assay.cli.frame import STORE, Command, arg, repeated
 from assay.cli.ledger import storing
-from assay.cli.named import find_named
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
 from assay.exams.document import CheckedExam, hold_against
 from assay.exams.exam import REGRESSION, make_exam, read_document
@@ -28,7 +28,7 @@ from assay.views.exam_text import gate_lines
 if TYPE_CHECKING:
     import argparse
 
-    from assay.cli.keeping import Store
+    from assay.archive.store import Store
     from assay.exams.policy import ExamRules
 
 
@@ -120,7 +120,7 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
     held = bool(options.exam) and _hold_all(options, rules, capstone, regression)
     verdict = decide(capstone, rules, regression=regression, baseline=baseline)
     if store is not None:
-        from assay.cli.kept import exam_gate_drafts
+        from assay.archive.records import exam_gate_drafts
 
         store.put(
             exam_gate_drafts(verdict, {"capstone": first, "regression": source, "baseline": before})

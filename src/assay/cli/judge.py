@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from assay.cli.keeping import Store
+    from assay.archive.store import Store
     from assay.judging.questions import Question
     from assay.store.drafts import Draft
 
@@ -363,7 +363,7 @@ def finish(
     .jsonl file. Exit 4 where something has no verdict.
     """
     if store is not None:
-        from assay.cli.kept import judgement_draft
+        from assay.archive.records import judgement_draft
 
         store.put([judgement_draft(document) if draft is None else draft])
     for path in opt.outputs(options):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
-    from assay.cli.keeping import Store
+    from assay.archive.store import Store
     from assay.judging.client import Client
     from assay.judging.config import JudgeSpec
     from assay.judging.items import Pair

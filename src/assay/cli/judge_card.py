@@ -6,10 +6,10 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from assay.archive.records import card_drafts
 from assay.cli import judge as common
 from assay.cli import options as opt
 from assay.cli.frame import STORE, Command, arg, policy_option
-from assay.cli.kept import card_drafts
 from assay.errors import ExitCode, InputError, UsageError
 from assay.files.atomic import atomic_write
 from assay.files.json_files import read_json
@@ -24,7 +24,7 @@ from assay.views.documents import pretty
 if TYPE_CHECKING:
     import argparse
 
-    from assay.cli.keeping import Store
+    from assay.archive.store import Store
 
 
 def _card(options: argparse.Namespace, store: Store | None) -> int:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable
 
-    from assay.cli.keeping import Store
+    from assay.archive.store import Store
 
 
 class _RubricWork:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from assay.cli.keeping import Store
+    from assay.archive.store import Store
     from assay.judging.client import Client
     from assay.judging.items import Item
     from assay.judging.panel import Voted

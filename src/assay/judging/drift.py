@@ -22,9 +22,10 @@ from assay.judging.card import read_card
 from assay.judging.labels import Label, Scale, scale_of, value_text
 from assay.records.grade import ENGINE
 from assay.stats.calibration import mean_difference
-from assay.stats.changes import kappa_change, more_than, sign_test
+from assay.stats.changes import kappa_change, more_than
 from assay.stats.comparison import holm
 from assay.stats.intervals import wilson
+from assay.stats.rates import mcnemar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -184,7 +185,7 @@ def _compare(then: CalibratedCard, now: CalibratedCard, limits: DriftLimits) -> 
     if lost + gained:
         tests.add(
             "unparsable",
-            sign_test(lost, gained),
+            mcnemar(lost, gained).p,
             f"{found['unparsable']['now']} verdicts cannot be read now,"
             f" {found['unparsable']['before']} could not then",
         )
@@ -227,7 +228,7 @@ def _direction(found: dict[str, Any], tests: _Tests, pair: _Pair, limits: DriftL
     found["mean_change"] = change.shown()
     tests.add(
         "direction",
-        sign_test(up, down),
+        mcnemar(up, down).p,
         f"{up} verdicts went up and {down} down; the mean changed by {shown(found['mean_change'])}",
     )
 
@@ -256,7 +257,7 @@ def _correctness(
     found["kappa_change"] = kappa_change(truth, then, later, level=limits.level).shown()
     tests.add(
         "agreement",
-        sign_test(better, worse),
+        mcnemar(better, worse).p,
         f"{worse} items went from right to wrong and {better} from wrong to right; accuracy"
         f" changed by {shown(found['accuracy_change'])}, kappa by {shown(found['kappa_change'])}",
     )
