@@ -671,8 +671,8 @@ def test_the_four_patterns_are_named_and_those_that_are_seen_are_marked(shop: Sh
     assert {
         name: rows[name] for name in ("axis_zero", "verb_zero", "conciseness_trend", "outlier_item")
     } == {
-        "axis_zero": "▲ seen",
-        "verb_zero": "▲ seen",
+        "axis_zero": "? seen",
+        "verb_zero": "? seen",
         "conciseness_trend": "– not seen",
         "outlier_item": "– not seen",
     }
@@ -818,7 +818,7 @@ def test_a_card_of_another_shape_is_refused_and_breaks_no_page(empty: Api) -> No
     made = card()
     body = {name: value for name, value in made.items() if name not in ("digest", "admission")}
     for field in ("agreement", "biases", "calibration", "verdicts", "inconsistency_rate"):
-        for bad in ("x", [], 7, {"position": "x"}, {"value": "1"}):
+        for bad in ("x", [], 7, {"value": "1"}):
             if field == "verdicts" and isinstance(bad, dict):
                 continue
             changed = {**body, field: bad}
@@ -1087,7 +1087,7 @@ def test_a_card_without_a_calibration_says_what_was_not_measured(empty: Api) -> 
     found = get(empty, f"/judges/{digest}")
     for words in (
         "not measured",
-        "This judge was never held against human labels.",
+        "This judge was never compared with human labels.",
         "No bias of this judge was measured.",
     ):
         assert words in found.text

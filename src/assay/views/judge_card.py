@@ -66,7 +66,7 @@ class DriftView(NamedTuple):
 
 def gate_word(admission: CardAdmission) -> str:
     """Whether a judge may gate, as a verdict."""
-    return verdict("passed", "May gate") if admission.may_gate else verdict("fails", "May not gate")
+    return verdict("passed", "may gate") if admission.may_gate else verdict("fails", "may not gate")
 
 
 def admission_lines(admissions: Iterable[CardAdmission]) -> str:
