@@ -64,9 +64,9 @@ class DriftView(NamedTuple):
     cards: Sequence[Sequence[str]]
 
 
-def gate_word(admission: CardAdmission) -> str:
+def gate_word(admission: CardAdmission, yes: str = "may gate", no: str = "may not gate") -> str:
     """Whether a judge may gate, as a verdict."""
-    return verdict("passed", "may gate") if admission.may_gate else verdict("fails", "may not gate")
+    return verdict("passed", yes) if admission.may_gate else verdict("fails", no)
 
 
 def admission_lines(admissions: Iterable[CardAdmission]) -> str:
@@ -125,7 +125,11 @@ def judge_view(
         sections.append(_drift(drift, url))
     sections.append(_origin(card, more))
     heads: list[Part] = [
-        Decided(gate_word(one), one.policy, f"{one.reason[:1].upper()}{one.reason[1:]}.")
+        Decided(
+            gate_word(one, "May gate", "May not gate"),
+            one.policy,
+            f"{one.reason[:1].upper()}{one.reason[1:]}.",
+        )
         for one in admissions
     ]
     n_pairs = None if card.audit_items is None else card.audit_items.n
