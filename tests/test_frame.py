@@ -69,5 +69,5 @@ def test_every_command_has_a_sentence_an_example_that_names_it_and_known_options
 def test_a_shared_option_is_declared_once() -> None:
     for name, command in commands().items():
         own = [flag for one in command.arguments if not isinstance(one, str) for flag in one.names]
-        shared = {"--library", "--db", "--judge-card", "--profile", "--keep-going"} & set(own)
+        shared = {"--library", "--db", "--profile"} & set(own)
         assert not shared, (name, shared)
