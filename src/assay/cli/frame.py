@@ -253,7 +253,7 @@ def choose(
 
 def dispatch(name: str, argv: list[str]) -> int:
     """Load the module of a verb and run it."""
-    verb, command, action = VERBS[name], name, name
+    verb, command = VERBS[name], name
     module = verb.module
     if verb.actions:
         chosen = choose(
@@ -266,11 +266,6 @@ def dispatch(name: str, argv: list[str]) -> int:
         )
         if isinstance(chosen, ExitCode):
             return chosen
-        action, argv = chosen, argv[1:]
-        module, command = verb.actions[action][0], f"{name} {action}"
-    loaded: Any = import_module(f"assay.cli.{module}")
-    commands: Mapping[str, Command] = getattr(loaded, "COMMANDS", {})
-    if command in commands:
-        return commands[command].run(commands[command].parse(command, argv))
-    code: int = loaded.run(action, argv)  # a module that still reads its own arguments
-    return code
+        module, command, argv = verb.actions[chosen][0], f"{name} {chosen}", argv[1:]
+    spec: Command = import_module(f"assay.cli.{module}").COMMANDS[command]
+    return spec.run(spec.parse(command, argv))

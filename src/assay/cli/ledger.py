@@ -16,7 +16,7 @@ from contextlib import (
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.cli.frame import DEFAULT_LEDGER, Command, add, arg, repeated, store_option
+from assay.cli.frame import DEFAULT_LEDGER, Command, arg, repeated
 from assay.cli.memory import uncollected
 from assay.cli.progress import Progress
 from assay.errors import AssayError, ExitCode, InputError, UsageError, printable
@@ -30,11 +30,6 @@ if TYPE_CHECKING:
     from assay.store.drafts import Item
     from assay.store.ledger import Ledger
     from assay.store.verify import VerifyReport
-
-
-def add_store(made: argparse.ArgumentParser, *, what: str = "") -> None:
-    """The options of a verb that can store its results, or that looks for what others stored."""
-    add(made, store_option(what) if what else "--store", "--project")
 
 
 @contextmanager

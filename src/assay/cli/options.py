@@ -9,11 +9,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from assay.cli.frame import add, add_output, choose
-from assay.cli.frame import make_parser as parser
 from assay.errors import UsageError
-
-__all__ = ["add", "add_output", "choose", "parser"]
 
 if TYPE_CHECKING:
     import argparse
@@ -59,11 +55,6 @@ def moment(text: str | None) -> datetime | None:
             fix="Write it in UTC, with a Z at the end.",
         )
     return found.astimezone(UTC)
-
-
-def add_library(made: argparse.ArgumentParser) -> None:
-    """The option for a team's own shelf."""
-    add(made, "--library")
 
 
 def shelf_of(options: argparse.Namespace) -> Shelf:
