@@ -22,7 +22,7 @@ from assay.records.scorecard import Scorecard
 from assay.scoring.gates import GATES
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.examples import EXAMPLES
-from assay.tools.validation import RULES
+from assay.tools.validation import ALL_RULES
 from assay.views.schemas import SCHEMAS
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
@@ -158,7 +158,7 @@ def tool_rules_page() -> str:
     )
     rows = "".join(
         f"\n| `{rule.id}` | {rule.level} | {rule.holds} | {rule.fix} | {rule.spec or ''} |"
-        for rule in RULES.values()
+        for rule in ALL_RULES.values()
     )
     return (
         f"# Rules for tool schemas\n\n{NOTE}\n{intro}\n\n| rule | level | what holds | fix |"
