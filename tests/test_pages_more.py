@@ -17,7 +17,7 @@ import pytest
 from assay.canon import digest as digest_of
 from assay.judging.card import make_card
 from assay.records.decision import read_decision
-from assay.server.pages import compare, decision_pairs, layout
+from assay.server.pages import compare, decision_pairs
 from assay.store.drafts import draft
 from assay.views import blocks, drawing
 from postgres import ledger_url, postgres_url
@@ -197,7 +197,6 @@ def test_every_picture_of_these_pages_is_there_and_is_kept_by_the_browser(shop: 
 def test_without_what_draws_the_tables_are_open_and_a_line_says_what_to_install(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(layout, "can_draw", lambda: False)
     monkeypatch.setattr(blocks, "can_draw", lambda: False)
     found = get(shop, f"/decisions/{shop.stock.promoted}")
     assert drawing.MISSING in found.text

@@ -81,17 +81,6 @@ def svg(chart: Chart) -> bytes:
     ).encode()
 
 
-def inline(chart: Chart, prefix: str = "") -> str:
-    """The chart as an element of a page, which brings the style sheet; `prefix` keeps the ids of
-    two pictures on one page apart.
-    """
-    body, width, height, box = _parts(_raw(chart))
-    return (
-        f'<svg class="chart" role="img" aria-label="{escape(chart.sentence)}" width="{width}"'
-        f' height="{height}" viewBox="{box}">{_prefixed(body, prefix)}</svg>'
-    )
-
-
 def png(chart: Chart, *, scale: float = 2.0) -> bytes:
     """The chart as a picture with a light ground, to be pasted anywhere."""
     return _cached(f"png {scale:g}", chart, lambda: _png(chart, scale))
@@ -183,10 +172,3 @@ def _parts(source: str) -> tuple[str, str, str, str]:
     if head is None:
         raise RuntimeError("the renderer wrote an SVG with another head than it used to")
     return source[head.end() : source.rindex("</svg>")], head[1], head[2], head[3]
-
-
-def _prefixed(body: str, prefix: str) -> str:
-    """The same picture with every id of its own renamed."""
-    if not prefix or ' id="' not in body:
-        return body
-    return re.sub(r'( id="|url\(#|href="#)', rf"\g<1>{prefix}", body)
