@@ -141,7 +141,9 @@ def card() -> dict[str, Any]:
 def hostile_card(text: str) -> JudgeCard:
     """The card with a foreign text wherever a judge or an endpoint can put one."""
     made = read_card(card())
-    probe = replace(made.biases["position"], sentence=text)
+    position = made.biases["position"]
+    assert position is not None
+    probe = replace(position, sentence=text)
     admission = CardAdmission(False, text, text, [CardTerm(text, None, text)])
     return replace(
         made,

@@ -871,7 +871,7 @@ def test_the_card_command_says_in_words_and_on_a_page_why_a_judge_may_not_gate(
     assert "may not gate under workflow-judged@1" in done.out
     assert "not measured  human labels" in done.out
     page = (tmp_path / "card.html").read_text()
-    assert "may not gate" in page
+    assert "May not gate" in page
     assert "<b>m</b>" not in page
     again = assay(
         "judge",

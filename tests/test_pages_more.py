@@ -675,7 +675,7 @@ def test_the_four_patterns_are_named_and_those_that_are_seen_are_marked(shop: Sh
         "conciseness_trend": "– not seen",
         "outlier_item": "– not seen",
     }
-    assert "every item of &#x27;go&#x27; is wrong" in text
+    assert "every item of &#39;go&#39; is wrong" in text
     assert f'src="/charts/exams/{shop.stock.exam}/heatmap.svg"' in text
     assert "spanish_gloss on 12" in text
 
@@ -761,7 +761,7 @@ def test_a_judge_may_gate_under_a_named_policy_or_the_page_says_why_not(shop: Sh
     found = get(shop, "/judges")
     assert "✓ may gate under workflow-judged@1" in found.text
     assert (
-        "✗ may not gate under workflow-judged@1 : its card is 45.0 days old, of at most 30"
+        "✗ may not gate under workflow-judged@1: its card is 45.0 days old, of at most 30"
         in found.text
     )
     assert "the lower end of its kappa with people: 0.300, at least 0.4 needed" in found.text

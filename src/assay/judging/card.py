@@ -188,8 +188,9 @@ def admit(card: JudgeCard, terms: JudgeTerms, *, now: datetime) -> Admission:
     """
     position, padding = card.biases.get("position"), card.biases.get("padding")
     leaning = None if position is None or position.value is None else abs(position.value)
-    answers = sum(probe.answers for probe in card.biases.values())
-    lost = sum(probe.lost for probe in card.biases.values()) / answers if answers else None
+    probes = [probe for probe in card.biases.values() if probe is not None]
+    answers = sum(probe.answers for probe in probes)
+    lost = sum(probe.lost for probe in probes) / answers if answers else None
     n_items = None if card.audit_items is None else card.audit_items.n
     low = None if card.kappa is None else card.kappa.low
     found = (

@@ -123,7 +123,7 @@ class AuditRecord(Struct, frozen=True):
     """The audit of a judge, as far as people look at it by itself."""
 
     judge: dict[str, Any]
-    biases: dict[str, Probe]
+    biases: dict[str, Probe | None]
 
 
 class CardTerm(Struct, frozen=True):
@@ -157,7 +157,7 @@ class JudgeCard(Struct, frozen=True, kw_only=True):
     answered_by: dict[str, int] | None = None
     prompt_version: str | None = None
     agreement: AgreementBlock | None = None
-    biases: dict[str, Probe] = {}
+    biases: dict[str, Probe | None] = {}
     inconsistency_rate: Estimate | None = None
     injection: Probe | None = None
     price: dict[str, Any] | None = None

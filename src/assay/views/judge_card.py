@@ -222,7 +222,9 @@ def agreement_section(
     )
 
 
-def bias_section(biases: Mapping[str, Probe], *, url: str = "", draw: bool = True) -> Section:
+def bias_section(
+    biases: Mapping[str, Probe | None], *, url: str = "", draw: bool = True
+) -> Section:
     """Every bias with its interval."""
     return section("Biases", _figure(charts.bias(biases), url, draw), id="biases")
 

@@ -227,7 +227,7 @@ def confusion(agreement: AgreementBlock | None) -> Chart:
     )
 
 
-def bias(biases: Mapping[str, Probe]) -> Chart:
+def bias(biases: Mapping[str, Probe | None]) -> Chart:
     """Every bias that was probed with its interval; 0 is none. One that was not measured is named,
     not drawn.
     """
