@@ -141,7 +141,7 @@ def errors_page() -> str:
     intro = (
         "Every error has a code that belongs to one system: `SCO-` scoring, `GRD-` grading, `FIL-`"
         " files, `LIB-` the shelf, `CLI-` the command line, `CNF-` conformance, `API-` the Python"
-        " interface, `ERR-` a fault of ours; of tool schemas `FMC-` reading and the grading tree,"
+        " interface, `ERR-` an internal error; of tool schemas `FMC-` reading and the grading tree,"
         " `PRO-` the file protocol, and `NA-`, `VET-`, `PRT-`, `IDX-`, `PRE-`, `LCK-`, `SEL-`,"
         " `HSH-` as their specification names them; `EXM-` exams, `SBX-` the sandbox. With `--json`"
         ' an error is `{"error": {"code", "message", "where", "fix"}}` on standard error.'

@@ -765,9 +765,9 @@ MODULE_CHANGES = [
     ),
     ("exams/sm2.py", "MAX_INTERVAL_DAYS = 36_500", "MAX_INTERVAL_DAYS = 30", "exam grading"),
     (
-        "release/promotion.py",
-        "    holds = rise <= ",
-        "    holds = rise < 1 + ",
+        "release/promotion_rules.py",
+        "    if rise > allowed:",
+        "    if rise > 1 + allowed:",
         "release grading",
     ),
 ]

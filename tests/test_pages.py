@@ -780,7 +780,7 @@ def test_what_is_not_there_is_a_page_for_a_person_and_a_document_for_a_program(a
     assert "Not possible here" in Markup(api.client.post("/runs", headers=HTML).text).text
 
 
-def test_a_fault_of_ours_is_a_page_without_a_trace_of_the_inside(
+def test_an_internal_error_is_a_page_without_a_trace_of_the_inside(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_given: Any, **_more: Any) -> Any:
@@ -788,7 +788,7 @@ def test_a_fault_of_ours_is_a_page_without_a_trace_of_the_inside(
 
     monkeypatch.setattr("assay.server.pages.overview.recent_runs.window", fail)
     found = show(api, "/", status=500)
-    assert "A fault of ours" in found.text
+    assert "Internal error" in found.text
     assert "request id" in found.text
     assert "secret inside" not in found.text
     assert b"secret inside" in api.log.getvalue()

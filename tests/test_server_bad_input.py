@@ -1,4 +1,4 @@
-"""Bad input: every error is a problem with a code, none is a fault of ours, and hostile text is
+"""Bad input: every error is a problem with a code, none is an internal error, and hostile text is
 kept and given back as text.
 """
 

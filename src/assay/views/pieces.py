@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote, urlencode
 
 from assay import exact
 from assay.canon import number_text
@@ -102,6 +101,8 @@ def address(*parts: str, **query: str | None) -> str:
     >>> address("runs", "a/b ?"), address("runs", grade="F", tag=None), address()
     ('/runs/a%2Fb%20%3F', '/runs?grade=F', '/')
     """
+    from urllib.parse import quote, urlencode  # only pages need it; grading starts without
+
     # Half a surrogate pair leads nowhere, but must not break the page.
     path = "/".join([quote(part.encode("utf-8", "replace"), safe=":@") for part in parts])
     asked = urlencode(
