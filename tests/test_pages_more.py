@@ -536,7 +536,7 @@ def test_the_form_offers_what_is_stored_and_keeps_what_was_chosen(shop: Shop) ->
         ("candidate=faq%402&baseline=baseline%3Atutor", "is no baseline of runs"),
         ("candidate=faq%402&baseline=faq%401&policy=none", "none"),
         ("candidate=faq%402&baseline=faq%401&policy=workflow", "lib-005"),
-        ("candidate=faq%402&baseline=faq%401&policy=../x.yaml", "no name on the shelf"),
+        ("candidate=faq%402&baseline=faq%401&policy=../x.yaml", "is not a name on the shelf"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_with_the_reason_and_the_form_stays(

@@ -25,9 +25,11 @@ from assay.views.blocks import (
     Part,
     Section,
     Table,
+    can_draw,
     section,
 )
 from assay.views.charts import Chart, summaries
+from assay.views.drawing import MISSING
 from assay.views.grade import because, grade_charts, passed
 from assay.views.pieces import (
     code,
@@ -243,8 +245,10 @@ class Report:
         """The page of the runs that were taken, and of the inputs that could not be read."""
         unread: list[Result] = [dict(fault) for fault in faults]
         missed = max(len(unread), (counts or {}).get("faults") or 0)
-        draw = self._pictures > 0
+        draw = self._pictures > 0 and can_draw()
         parts = self._head(missed, counts or {})
+        if self._pictures and not draw and self.graded:
+            parts.append(Paragraph(MISSING, "hint"))
         if unread:
             parts.append(_faults(unread, missed))
         if self.graded:
