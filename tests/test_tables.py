@@ -268,7 +268,7 @@ def _upside_down(found: Any) -> Any:
 CODE: dict[str, tuple[Any, tuple[str, ...], tuple[str, str]]] = {
     "release": (
         promotion,
-        ("_gate_failures", "_scores", "_floors", "_severe"),
+        ("gate_failures", "scores", "floors", "severe_failures"),
         ("release", "grading"),
     ),
     "tool gates": (

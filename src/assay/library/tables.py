@@ -39,7 +39,6 @@ EXCLUDED = {
     ),
     "assay.records.contract:_processes": "the processes that run now, not a rule",
     "assay.records.contract:_started": "whether they run, not a rule",
-    "assay.records.reading:_known_names": "what was read so far, not a rule",
     "assay.records.typed:_known": "what was compiled so far, not a rule",
     "assay.records.systems:_vouched": "what the shelf has read so far, not a rule",
     "assay.records.scorecard:SCORING_SYSTEM": "the version itself",
