@@ -20,7 +20,8 @@ from assay.canon import canonical
 from assay.errors import AssayError, InputError
 from assay.pipeline.payload import payload
 from assay.release import attestation
-from assay.release.attestation import Subject, envelope, file_digest, statement, verify
+from assay.release.attestation import Subject, envelope, file_digest, statement
+from assay.release.attestation_check import verify
 from assay.release.signing import signed_bytes
 from assay.views.documents import plain
 from documents import scorecard

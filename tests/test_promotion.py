@@ -16,11 +16,12 @@ import scipy.stats
 
 from assay.errors import InputError
 from assay.exact import Ratio
+from assay.release.comparability import mismatches
 from assay.release.flaky import flaky_samples
 from assay.release.looks import slices_of, with_looks, with_slices
 from assay.release.pairs import pair_up
 from assay.release.promotion import MAX_MISSING, promote
-from assay.release.sides import LOST, mismatches
+from assay.release.sides import LOST
 from documents import run
 from sides import RULES, SHRINKAGE, STRICT, card, cards, decide, drawn, rule, side, write
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from assay.cli import options as opt
 from assay.cli.frame import Command, arg, flag, repeated
 from assay.errors import ExitCode, UsageError, printable
-from assay.release.attestation import Verified, verify
+from assay.release.attestation_check import Verified, verify
 
 if TYPE_CHECKING:
     import argparse

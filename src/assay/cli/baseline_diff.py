@@ -14,11 +14,11 @@ from assay.cli.grade import choice_of
 from assay.cli.ledger import looking
 from assay.errors import ExitCode, printable
 from assay.registry import is_path
+from assay.release.comparability import mismatch_error, mismatches
 from assay.release.decision import comparison_record, systems
 from assay.release.pairs import Pair, pair_up
 from assay.release.policy import make_release_rules
 from assay.release.promotion import promote
-from assay.release.sides import mismatch_error, mismatches
 
 if TYPE_CHECKING:
     import argparse

@@ -132,7 +132,7 @@ def _decide_and_store(
 
 def _finish(options: argparse.Namespace, document: Decision) -> int:
     from assay.cli import terminal
-    from assay.release.sides import SAME_EVIDENCE
+    from assay.release.comparability import SAME_EVIDENCE
     from assay.views import junit
     from assay.views.decision import decision_summary, outcome_word
     from assay.views.decision_sections import decision_charts

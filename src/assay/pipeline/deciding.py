@@ -22,6 +22,7 @@ from assay.records.digests import run_digest, scorecard_digest
 from assay.records.evidence import Run
 from assay.registry import near_miss
 from assay.release.baseline import Stored, check_age, moment_of
+from assay.release.comparability import SAME_EVIDENCE, mismatch_error, mismatches, same_evidence
 from assay.release.decision import decision, unpaired_decision
 from assay.release.declarations import declared_by
 from assay.release.flaky import flaky_samples
@@ -30,14 +31,7 @@ from assay.release.pairs import group_note, pair_up
 from assay.release.plan import changes
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import promote
-from assay.release.sides import (
-    SAME_EVIDENCE,
-    Side,
-    SideBuilder,
-    mismatch_error,
-    mismatches,
-    same_evidence,
-)
+from assay.release.sides import Side, SideBuilder
 from assay.release.summary import Summary
 
 MAX_FAULTS = 20

@@ -15,18 +15,15 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from msgspec import Meta, Struct, field
-
 from assay.canon import canonical, digest
-from assay.errors import Fault, InputError
-from assay.files.json_files import Document, json_fault, open_input, parse_json, read_json
+from assay.errors import InputError
+from assay.files.json_files import open_input
 from assay.records.grade import GRADES_SCHEMA
-from assay.records.reading import read_record
-from assay.release.sides import SAME_EVIDENCE
-from assay.release.signing import PAYLOAD_TYPE, Signature, check_signatures, decoded, sign
+from assay.release.comparability import SAME_EVIDENCE
+from assay.release.signing import PAYLOAD_TYPE, sign
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://slsa.dev/verification_summary/v1"
@@ -44,7 +41,7 @@ OUTCOMES = {
 """What each outcome comes to. Only these two open a gate."""
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
-_CODE = "REL-007"
+CODE = "REL-007"
 
 
 class Subject(NamedTuple):
@@ -103,17 +100,17 @@ def statement(
     """
     if not subjects:
         raise InputError(
-            _CODE, "an attestation names the files that were judged, and there is none."
+            CODE, "an attestation names the files that were judged, and there is none."
         )
     if now.tzinfo is None:
         raise InputError(
-            _CODE, "a time without its zone says nothing.", fix="Pass an aware datetime."
+            CODE, "a time without its zone says nothing.", fix="Pass an aware datetime."
         )
     if len({one.name for one in subjects}) != len(subjects):
-        raise InputError(_CODE, "two of the files that were judged have one name.")
+        raise InputError(CODE, "two of the files that were judged have one name.")
     if empty := next((one.name for one in subjects if one.sha256 == EMPTY), None):
         raise InputError(
-            _CODE,
+            CODE,
             "is empty, so there is nothing in it to attest.",
             where=empty,
             fix="Leave it out, or find out what it should hold.",
@@ -265,207 +262,3 @@ def envelope(statement: Mapping[str, Any], *, key: str | None) -> dict[str, Any]
         "payloadType": PAYLOAD_TYPE,
         "signatures": signatures,
     }
-
-
-# --- checking
-
-
-class Envelope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A DSSE envelope. No other key is let through: a second payload under a similar name could be
-    read by another program.
-    """
-
-    payload: str
-    payload_type: Literal["application/vnd.in-toto+json"] = field(name="payloadType")
-    signatures: Annotated[list[Signature], Meta(max_length=16)]
-
-
-class _Digest(Struct, frozen=True, kw_only=True):
-    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-
-
-class _Resource(Struct, frozen=True, kw_only=True):
-    digest: _Digest
-    uri: str = ""
-    name: str = ""
-
-
-class _Result(Struct, frozen=True, kw_only=True):
-    schema: str
-    digest: _Digest
-
-
-class Predicate(Struct, frozen=True, kw_only=True):
-    """A verification summary, with our outcome."""
-
-    verifier: dict[str, Any]
-    time_verified: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")] = (
-        field(name="timeVerified")
-    )
-    resource_uri: str = field(name="resourceUri")
-    policy: _Resource
-    verification_result: Literal["PASSED", "FAILED"] = field(name="verificationResult")
-    verified_levels: list[str] = field(name="verifiedLevels")
-    outcome: str = field(name="assay:outcome")
-    result: _Result = field(name="assay:result")
-    inputs: list[_Resource] = field(name="inputAttestations", default_factory=list)
-    baseline: list[_Resource] = field(name="assay:baseline", default_factory=list)
-    graded_by: dict[str, Any] = field(name="assay:gradedBy", default_factory=dict)
-    terms: dict[str, Any] = field(name="assay:terms", default_factory=dict)
-
-
-class Statement(Struct, frozen=True, kw_only=True):
-    """An in-toto statement of a verification summary."""
-
-    type: Literal["https://in-toto.io/Statement/v1"] = field(name="_type")
-    subject: Annotated[list[_Resource], Meta(min_length=1)]
-    predicate_type: Literal["https://slsa.dev/verification_summary/v1"] = field(
-        name="predicateType"
-    )
-    predicate: Predicate
-
-
-class Check(NamedTuple):
-    """One thing that was looked at. `holds` is None where it was not asked for, or could not be
-    looked at.
-    """
-
-    id: str
-    holds: bool | None
-    reason: str
-
-
-class Verified(NamedTuple):
-    """What became of an attestation."""
-
-    statement: Statement
-    checks: tuple[Check, ...]
-
-    @property
-    def holds(self) -> bool:
-        """Whether everything that was asked for holds."""
-        return all(check.holds is not False for check in self.checks)
-
-
-def verify(
-    path: str, *, key: str | None = None, evidence: Sequence[str] = (), document: str | None = None
-) -> Verified:
-    """Check an attestation file: its form, its signature if a public key is given, and that it
-    agrees with itself. `evidence` must be the candidate's files, all of them and no others;
-    `document` the decision or the grades that were attested.
-
-    A file that is no attestation raises `InputError`; everything else is a check that holds or does
-    not.
-    """
-    wrapped = read_record(read_json(path), Envelope, _CODE)
-    payload = decoded(wrapped.payload, "payload", path)
-    checks = [Check("signature", *check_signatures(wrapped.signatures, payload, key, path))]
-    try:
-        tree = parse_json(payload)
-    except ValueError as error:
-        fault = json_fault(error, payload, file=path, line=None)
-        raise InputError(
-            _CODE,
-            f"the payload is no JSON: {fault.message}",
-            where=path,
-            faults=[Fault(f"the payload: {fault.message}", code=_CODE, file=path)],
-        ) from None
-    found = read_record(Document(tree, path), Statement, _CODE)
-    names = [one.name for one in found.subject]
-    if len(set(names)) != len(names) or "" in names:
-        raise InputError(_CODE, "a subject stands twice, or has no name.", where=path)
-    checks.append(_agreement_check(found.predicate))
-    checks += _evidence_checks(evidence, found)
-    if document is not None:
-        checks.append(_result_check(document, found))
-    result = found.predicate.verification_result
-    checks.append(
-        Check(
-            "result",
-            result == PASSED,
-            f"the verification result is {result}, the outcome {found.predicate.outcome}",
-        )
-    )
-    return Verified(found, tuple(checks))
-
-
-def _agreement_check(predicate: Predicate) -> Check:
-    expected = OUTCOMES.get(predicate.outcome)
-    if expected is None:
-        return Check(
-            "agreement", False, f"the outcome {predicate.outcome[:60]!r} is none that exists"
-        )
-    agrees = expected == predicate.verification_result and (
-        FAILED in predicate.verified_levels
-    ) == (expected == FAILED)
-    said = "agree" if agrees else "do not agree"
-    return Check(
-        "agreement",
-        agrees,
-        f"the result {predicate.verification_result} and the outcome {predicate.outcome} {said}",
-    )
-
-
-def _evidence_checks(paths: Sequence[str], found: Statement) -> list[Check]:
-    """Whether these files are the candidate, by their bytes: each of its files, once, and no
-    other.
-    """
-    due = [(one.digest.sha256, one.name) for one in found.subject]
-    compared = {one.digest.sha256: one.name for one in found.predicate.baseline}
-    checks = (
-        []
-        if paths
-        else [
-            Check(
-                "evidence",
-                None,
-                "no evidence was checked: name the candidate's files with --evidence",
-            )
-        ]
-    )
-    for path in paths:
-        own = file_digest(path)
-        match = next((one for one in due if one[0] == own and own != EMPTY), None)
-        if match is not None:
-            due.remove(match)
-            checks.append(
-                Check(f"evidence {path}", True, f"{path} is the candidate's file {match[1]}")
-            )
-            continue
-        why = (
-            f"{path} has the SHA-256 {own}, which the attestation does not name as the candidate's"
-        )
-        if own == EMPTY:
-            why = f"{path} is empty"
-        elif own in compared:
-            why = (
-                f"{path} is the baseline {compared[own]}, with which the candidate was compared; it"
-                " is not the candidate"
-            )
-        elif any(one.digest.sha256 == own for one in found.subject):
-            why = f"{path} was given before"
-        checks.append(Check(f"evidence {path}", False, why))
-    if paths and due:
-        checks.append(
-            Check(
-                "evidence",
-                False,
-                f"the candidate also consists of {', '.join(name for _, name in due)}, which"
-                " --evidence does not name",
-            )
-        )
-    return checks
-
-
-def _result_check(path: str, found: Statement) -> Check:
-    """Whether a document is the decision, or the grades, that was attested: by its canonical
-    JSON.
-    """
-    same = (
-        digest(read_json(path).tree).removeprefix("sha256:") == found.predicate.result.digest.sha256
-    )
-    return Check(
-        f"document {path}",
-        same,
-        f"{path} is {'' if same else 'not '}the document that was attested",
-    )

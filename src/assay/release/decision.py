@@ -17,6 +17,7 @@ from assay.records.decision import (
     WorseSample,
 )
 from assay.records.summary import value_interval
+from assay.release.comparability import mismatches
 from assay.release.promotion import Promotion, outcome_of
 from assay.release.promotion_rules import unpaired_rules
 from assay.release.required import (
@@ -26,7 +27,6 @@ from assay.release.required import (
     lost_altogether,
     requirements,
 )
-from assay.release.sides import mismatches
 from assay.stats.comparison import Comparison, compare_unpaired
 from assay.stats.rates import mcnemar
 
