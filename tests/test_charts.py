@@ -36,11 +36,15 @@ from assay.views.charts import (
     PALETTE,
     Chart,
     chart,
+    criteria,
     decisions,
     exams,
+    gates,
     grades,
     judges,
+    steps,
     summaries,
+    trends,
 )
 from assay.views.decision_sections import decision_charts, decision_view
 from assay.views.documents import plain
@@ -177,8 +181,8 @@ def charts() -> dict[str, Chart]:
     return {
         "contributions": grades.contributions(run),
         "floors": grades.floors(run),
-        "gates": grades.gates(run),
-        "timeline": grades.timeline(run),
+        "gates": gates.gates(run),
+        "timeline": steps.timeline(run),
         "grade_mix": summaries.grade_mix(summary()["grades"], "workflow@1"),
         "score_histogram": summaries.score_histogram(
             summaries.score_bins(one["weighted_score"] for one in results()),
@@ -186,9 +190,9 @@ def charts() -> dict[str, Chart]:
             threshold=run["pass_threshold"],
             policy=run["policy"],
         ),
-        "gate_failures": summaries.gate_failures(summary()["gates"], summary()["n"]),
-        "pass_rate_over_time": summaries.pass_rate_over_time(MONTHS),
-        "criterion_distribution": summaries.criterion_distribution(summary()["criteria"]),
+        "gate_failures": gates.gate_failures(summary()["gates"], summary()["n"]),
+        "pass_rate_over_time": trends.pass_rate_over_time(MONTHS),
+        "criterion_distribution": criteria.criterion_distribution(summary()["criteria"]),
         "paired_scatter": decisions.paired_scatter(
             decision.worse, n_paired=decision.comparison.n_paired
         ),
@@ -234,11 +238,14 @@ NAMES = (
     ),
 )
 FUNCTIONS = {
-    **{name: getattr(grades, name) for name in ("contributions", "floors", "gates", "timeline")},
-    "criterion_distribution": summaries.criterion_distribution,
+    "contributions": grades.contributions,
+    "floors": grades.floors,
+    "gates": gates.gates,
+    "timeline": steps.timeline,
+    "criterion_distribution": criteria.criterion_distribution,
     "grade_mix": lambda document: summaries.grade_mix(document, "p"),
-    "gate_failures": lambda document: summaries.gate_failures(document, 3),
-    "pass_rate_over_time": lambda document: summaries.pass_rate_over_time([document]),
+    "gate_failures": lambda document: gates.gate_failures(document, 3),
+    "pass_rate_over_time": lambda document: trends.pass_rate_over_time([document]),
     "drift": lambda document: judges.drift([document]),
     "score_histogram": lambda document: summaries.score_histogram(
         [document], bands=[document], policy="p"
@@ -265,7 +272,7 @@ def test_no_chart_is_forgotten() -> None:
     assert tuple(charts()) == NAMES
     made = {
         name
-        for module in (grades, summaries, decisions, exams, judges)
+        for module in (grades, gates, steps, summaries, criteria, trends, decisions, exams, judges)
         for name, value in vars(module).items()
         if getattr(value, "__module__", "") == module.__name__
     }
@@ -443,21 +450,21 @@ def test_the_points_of_a_run_are_those_of_its_result() -> None:
         assert [row[0] for row in floors.rows if row[4] == "missed"] == [
             one["label"] or one["name"] for one in run["criteria"] if one["floor_failed"]
         ]
-        assert [row[0] for row in grades.gates(run).rows if row[1] != "pass"] == run[
+        assert [row[0] for row in gates.gates(run).rows if row[1] != "pass"] == run[
             "hard_gate_failures"
         ] or not run["hard_gates"]
 
 
 def test_a_run_without_start_times_is_drawn_step_after_step_and_says_so() -> None:
     run = results()[0]
-    made = grades.timeline(run)
+    made = steps.timeline(run)
     assert [row[3] for row in made.rows] == [
         number_text(step["duration_ms"]) for step in run["step_scores"]
     ]
     assert "drawn one after another" in made.sentence
     bars = made.spec["data"]["values"]
     assert [bar["from"] for bar in bars[1:]] == [bar["to"] for bar in bars[:-1]]
-    placed = grades.timeline(
+    placed = steps.timeline(
         {
             "steps": [
                 {"name": "a", "duration_ms": 5, "start_ms": 0},
@@ -467,7 +474,7 @@ def test_a_run_without_start_times_is_drawn_step_after_step_and_says_so() -> Non
     )
     assert [bar["from"] for bar in placed.spec["data"]["values"]] == [0, 2]
     assert "one after another" not in placed.sentence
-    untimed = grades.timeline({"steps": [{"name": "a", "status": "success"}]})
+    untimed = steps.timeline({"steps": [{"name": "a", "status": "success"}]})
     assert (untimed.spec, untimed.rows) == (None, (("a", "no agent", "success", "not reported"),))
 
 
@@ -645,8 +652,8 @@ def test_hostile_text_is_drawn_as_text(poison: str) -> None:
     def drawn(text: str) -> list[str]:
         made = [
             grades.contributions(poisoned(results()[5], text)),
-            grades.gates(poisoned(results()[1], text)),
-            grades.timeline(poisoned(results()[0], text)),
+            gates.gates(poisoned(results()[1], text)),
+            steps.timeline(poisoned(results()[0], text)),
         ]
         made += [decisions.rules(poisoned_decision(text)), exams.axes(hostile_exam(text))]
         return [drawing.svg(one).decode() for one in made]

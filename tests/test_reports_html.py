@@ -18,7 +18,7 @@ from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.views import html as page_module
-from assay.views.charts import grades
+from assay.views.charts import grades, steps
 from assay.views.html import render as rendered
 from assay.views.pieces import link, points, shown
 from assay.views.render import environment
@@ -547,7 +547,7 @@ def test_every_number_on_the_page_stands_in_the_result(results: list[dict[str, A
             "3",
             str(len(result["hard_gate_failures"]) - 3),
         }  # runs, layers, and gates beyond the third
-        for chart in (grades.contributions(result), grades.floors(result), grades.timeline(result)):
+        for chart in (grades.contributions(result), grades.floors(result), steps.timeline(result)):
             counted |= _numbers([chart.sentence, *map(list, chart.rows)])
         seen = set(re.findall(r"\d+(?:\.\d+)?", Page(render([result], title="t")).text))
         assert seen - _numbers(result) - counted == set()

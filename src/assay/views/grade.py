@@ -22,7 +22,7 @@ from assay.views.blocks import (
     Table,
     section,
 )
-from assay.views.charts import Chart, grades
+from assay.views.charts import Chart, grades, steps
 from assay.views.pieces import (
     absent,
     clip,
@@ -70,7 +70,7 @@ def grade_charts(result: Result) -> list[Chart]:
     made = [grades.contributions(result)]
     if result.get("floor_failures"):
         made.append(grades.floors(result))
-    made.append(grades.timeline(result))
+    made.append(steps.timeline(result))
     return [chart for chart in made if chart.spec is not None]
 
 

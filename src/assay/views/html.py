@@ -28,28 +28,17 @@ from assay.views.blocks import (
     can_draw,
     section,
 )
-from assay.views.charts import Chart, summaries
+from assay.views.charts import Chart, gates, summaries
 from assay.views.drawing import MISSING
-from assay.views.grade import because, grade_charts, passed
-from assay.views.pieces import (
-    code,
-    count,
-    letter,
-    line,
-    link,
-    number,
-    phrase,
-    points,
-    shown,
-    verdict,
-)
+from assay.views.grade import grade_charts
+from assay.views.pieces import count, letter, line, number, phrase, shown, verdict
 from assay.views.render import report
-from assay.views.run import SYSTEMS, run_part, workflow_of
+from assay.views.report_rows import COLUMNS, Result, causes_of, line_of, row_of
+from assay.views.run import SYSTEMS, run_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-Result = dict[str, Any]
 ROWS = 10_000
 """Rows of the table at the most."""
 SECTIONS = 100
@@ -62,30 +51,6 @@ PLAIN = 500
 """Rows above which the table is cut into parts that a browser lays out as they come into view."""
 PART = 250
 CAUSES = 3
-COLUMNS = (
-    "Run",
-    "Workflow",
-    "Grade",
-    Column("Score", "n"),
-    "Verdict",
-    Column("Why", "wide"),
-    "Gates that fail",
-)
-_ROW = (
-    *(
-        "run_id",
-        "passed",
-        "grade",
-        "weighted_score",
-        "pass_threshold",
-        "reason",
-        "hard_gate_failures",
-        "floor_failures",
-        "workflow",
-        "bands",
-    ),
-    *SYSTEMS,
-)
 _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 _decode = msgspec.json.Decoder(float_hook=Decimal).decode
 
@@ -129,7 +94,7 @@ class Report:
 
     def piece(self, result: Mapping[str, Any]) -> bytes:
         """A result: its row on one line, the whole of it on the next."""
-        return _encode(_row(result)) + b"\n" + _encode(result)
+        return _encode(row_of(result)) + b"\n" + _encode(result)
 
     def joint(self) -> bytes:
         """Nothing."""
@@ -147,7 +112,7 @@ class Report:
 
     def add(self, result: Result) -> None:
         """Take a result as it is."""
-        self._take(_row(result), result)
+        self._take(row_of(result), result)
 
     def finish(
         self, stream: IO[bytes], faults: Sequence[dict[str, Any]], counts: dict[str, Any]
@@ -169,7 +134,7 @@ class Report:
             self._bins[place]["count"] += 1
         self._gates.update(row.get("hard_gate_failures") or ())
         if not good:
-            self._causes.update(_causes(row))
+            self._causes.update(causes_of(row))
         for key, values in self._systems.items():
             if len(values) < 10:
                 values[row.get(key)] = None
@@ -237,7 +202,7 @@ class Report:
                 policy=policies[0] if len(policies) == 1 else "",
             ),
         ]
-        return [*found, summaries.gate_failures(self._gates, self.graded)] if self._gates else found
+        return [*found, gates.gate_failures(self._gates, self.graded)] if self._gates else found
 
     def page(
         self, faults: Sequence[Mapping[str, Any]] = (), counts: Mapping[str, Any] | None = None
@@ -305,7 +270,7 @@ class Report:
 
     def _all_runs(self, sections: int) -> Section:
         rows = [*self._failed.rows, *self._passed.rows][: self._rows]
-        lines = [_line(row, place, sections) for place, row in enumerate(rows, 1)]
+        lines = [line_of(row, place, sections) for place, row in enumerate(rows, 1)]
         parts: list[Part]
         if len(lines) <= PLAIN:
             parts = [Table("What did not pass comes first.", COLUMNS, lines, kind="stack runs")]
@@ -342,33 +307,6 @@ class Report:
             " writes; assay explain FILE --run ID explains one."
         )
         return [section("Left out", Paragraph(text), id="left-out")]
-
-
-def _row(result: Mapping[str, Any]) -> Result:
-    """What the table and the counts need of a result."""
-    return {**{key: result.get(key) for key in _ROW}, "because": because(result)}
-
-
-def _causes(row: Result) -> list[str]:
-    """Why a run did not pass, in the words that are counted."""
-    gates, floors = row.get("hard_gate_failures") or (), row.get("floor_failures") or ()
-    found = [*(f"gate {name}" for name in gates), *(f"{name} below its floor" for name in floors)]
-    return found or ["score below the threshold"]
-
-
-def _line(row: Result, place: int, sections: int) -> list[str]:
-    name = shown(row.get("run_id"))
-    gates = row.get("hard_gate_failures") or ()
-    more = f"and {len(gates) - 3} more" if len(gates) > 3 else ""
-    return [
-        link(name, f"#run-{place}") if place <= sections else name,
-        workflow_of(row),
-        letter(row.get("grade"), row.get("policy")),
-        points(row.get("weighted_score")),
-        passed(row),
-        row["because"],
-        phrase(*(line(code(gate)) for gate in gates[:3]), more) if gates else shown(None, "none"),
-    ]
 
 
 def _faults(faults: Sequence[Result], total: int) -> Section:

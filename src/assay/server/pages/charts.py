@@ -21,7 +21,7 @@ from assay.server.pages.recent_runs import overview_chart
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.problems import Problem
 from assay.views import drawing
-from assay.views.charts import Chart, grades
+from assay.views.charts import Chart, gates, grades, steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,8 +36,8 @@ OWN_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 OF_GRADE: dict[str, Callable[[Mapping[str, Any]], Chart]] = {
     "contributions": grades.contributions,
     "floors": grades.floors,
-    "timeline": grades.timeline,
-    "gates": grades.gates,
+    "timeline": steps.timeline,
+    "gates": gates.gates,
 }
 
 OF_RECORD: dict[str, Callable[[Services, str, str, str], Chart | None]] = {

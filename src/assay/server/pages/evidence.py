@@ -21,7 +21,7 @@ from assay.views.blocks import (
     Verbatim,
     section,
 )
-from assay.views.charts import grades
+from assay.views.charts import steps as step_charts
 from assay.views.grade import MAX_ROWS
 from assay.views.pieces import (
     address,
@@ -108,7 +108,7 @@ def steps(run: Tree | None, result: Tree | None, url: str) -> Part:
         if len(told) > MAX_ROWS
         else []
     )
-    picture = [Figure(grades.timeline(result), f"{url}/timeline")] if result and url else []
+    picture = [Figure(step_charts.timeline(result), f"{url}/timeline")] if result and url else []
     numbers = Details("Steps in numbers", [Table("Steps", _STEPS, rows), *more])
     return section(
         "Steps and agents",

@@ -18,7 +18,7 @@ from assay.server import lookup
 from assay.server.auth import Principal
 from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute
-from assay.server.pages.runs import workflow_of
+from assay.server.pages.run_rows import workflow_of
 from assay.store import events
 from assay.store.facets import key
 from assay.views.blocks import (

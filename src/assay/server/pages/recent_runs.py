@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay.stats.intervals import wilson
 from assay.store.listing import evidence_of
 from assay.store.recent import Brief, newest
-from assay.views.charts import summaries
+from assay.views.charts import summaries, trends
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +75,7 @@ def rates(found: Window, policy: str) -> Chart:
     for at, part in _binned(found.of(policy)):
         rate = wilson(sum(one.passed is True for one in part), len(part))
         points.append({"at": at, "n": len(part), **rate.shown()})
-    made = summaries.pass_rate_over_time(points)
+    made = trends.pass_rate_over_time(points)
     days = {str(point["at"])[:10] for point in points}
     return (
         made
@@ -94,7 +94,7 @@ def _by_clock(part: Any, form: str) -> Any:
         return {
             key: (
                 form
-                if key == "format" and value == summaries.time_axis()["axis"]["format"]
+                if key == "format" and value == trends.time_axis()["axis"]["format"]
                 else _by_clock(value, form)
             )
             for key, value in part.items()

@@ -13,9 +13,9 @@ from assay.server import lookup
 from assay.server.auth import Principal
 from assay.server.pages.evidence import block
 from assay.server.pages.layout import page
+from assay.server.pages.lineage import PAGE_OF
 from assay.server.pages.paging import Cursor, listed, mapped, ways, words
 from assay.server.pages.routing import READER, PageRoute
-from assay.server.pages.run import PAGE_OF
 from assay.store.results import verb_of
 from assay.views.blocks import (
     Column,

@@ -201,6 +201,11 @@ def number(value: object) -> float | None:
     return float(value) if exact.is_number(value) else None  # type: ignore[arg-type]
 
 
+def whole(value: object) -> int | None:
+    """A count, or None where it is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
 def points(value: object, absent: str = "not stated") -> str:
     """A number with 2 decimals, half-up as everywhere.
 

@@ -41,7 +41,7 @@ from assay.views.charts.chart import (
     shown,
     view,
 )
-from assay.views.charts.summaries import time_axis
+from assay.views.charts.trends import time_axis
 from assay.views.exam import exam_view
 
 if TYPE_CHECKING:

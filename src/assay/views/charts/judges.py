@@ -30,7 +30,7 @@ from assay.views.charts.chart import (
     shown,
     view,
 )
-from assay.views.charts.summaries import over_time
+from assay.views.charts.trends import over_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,0 +1,191 @@
+"""Alarms: what needs attention in a project, and how the first page says it.
+
+Every question reads a bounded number of rows from the end of an index.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from assay.grading.policy import Policy, make_rules
+from assay.judging.card import admit, newest, read_card
+from assay.store import jobs, recent
+from assay.views.blocks import Paragraph, Part, Sentences
+from assay.views.pieces import address, link, phrase, verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from assay.server.pages.recent_runs import Window
+    from assay.server.state import Services
+
+FAILED_LOOKED_AT = 200
+CARDS = 50
+JOBS = 8
+ENDED_BADLY = ("error", "timeout")
+
+
+class _Gate(msgspec.Struct):
+    status: Any = None
+
+
+class _Gates(msgspec.Struct):
+    hard_gates: dict[str, _Gate] = {}
+
+
+_gates = msgspec.json.Decoder(_Gates).decode
+
+
+class Alarm(NamedTuple):
+    """Something that needs attention: how bad it is, what, and where to look."""
+
+    kind: str
+    text: str
+    href: str
+
+
+def attention(alarms: Sequence[Alarm]) -> Part:
+    """The alarms as links, or a sentence that there are none."""
+    if not alarms:
+        return Paragraph(
+            verdict(
+                "passed",
+                "Nothing: no decision failed, no gate is undetermined, no run ended in error, no"
+                " judge's card is stale.",
+            )
+        )
+    return Sentences(
+        [
+            phrase(
+                verdict("fail" if alarm.kind == "bad" else "undetermined", " "),
+                " ",
+                link(alarm.text, alarm.href),
+            )
+            for alarm in alarms
+        ]
+    )
+
+
+def alarms_of(
+    services: Services, project: str, found: Window, decided: Sequence[recent.Brief]
+) -> list[Alarm]:
+    """What needs attention, the worst first."""
+    alarms = [
+        *_of_decisions(decided),
+        *_of_gates(services, project),
+        *_of_runs(services, project, found),
+        *_of_cards(services, project),
+    ]
+    alarms += [
+        Alarm(
+            "bad",
+            f"A job to {job.request()['kind']} failed ({when_text(job.created_at)}).",
+            address("api", "v1", "jobs", job.id),
+        )
+        for job in jobs.newest(services.ledger.database, jobs.AGAIN, project, limit=JOBS)
+        if job.state == jobs.FAILED
+    ]
+    return sorted(alarms, key=lambda alarm: alarm.kind != "bad")
+
+
+def when_text(moment: str) -> str:
+    """A moment to the minute, within a sentence."""
+    return moment[:16].replace("T", " ")
+
+
+def _of_decisions(decided: Sequence[recent.Brief]) -> Iterable[Alarm]:
+    """The newest decision, where it does not promote; an older one is history."""
+    for one in decided[:1]:
+        if one.status != "promote":
+            words = str(one.status or "no outcome").replace("_", " ")
+            yield Alarm(
+                "bad" if one.status == "reject" else "open",
+                f"The last decision: {words} ({when_text(one.created_at)}).",
+                address("decisions", one.digest),
+            )
+
+
+def _of_gates(services: Services, project: str) -> Iterable[Alarm]:
+    bodies = recent.bodies(
+        services.ledger.database, project, "grade", limit=FAILED_LOOKED_AT, passed=False
+    )
+    open_: Counter[str] = Counter()
+    for _, body in bodies:
+        open_.update(
+            name for name, gate in _gates(body).hard_gates.items() if gate.status == "undetermined"
+        )
+    for name, n in open_.most_common(4):
+        runs = f"{n} run{'s' if n != 1 else ''}"
+        yield Alarm(
+            "open",
+            f"Gate {name} is undetermined in {runs} of the last {len(bodies)} that did not pass: no"
+            " evidence.",
+            address("runs", gate=name),
+        )
+
+
+def _of_runs(services: Services, project: str, found: Window) -> Iterable[Alarm]:
+    oldest = found.grades[-1].seq if found.grades else 0
+    for status in ENDED_BADLY:
+        ended = [
+            one
+            for one in recent.newest(
+                services.ledger.database, project, "run", limit=100, status=status
+            )
+            if found.whole or one.seq >= oldest
+        ]
+        if ended:
+            many = (
+                "100 or more runs"
+                if len(ended) == 100
+                else f"{len(ended)} run{'s' if len(ended) != 1 else ''}"
+            )
+            words = {"error": "in an error", "timeout": "at a time limit"}[status]
+            yield Alarm(
+                "bad",
+                f"{many} ended {words}; the newest is {ended[0].run_id or 'without an id'}.",
+                address("runs", status=status),
+            )
+
+
+def _of_cards(services: Services, project: str) -> Iterable[Alarm]:
+    """Judges whose newest card is too old to gate, by the first policy on the shelf that has terms
+    for judges.
+    """
+    stored = services.ledger.find("card", project=project, limit=CARDS, newest_first=True).items
+    digests = {item.tree()["digest"]: item.digest for item in stored if item.body is not None}
+    trees = [*services.cards, *(item.tree() for item in stored if item.body is not None)]
+    cards = [read_card(tree) for tree in trees]
+    if not cards:
+        return
+    names = dict.fromkeys(
+        [services.settings.policy, *(entry.id for entry in services.shelf.entries("policies"))]
+    )
+    loaded = (services.shelf.load("policies", name) for name in names)
+    terms = next(
+        (
+            rules.judge_terms
+            for one in loaded
+            if isinstance(one, Policy) and (rules := make_rules(one)).judge_terms is not None
+        ),
+        None,
+    )
+    if terms is None:
+        return
+    for card in (card for of_model in newest(cards).values() for card in of_model):
+        stale = [
+            term.sentence
+            for term in admit(card, terms, now=datetime.now(UTC)).terms
+            if term.id == "age" and term.holds is not True
+        ]
+        if stale:
+            digest = digests.get(card.digest)
+            yield Alarm(
+                "open",
+                f"Judge {card.model} may not gate: {stale[0]}.",
+                address("judges", digest) if digest else "/judges",
+            )

@@ -1,0 +1,230 @@
+"""The lineage of a run on its page: its grades, the records it is linked to, what made the grade
+that is shown, every digest, and the button that replays it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay.server.pages.stored_run import Shown
+from assay.views.blocks import Button, Facts, Heading, Paragraph, Part, Table, section
+from assay.views.pieces import Piece, address, code, letter, link, moment, phrase, verdict
+from assay.views.pieces import digest as short
+from assay.views.pieces import shown as say
+
+if TYPE_CHECKING:
+    from assay.server.state import Services
+    from assay.store.drafts import Link
+
+SHOWN = 20
+PAGE_OF = {
+    "run": "runs",
+    "scorecard": "runs",
+    "grade": "runs",
+    "decision": "decisions",
+    "exam": "exams",
+    "card": "judges",
+    "audit": "judges",
+    "calibration": "judges",
+    "index": "schemas",
+    "entry": "schemas",
+    "result": "results",
+}
+"""Where records of a kind are shown; others are shown by the API."""
+RELATIONS = {
+    ("evidence_of", True): "is the evidence of",
+    ("evidence_of", False): "was made from",
+    ("graded_from", True): "was graded from",
+    ("graded_from", False): "was graded as",
+    ("decides", True): "decides on",
+    ("decides", False): "was decided on by",
+    ("supersedes", True): "supersedes",
+    ("supersedes", False): "is superseded by",
+    ("corrects", True): "corrects",
+    ("corrects", False): "is corrected by",
+    ("candidate_of", True): "is of the candidate in",
+    ("candidate_of", False): "has for its candidate",
+    ("baseline_of", True): "is of the baseline in",
+    ("baseline_of", False): "has for its baseline",
+}
+
+
+def lineage(services: Services, project: str, found: Shown, result: dict[str, Any] | None) -> Part:
+    """Where a run and its grade come from, and what came of them."""
+    grades = [
+        [
+            link(
+                short(one.digest),
+                address("runs", one.digest),
+                aria_current=(
+                    "true" if found.grade is not None and one.digest == found.grade.digest else ""
+                ),
+            ),
+            letter(one.grade, one.policy),
+            verdict("passed" if one.passed is True else "not passed"),
+            say(one.profile, "none"),
+            (
+                "shown here"
+                if found.grade is not None and one.digest == found.grade.digest
+                else "the newest"
+                if one is found.grades[-1]
+                else "earlier"
+            ),
+        ]
+        for one in found.grades[::-1][:SHOWN]
+    ]
+    parts: list[Part] = [
+        Heading("Grades of this evidence"),
+        Table(
+            "Grades of this evidence",
+            ("Grade record", "Grade", "Verdict", "Profile", "Which"),
+            grades,
+            absent="None is stored.",
+        ),
+    ]
+    parts += [
+        Heading("Linked records"),
+        _links(services, project, found),
+        *_same_id(services, project, found),
+    ]
+    if result is not None:
+        made_by = [
+            (name, say(result.get(key)))
+            for key, name in (
+                ("policy", "Policy"),
+                ("profile", "Profile"),
+                ("rubric", "Rubric"),
+                ("scoringSystem", "Scoring system"),
+                ("gradingSystem", "Grading system"),
+            )
+        ]
+        why = [
+            (f"Why this {kind}", say((chosen or {}).get("why")))
+            for kind, chosen in (result.get("selection") or {}).items()
+            if chosen
+        ]
+        digests = [
+            (f"Digest of the {name}", code(say(value)))
+            for name, value in (result.get("digests") or {}).items()
+        ]
+        parts += [
+            Heading("Made by"),
+            Facts([*_shelf(made_by), *why]),
+            Heading("Digests"),
+            Facts(digests, kind="small"),
+        ]
+    records = [
+        (
+            f"Record of the {item.kind}",
+            phrase(
+                *[
+                    code(item.digest),
+                    " ",
+                    link("JSON", address("api", "v1", "records", item.digest)),
+                ]
+            ),
+        )
+        for item in (found.item, found.grade)
+        if item is not None
+    ]
+    return section("Lineage", *parts, Facts(records, kind="small"), *_button(found), id="lineage")
+
+
+def _shelf(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    kinds = {"Policy": "policies", "Profile": "profiles", "Rubric": "rubrics"}
+    return [
+        (
+            name,
+            (
+                link(value, address("library", kinds[name], value))
+                if name in kinds and not isinstance(value, Piece)
+                else value
+            ),
+        )
+        for name, value in pairs
+    ]
+
+
+def _button(found: Shown) -> list[Part]:
+    if found.grade is None or found.grade.body is None:
+        return []
+    text = (
+        "Replay recomputes this grade from the stored evidence, with the versions recorded in it,"
+        " and compares the bytes. Nothing is stored."
+    )
+    action = address("runs", found.grade.digest, "replay")
+    return [
+        Heading("Replay"),
+        Paragraph(text, "hint"),
+        Button("Replay this grade", action, {"grade": found.grade.digest}),
+    ]
+
+
+def _links(services: Services, project: str, found: Shown) -> Part:
+    """What the run and its grade are linked to, in words."""
+    own = [item.digest for item in (found.item, found.grade) if item is not None]
+    listed: list[tuple[str, Link]] = []
+    for digest in dict.fromkeys(own):
+        listed += [
+            (digest, one) for one in services.ledger.links_of(digest, project=project, limit=SHOWN)
+        ]
+    others = {one.target if one.source == digest else str(one.source) for digest, one in listed}
+    kinds = {
+        digest: item.kind
+        for digest, item in services.ledger.get_many(others, project=project).items()
+    }
+    rows = []
+    for digest, one in listed[: 2 * SHOWN]:
+        other = one.target if one.source == digest else str(one.source)
+        kind = kinds.get(
+            digest,
+            (
+                found.grade.kind
+                if found.grade is not None and digest == found.grade.digest
+                else found.item.kind
+            ),
+        )
+        where = PAGE_OF.get(kinds.get(other, ""), "")
+        href = address(where, other) if where else address("api", "v1", "records", other)
+        rows.append(
+            [
+                f"This {kind}",
+                RELATIONS.get((one.relation, one.source == digest), one.relation),
+                phrase(*[kinds.get(other, "record"), " ", short(other, href)]),
+            ]
+        )
+    return Table(
+        "Linked records",
+        ("Record", "Relation", "Other record"),
+        rows,
+        absent="This run is linked to nothing.",
+    )
+
+
+def _same_id(services: Services, project: str, found: Shown) -> list[Part]:
+    """Other runs of the same id: an id may be given twice."""
+    tree = (found.item if found.item.body is not None else found.grade) or found.item
+    if tree.body is None:
+        return []
+    run_id = str(tree.tree().get("run_id"))
+    runs = services.ledger.find(
+        "run", {"run_id": run_id}, project=project, limit=SHOWN, newest_first=True
+    ).items
+    rows = [
+        [
+            short(item.digest, address("runs", item.digest)),
+            moment(item.created_at),
+            say(item.author, "not stated"),
+            say(item.reason, "none"),
+        ]
+        for item in runs
+        if item.digest != found.item.digest
+    ]
+    return (
+        [
+            Heading("Other runs of this id"),
+            Table("Other runs of this id", ("Run", "Stored", "By", "Reason"), rows),
+        ]
+        if rows
+        else []
+    )

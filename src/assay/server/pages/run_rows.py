@@ -1,0 +1,158 @@
+"""Runs as rows of the list: each with its grade, its score, and why it did or did not pass."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from assay.server.run_pages import briefly
+from assay.store.listing import grades_of
+from assay.views.blocks import Column
+from assay.views.pieces import (
+    absent,
+    address,
+    clip,
+    letter,
+    link,
+    moment,
+    phrase,
+    points,
+    small,
+    verdict,
+)
+from assay.views.pieces import shown as say
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from assay.server.state import Services
+
+COLUMNS = (
+    Column("Run"),
+    Column("Grade"),
+    Column("Score", "n"),
+    Column("Verdict", "wide"),
+    Column("Workflow"),
+    Column("Dataset"),
+    Column("Started"),
+)
+
+
+class Reason(msgspec.Struct):
+    """What a list says of a grade."""
+
+    weighted_score: Any = None
+    explanation: list[str] = []
+    reason: Any = None
+    hard_gate_failures: list[str] = []
+
+
+_reason = msgspec.json.Decoder(Reason).decode
+
+
+def brief_runs(services: Services, project: str, digests: Sequence[str]) -> list[dict[str, Any]]:
+    """Runs as the list shows them, by their digests and in their order."""
+    there = services.ledger.get_many(digests, project=project)
+    runs = [there[digest] for digest in digests if digest in there]
+    rows: list[dict[str, Any]] = briefly(
+        runs, grades_of(services.ledger.database, project, list(there)), None
+    )["items"]
+    return rows
+
+
+def part_of(item: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The workflow or the dataset of a run; empty where none is stated."""
+    found = item.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def reasons(
+    services: Services, project: str, items: Sequence[Mapping[str, Any]]
+) -> dict[str, Reason]:
+    """What the grades of these runs say, by the digest of the grade."""
+    wanted = [item["grade"]["digest"] for item in items if item["grade"]]
+    return {
+        digest: _reason(grade.body)
+        for digest, grade in services.ledger.get_many(wanted, project=project).items()
+        if grade.body is not None
+    }
+
+
+def because(reason: Reason) -> str:
+    """Why, in words: the gates that do not pass by name; else the verdict sentence without its
+    first half, which the columns beside it say.
+    """
+    closed = reason.hard_gate_failures
+    if closed:
+        more = f" and {len(closed) - 3} more" if len(closed) > 3 else ""
+        return (
+            f"gate{'s' if len(closed) > 1 else ''} {', '.join(closed[:3])}{more} {'do' if len(closed) > 1 else 'does'} not"  # noqa: E501
+            " pass"
+        )
+    sentence = next(iter(reason.explanation), "")
+    return sentence.partition(": ")[2] or sentence or say(reason.reason, "no reason is stated")
+
+
+def rows_of_runs(
+    services: Services, project: str, items: Sequence[Mapping[str, Any]]
+) -> list[list[str]]:
+    """A row for each run."""
+    said = reasons(services, project, items)
+    rows: list[list[str]] = []
+    for item in items:
+        grade = item["grade"]
+        why = said.get(grade["digest"]) if grade else None
+        rows.append(
+            [
+                run_link(item),
+                letter(grade["grade"], grade["policy"]) if grade else say(None, "not graded"),
+                points(why.weighted_score) if why else say(None, "no score"),
+                _verdict(grade, why),
+                workflow_of(item),
+                _sample(item),
+                moment(item["started_at"] or None, "not stated"),
+            ]
+        )
+    return rows
+
+
+def run_link(item: Mapping[str, Any]) -> str:
+    """A run by its id, at the address of its digest: an id may be given twice."""
+    name = "forgotten run" if item["forgotten"] else str(item["run_id"] or "without an id")
+    return link(name, address("runs", item["digest"]))
+
+
+def _verdict(grade: Mapping[str, Any] | None, why: Reason | None) -> str:
+    if grade is None:
+        return absent("no grade is stored")
+    return phrase(
+        *[
+            verdict("passed" if grade["passed"] is True else "not passed"),
+            " ",
+            small(clip(because(why)) if why else "its grade was forgotten"),
+        ]
+    )
+
+
+def workflow_of(item: Mapping[str, Any]) -> str:
+    """The workflow with its version."""
+    found = part_of(item, "workflow")
+    if not found:
+        return say(None, "not stated")
+    return phrase(
+        *[
+            clip(found.get("id")),
+            " ",
+            small("version ", clip(found.get("version"), 60)),
+        ]
+    )
+
+
+def _sample(item: Mapping[str, Any]) -> str:
+    found = part_of(item, "dataset")
+    if not found:
+        return say(None, "not stated")
+    return phrase(
+        *[clip(found.get("id")), " ", small(clip(found.get("sample_id"), absent_as="no sample"))]
+    )

@@ -1,0 +1,118 @@
+"""Charts of hard gates: what those of one run say, and in how many of many runs each fails."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay.views.charts import marks
+from assay.views.charts.chart import (
+    MAX_NAME,
+    MAX_ROWS,
+    RED,
+    Chart,
+    clean,
+    count,
+    cut,
+    interval,
+    label,
+    labels,
+    mapped,
+    nothing,
+    percent,
+    view,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_GATES = {
+    "pass": (marks.GOOD, "pass"),
+    "fail": (marks.BAD, "FAIL"),
+    "undetermined": (marks.OPEN, "undetermined"),
+}
+
+
+def gates(result: Mapping[str, Any]) -> Chart:
+    """Every hard gate with its verdict and reason; what fails comes first."""
+    name, title = "gates", "Hard gates"
+    found = mapped(result.get("hard_gates"))
+    if not found:
+        return nothing(name, title, "No hard gate was asked of this run.")
+    order = ["fail", "undetermined", "pass"]
+    pairs = [(gate, mapped(verdict)) for gate, verdict in found.items()]
+    pairs.sort(
+        key=lambda pair: (
+            order.index(status) if (status := str(pair[1].get("status"))) in order else 0
+        )
+    )
+    drawn: list[dict[str, Any]] = []
+    rows: list[tuple[str, ...]] = []
+    for (gate, verdict), text in zip(pairs, labels(gate for gate, _ in pairs), strict=True):
+        lamp, word = _GATES.get(str(verdict.get("status")), (marks.BAD, "no verdict"))
+        reason = clean(verdict.get("reason") or "no reason is stated")
+        drawn.append({"name": text, "lamp": lamp, "word": word, "why": label(reason, 60)})
+        rows.append((clean(gate), word, reason))
+    passed = sum(row["lamp"] == marks.GOOD for row in drawn)
+    said = (
+        f"All {len(drawn)} hard gates pass."
+        if passed == len(drawn)
+        else (
+            f"{len(drawn) - passed} of {count(len(drawn), 'hard gate')} do not pass; no score opens"
+            " them."
+        )
+    )
+    return Chart(
+        name,
+        title,
+        said,
+        marks.lamps(drawn[:MAX_ROWS]),
+        ("Gate", "Verdict", "Reason"),
+        cut(rows, 3),
+    )
+
+
+def gate_failures(gates: Mapping[str, Any], n: int) -> Chart:
+    """How many of n runs each gate fails, the most first. Takes counts by gate, or `gates` of the
+    summary block, whose rates have intervals.
+    """
+    name, title = "gate-failures", "Gates that fail"
+    found = []
+    for gate, value in gates.items():
+        failed = whole(mapped(value).get("failed")) if isinstance(value, dict) else whole(value)
+        if failed is not None:
+            found.append((gate, failed, mapped(mapped(value).get("rate"))))
+    found.sort(key=lambda row: -row[1])
+    if not found or not n:
+        return nothing(name, title, "No gate was asked of any run, so none can fail.")
+    drawn: list[dict[str, Any]] = [
+        {"name": text, "runs": failed, "said": f"{failed:,} of {n:,}, {percent(failed / n)}"}
+        for (_, failed, _), text in zip(found, labels(gate for gate, _, _ in found), strict=True)
+    ][:MAX_ROWS]
+    y = marks.rows_axis(drawn)
+    x = {
+        "field": "runs",
+        "type": "quantitative",
+        "scale": {"domain": [0, max(1, found[0][1])], "nice": False},
+        "axis": None,
+    }
+    spec = view(
+        drawn,
+        {"mark": {"type": "bar", "color": RED}, "encoding": {"y": y, "x": x}},
+        marks.aside(y, "said"),
+    )
+    said = (
+        f"{label(found[0][0], MAX_NAME)} fails most, in {found[0][1]:,} of {count(n, 'run')}."
+        if found[0][1]
+        else f"No gate fails in {count(n, 'run')}."
+    )
+    rows = [
+        (
+            clean(gate),
+            f"{failed:,}",
+            percent(failed / n),
+            interval(rate, form=percent) if rate else "not stated",
+        )
+        for gate, failed, rate in found
+    ]
+    return Chart(name, title, said, spec, ("Gate", "Failed", "Rate", "Interval"), cut(rows, 4))

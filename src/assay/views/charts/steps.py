@@ -1,0 +1,149 @@
+"""The chart of a run's steps on an axis of time: what took how long, and which agent did it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay.views.charts import marks
+from assay.views.charts.chart import (
+    BLUE,
+    GREY,
+    MAX_ROWS,
+    ORANGE,
+    QUIET,
+    RED,
+    Chart,
+    clean,
+    count,
+    cut,
+    label,
+    labels,
+    listed,
+    nothing,
+    number,
+    over,
+    shown,
+    view,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_STEPS = {"success": BLUE, "failed": RED, "error": RED, "skipped": GREY}
+
+
+def timeline(run: Mapping[str, Any]) -> Chart:
+    """The steps of a run or of its result on an axis of time, each with its agent.
+
+    A step says how long it took and in which order it came. Where a step also has `start_ms`, it
+    stands there; where not all have one, the steps are drawn one after another, and the sentence
+    says so.
+    """
+    name, title = "timeline", "Steps and agents"
+    steps = [
+        step
+        for step in listed(run.get("steps")) or listed(run.get("step_scores"))
+        if isinstance(step, dict)
+    ]
+    if not steps:
+        return nothing(name, title, "The run reports no step.")
+    known = all(number(step.get("start_ms")) is not None for step in steps)
+    drawn: list[dict[str, Any]] = []
+    rows: list[tuple[str, ...]] = []
+    clock = 0.0
+    for step, text in zip(steps, labels((step.get("name") for step in steps), 26), strict=True):
+        took, status = number(step.get("duration_ms")), clean(step.get("status") or "no status")
+        start = (number(step["start_ms"]) or 0.0) if known else clock
+        clock = max(clock, start + (took or 0.0))
+        said = (
+            f"{label(step.get('agent') or 'no agent', 18)},"
+            f" {f'{took:,.0f} ms' if took is not None else 'not timed'}"
+            + ("" if status == "success" else f", {status}")
+        )
+        drawn.append(
+            {
+                "name": text,
+                "from": start,
+                "to": start + (took or 0.0),
+                "status": status if status in _STEPS else "other",
+                "said": said,
+                "timed": took is not None,
+            }
+        )
+        rows.append(
+            (
+                clean(step.get("name") or "(no name)"),
+                clean(step.get("agent") or "no agent"),
+                status,
+                shown(step.get("duration_ms"), "not reported"),
+            )
+        )
+    timed = [row for row in drawn if row["timed"]]
+    agents = len({step.get("agent") for step in steps if step.get("agent")})
+    said = (
+        f"{count(len(steps), 'step')} of {count(agents, 'agent')}"
+        if agents
+        else f"{count(len(steps), 'step')}, no agent is named"
+    )
+    if not timed:
+        return Chart(
+            name,
+            title,
+            f"{said}. No step reports how long it took, so no time is drawn.",
+            None,
+            ("Step", "Agent", "Status", "Duration, ms"),
+            cut(rows, 4),
+        )
+    longest = max(timed, key=lambda row: row["to"] - row["from"])
+    said += f"; {longest['name']} took longest, {longest['to'] - longest['from']:,.0f} ms."
+    said += (
+        ""
+        if known
+        else " Start times are not reported: the steps are drawn one after another, in their order."
+    )
+    if len(timed) < len(steps):
+        said += (
+            f" {count(len(steps) - len(timed), 'step is', 'steps are')} not timed and drawn as a"
+            " mark without length."
+        )
+    shown_rows = drawn
+    if len(drawn) > MAX_ROWS:
+        keep = {
+            id(row) for row in sorted(drawn, key=lambda row: row["from"] - row["to"])[:MAX_ROWS]
+        }
+        shown_rows = [row for row in drawn if id(row) in keep]
+        said += f" Drawn are the {MAX_ROWS} longest."
+    x = {
+        "type": "quantitative",
+        "scale": {"domain": [0, clock or 1], "nice": False},
+        "axis": {"title": "milliseconds", "grid": True, "tickCount": 6},
+    }
+    hue = {
+        "field": "status",
+        "type": "nominal",
+        "scale": {"domain": [*_STEPS, "other"], "range": [*_STEPS.values(), ORANGE]},
+        "legend": None,
+    }
+    y = marks.rows_axis(shown_rows)
+    layers: list[dict[str, Any]] = [
+        {
+            "mark": {"type": "bar"},
+            "encoding": {"y": y, "x": {"field": "from", **x}, "x2": {"field": "to"}, "color": hue},
+        },
+        over(
+            [row for row in shown_rows if not row["timed"]],
+            {
+                "mark": {"type": "tick", "color": QUIET, "thickness": 2},
+                "encoding": {"y": y, "x": {"field": "from", **x}},
+            },
+        ),
+        marks.aside(y, "said"),
+    ]
+    return Chart(
+        name,
+        title,
+        said,
+        view(shown_rows, *layers),
+        ("Step", "Agent", "Status", "Duration, ms"),
+        cut(rows, 4),
+    )

@@ -1,0 +1,168 @@
+"""Charts of a number over time, with its interval: the pass rate, and any other share or value.
+
+Values and intervals come in as numbers; nothing here estimates anything.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from assay.views.charts.chart import (
+    BLUE,
+    SKY,
+    WIDTH,
+    Chart,
+    Spec,
+    clean,
+    count,
+    cut,
+    interval,
+    nothing,
+    number,
+    over,
+    percent,
+    shown,
+    view,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+def pass_rate_over_time(points_: Sequence[Mapping[str, Any]]) -> Chart:
+    """The pass rate at each point with its interval. A point holds `at` (a moment as ISO text),
+    `value`, `low`, `high`, `level` and `n`.
+    """
+    return over_time(
+        points_,
+        name="pass-rate",
+        title="Pass rate over time",
+        what="pass rate",
+        form=percent,
+        absent="No run was graded yet, so there is no pass rate to show.",
+    )
+
+
+def moment(text: object) -> datetime | None:
+    """A moment, or None where the text is none. One without a time zone is read as UTC."""
+    try:
+        found = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+
+
+def time_axis() -> Spec:
+    """The horizontal axis of time, in UTC on every machine."""
+    axis = {
+        "title": None,
+        "labelOverlap": "greedy",
+        "labelSeparation": 14,
+        "tickCount": 5,
+        "format": "%-d %b %Y",
+        "grid": False,
+    }
+    return {
+        "field": "at",
+        "type": "temporal",
+        "scale": {"type": "utc", "padding": 12, "nice": False},
+        "axis": axis,
+    }
+
+
+def over_time(
+    points_: Sequence[Mapping[str, Any]],
+    *,
+    name: str,
+    title: str,
+    what: str,
+    form: Any,
+    absent: str,
+    domain: tuple[float, float] | None = (0, 1),
+    share: bool = True,
+) -> Chart:
+    """A number over time with its interval. Points without a moment or a value are in the table and
+    not in the picture, and are counted in the sentence.
+    """
+    drawn: list[dict[str, Any]] = []
+    rows: list[tuple[str, ...]] = []
+    lost = 0
+    for one in points_:
+        at, value = moment(one.get("at")), number(one.get("value"))
+        low, high = number(one.get("low")), number(one.get("high"))
+        rows.append(
+            (
+                clean(one.get("at") or "no moment"),
+                form(one.get("value")),
+                interval(dict(one), form=form),
+                shown(one.get("n")),
+            )
+        )
+        if at is None or value is None:
+            lost += 1
+            continue
+        ends = {"low": low, "high": high} if low is not None and high is not None else {}
+        drawn.append({"at": at.strftime("%Y-%m-%dT%H:%M:%SZ"), "value": value, **ends})
+    columns = ("At", what.capitalize(), "Interval", "n")
+    if not drawn:
+        if not rows:
+            return nothing(name, title, absent)
+        return Chart(
+            name,
+            title,
+            f"{count(lost, 'point')} without a moment or a value: nothing can be drawn.",
+            None,
+            columns,
+            cut(rows, 4),
+        )
+    drawn.sort(key=lambda row: str(row["at"]))
+    x = time_axis()
+    reach = [
+        value
+        for row in drawn
+        for key in ("value", "low", "high")
+        if (value := row.get(key)) is not None
+    ]
+    room = 0.1 * (max(reach) - min(reach)) or 0.1
+    scale = {
+        "domain": list(domain) if domain else [min(reach) - room, max(reach) + room],
+        "nice": False,
+        "zero": False,
+    }
+    axis = {"title": what, "grid": True, "tickCount": 5, **({"format": ".0%"} if share else {})}
+    y = {"field": "value", "type": "quantitative", "scale": scale, "axis": axis}
+    ended = [row for row in drawn if "low" in row]
+    layers: list[dict[str, Any]] = [
+        over(
+            ended,
+            {
+                "mark": {"type": "rule", "color": SKY, "strokeWidth": 3},
+                "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
+            },
+        ),
+        {"mark": {"type": "line", "color": BLUE}, "encoding": {"x": x, "y": y}},
+        {"mark": {"type": "point", "color": BLUE, "opacity": 1}, "encoding": {"x": x, "y": y}},
+    ]
+    last = max(
+        (one for one in points_ if moment(one.get("at")) and number(one.get("value")) is not None),
+        key=lambda one: str(moment(one["at"])),
+    )
+    said = (
+        f"{count(len(drawn), 'point')}; at {clean(last['at'])} the {what} was"
+        f" {form(last['value'])}, {interval(dict(last), form=form)}"
+    )
+    said += f", n {shown(last.get('n'))}." + (
+        f" {count(lost, 'point has', 'points have')} no moment or no value and"
+        f" {'is' if lost == 1 else 'are'} not drawn."
+        if lost
+        else ""
+    )
+    return Chart(
+        name,
+        title,
+        said,
+        view(drawn, *layers, height=170, width=WIDTH + 120),
+        columns,
+        cut(rows, 4),
+    )
