@@ -39,7 +39,7 @@ from assay.views.run import SYSTEMS, run_part
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-ROWS = 10_000
+ROWS = 5_000
 """Rows of the table at the most."""
 SECTIONS = 100
 """Runs with a section of their own at the most."""
