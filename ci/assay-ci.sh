@@ -63,20 +63,17 @@ run_gate() {
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     code=0
-    "$python" -m assay gate --json "$@" >"$work/decision.json" || code=$?
+    "$python" -m assay gate --json -o "$work/decision.md" "$@" >"$work/decision.json" || code=$?
     outcome=$(outcome_of "$code")
     if [ -s "$work/decision.json" ]; then
         # shellcheck disable=SC2016
         decided=$("$python" -c '
 import json, sys
-from assay.views.markdown import decision
 with open(sys.argv[1], encoding="utf-8") as stream:
     document = json.load(stream)
-with open(sys.argv[2], "w", encoding="utf-8") as stream:
-    stream.write(decision(document))
 known = {0: ("promote",), 1: ("hold", "reject"), 4: ("not_enough_evidence",)}
-print(document["outcome"] if document["outcome"] in known.get(int(sys.argv[3]), ()) else "")
-' "$work/decision.json" "$work/decision.md" "$code") || decided=
+print(document["outcome"] if document["outcome"] in known.get(int(sys.argv[2]), ()) else "")
+' "$work/decision.json" "$code") || decided=
         if [ -s "$work/decision.md" ]; then
             cat "$work/decision.md"
             if [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then

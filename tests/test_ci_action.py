@@ -297,7 +297,9 @@ def fake_gate(work: Path, code: int, text: str) -> None:
     head, rest = stub.read_text().split("if sys.argv[1:3]", 1)
     faked = (
         "if sys.argv[1:4] == ['-m', 'assay', 'gate']:\n   "
-        f" print(open({str(work.parent / 'said')!r}).read(), end='')\n    sys.exit({code})\n"
+        f" text = open({str(work.parent / 'said')!r}).read()\n    print(text, end='')\n"
+        "    open(sys.argv[sys.argv.index('-o') + 1], 'w').write(text)\n"
+        f"    sys.exit({code})\n"
     )
     stub.write_text(f"{head}{faked}if sys.argv[1:3]{rest}")
 
@@ -341,19 +343,20 @@ def test_the_decision_names_the_outcome_and_the_exit_code_comes_through(
         {"outcome": outcome, "exit-code": str(exit_code)},
     ), done.err
     gate = next(call for call in called(work) if "gate" in call)
-    assert gate == [
+    assert gate[5].endswith("/decision.md")
+    assert [*gate[:5], *gate[6:]] == [
         "-m",
         "assay",
         "gate",
         "--json",
+        "-o",
         "--release-policy=release@1",
         "--baseline=baseline.jsonl",
         "--",
         "candidate.jsonl",
     ]
     if outcome in ("promote", "hold", "reject"):
-        assert done.summary.startswith(f"## Assay: {outcome}\n")
-        assert "`it fell \\| @all`" in done.summary
+        assert done.summary == text
 
 
 def test_the_real_gate_decides_in_the_step(work: Path) -> None:

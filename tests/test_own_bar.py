@@ -131,7 +131,7 @@ def outcome(
         return str(
             decide_sides(
                 made(candidate, "candidate"), made(baseline, "baseline"), RULES, GRADER, terms=terms
-            )["outcome"]
+            ).outcome
         )
     except AssayError as error:
         if error.code not in REFUSALS and not isinstance(error, InputError):
@@ -478,9 +478,9 @@ def test_a_candidate_cannot_declare_less_than_the_baseline_does_for_the_same_sam
         for rows in (toolruns({"expected": {"answer": "4"}, **changes}), baseline)
     ]
     found = decide_sides(sides[0], sides[1], RULES, GRADER, terms=Terms())
-    gates = next(rule for rule in found["rules"] if rule["id"] == "gate_failure_rate")
-    assert (found["outcome"], gates["violated"]) == ("reject", True)
-    assert what in gates["reason"]
+    gates = next(rule for rule in found.rules if rule.id == "gate_failure_rate")
+    assert (found.outcome, gates.violated) == ("reject", True)
+    assert what in gates.reason
 
 
 def test_a_candidate_cannot_leave_out_tests_that_the_baseline_ran() -> None:
@@ -548,7 +548,7 @@ def test_invented_samples_do_not_thin_out_a_drop(how: str) -> None:
             side_of([Document(row, name) for row in rows], GRADER, name=name)
             for name, rows in (("candidate", candidate), ("baseline", base))
         ]
-        return str(decide_sides(sides[0], sides[1], rules, GRADER, terms=terms)["outcome"])
+        return str(decide_sides(sides[0], sides[1], rules, GRADER, terms=terms).outcome)
 
     assert decided(lower) != "promote"
     assert decided([*lower, *extra]) != "promote"

@@ -1226,7 +1226,7 @@ def test_a_module_that_kills_every_engine_is_refused(monkeypatch: pytest.MonkeyP
         os.kill(self._process.pid, signal.SIGSEGV)
         raise self._death()
 
-    monkeypatch.setattr(engines.Worker, "ask", die)
+    monkeypatch.setattr(engines.WorkerProcess, "ask", die)
     with Engine() as engine:
         error = refused(engine, SOUND)
     assert (error.code, error.message) == ("FMC-004", "ended the engine (SIGSEGV).")

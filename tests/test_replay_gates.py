@@ -17,7 +17,7 @@ from assay.errors import InputError
 from assay.library import shelf
 from assay.store.drafts import Item, Link, draft
 from assay.store.ledger import open_ledger
-from assay.tools import checks
+from assay.tools import checks, key_owners
 from judges import Run, here
 from postgres import ledger_url, postgres_url
 from test_exam_gate import at, put, result
@@ -636,7 +636,8 @@ def test_a_difference_that_only_this_machine_makes_is_none_of_the_gate(
     def absent(host: str, *, only_icann: bool = False) -> str | None:
         raise InputError("FMC-006", "the list of public suffixes is not installed.")
 
-    monkeypatch.setattr(checks, "registrable_domain", absent)
+    for module in (checks, key_owners):
+        monkeypatch.setattr(module, "registrable_domain", absent)
     again = play(here, "l.db")
     assert (again.code, "FMC-006" in again.err, again.out) == (3, True, "")
 

@@ -6,7 +6,6 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from assay.archive.records import card_drafts
 from assay.cli import judge as common
 from assay.cli import options as opt
 from assay.cli.frame import STORE, Command, arg, policy_option
@@ -67,6 +66,8 @@ def _card(options: argparse.Namespace, store: Store | None) -> int:
         },
     }
     if store is not None:
+        from assay.archive.records import card_drafts
+
         store.put(card_drafts(document, audit=audited, calibration=calibration))
     for path in opt.outputs(options):
         with atomic_write(path) as stream:
