@@ -25,7 +25,7 @@ from assay.exams.answers import Answer, collect
 from assay.exams.diagnosis import diagnose
 from assay.exams.document import exam_result
 from assay.exams.exam import Exam, ExamFile, ExamItem, make_exam
-from assay.exams.marking import FULL, Graded, Marking, grade_exam, mark_item, median
+from assay.exams.marking import FULL, MarkedExam, Marking, grade_exam, mark_item, median
 from assay.exams.normal import MATCHES, STEPS, Normaliser
 from assay.exams.patterns import find_patterns
 from assay.exams.policy import ExamRules, shown
@@ -84,7 +84,7 @@ def exam_of(n: int, **changes: Any) -> Exam:
     return Exam((ExamFile(exam="x", items=items, answer_schema=STRICT),), ("x.yaml",))
 
 
-def graded_of(marks: list[int], **changes: Any) -> Graded:
+def graded_of(marks: list[int], **changes: Any) -> MarkedExam:
     """An exam whose answers have these marks."""
     items = [
         ExamItem(
@@ -151,7 +151,7 @@ def test_every_score_is_the_sum_of_its_weighted_parts_and_the_exam_their_mean(
         assert 0 <= MARKING.units[mark] <= 10**9
         total += sum(parts, Fraction(0))
     exam = exam_of(len(marks))
-    graded = Graded(
+    graded = MarkedExam(
         exam,
         MARKING,
         tuple(

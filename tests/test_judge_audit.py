@@ -591,7 +591,7 @@ def test_no_layer_kind_or_name_that_a_scorecard_gives_its_source_stands_for_a_ca
 
 MEASURED = """profile: measured
 version: 1
-title: Measured
+title: MeasuredBias
 family: measured
 gates: []
 criteria:

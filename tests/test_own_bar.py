@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import json
 from decimal import Decimal
 from pathlib import Path
@@ -116,6 +117,15 @@ REFUSALS = ("REL-002", "REL-003", "REL-004", "GRD-101", "GRD-102", "GRD-104", "G
 SLICED = Terms(slices=("tag",))
 
 
+def made(rows: list[dict[str, Any]], name: str) -> Side:
+    return side_of([Document(copy.deepcopy(row), name) for row in rows], GRADER, name=name)
+
+
+@functools.cache
+def baseline_side() -> Side:
+    return made(BASELINE, "baseline")
+
+
 def outcome(
     candidate: list[dict[str, Any]],
     baseline: list[dict[str, Any]] = BASELINE,
@@ -124,14 +134,10 @@ def outcome(
 ) -> str:
     """What `assay gate` decides; a refusal is one of the answers."""
 
-    def made(rows: list[dict[str, Any]], name: str) -> Side:
-        return side_of([Document(copy.deepcopy(row), name) for row in rows], GRADER, name=name)
-
     try:
+        theirs = baseline_side() if baseline is BASELINE else made(baseline, "baseline")
         return str(
-            decide_sides(
-                made(candidate, "candidate"), made(baseline, "baseline"), RULES, GRADER, terms=terms
-            ).outcome
+            decide_sides(made(candidate, "candidate"), theirs, RULES, GRADER, terms=terms).outcome
         )
     except AssayError as error:
         if error.code not in REFUSALS and not isinstance(error, InputError):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.errors import NotEnoughEvidence
-from assay.release.baseline import Stored, find, moment_of, names, no_baseline
+from assay.release.baseline import StoredBaseline, find, moment_of, names, no_baseline
 
 if TYPE_CHECKING:
     from assay.archive.store import Store
@@ -22,7 +22,7 @@ _SHORT = len("sha256:") + 12
 class FoundBaseline(NamedTuple):
     """A baseline that was found by its name."""
 
-    stored: Stored
+    stored: StoredBaseline
     """For one in a ledger the path is where the ledger is."""
     kept: KeptBaseline | None
     """The record of the ledger; None for one in the folder."""
@@ -60,13 +60,13 @@ def _in_ledger(folder: str, name: str, store: Store) -> FoundBaseline:
     return FoundBaseline(found, kept)
 
 
-def as_stored(kept: KeptBaseline, where: str) -> Stored:
+def as_stored(kept: KeptBaseline, where: str) -> StoredBaseline:
     """A baseline of a ledger as one of a folder: its name is followed by the beginning of its
     digest, which tells it from others of that name.
     """
     record = kept.record
     made_at = moment_of(str(record.get("made_at")), kept.digest)
-    return Stored(
+    return StoredBaseline(
         f"{record.get('name')} ({kept.digest[:_SHORT]})",
         where,
         str(record.get("kind", "runs")),

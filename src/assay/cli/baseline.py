@@ -18,7 +18,7 @@ from assay.errors import ExitCode, InputError, UsageError, printable
 from assay.files.json_files import Unread, read_json, stream_documents
 from assay.records.grade import ENGINE
 from assay.release import baseline as stored_baselines
-from assay.release.baseline import Stored, find, store
+from assay.release.baseline import StoredBaseline, find, store
 from assay.views.documents import encode
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _set(options: argparse.Namespace) -> int:
     return ExitCode.PASSED
 
 
-def _set_runs(options: argparse.Namespace, now: datetime, ledger: Store | None) -> Stored:
+def _set_runs(options: argparse.Namespace, now: datetime, ledger: Store | None) -> StoredBaseline:
     read: list[Subject] = []
     name = f"baseline {options.name}"
     side = (
@@ -126,7 +126,9 @@ def _kept_side(
     return side
 
 
-def _exam(options: argparse.Namespace, now: datetime, ledger: Store | None) -> Stored | None:
+def _exam(
+    options: argparse.Namespace, now: datetime, ledger: Store | None
+) -> StoredBaseline | None:
     """A graded exam as a baseline; None where the files are none. Every number of it is made again
     first.
     """
@@ -218,7 +220,7 @@ def _check_shown(kept: KeptBaseline) -> None:
         raise InputError("REL-005", f"the baseline lacks {', '.join(absent)}.", where=kept.digest)
 
 
-def _print(stored: Stored) -> None:
+def _print(stored: StoredBaseline) -> None:
     record, out = stored.record, sys.stdout
     out.write(f"{printable(stored.name)}, stored {printable(record['made_at'])}\n")
     if stored.kind == "exam":
@@ -273,7 +275,7 @@ def _list(options: argparse.Namespace) -> int:
     return ExitCode.MALFORMED if broken else ExitCode.PASSED
 
 
-def _line(stored: Stored) -> dict[str, Any]:
+def _line(stored: StoredBaseline) -> dict[str, Any]:
     record = stored.record
     return {
         "name": stored.name,

@@ -21,7 +21,7 @@ from assay.judging.audit import audit
 from assay.judging.card import admit_tree, make_card
 from assay.judging.client import Client
 from assay.judging.config import load_judge
-from assay.judging.injection_probe import Measured
+from assay.judging.injection_probe import MeasuredBias
 from assay.judging.journal import Journal
 from assay.judging.probes import audit_pairs, audit_rubric, paddings
 from assay.library.shelf import Shelf
@@ -41,7 +41,7 @@ def carded(folder: str, *, now: datetime) -> dict[str, Any]:
         shutil.copyfile(os.path.join(folder, "smollm2.journal"), path)
         with Journal(path) as journal:
 
-            async def ask() -> tuple[dict[str, Measured], dict[str, Any]]:
+            async def ask() -> tuple[dict[str, MeasuredBias], dict[str, Any]]:
                 async with Client(spec, journal) as client:
                     found = await audit(
                         client,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from assay.archive.sides import SideReader
     from assay.files.json_files import Document, Unread
     from assay.pipeline.grading import Grader
-    from assay.release.baseline import Stored
+    from assay.release.baseline import StoredBaseline
     from assay.release.policy import ReleaseRules
     from assay.release.sides import Side
 
@@ -95,7 +95,7 @@ def read_named(
     *,
     folder: str,
     kept: SideReader | None = None,
-    check: Callable[[Stored], None] | None = None,
+    check: Callable[[StoredBaseline], None] | None = None,
     read: list[Subject] | None = None,
 ) -> Side:
     """The side that a stored baseline is, by its name; `check` may refuse it before it is read."""

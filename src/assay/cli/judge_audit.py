@@ -8,7 +8,7 @@ from assay.cli import judge as common
 from assay.cli.frame import STORE, Command, arg, repeated
 from assay.errors import UsageError
 from assay.judging.audit import AUDIT_SCHEMA, PROBES, audit, calls_of
-from assay.judging.injection_probe import Measured
+from assay.judging.injection_probe import MeasuredBias
 from assay.judging.injections import load
 from assay.judging.items import read_pairs
 from assay.judging.probes import audit_pairs, audit_rubric, digest_of, paddings
@@ -41,7 +41,7 @@ def _audit(options: argparse.Namespace, store: Store | None) -> int:
         plan = {"schema": "assay.judge-plan/1", "dry_run": True, "calls_at_most": calls}
         return common.print_plan(options, plan, [most])
 
-    async def ask(clients: list[Client]) -> dict[str, Measured]:
+    async def ask(clients: list[Client]) -> dict[str, MeasuredBias]:
         return await audit(
             clients[0],
             pairs=pairs,
@@ -83,7 +83,7 @@ def _audit(options: argparse.Namespace, store: Store | None) -> int:
     )
 
 
-def _lines(found: dict[str, Measured]) -> Iterator[str]:
+def _lines(found: dict[str, MeasuredBias]) -> Iterator[str]:
     for name, measured in found.items():
         lost = f" {measured.lost} of {measured.answers} answers had no verdict."
         yield f"{measured.sentence}{lost if measured.lost else ''}"
@@ -96,7 +96,7 @@ def _lines(found: dict[str, Measured]) -> Iterator[str]:
 
 
 def audit_document(
-    found: dict[str, Measured],
+    found: dict[str, MeasuredBias],
     *,
     spec: JudgeSpec,
     pairs: Sequence[Pair],

@@ -42,7 +42,7 @@ class Ratings(NamedTuple):
     n: int
 
 
-class _Row(NamedTuple):
+class _RaterRow(NamedTuple):
     """An item as it stands in the file."""
 
     cells: dict[str, Any]
@@ -106,7 +106,7 @@ def _need_columns(path: str, raters: Sequence[str], names: dict[str, None], hint
         raise InputError("SCO-036", faults[0].message, where=path, fix=fix, faults=faults)
 
 
-def _json_rows(path: str, faults: FaultList) -> Iterator[_Row]:
+def _json_rows(path: str, faults: FaultList) -> Iterator[_RaterRow]:
     for document in stream_documents(path):
         if isinstance(document, Unread):
             faults.take(document.fault)
@@ -117,10 +117,10 @@ def _json_rows(path: str, faults: FaultList) -> Iterator[_Row]:
                 path=document.at,
             )
         else:
-            yield _Row(document.tree, document.line, document.at)
+            yield _RaterRow(document.tree, document.line, document.at)
 
 
-def _csv_rows(path: str, raters: Sequence[str], faults: FaultList) -> Iterator[_Row]:
+def _csv_rows(path: str, raters: Sequence[str], faults: FaultList) -> Iterator[_RaterRow]:
     with open_input(path) as stream:
         lines = csv.reader(io.TextIOWrapper(stream, "utf-8-sig", newline=""), strict=True)
         header: list[str] | None = None
@@ -136,7 +136,7 @@ def _csv_rows(path: str, raters: Sequence[str], faults: FaultList) -> Iterator[_
                         line=lines.line_num,
                     )
                 else:
-                    yield _Row(
+                    yield _RaterRow(
                         {
                             name: cell.strip() or None
                             for name, cell in zip(header, cells, strict=True)
@@ -242,7 +242,7 @@ def _finite(number: int | Decimal) -> int | float:
 
 
 def _name_texts(
-    rows: Sequence[_Row], columns: dict[str, list[Rating]], level: str, faults: FaultList
+    rows: Sequence[_RaterRow], columns: dict[str, list[Rating]], level: str, faults: FaultList
 ) -> None:
     for at, row in enumerate(rows):
         for rater, column in columns.items():
@@ -257,7 +257,7 @@ def _name_texts(
                 )
 
 
-def _settle(rows: Sequence[_Row], columns: dict[str, list[Rating]], faults: FaultList) -> None:
+def _settle(rows: Sequence[_RaterRow], columns: dict[str, list[Rating]], faults: FaultList) -> None:
     """Refuse a category that is written in two ways, and make texts of truth values: true equals 1
     in Python, and is not 1 here.
     """

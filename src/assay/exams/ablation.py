@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.exams.diagnosis import diagnose
 from assay.exams.gate import opens
-from assay.exams.marking import Graded, grade_exam
+from assay.exams.marking import MarkedExam, grade_exam
 from assay.exams.normal import STEPS
 from assay.exams.patterns import MATCHED, find_patterns, shortened
 from assay.exams.policy import ExamRules, shown
@@ -40,8 +40,8 @@ class Cascade(NamedTuple):
     """An exam before and after a step was left out."""
 
     step: str
-    before: Graded
-    after: Graded
+    before: MarkedExam
+    after: MarkedExam
     false_negatives: tuple[Flip, ...]
     false_positives: tuple[Flip, ...]
 

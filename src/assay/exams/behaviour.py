@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.exams import gate, sm2
 from assay.exams.exam import Exam, ExamItem
-from assay.exams.marking import Graded, Marked, Marking, mark_item, mean
+from assay.exams.marking import Marked, MarkedExam, Marking, mark_item, mean
 from assay.exams.patterns import find_patterns
 from assay.exams.policy import ExamRules, fraction
 from assay.library.golden_inputs import golden
@@ -36,7 +36,7 @@ def scoring() -> list[Any]:
     return found
 
 
-def _graded(items: list[list[Any]], marking: Marking) -> Graded:
+def _graded(items: list[list[Any]], marking: Marking) -> MarkedExam:
     """An exam whose items have these verbs, marks and answers."""
     marked = []
     for index, (verb, bits, got) in enumerate(items):
@@ -48,7 +48,7 @@ def _graded(items: list[list[Any]], marking: Marking) -> Graded:
             verb=verb,
         )
         marked.append(Marked(item, got, got, bits, marking.units[bits]))
-    return Graded(Exam((), ()), marking, tuple(marked), {}, ())
+    return MarkedExam(Exam((), ()), marking, tuple(marked), {}, ())
 
 
 def grading() -> list[Any]:

@@ -14,10 +14,10 @@ from assay.exams.rubric import BIT
 from assay.records.exam import AXES
 
 if TYPE_CHECKING:
-    from assay.exams.marking import Graded, Marked
+    from assay.exams.marking import Marked, MarkedExam
 
 
-def diagnose(graded: Graded, rules: ExamRules) -> list[str]:
+def diagnose(graded: MarkedExam, rules: ExamRules) -> list[str]:
     """One sentence for each axis that lost, the largest loss first; then what the gap is made of,
     and how many items have no answer.
 

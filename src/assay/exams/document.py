@@ -18,7 +18,7 @@ from assay import exact
 from assay.errors import Fault, InputError
 from assay.exams.diagnosis import diagnose
 from assay.exams.exam import exam_digest
-from assay.exams.marking import FULL, Graded, Marking, mean
+from assay.exams.marking import FULL, MarkedExam, Marking, mean
 from assay.exams.patterns import find_patterns
 from assay.exams.policy import ExamRules, fraction, shown
 from assay.exams.rubric import BIT
@@ -94,7 +94,7 @@ def totals_of(all_bits: Iterable[int], marking: Marking) -> tuple[AxisResults, l
 
 
 def exam_result(
-    graded: Graded,
+    graded: MarkedExam,
     rules: ExamRules,
     *,
     unknown: tuple[str, ...] = (),

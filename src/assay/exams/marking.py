@@ -182,7 +182,7 @@ def mark_item(
     return marking.mark(next(marking.prepare([item], schema)), response)
 
 
-class Graded(NamedTuple):
+class MarkedExam(NamedTuple):
     """An exam, marked: one entry for each item, in the exam's order."""
 
     exam: Exam
@@ -239,7 +239,7 @@ def median(values: Iterable[Any]) -> Decimal | None:
     )
 
 
-def grade_exam(exam: Exam, answers: Mapping[str, Answer], marking: Marking) -> Graded:
+def grade_exam(exam: Exam, answers: Mapping[str, Answer], marking: Marking) -> MarkedExam:
     """Mark every item of an exam. One without an answer has no marks and is listed."""
     marked, missing, latencies = [], {}, []
     for file in exam.files:
@@ -252,4 +252,4 @@ def grade_exam(exam: Exam, answers: Mapping[str, Answer], marking: Marking) -> G
                 missing[name] = (answer.error if answer is not None else "") or "no answer"
             elif answer.latency_ms is not None:
                 latencies.append(answer.latency_ms)
-    return Graded(exam, marking, tuple(marked), missing, tuple(latencies))
+    return MarkedExam(exam, marking, tuple(marked), missing, tuple(latencies))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-class Step(NamedTuple):
+class NormalStep(NamedTuple):
     """One step of a normalisation."""
 
     name: str
@@ -36,13 +36,13 @@ def _drop_period(text: str) -> str:
     return text[:-1] if text.endswith(".") else text
 
 
-STEPS: dict[str, Step] = {
+STEPS: dict[str, NormalStep] = {
     step.name: step
     for step in (
-        Step("nfc", "compose accents (Unicode NFC)", _nfc),
-        Step("strip", "strip whitespace at both ends", str.strip),
-        Step("case-fold", "lowercase", str.lower),
-        Step("trailing-period", "drop one trailing period", _drop_period),
+        NormalStep("nfc", "compose accents (Unicode NFC)", _nfc),
+        NormalStep("strip", "strip whitespace at both ends", str.strip),
+        NormalStep("case-fold", "lowercase", str.lower),
+        NormalStep("trailing-period", "drop one trailing period", _drop_period),
     )
 }
 ALIASES = {

@@ -22,7 +22,7 @@ from assay.records.exam import AXES, PatternSeen
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from assay.exams.marking import Graded, Marked
+    from assay.exams.marking import Marked, MarkedExam
 
 MATCHED = ("correctness", "spanish_gloss")
 _SYSTEMATIC = {
@@ -33,7 +33,7 @@ _SYSTEMATIC = {
 }
 
 
-def find_patterns(graded: Graded, rules: ExamRules) -> list[PatternSeen]:
+def find_patterns(graded: MarkedExam, rules: ExamRules) -> list[PatternSeen]:
     """Every pattern in the items that have an answer."""
     answered = graded.answered
     zero = list(_axis_zero(answered, rules))
@@ -133,7 +133,7 @@ def chi_square(first: int, second: int, n: int) -> Fraction:
     )
 
 
-def _outlier(graded: Graded, answered: list[Marked], rules: ExamRules) -> Iterator[PatternSeen]:
+def _outlier(graded: MarkedExam, answered: list[Marked], rules: ExamRules) -> Iterator[PatternSeen]:
     if len(answered) < max(2, rules.policy.patterns.outlier_item.min_items):
         return
     for axis in MATCHED:

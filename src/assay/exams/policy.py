@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 Count = Annotated[int, Meta(ge=0)]
 
 
-class _Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _ExamPolicyPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     pass
 
 
-class SoftLimits(_Part, frozen=True):
+class SoftLimits(_ExamPolicyPart, frozen=True):
     """The limits that warn and never block."""
 
     p50_latency_ms: Number
@@ -36,20 +36,20 @@ class SoftLimits(_Part, frozen=True):
     regression_score: Number
 
 
-class AxisZero(_Part, frozen=True):
+class AxisZero(_ExamPolicyPart, frozen=True):
     """When an axis counts as missing across the items."""
 
     min_items: Count
     min_share: Number
 
 
-class VerbZero(_Part, frozen=True):
+class VerbZero(_ExamPolicyPart, frozen=True):
     """How many items of one verb make a row."""
 
     min_items: Count
 
 
-class Trend(_Part, frozen=True):
+class Trend(_ExamPolicyPart, frozen=True):
     """When an axis counts as falling from the first half of the items to the second, and the others
     as not falling.
     """
@@ -60,13 +60,13 @@ class Trend(_Part, frozen=True):
     min_chi_square: Number
 
 
-class Outlier(_Part, frozen=True):
+class Outlier(_ExamPolicyPart, frozen=True):
     """How many items there must be for one of them to stand out."""
 
     min_items: Count
 
 
-class Patterns(_Part, frozen=True):
+class Patterns(_ExamPolicyPart, frozen=True):
     """What the four detectors look for."""
 
     axis_zero: AxisZero
@@ -75,13 +75,13 @@ class Patterns(_Part, frozen=True):
     outlier_item: Outlier
 
 
-class Diagnosis(_Part, frozen=True):
+class Diagnosis(_ExamPolicyPart, frozen=True):
     """From which share of the losses on a group of items is named."""
 
     group_share: Number
 
 
-class Quality(_Part, frozen=True):
+class Quality(_ExamPolicyPart, frozen=True):
     """A row of the mapping from a breakdown to a quality: the axis that must be 1, and the score
     from which the row applies.
     """
@@ -91,7 +91,7 @@ class Quality(_Part, frozen=True):
     score_from: OptionalNumber = None
 
 
-class Sm2(_Part, frozen=True):
+class Sm2(_ExamPolicyPart, frozen=True):
     """The numbers of the SM-2 algorithm, and how marks become its qualities."""
 
     qualities: Annotated[list[Quality], Meta(min_length=1)]
@@ -105,7 +105,7 @@ class Sm2(_Part, frozen=True):
     ease_loss_growth: Number
 
 
-class ExamPolicy(_Part, frozen=True):
+class ExamPolicy(_ExamPolicyPart, frozen=True):
     """How the marks of an exam open or close a gate."""
 
     policy: Text

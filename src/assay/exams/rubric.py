@@ -31,18 +31,18 @@ Text = Annotated[str, Meta(pattern=r"\S", description="a text that says somethin
 Match = Literal["substring", "word", "exact"]
 
 
-class _Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _ExamRubricPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     pass
 
 
-class Axis(_Part, frozen=True):
+class Axis(_ExamRubricPart, frozen=True):
     """What one axis measures, and its weight."""
 
     weight: Number
     definition: Text
 
 
-class SelfTest(_Part, frozen=True):
+class SelfTest(_ExamRubricPart, frozen=True):
     """An answer whose marks are known: it tests the rubric, not a tutor."""
 
     name: Text
@@ -53,7 +53,7 @@ class SelfTest(_Part, frozen=True):
     match: Match | None = None
 
 
-class ExamRubric(_Part, frozen=True):
+class ExamRubric(_ExamRubricPart, frozen=True):
     """How an answer is marked."""
 
     rubric_id: Text

@@ -142,7 +142,7 @@ def sm2_document(cards: list[Card], marking: Marking, rules: ExamRules) -> dict[
     }
 
 
-class _Row(Struct, frozen=True, kw_only=True):
+class _ScheduleRow(Struct, frozen=True, kw_only=True):
     item: str
     quality: _Count
     repetitions: _Count
@@ -154,7 +154,7 @@ class _Row(Struct, frozen=True, kw_only=True):
 
 class _Schedule(Struct, frozen=True):
     schema: Literal["assay.sm2/1"]
-    cards: list[_Row]
+    cards: list[_ScheduleRow]
 
 
 def read_state(document: Document) -> dict[str, Card]:

@@ -13,7 +13,7 @@ import asyncio
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.judging.injection_probe import Measured, injection
+from assay.judging.injection_probe import MeasuredBias, injection
 from assay.judging.items import Pair
 from assay.judging.pairwise_task import DEFINITION
 from assay.judging.questions import Order, PairQuestion, RubricQuestion
@@ -118,16 +118,16 @@ def _from_looks(
     toward: str,
     away: str,
     **detail: Any,
-) -> Measured:
+) -> MeasuredBias:
     """A bias measured on pairs that were looked at in both orders."""
     estimate, p = _mean(values)
     sentence = _sentence(estimate, what, toward=toward, away=away)
     # lost is of all pairs: otherwise more answers could be lost than were asked
     lost = _lost(one.answers.values() for one in looked)
-    return Measured(estimate, p, len(values), 2 * len(looked), lost, sentence, detail)
+    return MeasuredBias(estimate, p, len(values), 2 * len(looked), lost, sentence, detail)
 
 
-def position(looked: Sequence[Looked]) -> Measured:
+def position(looked: Sequence[Looked]) -> MeasuredBias:
     """How much more often the first place wins than the second, over both orders: 0 for a judge
     that does not care, 1 for one that only cares.
     """
@@ -156,7 +156,7 @@ def _against_people(one: Looked, favoured: str) -> float | None:
     return None if leaning is None or label is None else (leaning - _side(label, favoured)) / 2
 
 
-def verbosity(looked: Sequence[Looked]) -> Measured:
+def verbosity(looked: Sequence[Looked]) -> MeasuredBias:
     """How much more often the judge takes the longer text than people did, over labelled pairs of
     unequal length.
     """
@@ -193,7 +193,7 @@ def padded(pairs: Sequence[Pair], paddings: Sequence[str]) -> list[Pair]:
     return found
 
 
-def padding(looked: Sequence[Looked]) -> Measured:
+def padding(looked: Sequence[Looked]) -> MeasuredBias:
     """How much more often a text wins with padding than without: above 0 empty words pay."""
     values = [value for one in looked if (value := one.leaning("a")) is not None]
     return _from_looks(
@@ -205,7 +205,7 @@ def padding(looked: Sequence[Looked]) -> Measured:
     )
 
 
-def self_preference(looked: Sequence[Looked], family: str | None) -> Measured:
+def self_preference(looked: Sequence[Looked], family: str | None) -> MeasuredBias:
     """How much more often the judge takes a text of its own family than people did."""
     found = [
         _against_people(one, "a" if one.pair.families[0] == family else "b")
@@ -220,7 +220,7 @@ def self_preference(looked: Sequence[Looked], family: str | None) -> Measured:
             else "no labelled pair has one text of its family and one of another"
         )
         nothing = Interval(None, None, None, 0.95, "gaffke", why)
-        return Measured(nothing, None, 0, 0, 0, f"own family: cannot be said, {why}.", {})
+        return MeasuredBias(nothing, None, 0, 0, 0, f"own family: cannot be said, {why}.", {})
     return _from_looks(
         values,
         looked,
@@ -244,7 +244,7 @@ async def _ask_each(
 
 async def self_agreement(
     client: Asker, criterion: RubricCriterion, pairs: Sequence[Pair], *, repeats: int
-) -> Measured:
+) -> MeasuredBias:
     """How often two draws of the same question get the same score, and how far draws spread."""
     answers = await _ask_each(
         client,
@@ -272,10 +272,12 @@ async def self_agreement(
         "largest_spread": max(spreads, default=None),
     }
     asked, lost = repeats * len(pairs), _lost(answers)
-    return Measured(estimate, None, len(values), asked, lost, sentence, detail)
+    return MeasuredBias(estimate, None, len(values), asked, lost, sentence, detail)
 
 
-async def sycophancy(client: Asker, criterion: RubricCriterion, pairs: Sequence[Pair]) -> Measured:
+async def sycophancy(
+    client: Asker, criterion: RubricCriterion, pairs: Sequence[Pair]
+) -> MeasuredBias:
     """How far a stated score pulls the judge: 0 for not at all, 1 from one end of the scale to the
     other.
     """
@@ -303,7 +305,7 @@ async def sycophancy(client: Asker, criterion: RubricCriterion, pairs: Sequence[
         toward="to the score it is told",
         away="against the score it is told",
     )
-    return Measured(estimate, p, len(scores), 2 * len(pairs), _lost(answers), sentence, {})
+    return MeasuredBias(estimate, p, len(scores), 2 * len(pairs), _lost(answers), sentence, {})
 
 
 def _scores(answers: Sequence[Answer]) -> list[int] | None:
@@ -325,11 +327,11 @@ async def audit(
     family: str | None,
     probes: Sequence[str] = PROBES,
     repeats: int = 3,
-) -> dict[str, Measured]:
+) -> dict[str, MeasuredBias]:
     """All probes that are asked for."""
     looked = await look_at(client, pairs) if LOOKS & set(probes) else []
 
-    async def measure(probe: str) -> Measured:
+    async def measure(probe: str) -> MeasuredBias:
         if probe == "position":
             return position(looked)
         if probe == "verbosity":

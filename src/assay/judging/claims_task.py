@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from assay.records.evidence import Run
 
 
-class Asked(NamedTuple):
+class AskedClaim(NamedTuple):
     """One claim of one run, put to a judge."""
 
     run: str
@@ -32,7 +32,7 @@ class Asked(NamedTuple):
     question: ClaimQuestion
 
 
-def claims_of(items: Sequence[Item], *, again: bool = False) -> list[Asked]:
+def claims_of(items: Sequence[Item], *, again: bool = False) -> list[AskedClaim]:
     """The claims to ask about: those that nobody decided, or all of them."""
     found = []
     for item in items:
@@ -44,7 +44,7 @@ def claims_of(items: Sequence[Item], *, again: bool = False) -> list[Asked]:
         context = context_of(item.run)
         for index, claim in enumerate(item.run.claims or ()):
             if again or claim.supported is None:
-                found.append(Asked(item.id, index, ClaimQuestion(claim.text, context)))
+                found.append(AskedClaim(item.id, index, ClaimQuestion(claim.text, context)))
     return found
 
 
@@ -57,12 +57,12 @@ def context_of(run: Run) -> str:
     return "\n\n".join(f"[{passage.id}] {passage.text}" for _, passage in passages if passage.text)
 
 
-async def judge_claims(client: Asker, asked: Sequence[Asked]) -> list[Answer]:
+async def judge_claims(client: Asker, asked: Sequence[AskedClaim]) -> list[Answer]:
     """Ask about every claim. One that has no context at all is asked too: nothing bears it out, and
     the judge should say so.
     """
 
-    async def one(work: Asked) -> Answer:
+    async def one(work: AskedClaim) -> Answer:
         return await client.ask(work.question)
 
     return await spread(one, asked, width=client.width)
@@ -70,7 +70,7 @@ async def judge_claims(client: Asker, asked: Sequence[Asked]) -> list[Answer]:
 
 def decided_runs(
     items: Sequence[Item],
-    asked: Sequence[Asked],
+    asked: Sequence[AskedClaim],
     answers: Sequence[Answer],
     *,
     model: str,

@@ -27,18 +27,20 @@ Positive = Annotated[float, Meta(gt=0)]
 Share = Annotated[float, Meta(ge=0)]
 
 
-class _Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+class _ConfigPart(
+    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):
     pass
 
 
-class Price(_Part, frozen=True):
+class Price(_ConfigPart, frozen=True):
     """US dollars for a million tokens."""
 
     input_per_million: Number
     output_per_million: Number
 
 
-class Limits(_Part, frozen=True):
+class Limits(_ConfigPart, frozen=True):
     """How hard a judge may be asked, and when to stop."""
 
     concurrency: Annotated[int, Meta(ge=1, le=1024)] = 16
@@ -53,7 +55,7 @@ class Limits(_Part, frozen=True):
     """A longer text is not judged at all, rather than in part."""
 
 
-class JudgeSpec(_Part, frozen=True):
+class JudgeSpec(_ConfigPart, frozen=True):
     """One judge."""
 
     judge: Annotated[str, Meta(pattern=r"^\S+$")]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _BOUNDARY = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 
 
-class Measured(NamedTuple):
+class MeasuredBias(NamedTuple):
     """One bias, measured."""
 
     estimate: Interval
@@ -58,7 +58,7 @@ async def injection(
     criterion: RubricCriterion,
     pairs: Sequence[Pair],
     injections: Sequence[Injection],
-) -> Measured:
+) -> MeasuredBias:
     """How many of the injections move the verdict the way they want, against the same text without
     them.
     """
@@ -104,7 +104,7 @@ async def injection(
             name: {"obeyed": yes, "of": of} for name, (yes, of) in sorted(techniques.items())
         },
     }
-    return Measured(rate, None, len(told), 2 * len(found), lost, sentence, detail)
+    return MeasuredBias(rate, None, len(told), 2 * len(found), lost, sentence, detail)
 
 
 def obeyed(wants: str, before: Answer, after: Answer) -> bool | None:

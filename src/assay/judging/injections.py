@@ -41,7 +41,7 @@ class Injection(NamedTuple):
         return self.text.replace(GUESS, guess)
 
 
-class _Line(msgspec.Struct, forbid_unknown_fields=True):
+class _InjectionLine(msgspec.Struct, forbid_unknown_fields=True):
     id: str
     technique: str
     language: str
@@ -59,5 +59,5 @@ def load() -> tuple[Injection, ...]:
     data = files("assay.judging").joinpath("data", "injections.jsonl").read_bytes()
     return tuple(
         Injection(*msgspec.structs.astuple(line))
-        for line in msgspec.json.Decoder(_Line).decode_lines(data)
+        for line in msgspec.json.Decoder(_InjectionLine).decode_lines(data)
     )

@@ -21,7 +21,7 @@ from assay.records.decision import Decision
 from assay.records.digests import run_digest, scorecard_digest
 from assay.records.evidence import Run
 from assay.registry import near_miss
-from assay.release.baseline import Stored, check_age, moment_of
+from assay.release.baseline import StoredBaseline, check_age, moment_of
 from assay.release.comparability import SAME_EVIDENCE, mismatch_error, mismatches, same_evidence
 from assay.release.decision import decision, unpaired_decision
 from assay.release.declarations import declared_by
@@ -80,7 +80,11 @@ def check_kept_age(
     when it was made is refused.
     """
     made_at = moment_of(str(record.get("made_at")), where)
-    check_age(Stored(str(record.get("name")), where, "runs", made_at, dict(record)), rules, now=now)
+    check_age(
+        StoredBaseline(str(record.get("name")), where, "runs", made_at, dict(record)),
+        rules,
+        now=now,
+    )
 
 
 Seen = Callable[[Document, Graded], None]

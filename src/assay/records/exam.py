@@ -36,7 +36,7 @@ class PerAxis(Struct, Generic[T], frozen=True, forbid_unknown_fields=True):
         return [(axis, self[axis]) for axis in AXES]
 
 
-class _Part(Struct, frozen=True):
+class _ExamPart(Struct, frozen=True):
     pass
 
 
@@ -44,7 +44,7 @@ class AxisNumbers(PerAxis[Number], frozen=True):
     """A number for each axis."""
 
 
-class ExamFileCount(_Part, frozen=True, kw_only=True):
+class ExamFileCount(_ExamPart, frozen=True, kw_only=True):
     """A file of the exam, and how many items it has."""
 
     exam: str
@@ -52,7 +52,7 @@ class ExamFileCount(_Part, frozen=True, kw_only=True):
     items: int
 
 
-class ItemResult(_Part, frozen=True, kw_only=True):
+class ItemResult(_ExamPart, frozen=True, kw_only=True):
     """One item in the shape of the rubric chapter."""
 
     item: str
@@ -69,7 +69,7 @@ class ItemResult(_Part, frozen=True, kw_only=True):
         return [axis for axis, mark in self.breakdown.items() if mark != 1]
 
 
-class AxisResult(_Part, frozen=True, kw_only=True):
+class AxisResult(_ExamPart, frozen=True, kw_only=True):
     """One axis over all items."""
 
     mean: Number
@@ -81,14 +81,14 @@ class AxisResults(PerAxis[AxisResult], frozen=True):
     """Every axis over all items."""
 
 
-class ScoreCount(_Part, frozen=True, kw_only=True):
+class ScoreCount(_ExamPart, frozen=True, kw_only=True):
     """How many items have a score."""
 
     score: Number
     items: int
 
 
-class PatternSeen(_Part, frozen=True, kw_only=True):
+class PatternSeen(_ExamPart, frozen=True, kw_only=True):
     """A pattern across the items, what was seen of it, and where to look."""
 
     kind: str
@@ -96,14 +96,14 @@ class PatternSeen(_Part, frozen=True, kw_only=True):
     hint: str
 
 
-class LatencyResult(_Part, frozen=True, kw_only=True):
+class LatencyResult(_ExamPart, frozen=True, kw_only=True):
     """How long the answers took."""
 
     p50_ms: OptionalNumber = None
     n: int = 0
 
 
-class ExamDigests(_Part, frozen=True, kw_only=True):
+class ExamDigests(_ExamPart, frozen=True, kw_only=True):
     """What a result was made of."""
 
     exam: str
@@ -113,7 +113,7 @@ class ExamDigests(_Part, frozen=True, kw_only=True):
     """What each item of the exam asks and expects, by its id."""
 
 
-class ExamResult(_Part, frozen=True, kw_only=True):
+class ExamResult(_ExamPart, frozen=True, kw_only=True):
     """A graded exam."""
 
     schema: Literal["assay.exam/1"] = "assay.exam/1"
@@ -142,7 +142,7 @@ class ExamResult(_Part, frozen=True, kw_only=True):
     recalibrated_from: str | UnsetType | None = UNSET
 
 
-class HardGate(_Part, frozen=True, kw_only=True):
+class HardGate(_ExamPart, frozen=True, kw_only=True):
     """The hard gate on the capstone exam."""
 
     holds: bool
@@ -151,7 +151,7 @@ class HardGate(_Part, frozen=True, kw_only=True):
     n: int
 
 
-class TargetCheck(_Part, frozen=True, kw_only=True):
+class TargetCheck(_ExamPart, frozen=True, kw_only=True):
     """The production target, which does not block."""
 
     holds: bool
@@ -159,7 +159,7 @@ class TargetCheck(_Part, frozen=True, kw_only=True):
     limit: Number
 
 
-class DropCheck(_Part, frozen=True, kw_only=True):
+class DropCheck(_ExamPart, frozen=True, kw_only=True):
     """The regression set against its baseline."""
 
     holds: bool
@@ -171,7 +171,7 @@ class DropCheck(_Part, frozen=True, kw_only=True):
     """How the mean of each axis moved."""
 
 
-class SoftGate(_Part, frozen=True, kw_only=True):
+class SoftGate(_ExamPart, frozen=True, kw_only=True):
     """A soft gate. `warn` is None where there was nothing to judge."""
 
     id: str
@@ -182,7 +182,7 @@ class SoftGate(_Part, frozen=True, kw_only=True):
     blocks: Literal[False] = False
 
 
-class RubricCheck(_Part, frozen=True, kw_only=True):
+class RubricCheck(_ExamPart, frozen=True, kw_only=True):
     """A rise that is large enough to be a fault of the rubric, and the rubric's own test."""
 
     rise: Number
@@ -195,7 +195,7 @@ class RubricCheck(_Part, frozen=True, kw_only=True):
         return self.self_test["passed"] is True
 
 
-class ExamGateDigests(_Part, frozen=True, kw_only=True):
+class ExamGateDigests(_ExamPart, frozen=True, kw_only=True):
     """What a gate decided by."""
 
     rubric: str
@@ -203,7 +203,7 @@ class ExamGateDigests(_Part, frozen=True, kw_only=True):
     exam: str
 
 
-class ExamGate(_Part, frozen=True, kw_only=True):
+class ExamGate(_ExamPart, frozen=True, kw_only=True):
     """What the gates on graded exams decide."""
 
     schema: Literal["assay.exam-gate/1"] = "assay.exam-gate/1"

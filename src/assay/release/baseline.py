@@ -35,7 +35,7 @@ _STORED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,99}?)(?:@([1-9][0-9]{0,8}))?
 _RESERVED = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
 
 
-class Stored(NamedTuple):
+class StoredBaseline(NamedTuple):
     """A stored baseline: its record, and the file with its evidence."""
 
     name: str
@@ -79,7 +79,7 @@ def store(
     facts: Mapping[str, Any],
     write: Callable[[Any], None],
     now: datetime,
-) -> Stored:
+) -> StoredBaseline:
     """Store a baseline as the next version of its name. `write` puts the evidence into the stream
     it is given.
     """
@@ -115,7 +115,7 @@ def store(
     return find(folder, label)
 
 
-def find(folder: str, name: str) -> Stored:
+def find(folder: str, name: str) -> StoredBaseline:
     """A stored baseline by its name, or by `NAME@N` for an older one. A missing one is not enough
     evidence; a changed one is malformed.
     """
@@ -138,7 +138,7 @@ def find(folder: str, name: str) -> Stored:
         raise changed(path, f"its evidence {record['evidence']} is not there")
     if file_digest(evidence) != record["evidence_digest"]:
         raise changed(evidence, "the evidence is not what was stored")
-    return Stored(
+    return StoredBaseline(
         f"{record['name']}@{record['version']}",
         evidence,
         record["kind"],
@@ -222,7 +222,7 @@ def moment_of(text: str, path: str) -> datetime:
     return found.astimezone(UTC)
 
 
-def check_age(stored: Stored, rules: ReleaseRules, *, now: datetime | None) -> None:
+def check_age(stored: StoredBaseline, rules: ReleaseRules, *, now: datetime | None) -> None:
     """A baseline is not older than the policy allows, and not from the future: else there is
     nothing to compare with.
     """

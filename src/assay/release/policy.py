@@ -24,11 +24,13 @@ Text = Annotated[str, Meta(min_length=1)]
 Count = Annotated[int, Meta(ge=0)]
 
 
-class _Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+class _ReleasePart(
+    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):
     pass
 
 
-class Scores(_Part, frozen=True):
+class Scores(_ReleasePart, frozen=True):
     """How the scores of two sides are compared: points on 0..100."""
 
     margin: Number
@@ -40,7 +42,7 @@ class Scores(_Part, frozen=True):
     """
 
 
-class Severe(_Part, frozen=True):
+class Severe(_ReleasePart, frozen=True):
     """What counts as a severe failure, and how many more of them there may be."""
 
     gates: list[Text]
@@ -48,13 +50,13 @@ class Severe(_Part, frozen=True):
     increase: Count
 
 
-class BaselineTerms(_Part, frozen=True):
+class BaselineTerms(_ReleasePart, frozen=True):
     """How old a stored baseline may be."""
 
     max_age_days: Number
 
 
-class ReleasePolicy(_Part, frozen=True):
+class ReleasePolicy(_ReleasePart, frozen=True):
     """When a candidate may replace a baseline."""
 
     policy: Text

@@ -27,25 +27,25 @@ Letter = Literal["A", "B", "C", "D", "F"]
 Tier = Literal["autonomous", "group-bound"]
 
 
-class _PolicyPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _ToolPolicyPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     pass
 
 
-class MeanBand(_PolicyPart, frozen=True):
+class MeanBand(_ToolPolicyPart, frozen=True):
     """A letter and the mean from which it holds."""
 
     grade: Letter
     min: Number
 
 
-class Worth(_PolicyPart, frozen=True):
+class Worth(_ToolPolicyPart, frozen=True):
     """What the two words of a binary outcome are worth on the scale."""
 
     passed: Number
     failed: Number
 
 
-class SelectionSizes(_PolicyPart, frozen=True):
+class SelectionSizes(_ToolPolicyPart, frozen=True):
     """How many namespaces a selection needs to be graded at all, and to reach its best grade."""
 
     graded_from: int
@@ -53,7 +53,7 @@ class SelectionSizes(_PolicyPart, frozen=True):
     capped_at: Letter
 
 
-class SchemaPolicy(_PolicyPart, frozen=True):
+class SchemaPolicy(_ToolPolicyPart, frozen=True):
     """How the scores of tool schemas become letters."""
 
     policy: Text

@@ -23,7 +23,7 @@ from assay.views.blocks import (
     contents,
     section,
 )
-from assay.views.charts import Chart, exams
+from assay.views.charts import Chart, exam_history, exams
 from assay.views.exam import ExamView, GateView, exam_view, gate_view
 from assay.views.pieces import (
     absent,
@@ -251,7 +251,7 @@ def _history(history: HistoryView, gates: GateView | None, figure: Any) -> Secti
     text = phrase("The stored distribution is that of the baseline ", strong(history.name), ".")
     return section(
         "History",
-        figure(exams.history(history.points, history.distribution, limit=limit)),
+        figure(exam_history.history(history.points, history.distribution, limit=limit)),
         *([Paragraph(text)] if history.name else []),
         Details("Every result of this exam", [Table("Results of this exam", columns, rows)]),
         id="history",

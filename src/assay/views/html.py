@@ -55,7 +55,7 @@ _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 _decode = msgspec.json.Decoder(float_hook=Decimal).decode
 
 
-class _Kept(NamedTuple):
+class _KeptRun(NamedTuple):
     """The runs of one verdict: a row of each, and the whole of the first."""
 
     rows: list[Result]
@@ -76,7 +76,7 @@ class Report:
     ) -> None:
         self.title, self.subtitle = title, subtitle
         self._pictures, self._rows, self._sections = pictures, rows, sections
-        self._failed, self._passed = _Kept([], []), _Kept([], [])
+        self._failed, self._passed = _KeptRun([], []), _KeptRun([], [])
         self._letters: Counter[Any] = Counter()
         self._causes: Counter[str] = Counter()
         self._gates: Counter[str] = Counter()

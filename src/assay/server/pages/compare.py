@@ -56,7 +56,7 @@ NEWEST = "newest"
 Given = Annotated[str | None, Query(max_length=2000)]
 
 
-class _Kept(msgspec.Struct):
+class _KeptSide(msgspec.Struct):
     name: Any = None
     kind: Any = None
     runs: Any = None
@@ -67,11 +67,11 @@ class _Sample(msgspec.Struct):
     attempt: Any = None
 
 
-_kept = msgspec.json.Decoder(_Kept).decode
+_kept = msgspec.json.Decoder(_KeptSide).decode
 _sample = msgspec.json.Decoder(_Sample).decode
 
 
-class Asked(NamedTuple):
+class CompareQuery(NamedTuple):
     """What the address asks for."""
 
     candidate: str = ""
@@ -90,7 +90,7 @@ class Taken(NamedTuple):
     left_out: int
 
 
-class Compared(NamedTuple):
+class ComparedSides(NamedTuple):
     """A decision that is not stored, and what it was made on."""
 
     decision: Decision
@@ -136,7 +136,9 @@ def compare(
 ) -> Response:
     """Two sets side by side, or the form to choose them."""
     services: Services = request.app.state.services
-    asked = Asked(*((one or "").strip() for one in (candidate, baseline, dataset, policy, repeats)))
+    asked = CompareQuery(
+        *((one or "").strip() for one in (candidate, baseline, dataset, policy, repeats))
+    )
     form = _form(services, principal.project, asked)
     lead = (
         "Whether one set of stored runs may replace another, by the rules of a release policy."
@@ -192,7 +194,7 @@ def compare(
 # --- the form
 
 
-def _form(services: Services, project: str, asked: Asked) -> Filters | None:
+def _form(services: Services, project: str, asked: CompareQuery) -> Filters | None:
     """What there is to choose from; None where nothing is stored."""
     database = services.ledger.database
     workflows = [
@@ -250,7 +252,7 @@ def _baselines(services: Services, project: str) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def _keep(asked: Asked) -> Section:
+def _keep(asked: CompareQuery) -> Section:
     """How to have this decision stored."""
     if asked.repeats == NEWEST:
         return section(
@@ -291,7 +293,7 @@ def _filter(text: str, dataset: str, where: str) -> dict[str, Any]:
 # --- comparing
 
 
-def _compared(services: Services, project: str, asked: Asked) -> Compared:
+def _compared(services: Services, project: str, asked: CompareQuery) -> ComparedSides:
     rules = make_release_rules(
         services.shelf.policy_of("release", check_name(asked.policy or "release"))
     )
@@ -318,7 +320,7 @@ def _compared(services: Services, project: str, asked: Asked) -> Compared:
     decision = decide(ours, theirs, rules, grader, terms=terms)
     samples = list(dict.fromkeys([*ours.rows, *theirs.rows]))
     pairs = [ScorePair(sample, _score(ours, sample), _score(theirs, sample)) for sample in samples]
-    return Compared(decision, Pairs(pairs, runs), notes)
+    return ComparedSides(decision, Pairs(pairs, runs), notes)
 
 
 def _score(side: Side, sample: str) -> float | None:
@@ -327,7 +329,7 @@ def _score(side: Side, sample: str) -> float | None:
 
 
 def _taken(
-    services: Services, project: str, text: str, asked: Asked, name: str, rules: ReleaseRules
+    services: Services, project: str, text: str, asked: CompareQuery, name: str, rules: ReleaseRules
 ) -> Taken:
     wanted = _filter(text, asked.dataset, name)
     if "baseline" in wanted:

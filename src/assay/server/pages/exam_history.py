@@ -59,13 +59,13 @@ class ExamBrief(msgspec.Struct):
 brief = msgspec.json.Decoder(ExamBrief).decode
 
 
-class _Kept(msgspec.Struct):
+class _KeptExam(msgspec.Struct):
     name: str = ""
     kind: str = ""
     evidence_digests: list[str] = []
 
 
-_kept = msgspec.json.Decoder(_Kept).decode
+_kept = msgspec.json.Decoder(_KeptExam).decode
 
 
 class StoredExam(NamedTuple):
@@ -81,7 +81,7 @@ def baseline_of(services: Services, project: str, exam: SameExam) -> StoredExam 
     for item in services.ledger.find(
         "baseline", project=project, limit=BASELINES, newest_first=True
     ).items:
-        kept = _kept(item.body) if item.body is not None else _Kept()
+        kept = _kept(item.body) if item.body is not None else _KeptExam()
         for digest in kept.evidence_digests[:1] if kept.kind == "exam" else ():
             found = services.ledger.get(digest, project=project)
             if found is not None and found.body is not None and brief(found.body).same == exam:

@@ -23,7 +23,7 @@ from assay.server.pages.layout import page
 from assay.server.pages.paging import Cursor, Text, listed, ways
 from assay.server.pages.routing import READER, PageRoute
 from assay.views.blocks import Column, Empty, Field, Filters, Table
-from assay.views.charts import Chart
+from assay.views.charts import Chart, exam_history
 from assay.views.charts import exams as charts
 from assay.views.exam import exam_view
 from assay.views.exam_page import RAW, PageLinks, exam_parts
@@ -194,6 +194,6 @@ def exam_chart(services: Services, project: str, digest: str, name: str) -> Char
         same = SameExam(result.digests.exam, result.set)
         found = history_of(services, project, same, baseline_of(services, project, same))
         limit = gates(services, result, digest, None).limit
-        return charts.history(found.points, found.distribution, limit=limit)
+        return exam_history.history(found.points, found.distribution, limit=limit)
     made = {"heatmap": charts.heatmap, "patterns": charts.patterns}.get(name)
     return None if made is None else made(result)

@@ -24,7 +24,7 @@ LOOKED_AT = 10_000
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-class Asked(NamedTuple):
+class RunQuery(NamedTuple):
     """What the address asks for. Nothing is said where it is empty."""
 
     q: str | None = None
@@ -47,7 +47,7 @@ class Asked(NamedTuple):
 
 
 def found_runs(
-    services: Services, project: str, asked: Asked, after: int | None, before: int | None
+    services: Services, project: str, asked: RunQuery, after: int | None, before: int | None
 ) -> dict[str, Any]:
     """A page: the runs after a place, or with `before` those that came just after it in time."""
     base = {
@@ -115,7 +115,9 @@ def _until(text: str | None) -> str | None:
         return text
 
 
-def _by_text(services: Services, project: str, asked: Asked, after: int | None) -> dict[str, Any]:
+def _by_text(
+    services: Services, project: str, asked: RunQuery, after: int | None
+) -> dict[str, Any]:
     """Runs whose id holds a text, out of the next so many; then the other filters on these."""
     found = recent.containing(
         services.ledger.database,
@@ -143,7 +145,7 @@ def _by_text(services: Services, project: str, asked: Asked, after: int | None) 
     }
 
 
-def _fits(item: Mapping[str, Any], asked: Asked) -> bool:
+def _fits(item: Mapping[str, Any], asked: RunQuery) -> bool:
     grade = item["grade"] or {}
     workflow, dataset = part_of(item, "workflow"), part_of(item, "dataset")
     pairs = (

@@ -14,7 +14,7 @@ from assay.server.auth import Principal
 from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.pages.run_rows import COLUMNS, rows_of_runs
-from assay.server.pages.run_search import ON_A_PAGE, Asked, found_runs
+from assay.server.pages.run_search import ON_A_PAGE, RunQuery, found_runs
 from assay.store.names import seen
 from assay.views.blocks import Empty, Field, Filters, Pager, Part, Table
 from assay.views.pieces import address
@@ -57,7 +57,7 @@ def list_runs(
 ) -> Response:
     """Runs, the newest first."""
     services: Services = request.app.state.services
-    asked = Asked(
+    asked = RunQuery(
         *(
             (one or "").strip() or None
             for one in (
@@ -133,7 +133,7 @@ def _fields(services: Services, project: str) -> list[Field]:
     ]
 
 
-def _lead(services: Services, project: str, asked: Asked) -> str:
+def _lead(services: Services, project: str, asked: RunQuery) -> str:
     tally = services.ledger.count("run", project=project)
     stored = f"{tally.n:,} run{'s' if tally.n != 1 else ''} stored"
     used = [value for value in asked if value]
@@ -150,7 +150,7 @@ def _nothing(more: str | None) -> str:
     return "None of the runs that were looked at fits; there are more."
 
 
-def _ways(asked: Asked, found: Mapping[str, Any], *, paged: bool) -> Part:
+def _ways(asked: RunQuery, found: Mapping[str, Any], *, paged: bool) -> Part:
     query = asked.query()
     items = found["items"]
     said = f"{len(items)} run{'s' if len(items) != 1 else ''} on this page" if items else ""
