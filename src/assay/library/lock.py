@@ -15,6 +15,7 @@ import msgspec
 from assay.errors import ShelfError
 from assay.files.atomic import atomic_write
 from assay.files.json_files import parse_json
+from assay.records.typed import convert
 
 BUILTIN = os.path.dirname(os.path.abspath(__file__))
 LOCK = "published.lock"
@@ -60,7 +61,7 @@ def lock_of(root: str = BUILTIN) -> Lock:
 def parse_lock(data: bytes, path: str) -> Lock:
     """The bytes of a lock as its record."""
     try:
-        return msgspec.convert(parse_json(data), Lock)
+        return convert(parse_json(data), Lock)
     except ValueError as error:
         raise ShelfError(
             "LIB-002",

@@ -18,6 +18,7 @@ import msgspec
 from assay import exact
 from assay.errors import InputError
 from assay.records.tool_entry import GradedAnswer
+from assay.records.typed import convert
 from assay.tools.names import DETERMINISTIC, NON_DETERMINISTIC
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ def read_answers(given: Iterable[Mapping[str, Any]]) -> list[GradedAnswer]:
                 "GRD-007", f"{question}: a model answered and is not named.", fix="Give llmModel."
             )
         try:
-            read.append(msgspec.convert(answer, GradedAnswer))
+            read.append(convert(answer, GradedAnswer))
         except msgspec.ValidationError as error:
             raise InputError("GRD-020", f"gradings[{index}]: {error}") from None
         if lacks_disclaimer(read[-1]):

@@ -14,6 +14,7 @@ import msgspec
 
 from assay.errors import InputError
 from assay.records.tool_entry import Persona
+from assay.records.typed import convert
 from assay.tools.catalogue import dimension
 from assay.tools.names import (
     DETERMINISTIC,
@@ -229,7 +230,7 @@ def persona_of(envelopes: Sequence[Mapping[str, Any]]) -> Persona | None:
     given = [item["persona"] for item in envelopes if isinstance(item.get("persona"), dict)]
     persona = agreed_value(given, "persona")
     try:
-        return None if persona is None else msgspec.convert(persona, Persona)
+        return None if persona is None else convert(persona, Persona)
     except msgspec.ValidationError as error:
         raise InputError("GRD-020", f"persona: {error}.") from None
 

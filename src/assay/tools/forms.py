@@ -12,10 +12,9 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from assay.records.systems import GRADING_PATTERN, SCORING_PATTERN
 from assay.records.tool_entry import GradingEntry
+from assay.records.typed import convert
 from assay.tools.answers import NA_REASONS
 from assay.tools.veto import evidence_text
 
@@ -139,7 +138,7 @@ def read_form(tree: dict[str, Any]) -> GradingEntry | None:
         # as newer versions of the specification write it
         tree = {"notes": [], **tree, "form": EXTENDED_FORM}
     tree = upgrade(tree)[0]
-    return msgspec.convert(tree, GradingEntry) if schema_valid(tree) else None
+    return convert(tree, GradingEntry) if schema_valid(tree) else None
 
 
 def upgrade(entry: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:

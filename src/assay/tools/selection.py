@@ -14,12 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import msgspec
-
 from assay import exact
 from assay.errors import Fault, InputError
 from assay.files.json_files import parse_json
 from assay.records.tool_entry import LockedMember, SelectionLock
+from assay.records.typed import convert
 from assay.tools.ecma import hash8
 from assay.tools.index_file import INDEX, frozen_lock
 from assay.tools.names import iso, latest
@@ -277,7 +276,7 @@ def read_lock(home: str) -> SelectionLock | None:
         return None
     try:
         tree = parse_json(data)
-        lock = msgspec.convert(tree, SelectionLock)
+        lock = convert(tree, SelectionLock)
         changed = held is not None and parse_json(held) != tree
     except ValueError as error:
         raise InputError(

@@ -18,6 +18,7 @@ from starlette.responses import Response
 
 from assay.errors import AssayError
 from assay.records.tool_entry import GradedAnswer, GradeReport, GradingEntry, StoredIndex
+from assay.records.typed import convert
 from assay.server import lookup
 from assay.server.auth import Principal
 from assay.server.pages.evidence import block
@@ -261,11 +262,11 @@ def _entries_of(services: Services, project: str, index: Item) -> list[StoredGra
 def _entry(item: Item) -> GradingEntry:
     """An entry, also of the older form of the reference program."""
     try:
-        return msgspec.convert(item.tree(), GradingEntry)
+        return convert(item.tree(), GradingEntry)
     except msgspec.ValidationError:
         pass
     try:
-        return msgspec.convert(upgrade(item.tree())[0], GradingEntry)
+        return convert(upgrade(item.tree())[0], GradingEntry)
     except (AssayError, ValueError, TypeError):
         return _read(item, GradingEntry)  # for its error
 
