@@ -273,7 +273,18 @@ def test_no_chart_is_forgotten() -> None:
     assert tuple(charts()) == NAMES
     made = {
         name
-        for module in (grades, gates, steps, summaries, criteria, trends, decisions, exams, judges)
+        for module in (
+            grades,
+            gates,
+            steps,
+            summaries,
+            criteria,
+            trends,
+            decisions,
+            exams,
+            exam_history,
+            judges,
+        )
         for name, value in vars(module).items()
         if getattr(value, "__module__", "") == module.__name__
     }

@@ -102,6 +102,16 @@ class JsonFormatter(logging.Formatter):
         return made.decode().rstrip("\n")
 
 
+class WithoutAbandoned(logging.Filter):
+    """Drops uvicorn's error about an answer that was not finished. Its client has gone, and `guard`
+    has noted that; every other cause is logged where it happens.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is logged."""
+        return record.getMessage() != "ASGI callable returned without completing response."
+
+
 def uvicorn_config() -> dict[str, Any]:
     """A logging configuration for uvicorn: errors and notices as JSON, no access log (ours says
     more).
@@ -110,8 +120,10 @@ def uvicorn_config() -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"json": {"()": "assay.server.logs.JsonFormatter"}},
+        "filters": {"abandoned": {"()": "assay.server.logs.WithoutAbandoned"}},
         "handlers": {
             "err": {
+                "filters": ["abandoned"],
                 "class": "logging.StreamHandler",
                 "formatter": "json",
                 "stream": "ext://sys.stderr",
