@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.errors import AssayError, EvidenceError, InputError
+from assay.errors import AssayError, EvidenceError
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.pipeline.deciding import Terms, side_of
@@ -113,7 +113,17 @@ KINDS = (
 )
 
 
-REFUSALS = ("REL-002", "REL-003", "REL-004", "GRD-101", "GRD-102", "GRD-104", "GRD-106", "GRD-108")
+REFUSALS = (
+    "REL-002",
+    "REL-003",
+    "REL-004",
+    "GRD-101",
+    "GRD-102",
+    "GRD-104",
+    "GRD-106",
+    "GRD-108",
+    "SCO-005",
+)
 SLICED = Terms(slices=("tag",))
 
 
@@ -140,7 +150,7 @@ def outcome(
             decide_sides(made(candidate, "candidate"), theirs, RULES, GRADER, terms=terms).outcome
         )
     except AssayError as error:
-        if error.code not in REFUSALS and not isinstance(error, InputError):
+        if error.code not in REFUSALS:
             raise
         return "refused"
 
