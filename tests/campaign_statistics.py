@@ -145,7 +145,7 @@ def means(
     def interval(values: list[float], range: Range, seed: int) -> Interval:
         if method in ("auto", "guaranteed"):
             return estimate_mean(values, range=range, guaranteed=method == "guaranteed").interval
-        return bootstrap_mean(values, seed=seed, method=method, resamples=1000)  # type: ignore[arg-type]
+        return bootstrap_mean(values, seed=seed, method=method, resamples=1000)
 
     return [
         tallied(
@@ -406,7 +406,7 @@ def planned(repeats: int) -> list[Planned]:
             .tolist()
         )
         known = {pair: paired_rate_difference(*pair, n).low for pair in set(map(tuple, counts))}
-        seen = sum(known[tuple(pair)] > -margin for pair in counts) / repeats  # type: ignore[operator]
+        seen = sum(known[tuple(pair)] > -margin for pair in counts) / repeats
         promised = power_of_rates(n, gains=gains, losses=losses, margin=margin)
         found.append(
             Planned(f"rates: gains {gains}, losses {losses}, margin {margin}", n, promised, seen)

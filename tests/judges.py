@@ -175,7 +175,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
                 code = error.code if isinstance(error.code, int) else 70
         out.flush()
         err.flush()
-        said = Said(code, out.buffer.getvalue(), err.buffer.getvalue())  # type: ignore[attr-defined]
+        said = Said(code, out.buffer.getvalue(), err.buffer.getvalue())
         assert "Traceback" not in said.err
         assert said.code != 5, said.err
         return said

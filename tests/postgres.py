@@ -96,7 +96,7 @@ def _run(server: Any, statement: str) -> None:
     import psycopg
 
     with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-        connection.execute(statement)  # type: ignore[call-overload]
+        connection.execute(statement)
 
 
 def _execute(statement: str) -> None:

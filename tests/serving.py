@@ -43,7 +43,7 @@ class Api:
     def __init__(self, client: TestClient, log: io.BytesIO) -> None:
         self.client = client
         self.log = log
-        self.services = client.app.state.services  # type: ignore[attr-defined]
+        self.services = client.app.state.services
         self.secrets: list[str] = []
 
     def token(self, project: str = "default", scopes: tuple[str, ...] = ALL) -> dict[str, str]:

@@ -63,7 +63,7 @@ def commands(folder: Path) -> Run:
             code = run_command([str(argument) for argument in arguments])
         out.flush()
         err.flush()
-        return Said(code, out.buffer.getvalue(), err.buffer.getvalue())  # type: ignore[attr-defined]
+        return Said(code, out.buffer.getvalue(), err.buffer.getvalue())
 
     return run_here
 

@@ -686,7 +686,7 @@ def test_cost_is_taken_where_the_provider_says_it() -> None:
     from langchain_core.outputs import ChatGeneration, ChatResult
     from langgraph.graph import END, START
 
-    class Priced(piece("graph:Scripted")):  # type: ignore[misc]
+    class Priced(piece("graph:Scripted")):
         def _generate(
             self, messages: Any, stop: Any = None, run_manager: Any = None, **more: Any
         ) -> Any:
@@ -824,7 +824,7 @@ def test_an_executor_that_raises_ends_as_an_error_and_its_neighbour_as_cancelled
 def test_several_inputs_are_given_to_an_agent_as_one_text_and_one_may_be_named() -> None:
     heard: list[str] = []
 
-    class Heard(piece("flow:Scripted")):  # type: ignore[misc]
+    class Heard(piece("flow:Scripted")):
         def _inner_get_response(self, *, messages: Any, **more: Any) -> Any:
             heard.append(messages[-1].text)
             return super()._inner_get_response(messages=messages, **more)

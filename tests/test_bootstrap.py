@@ -135,7 +135,7 @@ def test_arguments_that_make_no_sense_are_refused() -> None:
     with pytest.raises(UsageError, match="too few"):
         bootstrap_mean([1.0, 2.0], seed=1, resamples=10)
     with pytest.raises(UsageError, match="no bootstrap interval is named 'basic'"):
-        bootstrap_mean([1.0, 2.0], seed=1, method="basic")  # type: ignore[arg-type]
+        bootstrap_mean([1.0, 2.0], seed=1, method="basic")
     with pytest.raises(UsageError, match="finite"):
         bootstrap_mean([1.0, float("nan")], seed=1)
 

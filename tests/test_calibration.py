@@ -148,7 +148,7 @@ def test_ppi_is_narrower_than_the_labels_alone_with_a_good_judge_and_hardly_wide
         found = ppi(human, judge, kind="rate")
         alone = wilson(sum(label == 1 for label in human), 100)
         assert None not in (found.low, found.high, alone.low, alone.high)
-        assert (found.high - found.low) / (alone.high - alone.low) < most  # type: ignore[operator]
+        assert (found.high - found.low) / (alone.high - alone.low) < most
 
 
 def test_a_constant_judge_leaves_the_labels_alone() -> None:
@@ -276,7 +276,7 @@ def test_groups_of_one_row_change_little_and_copies_of_a_row_add_nothing() -> No
         [row for row in judge for _ in range(4)],
         kind="rate",
     )
-    widths = [found.high - found.low for found in (alone, ones, copied, fooled)]  # type: ignore[operator]
+    widths = [found.high - found.low for found in (alone, ones, copied, fooled)]
     assert widths[1] == pytest.approx(widths[0], rel=0.05)
     assert widths[2] == pytest.approx(widths[0], rel=0.1)
     assert widths[3] < 0.6 * widths[0]

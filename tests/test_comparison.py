@@ -241,8 +241,8 @@ def test_the_bounded_end_is_the_quantile_of_randomly_weighted_means(
 def test_better_values_never_lower_a_bounded_end(values: list[float], gains: list[float]) -> None:
     better = [min(100.0, value + gain) for value, gain in zip(values, gains, strict=False)]
     before, after = (bounded_mean(some, lowest=0.0, highest=100.0) for some in (values, better))
-    assert after.low >= before.low - 1e-6  # type: ignore[operator]
-    assert after.high >= before.high - 1e-6  # type: ignore[operator]
+    assert after.low >= before.low - 1e-6
+    assert after.high >= before.high - 1e-6
 
 
 def test_many_distinct_values_take_no_minutes_and_lose_no_guarantee() -> None:
@@ -322,9 +322,9 @@ def test_a_p_value_is_small_exactly_where_the_end_is_beyond_the_limit(
     ).clip(0, 100)
     found = estimate_mean(values.tolist(), range=Range(-100, 100))
     low, high = found.interval.low, found.interval.high
-    assume(abs(low - limit) > 1e-6 and abs(high - limit) > 1e-6)  # type: ignore[operator]
-    assert (found.p_above(limit) < 0.025) is (low > limit)  # type: ignore[operator]
-    assert (found.p_below(limit) < 0.025) is (high < limit)  # type: ignore[operator]
+    assume(abs(low - limit) > 1e-6 and abs(high - limit) > 1e-6)
+    assert (found.p_above(limit) < 0.025) is (low > limit)
+    assert (found.p_below(limit) < 0.025) is (high < limit)
 
 
 def test_two_sides_of_ties_are_compared_end_by_end() -> None:
@@ -336,10 +336,10 @@ def test_two_sides_of_ties_are_compared_end_by_end() -> None:
     assert found.difference.method == "combined ends"
     assert found.difference.low == pytest.approx(
         found.difference.value - math.hypot(ours.value - ours.low, theirs.high - theirs.value)
-    )  # type: ignore[operator]
+    )
     assert estimate_difference([1.0] * 5, [1.0, 2.0]).interval.reason.startswith(
         "candidate: fewer than"
-    )  # type: ignore[union-attr]
+    )
 
 
 # --- claims
@@ -372,7 +372,7 @@ def test_a_uniform_improvement_never_takes_non_inferiority_away(
         compare_paired((ours + more).tolist(), baseline.tolist(), margin=1.0)
         for more in (0.0, gain)
     )
-    assert after.difference.low >= before.difference.low - 1e-6  # type: ignore[operator]
+    assert after.difference.low >= before.difference.low - 1e-6
     assert after.claims.non_inferior or not before.claims.non_inferior
 
 
@@ -401,7 +401,7 @@ def test_groups_widen_a_comparison_of_pairs_that_repeat_each_other() -> None:
     assert together.clusters == 20
     assert together.difference.high - together.difference.low > 3 * (
         alone.difference.high - alone.difference.low
-    )  # type: ignore[operator]
+    )
     failed = compare_failures([value > 50 for value in ours], [False] * 400, groups=groups)
     assert failed.difference.method == "cluster-robust t"
 

@@ -379,7 +379,7 @@ def test_a_word_match_is_a_substring_match_at_the_edges_of_words(text: str, entr
 
 
 def test_the_ways_to_match_are_the_same_in_the_shape_and_in_the_code() -> None:
-    assert set(Match.__args__) == set(MATCHES)  # type: ignore[attr-defined]
+    assert set(Match.__args__) == set(MATCHES)
 
 
 # --- exams
@@ -492,7 +492,7 @@ def test_the_median_is_exact(values: list[Decimal]) -> None:
     ordered = sorted(map(Fraction, values))
     half = len(ordered) // 2
     expected = ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
-    assert Fraction(median(values)) == expected  # type: ignore[arg-type]
+    assert Fraction(median(values)) == expected
 
 
 # --- diagnosis and patterns

@@ -210,7 +210,7 @@ def answer(
     outcome: str, *, score: int | None = None, place: str | None = None, reason: str = ""
 ) -> Answer:
     verdict = Verdict(score, (), None, place) if score is not None or place is not None else None
-    return Answer(outcome, verdict, reason, "k", False, False, None)  # type: ignore[arg-type]
+    return Answer(outcome, verdict, reason, "k", False, False, None)
 
 
 @pytest.mark.parametrize(
@@ -454,7 +454,7 @@ def test_of_several_cards_the_worst_of_the_newest_day_counts() -> None:
     judge = judge_of(read_card(good))
 
     def may(*cards: dict[str, Any]) -> bool:
-        return admitted(cards, TERMS, now=datetime(2026, 11, 17, tzinfo=UTC))[judge] is None  # type: ignore[arg-type]
+        return admitted(cards, TERMS, now=datetime(2026, 11, 17, tzinfo=UTC))[judge] is None
 
     assert may(good)
     assert may(bad, new_good), "the older one is past"
@@ -478,7 +478,7 @@ def test_a_card_is_of_one_model_version_prompt_rubric_and_settings_and_of_no_oth
     judges = Grader(Shelf(), policy="workflow-judged", cards=[good_card()], now=NOW).judges
     assert grade(scorecard(source=LLM), rules, judges=judges).passed
     other = {key: one for key, one in {**SCORER, part: value}.items() if one is not None}
-    refused = grade(scorecard(source=Source(**other)), rules, judges=judges)  # type: ignore[arg-type]
+    refused = grade(scorecard(source=Source(**other)), rules, judges=judges)
     assert not refused.passed
     words = (
         "it has no card" if part == "name" else "for another version, prompt, rubric or settings"
@@ -528,13 +528,13 @@ def scorecard(
         role=role,
         layer=layer,
         source=source,
-    )  # type: ignore[arg-type]
+    )
     return Scorecard(
         schema="assay.scorecard/1", run_id="r", hard_gates={"g": True}, criteria=[criterion]
     )
 
 
-LLM = Source(**SCORER)  # type: ignore[arg-type]
+LLM = Source(**SCORER)
 MAY = {LLM.judge: None}
 DOCUMENT = {
     "schema": "assay.scorecard/1",

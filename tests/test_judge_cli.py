@@ -539,7 +539,7 @@ def test_the_disagreement_of_a_panel_and_of_samples_reaches_the_grade(
     with raw_endpoint(reply) as endpoint:
         names = [
             part for name in ("x", "y") for part in ("--judge", put_judge(tmp_path, name, endpoint))
-        ]  # type: ignore[arg-type]
+        ]
         one = ("--criterion", "clarity", "--no-journal", "--concurrency", "1")
         assert (
             here("judge", "panel", "runs.jsonl", *PLAIN, *names, *one, "-o", "agree.jsonl").code

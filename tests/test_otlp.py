@@ -132,8 +132,8 @@ def test_json_protobuf_and_console_give_the_same_evidence(shared: Path, name: st
         as_json = list(from_json(json.loads(json.dumps(otlp(trace), default=float))))
         as_bytes = list(from_protobuf(protobuf(trace)))
         assert [one for one in (*as_json, *as_bytes) if not isinstance(one, Span)] == []
-        assert encode(evidence(as_json)) == plain  # type: ignore[arg-type]
-        assert encode(evidence(as_bytes)) == plain  # type: ignore[arg-type]
+        assert encode(evidence(as_json)) == plain
+        assert encode(evidence(as_bytes)) == plain
 
 
 # --- steps, agents, sums
@@ -341,7 +341,7 @@ def test_a_clock_that_ran_backwards_leaves_the_duration_unknown_and_is_counted()
 
 def test_a_numeric_text_nan_or_a_monster_is_not_a_number() -> None:
     for bad in ("11", "NaN", -1, 1.5, True, 10**40, [1], Decimal("NaN")):
-        found = evidence([agent(1), chat(2, 1, tokens=(bad, 4))])  # type: ignore[arg-type]
+        found = evidence([agent(1), chat(2, 1, tokens=(bad, 4))])
         assert "tokens" not in found
         assert found["metadata"]["otel"]["unreadable"] == ["gen_ai.usage.input_tokens"]
 
@@ -804,7 +804,7 @@ def test_a_join_names_those_it_waited_for() -> None:
     assert passed_on(speaking(*graph(*more), silent=("join",)))[-2:] == [
         ("left", "write"),
         ("right", "write"),
-    ]  # type: ignore[index]
+    ]
 
 
 def test_handoffs_that_cannot_be_told_are_not_known_unless_the_graph_names_its_edges() -> None:

@@ -254,7 +254,7 @@ def test_the_accuracy_of_judgebench_wants_more_wins_than_losses_over_both_orders
     for label, first, second in (("a", ab, ba), ("b", turned.get(ab, ab), turned.get(ba, ba))):
         found = measure([JudgedPair("1", {"ab": first, "ba": second}, label)])["accuracy"][
             "judgebench"
-        ]  # type: ignore[arg-type]
+        ]
         assert found["value"] == float(right)
 
 

@@ -110,7 +110,7 @@ def test_groups_cost_samples() -> None:
     one, grouped = (
         samples_for_mean(effect=2.0, sd=10.0, design_effect=some) for some in (1.0, 2.8)
     )
-    assert grouped == pytest.approx(2.8 * one, rel=0.02)  # type: ignore[operator]
+    assert grouped == pytest.approx(2.8 * one, rel=0.02)
 
 
 @given(st.integers(2, 40), st.floats(0, 0.5), st.floats(0, 0.5), st.sampled_from([0.0, 0.05, 0.2]))
@@ -167,7 +167,7 @@ def test_pairs_without_any_difference_show_as_much_as_the_comparison_says() -> N
 )
 def test_plans_that_make_no_sense_are_refused(call: object) -> None:
     with pytest.raises(UsageError, match=r"must be|all are shares"):
-        call()  # type: ignore[operator]
+        call()
 
 
 def test_power_is_as_planned() -> None:

@@ -423,7 +423,7 @@ def test_with_several_looks_the_interval_is_a_confidence_sequence_and_the_rule_g
     found = with_looks(one, RULES, looks=3)
     assert (one.outcome, found.outcome) == ("promote", "hold")
     assert "betting sequence, holds at each of 3 looks" in found.comparison.difference.method
-    assert found.comparison.difference.low < one.comparison.difference.low  # type: ignore[operator]
+    assert found.comparison.difference.low < one.comparison.difference.low
     assert found.comparison.claims.superior is False
     many = drawn(3000)
     assert (

@@ -999,7 +999,7 @@ def test_the_files_shown_in_the_how_to_are_read_as_they_stand(
     blocks = dict(re.findall(r"```yaml (\S+)\n(.*?)```", text, re.DOTALL))
     for name, block in blocks.items():
         (tmp_path / name).write_text(block.replace("../my-project", "project"))
-    (tmp_path / "issues.jsonl").write_text(re.search(r"```json\n(.*?)```", text, re.DOTALL)[1])  # type: ignore[index]
+    (tmp_path / "issues.jsonl").write_text(re.search(r"```json\n(.*?)```", text, re.DOTALL)[1])
     workflow = read_workflow(str(tmp_path / "workflow.yaml"))
     assert repair_of(workflow) is not None
     [sample] = prepare(workflow, read_dataset(str(tmp_path / "dataset.yaml")))

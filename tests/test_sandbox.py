@@ -51,7 +51,7 @@ QUICK = SandboxLimits(wall_s=1.5)
 
 
 def python(code: str, **options: object) -> SandboxOutcome:
-    return run([PYTHON, "-I", "-c", code], **options)  # type: ignore[arg-type]
+    return run([PYTHON, "-I", "-c", code], **options)
 
 
 def alive(marker: str) -> list[str]:
@@ -630,7 +630,7 @@ def test_a_tree_that_cannot_be_taken_is_refused(
 )
 def test_options_that_would_open_the_sandbox_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InputError) as refused:
-        run(["/bin/true"], **options)  # type: ignore[arg-type]
+        run(["/bin/true"], **options)
     assert refused.value.code == "SBX-003"
     with pytest.raises(InputError):
         run([])
@@ -681,7 +681,7 @@ def test_without_bubblewrap_nothing_runs_and_the_line_to_install_is_said(
 
 def test_an_isolation_of_another_name_is_refused() -> None:
     with pytest.raises(InputError, match="Use bubblewrap or process"):
-        require("docker")  # type: ignore[arg-type]
+        require("docker")
 
 
 def test_a_sandbox_that_does_not_start_says_so_with_its_own_words(
@@ -968,7 +968,7 @@ def outcome(
         isolation,
         "",
         None,
-    )  # type: ignore[arg-type]
+    )
 
 
 @pytest.mark.req("W-058")

@@ -26,7 +26,7 @@ FEW = SchemaFinding("tests-few", "warning", "tools.getTide.tests", "there is 1."
 
 def results(*pairs: tuple[str, list[SchemaFinding]]) -> list[dict[str, Any]]:
     document = sarif(list(pairs), RULES, tool_version="1.2.3", systems=SYSTEMS)
-    return document["runs"][0]["results"]  # type: ignore[no-any-return]
+    return document["runs"][0]["results"]
 
 
 @pytest.fixture(scope="module")

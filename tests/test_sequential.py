@@ -66,7 +66,7 @@ def test_a_mirrored_sequence_has_mirrored_ends() -> None:
     assert (found.low, found.high) == (
         pytest.approx(-other.high, abs=1e-6),
         pytest.approx(-other.low, abs=1e-6),
-    )  # type: ignore[operator]
+    )
 
 
 def test_one_value_says_nothing_and_the_next_looks_go_on() -> None:
@@ -92,7 +92,7 @@ def test_the_sequence_is_less_than_twice_as_wide_as_students_interval() -> None:
     for sd, n in ((10, 5000), (30, 1000)):
         values = draw.normal(0, sd, n).round(1).clip(-100, 100)
         found = MeanSequence(DIFFERENCES).update(values.tolist())
-        assert found.high - found.low < 2 * 2 * 1.96 * values.std() / n**0.5  # type: ignore[operator]
+        assert found.high - found.low < 2 * 2 * 1.96 * values.std() / n**0.5
 
 
 def test_a_look_takes_time_by_the_values_seen() -> None:

@@ -399,7 +399,7 @@ def test_a_correction_is_a_new_record_with_author_and_reason(ledger: Ledger) -> 
     fixed = run(latency_ms=9000)
     for author, reason in (("", "typo"), ("ada", " "), (None, "x")):
         with pytest.raises(InputError, match="is missing"):
-            ledger.correct(old.digest, fixed, author=author, reason=reason)  # type: ignore[arg-type]
+            ledger.correct(old.digest, fixed, author=author, reason=reason)
     with pytest.raises(InputError, match="the same as what it corrects"):
         ledger.correct(old.digest, run(), author="ada", reason="typo")
     with pytest.raises(InputError, match="no such record"):
@@ -615,7 +615,7 @@ def test_every_filter_finds_what_it_names_and_nothing_else(ledger: Ledger) -> No
         {"started_from": "tomorrow"},
     ):
         with pytest.raises(InputError, match="filter"):
-            ledger.find("grade", wrong)  # type: ignore[arg-type]
+            ledger.find("grade", wrong)
 
 
 def test_a_page_far_into_many_records_is_read_from_an_index_at_its_cursor(tmp_path: Path) -> None:

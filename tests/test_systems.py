@@ -437,7 +437,7 @@ def test_the_events_of_an_evaluation_carry_its_systems(tmp_path: Path) -> None:
     told = [
         json.loads(frame.split(b"data: ")[1])
         for frame in events.replay(made.run, made.payload(), "sha256:" + 64 * "0")
-    ]  # type: ignore[arg-type]
+    ]
     for one in told:
         if one["event"].startswith("evaluation"):
             assert one["gradingSystem"] == grader.rules.grading_system

@@ -844,13 +844,13 @@ def test_a_path_matches_in_the_modes_it_should(calls: str, expected: str, holds:
     for over in ("names", "arguments"):
         assert {
             mode for mode in modes if trajectory_match(path, wished, mode=mode, over=over)
-        } == holds  # type: ignore[arg-type]
+        } == holds
     assert not calls or not any(
         trajectory_match(
             path, [wish(name, x=[3]) for name in expected], mode=mode, over="arguments"
         )
         for mode in modes
-    )  # type: ignore[arg-type]
+    )
 
 
 def test_a_path_over_arguments_finds_the_pairing_that_fits() -> None:
@@ -869,7 +869,7 @@ def test_a_path_over_arguments_finds_the_pairing_that_fits() -> None:
         rules=BFCL,
     )
     with pytest.raises(ValueError, match="unordered"):
-        trajectory_match([], [], mode="any")  # type: ignore[arg-type]
+        trajectory_match([], [], mode="any")
 
 
 # --- handoffs

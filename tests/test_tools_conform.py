@@ -48,12 +48,12 @@ def number(text: str) -> Decimal:
 
 @cache
 def annex_base() -> dict[str, Any]:
-    return json.loads((SHARED / "vectors" / "annex-base.json").read_text(), parse_float=Decimal)  # type: ignore[no-any-return]
+    return json.loads((SHARED / "vectors" / "annex-base.json").read_text(), parse_float=Decimal)
 
 
 @cache
 def vectors() -> list[dict[str, Any]]:
-    return json.loads((SHARED / "vectors" / "flowmcp.json").read_text(), parse_float=Decimal)  # type: ignore[no-any-return]
+    return json.loads((SHARED / "vectors" / "flowmcp.json").read_text(), parse_float=Decimal)
 
 
 def mode(*pairs: tuple[Any, Any]) -> dict[str, Any]:

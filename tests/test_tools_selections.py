@@ -172,7 +172,7 @@ def index_of(tree: Tree) -> dict[str, Any]:
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    return json.loads(Path(path).read_text())  # type: ignore[no-any-return]
+    return json.loads(Path(path).read_text())
 
 
 def code_of(take: Any, *arguments: Any, **named: Any) -> str:

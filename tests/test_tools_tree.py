@@ -170,7 +170,7 @@ def put(
 
 
 def read(path: str) -> dict[str, Any]:
-    return json.loads(Path(path).read_text())  # type: ignore[no-any-return]
+    return json.loads(Path(path).read_text())
 
 
 def forge(path: str, hours: float, **changes: Any) -> str:

@@ -543,15 +543,15 @@ def _process(told: Behaviour) -> Iterator[tuple[int, int]]:
         stdout=subprocess.PIPE,
     )
     try:
-        yield tuple(json.loads(child.stdout.readline()))  # type: ignore[union-attr]
+        yield tuple(json.loads(child.stdout.readline()))
     finally:
-        child.stdin.close()  # type: ignore[union-attr]
+        child.stdin.close()
         try:
             child.wait(5)
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
-        child.stdout.close()  # type: ignore[union-attr]
+        child.stdout.close()
 
 
 async def main() -> None:
