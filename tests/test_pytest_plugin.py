@@ -215,7 +215,7 @@ def test_other():
 
 
 def test_with_xdist_the_summary_and_the_report_are_the_same(session: Any, tmp_path: Path) -> None:
-    pytest.importorskip("xdist")
+    pytest.importorskip("xdist", reason="needs pytest-xdist")
     alone = session(MANY, "--assay-report", "one.json")
     both = session(MANY, "-n", "2", "--assay-report", "two.json")
     assert alone.code == both.code == 1
@@ -245,7 +245,7 @@ def test_with_xdist_the_summary_and_the_report_are_the_same(session: Any, tmp_pa
 
 
 def test_a_worker_that_dies_loses_only_the_test_it_was_in(session: Any, tmp_path: Path) -> None:
-    pytest.importorskip("xdist")
+    pytest.importorskip("xdist", reason="needs pytest-xdist")
     text = (
         MANY + "\ndef test_zz_dies(assay):\n    import os\n    assay.grade(load('card'))\n   "
         " os._exit(7)\n"

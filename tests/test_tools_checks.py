@@ -29,7 +29,7 @@ from assay.tools.key_owners import brand_of, read_aliases, registrable_domain
 from assay.tools.source import Module, ToolSchema
 from assay.tools.veto import CLEAN, UNDETERMINED, VETO
 
-pytest.importorskip("publicsuffixlist")
+pytest.importorskip("publicsuffixlist", reason="domains need assay[flowmcp]")
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 BAD = ModuleLists(
     {"left-pad": "takes the keys", "@evil/steal": "on the list"}, frozenset({"posthog-node"})
