@@ -1,0 +1,148 @@
+"""The view of an evaluation: how many runs passed, how they scored, what failed or is missing, and
+the worst runs with question and answer.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from assay.records.evaluation import Evaluation, EvaluationTotals
+from assay.records.evidence import Run
+from assay.views.blocks import Column, Facts, Paragraph, Part, Sentences, Table
+from assay.views.grade import because
+from assay.views.pieces import clip, count, number, phrase, points, verdict
+
+WORST = 3
+SHORT = 160
+"""Characters of a question or an answer that are shown."""
+QUESTIONS = ("question", "query", "prompt", "input", "task", "message")
+ANSWERS = ("answer", "response", "output", "text", "result")
+
+
+class WorstRun(NamedTuple):
+    """A run that did not pass, among the worst of them."""
+
+    score: float
+    run_id: str
+    result: Mapping[str, Any]
+    """Its grade, as in `results[]` of `assay.grades/1`."""
+    run: Run | None
+    """Its evidence, where that is at hand."""
+
+    def __lt__(self, other: tuple[Any, ...]) -> bool:
+        return self[:2] < other[:2]
+
+
+def worst_runs(
+    results: Iterable[tuple[Mapping[str, Any], Run | None]], *, most: int = WORST
+) -> list[WorstRun]:
+    """The worst of graded runs, each a grade as in `assay.grades/1` with its run."""
+    found: list[WorstRun] = []
+    for result, run in results:
+        keep_worst(found, result, run, most=most)
+    return found
+
+
+def keep_worst(
+    found: list[WorstRun], result: Mapping[str, Any], run: Run | None, *, most: int = WORST
+) -> None:
+    """Put a run in its place among the worst, and drop what is then one too many. A run that passed
+    has no place there.
+    """
+    if result.get("passed") is True:
+        return
+    made = WorstRun(float(result.get("weighted_score") or 0), str(result["run_id"]), result, run)
+    if len(found) < most or made < found[-1]:
+        insort(found, made)
+        del found[most:]
+
+
+def evaluation_view(
+    evaluation: Evaluation,
+    *,
+    worst: Sequence[WorstRun] = (),
+    notes: Sequence[str] = (),
+    commands: Sequence[tuple[str, str]] = (),
+) -> list[Part]:
+    """An evaluation with its worst runs. `notes` are sentences about it; `commands` are what to run
+    next and what each shows.
+    """
+    totals = evaluation.totals
+    subject = f"{_versioned(evaluation.workflow)} on {_versioned(evaluation.dataset)}"
+    whole = totals.passed == totals.n and totals.n > 0
+    outcome = verdict(
+        "passed" if whole else "failed", f"{totals.passed:,} of {count(totals.n, 'run')} passed"
+    )
+    parts: list[Part] = [
+        Facts(
+            [
+                ("evaluation", phrase(evaluation.name, ": ", subject)),
+                ("passed", outcome),
+                (
+                    "pass rate",
+                    number(totals.pass_rate.value, interval=totals.pass_rate, percent=True),
+                ),
+                ("mean score", number(totals.score.value, interval=totals.score)),
+            ]
+        ),
+        *_counts(totals),
+        *(_worst(one) for one in worst),
+    ]
+    if notes:
+        parts.append(Sentences(notes, "Notes"))
+    if commands:
+        width = max(len(command) for command, _ in commands)
+        parts.append(Paragraph("More:", "hint"))
+        parts.append(Sentences([f"{command:<{width}}  # {what}" for command, what in commands]))
+    return parts
+
+
+def _counts(totals: EvaluationTotals) -> list[Part]:
+    """What fails and what is missing, most often first; nothing where nothing does."""
+    columns = ("Gate that fails", Column("Runs", "n"), Column("Of", "n"))
+    absent = ("Criterion without a score", Column("Runs", "n"), Column("Of", "n"))
+    found = [
+        Table("Gates that fail", columns, _rows(totals.gate_failures, totals.n)),
+        Table("Missing scores", absent, _rows(totals.missing, totals.n)),
+    ]
+    return [table for table in found if table.rows]
+
+
+def _rows(counts: Mapping[str, int], n: int) -> list[list[str]]:
+    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return [[name, f"{failed:,}", f"{n:,}"] for name, failed in ordered if failed]
+
+
+def _worst(one: WorstRun) -> Facts:
+    sample = one.result.get("sample_id") or one.run_id
+    head = f"{clip(sample, 80)}: {one.result.get('grade')} {points(one.score)}, "
+    run = one.run
+    return Facts(
+        [
+            ("sample", phrase(head, clip(because(one.result), 2 * SHORT))),
+            ("question", "" if run is None else _short(run.inputs, QUESTIONS)),
+            ("answer", "" if run is None else _answer(run)),
+        ]
+    )
+
+
+def _answer(run: Run) -> str:
+    if run.outputs:
+        return _short(run.outputs, ANSWERS)
+    error = (run.metadata or {}).get("error")
+    return f"none; status {run.status}" + (f": {clip(str(error), SHORT)}" if error else "")
+
+
+def _short(values: Mapping[str, Any] | None, names: Sequence[str]) -> str:
+    """The value that a person looks for: the only one, the one with a usual name, else all."""
+    if not values:
+        return ""
+    known = [values[name] for name in names if name in values]
+    value = next(iter(values.values())) if len(values) == 1 else known[0] if known else values
+    return clip(" ".join(str(clip(value, 4 * SHORT)).split()), SHORT)
+
+
+def _versioned(name: Any) -> str:
+    return f"{name.id}@{name.version}" if name.version is not None else str(name.id)

@@ -1,0 +1,92 @@
+"""The view of an evaluation: what it shows of totals, failures and the worst runs, on a terminal and
+as Markdown.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from assay.cli import terminal
+from assay.files.json_files import Document
+from assay.records.evaluation import Evaluation, VersionedName
+from assay.records.reading import read_run
+from assay.release.summary import totals
+from assay.views.evaluation import evaluation_view, worst_runs
+from assay.views.markdown_view import view
+from cards import graded
+from documents import run as make_run
+
+
+def evaluated(*runs: dict[str, Any]) -> tuple[Evaluation, list[Any]]:
+    found = [graded(run) for run in runs]
+    evaluation = Evaluation(
+        id="e-1",
+        name="faq-1",
+        workflow=VersionedName(id="faq", version="3"),
+        dataset=VersionedName(id="d"),
+        configuration="sha256:0",
+        started="2026-11-15T10:00:00Z",
+        finished=None,
+        totals=totals(one.grade for one in found),
+        runs=[],
+    )
+    results = [
+        (one.payload(), read_run(Document(run, "x"))) for one, run in zip(found, runs, strict=True)
+    ]
+    return evaluation, worst_runs(results)
+
+
+def failed(name: str, **more: Any) -> dict[str, Any]:
+    return {**make_run("rag"), "run_id": name, "status": "failed", **more}
+
+
+def test_totals_failures_and_the_worst_three_are_shown_with_question_and_answer(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    runs = [
+        failed(f"r-{index}", inputs={"question": f"Q{index}?"}, outputs={"answer": f"A{index}."})
+        for index in range(4)
+    ]
+    broken = failed("r-9", status="error", outputs=None, metadata={"error": "boom"}, scores={})
+    evaluation, worst = evaluated(*runs, broken, make_run("rag"))
+    terminal.show(evaluation_view(evaluation, worst=worst, commands=[("assay evals", "lists")]))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "evaluation  faq-1: faq@3 on d"
+    assert lines[1] == "passed      ✗ 1 of 6 runs passed"
+    assert lines[2].startswith("pass rate   16.7% [")
+    assert lines[3].startswith("mean score  ")
+    assert ["overall_status_success", "5", "6"] in [line.split() for line in lines]
+    shown = [line for line in lines if line.startswith("sample ")]
+    assert len(shown) == 3
+    assert [line.split()[1] for line in shown] == ["s-1:", "s-1:", "s-1:"]
+    assert "answer      none; status error: boom" in lines
+    assert "question    Q0?" in lines
+    assert "answer      A0." in lines
+    assert "  assay evals  # lists" in lines
+
+
+def test_an_evaluation_whose_runs_all_passed_has_no_failures_to_show(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    evaluation, worst = evaluated(make_run("rag"))
+    assert worst == []
+    terminal.show(evaluation_view(evaluation, worst=worst))
+    assert len(capsys.readouterr().out.splitlines()) == 4
+
+
+def test_an_evaluation_without_runs_does_not_look_passed() -> None:
+    evaluation, _ = evaluated()
+    assert "✗ 0 of 0 runs passed" in view("evaluation", evaluation_view(evaluation))
+
+
+def test_text_of_a_run_is_inert_in_markdown() -> None:
+    evaluation, worst = evaluated(failed("r", inputs={"question": "<b>x</b>\n# [y](z)"}))
+    text = view("evaluation", evaluation_view(evaluation, worst=worst))
+    assert "- question: `<b>x</b> # [y](z)`" in text
+
+
+def test_a_long_answer_is_cut() -> None:
+    evaluation, worst = evaluated(failed("r", outputs={"a": "x" * 100_000, "b": ["y"] * 1000}))
+    assert len(view("evaluation", evaluation_view(evaluation, worst=worst))) < 3000
