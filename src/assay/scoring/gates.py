@@ -120,7 +120,7 @@ for _gate in (
         "no_high_severity_hallucination",
         "No severe invention",
         "profile",
-        "claims, retrieval",
+        "claims[].supported, claims[].citations, retrieval",
         rules.hallucination,
     ),
     Gate(

@@ -1,0 +1,221 @@
+"""Where the evidence for each criterion and gate of a profile comes from when our own runner runs
+the workflow: measured from the run, decided by a judge, returned by a scorer, or nowhere.
+
+This looks at the profile and the configuration, never at a run: it is what `assay run` checks
+before it spends anything, and what `assay library check` proves of the shipped profiles. Whether a
+particular run carries the evidence is decided when that run is scored.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from assay.scoring.gates import GATES, REQUIRED
+from assay.scoring.metrics import MEASURES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from assay.scoring.profile import Profile
+    from assay.scoring.rubric import Rubric
+
+RUNNER = "the runner records it"
+RECORDED = "the workflow's code records it"
+DECLARED = "the workflow file declares it"
+DATASET = "the dataset gives it"
+REPOSITORY = "the workflow file's `repository` is tested"
+JUDGE = "a judge decides it"
+NOBODY = "no run of our own runner carries it"
+
+GIVERS: dict[str, str] = {
+    "status": RUNNER,
+    "outputs": RUNNER,
+    "steps": RUNNER,
+    "latency_ms": RUNNER,
+    "retries": RUNNER,
+    "inputs": DATASET,
+    "expected": DATASET,
+    "cost_usd": RECORDED,
+    "tokens": RECORDED,
+    "tool_calls": RECORDED,
+    "tool_calls[].valid": DECLARED,
+    "handoffs": RECORDED,
+    "handoffs[].expected": NOBODY,
+    "retrieval": RECORDED,
+    "retrieval[].relevant": JUDGE,
+    "claims": RECORDED,
+    "claims[].supported": JUDGE,
+    "claims[].severity": NOBODY,
+    "required_inputs": DECLARED,
+    "required_outputs": DECLARED,
+    "output_schema": DECLARED,
+    "forbidden_tools": DECLARED,
+    "handoff_rules": DECLARED,
+    "tests": REPOSITORY,
+    "patch_applies": REPOSITORY,
+    "gates.no_sandbox_violation": REPOSITORY,
+}
+"""Who puts each field of `assay.run/1` there; a longer path comes before a shorter one."""
+
+JUDGED_SCORES = {"context_recall": "judge passages"}
+"""Scores that a judge gives by a fixed question, without a rubric, and the command that asks it."""
+
+_OTHERWISE = re.compile(r";\s*without \w+,\s*")
+_FIELD = re.compile(r"[a-z_]+(?:\[\])?(?:\.[a-z_]+(?:\[\])?)*")
+
+Kind = Literal["measured", "judge", "scorer", "nowhere"]
+
+
+class EvidenceSource(NamedTuple):
+    """Where one criterion or gate gets its evidence."""
+
+    id: str
+    of: Literal["criterion", "gate"]
+    kind: Kind
+    name: str
+    """The measure, the gate's rule, the judge's task or the scorer; empty where there is none."""
+    reads: tuple[str, ...] = ()
+    """The fields of the run that it reads."""
+    lacks: str = ""
+    """What the configuration lacks, where the kind is `nowhere`."""
+
+    @property
+    def sentence(self) -> str:
+        """One line for a person.
+
+        >>> EvidenceSource("faithfulness", "criterion", "nowhere", "", (), "no judge").sentence
+        'criterion faithfulness has no source in this configuration: no judge'
+        """
+        if self.kind == "nowhere":
+            return f"{self.of} {self.id} has no source in this configuration: {self.lacks}"
+        reads = f" from {', '.join(self.reads)}" if self.reads else ""
+        return f"{self.of} {self.id}: {self.kind} ({self.name}{reads})"
+
+
+def evidence_fields(evidence: str) -> list[tuple[str, ...]]:
+    """The fields that the data sheet of a measure or a gate names: one tuple, or two where the
+    second serves without the first.
+
+    >>> evidence_fields("handoffs, expected.handoffs; without it, handoffs[].expected")
+    [('handoffs', 'expected.handoffs'), ('handoffs[].expected',)]
+    """
+    return [
+        tuple(field for field in map(str.strip, part.split(",")) if _FIELD.fullmatch(field))
+        for part in _OTHERWISE.split(evidence)
+    ]
+
+
+def giver_of(field: str) -> str:
+    """Who gives a field; a part of a field that is not listed comes with the field.
+
+    >>> giver_of("retrieval[].text") == RECORDED, giver_of("retrieval[].relevant") == JUDGE
+    (True, True)
+    """
+    path = field
+    while path:
+        if path in GIVERS:
+            return GIVERS[path]
+        path = path[:-2] if path.endswith("[]") else path.rpartition(".")[0]
+    return NOBODY
+
+
+def criterion_sources(
+    profile: Profile,
+    *,
+    judge: bool,
+    rubric: Rubric | None = None,
+    scorers: Collection[str] = (),
+    absent: Collection[str] = (),
+) -> list[EvidenceSource]:
+    """The source of each gate, the required ones first, and of each criterion.
+
+    `rubric` is what the judge scores by (the profile's own, unless another was chosen); `scorers`
+    are the criteria and gates that scorers and assertions give; `absent` are fields that this
+    configuration is known not to give, such as `expected.relevant_ids` or `tests`.
+    """
+    asked = {item.name for item in rubric.criteria} if rubric is not None else set()
+    found: list[EvidenceSource] = []
+    for name in dict.fromkeys((*REQUIRED, *(ref.id for ref in profile.gates))):
+        gate = GATES.get(name)
+        field = f"gates.{name}"
+        if gate is not None and gate.is_computed:
+            found.append(_read(name, "gate", name, gate.evidence, judge, absent))
+        elif field in GIVERS and not _is_absent(field, absent):
+            found.append(EvidenceSource(name, "gate", "measured", name, (field,)))
+        elif name in scorers:
+            found.append(EvidenceSource(name, "gate", "scorer", name))
+        else:
+            lacks = f"its verdict comes from a scorer or an assertion, and none gives '{name}'"
+            if field in GIVERS:
+                lacks = f"{GIVERS[field]}, and this workflow names none"
+            found.append(EvidenceSource(name, "gate", "nowhere", "", (field,), lacks))
+    for item in profile.criteria:
+        if item.measure is not None:
+            sheet = MEASURES[item.measure].evidence
+            found.append(_read(item.id, "criterion", item.measure, sheet, judge, absent))
+        elif item.id in scorers:
+            found.append(EvidenceSource(item.id, "criterion", "scorer", item.id))
+        elif item.id in asked or item.id in JUDGED_SCORES:
+            task = "judge rubric" if item.id in asked else JUDGED_SCORES[item.id]
+            found.append(
+                EvidenceSource(item.id, "criterion", "judge", task)
+                if judge
+                else _nowhere(item.id, "criterion", (), "a judge scores it, and none is configured")
+            )
+        else:
+            found.append(
+                _nowhere(item.id, "criterion", (), "no measure, rubric or scorer gives this score")
+            )
+    return found
+
+
+def without_source(sources: Iterable[EvidenceSource]) -> list[EvidenceSource]:
+    """Those that no run of this configuration can fill."""
+    return [source for source in sources if source.kind == "nowhere"]
+
+
+def needs_judge(profile: Profile, *, rubric: Rubric | None = None) -> list[EvidenceSource]:
+    """What a judge fills in this profile, and nothing else could."""
+    judged = criterion_sources(profile, judge=True, rubric=rubric)
+    return [source for source in judged if source.kind == "judge"]
+
+
+def _read(
+    name: str,
+    of: Literal["criterion", "gate"],
+    reader: str,
+    evidence: str,
+    judge: bool,
+    absent: Collection[str],
+) -> EvidenceSource:
+    """The source of what is read off the run: the first of its alternatives that can be filled."""
+    problem = ""
+    wanted: tuple[str, ...] = ()
+    for fields in evidence_fields(evidence):
+        lacks = ""
+        by_judge = False
+        for field in fields:
+            giver = giver_of(field)
+            if _is_absent(field, absent) or giver == NOBODY:
+                who = "no run of ours carries it" if giver == NOBODY else f"{giver}, and does not"
+                lacks = lacks or f"it reads `{field}` ({who})"
+            elif giver == JUDGE:
+                by_judge = True
+                lacks = lacks or (
+                    "" if judge else f"a judge decides `{field}`, and none is configured"
+                )
+        if not lacks:
+            return EvidenceSource(name, of, "judge" if by_judge else "measured", reader, fields)
+        problem, wanted = problem or lacks, wanted or fields
+    return _nowhere(name, of, wanted, problem)
+
+
+def _nowhere(
+    name: str, of: Literal["criterion", "gate"], reads: tuple[str, ...], lacks: str
+) -> EvidenceSource:
+    return EvidenceSource(name, of, "nowhere", "", reads, lacks)
+
+
+def _is_absent(field: str, absent: Collection[str]) -> bool:
+    return any(field == gone or field.startswith((f"{gone}.", f"{gone}[]")) for gone in absent)
