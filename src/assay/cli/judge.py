@@ -26,7 +26,6 @@ from assay.judging.client import Client
 from assay.judging.config import JudgeSpec, Limits, Price, check_spec, load_judge
 from assay.judging.identity import warnings_of
 from assay.judging.journal import Journal
-from assay.judging.questions import put
 from assay.views.documents import encode, pretty
 
 if TYPE_CHECKING:
@@ -281,7 +280,7 @@ def dry_run(
             new = [
                 question
                 for question, sample in questions
-                if journal.get(client.key(put(question, journal.salt), sample=sample)) is None
+                if not client.has(question, sample=sample)
             ]
             tokens_in = math.ceil(sum(tokens_of(question.messages("0" * 32)) for question in new))
             tokens_out = len(new) * spec.max_tokens

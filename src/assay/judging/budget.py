@@ -7,7 +7,7 @@ nothing, an endpoint that says nothing would never reach the limit.
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -16,6 +16,22 @@ if TYPE_CHECKING:
 
 BYTES_PER_TOKEN = 3
 """Below what texts of most languages have, so that an estimate errs to the dear side."""
+
+
+class Usage(NamedTuple):
+    """What a job cost. `unpriced` counts replies that did not say how many tokens they took."""
+
+    calls: int
+    cached: int
+    retries: int
+    repairs: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: Decimal | None
+    unpriced: int
+    slowed: int
+    left_out: tuple[str, ...]
+    """Parts of the request that the endpoint refused."""
 
 
 def tokens_of(messages: Iterable[Mapping[str, str]]) -> Decimal:

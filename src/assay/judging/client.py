@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from assay.canon import digest
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_files import parse_wide_json
-from assay.judging.budget import Budget
+from assay.judging.budget import Budget, Usage
 from assay.judging.config import JudgeSpec, check_spec
 from assay.judging.endpoints import DIALECTS, Reply, refused_parameter
 from assay.judging.journal import Entry, Journal
@@ -57,22 +57,6 @@ class Answer(NamedTuple):
     model: str | None
 
 
-class Usage(NamedTuple):
-    """What a job cost. `unpriced` counts replies that did not say how many tokens they took."""
-
-    calls: int
-    cached: int
-    retries: int
-    repairs: int
-    input_tokens: int
-    output_tokens: int
-    cost_usd: Decimal | None
-    unpriced: int
-    slowed: int
-    left_out: tuple[str, ...]
-    """Parts of the request that the endpoint refused."""
-
-
 class Errored(Exception):
     """One question could not be answered; the job goes on."""
 
@@ -92,7 +76,9 @@ class Client:
         seed: int = 0,
         clock: Callable[[], float] = time.monotonic,
         on_answer: Callable[[Answer], None] | None = None,
+        again: bool = False,
     ) -> None:
+        """`again` asks once more what the journal has only unusable replies to."""
         check_spec(spec)
         self.spec = spec
         self.journal = journal
@@ -106,6 +92,7 @@ class Client:
         self._without: frozenset[str] = frozenset()
         self._errors_in_a_row = 0
         self._on_answer = on_answer
+        self._again = again
         self._cached = self._retries = self._repairs = 0
         self.answered: Counter[str] = Counter()
         """Replies by the model that the endpoint named in them."""
@@ -149,11 +136,18 @@ class Client:
     async def ask(self, question: Question, *, sample: int = 0) -> Answer:
         """The answer to a question. `sample` tells draws of the same question apart."""
         answer = await self._answer(question, sample)
+        if self._again and answer.cached and answer.verdict is None:
+            answer = await self._answer(question, sample, fresh=True)
         if self._on_answer is not None:
             self._on_answer(answer)
         return answer
 
-    async def _answer(self, question: Question, sample: int) -> Answer:
+    def has(self, question: Question, *, sample: int = 0) -> bool:
+        """Whether the journal has a reply to a question."""
+        asked = put(question, self.journal.salt)
+        return self.journal.get(self.key(asked, sample=sample)) is not None
+
+    async def _answer(self, question: Question, sample: int, *, fresh: bool = False) -> Answer:
         asked = put(question, self.journal.salt)
         key = self.key(asked, sample=sample)
         longest = max(map(len, question.texts), default=0)
@@ -165,8 +159,9 @@ class Client:
             )
             return Answer("errored", None, why, key, False, False, None)
         try:
+            version = question.prompt_version
             reply, cached = await self.reply(
-                key, question.prompt_version, asked.messages, asked.schema, sample=sample
+                key, version, asked.messages, asked.schema, sample=sample, fresh=fresh
             )
             found = read_verdict(reply, question, asked.schema)
             repaired = found.fault is not None and found.mendable
@@ -176,7 +171,7 @@ class Client:
                 again = digest({"mends": key, "reply": text, "fault": fault})
                 messages = repair(asked.messages, text, fault)
                 reply, also_cached = await self.reply(
-                    again, question.prompt_version, messages, asked.schema, sample=sample
+                    again, version, messages, asked.schema, sample=sample, fresh=fresh
                 )
                 cached = cached and also_cached
                 found = read_verdict(reply, question, asked.schema)
@@ -213,11 +208,12 @@ class Client:
         schema: dict[str, Any] | None,
         *,
         sample: int = 0,
+        fresh: bool = False,
     ) -> tuple[Reply, bool]:
-        """The reply to one request, from the journal, from the same request on its way, or from the
-        endpoint; and whether it was already there.
+        """The reply to one request, from the journal (not where it must be `fresh`), from the same
+        request on its way, or from the endpoint; and whether it was already there.
         """
-        stored = self.journal.get(key)
+        stored = None if fresh else self.journal.get(key)
         pending = self._pending.get(key)
         if stored is not None:
             self._cached += 1

@@ -98,17 +98,7 @@ def read_items(
 
     def take(document: Document) -> Item:
         if isinstance(document.tree, dict) and document.tree.get("schema") == RUN_SCHEMA:
-            run = read_run(document)
-            missing = f"the run has no outputs; it ended with the status {run.status}"
-            return Item(
-                run.run_id,
-                shown(run.inputs or {}),
-                _output_of(run, output) if run.outputs else "",
-                _reference(run.expected if with_reference else None),
-                run.group,
-                run,
-                None if run.outputs else missing,
-            )
+            return item_of(read_run(document), output=output, with_reference=with_reference)
         line = read_record(document, ItemLine, "JDG-005")
         return Item(
             line.id,
@@ -122,6 +112,20 @@ def read_items(
     items = read_lines(paths, take, absent="there is nothing to judge.")
     check_unique(item.id for item in items)
     return items
+
+
+def item_of(run: Run, *, output: str | None = None, with_reference: bool = False) -> Item:
+    """A run as a text to judge: all its outputs, or the one that `output` names."""
+    missing = f"the run has no outputs; it ended with the status {run.status}"
+    return Item(
+        run.run_id,
+        shown(run.inputs or {}),
+        _output_of(run, output) if run.outputs else "",
+        _reference(run.expected if with_reference else None),
+        run.group,
+        run,
+        None if run.outputs else missing,
+    )
 
 
 def read_pairs(paths: Iterable[str]) -> list[Pair]:

@@ -24,7 +24,14 @@ from assay.grading.grade import grade as _grade
 from assay.grading.policy import Rules, make_rules
 from assay.library.shelf import Shelf
 from assay.pipeline.payload import payload
-from assay.records.evidence import Run
+from assay.pipeline.selection import (
+    WORKFLOW,
+    WorkflowPlan,
+    select_profile,
+    select_rubric,
+    shelf_name,
+)
+from assay.records.evidence import Run, Workflow
 from assay.records.grade import Grade, Payload
 from assay.records.reading import read_run, read_scorecard
 from assay.records.scorecard import Scorecard
@@ -32,7 +39,6 @@ from assay.records.systems import scored_under
 from assay.registry import near_miss
 from assay.scoring.profile import ScoringPlan, make_plan
 from assay.scoring.requirements import hold_to
-from assay.scoring.rubric import Rubric
 from assay.scoring.scorecard import score as _score
 
 DEFAULT_POLICY = "workflow"
@@ -108,7 +114,7 @@ class Grader:
         name = card.profile.id
         if name not in self._by_profile:
             try:
-                profile = self.shelf.profile(_shelf_name(name, "profile"))
+                profile = self.shelf.profile(shelf_name(name, "profile"))
                 self._by_profile[name] = make_plan(profile, why="named by the scorecard")
             except ShelfError:
                 self._by_profile[name] = None
@@ -146,7 +152,7 @@ class Grader:
         profile: str | None,
         rubric: str | None,
         *,
-        said_by: str = "the run's workflow",
+        said_by: str = WORKFLOW,
     ) -> ScoringPlan:
         """The plan for what evidence names, made once."""
         key = (family, profile, rubric)
@@ -164,30 +170,24 @@ class Grader:
         *,
         said_by: str,
     ) -> ScoringPlan:
-        if self._profile is not None:
-            chosen, why = self.shelf.profile(self._profile), "asked for with --profile"
-        elif profile is not None:
-            chosen, why = self.shelf.profile(_shelf_name(profile, "profile")), f"named by {said_by}"
-        elif family is not None:
-            chosen, why = (
-                self.shelf.profile_for_family(family),
-                f"serves the workflow's family '{family}'",
-            )
-        else:
-            raise ShelfError(
-                "SCO-010",
-                "the run's workflow names no family.",
-                fix="Add workflow.family, or give a profile with --profile.",
-            )
-        own: Rubric | None = None
-        rubric_why = ""
-        if self._rubric is not None:
-            own, rubric_why = self.shelf.rubric(self._rubric), "asked for with --rubric"
-        elif rubric is not None and self._profile is None:
-            # who asks for a profile does not leave its weights and floors to the run
-            own = self.shelf.rubric(_shelf_name(rubric, "rubric"))
-            rubric_why = f"named by {said_by}"
+        chosen, why = select_profile(self.shelf, self._profile, family, profile, said_by=said_by)
+        own, rubric_why = select_rubric(
+            self.shelf, self._rubric, None if self._profile is not None else rubric, said_by=said_by
+        )
         return make_plan(chosen, why=why, rubric=own, rubric_why=rubric_why)
+
+    def plan_for(self, workflow: Workflow) -> WorkflowPlan:
+        """The profile of a workflow, the plan that its runs are scored by, and the rubric that a
+        judge scores them by, where there is one.
+        """
+        profile, _ = select_profile(
+            self.shelf, self._profile, workflow.family, workflow.profile, said_by=WORKFLOW
+        )
+        plan = self._planned(workflow.family, workflow.profile, workflow.rubric)
+        own, _ = select_rubric(
+            self.shelf, self._rubric, workflow.rubric or profile.rubric, said_by=WORKFLOW
+        )
+        return WorkflowPlan(profile, plan, own)
 
 
 def _admitted(
@@ -219,17 +219,6 @@ class Graded:
     def payload(self) -> Payload:
         """The result as it stands in `assay.grades/1`."""
         return payload(self.grade, self.run)
-
-
-def _shelf_name(name: str, kind: str) -> str:
-    # Evidence is hostile: it may name an item on the shelf, never a file to open.
-    if name.endswith((".yaml", ".yml")) or "/" in name or "\\" in name or name.startswith("."):
-        raise ShelfError(
-            "LIB-001",
-            f"a run names its {kind} by its name on the shelf, not by a path: {name!r}.",
-            fix=f"Use --{kind} for a file.",
-        )
-    return name
 
 
 def _located(error: InputError, document: Document) -> InputError:

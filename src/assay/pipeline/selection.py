@@ -1,0 +1,68 @@
+"""Which profile and which rubric evidence is scored by: what a person asked for, else what the
+evidence names, else what serves its family.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from assay.errors import ShelfError
+
+if TYPE_CHECKING:
+    from assay.library.shelf import Shelf
+    from assay.scoring.profile import Profile, ScoringPlan
+    from assay.scoring.rubric import Rubric
+
+WORKFLOW = "the run's workflow"
+
+
+class WorkflowPlan(NamedTuple):
+    """How the runs of a workflow are scored."""
+
+    profile: Profile
+    plan: ScoringPlan
+    rubric: Rubric | None
+    """What a judge scores them by."""
+
+
+def select_profile(
+    shelf: Shelf, asked: str | None, family: str | None, named: str | None, *, said_by: str
+) -> tuple[Profile, str]:
+    """The profile, and why it is that one."""
+    if asked is not None:
+        return shelf.profile(asked), "asked for with --profile"
+    if named is not None:
+        return shelf.profile(shelf_name(named, "profile")), f"named by {said_by}"
+    if family is not None:
+        return shelf.profile_for_family(family), f"serves the workflow's family '{family}'"
+    raise ShelfError(
+        "SCO-010",
+        "the run's workflow names no family.",
+        fix="Add workflow.family, or give a profile with --profile.",
+    )
+
+
+def select_rubric(
+    shelf: Shelf, asked: str | None, named: str | None, *, said_by: str
+) -> tuple[Rubric | None, str]:
+    """The rubric, and why it is that one; None where neither a person nor the evidence names one.
+
+    A run's rubric is not passed here where a profile was asked for: who asks for a profile does not
+    leave its weights and floors to the run.
+    """
+    if asked is not None:
+        return shelf.rubric(asked), "asked for with --rubric"
+    if named is not None:
+        return shelf.rubric(shelf_name(named, "rubric")), f"named by {said_by}"
+    return None, ""
+
+
+def shelf_name(name: str, kind: str) -> str:
+    """A name on the shelf. Evidence is hostile: it may name an item there, never a file to open."""
+    if name.endswith((".yaml", ".yml")) or "/" in name or "\\" in name or name.startswith("."):
+        raise ShelfError(
+            "LIB-001",
+            f"a run names its {kind} by its name on the shelf, not by a path: {name!r}.",
+            fix=f"Use --{kind} for a file.",
+        )
+    return name

@@ -1,0 +1,190 @@
+"""The judge's part of an evaluation: the claims of each run decided and its rubric scored, once the
+run is over.
+
+A question without a verdict leaves its score missing, and the evaluation goes on: a judge that is
+down, refuses or answers nonsense costs verdicts, never runs. Once the endpoint is known to be down,
+only what the journal has is used. What a scorer has scored already is not asked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import NotEnoughEvidence
+from assay.files.json_files import Document
+from assay.judging.budget import price_of, tokens_of
+from assay.judging.claims_task import claims_of, decided_runs, judge_claims
+from assay.judging.client import Answer
+from assay.judging.identity import rubric_name, scorer_of
+from assay.judging.items import item_of, shown
+from assay.judging.questions import RUBRIC_PROMPT, RubricQuestion
+from assay.judging.rubric_task import judge_rubric, questions_of, scored_runs
+from assay.records.reading import read_run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from assay.judging.client import Client
+    from assay.judging.config import JudgeSpec
+    from assay.judging.questions import Question
+    from assay.judging.rubric_task import Judged
+    from assay.scoring.profile import ScoringPlan
+    from assay.scoring.rubric import Rubric
+
+SUPPORTED = "claims[].supported"
+"""How the data sheet of a gate or a measure names the verdicts on claims."""
+ANSWER_TOKENS = 400
+"""What an estimate takes for an answer that nobody has seen yet."""
+LOOKED_AT = 50
+"""Samples that an estimate is made from."""
+
+
+class JudgeTask(NamedTuple):
+    """What a judge is asked about every run."""
+
+    rubric: Rubric | None
+    criteria: tuple[str, ...]
+    """The criteria of the rubric that count."""
+    claims: bool
+    """Whether the verdicts on claims count."""
+
+    def __bool__(self) -> bool:
+        return bool(self.criteria) or self.claims
+
+    @property
+    def needed_for(self) -> str:
+        """What has no source without a judge."""
+        parts = [", ".join(self.criteria)] if self.criteria else []
+        return " and ".join([*parts, *(["the verdicts on claims"] if self.claims else [])])
+
+
+def task_of(plan: ScoringPlan, rubric: Rubric | None) -> JudgeTask:
+    """What the runs that are scored by this plan need a judge for."""
+    unmeasured = {item.spec.id for item in plan.criteria if item.measure is None}
+    asked = [] if rubric is None else [one.name for one in rubric.criteria]
+    sheets = [planned.gate.evidence for planned in plan.gates if planned.gate is not None]
+    sheets += [item.measure.evidence for item in plan.criteria if item.measure is not None]
+    return JudgeTask(
+        rubric,
+        tuple(name for name in asked if name in unmeasured),
+        any(SUPPORTED in sheet for sheet in sheets),
+    )
+
+
+class JudgeEstimate(NamedTuple):
+    """What judging an evaluation takes, before anything is known of its answers."""
+
+    calls: int
+    """Without those about claims, which nobody can count before the runs."""
+    input_tokens: int
+    cost_usd: Decimal | None
+    """With the longest replies; None without a price."""
+
+
+def estimate(
+    task: JudgeTask, spec: JudgeSpec | None, inputs: Sequence[Mapping[str, Any]], *, runs: int
+) -> JudgeEstimate:
+    """What so many runs on samples like these take."""
+    criteria = [] if task.rubric is None else task.rubric.criteria
+    asked = [one for one in criteria if one.name in task.criteria]
+    seen = inputs[:: max(1, len(inputs) // LOOKED_AT)][:LOOKED_AT]
+    tokens = sum(
+        (
+            tokens_of(RubricQuestion(one, shown(dict(values)), "").messages("0" * 32))
+            + ANSWER_TOKENS
+            for values in seen
+            for one in asked
+        ),
+        Decimal(0),
+    )
+    calls = runs * len(asked)
+    total = math.ceil(tokens * runs / len(seen)) if seen else 0
+    price = None if spec is None else spec.price
+    cost = (
+        None if spec is None or price is None else price_of(price, total, calls * spec.max_tokens)
+    )
+    return JudgeEstimate(calls, total, cost)
+
+
+class JudgeStep:
+    """Judges runs one by one. `counts` says how the answers came out."""
+
+    def __init__(self, task: JudgeTask, client: Client) -> None:
+        self.task = task
+        self.client = client
+        self.counts: Counter[str] = Counter()
+        self.first_fault = ""
+        """Why the first answer without a verdict has none."""
+        self.down: NotEnoughEvidence | None = None
+        """Why the judge is not asked any more."""
+
+    @property
+    def width(self) -> int:
+        """How many runs to work on at once."""
+        return self.client.width
+
+    @property
+    def missing(self) -> int:
+        """Questions without a verdict."""
+        return self.counts.total() - self.counts["scored"]
+
+    async def ask(self, question: Question, *, sample: int = 0) -> Answer:
+        """The answer to a question; an error where the judge is down."""
+        answer: Answer | None = None
+        if self.down is None or self.client.has(question, sample=sample):
+            try:
+                answer = await self.client.ask(question, sample=sample)
+            except NotEnoughEvidence as error:
+                self.down = error
+        if answer is None:
+            answer = Answer("errored", None, str(self.down), "", False, False, None)
+        self.counts[answer.outcome] += 1
+        if answer.verdict is None:
+            self.first_fault = self.first_fault or f"{answer.outcome}: {answer.reason}"
+        return answer
+
+    async def judge(self, run: dict[str, Any]) -> dict[str, Any]:
+        """A run with the judge's verdicts in it, or with what is missing of them."""
+        return await self._scored(await self._decided(run))
+
+    async def _decided(self, run: dict[str, Any]) -> dict[str, Any]:
+        item = item_of(read_run(Document(run, run["run_id"])))
+        asked = claims_of([item]) if self.task.claims else []
+        if not asked:
+            return run
+        answers = await judge_claims(self, asked)
+        spec = self.client.spec
+        return decided_runs([item], asked, answers, model=spec.model, version=spec.version)[0]
+
+    async def _scored(self, run: dict[str, Any]) -> dict[str, Any]:
+        rubric = self.task.rubric
+        scores = run.get("scores") or {}
+        wanted = [name for name in self.task.criteria if name not in scores]
+        if rubric is None or not wanted:
+            return run
+        item = item_of(read_run(Document(run, run["run_id"])))
+        judged = await judge_rubric(self, questions_of([item], rubric, only=wanted))
+        made = scored_runs(
+            [item], judged, rubric, scorer=self._scorer(rubric, judged), replace=False
+        )[0]
+        faults = {one.criterion: one.why for one in judged if one.why is not None}
+        if faults:
+            made["metadata"] = {**made.get("metadata", {}), "judge_errors": faults}
+        return made
+
+    def _scorer(self, rubric: Rubric, judged: Sequence[Judged]) -> dict[str, Any]:
+        models = Counter(
+            answer.model for one in judged for answer in one.answers if answer.model is not None
+        )
+        return scorer_of(
+            self.client.spec,
+            prompt_version=RUBRIC_PROMPT,
+            rubric=rubric_name(rubric),
+            answered=models,
+            samples=1,
+            with_reference=False,
+            examples=None,
+        )
