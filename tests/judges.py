@@ -297,3 +297,42 @@ def completion(content: Any, **more: Any) -> bytes:
 
 def verdict(score: Any = 4, quote: str = "quality", reason: str = "so it is") -> str:
     return json.dumps({"reason": reason, "quotes": [quote], "score": score})
+
+
+# --- a judge that reads what it is shown
+
+
+def asked_of(request: bytes) -> tuple[str, str]:
+    """The kind of a question (`claim` or the criterion's name), and the data it shows."""
+    body = json.loads(request.split(b"\r\n\r\n", 1)[1])
+    text = body["messages"][1]["content"]
+    title = "CONTEXT" if "WHAT COUNTS" in text else "CANDIDATE"
+    block = text.split(f"{title} begins ")[-1].split(f"\n{title} ends")[0]
+    shown = " ".join(line.removeprefix("| ") for line in block.split("\n")[1:])
+    kind = "claim" if title == "CONTEXT" else text.split("CRITERION: ")[1].split("\n")[0]
+    return kind, shown
+
+
+def well_judged(request: bytes) -> str:
+    """The best verdict, with a quote of what was shown; the worst of a text with the word WRONG."""
+    kind, shown = asked_of(request)
+    schema = json.loads(request.split(b"\r\n\r\n", 1)[1])["response_format"]["json_schema"]
+    properties = schema["schema"]["properties"]
+    quotes = [" ".join(shown.split()[:2])] if shown.strip() else []
+    if kind == "claim":
+        said: dict[str, Any] = {"supported": bool(quotes)}
+    else:
+        ends = properties["score"]
+        said = {"score": ends["minimum" if "WRONG" in shown else "maximum"]}
+    return json.dumps({"reason": "as it is written", "quotes": quotes, **said})
+
+
+@contextlib.contextmanager
+def reading_judge(garbled: Callable[[bytes], bool] = lambda request: False) -> Iterator[Raw]:
+    """An endpoint that judges well, and answers with nonsense where `garbled` says so."""
+
+    def reply(request: bytes) -> bytes:
+        return http(completion("nonsense" if garbled(request) else well_judged(request)))
+
+    with raw_endpoint(reply) as endpoint:
+        yield endpoint

@@ -31,11 +31,13 @@ if TYPE_CHECKING:
     from assay.judging.config import JudgeSpec
     from assay.judging.questions import Question
     from assay.judging.rubric_task import Judged
-    from assay.scoring.profile import ScoringPlan
     from assay.scoring.rubric import Rubric
+    from assay.scoring.sources import EvidenceSource
 
 SUPPORTED = "claims[].supported"
-"""How the data sheet of a gate or a measure names the verdicts on claims."""
+"""How a source names the verdicts on claims."""
+BY_RUBRIC = "judge rubric"
+"""How a source names scores by a rubric."""
 ANSWER_TOKENS = 400
 """What an estimate takes for an answer that nobody has seen yet."""
 LOOKED_AT = 50
@@ -61,16 +63,13 @@ class JudgeTask(NamedTuple):
         return " and ".join([*parts, *(["the verdicts on claims"] if self.claims else [])])
 
 
-def task_of(plan: ScoringPlan, rubric: Rubric | None) -> JudgeTask:
-    """What the runs that are scored by this plan need a judge for."""
-    unmeasured = {item.spec.id for item in plan.criteria if item.measure is None}
-    asked = [] if rubric is None else [one.name for one in rubric.criteria]
-    sheets = [planned.gate.evidence for planned in plan.gates if planned.gate is not None]
-    sheets += [item.measure.evidence for item in plan.criteria if item.measure is not None]
+def task_of(sources: Sequence[EvidenceSource], rubric: Rubric | None) -> JudgeTask:
+    """What a judge is asked where these are the sources of a profile's evidence."""
+    judged = [source for source in sources if source.kind == "judge"]
     return JudgeTask(
         rubric,
-        tuple(name for name in asked if name in unmeasured),
-        any(SUPPORTED in sheet for sheet in sheets),
+        tuple(source.id for source in judged if source.name == BY_RUBRIC),
+        any(SUPPORTED in source.reads for source in judged),
     )
 
 
@@ -162,13 +161,13 @@ class JudgeStep:
     async def _scored(self, run: dict[str, Any]) -> dict[str, Any]:
         rubric = self.task.rubric
         scores = run.get("scores") or {}
-        wanted = [name for name in self.task.criteria if name not in scores]
+        wanted = [name for name in self.task.criteria if scores.get(name, {}).get("raw") is None]
         if rubric is None or not wanted:
             return run
         item = item_of(read_run(Document(run, run["run_id"])))
         judged = await judge_rubric(self, questions_of([item], rubric, only=wanted))
         made = scored_runs(
-            [item], judged, rubric, scorer=self._scorer(rubric, judged), replace=False
+            [item], judged, rubric, scorer=self._scorer(rubric, judged), replace=True
         )[0]
         faults = {one.criterion: one.why for one in judged if one.why is not None}
         if faults:
