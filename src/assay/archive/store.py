@@ -12,20 +12,25 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import chain, islice
 from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
+from assay.archive.evaluations import evaluation_draft
 from assay.archive.grades import basis_of
 from assay.archive.records import result_draft
+from assay.errors import AssayError
 from assay.store.drafts import Body, Draft, body_of, graded_drafts
 from assay.store.results import stored_of
 
 if TYPE_CHECKING:
+    from assay.archive.evaluations import EvaluationBuilder
     from assay.pipeline.choice import Choice
     from assay.pipeline.grading import Graded
+    from assay.records.evaluation import Evaluation
     from assay.records.grade import Payload
     from assay.store.ledger import Ledger
 
@@ -43,14 +48,22 @@ _unpack = msgspec.msgpack.Decoder(list[Draft]).decode
 class Store:
     """A project of a ledger, and the groups of drafts that wait for it. A group is stored as a
     whole or not at all. `waiting` is a file for them, `report` gets each sentence for the user.
+    Where storing is not `needed`, a failure is reported and raises nothing.
     """
 
     def __init__(
-        self, ledger: Ledger, project: str, waiting: IO[bytes], report: Callable[[str], None]
+        self,
+        ledger: Ledger,
+        project: str,
+        waiting: IO[bytes],
+        report: Callable[[str], None],
+        *,
+        needed: bool = True,
     ) -> None:
         self.ledger = ledger
         self.project = project
         self._report = report
+        self._needed = needed
         self._waiting = waiting
         self._notes: list[str] = []
 
@@ -72,6 +85,14 @@ class Store:
 
     def put_all(self, groups: Iterable[list[Draft]]) -> None:
         """Store groups, many of them in one transaction, and report how much of it was new."""
+        try:
+            self._put_all(groups)
+        except AssayError as error:
+            if self._needed:
+                raise
+            self._report(f"nothing is stored in a ledger: {error}")
+
+    def _put_all(self, groups: Iterable[list[Draft]]) -> None:
         new = known = 0
         waiting = iter(groups)
         while batch := [one for group in islice(waiting, BATCH) for one in group]:
@@ -123,18 +144,36 @@ class Result:
 class StoredStream:
     """A stream of grades for a ledger, and the file in which they wait."""
 
-    def __init__(self, store: Store, choice: Choice, stack: ExitStack) -> None:
+    def __init__(
+        self,
+        store: Store | None,
+        choice: Choice,
+        stack: ExitStack,
+        *,
+        builder: EvaluationBuilder | None = None,
+    ) -> None:
         self.path = os.path.join(
             stack.enter_context(tempfile.TemporaryDirectory()), "grades.ledger"
         )
         self.choice = choice.dated()._replace(stored=True)
+        self.evaluation: Evaluation | None = None
+        """What the runs come to, once they were put; None where no evaluation is made of them."""
         self._store = store
+        self._builder = builder
         self._basis = basis_of(self.choice.read_cards(), self.choice.now)
 
-    def put(self) -> None:
-        """Store what waits, and report how much of it was new."""
-        with open(self.path, "rb") as stream:
-            self._store.put_all(self._groups(stream))
+    def put(self, *, finished: datetime | None = None) -> None:
+        """Store what waits, the evaluation last, and report how much of it was new. Without a
+        ledger only the evaluation is made.
+        """
+        if self._builder is not None:
+            with open(self.path, "rb") as stream:
+                for bodies in map(_read_line, stream):
+                    self._builder.add_stored(bytes(bodies.evidence), bytes(bodies.grade))
+            self.evaluation = self._builder.finish(finished or datetime.now(UTC))
+        if self._store is not None:
+            with open(self.path, "rb") as stream:
+                self._store.put_all(self._groups(stream))
 
     def _groups(self, stream: IO[bytes]) -> Iterator[list[Draft]]:
         if self._basis.drafts:
@@ -147,6 +186,8 @@ class StoredStream:
                 Body(bodies.grade),
                 links=self._basis.links,
             )
+        if self.evaluation is not None:
+            yield [evaluation_draft(self.evaluation)]
 
 
 class _LedgerLine(msgspec.Struct):

@@ -98,6 +98,7 @@ COMMON: dict[str, Argument] = {
         help="a folder with your own profiles/, policies/ and rubrics/ (default: $ASSAY_LIBRARY)",
     ),
     "--store": store_option("also keep evidence and results in a ledger"),
+    "--no-store": flag("--no-store", "keep nothing in a ledger"),
     "--project": arg(
         "--project",
         metavar="NAME",

@@ -36,8 +36,11 @@ from assay.views.documents import FORMATS, JsonDocument, JsonLines, format_of
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable
+    from datetime import datetime
 
+    from assay.archive.evaluations import EvaluationBuilder
     from assay.pipeline.grading import Graded
+    from assay.records.evaluation import Evaluation
     from assay.views.exporting import Outbox
 
 SMALL = 256 * 1024
@@ -70,11 +73,15 @@ class Grading:
     """Everything that grading into outputs needs, made ready before it: a verb that first makes its
     evidence can grade each run as it comes.
 
-    `finish` takes pieces that were graded already, else it reads the files. Use it as a context.
+    `finish` takes pieces that were graded already, else it reads the files. With a `builder` an
+    evaluation is made of the runs. Use it as a context.
     """
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(
+        self, options: argparse.Namespace, *, builder: EvaluationBuilder | None = None
+    ) -> None:
         self._options = options
+        self._builder = builder
         self._stack = ExitStack()
         self._sinks = [(path, format_of(path)) for path in opt.outputs(options)]
         self._spool_format = ".json" if options.json else "text"
@@ -87,7 +94,7 @@ class Grading:
                 self._sinks.append((self._summary.path, format_of(self._summary.path)))
             self._report = self._charting(stack)
             self._choice = choice_of(self._options)
-            self._stored = stored_stream(self._options, self._choice, stack)
+            self._stored = stored_stream(self._options, self._choice, stack, builder=self._builder)
             if self._stored is not None:
                 self._choice = self._stored.choice
                 self._sinks.append((self._stored.path, JsonLines()))
@@ -126,8 +133,22 @@ class Grading:
         formats = (self._spool_format, *(os.path.splitext(path)[1] for path, _ in self._sinks))
         return StreamWorker(self._choice, (*encoders(formats), *more))
 
-    def finish(self, found: Iterable[GradedPiece | list[Fault]] | None = None) -> int:
-        """Write the outputs, say how it came out, and give the exit code."""
+    @property
+    def evaluation(self) -> Evaluation | None:
+        """The evaluation of the runs, after `finish`; None where no builder was given for it, or
+        where nothing was graded.
+        """
+        return None if self._stored is None else self._stored.evaluation
+
+    def finish(
+        self,
+        found: Iterable[GradedPiece | list[Fault]] | None = None,
+        *,
+        finished: datetime | None = None,
+    ) -> int:
+        """Write the outputs, say how it came out, and give the exit code. `finished` is when the
+        evaluation ended, if one is made.
+        """
         options, summary = self._options, self._summary
         try:
             totals = grade_stream(
@@ -156,7 +177,7 @@ class Grading:
                 summary.append(totals, stopped=True)
             raise
         if self._stored is not None and not stopped:
-            self._stored.put()
+            self._stored.put(finished=finished)
         if self._outbox is not None and not stopped and (warning := self._outbox.send().warning):
             sys.stderr.write(f"assay: {printable(warning)}\n")
         if self._report is not None and not stopped:

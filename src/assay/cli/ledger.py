@@ -24,6 +24,7 @@ from assay.errors import AssayError, ExitCode, InputError, UsageError, printable
 if TYPE_CHECKING:
     import argparse
 
+    from assay.archive.evaluations import EvaluationBuilder
     from assay.archive.replay import Replayed
     from assay.archive.store import Result, Store, StoredStream
     from assay.pipeline.choice import Choice
@@ -58,21 +59,47 @@ def url_of(url: str) -> str:
 
 
 def stored_stream(
-    options: argparse.Namespace, choice: Choice, stack: ExitStack
+    options: argparse.Namespace,
+    choice: Choice,
+    stack: ExitStack,
+    *,
+    builder: EvaluationBuilder | None = None,
 ) -> StoredStream | None:
-    """Where `--store` puts a stream of grades; None where it is not given."""
-    if options.store is None:
+    """Where a stream of grades waits for the ledger, or to become an evaluation; None where neither
+    is asked for.
+    """
+    store = stack.enter_context(storing(options))
+    if store is None and builder is None:
         return None
-    with extra():
-        from assay.archive.store import StoredStream
-    return StoredStream(stack.enter_context(_opened(options)), choice, stack)
+    from assay.archive.store import StoredStream
+
+    return StoredStream(store, choice, stack, builder=builder)
 
 
 def storing(options: argparse.Namespace) -> AbstractContextManager[Store | None]:
-    """The ledger of `--store`, around the work of a verb; None where it is not given. Nothing is
-    stored before the verb calls `put`.
+    """The ledger around the work of a verb; None where nothing is to be stored. Nothing is stored
+    before the verb calls `put`.
+
+    It is the one that `--store` names. A verb with `--no-store` stores without being asked; where
+    that can't be done it says so and goes on.
     """
-    return nullcontext() if options.store is None else _opened(options)
+    if options.store is not None:
+        return _opened(options)
+    return nullcontext() if getattr(options, "no_store", True) else _unasked(options)
+
+
+@contextmanager
+def _unasked(options: argparse.Namespace) -> Iterator[Store | None]:
+    """The ledger of a verb that was not asked to store: where it can't be opened, that is said, and
+    the verb goes on, since its evidence is in files.
+    """
+    with ExitStack() as stack:
+        try:
+            store = stack.enter_context(_opened(options, needed=False))
+        except AssayError as error:
+            _report_line(f"nothing is stored in a ledger: {error}")
+            store = None
+        yield store
 
 
 def looking(options: argparse.Namespace) -> AbstractContextManager[Store | None]:
@@ -95,17 +122,19 @@ def storing_result(options: argparse.Namespace, verb: str) -> Iterator[Result | 
 
 
 @contextmanager
-def _opened(options: argparse.Namespace, *, read_only: bool = False) -> Iterator[Store]:
+def _opened(
+    options: argparse.Namespace, *, read_only: bool = False, needed: bool = True
+) -> Iterator[Store]:
     with extra():
         from assay.archive.store import IN_MEMORY, Store
         from assay.store.ledger import known_project
     project = known_project(options.project)
-    with open_for(options.store, read_only=read_only) as ledger:
+    with open_for(options.store or "", read_only=read_only) as ledger:
         # it opens again by itself; a connection must not go into the worker processes, nor wait
         # while a judge thinks
         ledger.close()
         with tempfile.SpooledTemporaryFile(IN_MEMORY) as waiting:
-            store = Store(ledger, project, waiting, _report_line)
+            store = Store(ledger, project, waiting, _report_line, needed=needed)
             yield store
             if read_only:  # once the work is done: a verb that fails reports why, and nothing else
                 store.report_notes()

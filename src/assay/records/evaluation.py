@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
@@ -32,6 +32,10 @@ class EvaluationTotals(Struct, frozen=True, kw_only=True):
     """Runs that fail each gate; an undetermined gate counts as failed."""
     missing: dict[str, int]
     """Runs without a score, by criterion; such a score counts as 0."""
+    ungraded: int = 0
+    """Runs that could not be graded: counted in `n`, not passed, with a score of 0. Where no run
+    was graded, the pass rate and the score are null.
+    """
 
 
 class EvaluatedRun(Struct, frozen=True, kw_only=True):
@@ -39,6 +43,9 @@ class EvaluatedRun(Struct, frozen=True, kw_only=True):
 
     run_id: str
     digest: str
+    """Of the stored run."""
+    grade: str | None = None
+    """The digest of the stored grade; null for a run that could not be graded."""
 
 
 class Evaluation(Struct, frozen=True, kw_only=True):
@@ -46,11 +53,17 @@ class Evaluation(Struct, frozen=True, kw_only=True):
 
     schema: Literal["assay.evaluation/1"] = EVALUATION_SCHEMA
     id: str
+    """`ev-` and the beginning of the digest of everything else in the record."""
     name: str
+    source: Literal["run", "import"]
+    """Whether Assay ran the workflow, or the runs came from elsewhere."""
     workflow: VersionedName
     dataset: VersionedName
     configuration: str
-    """The digest of what the runs were made and graded with."""
+    """The digest of `settings`."""
+    settings: dict[str, Any]
+    """What the runs were made and graded with."""
+    labels: list[str] = []
     started: str
     finished: str | None
     totals: EvaluationTotals

@@ -11,7 +11,7 @@ make it too narrow.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from msgspec.structs import asdict
 
@@ -35,13 +35,14 @@ from assay.stats.estimate import SCORES, Range
 from assay.stats.intervals import Interval, student, wilson
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from assay.records.grade import Grade, GradedCriterion
 
 TOP = 10
 COVERAGE = ("scored", "failed", "inconclusive", "errored", "not_applicable")
 NORMS = Range(0.0, 1.0)
+UNGRADED = "no run was graded"
 
 
 class Intervals(NamedTuple):
@@ -76,6 +77,10 @@ class _Values:
             sd=sd,
             quantiles=self.counts.quantiles(),
         )
+
+    def interval(self) -> Interval:
+        """The mean with its plain interval."""
+        return self._interval(PLAIN, self.counts.sd())
 
     def _interval(self, intervals: Intervals, sd: float | None) -> Interval:
         shared = any(len(values) > 1 for values in self.grouped.values())
@@ -270,20 +275,67 @@ class Summary:
         }
 
 
+class EvaluationTally:
+    """The totals of an evaluation, run by run, from its grades or from their stored documents."""
+
+    def __init__(self) -> None:
+        self._n = self._passed = self._ungraded = 0
+        self._scores = _Values(0.01, SCORES)
+        self._gates: Counter[str] = Counter()
+        self._missing: Counter[str] = Counter()
+
+    def add(self, grade: Grade) -> None:
+        """Count a run by its grade."""
+        self._count(grade.passed, grade.score_units, grade.scorecard.group)
+        for name, passed in grade.scorecard.hard_gates.items():
+            self._gates[name] += passed is not True
+        for item in grade.criteria:
+            self._missing[item.name] += item.criterion.raw_score is None
+
+    def add_payload(self, payload: Mapping[str, Any]) -> None:
+        """Count a run by its grade as `assay.grades/1` has it."""
+        units = exact.scaled(payload["weighted_score"], exact.SCORE_DIGITS)
+        self._count(payload["passed"] is True, units, payload["group"])
+        for name, gate in payload["hard_gates"].items():
+            self._gates[name] += gate["status"] != "pass"
+        for item in payload["criteria"]:
+            self._missing[item["name"]] += item["raw_score"] is None
+
+    def add_ungraded(self) -> None:
+        """Count a run that could not be graded: it has not passed, and its score is 0."""
+        self._ungraded += 1
+        self._count(False, 0, None)
+
+    def _count(self, passed: bool, units: int, group: str | None) -> None:
+        self._n += 1
+        self._passed += passed
+        self._scores.add(units, group)
+
+    def totals(self) -> EvaluationTotals:
+        """What the runs come to. Where none was graded there is no rate and no score."""
+        if self._n == self._ungraded:
+            rate = Interval.unknown(None, 0.95, "wilson", UNGRADED)
+            score = Interval.unknown(None, 0.95, "student-t", UNGRADED)
+        else:
+            rate = wilson(self._passed, self._n)
+            score = self._scores.interval()
+        return EvaluationTotals(
+            n=self._n,
+            passed=self._passed,
+            pass_rate=value_interval(rate),
+            score=value_interval(score),
+            gate_failures=dict(sorted(self._gates.items())),
+            missing=dict(sorted(self._missing.items())),
+            ungraded=self._ungraded,
+        )
+
+
 def totals(grades: Iterable[Grade]) -> EvaluationTotals:
     """The totals of an evaluation, from the grades of its runs."""
-    summary = Summary()
+    tally = EvaluationTally()
     for grade in grades:
-        summary.add(grade)
-    block = summary.block()
-    return EvaluationTotals(
-        n=block.n,
-        passed=summary.all.passed,
-        pass_rate=block.pass_rate,
-        score=block.weighted_score.mean,
-        gate_failures={name: gate.failed for name, gate in block.gates.items()},
-        missing={name: found.missing for name, found in block.criteria.items()},
-    )
+        tally.add(grade)
+    return tally.totals()
 
 
 def _covered(grade: Grade) -> str:

@@ -101,8 +101,16 @@ _Run: Any = msgspec.defstruct(
 )
 
 
+class _Evaluation(_Any):
+    id: Any = None
+    name: Any = None
+    labels: Any = None
+    started: Any = None
+
+
 _read_any = msgspec.json.Decoder(_Any).decode
 _read_run = msgspec.json.Decoder(_Run).decode
+_read_evaluation = msgspec.json.Decoder(_Evaluation).decode
 _PLAIN = _Any()
 
 
@@ -133,7 +141,7 @@ def facets_of(kind: str, body: bytes) -> Facets:
     ('r-1', 'faq', '3')
     """
     try:
-        peek = _read_run(body) if kind == "run" else _read_any(body)
+        peek = _READ.get(kind, _read_any)(body)
     except msgspec.ValidationError as error:
         raise InputError("STO-010", f"is no {kind} that the ledger keeps: {error}.") from None
     workflow = peek.workflow if isinstance(peek.workflow, _Named) else _NAMELESS
@@ -151,19 +159,30 @@ def facets_of(kind: str, body: bytes) -> Facets:
         _key(peek.policy),
         _key(peek.profile),
         _key(peek.status if peek.status is not None else peek.outcome),
-        moment_key(peek.started_at),
+        moment_key(peek.started if isinstance(peek, _Evaluation) else peek.started_at),
     )
     steps: tuple[tuple[Value, ...], ...] = ()
     calls: tuple[tuple[Value, ...], ...] = ()
     if isinstance(peek, _Run):
         steps = tuple([_row(step, _STEP) for step in peek.steps or ()])
         calls = tuple([_row(call, _CALL) for call in peek.tool_calls or ()])
+    texts = _names(peek) if isinstance(peek, _Evaluation) else peek.tags
     tags = (
-        tuple(dict.fromkeys([key(tag) for tag in peek.tags if isinstance(tag, str)]))
-        if isinstance(peek.tags, list)
+        tuple(dict.fromkeys([key(tag) for tag in texts if isinstance(tag, str)]))
+        if isinstance(texts, list)
         else ()
     )
     return Facets(_key(peek.schema) or _SCHEMAS.get(kind), columns, steps, calls, tags)
+
+
+_READ: dict[str, Callable[[bytes], Any]] = {"run": _read_run, "evaluation": _read_evaluation}
+"""How a body is read, where not as any other."""
+
+
+def _names(peek: _Evaluation) -> list[str]:
+    """What an evaluation is found by as if by a tag: its id, its name, its labels."""
+    labels = peek.labels if isinstance(peek.labels, list) else []
+    return [f"id:{peek.id}", f"name:{peek.name}", *(f"label:{label}" for label in labels)]
 
 
 @lru_cache(maxsize=4096)  # the same few names, over and over

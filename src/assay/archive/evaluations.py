@@ -1,0 +1,280 @@
+"""Evaluations: made from graded runs, kept in a ledger with them, listed and found.
+
+An evaluation is the last record that is stored, after its runs and their grades, so a ledger
+contains all of it or none. Its totals are always computed here, from the grades it names, and
+`evaluation_checks` computes them again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from msgspec import ValidationError, structs, to_builtins
+
+from assay.canon import digest, in_order
+from assay.errors import InputError, NotEnoughEvidence, UsageError
+from assay.files.json_files import parse_json
+from assay.records.evaluation import EvaluatedRun, Evaluation, VersionedName
+from assay.records.typed import convert
+from assay.registry import is_path
+from assay.release.summary import EvaluationTally
+from assay.store.drafts import Draft, Link, body_of, digest_text, draft
+
+if TYPE_CHECKING:
+    from assay.pipeline.grading import Graded
+    from assay.store.drafts import Item
+    from assay.store.ledger import Ledger
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_ID = re.compile(r"ev-[0-9a-f]{12}")
+_REFERENCE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,99})(?:~([0-9]{1,4}))?")
+LATEST = "latest"
+_AT_ONCE = 500
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that could be taken for a path, for `latest` or for an id.
+
+    >>> check_name("nightly-2026.11")
+    >>> check_name("latest")
+    Traceback (most recent call last):
+    assay.errors.UsageError: An evaluation can't be named 'latest'. Use up to 100 letters, digits, '.', '_' and '-', and no extension such as '.json'.
+    """  # noqa: E501
+    if not _NAME.fullmatch(name) or is_path(name) or name == LATEST or _ID.fullmatch(name):
+        raise UsageError(
+            "CLI-001",
+            f"An evaluation can't be named {name[:120]!r}.",
+            fix=(
+                "Use up to 100 letters, digits, '.', '_' and '-', and no extension such as '.json'."
+            ),
+        )
+
+
+def default_name(workflow: str, now: datetime) -> str:
+    """The name of an evaluation that was given none: the workflow and the moment.
+
+    >>> default_name("support bot", datetime(2026, 11, 16, 10, 5, tzinfo=UTC))
+    'support-bot-20261116T100500Z'
+    """
+    plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", workflow)[:60].lstrip("._-") or "evaluation"
+    return f"{plain}-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+
+
+class EvaluationBuilder:
+    """Takes the runs of an evaluation one by one and remembers only their ids and digests.
+
+    Every run is of the workflow and the dataset that the evaluation names; one of another version
+    is refused, because totals over two versions describe neither.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        workflow: VersionedName,
+        dataset: VersionedName,
+        settings: Mapping[str, Any],
+        started: datetime,
+        source: Literal["run", "import"] = "run",
+        labels: Sequence[str] = (),
+    ) -> None:
+        check_name(name)
+        self.name = name
+        self._workflow, self._dataset = workflow, dataset
+        self._settings = in_order(to_builtins(settings, builtin_types=(Decimal,)))
+        self._started = started
+        self._source: Literal["run", "import"] = source
+        self._labels = sorted(set(labels))
+        self._runs: list[EvaluatedRun] = []
+        self._tally = EvaluationTally()
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def add(self, graded: Graded) -> None:
+        """Add a graded run."""
+        assert graded.run is not None, "an evaluation is made of runs"
+        self.add_stored(body_of(graded.run), body_of(graded.payload()))
+
+    def add_stored(self, run: bytes, grade: bytes | None) -> None:
+        """Add a run as the ledger stores it, with its grade; None for one that could not be
+        graded.
+        """
+        tree = parse_json(run)
+        self._check(tree)
+        if grade is None:
+            self._tally.add_ungraded()
+        else:
+            self._tally.add_payload(parse_json(grade))
+        named = None if grade is None else digest_text(sha256(grade).digest())
+        self._runs.append(
+            EvaluatedRun(
+                run_id=str(tree["run_id"]), digest=digest_text(sha256(run).digest()), grade=named
+            )
+        )
+
+    def _check(self, run: Mapping[str, Any]) -> None:
+        for what, wanted in (("workflow", self._workflow), ("dataset", self._dataset)):
+            found = run.get(what) or {}
+            if (found.get("id"), found.get("version")) != (wanted.id, wanted.version):
+                raise InputError(
+                    "STO-018",
+                    f"the run {run.get('run_id')!r} is of the {what}"
+                    f" {found.get('id')}@{found.get('version')}, and the evaluation {self.name!r}"
+                    f" is of {wanted.id}@{wanted.version}.",
+                    fix="An evaluation is one version of a workflow on one version of a dataset.",
+                )
+
+    def finish(self, finished: datetime) -> Evaluation:
+        """The evaluation, once all of its runs were added."""
+        if not self._runs:
+            raise NotEnoughEvidence("FIL-005", f"the evaluation {self.name!r} has no runs.")
+        return identified(
+            Evaluation(
+                id="",
+                name=self.name,
+                source=self._source,
+                workflow=self._workflow,
+                dataset=self._dataset,
+                configuration=digest(self._settings),
+                settings=self._settings,
+                labels=self._labels,
+                started=moment_text(self._started),
+                finished=moment_text(finished),
+                totals=self._tally.totals(),
+                runs=self._runs,
+            )
+        )
+
+
+def identified(evaluation: Evaluation) -> Evaluation:
+    """An evaluation with the id that follows from everything else in it."""
+    rest = digest(structs.replace(evaluation, id=""))
+    return structs.replace(evaluation, id=f"ev-{rest.removeprefix('sha256:')[:12]}")
+
+
+def moment_text(moment: datetime) -> str:
+    """A moment in UTC, to the millisecond."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def evaluation_draft(evaluation: Evaluation, *, author: str | None = None) -> Draft:
+    """An evaluation with links to its grades, or to the runs that have none. All of them are stored
+    before it.
+    """
+    links = [Link("evaluates", run.grade or run.digest) for run in evaluation.runs]
+    return draft(evaluation, kind="evaluation", author=author, links=links)
+
+
+# --- in the ledger
+
+
+class StoredEvaluation(NamedTuple):
+    """An evaluation of a ledger."""
+
+    digest: str
+    seq: int
+    stored_at: str
+    evaluation: Evaluation
+
+
+def read_evaluation(item: Item) -> StoredEvaluation:
+    """A stored evaluation, once its content is what its digest says."""
+    try:
+        found = convert(item.tree(), Evaluation)
+    except ValidationError as error:
+        raise InputError("STO-010", f"is no evaluation: {error}.", where=item.digest) from None
+    return StoredEvaluation(item.digest, item.seq, item.created_at, found)
+
+
+def list_evaluations(
+    ledger: Ledger,
+    *,
+    project: str,
+    workflow: str | None = None,
+    dataset: str | None = None,
+) -> Iterator[StoredEvaluation]:
+    """The evaluations of a project, the newest first. What was forgotten is left out."""
+    filters = {
+        name: value
+        for name, value in (("workflow", workflow), ("dataset", dataset))
+        if value is not None
+    }
+    yield from _found(ledger, filters, project)
+
+
+def find_evaluation(
+    ledger: Ledger, reference: str, *, project: str, workflow: str | None = None
+) -> StoredEvaluation | None:
+    """The evaluation that `latest`, `latest~N`, an id, a name or `NAME~N` means; None where the
+    project has none. `workflow` narrows `latest` down.
+    """
+    matched = _REFERENCE.fullmatch(reference)
+    if matched is None:
+        return None
+    name, back = matched[1], int(matched[2] or 0)
+    if name == LATEST:
+        filters = {} if workflow is None else {"workflow": workflow}
+    elif _ID.fullmatch(name):
+        filters = {"tag": f"id:{name}"}
+    else:
+        filters = {"tag": f"name:{name}"}
+    for number, found in enumerate(_found(ledger, filters, project)):
+        if number == back:
+            return found
+    return None
+
+
+def _found(ledger: Ledger, filters: Mapping[str, str], project: str) -> Iterator[StoredEvaluation]:
+    cursor: int | None = None
+    while True:  # one by one: a record is as large as its evaluation has runs
+        page = ledger.find(
+            "evaluation", filters, project=project, after=cursor, limit=1, newest_first=True
+        )
+        yield from (read_evaluation(item) for item in page.items if item.body is not None)
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+def stored_runs(ledger: Ledger, stored: StoredEvaluation, *, project: str) -> Iterator[Item]:
+    """The runs of an evaluation, in its order. One that is not there any more is an error, never
+    left out.
+    """
+    return _items(ledger, stored, [run.digest for run in stored.evaluation.runs], "run", project)
+
+
+def stored_grades(ledger: Ledger, stored: StoredEvaluation, *, project: str) -> Iterator[Item]:
+    """The grades of an evaluation, in its order; a run that could not be graded has none."""
+    grades = [run.grade for run in stored.evaluation.runs if run.grade is not None]
+    return _items(ledger, stored, grades, "grade", project)
+
+
+def _items(
+    ledger: Ledger, stored: StoredEvaluation, digests: Sequence[str], kind: str, project: str
+) -> Iterator[Item]:
+    for start in range(0, len(digests), _AT_ONCE):
+        part = digests[start : start + _AT_ONCE]
+        items = ledger.get_many(part, project=project)
+        for one in part:
+            item = items.get(one)
+            if item is None or item.body is None or item.kind != kind:
+                state = (
+                    "is not in the ledger"
+                    if item is None
+                    else "was forgotten"
+                    if item.body is None
+                    else f"is of the kind '{item.kind}'"
+                )
+                raise NotEnoughEvidence(
+                    "STO-008",
+                    f"a {kind} of the evaluation {stored.evaluation.name!r} {state}: {one}.",
+                    where=stored.digest,
+                    fix="Run the evaluation again.",
+                )
+            yield item
