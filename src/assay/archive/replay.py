@@ -12,6 +12,7 @@ from assay.archive.grades import Traced, cards_of, stored_item, trace
 from assay.canon import canonical
 from assay.errors import InputError, ShelfError
 from assay.files.json_files import Document, parse_json
+from assay.files.yaml_files import is_yaml_name
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Graded, Grader
 from assay.scoring.profile import ScoringPlan, make_plan
@@ -77,7 +78,7 @@ def on_shelf(name: Any, *, of: str = "grade") -> str:
         or "@" not in name
         or "/" in name
         or "\\" in name
-        or name.endswith((".yaml", ".yml"))
+        or is_yaml_name(name)
     ):
         raise ShelfError(
             "LIB-001", f"a stored {of} names what it was made with as name@version, not {name!r}."

@@ -2,8 +2,9 @@
 
 A module of the command line declares `COMMANDS`: for each verb or action in it a `Command` with
 its sentence, an example, its arguments and the function that runs it. An argument that several
-verbs share is declared once, in `COMMON`, and added by its name. `--json` belongs to every verb;
-`-o` to each that has `formats`. Which module runs which verb is in `verbs`.
+verbs share is declared once, in `COMMON`, and added by its name. `--json` and `--config` belong to
+every verb, `-o` to each that has `formats`. Where there is an `assay.yaml`, defaults come from it:
+see `configured`. Which module runs which verb is in `verbs`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli.verbs import VERBS
 from assay.errors import EXIT_CODES_TEXT, ExitCode, UsageError
+from assay.files.upwards import find_config
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
@@ -116,6 +118,9 @@ COMMON: dict[str, Argument] = {
     "--keep-going": flag(
         "--keep-going", "grade the good lines although others are malformed; still exits 3"
     ),
+    "--trust": flag(
+        "--trust", "run code outside the folder of assay.yaml where that file names it"
+    ),
     "--charts": arg(
         "--charts", metavar="DIR", help="also write every chart into a folder, as SVG and as PNG"
     ),
@@ -167,12 +172,22 @@ class Command(NamedTuple):
                     f"`{old}` of `assay {verb}` is now `{new}`.",
                     fix=f"Write {new} instead.",
                 )
+        parser = self.parser(verb)
+        path = config_path(argv)
+        if path is None:
+            return parser.parse_args(argv, argparse.Namespace(config=None))
+        from assay.cli.configured import parse  # only where there is a configuration
+
+        return parse(parser, verb, argv, path)
+
+    def parser(self, verb: str) -> argparse.ArgumentParser:
+        """The parser of its arguments."""
         parser = make_parser(verb, self.description, self.example)
         add(parser, *self.arguments)
         if self.formats:
             add_output(parser, self.formats)
         parser.set_defaults(**self.defaults)
-        return parser.parse_args(argv)
+        return parser
 
 
 class _Parser(argparse.ArgumentParser):
@@ -194,7 +209,29 @@ def make_parser(verb: str, description: str, example: str) -> argparse.ArgumentP
         action="store_true",
         help="print one JSON document on standard output and nothing else there",
     )
+    configuration = parser.add_mutually_exclusive_group()
+    configuration.add_argument(
+        "--config",
+        metavar="FILE",
+        dest="config_file",
+        help="take defaults from this file (default: assay.yaml in this folder or above it)",
+    )
+    configuration.add_argument(
+        "--no-config", action="store_true", help="take no defaults from any assay.yaml"
+    )
     return parser
+
+
+def config_path(argv: list[str]) -> str | None:
+    """The configuration that a command line gets its defaults from; None where it gets none."""
+    if {"--no-config", "-h", "--help"}.intersection(argv):
+        return None
+    for index, word in enumerate(argv):
+        if word == "--config":
+            return argv[index + 1] if index + 1 < len(argv) else None
+        if word.startswith("--config="):
+            return word.partition("=")[2]
+    return find_config()
 
 
 def add(parser: argparse.ArgumentParser, *arguments: Argument | str) -> None:

@@ -20,7 +20,7 @@ from assay.cli.ledger import storing
 from assay.cli.progress import Progress
 from assay.errors import ExitCode, UsageError, printable
 from assay.files.atomic import atomic_write
-from assay.files.yaml_files import read_yaml
+from assay.files.yaml_files import read_entry
 from assay.judging.budget import price_of, tokens_of
 from assay.judging.client import Client
 from assay.judging.config import JudgeSpec, Limits, Price, check_spec, load_judge
@@ -107,7 +107,7 @@ def specs_of(options: argparse.Namespace) -> list[JudgeSpec]:
                 "CLI-001",
                 "a judge is described by --judge or by --model and --base-url, not by both.",
             )
-        found = [load_judge(read_yaml(path)) for path in options.judge]
+        found = [load_judge(read_entry(path, "judge")) for path in options.judge]
     elif getattr(options, "model", None):
         if not options.base_url and options.api != "litellm":
             raise UsageError(

@@ -10,7 +10,7 @@ from assay.cli import options as opt
 from assay.cli.frame import Command, arg, flag
 from assay.errors import ExitCode, Fault, InputError, ShelfError, UsageError
 from assay.files.json_files import open_input
-from assay.files.yaml_files import parse_yaml
+from assay.files.yaml_files import is_yaml_name, parse_yaml
 from assay.formulas import FORMULAS
 from assay.library import fingerprint
 from assay.library.lints import clashes, lint
@@ -91,7 +91,7 @@ def _show(options: argparse.Namespace, shelf: Shelf) -> int:
                 name = shelf.profile(name).id
             shelf.load(kind, name)
             with open_input(
-                name if name.endswith((".yaml", ".yml")) else shelf.find(kind, name).path
+                name.partition("#")[0] if is_yaml_name(name) else shelf.find(kind, name).path
             ) as stream:
                 sys.stdout.write(stream.read().decode())
             return ExitCode.PASSED
@@ -242,6 +242,7 @@ def _schema_names() -> dict[str, Any]:
     from assay.records.evidence import Run
     from assay.records.exam import ExamResult
     from assay.records.scorecard import Scorecard
+    from assay.running.config import ConfigFile
     from assay.scoring.profile import Profile
     from assay.scoring.rubric import Rubric
 
@@ -259,6 +260,7 @@ def _schema_names() -> dict[str, Any]:
         "rubric": Rubric,
         "decision": Decision,
         "evaluation": Evaluation,
+        "config": ConfigFile,
         **exams,
     }
 

@@ -269,14 +269,17 @@ COMMANDS = {
                 "workflow",
                 nargs="?",
                 metavar="WORKFLOW",
-                help=f"the workflow's YAML file (default: {DEFAULT_WORKFLOW})",
+                help=(
+                    "the workflow's YAML file, or its name in assay.yaml (default: the one in"
+                    f" assay.yaml, else {DEFAULT_WORKFLOW})"
+                ),
             ),
             arg(
                 "--dataset",
                 metavar="D",
                 help=(
-                    "samples as .jsonl, .json, .csv or .parquet, or a .yaml file that describes"
-                    " them"
+                    "samples as .jsonl, .json, .csv or .parquet, a .yaml file that describes them,"
+                    " or a dataset's name in assay.yaml (default: the one in assay.yaml)"
                 ),
             ),
             arg(
@@ -335,6 +338,7 @@ COMMANDS = {
                     " event`)"
                 ),
             ),
+            "--trust",
             *CHOICES,
             *STORE,
             "--otlp-endpoint",

@@ -14,7 +14,7 @@ from assay.cli.frame import Command, arg
 from assay.errors import ExitCode, InputError, UsageError
 from assay.files.atomic import atomic_write
 from assay.files.json_files import read_json
-from assay.files.yaml_files import read_yaml
+from assay.files.yaml_files import is_yaml_name, read_entry
 from assay.tools.ecma import document_bytes
 from assay.tools.scorer import CommandJudge, EndpointJudge, PromptJudge, score_prompts
 
@@ -62,11 +62,11 @@ def _score(options: argparse.Namespace) -> int:
 
 
 def _judge(options: argparse.Namespace) -> PromptJudge:
-    if not options.judge.endswith((".yaml", ".yml")):
+    if not is_yaml_name(options.judge):
         return CommandJudge(options.judge, timeout_s=options.timeout)
     from assay.judging.config import load_judge
 
-    spec = load_judge(read_yaml(options.judge))
+    spec = load_judge(read_entry(options.judge, "judge"))
     options.model = options.model or spec.model
     return EndpointJudge(spec)
 

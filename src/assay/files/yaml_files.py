@@ -6,6 +6,7 @@ anchors, every key with its line.
 
 from __future__ import annotations
 
+import os
 import re
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any
@@ -58,10 +59,50 @@ def _decimal(text: str) -> Decimal | str:
     return Decimal(whole) if number == whole else number.normalize(_EXACTLY)
 
 
+def is_yaml_name(name: str) -> bool:
+    """Whether a name is that of a YAML file, or of a part of one (`assay.yaml#judges.main`)."""
+    return name.partition("#")[0].endswith((".yaml", ".yml"))
+
+
 def read_yaml(path: str) -> Document:
-    """The YAML document of a file."""
-    with open_input(path) as stream:
-        return parse_yaml(stream.read(MAX_YAML + 1), path)
+    """The YAML document of a file, or the part of it that `FILE#KEY` or `FILE#KEY.NAME` names."""
+    file, _, key = path.partition("#") if is_yaml_name(path) else (path, "", "")
+    with open_input(file) as stream:
+        return document_part(parse_yaml(stream.read(MAX_YAML + 1), file), key)
+
+
+def read_entry(path: str, name_key: str) -> Document:
+    """The same of something that has its name in `name_key`. A part of a file lists it under its
+    name, and need not repeat that; the only one of its kind is named after the project or folder.
+    """
+    document = read_yaml(path)
+    file, _, key = path.partition("#")
+    if not key or not isinstance(document.tree, dict):
+        return document
+    name = key.partition(".")[2]
+    if not name:
+        project = read_yaml(file).tree.get("project")
+        folder = os.path.basename(os.path.dirname(os.path.abspath(file)))
+        name = project if isinstance(project, str) else folder
+    return document._replace(tree={name_key: name, **document.tree})
+
+
+def document_part(document: Document, key: str) -> Document:
+    """What a document has under `KEY` or `KEY.NAME`, with its lines; all of it without a key."""
+    if not key:
+        return document
+    path = tuple(part for part in key.split(".", 1) if part)
+    tree = document.tree
+    for part in path:
+        if not isinstance(tree, dict) or part not in tree:
+            raise InputError("FIL-006", f"there is no {key!r} in this file.", where=document.file)
+        tree = tree[part]
+    lines = {
+        place[len(path) :]: line
+        for place, line in (document.lines or {}).items()
+        if place[: len(path)] == path
+    }
+    return document._replace(tree=tree, lines=lines)
 
 
 def parse_yaml(data: bytes, file: str) -> Document:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay.canon import canonical, digest
 from assay.errors import ShelfError
 from assay.files.json_files import Document, open_input
-from assay.files.yaml_files import parse_yaml
+from assay.files.yaml_files import document_part, is_yaml_name, parse_yaml
 from assay.grading.policy import Policy
 from assay.library.families import FAMILIES, WORKFLOW, Family
 from assay.library.held import HeldLibrary, read_now
@@ -177,9 +177,10 @@ class Shelf:
         """The record of that name, or of a YAML file given by path."""
         cached = self._loaded.get(f"{kind}/{name}")
         if cached is None:
-            if name.endswith((".yaml", ".yml")):
-                data = self.read(name)
-                cached = load_data(kind, name, data)
+            if is_yaml_name(name):
+                file, _, key = name.partition("#")
+                data = self.read(file)
+                cached = _load(kind, document_part(parse_yaml(data, file), key))
                 for root in _roots_of(name):
                     _refuse_other_meaning(
                         f"{kind}/{cached.id}", name, data, self.lock(root).published

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.errors import ShelfError
+from assay.files.yaml_files import is_yaml_name
 
 if TYPE_CHECKING:
     from assay.library.shelf import Shelf
@@ -59,7 +60,7 @@ def select_rubric(
 
 def shelf_name(name: str, kind: str) -> str:
     """A name on the shelf. Evidence is hostile: it may name an item there, never a file to open."""
-    if name.endswith((".yaml", ".yml")) or "/" in name or "\\" in name or name.startswith("."):
+    if is_yaml_name(name) or "/" in name or "\\" in name or name.startswith("."):
         raise ShelfError(
             "LIB-001",
             f"a run names its {kind} by its name on the shelf, not by a path: {name!r}.",

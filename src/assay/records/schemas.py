@@ -121,23 +121,23 @@ def _known_keys(kind: type, path: Path, tree: Any) -> list[str]:
     return list(_resolve(schema, definitions).get("properties", {}))
 
 
-def _resolve(schema: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+def _resolve(schema: Any, definitions: dict[str, Any], wanted: str = "object") -> dict[str, Any]:
+    """The schema itself; of several, the one for a value of the wanted type."""
     while isinstance(schema, dict):
         if "$ref" in schema:
             schema = definitions.get(str(schema["$ref"]).rsplit("/", 1)[-1], {})
         elif "anyOf" in schema:
-            schema = next(
-                (option for option in schema["anyOf"] if option.get("type") != "null"), {}
-            )
+            options = [_resolve(option, definitions, wanted) for option in schema["anyOf"]]
+            schema = next((option for option in options if option.get("type") == wanted), {})
         else:
             return schema
     return {}
 
 
 def _step(schema: Any, part: str | int, definitions: dict[str, Any]) -> Any:
-    found = _resolve(schema, definitions)
     if isinstance(part, int):
-        return found.get("items", {})
+        return _resolve(schema, definitions, "array").get("items", {})
+    found = _resolve(schema, definitions)
     properties = found.get("properties", {})
     if part in properties:
         return properties[part]

@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 
 from assay.canon import digest
 from assay.errors import Fault, InputError
-from assay.files.yaml_files import read_yaml
+from assay.files.yaml_files import is_yaml_name, read_entry
 from assay.records.reading import read_record
 from assay.running.rows import TableSource, file_rows, table_rows
 
@@ -38,7 +38,8 @@ class DatasetFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     """
 
     dataset: Annotated[str, Meta(min_length=1, max_length=200)]
-    version: str | int
+    version: str | int | None = None
+    """Without one, the digest of the data is the version."""
     file: str | None = None
     table: TableSource | None = None
     split: str | None = None
@@ -135,10 +136,10 @@ def read_dataset(path: str) -> LoadedDataset:
     """A dataset from its YAML file, or from a data file alone. Raises `InputError` with every
     fault.
     """
-    if not path.endswith((".yaml", ".yml")):
+    if not is_yaml_name(path):
         name = os.path.splitext(os.path.basename(path))[0] or "data"
         return _dataset(_unnamed(name), file_rows(path), version=None, where=path)
-    spec = read_record(read_yaml(path), DatasetFile, "RUN-002")
+    spec = read_record(read_entry(path, "dataset"), DatasetFile, "RUN-002")
     if (spec.file is None) == (spec.table is None):
         raise InputError("RUN-002", "a dataset has either a file or a table.", where=path)
     rows = (
@@ -146,7 +147,8 @@ def read_dataset(path: str) -> LoadedDataset:
         if spec.table is not None
         else file_rows(os.path.join(os.path.dirname(path), str(spec.file)))
     )
-    return _dataset(spec, rows, version=str(spec.version), where=path)
+    version = None if spec.version is None else str(spec.version)
+    return _dataset(spec, rows, version=version, where=path)
 
 
 def from_rows(rows: list[Any], *, id: str, version: str | None, where: str) -> LoadedDataset:

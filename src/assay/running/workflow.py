@@ -17,7 +17,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from assay.canon import digest
 from assay.errors import InputError
 from assay.files.json_files import Document
-from assay.files.yaml_files import read_yaml
+from assay.files.yaml_files import read_entry
 from assay.records.reading import read_record
 from assay.registry import identifier_fault, near_miss
 
@@ -252,8 +252,9 @@ class LoadedWorkflow:
 
 
 def read_workflow(path: str) -> LoadedWorkflow:
-    """The workflow of a YAML file, or every fault of it."""
-    return make_workflow(read_yaml(path), Path(path).resolve().parent)
+    """The workflow of a YAML file, or of a part of one, or every fault of it."""
+    folder = Path(path.partition("#")[0]).resolve().parent
+    return make_workflow(read_entry(path, "workflow"), folder)
 
 
 def make_workflow(document: Document, folder: Path) -> LoadedWorkflow:

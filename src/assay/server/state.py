@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from assay.archive.grades import basis_of
 from assay.errors import ShelfError
 from assay.files.json_files import read_json
+from assay.files.yaml_files import is_yaml_name
 from assay.judging.card import check_card
 from assay.library.shelf import Shelf
 from assay.records.contract import ContractEnding, NotPlain, begin, cheap_only, end_processes
@@ -172,7 +173,7 @@ def check_name(name: str) -> str:
     if (
         not name
         or len(name) > 200
-        or name.endswith((".yaml", ".yml"))
+        or is_yaml_name(name)
         or "/" in name
         or "\\" in name
         or name.startswith(".")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from assay.errors import UsageError
+from assay.files.yaml_files import is_yaml_name
 from assay.library.held import HeldLibrary
 from assay.library.shelf import hold
 
@@ -51,7 +52,8 @@ def shared_folder(settings: ServerSettings, *, workers: int) -> Iterator[ServerS
 def library_of(settings: ServerSettings) -> HeldLibrary:
     """The library as it was when the server started."""
     if settings.shared is None:
-        file = settings.policy if settings.policy.endswith((".yaml", ".yml")) else None
+        named = settings.policy
+        file = named.partition("#")[0] if is_yaml_name(named) else None
         return hold(*(() if settings.library is None else (settings.library,)), file=file)
     path = os.path.join(settings.shared, LIBRARY)
     try:

@@ -1,0 +1,325 @@
+"""What an `assay.yaml` says for a verb: its keys as defaults of options.
+
+`PLACES` says which option of which verbs a key sets; `commands` sets any other option by its name.
+The command line wins over the file, an environment variable over the file where an option has one,
+and the file over the defaults. Paths in the file go from its folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.cli.verbs import VERBS
+from assay.errors import Fault, InputError, UsageError
+from assay.files.json_files import show_path
+from assay.files.yaml_files import is_yaml_name
+from assay.registry import near_miss
+from assay.running.config import Config, read_config
+from assay.running.config_code import refuse_outside_code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from assay.files.json_files import Path
+    from assay.running.config import Kind
+
+COMMAND_LINE, DEFAULT = "command line", "default"
+ENVIRONMENT = {"db": "ASSAY_DB", "store": "ASSAY_DB", "library": "ASSAY_LIBRARY"}
+"""Options that an environment variable sets before the file does."""
+NEVER = ("trust", "config_file", "no_config", "json", "help")
+"""Options that only a person at the command line can give."""
+_GRADING = ("run", "grade", "explain", "report rank", "report summary")
+_COMPARING = ("gate", "baseline set", "baseline diff")
+_JUDGING = ("judge rubric", "judge pairwise", "judge claims", "judge audit", "judge ask")
+
+
+class Place(NamedTuple):
+    """The option that a key sets, in the verbs that have it; in all of them where none is named."""
+
+    key: tuple[str, ...]
+    option: str
+    verbs: tuple[str, ...] = ()
+
+
+PLACES: tuple[Place, ...] = (
+    Place(("project",), "project"),
+    Place(("library",), "library"),
+    Place(("profile",), "profile", (*_GRADING, *_COMPARING)),
+    Place(("rubric",), "rubric", (*_GRADING, *_COMPARING, "judge rubric", "judge panel")),
+    Place(("policy",), "policy", _GRADING),
+    Place(("policy",), "grading_policy", _COMPARING),
+    Place(("repeats",), "repeat", ("run",)),
+    Place(("limits", "timeout_s"), "timeout", ("run",)),
+    Place(("limits", "retries"), "retries", ("run",)),
+    Place(("limits", "concurrency"), "concurrency", ("run",)),
+    Place(("limits", "samples"), "limit", ("run",)),
+    Place(("limits", "judge_calls"), "max_calls", ("run",)),
+    Place(("limits", "judge_usd"), "max_usd", _JUDGING),
+    Place(("baseline",), "baseline", ("gate",)),
+    Place(("release", "policy"), "release_policy", ("gate", "baseline diff")),
+    Place(("release", "margin"), "margin", ("gate",)),
+    Place(("release", "min_pass_rate"), "min_pass_rate", ("run", "grade", "gate")),
+    Place(("release", "confidence"), "confidence", ("run", "grade", "gate")),
+    Place(("release", "min_overlap"), "min_overlap", ("gate",)),
+    Place(("ledger", "url"), "db"),
+)
+_KINDS: dict[str, dict[str, Kind]] = {
+    "workflow": {"run": "workflow"},
+    "dataset": {"run": "dataset"},
+    "judge": dict.fromkeys(("run", "judge panel", *_JUDGING), "judge"),
+}
+"""Options that take something which the file describes, by its name."""
+KEYS_WITHOUT_OPTION = (
+    *("workflow", "workflows", "dataset", "datasets", "judge", "judges"),
+    *("scorers", "gates", "outputs", "commands"),
+)
+"""Keys that are not the value of one option: `_keys_of` or the verb itself reads them."""
+_PATHS = ("FILE", "DIR", "KEY")
+_NAMES_OR_PATHS = ("P", "Q", "R", "D", "BASELINE", "WORKFLOW")
+
+
+class Setting(NamedTuple):
+    """The value of an option and where it comes from."""
+
+    value: Any
+    source: str
+
+
+def parse(
+    parser: argparse.ArgumentParser, verb: str, argv: list[str], path: str
+) -> argparse.Namespace:
+    """The options of a verb: from the command line, else from the configuration, else the
+    defaults. `config` is the configuration, `sources` says where each option comes from.
+    """
+    config = read_config(path)
+    configured = _configured(parser, verb, config)
+    standard = {action.dest: action.default for action in parser._actions}
+    standard.update(parser._defaults)
+    standard.pop("help", None)
+    for action in parser._actions:
+        action.default = argparse.SUPPRESS  # so that only what is given is there
+        action.required = action.required and action.dest not in configured
+    parser._defaults.clear()
+    for action in [one for one in parser._actions if isinstance(one, argparse._StoreTrueAction)]:
+        _add_opposite(parser, action)
+    given = vars(parser.parse_args(argv))
+    for option in given:
+        configured.pop(option, None)
+    if given.get("resume"):  # a run goes on with what it was begun with
+        configured.pop("workflow", None)
+        configured.pop("dataset", None)
+    values = {**standard, **{name: one.value for name, one in configured.items()}, **given}
+    _resolve_names(values, given, verb, config)
+    if values.get("store") == "" and config.spec.ledger.url and not os.environ.get("ASSAY_DB"):
+        values["store"] = _ledger_url(config)
+    sources = dict.fromkeys(standard, DEFAULT)
+    sources.update({name: one.source for name, one in configured.items()})
+    sources.update(dict.fromkeys(given, COMMAND_LINE))
+    if verb == "run" and not values.get("trust"):
+        refuse_outside_code(config, values.get("workflow"))
+    return argparse.Namespace(**values, config=config, sources=sources)
+
+
+def _add_opposite(parser: argparse.ArgumentParser, action: argparse.Action) -> None:
+    """Let the command line take back a flag that the file sets: --no-NAME."""
+    opposite = "--no-" + action.option_strings[-1].lstrip("-")
+    if opposite in parser._option_string_actions or opposite.startswith("--no-no-"):
+        return
+    if action.dest not in NEVER:
+        parser.add_argument(
+            opposite,
+            dest=action.dest,
+            action="store_false",
+            default=argparse.SUPPRESS,
+            help=argparse.SUPPRESS,
+        )
+
+
+def _configured(parser: argparse.ArgumentParser, verb: str, config: Config) -> dict[str, Setting]:
+    """The options that a configuration sets for a verb."""
+    actions = {action.dest: action for action in parser._actions}
+    found: dict[str, Setting] = {}
+    faults: list[Fault] = []
+    for option, key, value in _keys_of(verb, config):
+        if value is None:
+            continue
+        if option not in actions:
+            if not _is_everywhere(key):  # what a team asks for is never dropped in silence
+                missing = f"--{option.replace('_', '-')}"
+                faults.append(_fault(config, key, f"`assay {verb}` has no option {missing}."))
+            continue
+        if (variable := ENVIRONMENT.get(option)) and os.environ.get(variable):
+            continue
+        try:
+            made = _value(actions[option], value, config, key)
+        except ValueError as error:
+            faults.append(_fault(config, key, str(error)))
+            continue
+        found[option] = Setting(made, config.place(*key))
+    faults += _command_faults(actions, verb, config)
+    if faults:
+        raise InputError(
+            "CFG-001", faults[0].message, where=config.path, fix=faults[0].fix, faults=faults
+        )
+    return found
+
+
+def _keys_of(verb: str, config: Config) -> Iterator[tuple[str, Path, Any]]:
+    """Each option that the file sets for a verb: its name, the key, the value."""
+    for place in PLACES:
+        if not place.verbs or verb in place.verbs:
+            yield place.option, place.key, _at(config, place.key)
+    for option, verbs in _KINDS.items():
+        if verb in verbs and (chosen := config.chosen(verbs[verb])) is not None:
+            kind = verbs[verb]
+            yield option, (kind if _at(config, (kind,)) is not None else f"{kind}s",), chosen
+    outputs = config.tree.get("outputs")
+    if isinstance(outputs, dict):
+        yield "output", ("outputs", verb), outputs.get(verb)
+    elif verb == "run":
+        yield "output", ("outputs",), outputs
+    ledger = config.spec.ledger
+    if ledger.store is not None:
+        yield "store", ("ledger", "store"), (ledger.url or "") if ledger.store else None
+    for option, value in config.spec.commands.get(verb, {}).items():
+        yield option.replace("-", "_"), ("commands", verb, option), value
+
+
+def _fault(config: Config, key: Path, message: str, fix: str = "") -> Fault:
+    line = config.line(*key)
+    return Fault(message, code="CFG-001", file=config.path, line=line, path=show_path(key), fix=fix)
+
+
+def _is_everywhere(key: Path) -> bool:
+    """Whether a key sets an option wherever a verb has it; `commands` has its own check."""
+    return key[0] in ("project", "library", "ledger", "commands", "judge", "judges")
+
+
+def _at(config: Config, key: Path) -> Any:
+    value: Any = config.tree
+    for part in key:
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def _command_faults(
+    actions: Mapping[str, argparse.Action], verb: str, config: Config
+) -> Iterator[Fault]:
+    """What `commands` names that does not exist, for every verb; options for this one."""
+    known = verb_names()
+    for name, options in config.spec.commands.items():
+        if name not in known:
+            near = near_miss(name, known)
+            yield _fault(config, ("commands", name), f"there is no verb '{name}'.{near}")
+        elif name == verb:
+            named = [action for action in actions.values() if action.option_strings]
+            names = [action.dest.replace("_", "-") for action in named if action.dest not in NEVER]
+            for option in options:
+                wanted = option.replace("_", "-")
+                if wanted.replace("-", "_") in NEVER:
+                    yield _fault(
+                        config,
+                        ("commands", name, option),
+                        f"--{wanted} can only be given on the command line.",
+                        "Remove it.",
+                    )
+                elif wanted not in names:
+                    yield _fault(
+                        config,
+                        ("commands", name, option),
+                        f"`assay {name}` has no option '{wanted}'.{near_miss(wanted, names)}",
+                        f"`assay {name} --help` lists them.",
+                    )
+
+
+def verb_names() -> list[str]:
+    """Every verb, and every action of those that have some."""
+    return [
+        f"{name} {action}".strip()
+        for name, verb in VERBS.items()
+        for action in (verb.actions or ("",))
+    ]
+
+
+# --- values
+
+
+def _value(action: argparse.Action, value: Any, config: Config, key: Path) -> Any:
+    """A value of the file as the option holds it; a ValueError says why it can't be."""
+    if isinstance(action, argparse._StoreTrueAction):
+        if not isinstance(value, bool):
+            raise ValueError(f"must be true or false, not {value!r}.")
+        return value
+    if isinstance(action, argparse._AppendAction) or action.nargs in ("*", "+"):
+        values = value if isinstance(value, list) else [value]
+        return [_one(action, each, config, key) for each in values]
+    if isinstance(value, list):
+        raise ValueError("takes one value, not a list.")
+    if value is True and action.const is not None:
+        return action.const
+    return _one(action, value, config, key)
+
+
+def _one(action: argparse.Action, value: Any, config: Config, key: Path) -> Any:
+    if isinstance(value, dict) and len(key) == 1:
+        return f"{config.path}#{key[0]}"
+    if isinstance(value, bool | dict):
+        raise ValueError(f"must be {'a number' if action.type else 'a text'}, not {value!r}.")
+    if action.type in (int, float):
+        if isinstance(value, str) or (action.type is int and value != int(value)):
+            kind = "a whole number" if action.type is int else "a number"
+            raise ValueError(f"must be {kind}, not {value!r}.")
+        return action.type(value)
+    text = str(value)
+    if action.choices is not None and text not in action.choices:
+        choices = [str(choice) for choice in action.choices]
+        near = near_miss(text, choices)
+        raise ValueError(f"{text!r} is not one of {', '.join(choices)}.{near}")
+    if key[0] in ("workflow", "workflows", "dataset", "datasets", "judge", "judges"):
+        return text  # resolved already
+    if action.dest in ("db", "store"):
+        return _sqlite(text, config)
+    is_path = action.metavar in _PATHS and text != "-"
+    if is_path or (action.metavar in _NAMES_OR_PATHS and looks_like_path(text)):
+        return config.resolve(text)
+    return text
+
+
+def looks_like_path(text: str) -> bool:
+    """A path has a slash or an extension; a name has neither."""
+    return "/" in text or is_yaml_name(text) or bool(os.path.splitext(text)[1])
+
+
+def _ledger_url(config: Config) -> str | None:
+    url = config.spec.ledger.url
+    return None if url is None else _sqlite(url, config)
+
+
+def _sqlite(url: str, config: Config) -> str:
+    """The URL of a ledger; the file of SQLite goes from the configuration's folder."""
+    scheme, separator, file = url.partition(":///")
+    return f"{scheme}:///{config.resolve(file)}" if separator and scheme == "sqlite" else url
+
+
+def _resolve_names(
+    values: dict[str, Any], given: Mapping[str, Any], verb: str, config: Config
+) -> None:
+    """Put what the file describes in the place of its name on the command line."""
+    for option, verbs in _KINDS.items():
+        value = given.get(option)
+        if verb not in verbs or value is None:
+            continue
+        kind = verbs[verb]
+        named = config.named(kind)
+        several = value if isinstance(value, list) else [value]
+        for name in several:
+            if name not in named and not looks_like_path(name) and not os.path.exists(name):
+                raise UsageError(
+                    "CLI-001",
+                    f"there is no {kind} '{name}' in {config.path}.{near_miss(name, named)}",
+                    fix=f"They are {', '.join(named)}." if named else f"Add it to `{kind}s`.",
+                )
+        resolved = [named.get(name, name) for name in several]
+        values[option] = resolved if isinstance(value, list) else resolved[0]

@@ -1,0 +1,60 @@
+"""Finding a file in a folder or one above it, as git finds `.git`: a project's configuration, its
+ledger.
+
+A file above the folder counts only if the same person owns both: in a shared place such as /tmp
+anybody could put one there for everybody below.
+"""
+
+from __future__ import annotations
+
+import os
+
+from assay.errors import UsageError
+
+CONFIG_FILE = "assay.yaml"
+
+
+def find_config(start: str = "") -> str | None:
+    """The configuration of a project: `assay.yaml` in the working folder or above it; None where
+    there is none.
+    """
+    found = find_upwards(CONFIG_FILE, start)
+    if found is None and (other := find_upwards("assay.yml", start)):
+        raise UsageError(
+            "CFG-001",
+            f"the configuration is named {CONFIG_FILE}.",
+            where=other,
+            fix=f"mv {other} {os.path.join(os.path.dirname(other), CONFIG_FILE)}",
+        )
+    return found
+
+
+def find_upwards(name: str, start: str = "") -> str | None:
+    """The path of the nearest file of that name, from `start` (the working folder) upwards; None
+    where there is none. It is relative where that is shorter.
+    """
+    begin = os.path.abspath(start or os.curdir)
+    folder = begin
+    while True:
+        path = os.path.join(folder, name)
+        if os.path.lexists(path):
+            if folder != begin:
+                _refuse_strangers(path, begin)
+            return min(path, os.path.relpath(path), key=len)
+        above = os.path.dirname(folder)
+        if above == folder:
+            return None
+        folder = above
+
+
+def _refuse_strangers(path: str, begin: str) -> None:
+    if not hasattr(os, "getuid"):
+        return
+    owner = os.lstat(path).st_uid
+    if owner not in (0, os.getuid(), os.stat(begin).st_uid):
+        raise UsageError(
+            "FIL-009",
+            "belongs to another user, and lies above the working folder.",
+            where=path,
+            fix=f"If you trust it, name it: --config {path}. --no-config ignores it.",
+        )

@@ -1,0 +1,335 @@
+"""`assay.yaml`: the one file of a project, read and checked.
+
+Its keys describe what is run and judged; which option of which verb each key sets is decided in
+`cli/configured`; which file it is, in `files/upwards`. A workflow, dataset or judge in it is
+referred to as `assay.yaml#workflows.NAME`, which is read like a file. A key of an account never
+goes into it, only the name of the environment variable that has it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from msgspec import Meta, Struct
+
+from assay.errors import EvidenceError, Fault, InputError
+from assay.files.json_files import show_path
+from assay.files.yaml_files import is_yaml_name, read_yaml
+from assay.judging.config import JudgeSpec, spec_faults
+from assay.records.evidence import Number
+from assay.records.reading import read_record
+from assay.registry import identifier_fault, near_miss
+from assay.running.dataset import DatasetFile
+from assay.running.workflow import Scorer, WorkflowFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from assay.files.json_files import Document, Path
+
+Positive = Annotated[int, Meta(ge=1)]
+Seconds = Annotated[float, Meta(gt=0)]
+Amount = Annotated[float, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+OptionValue = bool | int | Number | str | list[int | Number | str] | None
+
+
+class _ConfigFilePart(
+    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):
+    pass
+
+
+class WorkflowEntry(WorkflowFile, frozen=True, kw_only=True):
+    """A workflow: the keys of a workflow file, or `file` with the path of one. Its name is the key
+    it stands under.
+    """
+
+    workflow: str = ""
+    version: str | int = ""
+    file: str | None = None
+
+
+class DatasetEntry(DatasetFile, frozen=True, kw_only=True):
+    """A dataset: the keys of a dataset file; often `file` alone. Its name is the key it stands
+    under.
+    """
+
+    dataset: str = ""
+
+
+class JudgeEntry(JudgeSpec, frozen=True, kw_only=True):
+    """A judge: the keys of a judge's file. Its name is the key it stands under."""
+
+    judge: str = ""
+
+
+class RunLimits(_ConfigFilePart, frozen=True):
+    """What one `assay run` may take."""
+
+    timeout_s: Seconds | None = None
+    """Seconds for one call of the workflow."""
+    retries: Annotated[int, Meta(ge=0, le=20)] | None = None
+    """How often a failed call is made again."""
+    concurrency: Positive | None = None
+    """Calls at the same time."""
+    samples: Positive | None = None
+    """Only the first so many samples of the dataset."""
+    judge_calls: Positive | None = None
+    """The most questions that the judge is asked."""
+    judge_usd: Amount | None = None
+    """The most US dollars that the judge may cost; it needs a price."""
+
+
+class ReleaseRules(_ConfigFilePart, frozen=True):
+    """When a candidate may replace the baseline."""
+
+    policy: str | None = None
+    """Release policy by name, name@version or YAML file."""
+    margin: Amount | None = None
+    """By how many points the score may be lower and still count as not worse."""
+    min_pass_rate: Share | None = None
+    """The least share of samples that pass."""
+    confidence: Annotated[float, Meta(gt=0, lt=1)] | None = None
+    """The confidence of the pass rate's interval; its lower end is compared."""
+    min_overlap: Share | None = None
+    """The least share of samples that both sides must have with equal content."""
+
+
+class OutputFiles(_ConfigFilePart, frozen=True):
+    """The files that each verb writes; the extension picks the format."""
+
+    run: list[str] = []
+    grade: list[str] = []
+    gate: list[str] = []
+
+
+class LedgerPlace(_ConfigFilePart, frozen=True):
+    """Where evidence and results are kept."""
+
+    url: str | None = None
+    """sqlite:///FILE or postgresql://HOST/NAME; $ASSAY_DB comes first."""
+    store: bool | None = None
+    """Whether results are kept without being asked for."""
+
+
+class ConfigFile(_ConfigFilePart, frozen=True):
+    """The configuration of a project, as `assay.yaml` holds it."""
+
+    project: str | None = None
+    """The project of the ledger; also the name of the only workflow."""
+    workflow: WorkflowEntry | str | None = None
+    """The only workflow, the path of its file, or the name of the one in `workflows` to run."""
+    workflows: dict[str, WorkflowEntry | str] = {}
+    dataset: DatasetEntry | str | None = None
+    """The only dataset, the path of its data, or the name of the one in `datasets` to use."""
+    datasets: dict[str, DatasetEntry | str] = {}
+    judges: dict[str, JudgeEntry | str] = {}
+    judge: str | None = None
+    """The judge that judges: one of `judges`, or the path of a judge's file."""
+    profile: str | dict[str, Any] | None = None
+    """By name, name@version or YAML file; or the keys of a profile."""
+    rubric: str | dict[str, Any] | None = None
+    policy: str | dict[str, Any] | None = None
+    scorers: list[Scorer] = []
+    gates: list[Scorer] = []
+    repeats: Positive | None = None
+    limits: RunLimits = RunLimits()
+    baseline: str | list[str] | None = None
+    """What `assay gate` compares with: a stored baseline, an evaluation, or a file."""
+    release: ReleaseRules = ReleaseRules()
+    outputs: list[str] | OutputFiles = []
+    """The files that `assay run` writes, or those of each verb."""
+    ledger: LedgerPlace = LedgerPlace()
+    library: str | None = None
+    """A folder with profiles/, policies/ and rubrics/."""
+    commands: dict[str, dict[str, OptionValue]] = {}
+    """Any other option, by verb and name: `gate: {slice: [tag]}`."""
+
+
+class Config(NamedTuple):
+    """A configuration that has been checked, and where it is."""
+
+    spec: ConfigFile
+    path: str
+    tree: Mapping[str, Any]
+    lines: Mapping[Path, int]
+
+    @property
+    def folder(self) -> str:
+        """The folder of the file, from which its paths go."""
+        return os.path.dirname(self.path)
+
+    def line(self, *key: str | int) -> int | None:
+        """The line of a key."""
+        return self.lines.get(key)
+
+    def place(self, *key: str | int) -> str:
+        """A key's file and line, as `assay.yaml:12`."""
+        line = self.line(*key)
+        return self.path if line is None else f"{self.path}:{line}"
+
+    def resolve(self, path: str) -> str:
+        """A path of the file, as it is from the working folder."""
+        if os.path.isabs(path):
+            return path
+        joined = os.path.join(self.folder, path)
+        return os.path.normpath(joined) if self.folder else path
+
+    def named(self, kind: Kind) -> dict[str, str]:
+        """Everything of a kind that has a name, and how it is referred to."""
+        entries: Mapping[str, Any] = getattr(self.spec, f"{kind}s")
+        return {name: self._reference(f"{kind}s.{name}", given) for name, given in entries.items()}
+
+    def chosen(self, kind: Kind) -> str | None:
+        """The one that is used where the command line names no other; None where there is none."""
+        given, named = getattr(self.spec, kind), self.named(kind)
+        if isinstance(given, str) and given in named:
+            return named[given]
+        if given is not None:
+            return self._reference(kind, given)
+        return next(iter(named.values())) if len(named) == 1 else None
+
+    def _reference(self, key: str, given: Any) -> str:
+        """A file, or the part of this one that describes it."""
+        if isinstance(given, str):
+            return self.resolve(given)
+        file = getattr(given, "file", None)
+        if file is not None and (is_yaml_name(file) or isinstance(given, WorkflowEntry)):
+            return self.resolve(str(file))
+        return f"{self.path}#{key}"
+
+
+Kind = Literal["workflow", "dataset", "judge"]
+KINDS: tuple[Kind, ...] = ("workflow", "dataset", "judge")
+
+
+def read_config(path: str) -> Config:
+    """The configuration of a file, or every fault of it with its line."""
+    document = read_yaml(path)
+    secrets = list(_secrets(document))
+    if secrets:  # before anything else: no message about another fault may repeat one
+        raise _refused(document, secrets)
+    try:
+        spec = read_record(document, ConfigFile, "CFG-001")
+    except EvidenceError as error:
+        for fault in error.faults:
+            fault.fix = fault.fix or _known_keys(fault)
+        raise _refused(document, list(error.faults)) from None
+    config = Config(spec, path, document.tree, document.lines or {})
+    faults = [
+        Fault(message, code="CFG-001", path=show_path(key), line=config.line(*key), fix=fix)
+        for key, message, fix in _faults(config)
+    ]
+    if faults:
+        raise _refused(document, faults)
+    return config
+
+
+def _refused(document: Document, faults: list[Fault]) -> InputError:
+    faults.sort(key=lambda fault: fault.line or 0)
+    for fault in faults:
+        fault.file = document.file
+    return InputError(
+        faults[0].code, faults[0].message, where=document.file, fix=faults[0].fix, faults=faults
+    )
+
+
+_SECRET = re.compile(
+    r"(?i)(.*[_-])?(api[_-]?key|key|token|secret|password|passwd|authorization|credentials?)"
+)
+_URL_PASSWORD = re.compile(r"^[a-z][a-z0-9+.-]*://[^/@\s]*:[^/@\s]+@")
+
+
+def _secrets(document: Document) -> Iterator[Fault]:
+    """Keys and passwords that stand in the file itself. Their values are never printed."""
+    for path, value in _leaves(document.tree):
+        name = str(path[-1]) if path else ""
+        in_judge = path[:1] == ("judges",) and _SECRET.fullmatch(name)
+        in_header = len(path) > 1 and path[-2] == "headers" and _SECRET.fullmatch(name)
+        in_url = isinstance(value, str) and _URL_PASSWORD.match(value)
+        if not (in_judge or in_header or in_url):
+            continue
+        line = (document.lines or {}).get(path)
+        what, fix = (
+            ("a password stands in this URL.", "Put the URL into the environment: ASSAY_DB=...")
+            if in_url
+            else (
+                "a key never goes into this file, which is shared and stored.",
+                "Put it into the environment and write `headers_from_env: {NAME: VARIABLE}`."
+                if in_header
+                else "Put it into the environment and write `key_env: VARIABLE`.",
+            )
+        )
+        yield Fault(what, code="CFG-003", path=show_path(path), line=line, fix=fix)
+
+
+def _leaves(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    parts: Any = tree.items() if isinstance(tree, dict) else enumerate(tree)
+    for key, value in parts:
+        if isinstance(value, dict | list):
+            yield from _leaves(value, (*path, key))
+        else:
+            yield (*path, key), value
+
+
+def _known_keys(fault: Fault) -> str:
+    """What exists, for an unknown key without a near miss."""
+    if "." in fault.path or "[" in fault.path or not fault.message.startswith("unknown key"):
+        return ""
+    return "" if "Did you mean" in fault.message else f"The keys are {', '.join(KEYS)}."
+
+
+KEYS = ConfigFile.__struct_fields__
+
+
+def _faults(config: Config) -> Iterator[tuple[Path, str, str]]:
+    """What is wrong with a configuration beyond its shape: key, message, remedy."""
+    spec = config.spec
+    for kind in KINDS:
+        many = f"{kind}s"
+        entries: Mapping[str, Any] = getattr(spec, many)
+        one = getattr(spec, kind)
+        for name, entry in entries.items():
+            problem = identifier_fault(name)
+            if problem is None and ("/" in name or "." in name or "#" in name):
+                problem = "has a slash, a dot or a #, as paths do"
+            if problem is not None:
+                yield (many, name), f"the name {problem}.", "Use letters, digits, _ and -."
+            yield from _entry_faults((many, name), entry)
+        if isinstance(one, str) and entries and not _is_path(one) and one not in entries:
+            yield (
+                (kind,),
+                f"there is no {kind} '{one}' in `{many}`.{near_miss(one, entries)}",
+                f"They are {', '.join(entries)}.",
+            )
+        elif one is not None and not isinstance(one, str):
+            if entries:
+                yield (
+                    (kind,),
+                    f"a {kind} is described here, and others in `{many}`.",
+                    f"Move it there, and write `{kind}: NAME`.",
+                )
+            yield from _entry_faults((kind,), one)
+    if isinstance(spec.judge, str) and not spec.judges and not _is_path(spec.judge):
+        yield ("judge",), f"'{spec.judge}' is not described.", "Add it to `judges`."
+
+
+def _entry_faults(key: Path, entry: Any) -> Iterator[tuple[Path, str, str]]:
+    if isinstance(entry, WorkflowEntry):
+        if entry.file is not None and entry != WorkflowEntry(file=entry.file):
+            yield key, "has a `file` and other keys.", "Keep one: the file says everything."
+        elif entry.file is None and entry.version == "":
+            yield key, "the key 'version' is missing.", "Write `version: 1`, and count on."
+    elif isinstance(entry, DatasetEntry):
+        if entry.file is None and entry.table is None:
+            yield key, "has neither a `file` nor a `table`.", "Write `file: samples.jsonl`."
+    elif isinstance(entry, JudgeEntry):
+        yield from (((*key, *path.split(".")), text, fix) for path, text, fix in spec_faults(entry))
+
+
+def _is_path(name: str) -> bool:
+    """A path has a slash or an extension; a name has neither."""
+    return "/" in name or "\\" in name or "." in name

@@ -1,0 +1,225 @@
+"""`assay.yaml`, the reader: every fault at once with its line, no key in the file, no code from
+elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.errors import InputError, UsageError
+from assay.files.upwards import find_config
+from assay.files.yaml_files import read_yaml
+from assay.running.config import KEYS, Config, read_config
+from assay.running.config_code import refuse_outside_code
+from assay.running.dataset import read_dataset
+from assay.running.workflow import read_workflow
+
+WORKFLOW = """\
+workflow:
+  version: 2
+  inputs: [question]
+  outputs: [answer]
+  adapter: {kind: python, target: "bot:answer"}
+"""
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.chdir(tmp_path)
+
+    def write_config(text: str, name: str = "assay.yaml") -> Config:
+        Path(name).write_text(text)
+        return read_config(name)
+
+    return write_config
+
+
+def faults(write: Any, text: str) -> list[tuple[int | None, str, str]]:
+    with pytest.raises(InputError) as refused:
+        write(text)
+    assert refused.value.where == "assay.yaml"
+    return [
+        (one.line, one.path, f"{one.message} {one.fix}".strip()) for one in refused.value.faults
+    ]
+
+
+def test_a_workflow_and_a_dataset_in_the_file_are_read_like_files_of_their_own(write: Any) -> None:
+    config = write(f"project: desk\n{WORKFLOW}datasets:\n  small: {{file: d/s.jsonl}}\n")
+    Path("d").mkdir()
+    Path("d/s.jsonl").write_text('{"id": 1, "question": "?"}\n')
+    reference = config.chosen("workflow")
+    assert reference == "assay.yaml#workflow"
+    workflow = read_workflow(reference)
+    assert (workflow.id, workflow.version) == ("desk", "2")
+    assert workflow.folder == Path.cwd()
+    dataset = read_dataset(config.chosen("dataset"))
+    assert (dataset.id, len(dataset.samples)) == ("small", 1)
+    assert dataset.version == dataset.digest.removeprefix("sha256:")[:12]
+
+
+def test_a_part_of_the_file_keeps_its_lines(write: Any) -> None:
+    Path("assay.yaml").write_text(WORKFLOW)
+    assert read_yaml("assay.yaml#workflow").lines[("adapter",)] == 5
+    with pytest.raises(InputError, match=r"there is no 'workflows.x' in this file"):
+        read_yaml("assay.yaml#workflows.x")
+
+
+def test_several_workflows_are_chosen_by_name_or_by_the_only_one(write: Any) -> None:
+    two = "workflows:\n  a: {file: a.yaml}\n  b: b.yaml\n"
+    assert write(two).chosen("workflow") is None, "nobody guesses which of two"
+    assert write(two).named("workflow") == {"a": "a.yaml", "b": "b.yaml"}
+    assert write(f"{two}workflow: b\n").chosen("workflow") == "b.yaml"
+    assert write("workflows: {a: a.yaml}\n").chosen("workflow") == "a.yaml"
+    assert write("workflow: w/a.yaml\n").chosen("workflow") == "w/a.yaml"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "path", "message"),
+    [
+        ("projekt: x\n", 1, "projekt", "unknown key 'projekt'. Did you mean 'project'?"),
+        ("zzz: 1\n", 1, "zzz", f"unknown key 'zzz'. The keys are {', '.join(KEYS)}."),
+        ("limits:\n  timeout: 3\n", 2, "limits.timeout", "unknown key 'timeout'. Did you mean 'timeout_s'?"),
+        ("limits: {timeout_s: 0}\n", 1, "limits.timeout_s", "0 is less than or equal to"),
+        ("repeats: many\n", 1, "repeats", "must be integer or null, not 'many'."),
+        ("workflow:\n  version: 1\n  adaptor: {}\n", 3, "workflow.adaptor", "unknown key 'adaptor'. Did you mean 'adapter'?"),
+        ("workflow:\n  inputs: [q]\n", 1, "workflow", "the key 'version' is missing."),
+        ("workflows: {a: {file: a.yaml, version: 1}}\n", 1, "workflows.a", "has a `file` and other keys."),
+        ("workflows: {a: a.yaml}\nworkflow: bb\n", 2, "workflow", "there is no workflow 'bb' in `workflows`. They are a."),
+        ("dataset: {group: g}\n", 1, "dataset", "has neither a `file` nor a `table`."),
+        ("judges: {a/b: j.yaml}\n", 1, "judges.a/b", "the name has a slash"),
+        ("judge: main\n", 1, "judge", "'main' is not described. Add it to `judges`."),
+        ("judges:\n  j: {model: m, base_url: nowhere}\n", 2, "judges.j.base_url", "is no http or https URL."),
+        ("outputs: {runs: []}\n", 1, "outputs.runs", "unknown key 'runs'. Did you mean 'run'?"),
+        ("release: {min_pass_rate: 95}\n", 1, "release.min_pass_rate", "95 is greater than the maximum of 1"),
+    ],
+)  # fmt: skip
+def test_a_fault_names_its_line_and_what_to_do(
+    write: Any, text: str, line: int, path: str, message: str
+) -> None:
+    found = faults(write, text)
+    assert len(found) == 1
+    assert found[0][:2] == (line, path)
+    assert message in found[0][2]
+
+
+def test_all_faults_are_told_at_once(write: Any) -> None:
+    found = faults(write, "projekt: x\nrepeats: 0\nlimits: {retries: 99}\n")
+    assert [line for line, _, _ in found] == [1, 2, 3]
+
+
+def test_what_is_not_a_configuration_is_refused(write: Any) -> None:
+    for text, code, message in (
+        ("", "FIL-005", "the file is empty"),
+        ("- a\n", "CFG-001", "must be object"),
+        ("a: [\n", "FIL-002", "not YAML"),
+        ("project: a\nproject: b\n", "FIL-003", "the key 'project' stands twice"),
+        ("project: &x a\n", "FIL-002", "tags and anchors are not allowed"),
+        ("project: !!python/object/apply:os.system [id]\n", "FIL-002", "tags and anchors"),
+    ):
+        with pytest.raises(InputError) as refused:
+            write(text)
+        assert refused.value.code == code, text
+        assert message in str(refused.value)
+    Path("assay.yaml").write_bytes(b"project: \xff\n")
+    with pytest.raises(InputError, match="is not UTF-8"):
+        read_config("assay.yaml")
+    with pytest.raises(InputError, match="nowhere"):
+        read_config("nowhere/assay.yaml")
+    with pytest.raises(InputError):
+        read_config(".")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "judges:\n  j: {model: m, api_key: sk-very-secret}\n",
+        "judges:\n  j: {model: m, base_url: 'http://h/v1', token: sk-very-secret}\n",
+        "judges:\n  j: {model: m, key_env: sk-very-secret, base_url: 'https://h/v1'}\n",
+        "judges:\n  j: {model: m, base_url: 'https://u:sk-very-secret@h/v1'}\n",
+        "ledger:\n  url: postgresql://me:sk-very-secret@db/x\n",
+        "repeats: x\nworkflow:\n  adapter: {kind: http, headers: {Authorization: sk-very-secret}}\n",
+    ],
+)
+def test_a_key_in_the_file_is_refused_and_never_printed(write: Any, text: str) -> None:
+    with pytest.raises(InputError) as refused:
+        write(text)
+    told = f"{refused.value} {[one.as_dict() for one in refused.value.faults]}"
+    assert "sk-very-secret" not in told
+    assert "environment" in told
+
+
+def test_the_file_is_found_upwards_and_its_paths_go_from_it(
+    write: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(f"{WORKFLOW}dataset: data/s.jsonl\n")
+    assert find_config() == "assay.yaml"
+    Path("a/b").mkdir(parents=True)
+    monkeypatch.chdir("a/b")
+    found = find_config()
+    assert found == "../../assay.yaml"
+    config = read_config(found)
+    assert config.chosen("dataset") == "../../data/s.jsonl"
+    assert config.chosen("workflow") == "../../assay.yaml#workflow"
+    assert config.place("dataset") == "../../assay.yaml:6"
+
+
+def test_a_file_with_the_other_extension_is_not_ignored(write: Any) -> None:
+    Path("assay.yml").write_text("project: x\n")
+    with pytest.raises(UsageError, match=r"mv assay.yml assay.yaml"):
+        find_config()
+
+
+def test_a_stranger_cannot_leave_a_file_above_the_working_folder(
+    write: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("project: x\n")
+    Path("mine").mkdir()
+    monkeypatch.chdir("mine")
+    real = os.lstat
+
+    def other_owner(path: Any, **named: Any) -> Any:
+        values = list(real(path, **named))
+        values[4] = 54321
+        return os.stat_result(values)
+
+    monkeypatch.setattr(os, "lstat", other_owner)
+    with pytest.raises(UsageError, match="belongs to another user"):
+        find_config()
+
+
+def refused_code(config: Config) -> list[str]:
+    with pytest.raises(InputError) as refused:
+        refuse_outside_code(config, config.chosen("workflow"))
+    assert refused.value.code == "CFG-002"
+    assert "--trust" in refused.value.faults[0].fix
+    return [one.path for one in refused.value.faults]
+
+
+def test_code_outside_the_folder_is_refused_and_data_is_not(write: Any, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chdir(home)
+    (tmp_path / "evil.py").write_text("")
+    (tmp_path / "w.yaml").write_text(
+        WORKFLOW.replace("workflow:\n", "workflow: w\n").replace("\n  ", "\n")
+    )
+    refuse_outside_code(write(f"{WORKFLOW}dataset: ../d.jsonl\n"), "assay.yaml#workflow")
+    assert refused_code(write("workflow: ../w.yaml\n")) == ["workflow"]
+    assert refused_code(write("workflows: {a: {file: ../w.yaml}}\n")) == ["workflows.a"]
+    command = WORKFLOW.replace(
+        'kind: python, target: "bot:answer"', "kind: command, command: [sh, ../x.sh]"
+    )
+    assert refused_code(write(command)) == ["workflow.adapter.command"]
+    (home / "bot.py").symlink_to(tmp_path / "evil.py")
+    assert refused_code(write(WORKFLOW)) == ["workflow.adapter.target"]
+    (home / "bot.py").unlink()
+    tree = f"{WORKFLOW}  repository: {{path: ../tree, readable: [/etc]}}\n"
+    assert refused_code(write(tree)) == ["workflow.repository.path", "workflow.repository.readable"]
+    (home / "mark.py").symlink_to(tmp_path / "evil.py")
+    scorer = f'{WORKFLOW}scorers:\n  - target: "mark:score"\n'
+    assert refused_code(write(scorer)) == ["scorers[0].target"]
+    refuse_outside_code(write("workflow: w.yaml\n"), "../w.yaml")  # the command line named it
