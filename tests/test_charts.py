@@ -703,7 +703,7 @@ def test_the_report_draws_what_failed_and_has_the_verdict_first() -> None:
     page = Page(source)
     assert page.text.startswith(
         "Nightly Nightly ✗ Not passed. 7 of 15 runs did not pass. Most often: gate answer_grounded"
-        " (2); "
+        " does not pass (2); "
     )
     assert source == render(results(), title="Nightly"), "the same results give the same bytes"
     pictures = [attributes for name, attributes in page.elements if name == "img"]

@@ -78,7 +78,7 @@ def test_a_failed_gate_exits_1_whatever_the_score(assay: Any, tmp_path: Path) ->
     (tmp_path / "card.json").write_text(text({**GOOD, "hard_gates": {"clean": False}}))
     done = assay("grade", "card.json")
     assert done.code == 1
-    assert "F   95.00  FAILED  r-1  gates: clean" in done.out
+    assert "F   95.00  FAILED  r-1  gate clean does not pass" in done.out
 
 
 @pytest.mark.parametrize(
@@ -1253,7 +1253,7 @@ def test_colour_is_for_terminals_and_no_color_and_ci_turn_it_off(
 ) -> None:
     (tmp_path / "cards.jsonl").write_text(lines(GOOD, POOR))
     shown = on_a_terminal(tmp_path, {"TERM": "xterm"})
-    assert b"\x1b[32mpassed" in shown
+    assert "\x1b[32m✓ passed".encode() in shown
     assert b"verdict" in shown  # a table, with a head
     for env in ({"NO_COLOR": "1"}, {"CI": "true"}):
         said = on_a_terminal(tmp_path, {"TERM": "xterm", **env})

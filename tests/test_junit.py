@@ -113,8 +113,8 @@ def test_each_run_is_a_case_and_each_failure_carries_its_reason_gates_and_floors
     )
     said = cases(found)
     assert said["good"] == ("", "")
-    assert said["low"] == ("failure", "grade F, score 50.00 of 100, threshold 70")
-    assert said["floor"] == ("failure", "c0 is below its floor: 0.9 < 0.95")
+    assert said["low"] == ("failure", "50.00 is below 70")
+    assert said["floor"] == ("failure", "c0 is 0.9, 0.05 below its floor of 0.95")
     assert said["gates"] == (
         "failure",
         "gate a failed: it leaked; gate b is undetermined: no evidence",

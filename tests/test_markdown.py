@@ -17,7 +17,7 @@ import assay as product
 from assay.errors import printable
 from assay.pipeline.payload import payload
 from assay.records.decision import Decision
-from assay.views import markdown
+from assay.views import markdown, pieces
 from assay.views.decision import OUTCOMES, decision_summary, outcome_word
 from assay.views.markdown_view import view
 from decisions import decided, decision
@@ -154,8 +154,8 @@ def test_the_reasons_name_gates_floors_and_missing_scores() -> None:
     ((_, row),) = tables(markdown.grades(document(card)))
     assert (
         row[4]
-        == "gate a is undetermined: nobody looked; c0 0.5 is below its floor 0.9; c1 has no score:"
-        " the judge timed out; and 1 more"
+        == "gate a is undetermined: nobody looked; c0 is 0.5, 0.4 below its floor of 0.9; c1 has"
+        " no score and counts as 0: the judge timed out; and 1 more"
     )
 
 
@@ -189,8 +189,8 @@ def test_the_size_of_the_page_is_bounded() -> None:
 def test_bars_never_draw_something_as_nothing_or_less_than_all_as_all() -> None:
     for total in (1, 3, 7, 1000):
         for count in range(0, total + 1, max(1, total // 50)):
-            drawn = markdown.bar(count, total)
-            assert len(drawn) == markdown.BAR
+            drawn = pieces.bar(count, total)
+            assert len(drawn) == 20
             assert ("█" in drawn) == (count > 0)
             assert ("░" in drawn) == (count < total)
 

@@ -103,7 +103,7 @@ def test_bad(assay):
     done = session(text)
     assert done.code == 1
     assert "AssertionError: hard_gate_failure" in done.out
-    assert "bad  hard_gate_failure: overall_status_success  test_it.py::test_bad" in done.out
+    assert "bad  gate overall_status_success does not pass  test_it.py::test_bad" in done.out
     assert "2 graded: 1 passed, 1 failed" in done.out
     assert "policy workflow@1 · scoringSystem/1.0.0 · gradingSystem/1.0.0" in done.out
 

@@ -146,13 +146,15 @@ class Assay:
         return self._graders[key]
 
     def _keep(self, graded: Graded) -> Grade:
+        from assay.views.grade_line import as_line
+
         grade = graded.grade
         kept = {
             "run_id": grade.run_id,
             "passed": grade.passed,
             "grade": grade.grade,
             "score": grade.weighted_score,
-            "why": _why(grade),
+            "why": as_line(grade).why,
             "policy": grade.policy,
             "scoringSystem": grade.scoring_system,
             "gradingSystem": grade.grading_system,
@@ -180,18 +182,6 @@ def _document(evidence: Any) -> Document:
             "the evidence is neither a run nor a scorecard, or holds what JSON cannot express:"
             f" {error}.",
         ) from None
-
-
-def _why(grade: Grade) -> str:
-    if grade.hard_gate_failures:
-        return f"{grade.reason}: {', '.join(grade.hard_gate_failures)}"
-    if grade.floor_failures:
-        return f"{grade.reason}: {', '.join(grade.floor_failures)}"
-    return (
-        f"{grade.reason}: {grade.weighted_score:.2f} is below {grade.pass_threshold:g}"
-        if grade.reason == "below_pass_threshold"
-        else grade.reason
-    )
 
 
 @pytest.fixture
@@ -320,6 +310,7 @@ class SessionGrades:
         if not self.tests:
             return
         from assay.errors import printable
+        from assay.views.grade_line import totals_text, versions_text
 
         counts = self._counts(len(self.empty()))
         failed = [(test, one) for test, one in self.ordered() if not one["passed"]]
@@ -338,16 +329,8 @@ class SessionGrades:
             out.write_line(f"... and {len(failed) - SHOWN:,} more")
         for test in self.empty()[:SHOWN]:
             out.write_line(printable(f"no grade was made in {test}"), yellow=True)
-        letters = " · ".join(
-            f"{letter} {count:,}" for letter, count in counts["grades"].items() if count
-        )
-        out.write_line(
-            f"{counts['graded']:,} graded: {counts['passed']:,} passed, {counts['failed']:,} failed"
-            + (f"  ({letters})" if letters else "")
-        )
+        out.write_line(totals_text(counts))
         if counts["graded"]:
-            out.write_line(
-                f"policy {counts['policy']} · {counts['scoringSystem']} · {counts['gradingSystem']}"
-            )
+            out.write_line(versions_text(counts))
         if self.report:
             out.write_line(f"wrote {printable(self.report)}")

@@ -34,6 +34,7 @@ from assay.tools.reading.files import read_schema
 from assay.tools.report import report_document, shown_text_of
 from assay.tools.validation import assess
 from assay.views.documents import JsonDocument, plain, pretty
+from assay.views.grade_line import as_line
 from assay.views.html import render
 from assay.views.judge_page import judge_page
 from assay.views.pieces import number
@@ -289,10 +290,7 @@ def _tell_where(written: list[str]) -> None:
 def _tell_one(graded: Graded, *, on: bool) -> None:
     grade = graded.grade
     result = graded.payload()
-    head = (
-        f"  {grade.grade}  {grade.weighted_score:6.2f}  {'passed' if grade.passed else 'FAILED'} "
-        f" {grade.run_id}"
-    )
+    head = f"  {as_line(grade).head}"
     sys.stdout.write(opt.paint(head, "green" if grade.passed else "red", on=on) + "\n")
     for sentence in result["explanation"]:
         if not sentence.startswith(("Grade ", "All ")) and " brings " not in sentence:

@@ -9,10 +9,12 @@ from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.frame import CHOICES, Command, arg
 from assay.cli.grade import choice_of
-from assay.errors import ExitCode, NotEnoughEvidence, UsageError, printable
+from assay.errors import ExitCode, NotEnoughEvidence, UsageError
 from assay.files.json_files import read_documents
 from assay.records.reading import KINDS
 from assay.registry import near_miss
+from assay.views.documents import plain
+from assay.views.grade_text import explanation
 
 if TYPE_CHECKING:
     import argparse
@@ -36,7 +38,9 @@ def run(options: argparse.Namespace) -> int:
         payload = grader.grade(document).payload()
         passed = passed and payload["passed"]
         if not options.json:
-            _print_explanation(payload, first=not results)
+            sys.stdout.write("\n" if results else "")
+            sys.stdout.flush()
+            terminal.show(explanation(plain(payload)))
         results.append(payload if options.json else None)
     if others and not results:
         raise UsageError(
@@ -56,48 +60,6 @@ def run(options: argparse.Namespace) -> int:
             }
         )
     return ExitCode.PASSED if passed else ExitCode.FAILED
-
-
-def _print_explanation(result: dict[str, Any], *, first: bool) -> None:
-    on = opt.colour()
-    out = sys.stdout
-    if not first:
-        out.write("\n")
-        out.flush()
-    if terminal.show_explanation(result):
-        return
-    head = (
-        f"{printable(result['run_id'])}: {result['grade']}, {result['weighted_score']:.2f},"
-        f" {'passed' if result['passed'] else 'not passed'}"
-    )
-    out.write(opt.paint(head, "bold", "green" if result["passed"] else "red", on=on) + "\n")
-    for sentence in result["explanation"]:
-        out.write(f"  {printable(sentence)}\n")
-    for name, status in result["hard_gates"].items():
-        sign = {"pass": "ok  ", "fail": "FAIL", "undetermined": "??  "}[status["status"]]
-        out.write(
-            opt.paint(
-                printable(f"  [{sign}] {name}: {status['reason']}"),
-                *(() if sign == "ok  " else ("red",)),
-                on=on and sign != "ok  ",
-            )
-            + "\n"
-        )
-    for note in (*result["placement"]["notes"], *result["notes"]):
-        out.write(f"  note: {printable(note)}\n")
-    chosen = result["selection"]["profile"]
-    used = f"profile {chosen.id} ({chosen.why}) · " if chosen is not None else ""
-    rubric = result["selection"]["rubric"]
-    used += f"rubric {rubric.id} ({rubric.why}) · " if rubric is not None else ""
-    out.write(
-        opt.paint(
-            f"  {used}policy {result['policy']} · {printable(result['scoringSystem'])} ·"
-            f" {result['gradingSystem']}",
-            "dim",
-            on=on,
-        )
-        + "\n"
-    )
 
 
 COMMANDS = {

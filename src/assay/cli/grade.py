@@ -8,6 +8,8 @@ import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.frame import CHOICES, STORE, Command
@@ -32,6 +34,7 @@ from assay.errors import (
 )
 from assay.pipeline.choice import Choice
 from assay.views.documents import FORMATS, JsonDocument, JsonLines, format_of
+from assay.views.grade_line import GradeLine, lines_table, totals_text, versions_text
 
 if TYPE_CHECKING:
     import argparse
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
 SMALL = 256 * 1024
 SHOWN = 50
 """Lines of results that a terminal gets; the rest go to files."""
+_line = msgspec.json.Decoder(GradeLine).decode
 
 
 def choice_of(options: argparse.Namespace) -> Choice:
@@ -292,11 +296,14 @@ def _print_document(spool: Any, totals: Totals) -> None:
 
 
 def _print_lines(data: bytes) -> None:
-    if terminal.show_grades(terminal.rows_of(data.decode())):
+    lines = [_line(line) for line in data.splitlines()]
+    if terminal.show_table(lines_table(lines)):
         return
     on = opt.colour()
-    for line in data.decode().splitlines():
-        sys.stdout.write(opt.paint(line, "red" if "  FAILED  " in line else "green", on=on) + "\n")
+    for line in lines:
+        sys.stdout.write(
+            opt.paint(printable(line.text), "green" if line.passed else "red", on=on) + "\n"
+        )
 
 
 def _print_totals(totals: Totals, options: argparse.Namespace) -> None:
@@ -304,16 +311,7 @@ def _print_totals(totals: Totals, options: argparse.Namespace) -> None:
     more = totals.graded - SHOWN
     if more > 0:
         sys.stdout.write(f"... and {more:,} more; -o grades.jsonl writes them all.\n")
-    letters = " · ".join(
-        f"{letter} {count:,}" for letter, count in counts["grades"].items() if count
-    )
-    sys.stdout.write(
-        f"\n{totals.graded:,} graded: {totals.passed:,} passed,"
-        f" {totals.graded - totals.passed:,} failed  ({letters})\n"
-    )
-    sys.stdout.write(
-        f"policy {totals.policy} · {counts['scoringSystem']} · {counts['gradingSystem']}\n"
-    )
+    sys.stdout.write(f"\n{totals_text(counts)}\n{versions_text(counts)}\n")
     if totals.passed < totals.graded:
         quoted = printable(str(totals.first_failed))
         sys.stdout.write(

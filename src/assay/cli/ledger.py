@@ -20,6 +20,7 @@ from assay.cli.frame import DEFAULT_LEDGER, Command, arg, repeated
 from assay.cli.memory import uncollected
 from assay.cli.progress import Progress
 from assay.errors import AssayError, ExitCode, InputError, UsageError, printable
+from assay.views.grade_line import passed_word
 
 if TYPE_CHECKING:
     import argparse
@@ -338,7 +339,7 @@ def _print_replayed(found: Replayed) -> None:
         name, outcome = stored["run_id"], f"{stored['grade']} {stored['weighted_score']}"
     else:
         name = _GATES.get(stored["schema"], "decision")
-        outcome = stored.get("outcome") or ("passed" if stored["passed"] else "not passed")
+        outcome = stored.get("outcome") or passed_word(stored["passed"])
     head = f"{name}: {'the same' if found.same else 'DIFFERENT'}, {outcome} {found.item.digest}"
     lines = [opt.paint(printable(head), "green" if found.same else "red", "bold", on=on)]
     if found.difference is not None:

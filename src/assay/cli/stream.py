@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli.memory import uncollected
 from assay.cli.progress import Progress
-from assay.errors import Fault, InputError, ShelfError, printable
+from assay.errors import Fault, InputError, ShelfError
 from assay.files.atomic import atomic_write
 from assay.files.json_files import (
     Document,
@@ -136,8 +136,9 @@ def _block_grader(choice: Choice, formats: tuple[str, ...]) -> Callable[[LineBlo
 
 
 def encoders(formats: tuple[str, ...]) -> tuple[Callable[[Graded], bytes], ...]:
-    """One function for each output, by its format; `text` is the line for a person."""
-    from assay.views.documents import FORMATS
+    """One function for each output, by its format; `text` is what a line for a person shows."""
+    from assay.views.documents import FORMATS, encode
+    from assay.views.grade_line import as_line
 
     # one payload serves all formats that need it
     cache: list[Any] = [None, None]
@@ -149,7 +150,7 @@ def encoders(formats: tuple[str, ...]) -> tuple[Callable[[Graded], bytes], ...]:
 
     def of(name: str) -> Callable[[Graded], bytes]:
         if name == "text":
-            return text_line
+            return lambda graded: encode(as_line(graded.grade)) + b"\n"
         if name == ".ledger":
             from assay.archive.store import ledger_line
 
@@ -158,26 +159,6 @@ def encoders(formats: tuple[str, ...]) -> tuple[Callable[[Graded], bytes], ...]:
         return lambda graded: piece(payload(graded))
 
     return tuple([of(name) for name in formats])
-
-
-def text_line(graded: Graded) -> bytes:
-    """One line for a person: letter, score, verdict, run, and what went wrong."""
-    grade = graded.grade
-    why = ""
-    if grade.hard_gate_failures:
-        why = f"  gates: {', '.join(grade.hard_gate_failures)}"
-    elif grade.floor_failures:
-        why = f"  below floor: {', '.join(grade.floor_failures)}"
-    elif not grade.passed:
-        why = (
-            "  no hard gate"
-            if grade.reason == "no_hard_gates"
-            else f"  below {grade.pass_threshold:g}"
-        )
-    return (
-        f"{grade.grade}  {grade.score_units / 100:6.2f}  {'passed' if grade.passed else 'FAILED'} "
-        f" {printable(grade.run_id)}{why}\n".encode("utf-8", "replace")
-    )
 
 
 class Totals:

@@ -8,36 +8,22 @@ markup, so that no run id can paint or move the cursor. Nothing here words anyth
 from __future__ import annotations
 
 import os
-import re
 import sys
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from assay import exact
 from assay.errors import printable
-from assay.views.blocks import Decided, Facts, Paragraph, Sentences, Table
+from assay.views.blocks import Decided, Facts, Note, Paragraph, Sentences, Table
 from assay.views.pieces import Piece
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from rich.console import Console
     from rich.table import Table as RichTable
     from rich.text import Text
 
     from assay.views.blocks import Part
-
-BAR = 24
-LETTERS = {"A": "bold blue", "B": "cyan", "C": "white", "D": "yellow", "F": "bold red"}
-GATES = {
-    "pass": ("ok", "green"),
-    "fail": ("FAIL", "bold red"),
-    "undetermined": ("??", "bold yellow"),
-}
-_LINE = re.compile(
-    r"(?P<grade>\S+)  (?P<score> *[\d.]+)  (?P<verdict>passed|FAILED)  (?P<run>.*?)(?: "
-    r" (?P<why>(?:gates|below floor): .*|below [\d.]+))?$"
-)
 
 
 def console() -> Console | None:
@@ -84,21 +70,6 @@ def _table(*columns: str, right: tuple[str, ...] = ()) -> RichTable:
     return made
 
 
-def bar(value: object, whole: float = 100.0, *, width: int = BAR) -> str:
-    """A bar of text. Something is never drawn as nothing, and less than all never as all.
-
-    >>> bar(50, width=8), bar(0.1, width=8), bar(99.9, width=8), bar(None, width=8)
-    ('████····', '█·······', '███████·', '(no num)')
-    """
-    if not exact.is_number(value):
-        return "(no number)"[: width - 1].rstrip() + ")" if width < 11 else "(no number)"
-    share = min(1.0, max(0.0, float(value) / whole))  # type: ignore[arg-type]
-    full = int(share * width)
-    full = max(1, full) if share > 0 else 0
-    full = min(width - 1, full) if share < 1 else full
-    return "█" * full + "·" * (width - full)
-
-
 # --- views
 
 STYLES = {
@@ -122,7 +93,7 @@ def show(parts: Iterable[Part]) -> None:
             _print(text, _style(part.outcome), out)
         elif isinstance(part, Table) and out is not None:
             out.print(_rich_table(part))
-        elif isinstance(part, Table):
+        elif isinstance(part, Table) and part.kind != "drawn":
             _plain_table(part)
         elif isinstance(part, Facts):
             for label, value in part.pairs:
@@ -132,22 +103,29 @@ def show(parts: Iterable[Part]) -> None:
             for sentence in part.sentences:
                 _print(f"  {sentence}", "", out)
         elif isinstance(part, Paragraph):
-            _print(f"\n{part.text}", STYLES.get(part.kind, ""), out)
+            _print(part.text, STYLES.get(part.kind, ""), out, before="\n")
+        elif isinstance(part, Note):
+            _print(part.text, STYLES.get(part.kind, ""), out)
+        elif isinstance(part, str):
+            _print(part, _style(part), out)
 
 
 def _style(text: object) -> str:
-    """How a piece looks: that of a verdict within it."""
-    if isinstance(text, Piece) and text.kind == "verdict":
-        return STYLES.get(text.values[1], "")
-    return ""
+    """How a piece looks: an aside, or like the first verdict within it."""
+    if not isinstance(text, Piece):
+        return ""
+    if text.kind == "phrase":
+        return next(filter(None, map(_style, text.values[0])), "")
+    if text.kind in ("small", "absent"):
+        return STYLES["hint"]
+    return STYLES.get(text.values[1], "") if text.kind == "verdict" else ""
 
 
-def _print(text: str, style: str, out: Console | None) -> None:
-    lines = "\n".join(map(printable, text.split("\n")))
+def _print(text: str, style: str, out: Console | None, *, before: str = "") -> None:
     if out is not None:
-        out.print(_text(text, style) if "\n" not in text else _text(text.strip("\n"), style))
+        out.print(_text(text, style))
     elif text:
-        sys.stdout.write(_painted(lines, style) + "\n")
+        sys.stdout.write(before + _painted(printable(text), style) + "\n")
 
 
 def _painted(text: str, style: str) -> str:
@@ -177,6 +155,14 @@ def _plain_table(table: Table) -> None:
     sys.stdout.write("\n")
 
 
+def show_table(table: Table) -> bool:
+    """Print a table where there is a screen for it; False where plain text is due."""
+    out = console()
+    if out is not None:
+        out.print(_rich_table(table))
+    return out is not None
+
+
 def _rich_table(table: Table) -> RichTable:
     made = _table(
         *[head.title for head in table.heads],
@@ -185,166 +171,3 @@ def _rich_table(table: Table) -> RichTable:
     for row in table.rows:
         made.add_row(*[_text(cell, _style(cell)) for cell in row])
     return made
-
-
-# --- grades
-
-
-def rows_of(lines: str) -> list[dict[str, Any]]:
-    r"""The plain lines of `assay grade` as rows again.
-
-    >>> rows_of("F   95.70  FAILED  r-1  gates: g\n")
-    [{'grade': 'F', 'weighted_score': 95.7, 'passed': False, 'run_id': 'r-1', 'why': 'gates: g'}]
-    """
-    found: list[dict[str, Any]] = []
-    for line in lines.splitlines():
-        read = _LINE.fullmatch(line)
-        if read is None:
-            found.append(
-                {"grade": None, "weighted_score": None, "passed": False, "run_id": line, "why": ""}
-            )
-            continue
-        score, good = float(read["score"]), read["verdict"] == "passed"
-        found.append(
-            {
-                "grade": read["grade"],
-                "weighted_score": score,
-                "passed": good,
-                "run_id": read["run"],
-                "why": read["why"] or "",
-            }
-        )
-    return found
-
-
-def show_grades(results: Iterable[Mapping[str, Any]]) -> bool:
-    """A table of results, a row each. A row holds `run_id`, `grade`, `weighted_score`, `passed`,
-    and `why` or `reason`.
-    """
-    out = console()
-    if out is None:
-        return False
-    made = _table("grade", "score", "", "verdict", "run", "why", right=("score",))
-    for one in results:
-        good = one.get("passed") is True
-        score = one.get("weighted_score")
-        made.add_row(
-            _text(one.get("grade") or "none", LETTERS.get(str(one.get("grade")), "")),
-            _text(f"{float(score):.2f}" if exact.is_number(score) else "no score"),  # type: ignore[arg-type]
-            _text(bar(score, width=16), "green" if good else "red"),
-            _text("passed" if good else "FAILED", "green" if good else "bold red"),
-            _text(one.get("run_id")),
-            _text(one.get("why") or ("" if good else one.get("reason") or "")),
-        )
-    out.print(made)
-    return True
-
-
-# --- one run
-
-
-def show_explanation(result: Mapping[str, Any]) -> bool:
-    """Why a run got its grade: the verdict, the points of each criterion as bars with floors, the
-    gates, and what would move it.
-    """
-    out = console()
-    if out is None:
-        return False
-    good = result.get("passed") is True
-    score = result.get("weighted_score")
-    head = (
-        f"{result.get('run_id')}: {result.get('grade')}, {float(score):.2f}, "  # type: ignore[arg-type]
-        if exact.is_number(score)
-        else f"{result.get('run_id')}: no score, "
-    )
-    out.print(
-        _text(head + ("passed" if good else "not passed"), "bold green" if good else "bold red")
-    )
-    made = _table("criterion", "points", "", "of", "norm", "floor", right=("points", "of", "norm"))
-    criteria = list(result.get("criteria") or ())
-    most = (
-        max(
-            [float(one["maximum"]) for one in criteria if exact.is_number(one.get("maximum"))],
-            default=100.0,
-        )
-        or 100.0
-    )
-    for one in criteria:
-        made.add_row(
-            _text(one.get("label") or one.get("name")),
-            _text(_points(one.get("contribution"))),
-            _contribution(one, most),
-            _text(_points(one.get("maximum"))),
-            _text(one.get("norm") if one.get("missing") is None else "missing"),
-            _floor(one),
-        )
-    out.print(made)
-    gates = _table("gate", "", "reason")
-    for name, verdict in (result.get("hard_gates") or {}).items():
-        word, style = GATES.get(str(verdict.get("status")), ("no verdict", "bold red"))
-        gates.add_row(_text(name), _text(word, style), _text(verdict.get("reason") or ""))
-    if gates.row_count:
-        out.print(gates)
-    for sentence in result.get("explanation") or ():
-        out.print(_text(f"  {sentence}"))
-    for note in (
-        *((result.get("placement") or {}).get("notes") or ()),
-        *(result.get("notes") or ()),
-    ):
-        out.print(_text(f"  note: {note}", "dim"))
-    out.print(_text(_used(result), "dim"))
-    return True
-
-
-def _points(value: object) -> str:
-    return f"{float(value):.2f}" if exact.is_number(value) else "not stated"  # type: ignore[arg-type]
-
-
-def _contribution(one: Mapping[str, Any], most: float) -> Text:
-    """Won points as full signs, lost ones as light ones; all bars of a run share a scale."""
-    from rich.text import Text
-
-    won, whole = one.get("contribution"), one.get("maximum")
-    if not exact.is_number(won) or not exact.is_number(whole):
-        return Text("")
-    track = max(1, round(BAR * float(whole) / most))  # type: ignore[arg-type]
-    full = bar(won, float(whole), width=track) if float(whole) > 0 else ""  # type: ignore[arg-type]
-    lost = full.count("·")
-    return (
-        Text("")
-        .append("█" * (len(full) - lost), style="red" if one.get("floor_failed") else "blue")
-        .append("░" * lost, style="dim")
-    )
-
-
-def _floor(one: Mapping[str, Any]) -> Text:
-    floor = one.get("critical_floor")
-    if not floor:
-        return _text("none", "dim")
-    return (
-        _text(f"{floor.get('norm')} missed", "bold red")
-        if one.get("floor_failed")
-        else _text(f"{floor.get('norm')} kept", "green")
-    )
-
-
-def _used(result: Mapping[str, Any]) -> str:
-    """What graded it, in the words of the plain text."""
-    parts = []
-    for kind in ("profile", "rubric"):
-        chosen = (result.get("selection") or {}).get(kind)
-        if chosen is not None:
-            name, why = (
-                (chosen.get("id"), chosen.get("why"))
-                if isinstance(chosen, dict)
-                else (chosen.id, chosen.why)
-            )
-            parts.append(f"{kind} {name} ({why})")
-    return "  " + " · ".join(
-        [
-            *parts,
-            f"policy {result.get('policy')}",
-            str(result.get("scoringSystem")),
-            str(result.get("gradingSystem")),
-        ]
-    )

@@ -11,8 +11,8 @@ from assay.canon import number_text
 from assay.errors import printable
 from assay.records.exam import AXES
 from assay.views.exam import exam_view, gate_rows, plural
-from assay.views.markdown import bar as share_bar
 from assay.views.markdown import code
+from assay.views.pieces import bar as share_bar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

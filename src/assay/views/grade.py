@@ -23,6 +23,7 @@ from assay.views.blocks import (
     section,
 )
 from assay.views.charts import Chart, grades, steps
+from assay.views.grade_line import NO_REASON, floor_state, outcome
 from assay.views.pieces import (
     absent,
     clip,
@@ -53,18 +54,6 @@ ORIGINS = {
 }
 
 
-def passed(result: Result) -> str:
-    """Whether a run passed; one that does not state it did not."""
-    return verdict("passed" if result.get("passed") is True else "not passed")
-
-
-def because(result: Result) -> str:
-    """The verdict sentence without its first half, which the columns next to it show."""
-    sentence = str(next(iter(result.get("explanation") or ()), ""))
-    reason = sentence.partition(": ")[2] or sentence
-    return reason or shown(result.get("reason"), "no reason is stated")
-
-
 def grade_charts(result: Result) -> list[Chart]:
     """The charts of a grade that there is something to draw for."""
     made = [grades.contributions(result)]
@@ -83,7 +72,12 @@ def grade_head(result: Result) -> list[Part]:
         Group(
             [
                 letter(result.get("grade"), policy, large=True),
-                Group([Paragraph(passed(result), "passed"), Paragraph(reason, "verdict")]),
+                Group(
+                    [
+                        Paragraph(outcome(result.get("passed")), "passed"),
+                        Paragraph(reason, "verdict"),
+                    ]
+                ),
             ],
             "top",
         ),
@@ -139,7 +133,7 @@ def _gates(result: Result) -> Section:
         [
             code(name),
             verdict(gate.get("status")),
-            clip(gate.get("reason"), 600, absent_as="no reason is stated"),
+            clip(gate.get("reason"), 600, absent_as=NO_REASON),
         ]
         for name, gate in pairs[:MAX_ROWS]
     ]
@@ -175,7 +169,7 @@ def _points(result: Result, figure: Figure) -> Section:
     """Where the points came from, against the bands; then each criterion in numbers."""
     rows = []
     for item in (result.get("criteria") or ())[:MAX_ROWS]:
-        missing = shown(item.get("missing"), "no reason is stated")
+        missing = shown(item.get("missing"), NO_REASON)
         earned = strong(points(item.get("contribution")))
         rows.append(
             [
@@ -235,8 +229,7 @@ def floor_of(item: Result) -> str:
         return absent("none")
     raw = f", raw {shown(floor['raw'])}" if floor.get("raw") is not None else ""
     origin = ORIGINS.get(str(floor.get("from")), "of unknown origin")
-    kept = verdict("missed" if item.get("floor_failed") else "holds")
-    return phrase(kept, f" {shown(floor.get('norm'))}{raw}, {origin}")
+    return phrase(floor_state(item), f" {shown(floor.get('norm'))}{raw}, {origin}")
 
 
 def _floors(result: Result, figure: Figure) -> Section:

@@ -31,9 +31,10 @@ from assay.views.blocks import (
 from assay.views.charts import Chart, gates, summaries
 from assay.views.drawing import MISSING
 from assay.views.grade import grade_charts
+from assay.views.grade_line import more_text, passed_text
 from assay.views.pieces import count, letter, line, number, phrase, shown, verdict
 from assay.views.render import report
-from assay.views.report_rows import COLUMNS, Result, causes_of, line_of, row_of
+from assay.views.report_rows import COLUMNS, Result, line_of, row_of
 from assay.views.run import SYSTEMS, run_part
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class Report:
             self._bins[place]["count"] += 1
         self._gates.update(row.get("hard_gate_failures") or ())
         if not good:
-            self._causes.update(causes_of(row))
+            self._causes.update(row["causes"])
         for key, values in self._systems.items():
             if len(values) < 10:
                 values[row.get(key)] = None
@@ -259,9 +260,8 @@ class Report:
             return "No run was graded, so none passed."
         failed = self.graded - self.passed
         if not failed and not unread:
-            all_runs = "The one run" if self.graded == 1 else f"All {self.graded:,} runs"
-            return phrase(verdict("passed", "Passed."), f" {all_runs} passed.")
-        reasons = [f"{failed:,} of {count(self.graded, 'run')} did not pass"] if failed else []
+            return phrase(verdict("passed", "Passed."), f" {passed_text(self.graded, 0)}.")
+        reasons = [passed_text(self.graded, failed)] if failed else []
         reasons += [f"{count(unread, 'input')} could not be read"] if unread else []
         common = sorted(self._causes.items(), key=lambda pair: (-pair[1], pair[0]))[:CAUSES]
         causes = "; ".join(f"{cause} ({n:,})" for cause, n in common)
@@ -289,8 +289,8 @@ class Report:
         if more:
             failed = self.graded - self.passed - min(len(self._failed.rows), len(rows))
             text = (
-                f"… and {more:,} more: {failed:,} not passed, {more - failed:,} passed. They are"
-                " not on this page; -o grades.jsonl writes every one."
+                f"{more_text(more, failed)} They are not on this page; -o grades.jsonl writes every"
+                " one."
             )
             parts.append(Paragraph(text, "hint"))
         return section("All runs", *parts, id="runs")

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import printable
 from assay.views.exam import gate_rows
+from assay.views.grade_line import NAMED, causes, score_text, versions_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -115,51 +116,12 @@ def grade_case(result: Payload) -> Case:
     classname = f"assay.{result['profile'] or 'scorecard'}"
     latency = result["operations"]["latency_ms"]
     seconds = None if latency is None else float(latency) / 1000
-    score = (
-        f"grade {result['grade']}, score {result['weighted_score']:.2f} of 100, threshold"
-        f" {float(result['pass_threshold']):g}"
-    )
     if result["passed"] is True:
         return Case(result["run_id"], classname, seconds=seconds)
-    gates = [
-        f"gate {name} {_gate_word(gate)}: {_clipped(gate['reason'])}"
-        for name, gate in result["hard_gates"].items()
-        if gate["status"] != "pass"
-    ]
-    floors = [
-        _floor_line(criterion) for criterion in result["criteria"] if criterion["floor_failed"]
-    ]
-    missing = [
-        f"{criterion['name']} has no score: {_clipped(criterion['missing'])}"
-        for criterion in result["criteria"]
-        if criterion["missing"]
-    ]
-    why = [*gates, *floors, *missing]
-    lines = [
-        f"{result['reason']}: {score}",
-        *why,
-        f"policy {result['policy']} · {result['scoringSystem']} · {result['gradingSystem']}",
-    ]
-    return Case(
-        result["run_id"],
-        classname,
-        "failure",
-        result["reason"],
-        "; ".join(why[:3]) or score,
-        lines,
-        seconds,
-    )
-
-
-def _gate_word(gate: Mapping[str, Any]) -> str:
-    return "failed" if gate["status"] == "fail" else "is undetermined"
-
-
-def _floor_line(criterion: Mapping[str, Any]) -> str:
-    floor = criterion["critical_floor"]
-    return f"{criterion['name']} is below its floor: {float(criterion['norm']):g}" + (
-        f" < {float(floor['norm']):g}" if floor else ""
-    )
+    why = [_clipped(cause) for cause in causes(result)]
+    lines = [f"{result['reason']}: {score_text(result)}", *why, versions_text(result)]
+    message = "; ".join(why[:NAMED])
+    return Case(result["run_id"], classname, "failure", result["reason"], message, lines, seconds)
 
 
 def _fault_cases(faults: Iterable[Mapping[str, Any]], total: int) -> list[Case]:

@@ -12,6 +12,8 @@ import re
 from typing import IO, TYPE_CHECKING, Any
 
 from assay.errors import printable
+from assay.views.grade_line import NAMED, causes, more_text, passed_text
+from assay.views.pieces import bar, count, points
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,8 +24,6 @@ ROWS = 50
 """Rows of a table at the most; a comment on a code host has a limit of its own."""
 MAX_TEXT = 200
 MAX_FAULTS = 10
-MAX_CAUSES = 3
-BAR = 20
 _TICKS = re.compile("`+")
 
 
@@ -49,17 +49,6 @@ def code(text: object) -> str:
     return f"{fence}{pad}{inside}{pad}{fence}"
 
 
-def bar(count: int, total: int) -> str:
-    """A text bar. Something is never drawn as nothing, and less than all never as all.
-
-    >>> bar(1, 1000), bar(999, 1000), bar(0, 3)
-    ('█░░░░░░░░░░░░░░░░░░░', '███████████████████░', '░░░░░░░░░░░░░░░░░░░░')
-    """
-    full = BAR * count // total if total else 0
-    full = max(full, 1) if count else 0
-    return "█" * full + "░" * (BAR - full)
-
-
 # --- grades
 
 
@@ -81,7 +70,7 @@ class Markdown:
         """One row, behind a sign that says of which kind it is."""
         passed = result["passed"] is True
         cells = (
-            f"{code(result['run_id'])} | {result['grade']} | {result['weighted_score']:.2f} |"
+            f"{code(result['run_id'])} | {result['grade']} | {points(result['weighted_score'])} |"
             f" {'yes' if passed else 'no'} | {'' if passed else _why(result)}"
         )
         return f"{'+' if passed else '-'}| {cells} |\n".encode()
@@ -136,56 +125,25 @@ def grades(document: Mapping[str, Any], *, rows: int = ROWS) -> str:
 
 def _verdict(counts: Mapping[str, Any]) -> str:
     graded, failed, faults = counts["graded"], counts["failed"], counts["faults"]
-    broken = f"{faults:,} fault{'s' if faults != 1 else ''} in the input"
+    broken = [f"{count(faults, 'fault')} in the input"] if faults else []
     if not graded:
-        return (
-            "## Assay: nothing was graded\n\nThe gate is"
-            f" closed{f': {broken}' if faults else ''}.\n"
-        )
+        return f"## Assay: nothing was graded\n\n{': '.join(['The gate is closed', *broken])}.\n"
     if failed or faults:
-        said = [f"{failed:,} of {graded:,} runs did not pass"] if failed else []
-        return (
-            f"## Assay: not passed\n\n**{' and '.join([*said, *([broken] if faults else [])])}.**"
-            " The gate is closed.\n"
-        )
-    return (
-        "## Assay:"
-        f" passed\n\n**{'The one run' if graded == 1 else f'All {graded:,} runs'} passed.**\n"
-    )
+        said = " and ".join([*([passed_text(graded, failed)] if failed else []), *broken])
+        return f"## Assay: not passed\n\n**{said}.** The gate is closed.\n"
+    return f"## Assay: passed\n\n**{passed_text(graded, 0)}.**\n"
 
 
 def _why(result: Payload) -> str:
-    causes = [
-        f"gate {code(name)} {'failed' if gate['status'] == 'fail' else 'is undetermined'}:"
-        f" {code(gate['reason'])}"
-        for name, gate in result["hard_gates"].items()
-        if gate["status"] != "pass"
-    ]
-    for criterion in result["criteria"]:
-        if criterion["floor_failed"]:
-            floor = criterion["critical_floor"]
-            causes.append(
-                f"{code(criterion['name'])} {float(criterion['norm']):g} is below its floor"
-                + (f" {float(floor['norm']):g}" if floor else "")
-            )
-        if criterion["missing"]:
-            causes.append(f"{code(criterion['name'])} has no score: {code(criterion['missing'])}")
-    if result["weighted_score"] < result["pass_threshold"]:
-        causes.append(
-            f"{result['weighted_score']:.2f} is below {float(result['pass_threshold']):g}"
-        )
-    more = len(causes) - MAX_CAUSES
-    return "; ".join(causes[:MAX_CAUSES]) + (f"; and {more} more" if more > 0 else "") or code(
-        result["reason"]
-    )
+    found = causes(result)
+    more = len(found) - NAMED
+    return "; ".join(map(code, found[:NAMED])) + (f"; and {more} more" if more > 0 else "")
 
 
 def _more(counts: Mapping[str, Any], shown: int, failed_shown: int) -> str:
     more = counts["graded"] - shown
-    if more <= 0:
-        return ""
     failed = counts["failed"] - min(failed_shown, shown)
-    return f"\n… and {more:,} more: {failed:,} not passed, {more - failed:,} passed.\n"
+    return f"\n{more_text(more, failed)}\n" if more > 0 else ""
 
 
 def _fault_list(faults: Sequence[Mapping[str, Any]], total: int) -> str:

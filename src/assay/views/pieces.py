@@ -261,6 +261,20 @@ def signed(value: Any, absent_as: str = "not known") -> str:
     return f"{float(value):+.2f}" if exact.is_number(value) else absent_as
 
 
+def bar(value: Any, whole: float, *, width: int = 20) -> str:
+    """A bar of text. Something is never drawn as nothing, and less than all never as all.
+
+    >>> bar(1, 1000, width=8), bar(999, 1000, width=8), bar(0, 3, width=8), bar(None, 1)
+    ('█░░░░░░░', '███████░', '░░░░░░░░', '(no number)')
+    """
+    if not exact.is_number(value):
+        return absent("(no number)")
+    share = min(1.0, max(0.0, float(value) / whole)) if whole else 0.0
+    full = max(1, int(share * width)) if share > 0 else 0
+    full = min(width - 1, full) if share < 1 else full
+    return "█" * full + "░" * (width - full)
+
+
 def words(name: str) -> str:
     """A key as a person reads it.
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from assay.views import grade_line
 from assay.views.blocks import Column
-from assay.views.grade import because, passed
 from assay.views.pieces import code, letter, line, link, phrase, points, shown
 from assay.views.run import SYSTEMS, workflow_of
 
@@ -31,9 +31,7 @@ _ROW = (
         "grade",
         "weighted_score",
         "pass_threshold",
-        "reason",
         "hard_gate_failures",
-        "floor_failures",
         "workflow",
         "bands",
     ),
@@ -43,14 +41,12 @@ _ROW = (
 
 def row_of(result: Mapping[str, Any]) -> Result:
     """What the table and the counts need of a result."""
-    return {**{key: result.get(key) for key in _ROW}, "because": because(result)}
-
-
-def causes_of(row: Result) -> list[str]:
-    """Why a run did not pass, in the words that are counted."""
-    gates, floors = row.get("hard_gate_failures") or (), row.get("floor_failures") or ()
-    found = [*(f"gate {name}" for name in gates), *(f"{name} below its floor" for name in floors)]
-    return found or ["score below the threshold"]
+    found = grade_line.as_line(result)
+    return {
+        **{key: result.get(key) for key in _ROW},
+        "because": found.because,
+        "causes": found.counted,
+    }
 
 
 def line_of(row: Result, place: int, sections: int) -> list[str]:
@@ -63,7 +59,7 @@ def line_of(row: Result, place: int, sections: int) -> list[str]:
         workflow_of(row),
         letter(row.get("grade"), row.get("policy")),
         points(row.get("weighted_score")),
-        passed(row),
+        grade_line.outcome(row.get("passed")),
         row["because"],
         phrase(*(line(code(gate)) for gate in gates[:3]), more) if gates else shown(None, "none"),
     ]

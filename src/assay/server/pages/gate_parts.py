@@ -18,6 +18,7 @@ from assay.views.blocks import (
     Table,
     section,
 )
+from assay.views.grade_line import outcome
 from assay.views.pieces import (
     Piece,
     absent,
@@ -168,7 +169,7 @@ def schemas(services: Services, project: str, item: Item, decision: Tree) -> lis
         parts.append(
             section(
                 name,
-                Paragraph(verdict("passed" if result.get("passed") is True else "not passed")),
+                Paragraph(outcome(result.get("passed"))),
                 Table(f"Rules for {name}", columns, rows, kind="stack rules"),
             )
         )

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from assay.server.pages.stored_run import Shown
 from assay.views.blocks import Button, Facts, Heading, Paragraph, Part, Table, section
-from assay.views.pieces import Piece, address, code, letter, link, moment, phrase, verdict
+from assay.views.grade_line import outcome
+from assay.views.pieces import Piece, address, code, letter, link, moment, phrase
 from assay.views.pieces import digest as short
 from assay.views.pieces import shown as say
 
@@ -61,7 +62,7 @@ def lineage(services: Services, project: str, found: Shown, result: dict[str, An
                 ),
             ),
             letter(one.grade, one.policy),
-            verdict("passed" if one.passed is True else "not passed"),
+            outcome(one.passed),
             say(one.profile, "none"),
             (
                 "shown here"

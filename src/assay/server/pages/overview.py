@@ -21,6 +21,7 @@ from assay.server.pages.runs import FIRST
 from assay.store import executions, jobs, recent
 from assay.store.events import EVALUATING, EXECUTING, RUNNING
 from assay.views.blocks import Empty, Figure, Group, Paragraph, Part, Table, section
+from assay.views.grade_line import outcome
 from assay.views.pieces import address, letter, link, listed, moment, phrase, small, verdict
 from assay.views.pieces import shown as say
 
@@ -225,7 +226,7 @@ def _newest(found: Window) -> Part:
         [
             link(one.run_id or "without an id", address("runs", one.digest)),
             letter(one.grade, one.policy),
-            verdict("passed" if one.passed is True else "not passed"),
+            outcome(one.passed),
             (
                 phrase(
                     *[

@@ -9,6 +9,7 @@ import msgspec
 from assay.server.run_pages import briefly
 from assay.store.listing import grades_of
 from assay.views.blocks import Column
+from assay.views.grade_line import GradeLine, outcome
 from assay.views.pieces import (
     absent,
     address,
@@ -19,7 +20,6 @@ from assay.views.pieces import (
     phrase,
     points,
     small,
-    verdict,
 )
 from assay.views.pieces import shown as say
 
@@ -39,16 +39,7 @@ COLUMNS = (
 )
 
 
-class Reason(msgspec.Struct):
-    """What a list says of a grade."""
-
-    weighted_score: Any = None
-    explanation: list[str] = []
-    reason: Any = None
-    hard_gate_failures: list[str] = []
-
-
-_reason = msgspec.json.Decoder(Reason).decode
+_reason = msgspec.json.Decoder(GradeLine).decode
 
 
 def brief_runs(services: Services, project: str, digests: Sequence[str]) -> list[dict[str, Any]]:
@@ -69,7 +60,7 @@ def part_of(item: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def reasons(
     services: Services, project: str, items: Sequence[Mapping[str, Any]]
-) -> dict[str, Reason]:
+) -> dict[str, GradeLine]:
     """What the grades of these runs say, by the digest of the grade."""
     wanted = [item["grade"]["digest"] for item in items if item["grade"]]
     return {
@@ -77,21 +68,6 @@ def reasons(
         for digest, grade in services.ledger.get_many(wanted, project=project).items()
         if grade.body is not None
     }
-
-
-def because(reason: Reason) -> str:
-    """Why, in words: the gates that do not pass by name; else the verdict sentence without its
-    first half, which the columns beside it say.
-    """
-    closed = reason.hard_gate_failures
-    if closed:
-        more = f" and {len(closed) - 3} more" if len(closed) > 3 else ""
-        return (
-            f"gate{'s' if len(closed) > 1 else ''} {', '.join(closed[:3])}{more} {'do' if len(closed) > 1 else 'does'} not"  # noqa: E501
-            " pass"
-        )
-    sentence = next(iter(reason.explanation), "")
-    return sentence.partition(": ")[2] or sentence or say(reason.reason, "no reason is stated")
 
 
 def rows_of_runs(
@@ -123,14 +99,14 @@ def run_link(item: Mapping[str, Any]) -> str:
     return link(name, address("runs", item["digest"]))
 
 
-def _verdict(grade: Mapping[str, Any] | None, why: Reason | None) -> str:
+def _verdict(grade: Mapping[str, Any] | None, why: GradeLine | None) -> str:
     if grade is None:
         return absent("no grade is stored")
     return phrase(
         *[
-            verdict("passed" if grade["passed"] is True else "not passed"),
+            outcome(grade["passed"]),
             " ",
-            small(clip(because(why)) if why else "its grade was forgotten"),
+            small(clip(why.why or why.because) if why else "its grade was forgotten"),
         ]
     )
 

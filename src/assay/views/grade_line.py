@@ -1,0 +1,202 @@
+"""A grade in one line, why it did not pass, and many grades as a count.
+
+Every place that has room for a line takes its words from here: the terminal, a pull-request
+comment, a test case, a row of a report or of a page. The whole grade is in `grade`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from assay.records.grade import Grade, Payload
+from assay.views.blocks import Column, Table
+from assay.views.pieces import Piece, absent, bar, count, points, verdict
+
+NAMED = 3
+"""Gates, criteria or causes that a line names; it counts the others."""
+NO_REASON = "no reason is stated"
+
+
+def passed_word(passed: object) -> str:
+    """Whether a run passed; one that does not state it did not."""
+    return "passed" if passed is True else "not passed"
+
+
+def outcome(passed: object) -> Piece:
+    """The same as a verdict."""
+    return verdict(passed_word(passed))
+
+
+def floor_state(item: Mapping[str, Any]) -> str:
+    """Whether a criterion keeps its floor."""
+    return verdict("missed") if item.get("floor_failed") else verdict("holds", "kept")
+
+
+class GradeLine(Struct, frozen=True):
+    """What a line shows of a grade. Each field is that of `results[]` in `assay.grades/1`."""
+
+    run_id: str | None = None
+    grade: str | None = None
+    weighted_score: Any = None
+    passed: bool = False
+    reason: str | None = None
+    pass_threshold: Any = None
+    hard_gate_failures: Sequence[str] = ()
+    floor_failures: Sequence[str] = ()
+    explanation: Sequence[str] = ()
+
+    @property
+    def why(self) -> str:
+        """Why it did not pass, in a few words; empty where it passed.
+
+        >>> GradeLine(hard_gate_failures=["clean", "signed"]).why, GradeLine(passed=True).why
+        ('gates clean, signed do not pass', '')
+        """
+        if self.passed is True:
+            return ""
+        gates, floors = self.hard_gate_failures, self.floor_failures
+        if gates:
+            one = len(gates) == 1
+            return f"gate{'' if one else 's'} {_named(gates)} {'does' if one else 'do'} not pass"
+        if floors:
+            one = len(floors) == 1
+            return f"{_named(floors)} {'misses its floor' if one else 'miss their floors'}"
+        if self.reason == "below_pass_threshold":
+            return f"{points(self.weighted_score)} is below {float(self.pass_threshold):g}"
+        return _REASONS.get(str(self.reason), str(self.reason or NO_REASON))
+
+    @property
+    def because(self) -> str:
+        """Why it did or did not pass: the verdict sentence without its first half, which the
+        columns next to it show.
+        """
+        sentence = next(iter(self.explanation), "")
+        return sentence.partition(": ")[2] or sentence or self.why or NO_REASON
+
+    @property
+    def counted(self) -> list[str]:
+        """Each cause without its numbers, so that the causes of many runs can be counted."""
+        found = [f"gate {name} does not pass" for name in self.hard_gate_failures]
+        found += [f"{name} misses its floor" for name in self.floor_failures]
+        return found or [_REASONS.get(str(self.reason), str(self.reason or NO_REASON))]
+
+    @property
+    def head(self) -> str:
+        """The letter, the score, the verdict and the run."""
+        word = "passed" if self.passed is True else "FAILED"
+        return f"{self.grade}  {points(self.weighted_score):>6}  {word}  {self.run_id}"
+
+    @property
+    def text(self) -> str:
+        """The line of `assay grade`.
+
+        >>> GradeLine("r-1", "F", 50, reason="below_pass_threshold", pass_threshold=70).text
+        'F   50.00  FAILED  r-1  50.00 is below 70'
+        """
+        return f"{self.head}  {self.why}" if self.why else self.head
+
+
+_REASONS = {
+    "below_pass_threshold": "score below the threshold",
+    "below_passing_grade": "the policy does not pass this grade",
+    "no_hard_gates": "no hard gate",
+}
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{', '.join(names[:NAMED])}{more}"
+
+
+def as_line(grade: Grade | Mapping[str, Any]) -> GradeLine:
+    """The line of a grade, as a record or as it stands in `results[]`."""
+    return msgspec.convert(grade, GradeLine, from_attributes=True)
+
+
+def lines_table(lines: Iterable[GradeLine]) -> Table:
+    """Grades as a table, a row each."""
+    columns = ("grade", Column("score", "n"), "", "verdict", "run", "why")
+    rows = [
+        [
+            line.grade or absent("none"),
+            points(line.weighted_score),
+            bar(line.weighted_score, 100, width=16),
+            outcome(line.passed),
+            line.run_id or absent("none"),
+            line.why,
+        ]
+        for line in lines
+    ]
+    return Table("Grades", columns, rows)
+
+
+# --- every cause
+
+
+def gate_text(name: str, gate: Mapping[str, Any]) -> str:
+    """A gate that does not pass, with its reason."""
+    state = "failed" if gate["status"] == "fail" else "is undetermined"
+    return f"gate {name} {state}: {gate['reason']}"
+
+
+def causes(result: Payload) -> list[str]:
+    """Everything that kept a run from passing: gates, floors, missing scores, the score itself."""
+    found = [
+        gate_text(name, gate)
+        for name, gate in result["hard_gates"].items()
+        if gate["status"] != "pass"
+    ]
+    for rule in ("critical_floors", "missing_score"):
+        found += [
+            finding["text"]
+            for finding in result["findings"]
+            if finding["rule"] == rule and finding["fired"]
+        ]
+    if result["weighted_score"] < result["pass_threshold"]:
+        found.append(f"{points(result['weighted_score'])} is below {_threshold(result)}")
+    return found or [as_line(result).because]
+
+
+def score_text(result: Payload) -> str:
+    """The letter and the score, with what was to be reached."""
+    return (
+        f"grade {result['grade']}, score {points(result['weighted_score'])} of 100, threshold"
+        f" {_threshold(result)}"
+    )
+
+
+def _threshold(result: Payload) -> str:
+    return f"{float(result['pass_threshold']):g}"
+
+
+# --- many grades
+
+
+def versions_text(counts: Mapping[str, Any]) -> str:
+    """The policy and the systems that graded."""
+    return f"policy {counts['policy']} · {counts['scoringSystem']} · {counts['gradingSystem']}"
+
+
+def totals_text(counts: Mapping[str, Any]) -> str:
+    """How many were graded, and how they came out."""
+    letters = " · ".join(f"{letter} {n:,}" for letter, n in counts["grades"].items() if n)
+    return (
+        f"{counts['graded']:,} graded: {counts['passed']:,} passed, {counts['failed']:,} failed"
+        + (f"  ({letters})" if letters else "")
+    )
+
+
+def passed_text(graded: int, failed: int) -> str:
+    """How many of the runs passed, in a sentence without its stop."""
+    if failed:
+        return f"{failed:,} of {count(graded, 'run')} did not pass"
+    return f"{'The one run' if graded == 1 else f'All {graded:,} runs'} passed"
+
+
+def more_text(more: int, failed: int) -> str:
+    """The runs that are not shown."""
+    return f"… and {more:,} more: {failed:,} not passed, {more - failed:,} passed."

@@ -1,0 +1,70 @@
+"""A grade for a terminal: the verdict, the points as bars, the sentences, the gates and the notes.
+
+It says what the page of a grade says (see `grade`), in the order in which one reads lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from assay.views.blocks import Column, Note, Part, Sentences, Table
+from assay.views.grade_line import floor_state, passed_word, versions_text
+from assay.views.pieces import absent, bar, phrase, points, shown, small
+
+Result = Mapping[str, Any]
+MARKS = {"pass": "ok", "fail": "FAIL", "undetermined": "??"}
+"""How a line of text marks a gate."""
+BAR = 24
+
+
+def explanation(result: Result) -> list[Part]:
+    """Why a run got its grade, of a result as it stands in `results[]` of `assay.grades/1`."""
+    head = f"{result['run_id']}: {result['grade']}, {points(result['weighted_score'])}, "
+    gates = [
+        Note(
+            f"  [{MARKS[gate['status']]:<4}] {name}: {gate['reason']}",
+            "" if gate["status"] == "pass" else "bad",
+        )
+        for name, gate in result["hard_gates"].items()
+    ]
+    notes = [*result["placement"]["notes"], *result["notes"]]
+    return [
+        Note(head + passed_word(result["passed"]), "good" if result["passed"] is True else "bad"),
+        _bars(result["criteria"]),
+        Sentences(result["explanation"]),
+        *gates,
+        Sentences([f"note: {note}" for note in notes]),
+        small(f"  {_used(result)}"),
+    ]
+
+
+def _used(result: Result) -> str:
+    """What graded a run: profile and rubric with why they were chosen, the policy, the systems."""
+    named = [
+        f"{kind} {chosen['id']} ({chosen['why']})"
+        for kind, chosen in result["selection"].items()
+        if chosen is not None
+    ]
+    return " · ".join([*named, versions_text(result)])
+
+
+def _bars(criteria: Sequence[Result]) -> Table:
+    """Each criterion with its points as a bar; all bars of a run share a scale."""
+    most = max([item["maximum"] for item in criteria], default=100) or 100
+    rows = []
+    for item in criteria:
+        floor = item["critical_floor"]
+        width = max(1, round(BAR * item["maximum"] / most))
+        rows.append(
+            [
+                item["label"] or item["name"],
+                points(item["contribution"]),
+                bar(item["contribution"], item["maximum"], width=width),
+                points(item["maximum"]),
+                shown(item["norm"]) if item["missing"] is None else "missing",
+                phrase(floor_state(item), f" {shown(floor['norm'])}") if floor else absent("none"),
+            ]
+        )
+    columns = ("Criterion", Column("Points", "n"), "", Column("Of", "n"), Column("Norm", "n"))
+    return Table("Criteria", (*columns, "Floor"), rows, kind="drawn")

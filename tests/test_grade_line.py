@@ -1,0 +1,113 @@
+"""A grade in one line: every place says why a run did not pass in the same words."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from assay.views import junit, markdown
+from assay.views.documents import plain
+from assay.views.grade_line import GradeLine, as_line, causes
+from assay.views.html import render
+from cards import graded
+from documents import scorecard
+
+CARDS = {
+    "gates": scorecard(
+        {"norm": 1}, hard_gates=dict.fromkeys("abcd", False), gate_reasons={"a": "it leaked"}
+    ),
+    "floors": scorecard(
+        {"norm": 0.9, "critical_floor": {"norm": 0.95}},
+        {"norm": 0.8, "critical_floor": {"norm": 0.85}},
+    ),
+    "score": scorecard({"norm": 0.5}),
+    "ungated": scorecard({"norm": 0.9}, hard_gates={}),
+}
+WHY = {
+    "gates": "gates a, b, c and 1 more do not pass",
+    "floors": "c0, c1 miss their floors",
+    "score": "50.00 is below 70",
+    "ungated": "no hard gate",
+}
+CAUSES = {
+    "gates": "gate a failed: it leaked",
+    "floors": "c0 is 0.9, 0.05 below its floor of 0.95",
+    "score": "50.00 is below 70",
+    "ungated": "the score 90.00 reaches the threshold 70.00, but the scorecard has no hard gate",
+}
+
+
+def document(*results: dict[str, Any]) -> dict[str, Any]:
+    counts = {
+        "graded": len(results),
+        "failed": len(results),
+        "passed": 0,
+        "faults": 0,
+        "policy": "workflow@1",
+        "scoringSystem": "scoringSystem/1.0.0",
+        "gradingSystem": "gradingSystem/1.0.0",
+    }
+    return {"results": list(results), "faults": [], "counts": counts}
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_a_record_and_its_document_give_the_same_line(name: str) -> None:
+    found = graded(CARDS[name])
+    line = as_line(found.grade)
+    assert line.why == as_line(plain(found.payload())).why == WHY[name]
+    assert line.text.endswith(f"FAILED  r-1  {WHY[name]}")
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_markdown_junit_and_the_list_of_causes_say_the_same(name: str) -> None:
+    result = plain(graded(CARDS[name]).payload())
+    wanted = causes(result)
+    assert wanted[0].startswith(CAUSES[name])
+    page = markdown.grades(document(result))
+    assert all(cause[:200] in page for cause in wanted[:3])
+    case = junit.grade_case(result)
+    assert case.message == "; ".join(wanted[:3])
+    assert case.lines[1:-1] == wanted
+
+
+def test_a_report_counts_the_causes_in_the_words_of_the_line() -> None:
+    results = [plain(graded({**CARDS[name], "run_id": name}).payload()) for name in CARDS]
+    page = render(results, title="All", pictures=0)
+    for words in ("gate a does not pass (1)", "c0 misses its floor (1)"):
+        assert words in page
+
+
+def test_a_floor_reached_only_by_an_uncalibrated_judge_is_not_called_too_low() -> None:
+    finding = {
+        "rule": "critical_floors",
+        "fired": True,
+        "subject": "c0",
+        "text": "c0 reaches its floor only by an uncalibrated judge",
+    }
+    result = plain(graded(CARDS["floors"]).payload()) | {"findings": [finding]}
+    assert causes(result) == ["c0 reaches its floor only by an uncalibrated judge"]
+    assert "is below its floor" not in markdown.grades(document(result))
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("below_passing_grade", "the policy does not pass this grade"),
+        ("something_new", "something_new"),
+        (None, "no reason is stated"),
+    ],
+)
+def test_a_run_that_did_not_pass_never_goes_without_a_reason(reason: Any, words: str) -> None:
+    line = GradeLine("r", "D", 75, reason=reason, pass_threshold=70)
+    assert (line.why, line.counted, line.because) == (words, [words], words)
+
+
+def test_half_a_surrogate_pair_in_a_run_id_is_refused_before_a_line_is_made(
+    assay: Any, tmp_path: Any
+) -> None:
+    card = {**CARDS["score"], "run_id": "r-\ud800"}
+    (tmp_path / "card.json").write_text(json.dumps(card))
+    done = assay("grade", "card.json")
+    assert done.code == 3
