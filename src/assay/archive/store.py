@@ -22,7 +22,7 @@ import msgspec
 from assay.archive.evaluations import evaluation_draft
 from assay.archive.grades import basis_of
 from assay.archive.records import result_draft
-from assay.errors import AssayError
+from assay.errors import AssayError, InputError
 from assay.store.drafts import Body, Draft, body_of, graded_drafts
 from assay.store.results import stored_of
 
@@ -201,6 +201,12 @@ _read_line = msgspec.json.Decoder(_LedgerLine).decode
 
 def ledger_line(graded: Graded, payload: Payload) -> bytes:
     """A grade with all it rests on as one line, each body as the ledger keeps it."""
+    if graded.evidence is None:
+        raise InputError(
+            "STO-011",
+            f"the grade of {graded.grade.run_id!r} came without its run, so it can't be stored.",
+            fix="Store the runs themselves.",
+        )
     return b'{"evidence":%b,"scorecard":%b,"grade":%b}\n' % (
         body_of(graded.evidence),
         body_of(graded.grade.scorecard),

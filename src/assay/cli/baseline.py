@@ -321,8 +321,11 @@ COMMANDS = {
                 "files",
                 metavar="FILE",
                 nargs="+",
-                help="runs, scorecards or grades, .json or .jsonl; or one graded exam",
-            ),
+                help=(
+                    "runs, scorecards or grades, .json or .jsonl, or an evaluation's name, latest;"
+                    " or one graded exam"
+                ),
+            ).of_runs(),
             *COMPARED_BY,
             *STORE,
         ),

@@ -113,7 +113,7 @@ def parse(
     values = {**standard, **{name: one.value for name, one in configured.items()}, **given}
     _resolve_names(values, given, verb, config)
     if values.get("store") == "" and config.spec.ledger.url and not os.environ.get("ASSAY_DB"):
-        values["store"] = _ledger_url(config)
+        values["store"] = ledger_url(config)
     sources = dict.fromkeys(standard, DEFAULT)
     sources.update({name: one.source for name, one in configured.items()})
     sources.update(dict.fromkeys(given, COMMAND_LINE))
@@ -292,7 +292,8 @@ def looks_like_path(text: str) -> bool:
     return "/" in text or is_yaml_name(text) or bool(os.path.splitext(text)[1])
 
 
-def _ledger_url(config: Config) -> str | None:
+def ledger_url(config: Config) -> str | None:
+    """The ledger that a configuration names."""
     url = config.spec.ledger.url
     return None if url is None else _sqlite(url, config)
 

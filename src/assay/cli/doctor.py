@@ -25,7 +25,6 @@ _OPTIONAL = {
     "asking judges": (("aiohttp",), "judge"),
     "bootstrap intervals": (("numpy",), "stats"),
     "signed attestations": (("cryptography",), "sign"),
-    "the ledger": (("sqlalchemy", "alembic"), "store"),
     "the server": (("fastapi", "uvicorn"), "server"),
 }
 _NEEDED = {
@@ -33,6 +32,8 @@ _NEEDED = {
     "jsonschema-rs": "checking JSON Schemas",
     "msgspec": "records",
     "PyYAML": "the shelf",
+    "SQLAlchemy": "the ledger",
+    "alembic": "making the ledger",
 }
 
 

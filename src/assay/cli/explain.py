@@ -10,7 +10,8 @@ from assay.cli import terminal
 from assay.cli.frame import CHOICES, Command, arg
 from assay.cli.grade import choice_of
 from assay.errors import ExitCode, NotEnoughEvidence, UsageError
-from assay.files.json_files import read_documents
+from assay.files.json_files import StoredInput, read_documents
+from assay.pipeline.given_grades import grades_of
 from assay.records.reading import KINDS
 from assay.registry import near_miss
 from assay.views.documents import plain
@@ -18,13 +19,18 @@ from assay.views.grade_text import explanation
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping
 
 KNOWN = 10_000
 """Run ids that are remembered, for the near miss of one that is absent."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Explain every run of a file, or one of them."""
+    """Explain every run of a file, or one of them; an evaluation as a whole."""
+    if isinstance(options.file, StoredInput) and _as_stored(options, options.file):
+        from assay.cli.explain_stored import explain_stored
+
+        return explain_stored(options, options.file, show)
     grader = choice_of(options).grader()
     results: list[Any] = []
     others: list[str] = []
@@ -32,16 +38,18 @@ def run(options: argparse.Namespace) -> int:
     for document in read_documents(options.file):
         tree = document.tree
         known = options.run is not None and isinstance(tree, dict) and tree.get("schema") in KINDS
-        if known and tree.get("run_id") != options.run:
+        if known and options.run not in _names(tree):
             others += [str(tree.get("run_id"))] if len(others) < KNOWN else []
             continue
-        payload = grader.grade(document).payload()
-        passed = passed and payload["passed"]
-        if not options.json:
-            sys.stdout.write("\n" if results else "")
-            sys.stdout.flush()
-            terminal.show(explanation(plain(payload)))
-        results.append(payload if options.json else None)
+        for graded in grades_of(document, grader):
+            payload = graded.payload()
+            if options.run not in (None, payload["run_id"], payload["sample_id"]):
+                others += [payload["run_id"]] if len(others) < KNOWN else []
+                continue
+            passed = passed and payload["passed"]
+            if not options.json:
+                show(plain(payload), first=not results)
+            results.append(payload if options.json else None)
     if others and not results:
         raise UsageError(
             "CLI-001",
@@ -62,15 +70,48 @@ def run(options: argparse.Namespace) -> int:
     return ExitCode.PASSED if passed else ExitCode.FAILED
 
 
+def show(result: Mapping[str, Any], *, first: bool) -> None:
+    """Print why a run got its grade, below those that were printed before."""
+    sys.stdout.write("" if first else "\n")
+    sys.stdout.flush()
+    terminal.show(explanation(result))
+
+
+def _names(tree: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What `--run` may call a run: its id, or its sample."""
+    dataset = tree.get("dataset")
+    sample = dataset.get("sample_id") if isinstance(dataset, dict) else None
+    return tree.get("run_id"), sample or tree.get("sample_id")
+
+
+def _as_stored(options: argparse.Namespace, stored: StoredInput) -> bool:
+    """Whether the stored grades answer: nothing else was chosen to grade by."""
+    if options.judge_card or stored.grades is None:
+        return False
+    used = {} if stored.evaluation is None else stored.evaluation.evaluation.settings
+    return all(
+        getattr(options, name) in (default, used.get(name) or default)
+        for name, default in (("profile", None), ("rubric", None), ("policy", "workflow"))
+    )
+
+
 COMMANDS = {
     "explain": Command(
         run,
         "Say why each run got its grade, and the smallest change that would move it.",
         "assay explain runs.jsonl --run r-001",
         (
-            arg("file", metavar="FILE", help=".json, .jsonl, or - for standard input"),
-            arg("--run", metavar="ID", help="explain this run only"),
+            arg(
+                "file",
+                metavar="FILE",
+                help=(
+                    ".json, .jsonl, - for standard input, or a name from the ledger: an"
+                    " evaluation, latest, latest~1, a run's id"
+                ),
+            ).of_runs(),
+            arg("--run", metavar="ID", help="explain this run only, by its id or its sample"),
             *CHOICES,
         ),
+        defaults={"stored_grades": True},
     ),
 }

@@ -13,18 +13,21 @@ import argparse
 import os
 import sys
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli.verbs import VERBS
 from assay.errors import EXIT_CODES_TEXT, ExitCode, UsageError
 from assay.files.upwards import find_config
-from assay.registry import near_miss
+from assay.registry import is_path, near_miss
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-DEFAULT_LEDGER = "sqlite:///.assay/ledger.db"
-_LEDGER = f"sqlite:///FILE or postgresql://... (default: $ASSAY_DB, else {DEFAULT_LEDGER})"
+_LEDGER = (
+    "sqlite:///FILE or postgresql://... (default: $ASSAY_DB, else .assay/ledger.db here or in the"
+    " nearest folder above that has .assay or assay.yaml)"
+)
 
 
 class Argument(NamedTuple):
@@ -32,6 +35,18 @@ class Argument(NamedTuple):
 
     names: tuple[str, ...]
     settings: dict[str, Any]
+    runs: bool = False
+    """Whether it names runs: files, or what the ledger has under a name. See `references`."""
+
+    @property
+    def dest(self) -> str:
+        """Where its value is after parsing."""
+        name = self.names[0].lstrip("-").replace("-", "_")
+        return str(self.settings.get("dest", name))
+
+    def of_runs(self) -> Argument:
+        """The same argument, which names runs."""
+        return self._replace(runs=True)
 
 
 def arg(*names: str, **settings: Any) -> Argument:
@@ -65,7 +80,15 @@ def store_option(what: str) -> Argument:
 
 
 COMMON: dict[str, Argument] = {
-    "files": arg("files", nargs="+", metavar="FILE", help=".json, .jsonl, or - for standard input"),
+    "files": arg(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help=(
+            ".json, .jsonl, - for standard input, or a name from the ledger: an evaluation,"
+            " latest, latest~1, a run's id"
+        ),
+    ).of_runs(),
     "--profile": arg(
         "--profile",
         metavar="P",
@@ -183,11 +206,21 @@ class Command(NamedTuple):
     def parser(self, verb: str) -> argparse.ArgumentParser:
         """The parser of its arguments."""
         parser = make_parser(verb, self.description, self.example)
-        add(parser, *self.arguments)
+        add(parser, *self.arguments, *(self._ledger() if self.runs else ()))
         if self.formats:
             add_output(parser, self.formats)
         parser.set_defaults(**self.defaults)
         return parser
+
+    @property
+    def runs(self) -> list[str]:
+        """The destinations of the arguments that name runs."""
+        listed = (COMMON[one] if isinstance(one, str) else one for one in self.arguments)
+        return [argument.dest for argument in listed if argument.runs]
+
+    def _ledger(self) -> list[str]:
+        """The options that choose the ledger of names, as far as the command has none itself."""
+        return [name for name in ("--db", "--project") if name not in self.arguments]
 
 
 class _Parser(argparse.ArgumentParser):
@@ -237,8 +270,8 @@ def config_path(argv: list[str]) -> str | None:
 def add(parser: argparse.ArgumentParser, *arguments: Argument | str) -> None:
     """Add arguments, those of `COMMON` by name."""
     for argument in arguments:
-        names, settings = COMMON[argument] if isinstance(argument, str) else argument
-        parser.add_argument(*names, **settings)
+        declared = COMMON[argument] if isinstance(argument, str) else argument
+        parser.add_argument(*declared.names, **declared.settings)
 
 
 def add_output(parser: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
@@ -306,4 +339,21 @@ def dispatch(name: str, argv: list[str]) -> int:
             return chosen
         module, command, argv = verb.actions[chosen][0], f"{name} {chosen}", argv[1:]
     spec: Command = import_module(f"assay.cli.{module}").COMMANDS[command]
-    return spec.run(spec.parse(command, argv))
+    options = spec.parse(command, argv)
+    if not any(map(is_name, chain.from_iterable(given(options, dest) for dest in spec.runs))):
+        return spec.run(options)
+    from assay.cli.references import resolved
+
+    with resolved(options, spec.runs):
+        return spec.run(options)
+
+
+def given(options: argparse.Namespace, dest: str) -> list[str]:
+    """The values of an argument that names runs."""
+    value = getattr(options, dest)
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def is_name(text: str) -> bool:
+    """Whether somebody who writes this means a name, and not a file."""
+    return not is_path(text)

@@ -211,14 +211,17 @@ COMMANDS = {
                 "files",
                 metavar="CANDIDATE",
                 nargs="*",
-                help="runs, scorecards or grades of the candidate; .json or .jsonl",
-            ),
+                help=(
+                    "runs, scorecards or grades of the candidate; .json or .jsonl, or an"
+                    " evaluation's name, latest, latest~1"
+                ),
+            ).of_runs(),
             repeated(
                 "--baseline",
                 "BASELINE",
                 "the same of the baseline, or the name of a stored one: in the folder, and with"
                 " --store also in the ledger; may be repeated",
-            ),
+            ).of_runs(),
             arg(
                 "--release-policy",
                 metavar="R",

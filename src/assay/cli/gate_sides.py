@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from assay.archive.named_baselines import find_named
 from assay.errors import InputError, UsageError
-from assay.files.json_files import stream_documents
+from assay.files.json_files import StoredInput, stream_documents
 from assay.pipeline.deciding import side_of
 from assay.registry import is_path
 from assay.release.attestation import Subject
@@ -54,7 +54,8 @@ def _hashed(path: str, read: list[Subject] | None) -> Iterator[Document | Unread
         return
     own = sha256()
     yield from stream_documents(path, digest=own)
-    read.append(Subject("<stdin>" if path == "-" else path, own.hexdigest()))
+    content = path.digest if isinstance(path, StoredInput) else own.hexdigest()
+    read.append(Subject("<stdin>" if path == "-" else path, content))
 
 
 def read_baseline(
@@ -70,7 +71,7 @@ def read_baseline(
     """The baseline: files, or the name of a stored one, which may be too old. With `kept` one that
     is not in the folder may be in the ledger.
     """
-    names = [path for path in paths if not is_path(path)]
+    names = [path for path in paths if not is_path(path) and not isinstance(path, StoredInput)]
     if names and len(paths) > 1:
         raise UsageError(
             "CLI-001",

@@ -6,7 +6,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.cli.frame import Command, arg
+from assay.cli.frame import CHOICES, STORE, Command, arg
+from assay.cli.import_evaluations import shown, store_evaluations, tell_evaluations
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
 from assay.files.atomic import write_file
 from assay.files.json_files import open_input
@@ -32,7 +33,8 @@ def run(options: argparse.Namespace) -> int:
             "standard input can be read once, and its kind cannot be told.",
             fix="Give it once, with --from KIND.",
         )
-    imported = _importer(options).read(options.files, _wanted(options))
+    importer = _importer(options)
+    imported = importer.read(options.files, _wanted(options))
     if not imported.runs:
         raise NotEnoughEvidence(
             "FIL-005",
@@ -42,13 +44,15 @@ def run(options: argparse.Namespace) -> int:
     _refuse_twins(imported.runs)
     for path in paths:
         write_file(path, pretty(imported.runs) if path.endswith(".json") else _lines(imported.runs))
+    made = store_evaluations(options, imported.runs, importer.name)
     if options.json:
-        opt.print_json(_document(imported, paths))
+        opt.print_json({**_document(imported, paths), "evaluations": shown(made)})
     else:
         if not paths:
             sys.stdout.buffer.write(_lines(imported.runs))
             sys.stdout.buffer.flush()
         _tell(imported, paths)
+        tell_evaluations(options, made, sys.stdout if paths else sys.stderr)
     return ExitCode.PASSED
 
 
@@ -149,12 +153,12 @@ def _counted(read: Any) -> str:
 COMMANDS = {
     "import": Command(
         run,
-        "Turn what another tool wrote into evidence (assay.run/1) that `assay grade` grades. What"
-        " is left out is counted and named.",
+        "Turn what another tool wrote into evidence (assay.run/1), grade it and store it as an"
+        " evaluation. What is left out is counted and named. No gate: it exits 0 once done.",
         "assay import spans.jsonl -o runs.jsonl --workflow triage@3 --family tool-use --dataset"
         " tickets@1",
         (
-            "files",
+            arg("files", nargs="+", metavar="FILE", help="what another tool wrote, or -"),
             arg(
                 "--from",
                 dest="kind",
@@ -176,6 +180,14 @@ COMMANDS = {
                 metavar="ID@VERSION",
                 help="the dataset it ran on, where the files do not say it",
             ),
+            arg(
+                "--name",
+                metavar="NAME",
+                help="the name of the evaluation (default: the workflow and the time)",
+            ),
+            *CHOICES,
+            *STORE,
+            "--no-store",
         ),
         formats=FORMATS,
     ),

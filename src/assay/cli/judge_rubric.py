@@ -241,8 +241,11 @@ _WORK: tuple[Argument | str, ...] = (
         "files",
         metavar="FILE",
         nargs="+",
-        help='runs (assay.run/1), or lines of {"id", "input", "output", "reference"}',
-    ),
+        help=(
+            'runs (assay.run/1), lines of {"id", "input", "output", "reference"}, or an'
+            " evaluation's name, latest"
+        ),
+    ).of_runs(),
     arg("--rubric", metavar="R", required=True, help="rubric by name, name@version or YAML file"),
     *common.RUBRIC,
     arg(

@@ -1,42 +1,33 @@
-"""`assay ledger`, and what other verbs need to store their results."""
+"""The ledger of a command: which one it is, and opening it to store results or to read."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import (
-    AbstractContextManager,
-    ExitStack,
-    contextmanager,
-    nullcontext,
-    suppress,
-)
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING
 
-from assay.cli import options as opt
-from assay.cli.frame import DEFAULT_LEDGER, Command, arg, repeated
-from assay.cli.memory import uncollected
-from assay.cli.progress import Progress
-from assay.errors import AssayError, ExitCode, InputError, UsageError, printable
-from assay.views.grade_line import passed_word
+from assay.errors import AssayError, UsageError, printable
+from assay.files.upwards import CONFIG_FILE, find_upwards
 
 if TYPE_CHECKING:
     import argparse
 
     from assay.archive.evaluations import EvaluationBuilder
-    from assay.archive.replay import Replayed
     from assay.archive.store import Result, Store, StoredStream
     from assay.pipeline.choice import Choice
-    from assay.store.drafts import Item
+    from assay.running.config import Config
     from assay.store.ledger import Ledger
-    from assay.store.verify import VerifyReport
 
 
 @contextmanager
 def extra() -> Iterator[None]:
-    """Around an import of what a ledger needs: an extra, and a third of a second to load."""
+    """Around an import of what a ledger needs: it takes a third of a second to load, and somebody
+    may have installed Assay without it.
+    """
     try:
         yield
     except ModuleNotFoundError as error:
@@ -51,12 +42,45 @@ def open_for(url: str, *, read_only: bool = False) -> Ledger:
     """The ledger of a URL, or of the default where it is empty."""
     with extra():
         from assay.store.ledger import open_ledger
+    if not read_only and not url and not os.environ.get("ASSAY_DB"):
+        _make_folder(ledger_folder())
     return open_ledger(url_of(url), read_only=read_only)
 
 
 def url_of(url: str) -> str:
     """The URL of a ledger; where it is empty, the one that every verb takes."""
-    return url or os.environ.get("ASSAY_DB") or DEFAULT_LEDGER
+    return url or os.environ.get("ASSAY_DB") or f"sqlite:///{ledger_folder()}/ledger.db"
+
+
+FOLDER = ".assay"
+_IGNORED = """# Assay keeps its ledger here. Git ignores all of it, except baselines.
+*
+!baselines/
+!baselines/*
+"""
+
+
+def ledger_folder() -> str:
+    """The folder of the default ledger: `.assay` in the nearest folder, from the working folder
+    upwards, that has one or has an `assay.yaml`; else in the working folder.
+    """
+    places = []
+    for mark in (FOLDER, CONFIG_FILE):
+        with suppress(UsageError):  # another user's, in a shared folder above: not ours to use
+            if (found := find_upwards(mark)) is not None:
+                places.append(os.path.dirname(os.path.abspath(found)))
+    nearest = max(places, key=len, default=os.getcwd())
+    return os.path.relpath(os.path.join(nearest, FOLDER))
+
+
+def _make_folder(folder: str) -> None:
+    """Make the folder of the default ledger, kept out of Git. Where it can't be made, opening the
+    ledger says so.
+    """
+    with suppress(OSError):
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, ".gitignore"), "x", encoding="utf-8") as stream:
+            stream.write(_IGNORED)
 
 
 def stored_stream(
@@ -84,19 +108,29 @@ def storing(options: argparse.Namespace) -> AbstractContextManager[Store | None]
     It is the one that `--store` names. A verb with `--no-store` stores without being asked; where
     that can't be done it says so and goes on.
     """
+    if getattr(options, "no_store", False):
+        return nullcontext()
     if options.store is not None:
-        return _opened(options)
-    return nullcontext() if getattr(options, "no_store", True) else _unasked(options)
+        return _opened(options, options.store)
+    config = getattr(options, "config", None)
+    if "no_store" not in options or (config and config.spec.ledger.store is False):
+        return nullcontext()
+    return _unasked(options, config)
 
 
 @contextmanager
-def _unasked(options: argparse.Namespace) -> Iterator[Store | None]:
+def _unasked(options: argparse.Namespace, config: Config | None) -> Iterator[Store | None]:
     """The ledger of a verb that was not asked to store: where it can't be opened, that is said, and
     the verb goes on, since its evidence is in files.
     """
+    url = ""
+    if config is not None and not os.environ.get("ASSAY_DB"):
+        from assay.cli.configured import ledger_url
+
+        url = ledger_url(config) or ""
     with ExitStack() as stack:
         try:
-            store = stack.enter_context(_opened(options, needed=False))
+            store = stack.enter_context(_opened(options, url, needed=False))
         except AssayError as error:
             _report_line(f"nothing is stored in a ledger: {error}")
             store = None
@@ -105,7 +139,9 @@ def _unasked(options: argparse.Namespace) -> Iterator[Store | None]:
 
 def looking(options: argparse.Namespace) -> AbstractContextManager[Store | None]:
     """The ledger of `--store` for a verb that only reads it; None where it is not given."""
-    return nullcontext() if options.store is None else _opened(options, read_only=True)
+    if options.store is None:
+        return nullcontext()
+    return _opened(options, options.store, read_only=True)
 
 
 @contextmanager
@@ -124,13 +160,13 @@ def storing_result(options: argparse.Namespace, verb: str) -> Iterator[Result | 
 
 @contextmanager
 def _opened(
-    options: argparse.Namespace, *, read_only: bool = False, needed: bool = True
+    options: argparse.Namespace, url: str, *, read_only: bool = False, needed: bool = True
 ) -> Iterator[Store]:
     with extra():
         from assay.archive.store import IN_MEMORY, Store
         from assay.store.ledger import known_project
     project = known_project(options.project)
-    with open_for(options.store or "", read_only=read_only) as ledger:
+    with open_for(url, read_only=read_only) as ledger:
         # it opens again by itself; a connection must not go into the worker processes, nor wait
         # while a judge thinks
         ledger.close()
@@ -145,254 +181,15 @@ def _report_line(text: str) -> None:
     sys.stderr.write(f"assay: {printable(text)}\n")
 
 
-# --- verify
-
-
-def _verify(options: argparse.Namespace) -> int:
-    expected = dict(map(_head, options.head))
-    with open_for(options.db, read_only=True) as ledger:
-        from assay.store.verify import verify
-
-        total = 0
-        with suppress(
-            AssayError
-        ):  # only how long it takes; what is wrong with the ledger is found below
-            total = sum(ledger.count(project=project).n for project in ledger.projects())
-        progress = Progress(total, "verify", unit="records")
-        report = verify(ledger, progress.add, expected=expected)
-        progress.end()
-        where = ledger.where
-    if options.json:
-        opt.print_json(_report(report, where))
-    else:
-        _print_report(report, where)
-    return (
-        ExitCode.FAILED
-        if not report.clean
-        else ExitCode.PASSED
-        if report.records
-        else ExitCode.NOT_ENOUGH
-    )
-
-
-def _head(text: str) -> tuple[str, tuple[int, str]]:
-    project, _, rest = text.partition(":")
-    seq, _, chain = rest.partition(":")
-    if not project or not seq.isdigit() or not chain.startswith("sha256:"):
-        raise UsageError(
-            "CLI-001",
-            f"--head is {text!r}.",
-            fix="Write it as `assay ledger verify` prints it: default:120:sha256:...",
-        )
-    return project, (int(seq), chain)
-
-
-def _report(report: VerifyReport, where: str) -> dict[str, Any]:
-    return {
-        "schema": "assay.verified-ledger/1",
-        "ledger": where,
-        "clean": report.clean and (True if report.records else None),
-        "records": report.records,
-        "links": report.links,
-        "forgotten": report.forgotten,
-        "projects": {
-            name: {"records": seq, "head": f"{name}:{seq}:{chain}"}
-            for name, (seq, chain) in report.heads.items()
-        },
-        "faults": [flaw._asdict() for flaw in report.flaws],
-        "fault_count": report.flaw_count,
-    }
-
-
-def _print_report(report: VerifyReport, where: str) -> None:
-    verdict = (
-        ("clean" if report.records else "it holds no records, so nothing was verified")
-        if report.clean
-        else f"{report.flaw_count:,} fault{'s' if report.flaw_count != 1 else ''}"
-    )
-    colour = "green" if report.clean and report.records else "red"
-    lines = [opt.paint(f"{printable(where)}: {verdict}", colour, "bold", on=opt.colour())]
-    for flaw in report.flaws[:50]:
-        parts = (flaw.project, flaw.seq, flaw.digest)
-        place = " ".join(str(part) for part in parts if part not in (None, "")) or where
-        lines.append("  " + printable(f"{place}: {flaw.what} {flaw.fix}"))
-    if report.flaw_count > 50:
-        lines.append(
-            f"  ... and {report.flaw_count - 50:,} more; --json lists {len(report.flaws):,} of"
-            " them."
-        )
-    lines.append(
-        f"{report.records:,} records, {report.links:,} links, {report.forgotten:,} forgotten"
-    )
-    if report.clean and not report.records:
-        lines.append(
-            "If it ever held anything, name its last head: --head PROJECT:SEQ:CHAIN, as `--store`"
-            " and `assay ledger verify` print it."
-        )
-    lines += [f"head {name}:{seq}:{chain}" for name, (seq, chain) in report.heads.items()]
-    opt.print_lines(lines)
-
-
-# --- replay
-
-
-def _replay(options: argparse.Namespace) -> int:
-    shelf = opt.shelf_of(options)
-    with open_for(options.db, read_only=True) as ledger:
-        from assay.archive.replay import replay
-
-        item = replayable(ledger, options.id, project=options.project)
-        if item.kind == "decision":
-            from assay.archive.replay_decisions import replay_decision
-
-            with uncollected():
-                found = replay_decision(ledger, item, shelf, project=options.project)
-        else:
-            found = replay(ledger, item, shelf, project=options.project)
-    if options.json:
-        opt.print_json(_replayed(found))
-    else:
-        _print_replayed(found)
-    return ExitCode.PASSED if found.same else ExitCode.FAILED
-
-
-def replayable(ledger: Ledger, wanted: str, *, project: str = "default") -> Item:
-    """The stored grade or decision that a person means: by digest, by the beginning of one, or a
-    grade by its run.
+def ledger_options(options: argparse.Namespace) -> str:
+    """The options that chose the ledger on the command line, to print behind a command that reads
+    it.
     """
-    digits = wanted.removeprefix("sha256:").lower()
-    if 8 <= len(digits) <= 64 and set(digits) <= set("0123456789abcdef"):
-        found = ledger.starting_with(digits, project=project)
-        made = [item for item in found if item.kind in ("grade", "decision")]
-        if len(made) == 1:
-            return made[0]
-        if len(made) > 1:
-            raise UsageError(
-                "CLI-001",
-                f"{len(made)} records or more begin with {wanted!r}.",
-                where=ledger.where,
-                fix="Give more digits.",
-            )
-        if found:
-            raise _not_replayable(found[0])
-    page = ledger.find("grade", {"run_id": wanted}, project=project, limit=1, newest_first=True)
-    if not page.items:
-        raise InputError(
-            "STO-012",
-            f"no grade of {wanted!r} is in the project '{project}'.",
-            where=ledger.where,
-            fix="Give a digest or a run id.",
-        )
-    return page.items[0]
-
-
-def _not_replayable(item: Item) -> InputError:
-    from assay.store.results import verb_of
-
-    verb = verb_of(item.schema) if item.kind == "result" else None
-    fix = (
-        f"`assay {verb}` makes it again from its input."
-        if verb
-        else "The verb that said it makes it again."
-        if item.kind == "result"
-        else ""
-    )
-    return InputError(
-        "STO-017",
-        f"this record is of kind '{item.kind}'; only grades and decisions can be replayed.",
-        where=item.digest,
-        fix=fix,
-    )
-
-
-def _replayed(found: Replayed) -> dict[str, Any]:
-    stored = found.stored
-    return {
-        "schema": "assay.replay/1",
-        "digest": found.item.digest,
-        **{
-            name: stored[name]
-            for name in (
-                ("run_id", "grade")
-                if found.item.kind == "grade"
-                else ("outcome",)
-                if "outcome" in stored
-                else ("passed",)
-            )
-        },
-        "same": found.same,
-        "difference": None if found.difference is None else found.difference._asdict(),
-        **{
-            name: stored.get(name)
-            for name in ("policy", "profile", "rubric", "scoringSystem", "gradingSystem")
-        },
-    }
-
-
-_GATES = {"assay.exam-gate/1": "exam gate", "assay.schema-gate/1": "schema gate"}
-
-
-def _print_replayed(found: Replayed) -> None:
-    on = opt.colour()
-    stored = found.stored
-    if found.item.kind == "grade":
-        name, outcome = stored["run_id"], f"{stored['grade']} {stored['weighted_score']}"
-    else:
-        name = _GATES.get(stored["schema"], "decision")
-        outcome = stored.get("outcome") or passed_word(stored["passed"])
-    head = f"{name}: {'the same' if found.same else 'DIFFERENT'}, {outcome} {found.item.digest}"
-    lines = [opt.paint(printable(head), "green" if found.same else "red", "bold", on=on)]
-    if found.difference is not None:
-        place, here, there = found.difference
-        lines.append(
-            f"  {printable(f'{place}: stored {_short(here)}, made again {_short(there)}')}"
-        )
-    used = " · ".join(
-        str(stored[name])
-        for name in ("profile", "rubric", "policy", "scoringSystem", "gradingSystem")
-        if stored.get(name) is not None
-    )
-    opt.print_lines([*lines, opt.paint(f"  {printable(used)}", "dim", on=on)])
-
-
-def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 120 else text[:117] + "..."
-
-
-COMMANDS = {
-    "ledger verify": Command(
-        _verify,
-        "Check a whole ledger: every digest, every link, the chain of every project. Exit 0 if all"
-        " is as it was written, 1 if not, 4 if it holds nothing.",
-        "assay ledger verify --db sqlite:///.assay/ledger.db",
-        (
-            "--db",
-            repeated(
-                "--head",
-                "PROJECT:SEQ:CHAIN",
-                "the head of a project as it was once printed: tells when the newest records were"
-                " cut off; may be repeated",
-            ),
-        ),
-    ),
-    "ledger replay": Command(
-        _replay,
-        "Make a stored grade or decision again from its stored evidence and the recorded versions,"
-        " and compare the bytes. Exit 0 if they are the same.",
-        "assay ledger replay r-001 --db sqlite:///.assay/ledger.db",
-        (
-            arg(
-                "id",
-                metavar="ID",
-                help=(
-                    "the digest of a grade or decision, the beginning of one (8 digits or more), or"
-                    " a run id: then its newest grade"
-                ),
-            ),
-            "--db",
-            "--project",
-            "--library",
-        ),
-    ),
-}
+    sources = getattr(options, "sources", {})
+    words = ""
+    url = getattr(options, "db", "") or getattr(options, "store", None) or ""
+    if url and "command line" in (sources.get("db", "command line"), sources.get("store")):
+        words += f" --db {shlex.quote(url)}"
+    if options.project != "default" and sources.get("project", "command line") == "command line":
+        words += f" --project {shlex.quote(options.project)}"
+    return words

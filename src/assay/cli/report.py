@@ -16,6 +16,7 @@ from assay.cli.ledger import storing_result
 from assay.cli.stream import run_id_digest, twice
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
 from assay.files.json_files import read_documents
+from assay.pipeline.given_grades import grades_of
 from assay.release.ranking import candidates, contender, rank, shown
 from assay.release.summary import Intervals, Summary
 from assay.views.summary import summary_view
@@ -36,15 +37,15 @@ def grades(files: list[str], grader: Grader, *, result: Result | None = None) ->
     """
     seen: set[bytes] = set()
     for document in chain.from_iterable(map(read_documents, files)):
-        graded = grader.grade(document)
-        digest = run_id_digest(graded.grade.run_id)
-        if digest in seen:
-            fault = twice(graded.grade.run_id, document.file, document.line)
-            raise InputError(fault.code, fault.message, where=document.file, faults=[fault])
-        seen.add(digest)
-        if result is not None:
-            result.made_of(graded.evidence)
-        yield graded.grade
+        for graded in grades_of(document, grader):
+            digest = run_id_digest(graded.grade.run_id)
+            if digest in seen:
+                fault = twice(graded.grade.run_id, document.file, document.line)
+                raise InputError(fault.code, fault.message, where=document.file, faults=[fault])
+            seen.add(digest)
+            if result is not None and graded.evidence is not None:
+                result.made_of(graded.evidence)
+            yield graded.grade
 
 
 def _chosen(options: argparse.Namespace, result: Result | None) -> Choice:

@@ -25,6 +25,7 @@ from assay.files.json_files import (
     parse_line,
     stream_documents,
 )
+from assay.pipeline.given_grades import grades_of, is_graded
 from assay.pipeline.grading import Graded
 from assay.records.grade import ENGINE, LETTERS
 
@@ -89,25 +90,26 @@ class StreamWorker:
             self._settled = settled
 
     def document(self, document: Document | Unread) -> GradedPiece | list[Fault]:
-        """One document, graded, or its faults."""
+        """One run or scorecard, graded, or its faults."""
         if isinstance(document, Unread):
             return [document.fault]
         try:
-            graded = self.grader.grade(self._settled(document))
-            grade = graded.grade
-            outputs = tuple([encoder(graded) for encoder in self.encoders])
+            return self._piece(self.grader.grade(self._settled(document)), document)
         except InputError as error:
-            if isinstance(error, ShelfError) and error.of_shelf:
-                raise
-            return list(error.faults) or [
-                Fault(
-                    error.message,
-                    code=error.code,
-                    file=document.file,
-                    line=document.line,
-                    fix=error.fix,
-                )
-            ]
+            return _faults_of(error, document)
+
+    def pieces(self, document: Document | Unread) -> list[GradedPiece | list[Fault]]:
+        """What one document comes to: grades that were made before are made again, one by one."""
+        if isinstance(document, Unread) or not is_graded(document.tree):
+            return [self.document(document)]
+        try:
+            return [self._piece(one, document) for one in grades_of(document, self.grader)]
+        except InputError as error:
+            return [_faults_of(error, document)]
+
+    def _piece(self, graded: Graded, document: Document) -> GradedPiece:
+        grade = graded.grade
+        outputs = tuple([encoder(graded) for encoder in self.encoders])
         return GradedPiece(
             run_id_digest(grade.run_id),
             grade.run_id,
@@ -126,9 +128,19 @@ class StreamWorker:
                 parse_line(line, block.file, number)
                 for number, line in enumerate(block.lines, block.first)
             )
-            return BlockGrades(
-                [self.document(one) for one in parsed if one is not None], block.size
-            )
+            found = [piece for one in parsed if one is not None for piece in self.pieces(one)]
+            return BlockGrades(found, block.size)
+
+
+def _faults_of(error: InputError, document: Document) -> list[Fault]:
+    """Why a document could not be graded. A fault of the shelf is not the document's, and ends
+    everything.
+    """
+    if isinstance(error, ShelfError) and error.of_shelf:
+        raise error
+    return list(error.faults) or [
+        Fault(error.message, code=error.code, file=document.file, line=document.line, fix=error.fix)
+    ]
 
 
 def _block_grader(choice: Choice, formats: tuple[str, ...]) -> Callable[[LineBlock], BlockGrades]:
@@ -299,7 +311,7 @@ def _graded(
                 progress.end()
             else:
                 for document in stream_documents(file):
-                    yield worker.document(document)
+                    yield from worker.pieces(document)
         except ShelfError:
             raise
         except InputError as error:

@@ -46,10 +46,12 @@ GROUPS: dict[str, dict[str, Verb]] = {
             left="finished runs are in the journal of the work folder",
         ),
         "import": Verb(
-            "importing", "turn another tool's output into evidence: OpenTelemetry spans"
+            "importing",
+            "turn another tool's output into evidence, graded and stored as an evaluation",
         ),
         "grade": Verb("grade", "turn runs or scorecards into grades; exit 0 only if all passed"),
         "explain": Verb("explain", "explain a grade, and the smallest change that moves it"),
+        "evals": Verb("evals", "list the evaluations in the ledger, with pass rate and score"),
         "gate": Verb(
             "gate",
             "decide whether a candidate may replace a baseline: promote, hold, reject or not"
@@ -319,11 +321,11 @@ GROUPS: dict[str, dict[str, Verb]] = {
             "check a whole ledger, or recompute what it stores",
             actions={
                 "verify": (
-                    "ledger",
+                    "ledger_checks",
                     "check every digest, every link and the chain of every project",
                 ),
                 "replay": (
-                    "ledger",
+                    "ledger_checks",
                     "recompute a stored grade or decision from its evidence, and compare the bytes",
                 ),
             },

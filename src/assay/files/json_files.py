@@ -47,6 +47,27 @@ class Unread(NamedTuple):
     fault: Fault
 
 
+class StoredInput(str):
+    """Runs that came from a ledger by a name. As a text it is that name, for every message; it is
+    read from `file`. `digest` is that of the record that the name stands for.
+    """
+
+    file: str
+    digest: str
+    evaluation: Any = None
+    """The stored evaluation; None where the name is that of a run."""
+    grades: str | None = None
+    """A file with the stored grades of the runs, in the same order, where a command asked for
+    them.
+    """
+
+    def __new__(cls, name: str, file: str, digest: str) -> StoredInput:
+        """The runs of a name."""
+        made = super().__new__(cls, name)
+        made.file, made.digest = file, digest
+        return made
+
+
 # --- JSON
 
 
@@ -277,7 +298,8 @@ def open_input(path: str) -> Iterator[IO[bytes]]:
         yield sys.stdin.buffer
         return
     try:
-        stream = open(path, "rb", buffering=1024 * 1024)  # noqa: SIM115 (closed below)
+        file = path.file if isinstance(path, StoredInput) else path
+        stream = open(file, "rb", buffering=1024 * 1024)  # noqa: SIM115 (closed below)
     except FileNotFoundError:
         raise InputError("FIL-001", f"there is no such file.{_near(path)}", where=path) from None
     except IsADirectoryError:

@@ -10,7 +10,12 @@ if TYPE_CHECKING:
     from assay.importers.importer import Importer
 
 KNOWN: Registry[Importer] = Registry(
-    "importer", homes={"assay.importers.otlp:IMPORTER": ("otlp",)}, group="assay.importers"
+    "importer",
+    homes={
+        "assay.importers.otlp:IMPORTER": ("otlp",),
+        "assay.importers.own_runs:IMPORTER": ("assay",),
+    },
+    group="assay.importers",
 )
 HEAD = 64 * 1024
 """Bytes of a file that are looked at to tell what it is."""

@@ -18,12 +18,25 @@ from assay.records.reading import read_scorecard
 from assay.records.scorecard import SCORECARD_SCHEMA
 
 
+def is_graded(tree: Any) -> bool:
+    """Whether a document contains grades: `assay.grades/1`, or one result of it."""
+    if not isinstance(tree, dict):
+        return False
+    return tree.get("schema") == GRADES_SCHEMA or (
+        "schema" not in tree and "hard_gates" in tree and "grade" in tree
+    )
+
+
 def grades_of(document: Document, grader: Grader) -> Iterator[Graded]:
     """What one document comes to: a run or a scorecard is graded, a grade is made again from its
     own numbers.
     """
     tree = document.tree
-    if isinstance(tree, dict) and tree.get("schema") == GRADES_SCHEMA:
+    if not is_graded(tree):
+        yield grader.grade(document)
+    elif "schema" not in tree:
+        yield Graded(again(tree, grader, where=document.file), None)
+    else:
         if tree.get("faults"):
             raise _refused(
                 document,
@@ -34,12 +47,6 @@ def grades_of(document: Document, grader: Grader) -> Iterator[Graded]:
             raise _refused(document, "the grades have no results.")
         for result in tree["results"]:
             yield Graded(again(result, grader, where=document.file), None)
-    elif (
-        isinstance(tree, dict) and "schema" not in tree and "hard_gates" in tree and "grade" in tree
-    ):
-        yield Graded(again(tree, grader, where=document.file), None)
-    else:
-        yield grader.grade(document)
 
 
 def _refused(document: Document, message: str) -> InputError:
@@ -95,6 +102,11 @@ def _card(result: Mapping[str, Any], run_id: Any) -> dict[str, Any]:
         "hard_gates": {
             name: {"pass": True, "fail": False}.get(gate["status"])
             for name, gate in result["hard_gates"].items()
+        },
+        "gate_reasons": {
+            name: gate["reason"]
+            for name, gate in result["hard_gates"].items()
+            if isinstance(gate.get("reason"), str)
         },
         "criteria": [_criterion(item) for item in result["criteria"]],
         "pass_threshold": result["pass_threshold"],

@@ -18,6 +18,21 @@ if TYPE_CHECKING:
     from assay.store.databases import Database
 
 
+def tags_with(
+    database: Database, project: str, kind: str, prefix: str, *, most: int = 200
+) -> list[str]:
+    """The tags of records of a kind that begin with a prefix, without it, the newest first."""
+    c = t.tags.c
+    query = (
+        select(c.tag)
+        .where(c.project == project, c.kind == kind, c.tag.startswith(prefix, autoescape=True))
+        .order_by(c.seq.desc())
+        .limit(most)
+    )
+    found = database.read(lambda connection: list(connection.execute(query).scalars()))
+    return list(dict.fromkeys(tag.removeprefix(prefix) for tag in found))
+
+
 class GradeOf(NamedTuple):
     """A grade in brief."""
 

@@ -1,0 +1,109 @@
+"""Runs that are there already, graded and made into evaluations: for `import` and for the server.
+
+A run that can't be graded is stored without a grade and counts against the evaluation; the reason
+is counted. An evaluation is of one version of a workflow on one version of a dataset, so runs of
+several become several evaluations.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from assay.archive.evaluations import EvaluationBuilder, evaluation_draft
+from assay.archive.grades import NO_BASIS, Basis, drafts_of, settled
+from assay.errors import InputError
+from assay.files.json_files import Document
+from assay.pipeline.grading import Grader
+from assay.records.evaluation import Evaluation, VersionedName
+from assay.records.reading import read_run
+from assay.store.drafts import Draft, evidence_draft
+
+Take = Callable[[list[Draft]], None]
+
+
+class RunGroup(NamedTuple):
+    """Runs of one version of a workflow on one version of a dataset."""
+
+    workflow: VersionedName
+    dataset: VersionedName
+    runs: list[Mapping[str, Any]]
+
+    def span(self, now: datetime) -> tuple[datetime, datetime]:
+        """When the first of them started and the last one finished; now, where they don't say."""
+        began = [_moment(run.get("started_at")) for run in self.runs]
+        ended = [_moment(run.get("finished_at")) for run in self.runs]
+        known = [moment for moment in (*began, *ended) if moment is not None]
+        return (min(known), max(known)) if known else (now, now)
+
+
+class MadeEvaluation(NamedTuple):
+    """An evaluation, and why runs of it have no grade, each reason with its count."""
+
+    evaluation: Evaluation
+    ungraded: Mapping[str, int]
+
+
+def run_groups(runs: Iterable[Mapping[str, Any]]) -> list[RunGroup]:
+    """Runs by workflow and dataset, in the order in which they come."""
+    found: dict[tuple[Any, ...], RunGroup] = {}
+    for run in runs:
+        named = [
+            VersionedName(id=str(run[what]["id"]), version=str(run[what]["version"]))
+            for what in ("workflow", "dataset")
+        ]
+        key = tuple((one.id, one.version) for one in named)
+        found.setdefault(key, RunGroup(named[0], named[1], [])).runs.append(run)
+    return list(found.values())
+
+
+def evaluate_runs(
+    documents: Iterable[Document],
+    grader: Grader,
+    builder: EvaluationBuilder,
+    take: Take,
+    *,
+    finished: datetime,
+    basis: Basis = NO_BASIS,
+    author: str | None = None,
+) -> MadeEvaluation:
+    """Grade runs and make their evaluation. `take` gets the drafts of each run, and the evaluation
+    last.
+    """
+    ungraded: Counter[str] = Counter()
+    for document in documents:
+        group = list(_drafts(settled(document), grader, basis, author, ungraded))
+        take(group)
+        run = next(one for one in group if one.kind == "run")
+        grade = next((one for one in group if one.kind == "grade"), None)
+        builder.add_stored(run.body, None if grade is None else grade.body)
+    evaluation = builder.finish(finished)
+    take([evaluation_draft(evaluation, author=author)])
+    return MadeEvaluation(evaluation, ungraded)
+
+
+def _drafts(
+    document: Document,
+    grader: Grader,
+    basis: Basis,
+    author: str | None,
+    ungraded: Counter[str],
+) -> Sequence[Draft] | Iterator[Draft]:
+    run = read_run(document)  # what is no run is refused, and never counted as one without a grade
+    try:
+        return drafts_of(grader.grade(document), basis=basis, author=author)
+    except InputError as error:
+        ungraded[error.message] += 1
+        return [evidence_draft(run, author=author)]
+
+
+def _moment(text: Any) -> datetime | None:
+    if not isinstance(text, str):
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)

@@ -1,0 +1,80 @@
+"""`assay evals`: the evaluations of a ledger."""
+
+from __future__ import annotations
+
+import sys
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from assay.archive.evaluations import StoredEvaluation, list_evaluations
+from assay.cli import options as opt
+from assay.cli import terminal
+from assay.cli.frame import Command, arg
+from assay.cli.ledger import ledger_options, open_for
+from assay.errors import ExitCode, UsageError, printable
+from assay.views.evaluations import evaluations_table
+
+if TYPE_CHECKING:
+    import argparse
+
+_KEYS = ("id", "name", "source", "workflow", "dataset", "configuration", "labels")
+
+
+def run(options: argparse.Namespace) -> int:
+    """List the newest evaluations."""
+    if options.limit < 1:
+        raise UsageError("CLI-001", f"--limit is {options.limit}; it must be at least 1.")
+    with open_for(options.db, read_only=True) as ledger:
+        listed = list_evaluations(
+            ledger, project=options.project, workflow=options.workflow, dataset=options.dataset
+        )
+        found = list(islice(listed, options.limit))
+        total = ledger.count("evaluation", project=options.project).n
+        where = ledger.where
+    if options.json:
+        opt.print_json({"evaluations": [_shown(one) for one in found], "total": total})
+        return ExitCode.PASSED
+    if not found:
+        asked = [
+            f"{what} {value}"
+            for what, value in (("workflow", options.workflow), ("dataset", options.dataset))
+            if value
+        ]
+        of = f" of {' and '.join(asked)}" if asked else ""
+        text = f"there are no evaluations{of} in the project '{options.project}' of {where}."
+        sys.stderr.write(f"assay: {printable(text)} `assay run` and `assay import` store one.\n")
+        return ExitCode.PASSED
+    terminal.show([evaluations_table([one.evaluation for one in found])])
+    if len(found) == options.limit < total:
+        sys.stdout.write(f"{total:,} in all; --limit {total} shows them.\n")
+    sys.stdout.write(f"assay explain {found[0].evaluation.name}{ledger_options(options)}\n")
+    return ExitCode.PASSED
+
+
+def _shown(stored: StoredEvaluation) -> dict[str, Any]:
+    """An evaluation without the list of its runs."""
+    evaluation = stored.evaluation
+    return {
+        **{key: getattr(evaluation, key) for key in _KEYS},
+        "started": evaluation.started,
+        "finished": evaluation.finished,
+        "totals": evaluation.totals,
+        "digest": stored.digest,
+        "stored_at": stored.stored_at,
+    }
+
+
+COMMANDS = {
+    "evals": Command(
+        run,
+        "List the evaluations in the ledger, newest first. No gate: it exits 0 once done.",
+        "assay evals --workflow triage",
+        (
+            arg("--limit", type=int, metavar="N", default=20, help="at most so many (default: 20)"),
+            arg("--workflow", metavar="ID", help="only evaluations of this workflow"),
+            arg("--dataset", metavar="ID", help="only evaluations on this dataset"),
+            "--db",
+            "--project",
+        ),
+    ),
+}

@@ -1,0 +1,103 @@
+"""`assay explain` on a name from the ledger: an evaluation as a whole, or its stored grades."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from assay.cli import options as opt
+from assay.cli import terminal
+from assay.cli.ledger import ledger_options
+from assay.errors import ExitCode, NotEnoughEvidence, UsageError
+from assay.files.json_files import StoredInput, read_documents
+from assay.records.reading import read_run
+from assay.registry import near_miss
+from assay.views.evaluation import WorstRun, evaluation_view, keep_worst
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator, Mapping
+
+    from assay.records.evidence import Run
+
+
+def explain_stored(
+    options: argparse.Namespace, stored: StoredInput, show: Callable[..., None]
+) -> int:
+    """Explain an evaluation, a run of it, or a stored run."""
+    if stored.evaluation is not None and options.run is None and not options.json:
+        return _whole(options, stored)
+    results: list[Mapping[str, Any]] = []
+    passed = True
+    for result in _grades(stored):
+        if options.run is not None and options.run not in (result["run_id"], result["sample_id"]):
+            continue
+        passed = passed and result["passed"] is True
+        if not options.json:
+            show(result, first=not results)
+        results.append(result)
+    if not results:
+        raise _nothing(options, stored)
+    if options.json:
+        opt.print_json(
+            {
+                "schema": "assay.grades/1",
+                "results": results,
+                "faults": [],
+                "counts": {"graded": len(results)},
+            }
+        )
+    return ExitCode.PASSED if passed else ExitCode.FAILED
+
+
+def _grades(stored: StoredInput) -> Iterator[dict[str, Any]]:
+    assert stored.grades is not None
+    for document in read_documents(stored.grades):
+        yield document.tree
+
+
+def _whole(options: argparse.Namespace, stored: StoredInput) -> int:
+    evaluation = stored.evaluation.evaluation
+    worst: list[WorstRun] = []
+    for result in _grades(stored):
+        keep_worst(worst, result, None)
+    wanted = {one.run_id for one in worst}
+    runs: dict[str, Run] = {}
+    for document in read_documents(stored) if wanted else ():
+        if document.tree["run_id"] in wanted:
+            runs[document.tree["run_id"]] = read_run(document)
+    totals = evaluation.totals
+    notes = []
+    if totals.ungraded:
+        notes.append(f"{totals.ungraded:,} of {totals.n:,} runs could not be graded.")
+    commands = []
+    if worst:
+        command = (
+            f"assay explain {stored} --run {shlex.quote(worst[0].run_id)}{ledger_options(options)}"
+        )
+        commands.append((command, "why this run got its grade"))
+    commands.append((f"assay evals{ledger_options(options)}", "the other evaluations"))
+    terminal.show(
+        evaluation_view(
+            evaluation,
+            worst=[one._replace(run=runs.get(one.run_id)) for one in worst],
+            notes=notes,
+            commands=commands,
+        )
+    )
+    if totals.ungraded == totals.n:
+        return ExitCode.NOT_ENOUGH
+    return ExitCode.PASSED if totals.passed == totals.n else ExitCode.FAILED
+
+
+def _nothing(options: argparse.Namespace, stored: StoredInput) -> UsageError | NotEnoughEvidence:
+    if stored.evaluation is None:
+        return NotEnoughEvidence("FIL-005", "the run has no stored grade.", where=stored)
+    runs = stored.evaluation.evaluation.runs
+    ungraded = [run.run_id for run in runs if run.grade is None]
+    if options.run is None or options.run in ungraded:
+        return NotEnoughEvidence("FIL-005", "no run of it was graded.", where=stored)
+    names = [run.run_id for run in runs]
+    return UsageError(
+        "CLI-001", f"no run is named {options.run!r}.{near_miss(options.run, names)}", where=stored
+    )

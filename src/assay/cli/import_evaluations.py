@@ -1,0 +1,107 @@
+"""The evaluations that `assay import` makes of imported runs."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import IO, TYPE_CHECKING, Any
+
+from assay.cli import options as opt
+from assay.cli.grade import choice_of
+from assay.cli.ledger import ledger_options, storing
+from assay.errors import printable
+from assay.files.json_files import Document
+from assay.views.evaluations import evaluation_line
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping, Sequence
+
+    from assay.archive.evaluating import MadeEvaluation
+
+
+def store_evaluations(
+    options: argparse.Namespace, runs: Sequence[Mapping[str, Any]], kind: str
+) -> list[MadeEvaluation]:
+    """Grade imported runs and store their evaluations; nothing where nothing is to be stored."""
+    if options.name is not None:
+        from assay.archive.evaluations import check_name
+
+        check_name(options.name)
+    with storing(options) as store:
+        if store is None:
+            return []
+        from assay.archive.evaluating import evaluate_runs, run_groups
+        from assay.archive.evaluations import EvaluationBuilder, default_name
+        from assay.archive.grades import basis_of
+
+        choice = choice_of(options).dated()
+        grader, basis = choice.grader(), basis_of(choice.read_cards(), choice.now)
+        now = opt.moment(options.now) or datetime.now(UTC)
+        settings = {
+            "importer": kind,
+            "files": [_file(path) for path in options.files],
+            "profile": options.profile,
+            "policy": options.policy,
+            "rubric": options.rubric,
+        }
+        made: list[MadeEvaluation] = []
+        names: Counter[str] = Counter()
+        if basis.drafts:
+            store.add(list(basis.drafts))
+        for group in run_groups(runs):
+            name = options.name or default_name(group.workflow.id, now)
+            names[name] += 1
+            started, finished = group.span(now)
+            builder = EvaluationBuilder(
+                name=name if names[name] == 1 else f"{name}-{names[name]}",
+                workflow=group.workflow,
+                dataset=group.dataset,
+                settings=settings,
+                started=started,
+                source="import",
+            )
+            documents = (Document(run, options.files[0]) for run in group.runs)
+            made.append(
+                evaluate_runs(documents, grader, builder, store.add, finished=finished, basis=basis)
+            )
+        store.put()
+    return made
+
+
+def _file(path: str) -> dict[str, str]:
+    if path == "-":
+        return {"name": "<stdin>"}
+    with open(path, "rb") as stream:
+        own = sha256()
+        while block := stream.read(1024 * 1024):
+            own.update(block)
+    return {"name": os.path.basename(path), "sha256": own.hexdigest()}
+
+
+def shown(made: Sequence[MadeEvaluation]) -> list[dict[str, Any]]:
+    """The evaluations in brief, for `--json`."""
+    return [
+        {
+            "id": one.evaluation.id,
+            "name": one.evaluation.name,
+            "totals": one.evaluation.totals,
+            "ungraded": dict(one.ungraded),
+        }
+        for one in made
+    ]
+
+
+def tell_evaluations(
+    options: argparse.Namespace, made: Sequence[MadeEvaluation], out: IO[str]
+) -> None:
+    """Say what was stored, why runs have no grade, and what shows more."""
+    for one in made:
+        out.write(f"{printable(evaluation_line(one.evaluation))}\n")
+        for reason, count in sorted(one.ungraded.items()):
+            out.write(f"  not graded: {count:,}, {printable(reason)}\n")
+    if made:
+        name = made[0].evaluation.name
+        out.write(f"assay explain {name}{ledger_options(options)}  shows it.\n")

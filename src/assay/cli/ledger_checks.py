@@ -1,0 +1,272 @@
+"""`assay ledger`: checking a whole ledger, and making again what it stores."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from assay.cli import options as opt
+from assay.cli.frame import Command, arg, repeated
+from assay.cli.ledger import open_for
+from assay.cli.memory import uncollected
+from assay.cli.progress import Progress
+from assay.errors import AssayError, ExitCode, InputError, UsageError, printable
+from assay.views.grade_line import passed_word
+
+if TYPE_CHECKING:
+    import argparse
+
+    from assay.archive.replay import Replayed
+    from assay.store.drafts import Item
+    from assay.store.ledger import Ledger
+    from assay.store.verify import VerifyReport
+
+
+def _verify(options: argparse.Namespace) -> int:
+    expected = dict(map(_head, options.head))
+    with open_for(options.db, read_only=True) as ledger:
+        from assay.store.verify import verify
+
+        total = 0
+        with suppress(
+            AssayError
+        ):  # only how long it takes; what is wrong with the ledger is found below
+            total = sum(ledger.count(project=project).n for project in ledger.projects())
+        progress = Progress(total, "verify", unit="records")
+        report = verify(ledger, progress.add, expected=expected)
+        progress.end()
+        where = ledger.where
+    if options.json:
+        opt.print_json(_report(report, where))
+    else:
+        _print_report(report, where)
+    return (
+        ExitCode.FAILED
+        if not report.clean
+        else ExitCode.PASSED
+        if report.records
+        else ExitCode.NOT_ENOUGH
+    )
+
+
+def _head(text: str) -> tuple[str, tuple[int, str]]:
+    project, _, rest = text.partition(":")
+    seq, _, chain = rest.partition(":")
+    if not project or not seq.isdigit() or not chain.startswith("sha256:"):
+        raise UsageError(
+            "CLI-001",
+            f"--head is {text!r}.",
+            fix="Write it as `assay ledger verify` prints it: default:120:sha256:...",
+        )
+    return project, (int(seq), chain)
+
+
+def _report(report: VerifyReport, where: str) -> dict[str, Any]:
+    return {
+        "schema": "assay.verified-ledger/1",
+        "ledger": where,
+        "clean": report.clean and (True if report.records else None),
+        "records": report.records,
+        "links": report.links,
+        "forgotten": report.forgotten,
+        "projects": {
+            name: {"records": seq, "head": f"{name}:{seq}:{chain}"}
+            for name, (seq, chain) in report.heads.items()
+        },
+        "faults": [flaw._asdict() for flaw in report.flaws],
+        "fault_count": report.flaw_count,
+    }
+
+
+def _print_report(report: VerifyReport, where: str) -> None:
+    verdict = (
+        ("clean" if report.records else "it holds no records, so nothing was verified")
+        if report.clean
+        else f"{report.flaw_count:,} fault{'s' if report.flaw_count != 1 else ''}"
+    )
+    colour = "green" if report.clean and report.records else "red"
+    lines = [opt.paint(f"{printable(where)}: {verdict}", colour, "bold", on=opt.colour())]
+    for flaw in report.flaws[:50]:
+        parts = (flaw.project, flaw.seq, flaw.digest)
+        place = " ".join(str(part) for part in parts if part not in (None, "")) or where
+        lines.append("  " + printable(f"{place}: {flaw.what} {flaw.fix}"))
+    if report.flaw_count > 50:
+        lines.append(
+            f"  ... and {report.flaw_count - 50:,} more; --json lists {len(report.flaws):,} of"
+            " them."
+        )
+    lines.append(
+        f"{report.records:,} records, {report.links:,} links, {report.forgotten:,} forgotten"
+    )
+    if report.clean and not report.records:
+        lines.append(
+            "If it ever held anything, name its last head: --head PROJECT:SEQ:CHAIN, as `--store`"
+            " and `assay ledger verify` print it."
+        )
+    lines += [f"head {name}:{seq}:{chain}" for name, (seq, chain) in report.heads.items()]
+    opt.print_lines(lines)
+
+
+# --- replay
+
+
+def _replay(options: argparse.Namespace) -> int:
+    shelf = opt.shelf_of(options)
+    with open_for(options.db, read_only=True) as ledger:
+        from assay.archive.replay import replay
+
+        item = replayable(ledger, options.id, project=options.project)
+        if item.kind == "decision":
+            from assay.archive.replay_decisions import replay_decision
+
+            with uncollected():
+                found = replay_decision(ledger, item, shelf, project=options.project)
+        else:
+            found = replay(ledger, item, shelf, project=options.project)
+    if options.json:
+        opt.print_json(_replayed(found))
+    else:
+        _print_replayed(found)
+    return ExitCode.PASSED if found.same else ExitCode.FAILED
+
+
+def replayable(ledger: Ledger, wanted: str, *, project: str = "default") -> Item:
+    """The stored grade or decision that a person means: by digest, by the beginning of one, or a
+    grade by its run.
+    """
+    digits = wanted.removeprefix("sha256:").lower()
+    if 8 <= len(digits) <= 64 and set(digits) <= set("0123456789abcdef"):
+        found = ledger.starting_with(digits, project=project)
+        made = [item for item in found if item.kind in ("grade", "decision")]
+        if len(made) == 1:
+            return made[0]
+        if len(made) > 1:
+            raise UsageError(
+                "CLI-001",
+                f"{len(made)} records or more begin with {wanted!r}.",
+                where=ledger.where,
+                fix="Give more digits.",
+            )
+        if found:
+            raise _not_replayable(found[0])
+    page = ledger.find("grade", {"run_id": wanted}, project=project, limit=1, newest_first=True)
+    if not page.items:
+        raise InputError(
+            "STO-012",
+            f"no grade of {wanted!r} is in the project '{project}'.",
+            where=ledger.where,
+            fix="Give a digest or a run id.",
+        )
+    return page.items[0]
+
+
+def _not_replayable(item: Item) -> InputError:
+    from assay.store.results import verb_of
+
+    verb = verb_of(item.schema) if item.kind == "result" else None
+    fix = (
+        f"`assay {verb}` makes it again from its input."
+        if verb
+        else "The verb that said it makes it again."
+        if item.kind == "result"
+        else ""
+    )
+    return InputError(
+        "STO-017",
+        f"this record is of kind '{item.kind}'; only grades and decisions can be replayed.",
+        where=item.digest,
+        fix=fix,
+    )
+
+
+def _replayed(found: Replayed) -> dict[str, Any]:
+    stored = found.stored
+    return {
+        "schema": "assay.replay/1",
+        "digest": found.item.digest,
+        **{
+            name: stored[name]
+            for name in (
+                ("run_id", "grade")
+                if found.item.kind == "grade"
+                else ("outcome",)
+                if "outcome" in stored
+                else ("passed",)
+            )
+        },
+        "same": found.same,
+        "difference": None if found.difference is None else found.difference._asdict(),
+        **{
+            name: stored.get(name)
+            for name in ("policy", "profile", "rubric", "scoringSystem", "gradingSystem")
+        },
+    }
+
+
+_GATES = {"assay.exam-gate/1": "exam gate", "assay.schema-gate/1": "schema gate"}
+
+
+def _print_replayed(found: Replayed) -> None:
+    on = opt.colour()
+    stored = found.stored
+    if found.item.kind == "grade":
+        name, outcome = stored["run_id"], f"{stored['grade']} {stored['weighted_score']}"
+    else:
+        name = _GATES.get(stored["schema"], "decision")
+        outcome = stored.get("outcome") or passed_word(stored["passed"])
+    head = f"{name}: {'the same' if found.same else 'DIFFERENT'}, {outcome} {found.item.digest}"
+    lines = [opt.paint(printable(head), "green" if found.same else "red", "bold", on=on)]
+    if found.difference is not None:
+        place, here, there = found.difference
+        lines.append(
+            f"  {printable(f'{place}: stored {_short(here)}, made again {_short(there)}')}"
+        )
+    used = " · ".join(
+        str(stored[name])
+        for name in ("profile", "rubric", "policy", "scoringSystem", "gradingSystem")
+        if stored.get(name) is not None
+    )
+    opt.print_lines([*lines, opt.paint(f"  {printable(used)}", "dim", on=on)])
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+COMMANDS = {
+    "ledger verify": Command(
+        _verify,
+        "Check a whole ledger: every digest, every link, the chain of every project. Exit 0 if all"
+        " is as it was written, 1 if not, 4 if it holds nothing.",
+        "assay ledger verify --db sqlite:///.assay/ledger.db",
+        (
+            "--db",
+            repeated(
+                "--head",
+                "PROJECT:SEQ:CHAIN",
+                "the head of a project as it was once printed: tells when the newest records were"
+                " cut off; may be repeated",
+            ),
+        ),
+    ),
+    "ledger replay": Command(
+        _replay,
+        "Make a stored grade or decision again from its stored evidence and the recorded versions,"
+        " and compare the bytes. Exit 0 if they are the same.",
+        "assay ledger replay r-001 --db sqlite:///.assay/ledger.db",
+        (
+            arg(
+                "id",
+                metavar="ID",
+                help=(
+                    "the digest of a grade or decision, the beginning of one (8 digits or more), or"
+                    " a run id: then its newest grade"
+                ),
+            ),
+            "--db",
+            "--project",
+            "--library",
+        ),
+    ),
+}

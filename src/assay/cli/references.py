@@ -1,0 +1,301 @@
+"""What a name means where a file of runs is taken: an evaluation of the ledger by its name or id,
+`latest`, `latest~N`, `NAME~N`, or a stored run by its id.
+
+A path has a slash or an extension, or is `-`; anything else is a name. The runs of a name are
+written to a temporary file for the time of the command, byte for byte as the ledger stores them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.archive.evaluations import (
+    LATEST,
+    StoredEvaluation,
+    find_evaluation,
+    stored_grades,
+    stored_runs,
+)
+from assay.cli.frame import given, is_name
+from assay.cli.ledger import open_for, url_of
+from assay.errors import AssayError, NotEnoughEvidence, UsageError, printable
+from assay.files.json_files import StoredInput
+from assay.registry import near_miss
+from assay.release.baseline import names as baseline_names
+from assay.release.baseline import no_baseline
+from assay.store.listing import tags_with
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from assay.running.config import Config
+    from assay.store.drafts import Item
+    from assay.store.ledger import Ledger
+
+_LATEST = re.compile(rf"{LATEST}(~[0-9]+)?")
+_CHOSEN = (("profile", None), ("rubric", None), ("policy", "workflow"))
+"""What an evaluation was graded by, and the value of each option that nobody gave."""
+SHOWN = 5
+
+
+class Named(NamedTuple):
+    """What a name stands for: an evaluation, or the newest stored run of an id."""
+
+    evaluation: StoredEvaluation | None
+    run: Item | None
+
+
+@contextmanager
+def resolved(options: argparse.Namespace, dests: Sequence[str]) -> Iterator[None]:
+    """The options with every name replaced by its runs, while a command works."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = _Resolver(options, folder)
+        with found:
+            for dest in dests:
+                value = getattr(options, dest)
+                made = [
+                    found.input(text, baseline=dest == "baseline") if is_name(text) else text
+                    for text in given(options, dest)
+                ]
+                setattr(options, dest, made if isinstance(value, list) else made[0])
+            if not getattr(options, "stored_grades", False):
+                found.choose()
+        yield
+
+
+class _Resolver:
+    def __init__(self, options: argparse.Namespace, folder: str) -> None:
+        self._options = options
+        self._folder = folder
+        self._url = options.db or getattr(options, "store", None) or ""
+        self._project = options.project
+        self._ledger: Ledger | None = None
+        self._made: dict[str, StoredInput] = {}
+
+    def __enter__(self) -> _Resolver:
+        try:
+            self._ledger = open_for(self._url, read_only=True)
+        except AssayError as error:
+            self._absent = error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._ledger is not None:
+            self._ledger.close()
+
+    def input(self, text: str, *, baseline: bool) -> str:
+        """The runs of a name. The name of a stored baseline stays as it is, for the command to
+        find.
+        """
+        if text in self._made:
+            return self._made[text]
+        known = baseline_names(self._options.baselines) if baseline else []
+        if self._ledger is None:
+            if baseline and not _LATEST.fullmatch(text):
+                return text
+            raise self._no_ledger(text)
+        found = self._find(self._ledger, text)
+        if text.partition("@")[0] in known:
+            if found is not None:
+                raise _ambiguous(text, "a stored baseline", _described(found))
+            return text
+        if found is None:
+            if baseline and not _LATEST.fullmatch(text) and getattr(self._options, "store", None):
+                return text  # it may be a baseline of the ledger
+            raise self._unknown(self._ledger, text, known if baseline else None)
+        self._made[text] = self._written(self._ledger, text, found)
+        return self._made[text]
+
+    def _find(self, ledger: Ledger, text: str) -> Named | None:
+        if _LATEST.fullmatch(text):
+            return self._latest(ledger, text)
+        evaluation = find_evaluation(ledger, text, project=self._project)
+        page = ledger.find(
+            "run", {"run_id": text}, project=self._project, limit=1, newest_first=True
+        )
+        run = next((item for item in page.items if item.body is not None), None)
+        if evaluation is not None and run is not None:
+            raise _ambiguous(
+                text, _described(Named(evaluation, None)), _described(Named(None, run))
+            )
+        return None if evaluation is None and run is None else Named(evaluation, run)
+
+    def _latest(self, ledger: Ledger, text: str) -> Named | None:
+        """The newest evaluation, or one before it: of the workflow that assay.yaml names, where
+        there are any of it.
+        """
+        workflow = _workflow(getattr(self._options, "config", None))
+        if workflow is not None:
+            same = ledger.count("evaluation", {"workflow": workflow}, project=self._project)
+            workflow = workflow if same.n else None
+        found = find_evaluation(ledger, text, project=self._project, workflow=workflow)
+        return None if found is None else Named(found, None)
+
+    def _written(self, ledger: Ledger, text: str, found: Named) -> StoredInput:
+        stored, run = found
+        place = os.path.join(self._folder, str(len(self._made)))
+        if stored is None:
+            assert run is not None
+            made = StoredInput(text, f"{place}.jsonl", run.digest.removeprefix("sha256:"))
+            _write(made.file, [run])
+            if self._wants_grades:
+                made.grades = f"{place}.grades.jsonl"
+                _write(made.grades, _newest_grade(ledger, text, self._project))
+            return made
+        evaluation = stored.evaluation
+        same = ledger.count(
+            "evaluation", {"tag": f"name:{evaluation.name}"}, project=self._project
+        ).n
+        label = evaluation.name if same == 1 else evaluation.id
+        if text not in (evaluation.name, evaluation.id) or (same > 1 and text != evaluation.id):
+            _report(_taken(text, stored, same))
+        made = StoredInput(label, f"{place}.jsonl", stored.digest.removeprefix("sha256:"))
+        made.evaluation = stored
+        _write(made.file, stored_runs(ledger, stored, project=self._project))
+        if self._wants_grades:
+            made.grades = f"{place}.grades.jsonl"
+            _write(made.grades, stored_grades(ledger, stored, project=self._project))
+        return made
+
+    @property
+    def _wants_grades(self) -> bool:
+        return bool(getattr(self._options, "stored_grades", False))
+
+    def choose(self) -> None:
+        """Grade by what the evaluations were graded by, where the command line chooses nothing
+        else.
+        """
+        stored = [one for one in self._made.values() if one.evaluation is not None]
+        for name, default in _CHOSEN:
+            option = "grading_policy" if f"grading_{name}" in self._options else name
+            if not stored or getattr(self._options, option, "") != default:
+                continue
+            chosen = {
+                str(one): one.evaluation.evaluation.settings.get(name) or default for one in stored
+            }
+            value, *others = sorted(set(chosen.values()), key=str)
+            flag = f"--{option.replace('_', '-')}"
+            if others:
+                by = ", ".join(f"{one} by {value or 'default'}" for one, value in chosen.items())
+                raise UsageError(
+                    "CLI-001",
+                    f"the {name} that graded these evaluations is not the same: {by}.",
+                    fix=f"Say which one to use for all of them, with {flag}.",
+                )
+            if value != default and ("#" in str(value) or not is_name(str(value))):
+                raise UsageError(
+                    "CLI-001",
+                    f"{stored[0]} was graded by a {name} from a file, {value}.",
+                    fix=f"Give that file with {flag}.",
+                )
+            setattr(self._options, option, value)
+
+    # --- what is not there
+
+    def _unknown(self, ledger: Ledger, text: str, baselines: list[str] | None) -> AssayError:
+        names = tags_with(ledger.database, self._project, "evaluation", "name:")
+        where = f"the project '{self._project}' of {ledger.where}"
+        if _LATEST.fullmatch(text):
+            n = ledger.count("evaluation", project=self._project).n
+            there = f"{n} evaluation{'s' if n != 1 else ''}" if n else "no evaluations"
+            return NotEnoughEvidence(
+                "STO-012",
+                f"there is no {text}: {where} has {there}.",
+                fix="`assay run` and `assay import` store one each time.",
+            )
+        if baselines is not None:
+            known = [*baselines, *names]
+            return no_baseline(
+                text,
+                known,
+                where=self._options.baselines,
+                fix=(
+                    "`assay baseline set NAME FILE...` stores one, `assay evals` lists the"
+                    " evaluations."
+                ),
+                neither_in=f"the folder {self._options.baselines} nor as an evaluation in {where}",
+            )
+        listed = f" It has {', '.join(names[:SHOWN])}." if names else " It has no evaluations."
+        return UsageError(
+            "STO-012",
+            f"no evaluation and no run is named {text[:120]!r} in {where}."
+            f"{near_miss(text, (*names, LATEST)) or listed}",
+            fix=_as_file(text),
+        )
+
+    def _no_ledger(self, text: str) -> AssayError:
+        where = url_of(self._url).removeprefix("sqlite:///")
+        if self._absent.code == "STO-001" and not os.path.exists(where):
+            return NotEnoughEvidence(
+                "STO-012",
+                f"{text[:120]!r} names an evaluation or a run, and there is no ledger at"
+                f" {where} to look in.",
+                fix=f"`assay run` and `assay import` make one. {_as_file(text)}",
+            )
+        return self._absent
+
+
+def _workflow(config: Config | None) -> str | None:
+    """The id of the workflow that a configuration names, if it names one that can be read."""
+    chosen = None if config is None else config.chosen("workflow")
+    if chosen is None:
+        return None
+    from assay.running.workflow import read_workflow
+
+    try:
+        return read_workflow(chosen).id
+    except AssayError:
+        return None  # whoever runs it is told
+
+
+def _as_file(text: str) -> str:
+    return f"To read a file of that name, write ./{text}."
+
+
+def _ambiguous(text: str, one: str, other: str) -> UsageError:
+    return UsageError(
+        "CLI-001",
+        f"{text!r} is {one}, and it is {other}.",
+        fix="Name the evaluation by its id, or rename one of them.",
+    )
+
+
+def _described(found: Named) -> str:
+    if found.evaluation is not None:
+        evaluation = found.evaluation.evaluation
+        return f"the evaluation {evaluation.id} of {evaluation.started}"
+    assert found.run is not None
+    return f"the run {found.run.digest[:19]}"
+
+
+def _taken(text: str, stored: StoredEvaluation, same: int) -> str:
+    """Which evaluation was taken, where the name alone does not say it."""
+    evaluation = stored.evaluation
+    subject = (
+        f"{evaluation.workflow.id}@{evaluation.workflow.version} on"
+        f" {evaluation.dataset.id}@{evaluation.dataset.version}, {evaluation.started}"
+    )
+    named = f"{evaluation.name} ({evaluation.id})" if same > 1 else evaluation.name
+    return f"{text} is {named}: {subject}"
+
+
+def _newest_grade(ledger: Ledger, run_id: str, project: str) -> tuple[Item, ...]:
+    page = ledger.find("grade", {"run_id": run_id}, project=project, limit=1, newest_first=True)
+    return page.items
+
+
+def _write(path: str, items: Iterable[Any]) -> None:
+    with open(path, "wb") as stream:
+        for item in items:
+            item.tree()  # what is not what its digest says is refused, never used
+            stream.write(item.body + b"\n")
+
+
+def _report(text: str) -> None:
+    sys.stderr.write(f"assay: {printable(text)}\n")
