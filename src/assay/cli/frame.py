@@ -340,20 +340,14 @@ def dispatch(name: str, argv: list[str]) -> int:
         module, command, argv = verb.actions[chosen][0], f"{name} {chosen}", argv[1:]
     spec: Command = import_module(f"assay.cli.{module}").COMMANDS[command]
     options = spec.parse(command, argv)
-    if not any(map(is_name, chain.from_iterable(given(options, dest) for dest in spec.runs))):
+    named = {dest: _texts(getattr(options, dest)) for dest in spec.runs}
+    if all(map(is_path, chain.from_iterable(named.values()))):
         return spec.run(options)
     from assay.cli.references import resolved
 
-    with resolved(options, spec.runs):
+    with resolved(options, named):
         return spec.run(options)
 
 
-def given(options: argparse.Namespace, dest: str) -> list[str]:
-    """The values of an argument that names runs."""
-    value = getattr(options, dest)
+def _texts(value: str | list[str] | None) -> list[str]:
     return value if isinstance(value, list) else [] if value is None else [value]
-
-
-def is_name(text: str) -> bool:
-    """Whether somebody who writes this means a name, and not a file."""
-    return not is_path(text)

@@ -21,18 +21,17 @@ from assay.archive.evaluations import (
     stored_grades,
     stored_runs,
 )
-from assay.cli.frame import given, is_name
 from assay.cli.ledger import open_for, url_of
 from assay.errors import AssayError, NotEnoughEvidence, UsageError, printable
 from assay.files.json_files import StoredInput
-from assay.registry import near_miss
+from assay.registry import is_path, near_miss
 from assay.release.baseline import names as baseline_names
 from assay.release.baseline import no_baseline
 from assay.store.listing import tags_with
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from assay.running.config import Config
     from assay.store.drafts import Item
@@ -52,18 +51,21 @@ class Named(NamedTuple):
 
 
 @contextmanager
-def resolved(options: argparse.Namespace, dests: Sequence[str]) -> Iterator[None]:
-    """The options with every name replaced by its runs, while a command works."""
+def resolved(options: argparse.Namespace, named: Mapping[str, Sequence[str]]) -> Iterator[None]:
+    """The options with every name replaced by its runs, while a command works. `named` has the
+    values of each option that takes runs.
+    """
     with tempfile.TemporaryDirectory() as folder:
         found = _Resolver(options, folder)
         with found:
-            for dest in dests:
-                value = getattr(options, dest)
+            for dest, texts in named.items():
                 made = [
-                    found.input(text, baseline=dest == "baseline") if is_name(text) else text
-                    for text in given(options, dest)
+                    text if is_path(text) else found.input(text, baseline=dest == "baseline")
+                    for text in texts
                 ]
-                setattr(options, dest, made if isinstance(value, list) else made[0])
+                if made:
+                    several = isinstance(getattr(options, dest), list)
+                    setattr(options, dest, made if several else made[0])
             if not getattr(options, "stored_grades", False):
                 found.choose()
         yield
@@ -188,7 +190,7 @@ class _Resolver:
                     f"the {name} that graded these evaluations is not the same: {by}.",
                     fix=f"Say which one to use for all of them, with {flag}.",
                 )
-            if value != default and ("#" in str(value) or not is_name(str(value))):
+            if value != default and ("#" in str(value) or is_path(str(value))):
                 raise UsageError(
                     "CLI-001",
                     f"{stored[0]} was graded by a {name} from a file, {value}.",

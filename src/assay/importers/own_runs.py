@@ -38,7 +38,7 @@ def _read(paths: Sequence[str], wanted: Wanted) -> Imported:
         for document in read_documents(path):
             read_run(document)
             runs.append(document.tree)
-    return Imported(runs, {"runs": len(runs)}, {})
+    return Imported(runs, {"documents": len(runs)}, {})
 
 
 IMPORTER = Importer("assay", "runs that Assay wrote (assay.run/1)", _fits, _read)

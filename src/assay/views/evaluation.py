@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from assay.records.evaluation import Evaluation, EvaluationTotals
 from assay.records.evidence import Run
 from assay.views.blocks import Column, Facts, Paragraph, Part, Sentences, Table
-from assay.views.grade import because
+from assay.views.grade_line import as_line
 from assay.views.pieces import clip, count, number, phrase, points, verdict
 
 WORST = 3
@@ -121,7 +121,7 @@ def _worst(one: WorstRun) -> Facts:
     run = one.run
     return Facts(
         [
-            ("sample", phrase(head, clip(because(one.result), 2 * SHORT))),
+            ("sample", phrase(head, clip(as_line(one.result).because, 2 * SHORT))),
             ("question", "" if run is None else _short(run.inputs, QUESTIONS)),
             ("answer", "" if run is None else _answer(run)),
         ]
