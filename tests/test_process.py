@@ -291,7 +291,7 @@ def test_a_signal_ends_a_command_whose_main_thread_does_not_hear_it(
         " libc.usleep(900_000_000) if sys.argv[1] == 'grade' else"
         " time.sleep(600)\nsys.modules['assay.cli.grade'] ="
         " types.SimpleNamespace(COMMANDS={'grade': types.SimpleNamespace(\n    parse=lambda verb,"
-        " argv: None, run=lambda options: run(None, None))})\nsys.argv = ['assay', 'grade']\nsys.exit(main())\n"
+        " argv: None, runs=[], run=lambda options: run(None, None))})\nsys.argv = ['assay', 'grade']\nsys.exit(main())\n"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code], stderr=subprocess.PIPE, stdout=subprocess.PIPE
