@@ -24,6 +24,8 @@ def evaluated(*runs: dict[str, Any]) -> tuple[Evaluation, list[Any]]:
     evaluation = Evaluation(
         id="e-1",
         name="faq-1",
+        source="run",
+        settings={},
         workflow=VersionedName(id="faq", version="3"),
         dataset=VersionedName(id="d"),
         configuration="sha256:0",

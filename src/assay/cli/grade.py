@@ -13,6 +13,7 @@ import msgspec
 from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.frame import CHOICES, STORE, Command
+from assay.cli.hints import GRADED_BY, command
 from assay.cli.ledger import stored_stream
 from assay.cli.stream import (
     GradedPiece,
@@ -78,13 +79,19 @@ class Grading:
     evidence can grade each run as it comes.
 
     `finish` takes pieces that were graded already, else it reads the files. With a `builder` an
-    evaluation is made of the runs. Use it as a context.
+    evaluation is made of the runs, which `show` prints in the place of the grades. Use it as a
+    context.
     """
 
     def __init__(
-        self, options: argparse.Namespace, *, builder: EvaluationBuilder | None = None
+        self,
+        options: argparse.Namespace,
+        *,
+        builder: EvaluationBuilder | None = None,
+        show: Callable[[Evaluation], None] | None = None,
     ) -> None:
         self._options = options
+        self._show = show
         self._builder = builder
         self._stack = ExitStack()
         self._sinks = [(path, format_of(path)) for path in opt.outputs(options)]
@@ -190,6 +197,9 @@ class Grading:
             write_charts(self._report.charts(), options.charts)
         if options.json:
             _print_document(self._spool if not stopped else None, totals)
+        elif self._show is not None and self.evaluation is not None:
+            sys.stdout.flush()
+            self._show(self.evaluation)
         elif not stopped:
             self._spool.seek(0)
             sys.stdout.flush()
@@ -312,12 +322,9 @@ def _print_totals(totals: Totals, options: argparse.Namespace) -> None:
     if more > 0:
         sys.stdout.write(f"... and {more:,} more; -o grades.jsonl writes them all.\n")
     sys.stdout.write(f"\n{totals_text(counts)}\n{versions_text(counts)}\n")
-    if totals.passed < totals.graded:
-        quoted = printable(str(totals.first_failed))
-        sys.stdout.write(
-            f"assay explain {options.files[0]} --run"
-            f" {quoted if ' ' not in quoted else repr(quoted)}  says why.\n"
-        )
+    if totals.first_failed is not None and totals.first_failed.file != "-":
+        why = ("explain", totals.first_failed.file, "--run", totals.first_failed.run_id)
+        sys.stdout.write(f"{command(*why, options=options, carry=GRADED_BY)}  # why\n")
     for path in options.output:
         sys.stdout.write(f"wrote {path}\n")
 

@@ -147,7 +147,7 @@ def _limited(spec: JudgeSpec, options: argparse.Namespace) -> JudgeSpec:
             raise UsageError("CLI-001", f"--retries is {options.retries}; it must be from 0 to 20.")
         changes["retries"] = options.retries
     if options.max_usd is not None:
-        changes["max_usd"] = _amount("--max-usd", options.max_usd)
+        changes["max_usd"] = amount("--max-usd", options.max_usd)
     limits: Limits = msgspec.structs.replace(spec.limits, **changes)
     made = msgspec.structs.replace(spec, limits=limits)
     check_spec(made)
@@ -160,7 +160,8 @@ def _above_zero(name: str, value: Any) -> Any:
     return value
 
 
-def _amount(name: str, text: str) -> Any:
+def amount(name: str, text: str) -> Any:
+    """The amount that an option names, exactly."""
     try:
         found = Decimal(text)
     except InvalidOperation:
@@ -181,8 +182,8 @@ def _price(text: str | None) -> Price | None:
             fix="For example --price 0.40,1.60",
         )
     return Price(
-        input_per_million=_amount("--price", parts[0]),
-        output_per_million=_amount("--price", parts[1]),
+        input_per_million=amount("--price", parts[0]),
+        output_per_million=amount("--price", parts[1]),
     )
 
 

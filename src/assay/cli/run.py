@@ -1,50 +1,49 @@
-"""`assay run`: a workflow on a dataset, its evidence, its grades.
+"""`assay run`: a workflow on a dataset, from the first call to the evaluation on the screen.
 
-Everything of one run lies in its work folder: `run.json` (what was asked for), `journal.jsonl`
-(each finished sample, from which a killed run goes on), `runs.jsonl` (the evidence, once all of it
-is there) and, with --repeat, `repeats.json`.
+Everything of one run is in its work folder: `run.json` (what was asked for), `journal.jsonl` (each
+finished sample), `judge.journal` (each paid answer), from which a killed run goes on; `runs.jsonl`
+(the evidence with the verdicts, once all of it is there) and, with --repeat, `repeats.json`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.frame import CHOICES, STORE, Command, arg
-from assay.cli.grade import Grading
-from assay.cli.progress import Progress
-from assay.cli.run_settings import DEFAULT_WORKFLOW, recall, remember, settings_of
-from assay.cli.stream import GradedPiece
-from assay.errors import UsageError
+from assay.cli.grade import Grading, choice_of
+from assay.cli.hints import GRADED_BY, command
+from assay.cli.run_judge import ARGUMENTS, RunJudge, calls_of, judge_of, report
+from assay.cli.run_settings import DEFAULT_WORKFLOW, configuration, recall, remember, settings_of
+from assay.errors import UsageError, printable
 from assay.files.atomic import atomic_write, write_file
-from assay.files.json_files import Document, parse_json
 from assay.views.documents import FORMATS, pretty
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
-    from assay.cli.events import EventFile
-    from assay.cli.stream import StreamWorker
-    from assay.errors import Fault
-    from assay.running.dataset import LoadedDataset
-    from assay.running.journal import RunJournal
-    from assay.running.runner import RunSettings, SampleWork
+    from assay.cli.run_work import RunWork
+    from assay.judging.config import JudgeSpec
+    from assay.pipeline.selection import WorkflowPlan
+    from assay.records.evaluation import Evaluation
+    from assay.running.runner import SampleWork
     from assay.running.workflow import LoadedWorkflow
 
 DEFAULT_FOLDER = "assay-runs"
-IN_MEMORY = 256 * 1024 * 1024
-"""Bytes of grades that wait in memory for the end of the run."""
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb."""
     recall(options)
     sinks = opt.outputs(options)
+    from assay.archive.evaluations import EvaluationBuilder
+    from assay.cli.preflight import check_endpoints
+    from assay.cli.run_work import RunWork
+    from assay.records.evaluation import VersionedName
     from assay.running.compatibility import prepare
     from assay.running.dataset import read_dataset
     from assay.running.journal import Header, RunJournal
@@ -55,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_of(options, workflow)
     dataset = read_dataset(options.dataset)
     work = work_of(prepare(workflow, dataset)[: options.limit], settings)
-    choice_is_sound(options, workflow)
+    planned = plan_of(options, workflow)
     folder = options.work or os.path.join(DEFAULT_FOLDER, settings.name)
     path = os.path.join(folder, "journal.jsonl")
     if not options.resume and os.path.exists(path):
@@ -63,39 +62,52 @@ def run(options: argparse.Namespace) -> int:
             "RUN-005",
             "a run was begun in this folder before.",
             where=folder,
-            fix=f"`assay run --resume {folder}` goes on with it.",
+            fix=f"`{_resume(options, folder)}` goes on with it.",
         )
+    _say(
+        f"{workflow.id}@{workflow.version} on {dataset.id}@{dataset.version}:"
+        f" {len(work):,} runs, {workflow.profile_why}; work folder {folder}"
+    )
+    spec = judge_of(options)
+    judge = _prepared(options, workflow, planned, work, spec)
+    check_endpoints(workflow, None if judge is None else judge.spec)
+    doing = RunWork(options, workflow, dataset, settings, work, judge)
+    builder = EvaluationBuilder(
+        name=settings.name,
+        workflow=VersionedName(id=workflow.id, version=workflow.version),
+        dataset=VersionedName(id=dataset.id, version=dataset.version),
+        settings=configuration(options, workflow, dataset, settings, planned, judge),
+        started=options.started,
+    )
     if not options.resume:
         _folder(folder)
-        remember(
-            options, settings, folder
-        )  # before the journal: a journal is never without the settings to resume by
+        # before the journal: a journal is never without the settings to resume by
+        remember(options, settings, folder)
     evidence = os.path.join(folder, "runs.jsonl")
     options.files, options.output = [evidence], sinks
-    with (
-        Grading(options) as grading,
-        RunJournal(path, Header.of(workflow, dataset, settings)) as journal,
-    ):
-        _say(
-            f"{workflow.id}@{workflow.version} on {dataset.id}@{dataset.version}:"
-            f" {len(work):,} runs, {workflow.profile_why}; work folder {folder}"
-        )
+    grading = Grading(
+        options, builder=builder, show=lambda made: _show(options, doing, made, folder)
+    )
+    with grading, RunJournal(path, Header.of(workflow, dataset, settings)) as journal:
         if len(journal):
             _say(f"{len(journal):,} of them are finished and not repeated")
         try:
-            graded = _execute(options, workflow, dataset, settings, work, journal, grading)
+            graded = doing.execute(journal, grading, folder)
         except KeyboardInterrupt:
+            judged = f", {doing.judged:,} of them judged," if judge is not None else ""
             _say(
-                f"{len(journal):,} of {len(work):,} runs are finished and kept; `assay run --resume"
-                f" {folder}` goes on"
+                f"{len(journal):,} of {len(work):,} runs are finished{judged} and kept;"
+                f" `{_resume(options, folder)}` goes on"
             )
             raise
         with atomic_write(evidence) as stream:
-            for one in work:
-                stream.write(journal.run(one.run_id) + b"\n")
-        code = grading.finish(graded)
+            for line in doing.evidence():
+                stream.write(line + b"\n")
+        if doing.judging is not None:
+            report(doing.judging)
+        code = grading.finish(graded, finished=opt.moment(settings.now) or datetime.now(UTC))
     if settings.repeat > 1:
-        _repeats(options, evidence, folder)
+        _repeats(options, doing, folder)
     return code
 
 
@@ -108,141 +120,109 @@ def _folder(path: str) -> None:
         ) from None
 
 
-def choice_is_sound(options: argparse.Namespace, workflow: LoadedWorkflow) -> None:
+def plan_of(options: argparse.Namespace, workflow: LoadedWorkflow) -> WorkflowPlan:
     """Find profile, policy and rubric before anything runs: a slip in a name must not cost a night
     of calls.
     """
-    from assay.cli.grade import choice_of
-    from assay.records.evidence import Dataset, Run
     from assay.records.evidence import Workflow as Subject
 
-    grader = choice_of(options).grader()
-    empty = Run(
-        schema="assay.run/1",
-        run_id="x",
-        workflow=Subject(**workflow.subject()),
-        dataset=Dataset(id="x", version="1", sample_id="x"),
-        status="cancelled",
-    )
-    grader.scorecard(empty)
+    return choice_of(options).grader().plan_for(Subject(**workflow.subject()))
 
 
-def _execute(
+def _prepared(
     options: argparse.Namespace,
     workflow: LoadedWorkflow,
-    dataset: LoadedDataset,
-    settings: RunSettings,
-    work: list[SampleWork],
-    journal: RunJournal,
-    grading: Grading,
-) -> Iterator[GradedPiece | list[Fault]]:
-    """Run what is left, and give the grades of all in the order of the work. Each run is graded
-    when it is over, while others still wait for their models.
+    planned: WorkflowPlan,
+    work: Sequence[SampleWork],
+    spec: JudgeSpec | None,
+) -> RunJudge | None:
+    """Say what judging takes and what nothing can fill; and give the judge, where it has something
+    to do.
     """
-    from assay.running.post_run import after_of
-    from assay.running.runner import Runner
+    from assay.cli.preflight import sources_of, warnings_of
+    from assay.running.judge_step import estimate, task_of
 
-    left = [one for one in work if one.run_id not in journal]
-    ready: dict[str, GradedPiece | list[Fault]] = {}
-    kept = 0
-    with _events(options) as file:
-        worker = grading.worker() if file is None else grading.worker(file.judged)
-        runner = Runner(
-            workflow,
-            dataset,
-            settings,
-            keep=lambda made: keep(made),
-            tell=None if file is None else file.tell,
-            after=after_of(workflow),
+    judging = spec is not None and not options.no_judge
+    sources, with_judge = (
+        sources_of(planned.profile, workflow, work, judge=judge, rubric=planned.rubric)
+        for judge in (judging, True)
+    )
+    task = task_of(with_judge, planned.rubric)
+    for sentence in warnings_of(sources, scored=bool(workflow.spec.scorers)):
+        _say(f"warning: {sentence}")
+    if not task:
+        if judging and spec is not None:
+            _say(f"judge {spec.judge}: nothing to judge; {planned.profile.id} needs no judge")
+        return None
+    inputs = [one.sample.inputs for one in work]
+    takes = calls_of(estimate(task, spec, inputs, runs=len(work)), task, spec)
+    if judging and spec is not None:
+        _say(f"judge {spec.judge} ({spec.model}): {takes}")
+        return RunJudge(spec, task, options.max_calls)
+    if spec is not None:
+        _say(f"not judging: {task.needed_for} will be missing. {spec.judge} would take {takes}.")
+    else:
+        _say(
+            f"no judge: {task.needed_for} will be missing. Name a judge with --judge FILE, or"
+            f" `judge:` in assay.yaml. It would take {takes}."
         )
-        progress = Progress(len(left), workflow.id, unit="runs")
-
-        def keep(made: dict[str, Any]) -> None:
-            nonlocal kept
-            journal.put(made)
-            piece = worker.document(Document(made, options.files[0]))
-            if file is not None:
-                if isinstance(piece, list):
-                    file.refused(made["run_id"], piece)
-                else:
-                    piece = piece._replace(outputs=piece.outputs[:-1])
-            kept += sum(map(len, piece.outputs)) if isinstance(piece, GradedPiece) else 0
-            if kept < IN_MEMORY:  # what does not fit is graded again at the end, from the journal
-                ready[made["run_id"]] = piece
-            progress.add(1)
-
-        try:
-            with _stdout_is_ours():
-                asyncio.run(runner.run(left))
-        finally:
-            progress.end()
-    return _graded(work, journal, ready, grading.worker(), options.files[0])
+    return None
 
 
-def _graded(
-    work: list[SampleWork],
-    journal: RunJournal,
-    ready: dict[str, GradedPiece | list[Fault]],
-    worker: StreamWorker,
-    evidence: str,
-) -> Iterator[GradedPiece | list[Fault]]:
-    for number, one in enumerate(work, 1):
-        piece = ready.pop(one.run_id, None)
-        if piece is None:
-            piece = worker.document(Document(parse_json(journal.run(one.run_id)), evidence, number))
-        yield piece
+def _resume(options: argparse.Namespace, folder: str) -> str:
+    """The command that goes on with a run, with the outputs that were asked for."""
+    outputs = [word for path in options.output for word in ("-o", path)]
+    events = [] if options.events is None else ["--events", options.events]
+    json = ["--json"] if options.json else []
+    carry = ("--step-summary", "--otlp-endpoint")
+    return command(
+        "run", "--resume", folder, *outputs, *events, *json, options=options, carry=carry
+    )
 
 
-def _events(options: argparse.Namespace) -> AbstractContextManager[EventFile | None]:
-    """Where the events of each run go as they happen, if --events asks for it."""
-    if options.events is None:
-        return nullcontext()
-    from assay.cli.events import EventFile
+def _show(options: argparse.Namespace, doing: RunWork, evaluation: Evaluation, folder: str) -> None:
+    """The evaluation, with its worst runs and what to do next."""
+    from assay.cli import terminal
+    from assay.views.evaluation import evaluation_view
 
-    return EventFile(options.events)
+    notes = []
+    if doing.judging is not None and doing.judging.missing:
+        again = f"`{_resume(options, folder)}` asks for them again and repeats nothing else."
+        notes = [f"{sentence}. {again}" for sentence in doing.judging.sentences]
+    runs = options.files[0]
+    commands = [
+        (command("explain", runs, "--run", one.run_id, options=options, carry=GRADED_BY), "why")
+        for one in doing.worst[:1]
+    ]
+    commands.append(
+        (
+            command("grade", runs, "-o", "report.html", options=options, carry=GRADED_BY),
+            "every run, as a page",
+        )
+    )
+    terminal.show(evaluation_view(evaluation, worst=doing.worst, notes=notes, commands=commands))
+    for path in options.output:
+        sys.stdout.write(f"wrote {path}\n")
 
 
-@contextmanager
-def _stdout_is_ours() -> Iterator[None]:
-    """While workflows run, what they print goes to standard error: standard output is for
-    results.
-    """
-    sys.stdout.flush()
-    kept = os.dup(1)
-    try:
-        os.dup2(2, 1)
-        yield
-    finally:
-        sys.stdout.flush()
-        os.dup2(kept, 1)
-        os.close(kept)
-
-
-def _repeats(options: argparse.Namespace, evidence: str, folder: str) -> None:
+def _repeats(options: argparse.Namespace, doing: RunWork, folder: str) -> None:
     """How stable the passes are: pass@k, pass^k, and the samples that sometimes pass."""
-    from assay.cli.grade import choice_of
-    from assay.files.json_files import read_documents
     from assay.scoring.metrics.passk import AttemptedTask, report
 
-    grader = choice_of(options).grader()
-    passed: dict[str, list[bool]] = {}
-    for document in read_documents(evidence):
-        passed.setdefault(document.tree["dataset"]["sample_id"], []).append(
-            grader.grade(document).grade.passed
-        )
+    passed = {sample: list(marks.values()) for sample, marks in doing.passes.items()}
     ks = sorted({1, options.repeat})
     found = report(
         [AttemptedTask(name, len(marks), sum(marks)) for name, marks in passed.items()], ks
     )
     flaky = sorted(name for name, marks in passed.items() if len(set(marks)) > 1)
-    document_ = {
+    document: dict[str, Any] = {
         "schema": "assay.repeats/1",
         "repeat": options.repeat,
         **found,
         "flaky": flaky,
         "samples": len(passed),
     }
-    write_file(os.path.join(folder, "repeats.json"), pretty(document_))
+    write_file(os.path.join(folder, "repeats.json"), pretty(document))
     words = " · ".join(
         f"{name} {value:.3f}" for name, value in found.items() if isinstance(value, float)
     )
@@ -253,16 +233,14 @@ def _repeats(options: argparse.Namespace, evidence: str, folder: str) -> None:
 
 
 def _say(words: str) -> None:
-    from assay.errors import printable
-
     sys.stderr.write(f"{printable(words)}\n")
 
 
 COMMANDS = {
     "run": Command(
         run,
-        "Run a workflow on every sample of a dataset, write down what happened as evidence, and"
-        " grade it. Exit 0 only if all runs passed.",
+        "Run a workflow on every sample of a dataset, judge and grade the runs, store them as an"
+        " evaluation and show it. Exit 0 only if all runs passed.",
         "assay run workflow.yaml --dataset samples.jsonl -o grades.json",
         (
             arg(
@@ -339,8 +317,10 @@ COMMANDS = {
                 ),
             ),
             "--trust",
+            *ARGUMENTS,
             *CHOICES,
             *STORE,
+            "--no-store",
             "--otlp-endpoint",
             "--step-summary",
         ),

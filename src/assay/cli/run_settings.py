@@ -7,17 +7,21 @@ from __future__ import annotations
 import os
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.errors import UsageError
 from assay.files.atomic import write_file
 from assay.files.json_files import read_json
+from assay.records.grade import ENGINE
 from assay.views.documents import pretty
 
 if TYPE_CHECKING:
     import argparse
 
+    from assay.cli.run_judge import RunJudge
+    from assay.pipeline.selection import WorkflowPlan
+    from assay.running.dataset import LoadedDataset
     from assay.running.runner import RunSettings
     from assay.running.workflow import LoadedWorkflow
 
@@ -33,17 +37,28 @@ _REMEMBERED = (
     "policy",
     "rubric",
     "library",
+    "judge_card",
+    "store",
+    "no_store",
+    "project",
 )
+_JUDGING = ("judge", "no_judge", "max_usd", "max_calls")
+"""What may be given anew when a run is gone on with."""
 
 
 def remember(options: argparse.Namespace, settings: RunSettings, folder: str) -> None:
     """Write down what was asked for, so that `--resume DIR` needs nothing else."""
-    asked = {name: getattr(options, name) for name in _REMEMBERED}
-    paths = {name: os.path.abspath(asked[name]) for name in ("workflow", "dataset")}
+    asked = {name: getattr(options, name) for name in (*_REMEMBERED, *_JUDGING)}
+    paths = {
+        name: os.path.abspath(asked[name])
+        for name in ("workflow", "dataset", "judge")
+        if asked[name]
+    }
     settings_ = {
         "schema": "assay.run-settings/1",
         "name": settings.name,
         "now": settings.now,
+        "started": options.started.isoformat(),
         **asked,
         **paths,
     }
@@ -52,6 +67,7 @@ def remember(options: argparse.Namespace, settings: RunSettings, folder: str) ->
 
 def recall(options: argparse.Namespace) -> None:
     """Fill in what the run that is gone on with was begun with, and what has a default."""
+    options.started = opt.moment(options.now) or datetime.now(UTC)
     if options.resume:
         if options.work or options.name:
             raise UsageError(
@@ -65,8 +81,12 @@ def recall(options: argparse.Namespace) -> None:
         options.now = tree.get("now") or options.now
         options.workflow = options.workflow or tree.get("workflow")
         options.dataset = options.dataset or tree.get("dataset")
+        options.started = datetime.fromisoformat(tree.get("started") or options.started.isoformat())
         for name in _REMEMBERED[2:]:
-            setattr(options, name, tree.get(name))
+            setattr(options, name, tree.get(name, getattr(options, name)))
+        if not any(is_typed(options, name) for name in _JUDGING):
+            for name in _JUDGING:
+                setattr(options, name, tree.get(name, getattr(options, name)))
     options.workflow = options.workflow or DEFAULT_WORKFLOW
     if not options.dataset:
         raise UsageError(
@@ -74,6 +94,42 @@ def recall(options: argparse.Namespace) -> None:
             "--dataset is missing.",
             fix="Give the samples, for example --dataset samples.jsonl.",
         )
+
+
+def is_typed(options: argparse.Namespace, name: str) -> bool:
+    """Whether an option that has no default of its own stands on the command line."""
+    sources = getattr(options, "sources", None)
+    return sources[name] == "command line" if sources else bool(getattr(options, name))
+
+
+def configuration(
+    options: argparse.Namespace,
+    workflow: LoadedWorkflow,
+    dataset: LoadedDataset,
+    settings: RunSettings,
+    planned: WorkflowPlan,
+    judge: RunJudge | None,
+) -> dict[str, Any]:
+    """Everything that made the runs of an evaluation and their grades."""
+    from assay.judging.identity import rubric_name
+
+    plan = planned.plan
+    return {
+        "workflow": workflow.digest,
+        "dataset": dataset.digest,
+        "profile": {"id": plan.profile.id, "digest": plan.digests["profile"]},
+        "policy": options.policy,
+        "rubric": None if planned.rubric is None else rubric_name(planned.rubric),
+        "judge": None if judge is None else {"name": judge.spec.judge, **judge.spec.identity()},
+        "judge_cards": list(options.judge_card),
+        "repeats": settings.repeat,
+        "limits": {
+            "timeout_s": settings.timeout_s,
+            "retries": settings.retries,
+            "samples": options.limit,
+        },
+        **ENGINE,
+    }
 
 
 def settings_of(options: argparse.Namespace, workflow: LoadedWorkflow) -> RunSettings:

@@ -182,7 +182,7 @@ class Totals:
         self.scoring: set[str] = set()
         self.documents = 0
         self.passed = 0
-        self.first_failed: str | None = None
+        self.first_failed: GradedPiece | None = None
         self.letters: Counter[str] = Counter()
         self.fault_count = 0
         self.faults: list[Fault] = []
@@ -260,7 +260,7 @@ def grade_stream(
             totals.scoring.add(piece.scoring)
             totals.passed += piece.passed
             if not piece.passed and totals.first_failed is None:
-                totals.first_failed = piece.run_id
+                totals.first_failed = piece._replace(outputs=())
             if totals.fault_count and not keep_going:
                 continue  # the whole has failed: go on only to find the other faults
             if spool_limit is None or spooled < spool_limit:

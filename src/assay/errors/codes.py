@@ -168,6 +168,7 @@ CODES: dict[str, str] = {
     "RUN-004": "A workflow cannot be loaded, or what it needs is not installed.",
     "RUN-005": "The journal of a run is in use, damaged, or of another run.",
     "RUN-006": "A workflow says something of itself that cannot be.",
+    "RUN-007": "The endpoint of a workflow cannot be reached.",
     "STO-001": (
         "There is no ledger there, it cannot be opened or reached, or what it takes is not"
         " installed."

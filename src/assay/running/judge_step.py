@@ -111,9 +111,11 @@ def estimate(
 class JudgeStep:
     """Judges runs one by one. `counts` says how the answers came out."""
 
-    def __init__(self, task: JudgeTask, client: Client) -> None:
+    def __init__(self, task: JudgeTask, client: Client, *, max_calls: int | None = None) -> None:
         self.task = task
         self.client = client
+        self._max_calls = max_calls
+        self._new = 0
         self.counts: Counter[str] = Counter()
         self.first_fault = ""
         """Why the first answer without a verdict has none."""
@@ -133,17 +135,28 @@ class JudgeStep:
     async def ask(self, question: Question, *, sample: int = 0) -> Answer:
         """The answer to a question; an error where the judge is down."""
         answer: Answer | None = None
-        if self.down is None or self.client.has(question, sample=sample):
+        why = "" if self.client.has(question, sample=sample) else self._refusal()
+        if not why:
             try:
                 answer = await self.client.ask(question, sample=sample)
             except NotEnoughEvidence as error:
                 self.down = error
+                why = str(error)
         if answer is None:
-            answer = Answer("errored", None, str(self.down), "", False, False, None)
+            answer = Answer("errored", None, why, "", False, False, None)
         self.counts[answer.outcome] += 1
         if answer.verdict is None:
             self.first_fault = self.first_fault or f"{answer.outcome}: {answer.reason}"
         return answer
+
+    def _refusal(self) -> str:
+        """Why a new question is not asked; empty where it is."""
+        if self.down is not None:
+            return str(self.down)
+        if self._max_calls is not None and self._new >= self._max_calls:
+            return f"the limit of {self._max_calls:,} questions was reached (--max-calls)"
+        self._new += 1
+        return ""
 
     async def judge(self, run: dict[str, Any]) -> dict[str, Any]:
         """A run with the judge's verdicts in it, or with what is missing of them."""

@@ -121,7 +121,7 @@ def _worst(one: WorstRun) -> Facts:
     run = one.run
     return Facts(
         [
-            ("sample", phrase(head, clip(as_line(one.result).because, 2 * SHORT))),
+            ("sample", phrase(head, clip(as_line(one.result).why, 2 * SHORT))),
             ("question", "" if run is None else _short(run.inputs, QUESTIONS)),
             ("answer", "" if run is None else _answer(run)),
         ]

@@ -1,0 +1,40 @@
+"""The commands that a verb prints: ready to paste, with the options that were given."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from assay.cli.frame import CHOICES, COMMON
+from assay.errors import printable
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable
+
+GRADED_BY = tuple(name for name in CHOICES if name != "--now")
+"""The options that choose how runs are graded."""
+
+
+def command(
+    *words: str, options: argparse.Namespace | None = None, carry: Iterable[str] = ()
+) -> str:
+    """A command line. `carry` names options that it takes over where they were given.
+
+    >>> command("explain", "my runs.jsonl", "--run", "a b")
+    "assay explain 'my runs.jsonl' --run 'a b'"
+    """
+    carried = [] if options is None else [word for name in carry for word in given(options, name)]
+    return printable(shlex.join(["assay", *words, *carried]))
+
+
+def given(options: argparse.Namespace, name: str) -> list[str]:
+    """An option of the frame as it was given; nothing where it has its default."""
+    settings = COMMON[name].settings
+    value: Any = getattr(options, name.lstrip("-").replace("-", "_"), None)
+    if value is None or value == settings.get("default", False):
+        return []
+    if settings.get("action") == "store_true":
+        return [name] if value else []
+    values = value if isinstance(value, list) else [value]
+    return [word for one in values for word in (name, str(one))]

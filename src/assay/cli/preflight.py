@@ -1,0 +1,123 @@
+"""What can be known before anything runs: which criteria and gates nothing can fill, and whether
+the endpoints are there.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from assay.errors import NotEnoughEvidence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from assay.judging.config import JudgeSpec
+    from assay.running.runner import SampleWork
+    from assay.running.workflow import LoadedWorkflow
+    from assay.scoring.profile import Profile
+    from assay.scoring.rubric import Rubric
+    from assay.scoring.sources import EvidenceSource
+
+CONNECT_S = 5.0
+_DECLARED = ("output_schema", "forbidden_tools", "handoff_rules")
+_TESTED = ("tests", "patch_applies", "gates.no_sandbox_violation")
+
+
+def sources_of(
+    profile: Profile,
+    workflow: LoadedWorkflow,
+    work: Sequence[SampleWork],
+    *,
+    judge: bool,
+    rubric: Rubric | None,
+) -> list[EvidenceSource]:
+    """Where each gate and criterion gets its evidence when this workflow runs on these samples."""
+    from assay.scoring.sources import criterion_sources
+
+    absent = [name for name in _DECLARED if getattr(workflow.spec, name) is None]
+    absent += _TESTED if workflow.spec.repository is None else ()
+    absent += _not_expected(profile, work)
+    return criterion_sources(profile, judge=judge, rubric=rubric, absent=absent)
+
+
+def _not_expected(profile: Profile, work: Sequence[SampleWork]) -> Iterator[str]:
+    """The expected values that the profile reads, and that no sample has."""
+    from assay.scoring.sources import criterion_sources
+
+    there: set[str] = set()
+    for item in work:
+        if isinstance(item.sample.expected, dict):
+            there |= item.sample.expected.keys()
+    for judge in (True, False):
+        for source in criterion_sources(profile, judge=judge):
+            for field in source.reads:
+                head, _, name = field.partition(".")
+                if head == "expected" and name and name.split(".")[0].rstrip("[]") not in there:
+                    yield field
+
+
+def warnings_of(sources: Iterable[EvidenceSource], *, scored: bool) -> list[str]:
+    """What nothing in this configuration can fill, one sentence each. `scored`: the workflow has
+    scorers, and any criterion may be theirs.
+    """
+    from assay.scoring.sources import without_source
+
+    open_ = [
+        one
+        for one in without_source(sources)
+        if not (scored and one.of == "criterion" and not one.reads)
+    ]
+    found = [f"{source.sentence}." for source in open_]
+    if any(source.of == "gate" for source in open_):
+        found.append("A gate without a source fails, so no run can pass.")
+    elif open_:
+        found.append("A criterion without a source counts as 0.")
+    return found
+
+
+def check_endpoints(workflow: LoadedWorkflow, judge: JudgeSpec | None) -> None:
+    """Refuse to start where the judge has no key, or an endpoint takes no connection."""
+    for url in _workflow_urls(workflow):
+        if reason := unreachable(url):
+            raise NotEnoughEvidence(
+                "RUN-007",
+                f"the workflow's endpoint {url} can't be reached: {reason}.",
+                where=workflow.where,
+                fix="Start it, or correct adapter.url. Nothing was run.",
+            )
+    if judge is None:
+        return
+    from assay.judging.config import key_of
+
+    key_of(judge)
+    if judge.api == "litellm" or judge.proxy_from_environment:
+        return
+    if reason := unreachable(judge.base_url):
+        raise NotEnoughEvidence(
+            "JDG-003",
+            f"the judge's endpoint {judge.base_url} can't be reached: {reason}.",
+            where=judge.judge,
+            fix="Start it, or run with --no-judge. Nothing was run.",
+        )
+
+
+def _workflow_urls(workflow: LoadedWorkflow) -> list[str]:
+    spec = workflow.spec
+    adapters: list[dict[str, Any] | None] = [spec.adapter]
+    adapters += [step.adapter for step in spec.steps or ()]
+    adapters += [agent.adapter for agent in (spec.agents or {}).values()]
+    urls = [one.get("url") for one in adapters if one is not None and one.get("kind") == "http"]
+    return list(dict.fromkeys(url for url in urls if isinstance(url, str)))
+
+
+def unreachable(url: str) -> str:
+    """Why nothing listens at an address; empty where something does."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        socket.create_connection((parts.hostname or "", port), timeout=CONNECT_S).close()
+    except OSError as error:
+        return error.strerror or str(error) or type(error).__name__
+    return ""

@@ -1,0 +1,151 @@
+"""The judge of `assay run`: which one it is, what it will take, and the work.
+
+Paid answers go into `judge.journal` of the work folder, so that a resumed run asks only what has no
+verdict yet.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.cli.frame import arg, flag
+from assay.cli.progress import Progress
+from assay.errors import UsageError, printable
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+
+    from assay.judging.config import JudgeSpec
+    from assay.running.judge_step import JudgeEstimate, JudgeTask
+    from assay.running.runner import SampleWork
+
+JOURNAL = "judge.journal"
+ARGUMENTS = (
+    arg(
+        "--judge",
+        metavar="FILE",
+        help="judge every run: a judge's description (YAML), or its name in assay.yaml",
+    ),
+    flag("--no-judge", "don't judge; what needs a judge stays missing, and fails"),
+    arg(
+        "--max-usd",
+        metavar="X",
+        help="stop asking the judge before this much is spent; needs a price",
+    ),
+    arg("--max-calls", type=int, metavar="N", help="ask the judge at most N questions"),
+)
+
+
+class RunJudge(NamedTuple):
+    """A judge, and what it is asked about every run."""
+
+    spec: JudgeSpec
+    task: JudgeTask
+    max_calls: int | None
+
+
+def judge_of(options: argparse.Namespace) -> JudgeSpec | None:
+    """The judge that the options name; None where they name none."""
+    if options.max_calls is not None and options.max_calls < 1:
+        raise UsageError("CLI-001", f"--max-calls is {options.max_calls}; it must be at least 1.")
+    if not options.judge:
+        return None
+    from msgspec import structs
+
+    from assay.cli.judge import amount
+    from assay.files.yaml_files import read_entry
+    from assay.judging.config import check_spec, load_judge
+
+    spec = load_judge(read_entry(options.judge, "judge"))
+    if options.max_usd is not None:
+        limits = structs.replace(spec.limits, max_usd=amount("--max-usd", str(options.max_usd)))
+        spec = structs.replace(spec, limits=limits)
+        check_spec(spec)
+    return spec
+
+
+def calls_of(found: JudgeEstimate, task: JudgeTask, spec: JudgeSpec | None) -> str:
+    """What judging takes, in words."""
+    claims = "one for each claim"
+    calls = f"{found.calls:,} calls" if found.calls else ""
+    words = " plus ".join(filter(None, [calls, claims if task.claims else ""]))
+    if found.calls:
+        words += f", about {found.input_tokens:,} tokens in"
+    if found.cost_usd is not None and found.calls:
+        more = " without the claims" if task.claims else ""
+        return f"{words}, at most about {found.cost_usd:.4f} US dollars{more}"
+    return f"{words}, no price given" if spec is not None and spec.price is None else words
+
+
+class Judging(NamedTuple):
+    """How judging went."""
+
+    judge: RunJudge
+    counts: dict[str, int]
+    missing: int
+    first_fault: str
+    down: str
+    usage: dict[str, Any]
+
+    @property
+    def sentences(self) -> list[str]:
+        """What is missing of it, and why; nothing where nothing is."""
+        if not self.missing:
+            return []
+        total = sum(self.counts.values())
+        why = self.down or self.first_fault
+        return [f"{self.missing:,} of {total:,} verdicts of the judge are missing: {why}"]
+
+
+async def judge_runs(
+    judge: RunJudge,
+    folder: str,
+    work: Sequence[SampleWork],
+    read: Callable[[str], dict[str, Any]],
+    keep: Callable[[dict[str, Any]], None],
+    *,
+    again: bool,
+) -> Judging:
+    """Judge every run: `read` gives it by its id, `keep` gets it with its verdicts. `again` asks
+    once more what got an unusable answer before.
+    """
+    from assay.cli.judge import usage_shown
+    from assay.judging.client import Client
+    from assay.judging.journal import Journal
+    from assay.judging.rubric_task import spread
+    from assay.running.judge_step import JudgeStep
+
+    progress = Progress(len(work), "judging", unit="runs")
+    try:
+        with Journal(os.path.join(folder, JOURNAL)) as journal:
+            async with Client(judge.spec, journal, again=again) as client:
+                step = JudgeStep(judge.task, client, max_calls=judge.max_calls)
+
+                async def one(item: SampleWork) -> None:
+                    keep(await step.judge(read(item.run_id)))
+                    progress.add(1)
+
+                await spread(one, work, width=step.width)
+                down = "" if step.down is None else str(step.down)
+                return Judging(
+                    judge,
+                    dict(step.counts),
+                    step.missing,
+                    step.first_fault,
+                    down,
+                    usage_shown(client),
+                )
+    finally:
+        progress.end()
+
+
+def report(judging: Judging) -> None:
+    """How judging went, on standard error."""
+    from assay.cli.judge import note_usage
+
+    note_usage([judging.usage], judging.counts)
+    for sentence in judging.sentences:
+        sys.stderr.write(printable(f"warning: {sentence}") + "\n")

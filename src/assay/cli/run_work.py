@@ -1,0 +1,202 @@
+"""The work of `assay run`: each sample executed, judged where there is a judge, and graded."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from assay.cli.progress import Progress
+from assay.cli.run_judge import judge_runs
+from assay.cli.stream import GradedPiece
+from assay.files.json_files import Document, parse_json
+from assay.running.post_run import after_of
+from assay.running.runner import Runner
+from assay.views.documents import encode
+from assay.views.evaluation import WorstRun, keep_worst
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from assay.cli.events import EventFile
+    from assay.cli.grade import Grading
+    from assay.cli.run_judge import Judging, RunJudge
+    from assay.errors import Fault
+    from assay.pipeline.grading import Graded
+    from assay.running.dataset import LoadedDataset
+    from assay.running.journal import RunJournal
+    from assay.running.runner import RunSettings, SampleWork
+    from assay.running.workflow import LoadedWorkflow
+
+IN_MEMORY = 256 * 1024 * 1024
+"""Bytes of grades that wait in memory for the end of the run."""
+Piece = GradedPiece | list["Fault"]
+
+
+class RunWork:
+    """The runs of an evaluation. Making it loads the workflow's code; nothing is run yet."""
+
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        workflow: LoadedWorkflow,
+        dataset: LoadedDataset,
+        settings: RunSettings,
+        work: list[SampleWork],
+        judge: RunJudge | None,
+    ) -> None:
+        self.options = options
+        self.name = workflow.id
+        self.work = work
+        self.judge = judge
+        self.judging: Judging | None = None
+        """How judging went."""
+        self.judged = 0
+        self.worst: list[WorstRun] = []
+        self.passes: dict[str, dict[str, bool]] = {}
+        """By sample and run, whether it passed."""
+        self._events: EventFile | None = None
+        self._ready: dict[str, Piece] = {}
+        self._kept = 0
+        self._lines = JudgedLines()
+        self._runner = Runner(
+            workflow,
+            dataset,
+            settings,
+            keep=lambda made: self._keep(made),
+            tell=None if options.events is None else self._tell,
+            after=after_of(workflow),
+        )
+
+    def execute(self, journal: RunJournal, grading: Grading, folder: str) -> Iterator[Piece]:
+        """Run what is left, judge all, and give the grades in the order of the work. Without a
+        judge each run is graded when it is over, while others still wait for their models.
+        """
+        self._journal = journal
+        self._worker = grading.worker(self._noted)
+        left = [one for one in self.work if one.run_id not in journal]
+        with _events(self.options) as file:
+            self._events = file
+            self._progress = Progress(len(left), self.name, unit="runs")
+            try:
+                with _stdout_is_ours():
+                    asyncio.run(self._runner.run(left))
+            finally:
+                self._progress.end()
+            if self.judge is not None:
+                self.judging = asyncio.run(
+                    judge_runs(
+                        self.judge,
+                        folder,
+                        self.work,
+                        lambda run_id: parse_json(journal.run(run_id)),
+                        self._keep_judged,
+                        again=bool(self.options.resume),
+                    )
+                )
+        self._events = None
+        return self._pieces()
+
+    def evidence(self) -> Iterator[bytes]:
+        """Every run as it was graded, in the order of the work."""
+        return (self._line(one.run_id) for one in self.work)
+
+    def _tell(self, run_id: str, kind: str, fields: dict[str, Any]) -> None:
+        if self._events is not None:
+            self._events.tell(run_id, kind, fields)
+
+    def _keep(self, made: dict[str, Any]) -> None:
+        self._journal.put(made)
+        if self.judge is None:
+            self._grade(made)
+        self._progress.add(1)
+
+    def _keep_judged(self, made: dict[str, Any]) -> None:
+        self._lines.put(made["run_id"], encode(made))
+        self.judged += 1
+        self._grade(made)
+
+    def _grade(self, made: dict[str, Any]) -> None:
+        piece = self._graded(Document(made, self.options.files[0]))
+        if isinstance(piece, list) and self._events is not None:
+            self._events.refused(made["run_id"], piece)
+        self._kept += sum(map(len, piece.outputs)) if isinstance(piece, GradedPiece) else 0
+        if self._kept < IN_MEMORY:  # what does not fit is graded again at the end
+            self._ready[made["run_id"]] = piece
+
+    def _graded(self, document: Document) -> Piece:
+        piece = self._worker.document(document)
+        if isinstance(piece, list):
+            return piece
+        return piece._replace(outputs=piece.outputs[:-1])
+
+    def _noted(self, graded: Graded) -> bytes:
+        """Note what a grade adds to the evaluation, each run once."""
+        grade, sample = graded.grade, graded.grade.scorecard.sample_id or ""
+        marks = self.passes.setdefault(sample, {})
+        if grade.run_id not in marks:
+            marks[grade.run_id] = grade.passed
+            if self._events is not None:
+                self._events.judged(graded)
+            if not grade.passed:
+                keep_worst(self.worst, graded.payload(), graded.run)
+        return b""
+
+    def _pieces(self) -> Iterator[Piece]:
+        for number, one in enumerate(self.work, 1):
+            piece = self._ready.pop(one.run_id, None)
+            if piece is None:
+                tree = parse_json(self._line(one.run_id))
+                piece = self._graded(Document(tree, self.options.files[0], number))
+            yield piece
+
+    def _line(self, run_id: str) -> bytes:
+        return self._journal.run(run_id) if self.judge is None else self._lines.get(run_id)
+
+
+class JudgedLines:
+    """Runs with their verdicts, each as a line, in a file without a name."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - it ends with this
+        self._places: dict[str, tuple[int, int]] = {}
+
+    def put(self, run_id: str, line: bytes) -> None:
+        """Keep a run."""
+        self._places[run_id] = (self._file.seek(0, os.SEEK_END), len(line))
+        self._file.write(line)
+
+    def get(self, run_id: str) -> bytes:
+        """A run that was kept."""
+        start, size = self._places[run_id]
+        self._file.seek(start)
+        return self._file.read(size)
+
+
+def _events(options: argparse.Namespace) -> AbstractContextManager[EventFile | None]:
+    """Where the events of each run go as they happen, if --events asks for it."""
+    if options.events is None:
+        return nullcontext()
+    from assay.cli.events import EventFile
+
+    return EventFile(options.events)
+
+
+@contextmanager
+def _stdout_is_ours() -> Iterator[None]:
+    """While workflows run, what they print goes to standard error: standard output is for
+    results.
+    """
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
