@@ -83,14 +83,18 @@ class Store:
         """
         self.put_all(chain(self._waited(), groups))
 
-    def put_all(self, groups: Iterable[list[Draft]]) -> None:
-        """Store groups, many of them in one transaction, and report how much of it was new."""
+    def put_all(self, groups: Iterable[list[Draft]]) -> bool:
+        """Store groups, many of them in one transaction, and report how much of it was new; or,
+        where storing is not needed, why nothing is. Whether it is stored.
+        """
         try:
             self._put_all(groups)
+            return True
         except AssayError as error:
             if self._needed:
                 raise
             self._report(f"nothing is stored in a ledger: {error}")
+            return False
 
     def _put_all(self, groups: Iterable[list[Draft]]) -> None:
         new = known = 0
@@ -158,6 +162,8 @@ class StoredStream:
         self.choice = choice.dated()._replace(stored=True)
         self.evaluation: Evaluation | None = None
         """What the runs come to, once they were put; None where no evaluation is made of them."""
+        self.stored = False
+        """Whether they are in a ledger, once they were put."""
         self._store = store
         self._builder = builder
         self._basis = basis_of(self.choice.read_cards(), self.choice.now)
@@ -173,7 +179,7 @@ class StoredStream:
             self.evaluation = self._builder.finish(finished or datetime.now(UTC))
         if self._store is not None:
             with open(self.path, "rb") as stream:
-                self._store.put_all(self._groups(stream))
+                self.stored = self._store.put_all(self._groups(stream))
 
     def _groups(self, stream: IO[bytes]) -> Iterator[list[Draft]]:
         if self._basis.drafts:

@@ -145,6 +145,11 @@ class Grading:
         return StreamWorker(self._choice, (*encoders(formats), *more))
 
     @property
+    def stored(self) -> bool:
+        """Whether the grades are in a ledger, after `finish`."""
+        return self._stored is not None and self._stored.stored
+
+    @property
     def evaluation(self) -> Evaluation | None:
         """The evaluation of the runs, after `finish`; None where no builder was given for it, or
         where nothing was graded.

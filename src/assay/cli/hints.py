@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 GRADED_BY = tuple(name for name in CHOICES if name != "--now")
 """The options that choose how runs are graded."""
+_PRINTED = ("command line", "default")
+"""Where a value comes from that a printed command has to name; `default` for a resumed run."""
 
 
 def command(
@@ -25,14 +27,21 @@ def command(
     "assay explain 'my runs.jsonl' --run 'a b'"
     """
     carried = [] if options is None else [word for name in carry for word in given(options, name)]
+    if getattr(options, "config_file", None):
+        carried += ["--config", options.config_file]  # type: ignore[union-attr]
+    elif getattr(options, "no_config", False):
+        carried.append("--no-config")
     return printable(shlex.join(["assay", *words, *carried]))
 
 
 def given(options: argparse.Namespace, name: str) -> list[str]:
-    """An option of the frame as it was given; nothing where it has its default."""
-    settings = COMMON[name].settings
-    value: Any = getattr(options, name.lstrip("-").replace("-", "_"), None)
-    if value is None or value == settings.get("default", False):
+    """An option of the frame as it was given; nothing where it has its default, or its value from
+    assay.yaml, which the command that is printed reads too.
+    """
+    dest, settings = COMMON[name].dest, COMMON[name].settings
+    value: Any = getattr(options, dest, None)
+    source = getattr(options, "sources", {}).get(dest, "default")
+    if value is None or value == settings.get("default", False) or source not in _PRINTED:
         return []
     if settings.get("action") == "store_true":
         return [name] if value else []

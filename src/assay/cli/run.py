@@ -16,6 +16,7 @@ from assay.cli import options as opt
 from assay.cli.frame import CHOICES, STORE, Command, arg
 from assay.cli.grade import Grading, choice_of
 from assay.cli.hints import GRADED_BY, command
+from assay.cli.ledger import ledger_options
 from assay.cli.run_judge import ARGUMENTS, RunJudge, calls_of, judge_of, report
 from assay.cli.run_settings import DEFAULT_WORKFLOW, configuration, recall, remember, settings_of
 from assay.errors import UsageError, printable
@@ -86,7 +87,9 @@ def run(options: argparse.Namespace) -> int:
     evidence = os.path.join(folder, "runs.jsonl")
     options.files, options.output = [evidence], sinks
     grading = Grading(
-        options, builder=builder, show=lambda made: _show(options, doing, made, folder)
+        options,
+        builder=builder,
+        show=lambda made: _show(options, doing, made, folder, stored=grading.stored),
     )
     with grading, RunJournal(path, Header.of(workflow, dataset, settings)) as journal:
         if len(journal):
@@ -180,7 +183,14 @@ def _resume(options: argparse.Namespace, folder: str) -> str:
     )
 
 
-def _show(options: argparse.Namespace, doing: RunWork, evaluation: Evaluation, folder: str) -> None:
+def _show(
+    options: argparse.Namespace,
+    doing: RunWork,
+    evaluation: Evaluation,
+    folder: str,
+    *,
+    stored: bool,
+) -> None:
     """The evaluation, with its worst runs and what to do next."""
     from assay.cli import terminal
     from assay.views.evaluation import evaluation_view
@@ -189,17 +199,17 @@ def _show(options: argparse.Namespace, doing: RunWork, evaluation: Evaluation, f
     if doing.judging is not None and doing.judging.missing:
         again = f"`{_resume(options, folder)}` asks for them again and repeats nothing else."
         notes = [f"{sentence}. {again}" for sentence in doing.judging.sentences]
-    runs = options.files[0]
+    more = ledger_options(options) if stored else ""
+    runs, carry = (evaluation.name, ()) if stored else (options.files[0], GRADED_BY)
     commands = [
-        (command("explain", runs, "--run", one.run_id, options=options, carry=GRADED_BY), "why")
+        (
+            command("explain", runs, "--run", one.run_id, options=options, carry=carry) + more,
+            "why this run got its grade",
+        )
         for one in doing.worst[:1]
     ]
-    commands.append(
-        (
-            command("grade", runs, "-o", "report.html", options=options, carry=GRADED_BY),
-            "every run, as a page",
-        )
-    )
+    page = command("grade", runs, "-o", "report.html", options=options, carry=GRADED_BY)
+    commands.append((page + more, "every run on one page"))
     terminal.show(evaluation_view(evaluation, worst=doing.worst, notes=notes, commands=commands))
     for path in options.output:
         sys.stdout.write(f"wrote {path}\n")

@@ -117,9 +117,14 @@ def configuration(
     return {
         "workflow": workflow.digest,
         "dataset": dataset.digest,
-        "profile": {"id": plan.profile.id, "digest": plan.digests["profile"]},
+        "profile": options.profile,
         "policy": options.policy,
-        "rubric": None if planned.rubric is None else rubric_name(planned.rubric),
+        "rubric": options.rubric,
+        "scored_by": {
+            "profile": plan.profile.id,
+            "rubric": None if planned.rubric is None else rubric_name(planned.rubric),
+            "digests": plan.digests,
+        },
         "judge": None if judge is None else {"name": judge.spec.judge, **judge.spec.identity()},
         "judge_cards": list(options.judge_card),
         "repeats": settings.repeat,
