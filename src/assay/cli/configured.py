@@ -15,7 +15,7 @@ from assay.cli.verbs import VERBS
 from assay.errors import Fault, InputError, UsageError
 from assay.files.json_files import show_path
 from assay.files.yaml_files import is_yaml_name
-from assay.registry import near_miss
+from assay.registry import is_path, near_miss
 from assay.running.config import Config, read_config
 from assay.running.config_code import refuse_outside_code
 
@@ -282,14 +282,9 @@ def _one(action: argparse.Action, value: Any, config: Config, key: Path) -> Any:
     if action.dest in ("db", "store"):
         return _sqlite(text, config)
     is_path = action.metavar in _PATHS and text != "-"
-    if is_path or (action.metavar in _NAMES_OR_PATHS and looks_like_path(text)):
+    if is_path or (action.metavar in _NAMES_OR_PATHS and (is_path(text) or is_yaml_name(text))):
         return config.resolve(text)
     return text
-
-
-def looks_like_path(text: str) -> bool:
-    """A path has a slash or an extension; a name has neither."""
-    return "/" in text or is_yaml_name(text) or bool(os.path.splitext(text)[1])
 
 
 def ledger_url(config: Config) -> str | None:
@@ -316,7 +311,7 @@ def _resolve_names(
         named = config.named(kind)
         several = value if isinstance(value, list) else [value]
         for name in several:
-            if name not in named and not looks_like_path(name) and not os.path.exists(name):
+            if name not in named and not is_path(name) and not os.path.exists(name):
                 raise UsageError(
                     "CLI-001",
                     f"there is no {kind} '{name}' in {config.path}.{near_miss(name, named)}",

@@ -22,7 +22,7 @@ from assay.files.upwards import find_config
 from assay.registry import is_path, near_miss
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
 _LEDGER = (
     "sqlite:///FILE or postgresql://... (default: $ASSAY_DB, else .assay/ledger.db here or in the"
@@ -184,9 +184,13 @@ class Command(NamedTuple):
     """Options that had another name before."""
     defaults: Mapping[str, Any] = {}
     """Values that no option of it sets."""
+    configured: bool = True
+    """Whether its defaults may come from an `assay.yaml`."""
 
-    def parse(self, verb: str, argv: list[str]) -> argparse.Namespace:
-        """Read the arguments of this command."""
+    def parse(
+        self, verb: str, argv: list[str], *, optional: Collection[str] = ()
+    ) -> argparse.Namespace:
+        """Read the arguments of this command; those named in `optional` may be missing."""
         for given in argv:
             if new := self.renamed.get(given.partition("=")[0]):
                 old = given.partition("=")[0]
@@ -196,7 +200,11 @@ class Command(NamedTuple):
                     fix=f"Write {new} instead.",
                 )
         parser = self.parser(verb)
-        path = config_path(argv)
+        for action in parser._actions:
+            if action.dest in optional:
+                action.required = False
+                action.nargs = "*" if action.nargs == "+" else action.nargs or "?"
+        path = config_path(argv) if self.configured else None
         if path is None:
             return parser.parse_args(argv, argparse.Namespace(config=None))
         from assay.cli.configured import parse  # only where there is a configuration
@@ -325,7 +333,6 @@ def choose(
 def dispatch(name: str, argv: list[str]) -> int:
     """Load the module of a verb and run it."""
     verb, command = VERBS[name], name
-    module = verb.module
     if verb.actions:
         chosen = choose(
             name,
@@ -337,8 +344,8 @@ def dispatch(name: str, argv: list[str]) -> int:
         )
         if isinstance(chosen, ExitCode):
             return chosen
-        module, command, argv = verb.actions[chosen][0], f"{name} {chosen}", argv[1:]
-    spec: Command = import_module(f"assay.cli.{module}").COMMANDS[command]
+        command, argv = f"{name} {chosen}", argv[1:]
+    spec = load_command(command)
     options = spec.parse(command, argv)
     named = {dest: _texts(getattr(options, dest)) for dest in spec.runs}
     if all(map(is_path, chain.from_iterable(named.values()))):
@@ -351,3 +358,12 @@ def dispatch(name: str, argv: list[str]) -> int:
 
 def _texts(value: str | list[str] | None) -> list[str]:
     return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def load_command(name: str) -> Command:
+    """The command of a verb, or of an action of it ("judge rubric")."""
+    word, _, action = name.partition(" ")
+    verb = VERBS[word]
+    module = verb.actions[action][0] if action else verb.module
+    command: Command = import_module(f"assay.cli.{module}").COMMANDS[name]
+    return command

@@ -40,6 +40,9 @@ _WHOLE_FILES = "every file that was written is complete, the rest was not starte
 
 GROUPS: dict[str, dict[str, Verb]] = {
     "everyday": {
+        "init": Verb(
+            "init", "look at a folder and write an assay.yaml, three samples and a CI job for it"
+        ),
         "run": Verb(
             "run",
             "run a workflow on a dataset, record what happened, and grade it",
@@ -82,6 +85,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
             description="Reports over many runs. None of them is a gate.",
             example="assay report summary runs.jsonl",
         ),
+        "config": Verb("config", "show what holds for a verb, and where each value comes from"),
     },
     "judges and metrics": {
         "judge": Verb(

@@ -20,7 +20,7 @@ from assay.files.yaml_files import is_yaml_name, read_yaml
 from assay.judging.config import JudgeSpec, spec_faults
 from assay.records.evidence import Number
 from assay.records.reading import read_record
-from assay.registry import identifier_fault, near_miss
+from assay.registry import identifier_fault, is_path, near_miss
 from assay.running.dataset import DatasetFile
 from assay.running.workflow import Scorer, WorkflowFile
 
@@ -299,7 +299,7 @@ def _faults(config: Config) -> Iterator[tuple[Path, str, str]]:
             if problem is not None:
                 yield (many, name), f"the name {problem}.", "Use letters, digits, _ and -."
             yield from _entry_faults((many, name), entry)
-        if isinstance(one, str) and entries and not _is_path(one) and one not in entries:
+        if isinstance(one, str) and entries and not is_path(one) and one not in entries:
             yield (
                 (kind,),
                 f"there is no {kind} '{one}' in `{many}`.{near_miss(one, entries)}",
@@ -313,7 +313,7 @@ def _faults(config: Config) -> Iterator[tuple[Path, str, str]]:
                     f"Move it there, and write `{kind}: NAME`.",
                 )
             yield from _entry_faults((kind,), one)
-    if isinstance(spec.judge, str) and not spec.judges and not _is_path(spec.judge):
+    if isinstance(spec.judge, str) and not spec.judges and not is_path(spec.judge):
         yield ("judge",), f"'{spec.judge}' is not described.", "Add it to `judges`."
 
 
@@ -328,8 +328,3 @@ def _entry_faults(key: Path, entry: Any) -> Iterator[tuple[Path, str, str]]:
             yield key, "has neither a `file` nor a `table`.", "Write `file: samples.jsonl`."
     elif isinstance(entry, JudgeEntry):
         yield from (((*key, *path.split(".")), text, fix) for path, text, fix in spec_faults(entry))
-
-
-def _is_path(name: str) -> bool:
-    """A path has a slash or an extension; a name has neither."""
-    return "/" in name or "\\" in name or "." in name

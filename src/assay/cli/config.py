@@ -1,0 +1,162 @@
+"""`assay config`: what holds for a verb, and where each value comes from."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from assay.cli import options as opt
+from assay.cli.configured import COMMAND_LINE, DEFAULT, ENVIRONMENT, PLACES, verb_names
+from assay.cli.frame import Command, arg, config_path, load_command
+from assay.errors import ExitCode, UsageError
+from assay.files.upwards import CONFIG_FILE
+from assay.registry import near_miss
+from assay.running.config import KINDS
+
+if TYPE_CHECKING:
+    import argparse
+
+    from assay.running.config import Config
+
+_HIDDEN = ("config", "sources", "config_file", "no_config", "formats", "json", "help")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the verb."""
+    words = list(options.verb)
+    if "--json" in words:
+        words.remove("--json")
+        options.json = True
+    if words and options.no_config:
+        words.append("--no-config")
+    elif words and options.config_file:
+        words += ["--config", options.config_file]
+    document = _verb(words) if words else _file(options.config)
+    if options.json:
+        opt.print_json(document)
+    else:
+        opt.print_lines(_lines(document))
+    return ExitCode.PASSED
+
+
+def _verb(words: list[str]) -> dict[str, Any]:
+    """Every option of a verb with its value and source."""
+    verb = next((name for name in (" ".join(words[:2]), words[0]) if name in verb_names()), None)
+    if verb is None:
+        known = [name for name in verb_names() if name.split()[0] == words[0]] or verb_names()
+        raise UsageError(
+            "CLI-001",
+            f"there is no verb '{' '.join(words[:2])}'.{near_miss(words[0], known)}",
+            fix=f"Verbs: {', '.join(known)}." if len(known) < 15 else "`assay --help` lists them.",
+        )
+    command, argv = load_command(verb), words[len(verb.split()) :]
+    parser = command.parser(verb)
+    named = {one.dest: one for one in parser._actions}
+    required = {one.dest for one in parser._actions if one.required and not one.option_strings}
+    # its files may be left out here: the question is about the options
+    parsed = command.parse(verb, argv, optional=required)
+    sources = getattr(parsed, "sources", None) or dict.fromkeys(vars(parsed), DEFAULT)
+    shown = [
+        {
+            "option": ", ".join(named[name].option_strings) or str(named[name].metavar or name),
+            "value": value,
+            "source": _environment(name, value, sources.get(name, DEFAULT)),
+        }
+        for name, value in vars(parsed).items()
+        if name in named and name not in _HIDDEN
+    ]
+    return {
+        "schema": "assay.configuration/1",
+        "file": config_path(argv),
+        "verb": verb,
+        "options": shown,
+    }
+
+
+def _environment(name: str, value: Any, source: str) -> str:
+    variable = ENVIRONMENT.get(name)
+    if variable and os.environ.get(variable) and source != COMMAND_LINE and not value:
+        return f"environment: {variable}"
+    return source
+
+
+def _file(config: Config | None) -> dict[str, Any]:
+    """Everything that a configuration sets, and for which verbs."""
+    if config is None:
+        raise UsageError(
+            "CLI-001",
+            f"there is no {CONFIG_FILE} in this folder or above it.",
+            fix="`assay init` writes one; `assay config run` shows what holds without.",
+        )
+    used = {key[0] for key in (place.key for place in PLACES)}
+    keys = [
+        {"key": name, "value": value, "line": config.line(name), "verbs": _verbs(name, used)}
+        for name, value in config.tree.items()
+    ]
+    return {
+        "schema": "assay.configuration/1",
+        "file": config.path,
+        "keys": keys,
+        **{f"{kind}s": config.named(kind) for kind in KINDS},
+        "environment": [
+            {"judge": name, "variable": judge.key_env, "set": bool(os.environ.get(judge.key_env))}
+            for name, judge in config.spec.judges.items()
+            if not isinstance(judge, str) and judge.key_env
+        ],
+    }
+
+
+def _verbs(key: str, used: set[str]) -> list[str]:
+    if key not in used:
+        return []
+    verbs = {verb for place in PLACES if place.key[0] == key for verb in place.verbs}
+    return [verb for verb in verb_names() if verb in verbs]
+
+
+def _lines(document: dict[str, Any]) -> list[str]:
+    if "options" in document:
+        rows = [(one["option"], _text(one["value"]), one["source"]) for one in document["options"]]
+        head = f"assay {document['verb']}, with {document['file'] or f'no {CONFIG_FILE}'}"
+    else:
+        rows = [
+            (one["key"], _text(one["value"]), f"{document['file']}:{one['line']}")
+            for one in document["keys"]
+        ]
+        head = f"{document['file']}; `assay config VERB` shows the options of a verb"
+    first = max((len(row[0]) for row in rows), default=0)
+    second = max((len(row[1]) for row in rows), default=0)
+    return [
+        head,
+        *(f"  {one:<{first}}  {two:<{second}}  {three}" for one, two, three in rows),
+        *(
+            f"  judge {one['judge']}: ${one['variable']} is {'set' if one['set'] else 'NOT SET'}"
+            for one in document.get("environment", ())
+        ),
+    ]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{{{', '.join(map(str, value))}}}"
+    if isinstance(value, list):
+        return ", ".join(_text(one) for one in value) or "-"
+    text = "-" if value in (None, "") else str(value).lower() if value is True else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+COMMANDS = {
+    "config": Command(
+        run,
+        "Show what holds for a verb and where each value comes from: the command line, a line of"
+        " assay.yaml, the environment, or the default. Without a verb: what assay.yaml sets.",
+        "assay config run --repeat 3",
+        (
+            arg(
+                "verb",
+                nargs="...",
+                metavar="VERB [OPTIONS]",
+                help="the verb, and options as they would be given to it",
+            ),
+        ),
+    ),
+}

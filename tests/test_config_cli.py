@@ -1,0 +1,52 @@
+"""`assay config`: every value with its source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+TEXT = """\
+project: desk
+repeats: 2
+judges:
+  main: {model: m, base_url: "https://h/v1", key_env: DESK_KEY}
+library: lib
+"""
+
+
+def test_each_value_has_its_source(tmp_path: Path, assay: Any) -> None:
+    (tmp_path / "assay.yaml").write_text(TEXT)
+    done = assay("config", "run", "--limit", "3", "--json", env={"ASSAY_LIBRARY": "elsewhere"})
+    assert done.code == 0, done.err
+    found = {one["option"]: (one["value"], one["source"]) for one in done.json()["options"]}
+    assert found["--repeat"] == (2, "assay.yaml:2")
+    assert found["--limit"] == (3, "command line")
+    assert found["--concurrency"] == (8, "default")
+    assert found["--library"] == (None, "environment: ASSAY_LIBRARY")
+    shown = assay("config", "run")
+    assert "assay.yaml:2" in shown.out
+    bare = assay("config", "--no-config", "gate").out
+    assert bare.startswith("assay gate, with no assay.yaml")
+    assert "assay.yaml:" not in bare
+
+
+def test_the_file_as_a_whole(tmp_path: Path, assay: Any) -> None:
+    missing = assay("config")
+    assert (missing.code, "assay init" in missing.err) == (2, True)
+    (tmp_path / "assay.yaml").write_text(TEXT)
+    done = assay("config")
+    assert done.code == 0
+    assert "judge main: $DESK_KEY is NOT SET" in done.out
+    assert "DESK_KEY is set" in assay("config", env={"DESK_KEY": "sk-very-secret"}).out
+    assert "sk-very-secret" not in assay("config", "--json", env={"DESK_KEY": "sk-very-secret"}).out
+    assert done.out.splitlines()[1].split() == ["project", "desk", "assay.yaml:1"]
+    (tmp_path / "assay.yaml").write_text("projekt: x\n")
+    refused = assay("config")
+    assert refused.code == 3
+    assert "line 1" in refused.err
+
+
+def test_a_verb_that_is_not_there_is_named(assay: Any) -> None:
+    done = assay("config", "judge", "rubrik")
+    assert done.code == 2
+    assert "Verbs: judge rubric" in done.err

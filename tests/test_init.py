@@ -1,0 +1,190 @@
+"""`assay init`: it reads and never runs, overwrites nothing, and what it writes works as printed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.cli.init import EXAMPLES, PROJECTS
+from assay.cli.init_search import MAX_BYTES, search
+from assay.library.shelf import Shelf
+from assay.running.config import read_config
+from assay.running.repair import lacking
+from assay.running.workflow import read_workflow
+
+COMMANDS = {**os.environ, "NO_COLOR": "1"}
+
+
+def subjects(folder: Path, **files: str) -> list[tuple[str, str]]:
+    for name, text in files.items():
+        path = folder / name.replace("__", "/").replace("_py", ".py").replace("_json", ".json")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return [(one.kind, one.target) for one in search(str(folder)).subjects]
+
+
+GRAPH = "from langgraph.graph import StateGraph\nbuilder = StateGraph(dict)\n"
+FLOW = "from agent_framework import WorkflowBuilder\n"
+API = "from fastapi import FastAPI\napp = FastAPI()\n@app.get('/up')\ndef up(): return 1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("def answer(question): return 1\n", ("python", "bot:answer")),
+        ("async def chat(prompt: str): return 1\n", ("python", "bot:chat")),
+        (f"{GRAPH}graph = builder.compile()\n", ("langgraph", "bot:graph")),
+        (f"{GRAPH}def make():\n    return builder.compile()\n", ("langgraph", "bot:make")),
+        (f"{FLOW}def make():\n    return WorkflowBuilder().build()\n", ("agent_framework", "bot:make")),
+        (f"{API}@app.post('/ask')\ndef ask(question: str): return 1\n", ("http", "http://127.0.0.1:8000/ask")),
+        ("from flask import Flask\napp = Flask('x')\n@app.route('/a', methods=['POST'])\ndef a(): return 1\n", ("http", "http://127.0.0.1:5000/a")),
+        ("from mcp.server.fastmcp import FastMCP\nserver = FastMCP('x')\n", ("mcp", "python3 bot.py")),
+        ("def helper(a, b, c, question): return 1\ndef _ask(question): return 1\n", None),
+        ("def load(question): pass\n", None),
+    ],
+)  # fmt: skip
+def test_a_workflow_is_found_by_reading(tmp_path: Path, text: str, found: Any) -> None:
+    assert subjects(tmp_path, bot_py=text)[:1] == ([found] if found else [])
+
+
+def test_servers_of_an_mcp_client_are_found(tmp_path: Path) -> None:
+    text = json.dumps({"mcpServers": {"x": {"command": "node", "args": ["a b.js"]}}})
+    assert subjects(tmp_path, mcp_json=text) == [("mcp", 'node "a b.js"')]
+    for broken in ("[]", "{", '{"mcpServers": 3}', '{"mcpServers": {"x": {}}}', "[" * 100_000):
+        assert subjects(tmp_path, mcp_json=broken) == []
+
+
+def test_functions_named_like_a_bot_come_first(tmp_path: Path) -> None:
+    text = "def zip_up(text): return 1\ndef answer(question): return 1\n"
+    assert subjects(tmp_path, a_py=text)[0] == ("python", "a:answer")
+    nested = subjects(tmp_path, a_py="", pkg__bot_py="def ask(query): return 1\n")
+    assert nested == [("python", "pkg.bot:ask")]
+
+
+def test_a_hostile_folder_is_read_within_limits_and_never_run(
+    tmp_path: Path, assay: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = tmp_path / "ran"
+    (tmp_path / "evil.py").write_text(f"open({str(mark)!r}, 'w')\ndef answer(question): return 1\n")
+    (tmp_path / "broken.py").write_text("def answer(question:\n")
+    (tmp_path / "nul.py").write_bytes(b"x = 1\0")
+    (tmp_path / "huge.py").write_bytes(b"#" * (MAX_BYTES + 1))
+    (tmp_path / "deep.py").write_text("x = " + "(" * 5000 + ")" * 5000)
+    (tmp_path / "loop").symlink_to(tmp_path)
+    (tmp_path / "out.py").symlink_to("/etc/passwd")
+    os.mkfifo(tmp_path / "pipe.py")
+    deep = tmp_path.joinpath(*"abcdefgh")
+    deep.mkdir(parents=True)
+    (deep / "far.py").write_text("def answer(question): return 1\n")
+    (tmp_path / "venv").mkdir()
+    (tmp_path / "venv" / "own.py").write_text("def answer(question): return 1\n")
+    found = search(str(tmp_path))
+    assert [one.target for one in found.subjects] == ["evil:answer"]
+    assert sorted(found.unread) == ["broken.py", "deep.py", "huge.py", "nul.py"]
+    done = assay("init")
+    assert done.code == 0
+    assert "skipped broken.py" in done.out
+    assert not mark.exists()
+
+
+def test_what_is_there_is_kept_and_named(tmp_path: Path, assay: Any) -> None:
+    (tmp_path / "samples.jsonl").write_text("mine\n")
+    (tmp_path / "assay.yaml").write_text("not: [yaml\n")
+    done = assay("init", "--json")
+    assert done.code == 0, "a broken assay.yaml is not in the way"
+    assert done.json()["left"] == ["assay.yaml", "samples.jsonl"]
+    assert (tmp_path / "samples.jsonl").read_text() == "mine\n"
+    assert (tmp_path / "assay.yaml").read_text() == "not: [yaml\n"
+    again = assay("init")
+    assert "wrote" not in again.out
+    (tmp_path / "file").write_text("")
+    assert assay("init", "file").code == 2
+
+
+def test_init_then_run_grades_a_function_of_ones_own(tmp_path: Path, assay: Any) -> None:
+    (tmp_path / "bot.py").write_text("async def ask(question): return 'It is Oslo.'\n")
+    done = assay("init", "--json").json()
+    assert done["next"] == ["assay run"]
+    assert done["found"][0]["why"] == "bot.py:1 has a function ask(question)"
+    config = read_config(str(tmp_path / "assay.yaml"))
+    assert config.spec.project is not None
+    schema = tmp_path / ".assay" / "config.schema.json"
+    assert json.loads(schema.read_text())["properties"].keys() >= {"workflow", "datasets"}
+    assert assay("run", "--name", "unedited").code == 1, "samples to edit do not pass"
+    rows = [
+        json.dumps({"id": n, "question": f"Which city, {n}?", "expected": {"answer": "Oslo"}})
+        for n in range(3)
+    ]
+    (tmp_path / "samples.jsonl").write_text("\n".join(rows))
+    ran = assay("run")
+    assert (ran.code, "3 passed" in ran.out) == (0, True), ran.out + ran.err
+
+
+def test_init_without_anything_writes_a_project_to_fill_in(tmp_path: Path, assay: Any) -> None:
+    done = assay("init", "new/folder")
+    assert done.code == 0
+    assert "nothing that looks like a workflow" in done.out
+    assert "next    cd new/folder" in done.out
+    workflow = read_workflow(str(tmp_path / "new" / "folder" / "assay.yaml#workflow"))
+    assert workflow.id == "folder"
+
+
+def _missing_profile(name: str) -> str | None:
+    config = read_config(os.path.join(PROJECTS, name, "assay.yaml"))
+    profile = config.spec.profile
+    known = {entry.id.partition("@")[0] for entry in Shelf().entries("profiles")}
+    return profile if isinstance(profile, str) and profile not in known else None
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_runs_to_a_pass_and_its_worse_version_is_stopped(
+    name: str, tmp_path: Path, assay: Any
+) -> None:
+    if name == "code-repair" and lacking():
+        pytest.skip(lacking())
+    done = assay("init", "--example", name, "--json")
+    assert done.code == 0, done.err
+    printed = done.json()["next"]
+    assert printed == list(EXAMPLES[name])
+    readme = (tmp_path / "README.md").read_text()
+    codes = []
+    for command in printed:
+        assert command in readme
+        result = assay(*shlex.split(command)[1:])
+        codes.append(result.code)
+        assert result.code in (0, 1), result.out + result.err
+    worse = [line for line in readme.splitlines() if line.startswith("assay ")][len(printed) :]
+    codes += [assay(*shlex.split(command)[1:]).code for command in worse]
+    assert (
+        codes
+        == {
+            "rag": [0, 1, 1],
+            "agent": [0, 1, 1],
+            "code-repair": [0, 1, 1],
+            "mcp": [0, 0, 0, 0, 0, 0, 1],
+            "exam": [0, 0, 0, 1],
+        }[name]
+    )
+
+
+def test_an_example_is_all_there_or_not_at_all(tmp_path: Path, assay: Any) -> None:
+    (tmp_path / "README.md").write_text("mine\n")
+    done = assay("init", "--example", "rag")
+    assert done.code == 2
+    assert "already README.md" in done.err
+    assert os.listdir(tmp_path) == ["README.md"]
+    assert assay("init", "--example", "rag", "rag-example").code == 0
+    assert assay("init", "--example", "rga").code == 2
+
+
+def test_every_example_is_in_the_package_and_has_a_readme() -> None:
+    assert sorted(EXAMPLES) == sorted(os.listdir(PROJECTS))
+    for name in EXAMPLES:
+        assert os.path.exists(os.path.join(PROJECTS, name, "README.md"))
+    assert shutil.which("python3"), "the examples start their own programs with it"
