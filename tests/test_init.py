@@ -18,8 +18,6 @@ from assay.running.config import read_config
 from assay.running.repair import lacking
 from assay.running.workflow import read_workflow
 
-COMMANDS = {**os.environ, "NO_COLOR": "1"}
-
 
 def subjects(folder: Path, **files: str) -> list[tuple[str, str]]:
     for name, text in files.items():
@@ -135,11 +133,9 @@ def test_init_without_anything_writes_a_project_to_fill_in(tmp_path: Path, assay
     assert workflow.id == "folder"
 
 
-def _missing_profile(name: str) -> str | None:
-    config = read_config(os.path.join(PROJECTS, name, "assay.yaml"))
-    profile = config.spec.profile
-    known = {entry.id.partition("@")[0] for entry in Shelf().entries("profiles")}
-    return profile if isinstance(profile, str) and profile not in known else None
+def _profile_version(name: str) -> int:
+    entries = [entry for entry in Shelf().entries("profiles") if entry.id.startswith(f"{name}@")]
+    return max((int(entry.version) for entry in entries), default=0)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -148,6 +144,10 @@ def test_an_example_runs_to_a_pass_and_its_worse_version_is_stopped(
 ) -> None:
     if name == "code-repair" and lacking():
         pytest.skip(lacking())
+    if (name == "rag" and _profile_version("rag-measured") < 2) or (
+        name == "code-repair" and not _profile_version("code-repair-measured")
+    ):
+        pytest.skip("the measured profile of this family is not on the shelf yet")
     done = assay("init", "--example", name, "--json")
     assert done.code == 0, done.err
     printed = done.json()["next"]

@@ -281,8 +281,8 @@ def _one(action: argparse.Action, value: Any, config: Config, key: Path) -> Any:
         return text  # resolved already
     if action.dest in ("db", "store"):
         return _sqlite(text, config)
-    is_path = action.metavar in _PATHS and text != "-"
-    if is_path or (action.metavar in _NAMES_OR_PATHS and (is_path(text) or is_yaml_name(text))):
+    always = action.metavar in _PATHS and text != "-"
+    if always or (action.metavar in _NAMES_OR_PATHS and (is_path(text) or is_yaml_name(text))):
         return config.resolve(text)
     return text
 
