@@ -95,6 +95,15 @@ def test_names_on_the_command_line_are_those_of_the_file(parse: Any) -> None:
     assert parse(text, "judge ask -- q.jsonl").judge == ["assay.yaml#judges.main"]
 
 
+def test_nobody_guesses_which_of_several_is_meant(parse: Any) -> None:
+    text = "workflows: {a: a.yaml, b: b.yaml}\ndatasets: {x: x.jsonl, y: y.jsonl}\n"
+    with pytest.raises(UsageError, match=r"several workflows: a, b. Name one: assay run a"):
+        parse(text, "run -- ")
+    with pytest.raises(UsageError, match=r"several datasets: x, y. Name one: assay run --dataset"):
+        parse(text, "run -- a")
+    assert parse(text, "run -- --resume folder").workflow is None
+
+
 def test_inline_profiles_are_parts_of_the_file(parse: Any) -> None:
     options = parse("profile: {profile: own}\npolicy: p/own.yaml\n", "grade -- r.json")
     assert (options.profile, options.policy) == ("assay.yaml#profile", "p/own.yaml")

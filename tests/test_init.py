@@ -13,8 +13,10 @@ import pytest
 
 from assay.cli.init import EXAMPLES, PROJECTS
 from assay.cli.init_search import MAX_BYTES, search
+from assay.files.yaml_files import read_yaml
 from assay.library.shelf import Shelf
-from assay.running.config import read_config
+from assay.records.schemas import schema_faults
+from assay.running.config import KEYS, ConfigFile, read_config
 from assay.running.repair import lacking
 from assay.running.workflow import read_workflow
 
@@ -181,6 +183,17 @@ def test_an_example_is_all_there_or_not_at_all(tmp_path: Path, assay: Any) -> No
     assert os.listdir(tmp_path) == ["README.md"]
     assert assay("init", "--example", "rag", "rag-example").code == 0
     assert assay("init", "--example", "rga").code == 2
+
+
+def test_what_is_written_is_valid_by_the_schema_that_editors_use(
+    tmp_path: Path, assay: Any
+) -> None:
+    schema = assay("schema-of", "config").json()
+    assert schema["properties"].keys() == set(KEYS)
+    assert assay("init").code == 0
+    for folder in (str(tmp_path), *(os.path.join(PROJECTS, name) for name in EXAMPLES)):
+        tree = read_yaml(os.path.join(folder, "assay.yaml")).tree
+        assert list(schema_faults(ConfigFile, tree)) == [], folder
 
 
 def test_every_example_is_in_the_package_and_has_a_readme() -> None:

@@ -112,6 +112,8 @@ def parse(
         configured.pop("dataset", None)
     values = {**standard, **{name: one.value for name, one in configured.items()}, **given}
     _resolve_names(values, given, verb, config)
+    if verb == "run" and not given.get("resume"):
+        _refuse_to_guess(values, config)
     if values.get("store") == "" and config.spec.ledger.url and not os.environ.get("ASSAY_DB"):
         values["store"] = ledger_url(config)
     sources = dict.fromkeys(standard, DEFAULT)
@@ -297,6 +299,20 @@ def _sqlite(url: str, config: Config) -> str:
     """The URL of a ledger; the file of SQLite goes from the configuration's folder."""
     scheme, separator, file = url.partition(":///")
     return f"{scheme}:///{config.resolve(file)}" if separator and scheme == "sqlite" else url
+
+
+def _refuse_to_guess(values: Mapping[str, Any], config: Config) -> None:
+    """Nobody guesses which of several workflows or datasets is meant."""
+    kinds: tuple[Kind, ...] = ("workflow", "dataset")
+    for kind in kinds:
+        named = config.named(kind)
+        if values.get(kind) is None and named:
+            option = "" if kind == "workflow" else "--dataset "
+            raise UsageError(
+                "CLI-001",
+                f"{config.path} describes several {kind}s: {', '.join(named)}.",
+                fix=f"Name one: assay run {option}{next(iter(named))}; or write `{kind}: NAME`.",
+            )
 
 
 def _resolve_names(
