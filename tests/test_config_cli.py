@@ -46,6 +46,14 @@ def test_the_file_as_a_whole(tmp_path: Path, assay: Any) -> None:
     assert "line 1" in refused.err
 
 
+def test_a_broken_file_is_not_in_the_way_of_repairing_it(tmp_path: Path, assay: Any) -> None:
+    (tmp_path / "assay.yaml").write_text("projekt: x\n")
+    assert assay("schema-of", "config").code == 0
+    assert assay("versions").code == 0
+    assert assay("library", "list", "policies").code == 3
+    assert assay("library", "list", "policies", "--no-config").code == 0
+
+
 def test_a_verb_that_is_not_there_is_named(assay: Any) -> None:
     done = assay("config", "judge", "rubrik")
     assert done.code == 2

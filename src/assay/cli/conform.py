@@ -191,5 +191,6 @@ COMMANDS = {
                 help="write what each case gives, as [{name, op, actual}]",
             ),
         ),
+        configured=False,
     ),
 }

@@ -313,5 +313,6 @@ COMMANDS = {
                 help="where report.html and grades.json go (default: demo)",
             ),
         ),
+        configured=False,
     ),
 }

@@ -180,5 +180,6 @@ COMMANDS = {
         "Check this installation: Python, packages, the shelf and both systems' behaviour.",
         "assay doctor",
         (),
+        configured=False,
     ),
 }

@@ -214,6 +214,8 @@ class Command(NamedTuple):
     def parser(self, verb: str) -> argparse.ArgumentParser:
         """The parser of its arguments."""
         parser = make_parser(verb, self.description, self.example)
+        if self.configured:
+            add_config(parser)
         add(parser, *self.arguments, *(self._ledger() if self.runs else ()))
         if self.formats:
             add_output(parser, self.formats)
@@ -250,6 +252,11 @@ def make_parser(verb: str, description: str, example: str) -> argparse.ArgumentP
         action="store_true",
         help="print one JSON document on standard output and nothing else there",
     )
+    return parser
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose the configuration."""
     configuration = parser.add_mutually_exclusive_group()
     configuration.add_argument(
         "--config",
@@ -260,7 +267,6 @@ def make_parser(verb: str, description: str, example: str) -> argparse.ArgumentP
     configuration.add_argument(
         "--no-config", action="store_true", help="take no defaults from any assay.yaml"
     )
-    return parser
 
 
 def config_path(argv: list[str]) -> str | None:

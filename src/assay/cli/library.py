@@ -318,6 +318,7 @@ COMMANDS = {
                 " version",
             ),
         ),
+        configured=False,
     ),
     "schema-of": Command(
         _schema_of,
@@ -333,5 +334,6 @@ COMMANDS = {
                 ),
             ),
         ),
+        configured=False,
     ),
 }
