@@ -23,12 +23,12 @@ from assay.exams.document import check_result, exam_result, read_result
 from assay.exams.exam import Exam
 from assay.exams.gate import decide
 from assay.exams.policy import load_exam_policy
-from assay.exams.rubric import BIT, load_exam_rubric
+from assay.exams.rubric import load_exam_rubric
+from assay.exams.tutor import AXES
 from assay.files.json_files import Document, parse_json
 from assay.files.yaml_files import parse_yaml
 from assay.library.lock import BUILTIN
 from assay.library.shelf import Shelf
-from assay.records.exam import AXES
 from assay.views.documents import encode
 from test_exam_marking import MARKING, RULES, graded_of
 
@@ -372,7 +372,7 @@ def test_a_better_answer_never_closes_a_gate(marks: list[int], data: Any) -> Non
     spot = data.draw(st.integers(0, len(marks) - 1))
     better = [
         *marks[:spot],
-        marks[spot] | data.draw(st.sampled_from(list(BIT.values()))),
+        marks[spot] | data.draw(st.sampled_from(list(MARKING.bit.values()))),
         *marks[spot + 1 :],
     ]
     baseline = outcome(result([FULL] * len(marks), set_="regression"))
@@ -975,11 +975,11 @@ def test_a_policy_or_rubric_of_another_family_is_refused(assay: Any, tmp_path: P
 @pytest.mark.req("C-002", "X-96")
 def test_marks_become_qualities_by_the_published_table() -> None:
     for bits in range(16):
-        score, correct = MARKING.units[bits], bool(bits & BIT["correctness"])
+        score, correct = MARKING.units[bits], bool(bits & MARKING.bit["correctness"])
         expected = (
             (5 if score == 10**9 else 4 if score >= 750_000_000 else 3)
             if correct
-            else (1 if bits & BIT["schema"] else 0)
+            else (1 if bits & MARKING.bit["schema"] else 0)
         )
         assert sm2.quality_of(bits, MARKING, POLICY) == expected
         assert (sm2.quality_of(bits, MARKING, POLICY) >= POLICY.passes_from) == correct

@@ -25,15 +25,16 @@ from assay.exams.answers import Answer, collect
 from assay.exams.diagnosis import diagnose
 from assay.exams.document import exam_result
 from assay.exams.exam import Exam, ExamFile, ExamItem, make_exam
-from assay.exams.marking import FULL, MarkedExam, Marking, grade_exam, mark_item, median
+from assay.exams.marking import MarkedExam, Marking, grade_exam, mark_item, median
 from assay.exams.normal import MATCHES, STEPS, Normaliser
 from assay.exams.patterns import find_patterns
 from assay.exams.policy import ExamRules, shown
-from assay.exams.rubric import BIT, Match
+from assay.exams.rule import Match
 from assay.exams.selftest import self_test
+from assay.exams.tutor import AXES
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
-from assay.records.exam import AXES, LatencyResult
+from assay.records.exam import LatencyResult
 
 MARKING = Marking(Shelf().rubric_of("exam", "tutor@1"))
 RULES = ExamRules(Shelf().policy_of("exam", "exam@1"))
@@ -65,7 +66,7 @@ def bits(response: Any, **changes: Any) -> dict[str, int]:
         }
     )
     marked = mark_item(item, response, MARKING)
-    return {axis: int(bool(marked.bits & BIT[axis])) for axis in AXES}
+    return {axis: int(bool(marked.bits & MARKING.bit[axis])) for axis in AXES}
 
 
 def exam_of(n: int, **changes: Any) -> Exam:
@@ -134,9 +135,9 @@ def test_the_weights_are_those_of_the_chapter_and_sum_to_one() -> None:
         "conciseness": 0.05,
     }
     assert sum(MARKING.weights.values()) == 10**9
-    assert MARKING.units[FULL] == 10**9
-    assert MARKING.units[FULL - BIT["correctness"]] == 400_000_000
-    assert MARKING.units[FULL - BIT["spanish_gloss"]] == 750_000_000
+    assert MARKING.units[MARKING.full] == 10**9
+    assert MARKING.units[MARKING.full - MARKING.bit["correctness"]] == 400_000_000
+    assert MARKING.units[MARKING.full - MARKING.bit["spanish_gloss"]] == 750_000_000
 
 
 @pytest.mark.req("C-010", "C-013")
@@ -146,7 +147,9 @@ def test_every_score_is_the_sum_of_its_weighted_parts_and_the_exam_their_mean(
 ) -> None:
     total = Fraction(0)
     for mark in marks:
-        parts = [Fraction(MARKING.weights[axis], 10**9) for axis in AXES if mark & BIT[axis]]
+        parts = [
+            Fraction(MARKING.weights[axis], 10**9) for axis in AXES if mark & MARKING.bit[axis]
+        ]
         assert Fraction(MARKING.units[mark], 10**9) == sum(parts, Fraction(0))
         assert 0 <= MARKING.units[mark] <= 10**9
         total += sum(parts, Fraction(0))
@@ -285,8 +288,11 @@ def test_the_schema_asks_for_keys_and_types() -> None:
         "additionalProperties": False,
         "properties": {"correction": {"type": "string"}},
     }
-    assert mark_item(SEED_ITEM, {"correction": "ate"}, MARKING, schema=strict).bits & BIT["schema"]
-    assert not mark_item(SEED_ITEM, RIGHT, MARKING, schema=strict).bits & BIT["schema"]
+    assert (
+        mark_item(SEED_ITEM, {"correction": "ate"}, MARKING, schema=strict).bits
+        & MARKING.bit["schema"]
+    )
+    assert not mark_item(SEED_ITEM, RIGHT, MARKING, schema=strict).bits & MARKING.bit["schema"]
 
 
 @pytest.mark.req("C-008")
@@ -348,9 +354,11 @@ def test_any_response_has_four_binary_marks_and_a_wrong_one_never_more_than_fort
     response: Any,
 ) -> None:
     marked = mark_item(SEED_ITEM, response, MARKING)
-    assert 0 <= marked.bits <= FULL
-    assert marked.units == sum(MARKING.weights[axis] for axis in AXES if marked.bits & BIT[axis])
-    if not marked.bits & BIT["correctness"]:
+    assert 0 <= marked.bits <= MARKING.full
+    assert marked.units == sum(
+        MARKING.weights[axis] for axis in AXES if marked.bits & MARKING.bit[axis]
+    )
+    if not marked.bits & MARKING.bit["correctness"]:
         assert marked.units <= 400_000_000
 
 
@@ -782,7 +790,7 @@ def test_an_answer_that_nests_without_end_has_no_mark_for_its_schema_and_ends_no
         not mark_item(
             item, {"correction": "x", "gloss": "y", "explanation": "z", "more": deep}, MARKING
         ).bits
-        & BIT["schema"]
+        & MARKING.bit["schema"]
     )
     assert (
         not mark_item(
@@ -790,11 +798,11 @@ def test_an_answer_that_nests_without_end_has_no_mark_for_its_schema_and_ends_no
             {"correction": "x", "gloss": "y", "explanation": "z", "more": float("nan")},
             MARKING,
         ).bits
-        & BIT["schema"]
+        & MARKING.bit["schema"]
     )
     assert (
         mark_item(
             item, {"correction": "x", "gloss": "y", "explanation": "z", "more": [1, None]}, MARKING
         ).bits
-        & BIT["schema"]
+        & MARKING.bit["schema"]
     )

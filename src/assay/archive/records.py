@@ -38,10 +38,11 @@ EXAM_ROLES = {"capstone": "candidate_of", "regression": "candidate_of", "baselin
 
 
 def exam_record(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A graded exam without what a command adds: which files there were, and what a broken step
-    would have done.
+    """A graded exam without what a command adds: which files there were, what a broken step would
+    have done, and the pass score it was held to.
     """
-    return {**{key: value for key, value in document.items() if key != "broken"}, "notes": []}
+    kept = {key: value for key, value in document.items() if key not in ("broken", "pass_line")}
+    return {**kept, "notes": []}
 
 
 def exam_drafts(
@@ -54,7 +55,9 @@ def exam_drafts(
         kind="event",
         author=author,
     )
-    made = draft(replace(result, broken=UNSET, notes=[]), kind="exam", author=author)
+    made = draft(
+        replace(result, broken=UNSET, pass_line=UNSET, notes=[]), kind="exam", author=author
+    )
     return [evidence, made._replace(links=(Link("evidence_of", made.name, evidence.name),))]
 
 

@@ -16,10 +16,8 @@ from assay.exams.document import is_mark
 from assay.exams.exam import ExamFile, ExamItem, file_faults
 from assay.exams.marking import Marking, mark_item
 from assay.exams.policy import ExamRules, fraction, shown
-from assay.exams.rubric import BIT
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.records.exam import AXES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,17 +57,17 @@ def _score(value: Any, what: str = "score") -> Fraction:
 
 
 def _item(given: Input) -> Output:
-    breakdown = given.get("breakdown")
-    if not isinstance(breakdown, dict) or set(breakdown) != set(AXES):
-        raise InputError("EXM-010", f"'breakdown' has a mark for each of {', '.join(AXES)}.")
+    breakdown, marking = given.get("breakdown"), _marking()
+    if not isinstance(breakdown, dict) or set(breakdown) != set(marking.axes):
+        named = ", ".join(marking.axes)
+        raise InputError("EXM-010", f"'breakdown' has a mark for each of {named}.")
     wrong = [axis for axis, mark in breakdown.items() if not is_mark(mark)]
     if wrong:
         raise InputError("EXM-009", f"{', '.join(wrong)}: a mark is 0 or 1.")
-    marking = _marking()
-    bits = sum(BIT[axis] for axis in AXES if breakdown[axis] == 1)
+    bits = sum(bit for axis, bit in marking.bit.items() if breakdown[axis] == 1)
     weighted = {
-        axis: exact.shown(marking.weights[axis] if bits & BIT[axis] else 0, exact.NORM_DIGITS)
-        for axis in AXES
+        axis: exact.shown(marking.weights[axis] * mark, exact.NORM_DIGITS)
+        for axis, mark in marking.marks(bits).items()
     }
     return {"score": exact.shown(marking.units[bits], exact.NORM_DIGITS), "weighted": weighted}
 
@@ -86,7 +84,10 @@ def _match(given: Input) -> Output:
         raise InputError(faults[0].code, faults[0].message)
     return {
         "match": int(
-            bool(mark_item(item, {"correction": got}, _marking()).bits & BIT["correctness"])
+            bool(
+                mark_item(item, {"correction": got}, _marking()).bits
+                & _marking().bit["correctness"]
+            )
         )
     }
 
@@ -139,7 +140,7 @@ def _soft(given: Input) -> Output:
     if failures is not None:
         if type(failures) is not int or failures < 0:
             raise InputError("EXM-010", "'schema_failures' is a count.")
-        judged.append(gate.soft_schema(failures, _rules()))
+        judged.append(gate.schema_failures(failures, _rules()))
     if given.get("regression_score") is not None:
         judged.append(
             gate.soft_score(_score(given["regression_score"], "regression_score"), _rules())

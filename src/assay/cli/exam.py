@@ -6,9 +6,10 @@ import argparse
 import os
 import sys
 from contextlib import nullcontext
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from assay.cli import options as opt
@@ -22,18 +23,19 @@ from assay.exams.answers import Answers, read_answers
 from assay.exams.asking import CommandTutor, HttpTutor, Tutor, answer_lines, ask_all, read_headers
 from assay.exams.document import CheckedExam, check_result, exam_result, read_result
 from assay.exams.exam import Exam, left_out, read_exam
-from assay.exams.marking import Marking, grade_exam
+from assay.exams.marking import MarkedExam, Marking, grade_exam
 from assay.exams.normal import step_name, unknown_step
-from assay.exams.policy import ExamRules
+from assay.exams.policy import ExamRules, fraction
 from assay.exams.versions import Systems
 from assay.files.atomic import atomic_write
 from assay.files.json_files import Document, read_json
+from assay.records.exam import PassLine
 from assay.registry import is_path
 from assay.views import exam_text, junit
 from assay.views.documents import pretty
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from assay.archive.store import Store
     from assay.records.exam import ExamResult
@@ -65,7 +67,8 @@ def marking_of(options: argparse.Namespace, name: str) -> Marking:
     return Marking(opt.shelf_of(options).rubric_of("exam", name))
 
 
-def _exam_of(options: argparse.Namespace) -> tuple[Exam, Marking, ExamRules]:
+def exam_of(options: argparse.Namespace) -> tuple[Exam, Marking, ExamRules]:
+    """The exam with the rubric and the policy it is graded by."""
     exam, rules = read_exam(options.files), rules_of(options)
     return (
         exam,
@@ -74,7 +77,20 @@ def _exam_of(options: argparse.Namespace) -> tuple[Exam, Marking, ExamRules]:
     )
 
 
-def _answers_of(options: argparse.Namespace, exam: Exam) -> Answers:
+def day_of(text: str) -> date:
+    """The day that an option names."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(
+            "CLI-001", f"--date {text!r} is no day.", fix="Write 2026-05-18."
+        ) from None
+
+
+def answers_of(
+    options: argparse.Namespace, exam: Exam, *, only: Collection[str] | None = None
+) -> Answers:
+    """The answers, from a file or from a tutor that is asked; `only` these items are asked."""
     given = [name for name in ("answers", "command", "url") if getattr(options, name)]
     if len(given) != 1:
         raise UsageError(
@@ -95,8 +111,9 @@ def _answers_of(options: argparse.Namespace, exam: Exam) -> Answers:
         tutor = HttpTutor(
             options.url, timeout_s=options.timeout, headers=read_headers(options.header)
         )
-    progress = Progress(len(exam.items), "asking", unit="answers")
-    found = ask_all(exam.items, tutor, progress=lambda item: progress.add(1))
+    items = [item for item in exam.items if only is None or item.id in only]
+    progress = Progress(len(items), "asking", unit="answers")
+    found = ask_all(items, tutor, progress=lambda item: progress.add(1))
     progress.end()
     if options.save_answers:
         with atomic_write(options.save_answers) as stream:
@@ -158,15 +175,16 @@ def _grade(options: argparse.Namespace) -> int:
 
 def _graded(options: argparse.Namespace, store: Store | None) -> int:
     paths = outputs_of(options, *options.files, options.answers)
-    exam, marking, rules = _exam_of(options)
+    exam, marking, rules = exam_of(options)
     steps = _steps(options.steps, marking)
-    answers = _answers_of(options, exam)
+    answers = answers_of(options, exam)
     graded = grade_exam(exam, answers.by_item, marking)
     notes = tuple(left_out(options.files))
     cascades = _cascades(exam, answers, marking, rules, steps)
     result = replace(
         exam_result(graded, rules, unknown=answers.unknown, faults=answers.faults, notes=notes),
         broken=cascades or UNSET,
+        pass_line=_pass_line(options.min_score, exam, graded),
     )
     if store is not None:
         from assay.archive.records import exam_drafts
@@ -183,7 +201,7 @@ def _graded(options: argparse.Namespace, store: Store | None) -> int:
         from assay.views.exam_page import exam_charts
 
         write_charts(exam_charts(result), options.charts)
-    for text in (*notes, *(fault.text() for fault in answers.faults)):
+    for text in (*notes, *graded.notes, *(fault.text() for fault in answers.faults)):
         sys.stderr.write(f"assay: {printable(text)}\n")
     if options.json:
         opt.print_json(result)
@@ -191,7 +209,20 @@ def _graded(options: argparse.Namespace, store: Store | None) -> int:
         say(exam_text.exam_lines(result, raw=options.raw_bars))
         for cascade in cascades:
             say(exam_text.cascade_lines(cascade))
-    return ExitCode.MALFORMED if answers.faults else ExitCode.PASSED
+    if answers.faults:
+        return ExitCode.MALFORMED
+    passed = result.pass_line is UNSET or result.pass_line.holds
+    return ExitCode.PASSED if passed else ExitCode.FAILED
+
+
+def _pass_line(given: float | None, exam: Exam, graded: MarkedExam) -> PassLine | UnsetType:
+    """The least score of a pass, compared exactly; none where nobody names one."""
+    limit = given if given is not None else exam.pass_score
+    if limit is None:
+        return UNSET
+    if not 0 <= limit <= 1:
+        raise UsageError("CLI-001", f"--min-score {limit:g} is not a score from 0 to 1.")
+    return PassLine(holds=graded.score >= fraction(limit), limit=limit)
 
 
 def _cascades(
@@ -225,9 +256,9 @@ def _steps(names: list[str], marking: Marking) -> list[str]:
 
 def _break(options: argparse.Namespace) -> int:
     paths = outputs_of(options, *options.files, options.answers)
-    exam, marking, rules = _exam_of(options)
+    exam, marking, rules = exam_of(options)
     steps = _steps(options.steps, marking) or list(marking.normal.names)
-    answers = _answers_of(options, exam)
+    answers = answers_of(options, exam)
     cascades = _cascades(exam, answers, marking, rules, steps)
     versions = Systems(marking.scoring_system, rules.grading_system).document()
     document = {
@@ -246,7 +277,7 @@ def _break(options: argparse.Namespace) -> int:
     return ExitCode.MALFORMED if answers.faults else ExitCode.PASSED
 
 
-_ANSWERS: tuple[Argument | str, ...] = (
+ANSWERS: tuple[Argument | str, ...] = (
     arg(
         "files",
         nargs="+",
@@ -290,16 +321,22 @@ _ANSWERS: tuple[Argument | str, ...] = (
 COMMANDS = {
     "exam grade": Command(
         _grade,
-        "Mark the answers to an exam on four axes, with a diagnosis in words. This is not a gate:"
-        " it exits 0 once graded.",
+        "Mark the answers to an exam on the axes of its rubric, with a diagnosis in words. Exit 0"
+        " once graded; 1 below a pass score that --min-score or the exam names.",
         "assay exam grade exam.yaml --answers answers.jsonl -o result.json",
         (
-            *_ANSWERS,
+            *ANSWERS,
             repeated(
                 "--break",
                 "STEP",
                 "also mark with this step of normalisation left out; may be repeated",
                 dest="steps",
+            ),
+            arg(
+                "--min-score",
+                metavar="X",
+                type=float,
+                help="the least score of a pass, 0 to 1 (default: the exam's `pass_score`, if any)",
             ),
             flag("--raw-bars", "bars with the same length for each axis, not its weight"),
             "--charts",
@@ -313,7 +350,7 @@ COMMANDS = {
         " lost. This is not a gate: it exits 0 once done.",
         "assay exam break exam.yaml --answers answers.jsonl --step case-fold",
         (
-            *_ANSWERS,
+            *ANSWERS,
             repeated(
                 "--step",
                 "STEP",

@@ -16,7 +16,7 @@ from assay.cli.frame import STORE, Command, arg, repeated
 from assay.cli.ledger import storing
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
 from assay.exams.document import CheckedExam, hold_against
-from assay.exams.exam import REGRESSION, make_exam, read_document
+from assay.exams.exam import REGRESSION, make_exam, named_rubric, read_document
 from assay.exams.gate import decide
 from assay.files.atomic import atomic_write
 from assay.files.json_files import Document, read_json
@@ -112,6 +112,10 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
             fix="Give it with --regression R.",
         )
     rules = common.rules_of(options)
+    if options.exam and not options.rubric:
+        # a rubric that is a file has no name to find it by; the exam says where it is
+        named = named_rubric(options.exam)
+        options.rubric = named if named is not None and is_path(named) else None
     capstone, first = common.result_of(options, options.result)
     regression, source = (
         common.result_of(options, options.regression) if options.regression else (None, None)

@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator
-from datetime import date
 
 from assay.cli import exam as common
 from assay.cli import options as opt
@@ -14,6 +13,7 @@ from assay.cli.exam import say, write
 from assay.cli.frame import Command, arg
 from assay.errors import ExitCode, UsageError, printable
 from assay.exams import sm2
+from assay.exams.exam import named_rubric
 from assay.exams.lint import LintFinding, lint_document, lint_exam
 from assay.exams.recalibration import recalibrated, recalibration_document, reweigh
 from assay.files.atomic import atomic_write
@@ -25,7 +25,8 @@ from assay.views.exam_text import recalibration_lines
 
 def _lint(options: argparse.Namespace) -> int:
     paths = opt.outputs(options)
-    rubric = options.rubric or common.rules_of(options).policy.default_rubric
+    rubric = options.rubric or named_rubric(options.files)
+    rubric = rubric or common.rules_of(options).policy.default_rubric
     findings = lint_exam(options.files, common.marking_of(options, rubric))
     document = lint_document(findings, options.files)
     write(paths, document)
@@ -82,14 +83,10 @@ def _recalibrate(options: argparse.Namespace) -> int:
 
 def _export(options: argparse.Namespace) -> int:
     paths = common.outputs_of(options, options.result, options.state)
-    try:
-        day = date.fromisoformat(options.date)
-    except ValueError:
-        raise UsageError(
-            "CLI-001", f"--date {options.date!r} is no day.", fix="Write 2026-05-18."
-        ) from None
+    day = common.day_of(options.date)
     rules = common.rules_of(options)
     outcome, _ = common.result_of(options, options.result)
+    sm2.check_qualities(outcome.marking, rules)
     state = sm2.read_state(read_json(options.state)) if options.state else {}
     cards = sm2.schedule(outcome.bits, outcome.marking, rules.policy.sm2, on=day, state=state)
     document = sm2.sm2_document(cards, outcome.marking, rules)
@@ -117,7 +114,7 @@ COMMANDS = {
                 metavar="EXAM",
                 help="exam files (.yaml or .json); several are one exam",
             ),
-            *common.rule_options("the policy's"),
+            *common.rule_options("the exam's, else the policy's"),
         ),
         formats=(".json",),
     ),

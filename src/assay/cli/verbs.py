@@ -261,8 +261,8 @@ GROUPS: dict[str, dict[str, Verb]] = {
                 "grade": (
                     "exam",
                     (
-                        "marks on four axes, the exam's score, a diagnosis; answers from a file, a"
-                        " command or an endpoint"
+                        "marks on the rubric's axes, the exam's score, a diagnosis; answers from a"
+                        " file, a command or an endpoint"
                     ),
                 ),
                 "gate": (
@@ -294,8 +294,12 @@ GROUPS: dict[str, dict[str, Verb]] = {
                     "exam_upkeep",
                     "items, qualities and due dates for a spaced-repetition scheduler",
                 ),
+                "review": (
+                    "exam_review",
+                    "grade the items that are due in a schedule, and move the schedule",
+                ),
             },
-            description="Grade the answers of a tutor model on an exam, and gate its release.",
+            description="Grade the answers to an exam of any subject, and gate a release on them.",
             example="assay exam grade exam.yaml --answers answers.jsonl -o result.json",
             left=_WHOLE_FILES,
         ),

@@ -13,11 +13,9 @@ from assay.exams.diagnosis import diagnose
 from assay.exams.gate import opens
 from assay.exams.marking import MarkedExam, grade_exam
 from assay.exams.normal import STEPS
-from assay.exams.patterns import MATCHED, find_patterns, shortened
+from assay.exams.patterns import find_patterns, shortened
 from assay.exams.policy import ExamRules, shown
-from assay.exams.rubric import BIT
 from assay.exams.versions import Systems
-from assay.records.exam import AXES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,10 +53,10 @@ def break_step(exam: Exam, answers: Mapping[str, Answer], marking: Marking, step
     fell: list[Flip] = []
     rose: list[Flip] = []
     for old, new in zip(before.marked, after.marked, strict=True):
-        for axis in MATCHED:
-            bit = BIT[axis]
+        for axis in marking.text_axes:
+            bit = marking.bit[axis]
             if (old.bits ^ new.bits) & bit:
-                expected, got = old.on(axis)
+                expected, got = marking.expected(old.item, axis), marking.got(old, axis)
                 (fell if old.bits & bit else rose).append(Flip(old.item.id, axis, expected, got))
     return Cascade(step, before, after, tuple(fell), tuple(rose))
 
@@ -79,7 +77,8 @@ def cascade_document(cascade: Cascade, rules: ExamRules) -> dict[str, Any]:
         "false_negatives": [_flip(flip) for flip in cascade.false_negatives],
         "false_positives": [_flip(flip) for flip in cascade.false_positives],
         "axes": {
-            axis: {"before": n - before.zero(axis), "after": n - after.zero(axis)} for axis in AXES
+            axis: {"before": n - before.zero(axis), "after": n - after.zero(axis)}
+            for axis in before.marking.axes
         },
         "hard_gate": {
             "before": opens(before.score, rules),

@@ -32,7 +32,7 @@ def scoring() -> list[Any]:
             )
             for one in (marking, *(marking.without(step) for step in marking.normal.names)):
                 marked = mark_item(item, probe["response"], one, schema=probe.get("schema"))
-                found.append([marked.bits, marked.units, marked.got])
+                found.append([marked.bits, marked.units, one.got(marked)])
     return found
 
 
@@ -47,7 +47,8 @@ def _graded(items: list[list[Any]], marking: Marking) -> MarkedExam:
             gloss_contains=["ate"],
             verb=verb,
         )
-        marked.append(Marked(item, got, got, bits, marking.units[bits]))
+        read = (got, got, None, None)
+        marked.append(Marked(item, read, bits, marking.units[bits]))
     return MarkedExam(Exam((), ()), marking, tuple(marked), {}, ())
 
 
@@ -79,7 +80,7 @@ def grading() -> list[Any]:
             found.append(
                 [
                     gate.soft_latency(probe["p50_ms"], rules).warn,
-                    gate.soft_schema(probe["schema_failures"], rules).warn,
+                    gate.schema_failures(probe["schema_failures"], rules).warn,
                 ]
             )
         elif probe["kind"] == "mean":

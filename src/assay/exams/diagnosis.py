@@ -9,11 +9,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from assay.exams.marking import mean
+from assay.exams.pattern_rules import TagGroup
 from assay.exams.policy import ExamRules, text
-from assay.exams.rubric import BIT
-from assay.records.exam import AXES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from assay.exams.marking import Marked, MarkedExam
 
 
@@ -23,18 +24,21 @@ def diagnose(graded: MarkedExam, rules: ExamRules) -> list[str]:
 
     A sentence reads `spanish_gloss lost 0.25 on 12 of 40 items; all past-simple`.
     """
-    n = len(graded.marked)
+    n, marking = len(graded.marked), graded.marking
     if graded.score == 1:
-        return ["nothing was lost: every item has all four marks"]
-    weights = graded.marking.weights
-    lost = {axis: [one for one in graded.marked if not one.bits & BIT[axis]] for axis in AXES}
+        return [f"nothing was lost: every item has {_all(len(marking.axes))}"]
+    weights = marking.weights
+    lost = {
+        axis: [one for one in graded.marked if not one.bits & bit]
+        for axis, bit in marking.bit.items()
+    }
     order = sorted(
-        (axis for axis in AXES if lost[axis] and weights[axis]),
+        (axis for axis in marking.axes if lost[axis] and weights[axis]),
         key=lambda axis: -weights[axis] * len(lost[axis]),
     )
     found = []
     for axis in order:
-        shared = shared_by(lost[axis], rules)
+        shared = shared_by(lost[axis], rules, marking.rubric.tag_groups)
         found.append(
             f"{axis} lost {text(mean(weights[axis], 1))} on {len(lost[axis])} of"
             f" {n} items{f'; {shared}' if shared else ''}"
@@ -55,21 +59,37 @@ def diagnose(graded: MarkedExam, rules: ExamRules) -> list[str]:
     return found
 
 
-def shared_by(rows: list[Marked], rules: ExamRules) -> str:
-    """What items share: a tense or a verb that all or most of them have; empty where there is
-    none.
+def _all(axes: int) -> str:
+    """All marks, counted.
+
+    >>> _all(1), _all(4), _all(12)
+    ('its mark', 'all four marks', 'all 12 marks')
+    """
+    words = ("", "", "both", "all three", "all four", "all five", "all six")
+    if axes == 1:
+        return "its mark"
+    return f"{words[axes] if axes < len(words) else f'all {axes}'} marks"
+
+
+def shared_by(
+    rows: list[Marked], rules: ExamRules, groups: Iterable[TagGroup] | None = None
+) -> str:
+    """What items share: a tag, such as a tense or a topic, that all or most of them have; empty
+    where there is none. Without groups every tag of the items is tried.
     """
     if not rows:
         return ""
     best = ""
     share = Fraction(0)
-    for kind in ("tense", "verb"):
-        counts = Counter(getattr(one.item, kind) for one in rows)
-        counts.pop(None, None)
+    if groups is None:
+        groups = [TagGroup(tag=tag) for one in rows for tag in one.item.labels]
+    for group in {one.tag: one for one in groups}.values():
+        counts = Counter(one.item.labels.get(group.tag, "") for one in rows)
+        counts.pop("", None)
         if not counts:
             continue
         name, count = min(counts.items(), key=lambda pair: (-pair[1], pair[0]))
-        label = name if kind == "tense" else f"of the verb '{name}'"
+        label = group.says(name)
         if count == len(rows):
             return f"all {label}" if count > 1 else str(label)
         if count > 1 and Fraction(count, len(rows)) >= max(rules.group_share, share):

@@ -14,16 +14,16 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import UNSET, UnsetType
+
 from assay import exact
 from assay.errors import Fault, InputError
 from assay.exams.diagnosis import diagnose
 from assay.exams.exam import exam_digest
-from assay.exams.marking import FULL, MarkedExam, Marking, mean
+from assay.exams.marking import MarkedExam, Marking, mean
 from assay.exams.patterns import find_patterns
 from assay.exams.policy import ExamRules, fraction, shown
-from assay.exams.rubric import BIT
 from assay.records.exam import (
-    AXES,
     EXAM_SCHEMA,
     AxisNumbers,
     AxisResult,
@@ -48,7 +48,7 @@ MAX_FAULTS = 100
 
 
 class ItemNumbers(NamedTuple):
-    """The numbers of one of the sixteen outcomes of an item."""
+    """The numbers of one of the outcomes of an item."""
 
     score: float
     breakdown: AxisNumbers
@@ -58,14 +58,16 @@ class ItemNumbers(NamedTuple):
 def outcomes_of(marking: Marking) -> list[ItemNumbers]:
     """The numbers of every outcome, by its bits."""
     found = []
-    for bits in range(FULL + 1):
-        on = [bool(bits & BIT[axis]) for axis in AXES]
-        parts = [marking.weights[axis] if kept else 0 for axis, kept in zip(AXES, on, strict=True)]
+    for bits in range(marking.full + 1):
+        on = marking.marks(bits)
         found.append(
             ItemNumbers(
                 exact.shown(marking.units[bits], exact.NORM_DIGITS),
-                AxisNumbers(*map(float, on)),
-                AxisNumbers(*(exact.shown(part, exact.NORM_DIGITS) for part in parts)),
+                {axis: float(mark) for axis, mark in on.items()},
+                {
+                    axis: exact.shown(marking.weights[axis] * mark, exact.NORM_DIGITS)
+                    for axis, mark in on.items()
+                },
             )
         )
     return found
@@ -78,16 +80,15 @@ def totals_of(all_bits: Iterable[int], marking: Marking) -> tuple[AxisResults, l
     spread: Counter[int] = Counter()
     for bits, count in counts.items():
         spread[marking.units[bits]] += count
-    zero = {axis: sum(counts[bits] for bits in counts if not bits & BIT[axis]) for axis in AXES}
-    axes = [
-        AxisResult(
-            mean=shown(1 - Fraction(zero[axis], n)),
-            lost=shown(mean(marking.weights[axis] * zero[axis], n)),
-            zero_items=zero[axis],
+    axes = {}
+    for axis, bit in marking.bit.items():
+        zero = sum(counts[bits] for bits in counts if not bits & bit)
+        axes[axis] = AxisResult(
+            mean=shown(1 - Fraction(zero, n)),
+            lost=shown(mean(marking.weights[axis] * zero, n)),
+            zero_items=zero,
         )
-        for axis in AXES
-    ]
-    return AxisResults(*axes), [
+    return axes, [
         ScoreCount(score=exact.shown(units, exact.NORM_DIGITS), items=count)
         for units, count in sorted(spread.items(), reverse=True)
     ]
@@ -103,15 +104,15 @@ def exam_result(
 ) -> ExamResult:
     """The whole result."""
     marking = graded.marking
-    digests = graded.exam.item_digests(marking.rubric.answer_schema)
+    digests = graded.exam.item_digests(marking.rubric.schema)
     axes, distribution = totals_of((one.bits for one in graded.marked), marking)
     outcomes = outcomes_of(marking)
     items = [
         ItemResult(
             item=one.item.id,
             prompt=one.item.prompt,
-            expected=one.item.wanted,
-            got=one.got,
+            expected=marking.expected(one.item),
+            got=marking.got(one),
             score=outcomes[one.bits].score,
             breakdown=outcomes[one.bits].breakdown,
             weighted=outcomes[one.bits].weighted,
@@ -138,7 +139,9 @@ def exam_result(
         diagnosis=diagnose(graded, rules),
         latency=LatencyResult(p50_ms=graded.p50_ms(), n=len(graded.latencies)),
         faults=[fault.as_dict() for fault in faults],
-        notes=list(notes),
+        notes=[*notes, *graded.notes],
+        looked_for=_looked_for(marking),
+        axis_names=UNSET if marking.rubric.is_tutor else list(marking.axes),
         digests=ExamDigests(
             exam=exam_digest(graded.exam.set, digests),
             rubric=marking.digest,
@@ -148,6 +151,15 @@ def exam_result(
         scoring_system=marking.scoring_system,
         grading_system=rules.grading_system,
     )
+
+
+def _looked_for(marking: Marking) -> dict[str, str] | UnsetType:
+    """The patterns of the rubric, so that a reader sees those that were not found; a result of the
+    tutor's rubric needs no list.
+    """
+    if marking.rubric.is_tutor:
+        return UNSET
+    return {pattern.id: pattern.means for pattern in marking.rubric.pattern_rules}
 
 
 # --- back
@@ -170,7 +182,7 @@ class CheckedExam(NamedTuple):
 
     def zero(self, axis: str) -> int:
         """How many items have no mark on an axis."""
-        return sum(not bits & BIT[axis] for bits in self.bits.values())
+        return sum(not bits & self.marking.bit[axis] for bits in self.bits.values())
 
     def axis_mean(self, axis: str) -> Fraction:
         """The share of items with the mark."""
@@ -216,10 +228,11 @@ def check_result(result: ExamResult, marking: Marking, *, where: str) -> Checked
     exactly = [
         (
             Decimal(repr(made.score)),
-            AxisNumbers(*(Decimal(repr(x)) for _, x in made.weighted.items())),
+            {axis: Decimal(repr(part)) for axis, part in made.weighted.items()},
         )
         for made in outcomes_of(marking)
     ]
+    main = marking.rules[marking.main]
 
     def add(code: str, path: str, message: str) -> None:
         if len(faults) < MAX_FAULTS:
@@ -231,17 +244,24 @@ def check_result(result: ExamResult, marking: Marking, *, where: str) -> Checked
             add("EXM-002", f"{at}.item", f"the item '{item.item}' appears twice.")
         if item.item not in result.digests.items:
             add("EXM-008", f"{at}.item", f"the exam has no item '{item.item}'.")
-        if not item.expected or not all(map(marking.normal, item.expected)):
+        if not {*marking.axes} == {*item.breakdown} == {*item.weighted}:
+            message = f"a mark and its weighted part for each of {', '.join(marking.axes)}."
+            add("EXM-010", f"{at}.breakdown", message)
+            bits[item.item] = 0
+            continue
+        if main.wants and not (item.expected and all(map(marking.normal, item.expected))):
             add("EXM-003", f"{at}.expected", "nothing is expected, so every answer would be right.")
         for axis, mark in item.breakdown.items():
             if not is_mark(mark):
                 message = f"{axis} is {str(mark)[:40]}; a mark is 0 or 1."
                 add("EXM-009", f"{at}.breakdown.{axis}", message)
-        marks = sum(BIT[axis] for axis, mark in item.breakdown.items() if mark == 1)
+        marks = sum(marking.bit[axis] for axis, mark in item.breakdown.items() if mark == 1)
         bits[item.item] = marks
-        if marks & BIT["correctness"] and not marking.may_hold(item.got, item.expected):
+        if marks & marking.bit[marking.main] and main.contradicts(
+            item.got, item.expected, marking.normal
+        ):
             message = (
-                f"correctness is 1, but {str(item.got)[:60]!r} does not contain"
+                f"{marking.main} is 1, but {str(item.got)[:60]!r} does not contain"
                 f" {', '.join(item.expected)[:60]!r}."
             )
             add("EXM-011", f"{at}.breakdown", message)
@@ -261,7 +281,7 @@ def check_result(result: ExamResult, marking: Marking, *, where: str) -> Checked
 def _number_faults(item: ItemResult, bits: int, marking: Marking) -> Iterable[tuple[str, str]]:
     """The numbers of an item that its marks do not make."""
     for axis, part in item.weighted.items():
-        wanted = Fraction(marking.weights[axis] if bits & BIT[axis] else 0, exact.NORM_ONE)
+        wanted = Fraction(marking.weights[axis] if bits & marking.bit[axis] else 0, exact.NORM_ONE)
         if not _is(part, wanted):
             yield (
                 "weighted",
@@ -321,7 +341,7 @@ def hold_against(checked: CheckedExam, exam: Exam, marking: Marking) -> None:
     """Refuse a result of another exam than this one: shortened, longer, with other questions,
     expectations or set, or graded with another rubric.
     """
-    digests = exam.item_digests(checked.marking.rubric.answer_schema)
+    digests = exam.item_digests(checked.marking.rubric.schema)
     result, own = checked.result, checked.result.digests.items
     reason = ""
     if exam_digest(exam.set, digests) != result.digests.exam:
@@ -341,7 +361,7 @@ def hold_against(checked: CheckedExam, exam: Exam, marking: Marking) -> None:
             f"it was graded with {checked.marking.id}, and the exam is graded with {marking.id}"
         )
     elif wrong := shown_otherwise(
-        result, {item.id: (item.prompt, item.wanted) for item in exam.items}
+        result, {item.id: (item.prompt, marking.expected(item)) for item in exam.items}
     ):
         reason = f"it shows another prompt or another expectation for {', '.join(wrong[:5])}"
     if reason:

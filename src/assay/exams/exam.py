@@ -1,5 +1,4 @@
-"""Exam files: YAML (or JSON) with items, each with a prompt and the forms that its answer must
-hold.
+"""Exam files: YAML (or JSON) with items, each with a prompt and what its answer is compared with.
 
 Several files make one exam: their items stand one after another, and the mean is over all of them.
 An item that expects nothing is refused, since every answer would meet it; so is an id that stands
@@ -12,17 +11,21 @@ import os
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.json import Encoder
 
+from assay import exact
 from assay.canon import canonical
 from assay.errors import EvidenceError, Fault, InputError, NotEnoughEvidence
-from assay.exams.rubric import Match, Text, compile_schema
+from assay.exams.expectations import expectations_of
+from assay.exams.rubric import Text, compile_schema
+from assay.exams.rule import Match
 from assay.files.json_files import Document, open_input, read_json, show_path
 from assay.files.yaml_files import parse_yaml
+from assay.records.evidence import Number
 from assay.records.exam import ExamSet
 from assay.records.reading import read_record
-from assay.registry import identifier_fault
+from assay.registry import identifier_fault, is_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -34,28 +37,46 @@ _encode = Encoder().encode
 
 
 class ExamItem(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One question. `expected` is another name for `expected_contains`. `verb` and `tense` let a
+    """One question. `expect` says for each axis what the answer is compared with, and `tags` let a
     diagnosis say what the lost items share.
+
+    The verb exam has keys of its own: `expected_contains` (or `expected`) and `gloss_contains` for
+    `expect`, `verb` and `tense` for `tags`.
     """
 
     id: str
     prompt: Text
-    gloss_contains: list[str]
+    gloss_contains: list[str] | None = None
     expected_contains: list[str] | None = None
     expected: list[str] | None = None
     match: Match | None = None
     verb: str | None = None
     tense: str | None = None
+    expect: dict[str, Any] | UnsetType = UNSET
+    options: dict[str, Any] | list[Any] | UnsetType = UNSET
+    tags: dict[str, str | int] | UnsetType = UNSET
 
     @property
-    def wanted(self) -> list[str]:
-        """The forms that the English answer must hold."""
-        return self.expected_contains if self.expected_contains is not None else self.expected or []
+    def wanted(self) -> list[str] | None:
+        """The forms that the English answer of a verb exam must hold."""
+        return self.expected_contains if self.expected_contains is not None else self.expected
+
+    @property
+    def expectations(self) -> dict[str, Any]:
+        """What is expected, by axis."""
+        return expectations_of(self.expect, self.wanted, self.gloss_contains)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The tags, `verb` and `tense` among them."""
+        own = {"verb": self.verb, "tense": self.tense}
+        tags = {} if self.tags is UNSET else self.tags
+        return {key: str(value) for key, value in (own | tags).items() if value is not None}
 
 
 class ExamFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One exam file. Without `rubric` the policy's own is taken, without `answer_schema` the
-    rubric's.
+    rubric's. `rubric` may be a file, by its path from this one.
     """
 
     exam: Text
@@ -68,6 +89,9 @@ class ExamFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ] = None
     title: str | None = None
     description: str | None = None
+    pass_score: Annotated[
+        Number | UnsetType, Meta(description="the least score of a pass, from 0 to 1")
+    ] = UNSET
 
 
 class Exam(NamedTuple):
@@ -75,6 +99,8 @@ class Exam(NamedTuple):
 
     files: tuple[ExamFile, ...]
     paths: tuple[str, ...]
+    documents: tuple[Document, ...] = ()
+    """The files as they were read, so that a fault finds its line."""
 
     @property
     def items(self) -> list[ExamItem]:
@@ -88,10 +114,16 @@ class Exam(NamedTuple):
 
     @property
     def rubric(self) -> str | None:
-        """The rubric that the files name, or None."""
-        return self.files[0].rubric
+        """The rubric that the files name, or None; a file by its path from the exam's."""
+        return _rubric_from(self.files[0].rubric, self.paths[0] if self.paths else "")
 
-    def item_digests(self, default_schema: dict[str, Any]) -> dict[str, str]:
+    @property
+    def pass_score(self) -> Any:
+        """The least score of a pass, or None where the exam names none."""
+        named = self.files[0].pass_score
+        return None if named is UNSET else named
+
+    def item_digests(self, default_schema: dict[str, Any] | None) -> dict[str, str]:
         """What each item asks and expects, by its id: a result carries them, so that an item that
         was taken out of it is missed.
         """
@@ -104,18 +136,39 @@ class Exam(NamedTuple):
                     )
                 ).hexdigest()
                 for item in file.items:
-                    # Texts and null have one spelling in JSON: a row is canonical as it is encoded.
-                    row = _encode(
-                        (item.id, item.prompt, item.wanted, item.gloss_contains, item.match, schema)
-                    )
-                    found[item.id] = sha256(row).hexdigest()[:32]
+                    found[item.id] = sha256(_row(item, schema)).hexdigest()[:32]
         except UnicodeEncodeError as error:
             raise InputError("API-001", f"what JSON cannot say has no digest: {error}.") from None
         return found
 
-    def digest(self, default_schema: dict[str, Any]) -> str:
+    def digest(self, default_schema: dict[str, Any] | None) -> str:
         """What was asked and expected."""
         return exam_digest(self.set, self.item_digests(default_schema))
+
+
+def _rubric_from(named: str | None, path: str) -> str | None:
+    """A rubric as an exam file names it; a file is found from there."""
+    if named is None or not is_path(named):
+        return named
+    return os.path.join(os.path.dirname(path), named)
+
+
+def named_rubric(paths: list[str]) -> str | None:
+    """The rubric that the first file of an exam names, before anything else of it is checked; None
+    where it names none.
+    """
+    tree = read_document(paths[0]).tree
+    named = tree.get("rubric") if isinstance(tree, dict) else None
+    return _rubric_from(named, paths[0]) if isinstance(named, str) else None
+
+
+def _row(item: ExamItem, schema: str) -> bytes:
+    """What an item asks and expects, as one canonical text."""
+    if item.expect is UNSET:
+        # Texts and null have one spelling in JSON: a row is canonical as it is encoded.
+        return _encode((item.id, item.prompt, item.wanted, item.gloss_contains, item.match, schema))
+    options = None if item.options is UNSET else item.options
+    return canonical([item.id, item.prompt, item.expect, options, item.match, schema])
 
 
 def exam_digest(which: str, items: Mapping[str, str]) -> str:
@@ -177,7 +230,11 @@ def make_exam(documents: list[Document]) -> Exam:
             fix=faults[0].fix,
             faults=faults,
         )
-    exam = Exam(tuple(file for file, _ in files), tuple(document.file for document in documents))
+    exam = Exam(
+        tuple(file for file, _ in files),
+        tuple(document.file for document in documents),
+        tuple(documents),
+    )
     if not exam.items:
         raise NotEnoughEvidence(
             "EXM-004",
@@ -240,18 +297,30 @@ def file_faults(
         if item.expected_contains is not None and item.expected is not None:
             message = "`expected` and `expected_contains` are two names of one list."
             add((*at, "expected"), message, fix="Keep one.")
+        short = item.wanted is not None or item.gloss_contains is not None
+        if item.expect is not UNSET:
+            if short:
+                message = "`expect` says it all; the keys of the verb exam don't go with it."
+                add((*at, "expect"), message, fix="Keep one.")
+            continue
+        if short and item.gloss_contains is None:
+            add(at, "the key 'gloss_contains' is missing.")
         for key, entries in (
-            ("expected_contains", item.wanted),
+            ("expected_contains", item.wanted or []),
             ("gloss_contains", item.gloss_contains),
         ):
-            if not entries:
+            if short and entries == []:
                 message = "nothing is expected, so every answer would be right."
                 add((*at, key), message, "EXM-003", "Name at least one form.")
-            for place, entry in enumerate(entries):
+            for place, entry in enumerate(entries or ()):
                 # only spaces and periods: nothing is left of it after normalisation
                 if not entry.strip().strip(".").strip():
                     message = f"{entry!r} is found in every answer."
                     add((*at, key, place), message, "EXM-003", "Write the form that is expected.")
+    if file.pass_score is not UNSET and not (
+        exact.is_amount(file.pass_score) and file.pass_score <= 1
+    ):
+        add(("pass_score",), f"is {str(file.pass_score)[:40]}; a score is a number from 0 to 1.")
     return found
 
 
@@ -263,7 +332,7 @@ def _place(document: Document, at: Path) -> str:
 def _disagreements(files: list[tuple[ExamFile, Document]]) -> Iterator[Fault]:
     """Where the files of one exam contradict each other."""
     first, first_document = files[0]
-    for key in ("set", "rubric"):
+    for key in ("set", "rubric", "pass_score"):
         wanted = getattr(first, key)
         for file, document in files[1:]:
             value = getattr(file, key)
@@ -273,7 +342,7 @@ def _disagreements(files: list[tuple[ExamFile, Document]]) -> Iterator[Fault]:
                     code="EXM-005",
                     file=document.file,
                     line=(document.lines or {}).get((key,)),
-                    fix="One exam has one rubric and is of one set.",
+                    fix="One exam has one rubric, one pass score and is of one set.",
                 )
 
 

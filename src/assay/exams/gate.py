@@ -8,7 +8,10 @@ results are compared only if they answer the same questions under the same rubri
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
 
 from assay.canon import number_text
 from assay.errors import InputError
@@ -17,8 +20,7 @@ from assay.exams.exam import CAPSTONE, REGRESSION
 from assay.exams.policy import ExamRules, fraction, shown, text
 from assay.exams.selftest import self_test
 from assay.records.exam import (
-    AXES,
-    AxisNumbers,
+    AxisDrop,
     DropCheck,
     ExamGate,
     ExamGateDigests,
@@ -29,7 +31,10 @@ from assay.records.exam import (
 )
 
 if TYPE_CHECKING:
-    from fractions import Fraction
+    from assay.exams.marking import Marking
+
+MAX_NAMED = 20
+"""Items that a result names for one axis; the marks of all are in the graded exams."""
 
 
 def opens(score: Fraction, rules: ExamRules) -> bool:
@@ -69,15 +74,25 @@ def soft_latency(p50_ms: Any, rules: ExamRules, *, unmeasured: int = 0) -> SoftG
 NO_REGRESSION = "no regression set was given"
 
 
-def soft_schema(failures: int | None, rules: ExamRules) -> SoftGate:
+def soft_schema(regression: CheckedExam | None, rules: ExamRules) -> SoftGate:
     """The answers of the regression set that break their schema."""
+    if regression is None:
+        return schema_failures(None, rules, reason=NO_REGRESSION)
+    axis = regression.marking.axis_of_kind("schema")
+    if axis is None:
+        return schema_failures(None, rules, reason="the rubric checks no schema")
+    return schema_failures(regression.zero(axis), rules)
+
+
+def schema_failures(failures: int | None, rules: ExamRules, *, reason: str = "") -> SoftGate:
+    """That many answers that break their schema, against the limit."""
     limit = rules.policy.soft.schema_failures
     return SoftGate(
         id="schema_failures",
         warn=None if failures is None else failures > limit,
         value=failures,
         limit=limit,
-        reason=NO_REGRESSION if failures is None else "",
+        reason=reason,
     )
 
 
@@ -163,8 +178,10 @@ def decide(
     drop = verify = None
     if regression is not None and baseline is not None:
         drop = drop_check(regression, baseline, rules)
-        reasons.append(_drop_reason(drop))
-        notes += _fell_alone(drop)
+        total = drop_holds(baseline.score, regression.score, rules.max_drop)
+        reasons.append(_drop_reason(drop, total))
+        notes += _fell_alone(drop, capstone.marking)
+        reasons += _axis_reasons(drop)
         verify = _verify(regression, baseline, rules, reasons)
     elif regression is not None:
         reasons.append("the regression set was not judged: it has no baseline to compare with")
@@ -181,7 +198,7 @@ def decide(
         regression=drop,
         soft=[
             soft_latency(capstone.result.latency.p50_ms, rules, unmeasured=capstone.unmeasured),
-            soft_schema(regression.zero("schema") if regression is not None else None, rules),
+            soft_schema(regression, rules),
             soft_score(regression.score if regression is not None else None, rules),
         ],
         verify_rubric=verify,
@@ -213,18 +230,77 @@ def drop_check(regression: CheckedExam, baseline: CheckedExam, rules: ExamRules)
     """The regression set against its baseline."""
     comparable(regression, baseline)
     before, after = baseline.score, regression.score
-    moves = [regression.axis_mean(axis) - baseline.axis_mean(axis) for axis in AXES]
+    marking = regression.marking
+    moves = {axis: regression.axis_mean(axis) - baseline.axis_mean(axis) for axis in marking.axes}
+    by_axis = axis_drops(regression, baseline, rules)
     return DropCheck(
-        holds=drop_holds(before, after, rules.max_drop),
+        holds=drop_holds(before, after, rules.max_drop)
+        and all(one.holds for one in by_axis.values()),
         drop=shown(before - after),
         limit=rules.policy.max_drop,
         baseline=shown(before),
         candidate=shown(after),
-        axes=AxisNumbers(*map(shown, moves)),
+        axes={axis: shown(move) for axis, move in moves.items()},
+        by_axis=by_axis or UNSET,
     )
 
 
-def _drop_reason(drop: DropCheck) -> str:
+def axis_drops(
+    regression: CheckedExam, baseline: CheckedExam, rules: ExamRules
+) -> dict[str, AxisDrop]:
+    """Each axis against its limits, item by item: a small axis that collapses hardly moves the
+    total, and marks that move from some items to others don't move the mean. Empty where the policy
+    has no limits for axes.
+    """
+    limits = rules.policy.regression_axes
+    if limits is UNSET:
+        return {}
+    found = {}
+    for axis, bit in regression.marking.bit.items():
+        pairs = [(baseline.bits[name] & bit, bits & bit) for name, bits in regression.bits.items()]
+        lost = [
+            name
+            for name, (before, after) in zip(regression.bits, pairs, strict=True)
+            if before and not after
+        ]
+        gained = sum(1 for before, after in pairs if after and not before)
+        drop = baseline.axis_mean(axis) - regression.axis_mean(axis)
+        limit = (limits.axes or {}).get(axis, limits.max_drop)
+        share = Fraction(len(lost), len(pairs))
+        found[axis] = AxisDrop(
+            holds=drop <= fraction(limit)
+            and (limits.max_lost is None or share <= fraction(limits.max_lost)),
+            drop=shown(drop),
+            limit=limit,
+            lost=len(lost),
+            gained=gained,
+            lost_limit=limits.max_lost,
+            lost_items=lost[:MAX_NAMED],
+        )
+    return found
+
+
+def _axis_reasons(drop: DropCheck) -> list[str]:
+    """A reason for each axis that doesn't hold."""
+    if drop.by_axis is UNSET:
+        return []
+    found = []
+    for axis, one in drop.by_axis.items():
+        if one.holds:
+            continue
+        what = (
+            f"fell by {number_text(one.drop)}, more than the {number_text(one.limit)} it may fall"
+        )
+        if one.drop <= one.limit:
+            what = f"moved: more than {number_text(one.lost_limit or 0)} of the items lost the mark"
+        named = ", ".join(one.lost_items[:5])
+        found.append(
+            f"{axis} {what}; {one.lost} items lost the mark, {one.gained} gained it: {named}"
+        )
+    return found
+
+
+def _drop_reason(drop: DropCheck, holds: bool) -> str:
     size = number_text(abs(drop.drop))
     moved = (
         f"fell by {size}"
@@ -235,19 +311,20 @@ def _drop_reason(drop: DropCheck) -> str:
     )
     return (
         f"the regression score {moved} from {number_text(drop.baseline)} to"
-        f" {number_text(drop.candidate)}: {'at most' if drop.holds else 'more than'} the"
+        f" {number_text(drop.candidate)}: {'at most' if holds else 'more than'} the"
         f" {number_text(drop.limit)} it may fall"
     )
 
 
-def _fell_alone(drop: DropCheck) -> list[str]:
-    """A note where conciseness is the only axis that fell."""
-    if drop.axes.conciseness >= 0 or any(
-        move < 0 for axis, move in drop.axes.items() if axis != "conciseness"
-    ):
-        return []
-    fell = number_text(-drop.axes.conciseness)
-    return [f"conciseness alone fell, by {fell}: the prompt template may have changed"]
+def _fell_alone(drop: DropCheck, marking: Marking) -> list[str]:
+    """A note where an axis that the rubric watches for a trend is the only one that fell."""
+    fell = [axis for axis, move in drop.axes.items() if move < 0]
+    return [
+        f"{pattern.axis} alone fell, by {number_text(-drop.axes[fell[0]])}"
+        + (f": {pattern.cause}" if pattern.cause else "")
+        for pattern in marking.rubric.pattern_rules
+        if pattern.kind == "trend" and fell == [pattern.axis]
+    ]
 
 
 def _verify(

@@ -9,8 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.exams.exam import ExamFile, ExamItem, line_of, read_document, read_files
-from assay.exams.normal import MATCHES, Normaliser, holds_all
+from assay.exams.code_rule import PassesTests
+from assay.exams.exam import Exam, ExamFile, ExamItem, line_of, read_document, read_files
+from assay.exams.expectations import SHORT, item_faults, wanted_by
+from assay.exams.normal import MATCHES, holds_all
+from assay.exams.rule import entries_of, parsed
+from assay.exams.selftest import self_test
+from assay.exams.text_rules import TextRule
+from assay.exams.value_rules import Choice, options_of
 from assay.files.json_files import show_path
 
 if TYPE_CHECKING:
@@ -54,6 +60,13 @@ def lint_exam(paths: Iterable[str], marking: Marking) -> list[LintFinding]:
     """Everything found in the files of one exam, errors first, in the order of the files."""
     documents = [read_document(path) for path in paths]
     files, faults = read_files(documents)
+    if not faults:
+        exam = Exam(
+            tuple(file for file, _ in files),
+            tuple(document.file for document in documents),
+            tuple(documents),
+        )
+        faults = list(marking.faults(exam))
     errors = [
         LintFinding(
             "error",
@@ -71,36 +84,67 @@ def lint_exam(paths: Iterable[str], marking: Marking) -> list[LintFinding]:
                 "error", "no-items", documents[0].file, None, "items", "the exam has no items."
             )
         )
-    return errors + list(_warnings(files, marking))
+    return [*errors, *_rubric_findings(marking, documents), *_warnings(files, marking)]
+
+
+def _rubric_findings(marking: Marking, documents: list[Document]) -> Iterator[LintFinding]:
+    """Cases of the rubric's own test that it doesn't pass."""
+    for failure in self_test(marking).failures:
+        wrong = [axis for axis, mark in failure.actual.items() if mark != failure.expected[axis]]
+        message = f"{marking.id} marks its own case '{failure.name}' differently on"
+        yield LintFinding(
+            "error",
+            "rubric-self-test",
+            documents[0].file,
+            None,
+            "rubric",
+            f"{message} {', '.join(wrong)}. Correct the rule or the case.",
+        )
+
+
+class _Expected(NamedTuple):
+    """What an item expects on an axis that looks for text, normalized, and under which key."""
+
+    path: Path
+    entries: tuple[str, ...]
+    match: str
+    of_any: bool = False
 
 
 class _Placed(NamedTuple):
-    """An item, its expectations normalised, and where it stands."""
+    """An item, its expected texts by axis, and where it stands."""
 
     item: ExamItem
-    expected: tuple[str, ...]
-    gloss: tuple[str, ...]
-    match: str
+    texts: dict[str, _Expected]
     document: Document
     path: Path
 
-    def finding(self, rule: str, key: str, message: str) -> LintFinding:
-        at: Path = (*self.path, key)
+    def finding(self, rule: str, key: str | Path, message: str) -> LintFinding:
+        at: Path = (*self.path, *((key,) if isinstance(key, str) else key))
         line = line_of(self.document, at)
         return LintFinding("warning", rule, self.document.file, line, show_path(at), message)
 
 
-def _warnings(files: list[tuple[ExamFile, Document]], marking: Marking) -> Iterator[LintFinding]:
-    normal = marking.normal
-    placed = [
-        _Placed(
-            item,
-            tuple(filter(None, map(normal, item.wanted))),
-            tuple(filter(None, map(normal, item.gloss_contains))),
-            item.match or marking.rubric.match,
-            document,
-            ("items", index),
+def _placed(item: ExamItem, marking: Marking, document: Document, path: Path) -> _Placed:
+    texts = {}
+    for axis, rule in marking.rules.items():
+        if not isinstance(rule, TextRule):
+            continue
+        key = rule.expects or axis
+        want = wanted_by(axis, rule, item.expectations)
+        entries = [entry for entry in entries_of(want) if isinstance(entry, str)]
+        texts[axis] = _Expected(
+            (SHORT[key],) if key in SHORT and item.gloss_contains is not None else ("expect", key),
+            tuple(filter(None, map(marking.normal, entries))),
+            rule.match_of(item, marking.rubric.matching),
+            rule.of == "any",
         )
+    return _Placed(item, texts, document, path)
+
+
+def _warnings(files: list[tuple[ExamFile, Document]], marking: Marking) -> Iterator[LintFinding]:
+    placed = [
+        _placed(item, marking, document, ("items", index))
         for file, document in files
         for index, item in enumerate(file.items)
     ]
@@ -109,46 +153,80 @@ def _warnings(files: list[tuple[ExamFile, Document]], marking: Marking) -> Itera
     for one in placed:
         if one.item.verb is not None:
             verbs.setdefault(one.item.verb, []).append(one)
-        yield from _own(one, normal)
+        yield from _own(one, marking)
         first = prompts.setdefault(one.item.prompt, one.item.id)
         if first != one.item.id:
             yield one.finding("same-prompt", "prompt", f"'{one.item.id}' asks what '{first}' asks.")
     for verb, rows in verbs.items():
-        yield from _wrong_forms(normal(verb), rows)
+        yield from _wrong_forms(marking.normal(verb), rows)
 
 
-def _own(one: _Placed, normal: Normaliser) -> Iterator[LintFinding]:
-    for key, entries in (("expected_contains", one.expected), ("gloss_contains", one.gloss)):
-        if one.match == "exact" and len(set(entries)) > 1:
+def _own(one: _Placed, marking: Marking) -> Iterator[LintFinding]:
+    for path, entries, match, of_any in one.texts.values():
+        if match == "exact" and len(set(entries)) > 1 and not of_any:
             yield one.finding(
                 "never-met",
-                key,
+                path,
                 "no answer is equal to two different texts. Use `match: word`, or keep one.",
             )
         for entry in entries:
             others = [other for other in entries if other != entry]
-            if any(MATCHES[one.match](other, entry) for other in others):
+            if any(MATCHES[match](other, entry) for other in others):
                 yield one.finding(
-                    "redundant", key, f"'{entry}' is already held by another entry of the list."
+                    "redundant", path, f"'{entry}' is already held by another entry of the list."
                 )
-    if (
-        one.expected
-        and one.match != "exact"
-        and holds_all(normal(one.item.prompt), one.expected, one.match)
-    ):
-        yield one.finding(
-            "answer-in-prompt",
-            "expected_contains",
-            "a tutor that repeats the prompt is right. Ask so that the prompt does not hold the"
-            " form.",
-        )
-    for key in ("verb", "tense"):
-        if getattr(one.item, key) is None:
+    yield from _in_prompt(one, marking)
+    for tag in marking.rubric.tags:
+        if tag not in one.item.labels:
             yield one.finding(
-                "no-" + key,
+                "no-" + tag,
                 "id",
-                f"'{one.item.id}' names no {key}, so that no diagnosis can say what lost items"
+                f"'{one.item.id}' names no {tag}, so that no diagnosis can say what lost items"
                 " share.",
+            )
+
+
+def _in_prompt(one: _Placed, marking: Marking) -> Iterator[LintFinding]:
+    """Traps of the main axis: a prompt that is its own answer, options that nobody is shown, tests
+    that their own solution fails.
+    """
+    axis = marking.main
+    rule, key = marking.rules[axis], ("expect", axis)
+    want = wanted_by(axis, rule, one.item.expectations)
+    if axis in one.texts:
+        path, entries, match, of_any = one.texts[axis]
+        found = (
+            any(holds_all(marking.normal(one.item.prompt), [entry], match) for entry in entries)
+            if of_any
+            else holds_all(marking.normal(one.item.prompt), entries, match)
+        )
+        if entries and match != "exact" and found:
+            yield one.finding(
+                "answer-in-prompt",
+                path,
+                "a tutor that repeats the prompt is right. Ask so that the prompt does not hold the"
+                " form.",
+            )
+    elif any(item_faults(one.item, marking.rules, marking.setting())):
+        return  # an error says so; there is nothing to try
+    elif isinstance(rule, Choice):
+        prompt = one.item.prompt.lower()
+        unseen = [text for text in options_of(one.item).values() if text.lower() not in prompt]
+        if unseen:
+            message = f"the prompt doesn't show the option '{unseen[0]}'."
+            yield one.finding("option-not-in-prompt", "prompt", message)
+    elif isinstance(rule, PassesTests):
+        solution = want.get("solution")
+        verdict = None if solution is None else rule.run(solution, want)
+        if verdict is not None and verdict.passed is not True:
+            message = f"its own solution doesn't pass the tests: {verdict.reason}."
+            yield one.finding("solution-fails", key, message)
+    elif rule.wants:
+        setting = marking.setting()
+        check = rule.prepare(want, one.item, setting)
+        if check(rule.read(parsed(one.item.prompt))):
+            yield one.finding(
+                "answer-in-prompt", key, "an answer that repeats the prompt is right."
             )
 
 
@@ -156,23 +234,22 @@ def _wrong_forms(verb: str, rows: list[_Placed]) -> Iterator[LintFinding]:
     """Items that would accept a form that belongs to another item of the verb, or a naive form of
     it.
     """
-    english = _forms((" ".join(one.expected), one) for one in rows)
-    spanish = _forms((" ".join(one.gloss), one) for one in rows)
+    forms_of = {
+        axis: _forms((" ".join(one.texts[axis].entries), one) for one in rows)
+        for axis in rows[0].texts
+    }
     naive = [verb + ending for ending in _ENDINGS]
     for one in rows:
-        for key, entries, forms in (
-            ("expected_contains", one.expected, english),
-            ("gloss_contains", one.gloss, spanish),
-        ):
+        for axis, (key, entries, match, _) in one.texts.items():
             if not entries:
                 continue
-            own = " ".join(entries)
-            wrong = [form for form in forms if form != own and holds_all(form, entries, one.match)]
-            if key == "expected_contains":
+            forms, own = forms_of[axis], " ".join(entries)
+            wrong = [form for form in forms if form != own and holds_all(form, entries, match)]
+            if axis == "correctness":
                 wrong += [
                     form
                     for form in naive
-                    if form != own and form not in forms and holds_all(form, entries, one.match)
+                    if form != own and form not in forms and holds_all(form, entries, match)
                 ]
             if wrong:
                 shown = ", ".join(

@@ -1,10 +1,10 @@
 """Marking answers: the one evaluator. The gate, a portal and the Python interface call the same
 function and get the same numbers.
 
-Four axes, each 0 or 1. A response is an object, or a text that holds one; a text that holds none is
-matched as a whole, without the marks for schema and conciseness. An item without an answer has no
-marks. Scores are whole billionths, the exam's mean is their exact quotient, and no float is
-compared with anything. Nothing here decides whether an exam is passed: see `gate`.
+Each axis of the rubric gives 0 or 1, by its rule. A response is an object, or a text that contains
+one; any other text is read as a whole. An item without an answer has no marks. Scores are whole
+billionths, the exam's mean is their exact quotient, and no float is compared with anything. Nothing
+here decides whether an exam is passed: see `gate`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from assay import exact
-from assay.canon import canonical
-from assay.exams.normal import MATCHES, Normaliser
-from assay.exams.rubric import BIT, ExamRubric, compile_schema
+from assay.errors import Fault, InputError
+from assay.exams.exam import line_of
+from assay.exams.expectations import item_faults, wanted_by
+from assay.exams.normal import Normaliser
+from assay.exams.rubric import ExamRubric, compile_schema, rules_of
+from assay.exams.rule import Check, Setting, parsed, shown_text
+from assay.exams.text_rules import Length, TextRule
 from assay.exams.versions import SCORING_SYSTEM
-from assay.files.json_files import parse_json
-from assay.records.exam import AXES
-from assay.records.plain import beyond_json
+from assay.files.json_files import show_path
 from assay.records.systems import is_published, system_of
 
 if TYPE_CHECKING:
@@ -31,41 +33,27 @@ if TYPE_CHECKING:
 
     from assay.exams.answers import Answer
     from assay.exams.exam import Exam, ExamItem
+    from assay.records.contract import Contract
 
-_CORRECTNESS, _GLOSS, _SCHEMA, _CONCISENESS = (BIT[axis] for axis in AXES)
-FULL = sum(BIT.values())
+MAX_FAULTS = 100
 
 
 class Prepared(Struct, frozen=True, gc=False):
-    """An item, made ready to be marked against: its expected forms normalised, its way of matching
-    and its schema found.
-    """
+    """An item, made ready to be marked against: one check for each axis."""
 
     item: ExamItem
-    expected: tuple[str, ...]
-    gloss: tuple[str, ...]
-    found: Callable[[str, str], bool]
-    validator: Any
+    checks: tuple[Check, ...]
 
 
 class Marked(Struct, frozen=True, gc=False):
-    """The marks of one item: the bits of `BIT`, the score in billionths, and what was answered in
-    English and Spanish (None for nothing).
+    """The marks of one item: one bit for each axis, the score in billionths, and what each axis
+    read of the answer (None for nothing).
     """
 
     item: ExamItem
-    got: str | None
-    gloss: str | None
+    read: tuple[Any, ...]
     bits: int
     units: int
-
-    def on(self, axis: str) -> tuple[list[str], str | None]:
-        """What a matched axis expects, and what was answered to it."""
-        return (
-            (self.item.wanted, self.got)
-            if axis == "correctness"
-            else (self.item.gloss_contains, self.gloss)
-        )
 
 
 class Marking:
@@ -80,106 +68,130 @@ class Marking:
         self.scoring_system = system_of(
             SCORING_SYSTEM, rubric.scoring_system, self.digest, published=is_published(self.digest)
         )
-        whole = Normaliser(rubric.normalisation)
+        whole = Normaliser(rubric.steps)
         self.normal = whole.without(without) if without is not None else whole
+        self.rules = rules_of(rubric)
+        self.axes = tuple(rubric.axes)
+        self.main = rubric.main_axis
+        top = 1 << len(self.axes) - 1
+        self.bit = {axis: top >> place for place, axis in enumerate(self.axes)}
+        """The marks of an answer as one number: the first axis is its highest bit."""
+        self.full = sum(self.bit.values())
         self.weights = {
             axis: exact.norm_of(exact.ratio(part.weight)) for axis, part in rubric.axes.items()
         }
         self.units = tuple(
-            sum(weight for axis, weight in self.weights.items() if bits & BIT[axis])
-            for bits in range(FULL + 1)
+            sum(weight for axis, weight in self.weights.items() if bits & self.bit[axis])
+            for bits in range(self.full + 1)
         )
-        self._validator = compile_schema(rubric.answer_schema)
-        self._budget = rubric.word_budget
+        self._contract = None if rubric.schema is None else compile_schema(rubric.schema)
+        self._order = tuple((self.bit[axis], self.rules[axis].read) for axis in self.axes)
+        self._nothing = (None,) * len(self.axes)
 
     def without(self, step: str) -> Marking:
         """The same rubric with one step of normalisation left out."""
         return Marking(self.rubric, without=step)
 
+    @property
+    def text_axes(self) -> tuple[str, ...]:
+        """The axes that look for text, which normalization touches."""
+        return tuple(axis for axis, rule in self.rules.items() if isinstance(rule, TextRule))
+
+    def axis_of_kind(self, kind: str) -> str | None:
+        """The first axis with a rule of that kind; None where the rubric has none."""
+        return next((axis for axis, rule in self.rules.items() if rule.kind == kind), None)
+
+    def marks(self, bits: int) -> dict[str, int]:
+        """The mark of each axis."""
+        return {axis: int(bool(bits & bit)) for axis, bit in self.bit.items()}
+
+    def setting(
+        self, schema: dict[str, Any] | None = None, note: Callable[[str], None] | None = None
+    ) -> Setting:
+        """What the checks of one file share."""
+        contract: Contract | None = self._contract if schema is None else compile_schema(schema)
+        form: Any = cache(self.normal)
+        return Setting(
+            self.normal, form, self.rubric.matching, contract, note or (lambda text: None)
+        )
+
     def prepare(
-        self, items: Iterable[ExamItem], schema: dict[str, Any] | None = None
+        self,
+        items: Iterable[ExamItem],
+        schema: dict[str, Any] | None = None,
+        note: Callable[[str], None] | None = None,
     ) -> Iterator[Prepared]:
         """Items of one file, ready to be marked against, one after another: an exam of a hundred
         thousand items is not held twice.
         """
-        validator = compile_schema(schema) if schema is not None else self._validator
-        form = cache(self.normal)  # forms repeat over an exam
+        setting = self.setting(schema, note)
+        rules = [(axis, self.rules[axis]) for axis in self.axes]
         for item in items:
+            given = item.expectations
             yield Prepared(
                 item,
-                tuple(map(form, item.wanted)),
-                tuple(map(form, item.gloss_contains)),
-                MATCHES[item.match or self.rubric.match],
-                validator,
+                tuple(
+                    rule.prepare(wanted_by(axis, rule, given), item, setting)
+                    for axis, rule in rules
+                ),
             )
 
-    def mark(self, ready: Prepared, response: Any) -> Marked:
+    def mark(self, ready: Prepared, response: Any, latency_ms: Any = None) -> Marked:
         """The marks of one response. None is no answer and has none."""
         if response is None:
-            return Marked(ready.item, None, None, 0, self.units[0])
-        tree = _parsed(response)
-        got: str | None
-        gloss: str | None
-        if tree is None:
-            got = gloss = response if isinstance(response, str) else canonical(response).decode()
-        else:
-            got, gloss = _text(tree.get("correction")), _text(tree.get("gloss"))
-        bits = _CORRECTNESS if self._finds(got, ready.expected, ready.found) else 0
-        if self._finds(gloss, ready.gloss, ready.found):
-            bits |= _GLOSS
-        # an answer that could not be checked does not keep its schema
-        if tree is not None and not beyond_json(tree) and ready.validator.check(tree).valid:
-            bits |= _SCHEMA
-        explained = _text(tree.get("explanation")) if tree is not None else None
-        if explained and self.concise(len(explained.split()) or None):
-            bits |= _CONCISENESS
-        return Marked(ready.item, got, gloss, bits, self.units[bits])
+            return Marked(ready.item, self._nothing, 0, self.units[0])
+        given = parsed(response, latency_ms)
+        found = tuple([read(given) for _, read in self._order])
+        bits = 0
+        for (bit, _), check, value in zip(self._order, ready.checks, found, strict=True):
+            if check(value):
+                bits |= bit
+        return Marked(ready.item, found, bits, self.units[bits])
 
-    def _finds(
-        self, text: str | None, entries: Iterable[str], found: Callable[[str, str], bool]
-    ) -> bool:
-        """Whether a text has every one of these normalised forms."""
-        if text is None:
-            return False
-        whole = self.normal(text)
-        return all(found(whole, entry) for entry in entries)
+    def got(self, marked: Marked, axis: str | None = None) -> str | None:
+        """What an axis, by default the main one, read of the answer."""
+        return shown_text(marked.read[self.axes.index(axis or self.main)])
 
-    def may_hold(self, text: str | None, entries: Iterable[str]) -> bool:
-        """Whether a text holds these forms by the most lenient way of matching: the others find
-        nothing that this one does not.
-        """
-        return self._finds(text, map(self.normal, entries), MATCHES["substring"])
+    def expected(self, item: ExamItem, axis: str | None = None) -> list[str]:
+        """What an axis, by default the main one, expects, as people read it."""
+        name = axis or self.main
+        want = wanted_by(name, self.rules[name], item.expectations)
+        return [] if want is UNSET or want is None else self.rules[name].shows(want)
 
     def concise(self, words: int | None) -> bool:
-        """Whether that many words are within the budget, which is inclusive. No explanation is not
-        concise.
-        """
-        return words is not None and words <= self._budget
+        """Whether that many words are within the limit of the first axis on length."""
+        return any(rule.fits(words) for rule in self.rules.values() if isinstance(rule, Length))
 
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _parsed(response: Any) -> dict[str, Any] | None:
-    if isinstance(response, dict):
-        return response
-    if not isinstance(response, str) or response.lstrip()[:1] != "{":
-        return None
-    try:
-        tree = parse_json(response.encode("utf-8", "surrogatepass"))
-    except ValueError:
-        return None
-    return tree if isinstance(tree, dict) else None
+    def faults(self, exam: Exam) -> Iterator[Fault]:
+        """The expectations of an exam that this rubric can't mark, each with its line."""
+        for index, file in enumerate(exam.files):
+            setting = self.setting(file.answer_schema)
+            for place, item in enumerate(file.items):
+                for path, message, fix in item_faults(item, self.rules, setting):
+                    at = ("items", place, *path)
+                    known = exam.documents[index] if exam.documents else None
+                    yield Fault(
+                        f"{item.id}: {message}",
+                        code="EXM-003",
+                        file=exam.paths[index] if exam.paths else "",
+                        line=line_of(known, at) if known is not None else None,
+                        path=show_path(at),
+                        fix=fix,
+                    )
 
 
 def mark_item(
-    item: ExamItem, response: Any, marking: Marking, *, schema: dict[str, Any] | None = None
+    item: ExamItem,
+    response: Any,
+    marking: Marking,
+    *,
+    schema: dict[str, Any] | None = None,
+    latency_ms: Any = None,
 ) -> Marked:
     """The marks of one answer to one item, as a portal asks for them. The same marks as in an exam:
     it is the same call.
     """
-    return marking.mark(next(marking.prepare([item], schema)), response)
+    return marking.mark(next(marking.prepare([item], schema)), response, latency_ms)
 
 
 class MarkedExam(NamedTuple):
@@ -191,6 +203,8 @@ class MarkedExam(NamedTuple):
     missing: dict[str, str]
     """Items without an answer, and why."""
     latencies: tuple[Any, ...]
+    notes: tuple[str, ...] = ()
+    """Checks that could not be carried out."""
 
     @property
     def score(self) -> Fraction:
@@ -204,7 +218,7 @@ class MarkedExam(NamedTuple):
 
     def zero(self, axis: str) -> int:
         """How many items have no mark on an axis; one without an answer has none."""
-        bit = BIT[axis]
+        bit = self.marking.bit[axis]
         return sum(not one.bits & bit for one in self.marked)
 
     def p50_ms(self) -> Decimal | None:
@@ -239,17 +253,33 @@ def median(values: Iterable[Any]) -> Decimal | None:
     )
 
 
+def check_exam(exam: Exam, marking: Marking) -> None:
+    """Refuse an exam whose items the rubric can't mark, with every fault."""
+    faults = [fault for fault, _ in zip(marking.faults(exam), range(MAX_FAULTS), strict=False)]
+    if faults:
+        raise InputError(
+            faults[0].code,
+            faults[0].message,
+            where=faults[0].file,
+            fix=faults[0].fix or f"Write what {marking.id} expects.",
+            faults=faults,
+        )
+
+
 def grade_exam(exam: Exam, answers: Mapping[str, Answer], marking: Marking) -> MarkedExam:
     """Mark every item of an exam. One without an answer has no marks and is listed."""
+    check_exam(exam, marking)
     marked, missing, latencies = [], {}, []
+    notes: dict[str, None] = {}
     for file in exam.files:
-        for ready in marking.prepare(file.items, file.answer_schema):
+        for ready in marking.prepare(file.items, file.answer_schema, notes.setdefault):
             name = ready.item.id
             answer = answers.get(name)
             response = None if answer is None else answer.response
-            marked.append(marking.mark(ready, response))
+            latency = None if answer is None else answer.latency_ms
+            marked.append(marking.mark(ready, response, latency))
             if answer is None or response is None:
                 missing[name] = (answer.error if answer is not None else "") or "no answer"
-            elif answer.latency_ms is not None:
-                latencies.append(answer.latency_ms)
-    return MarkedExam(exam, marking, tuple(marked), missing, tuple(latencies))
+            elif latency is not None:
+                latencies.append(latency)
+    return MarkedExam(exam, marking, tuple(marked), missing, tuple(latencies), tuple(notes))

@@ -1,122 +1,140 @@
-"""Four patterns across the items of an exam, each with its evidence, as a person would see them in
-stacked bars.
+"""The patterns of a rubric across the items of an exam, each with its evidence, as a person would
+see them in stacked bars.
 
-An axis without marks across the items: something systematic, a broken formatter. A verb whose items
-are all wrong: it is mis-learned. Conciseness alone falling: the tutor has become verbose, or its
-prompt has changed. One item alone without its mark: look at the normalisation first. Items without
-an answer show no pattern of the tutor; they are left out here and listed elsewhere. A pattern
-explains and never decides.
+An axis without marks across the items: something systematic, a broken formatter. A verb or topic
+whose items are all wrong: it is mis-learned. Conciseness alone falling: the tutor has become
+verbose, or its prompt has changed. One item alone without its mark: look at the normalisation
+first. Items without an answer show no pattern of the tutor; they are left out here and listed
+elsewhere. A pattern explains and never decides. What is looked for is data: see `pattern_rules`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unicodedata import combining, normalize
 
 from assay.exams.normal import holds_all
+from assay.exams.pattern_rules import PatternRule
 from assay.exams.policy import ExamRules, fraction, shown
-from assay.exams.rubric import BIT
-from assay.records.exam import AXES, PatternSeen
+from assay.exams.text_rules import TextRule
+from assay.records.exam import PatternSeen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from assay.exams.marking import Marked, MarkedExam
 
-MATCHED = ("correctness", "spanish_gloss")
-_SYSTEMATIC = {
-    "correctness": "the tutor, or what it is compared with, is wrong throughout",
-    "spanish_gloss": "no Spanish comes back, or it is in another field",
-    "schema": "the JSON formatter is broken, or the answer schema has changed",
-    "conciseness": "the explanations are missing or too long throughout",
-}
+
+class _Search:
+    """The items that have an answer, and the limits of rubric and policy."""
+
+    def __init__(self, graded: MarkedExam, rules: ExamRules) -> None:
+        self.marking = graded.marking
+        self.answered = graded.answered
+        self._policy = rules.policy.patterns
+
+    def limit(self, pattern: PatternRule, name: str) -> Any:
+        """A limit of a pattern: its own, else the policy's."""
+        own = getattr(pattern, name)
+        return own if own is not None else getattr(self._policy.of(pattern.kind), name)
+
+    def share(self, pattern: PatternRule, name: str) -> Fraction:
+        """The same, exact."""
+        return fraction(self.limit(pattern, name))
+
+    def marks(self, rows: list[Marked], axis: str) -> int:
+        """How many of these items have the mark."""
+        bit = self.marking.bit[axis]
+        return sum(1 for one in rows if one.bits & bit)
 
 
 def find_patterns(graded: MarkedExam, rules: ExamRules) -> list[PatternSeen]:
-    """Every pattern in the items that have an answer."""
-    answered = graded.answered
-    zero = list(_axis_zero(answered, rules))
-    systematic = {pattern.evidence["axis"] for pattern in zero}
-    verbs = [] if "correctness" in systematic else list(_verb_zero(answered, rules))
-    trend = [] if "conciseness" in systematic else list(_trend(answered, rules))
-    return [*zero, *verbs, *trend, *_outlier(graded, answered, rules)]
+    """Every pattern in the items that have an answer, in the rubric's order."""
+    search = _Search(graded, rules)
+    found: list[PatternSeen] = []
+    systematic: set[str] = set()
+    for pattern in graded.marking.rubric.pattern_rules:
+        # what fails throughout fails in every part: one finding says so
+        if pattern.kind in ("tag_zero", "trend") and pattern.axis in systematic:
+            continue
+        seen = list(_FINDERS[pattern.kind](search, pattern))
+        if pattern.kind == "axis_zero":
+            systematic |= {one.evidence["axis"] for one in seen}
+        found += seen
+    return found
 
 
-def _axis_zero(answered: list[Marked], rules: ExamRules) -> Iterator[PatternSeen]:
+def _axis_zero(search: _Search, pattern: PatternRule) -> Iterator[PatternSeen]:
+    answered = search.answered
     n = len(answered)
-    if n < max(1, rules.policy.patterns.axis_zero.min_items):
+    if n < max(1, search.limit(pattern, "min_items")):
         return
-    for axis in AXES:
-        zero = sum(not one.bits & BIT[axis] for one in answered)
-        if zero and Fraction(zero, n) >= rules.zero_share:
+    for axis in pattern.axes or ([pattern.axis] if pattern.axis else search.marking.axes):
+        zero = n - search.marks(answered, axis)
+        if zero and Fraction(zero, n) >= search.share(pattern, "min_share"):
             share = shown(Fraction(zero, n))
             yield PatternSeen(
-                kind="axis_zero",
+                kind=pattern.id,
                 evidence={"axis": axis, "zero_items": zero, "items": n, "share": share},
-                hint=_SYSTEMATIC[axis],
+                hint=pattern.advice(f"almost no item has the mark for {axis}", axis=axis),
             )
 
 
-def _verb_zero(answered: list[Marked], rules: ExamRules) -> Iterator[PatternSeen]:
-    verbs: dict[str, list[Marked]] = {}
-    for one in answered:
-        if one.item.verb is not None:
-            verbs.setdefault(one.item.verb, []).append(one)
-    for verb, rows in verbs.items():
-        if len(rows) >= max(1, rules.policy.patterns.verb_zero.min_items) and not any(
-            one.bits & BIT["correctness"] for one in rows
+def _tag_zero(search: _Search, pattern: PatternRule) -> Iterator[PatternSeen]:
+    tag, axis = pattern.tag or "", pattern.axis or ""
+    groups: dict[str, list[Marked]] = {}
+    for one in search.answered:
+        if tag in one.item.labels:
+            groups.setdefault(one.item.labels[tag], []).append(one)
+    for value, rows in groups.items():
+        lost = len(rows) - search.marks(rows, axis)
+        share = fraction(1 if pattern.min_share is None else pattern.min_share)
+        if (
+            len(rows) >= max(1, search.limit(pattern, "min_items"))
+            and Fraction(lost, len(rows)) >= share
         ):
             evidence = {
-                "verb": verb,
-                "axis": "correctness",
+                tag: value,
+                "axis": axis,
                 "items": [one.item.id for one in rows],
-                "got": [shortened(one.got) for one in rows],
+                "got": [shortened(search.marking.got(one, axis)) for one in rows],
             }
+            default = f"{lost} of {len(rows)} items with {tag} '{value}' have no mark for {axis}"
             yield PatternSeen(
-                kind="verb_zero",
+                kind=pattern.id,
                 evidence=evidence,
-                hint=f"every item of '{verb}' is wrong: look for the verb in the training corpus",
+                hint=pattern.advice(default, axis=axis, tag=tag, value=value),
             )
 
 
-def _trend(answered: list[Marked], rules: ExamRules) -> Iterator[PatternSeen]:
-    rule = rules.policy.patterns.conciseness_trend
+def _trend(search: _Search, pattern: PatternRule) -> Iterator[PatternSeen]:
+    answered, axis = search.answered, pattern.axis or ""
     n = len(answered)
-    if n < max(2, rule.min_items):
+    if n < max(2, search.limit(pattern, "min_items")):
         return
     half = n // 2
     first, second = answered[:half], answered[n - half :]
-    drops = {axis: Fraction(_marks(first, axis) - _marks(second, axis), half) for axis in AXES}
-    drop = drops["conciseness"]
-    alone = all(
-        value <= fraction(rule.max_other_drop)
-        for axis, value in drops.items()
-        if axis != "conciseness"
-    )
-    if not alone or drop < fraction(rule.min_drop) or drop <= 0:
+    drops = {
+        one: Fraction(search.marks(first, one) - search.marks(second, one), half)
+        for one in search.marking.axes
+    }
+    drop = drops.pop(axis)
+    alone = all(value <= search.share(pattern, "max_other_drop") for value in drops.values())
+    if not alone or drop < search.share(pattern, "min_drop") or drop <= 0:
         return
-    chi = chi_square(_marks(first, "conciseness"), _marks(second, "conciseness"), half)
-    if chi >= fraction(rule.min_chi_square):
+    before, after = search.marks(first, axis), search.marks(second, axis)
+    chi = chi_square(before, after, half)
+    if chi >= search.share(pattern, "min_chi_square"):
         evidence = {
-            "axis": "conciseness",
-            "first_half": shown(Fraction(_marks(first, "conciseness"), half)),
-            "second_half": shown(Fraction(_marks(second, "conciseness"), half)),
-            "other_axes": {
-                axis: shown(-value) for axis, value in drops.items() if axis != "conciseness"
-            },
+            "axis": axis,
+            "first_half": shown(Fraction(before, half)),
+            "second_half": shown(Fraction(after, half)),
+            "other_axes": {one: shown(-value) for one, value in drops.items()},
             "chi_square": shown(chi),
         }
-        yield PatternSeen(
-            kind="conciseness_trend",
-            evidence=evidence,
-            hint="only the explanations grow: the prompt template may have changed",
-        )
-
-
-def _marks(rows: list[Marked], axis: str) -> int:
-    bit = BIT[axis]
-    return sum(1 for one in rows if one.bits & bit)
+        default = f"{axis} alone falls from the first half of the items to the second"
+        hint = pattern.advice(default, axis=axis)
+        yield PatternSeen(kind=pattern.id, evidence=evidence, hint=hint)
 
 
 def chi_square(first: int, second: int, n: int) -> Fraction:
@@ -133,22 +151,22 @@ def chi_square(first: int, second: int, n: int) -> Fraction:
     )
 
 
-def _outlier(graded: MarkedExam, answered: list[Marked], rules: ExamRules) -> Iterator[PatternSeen]:
-    if len(answered) < max(2, rules.policy.patterns.outlier_item.min_items):
+def _outlier(search: _Search, pattern: PatternRule) -> Iterator[PatternSeen]:
+    answered, marking = search.answered, search.marking
+    if len(answered) < max(2, search.limit(pattern, "min_items")):
         return
-    for axis in MATCHED:
-        lost = [one for one in answered if not one.bits & BIT[axis]]
+    wanting = [axis for axis in marking.axes if marking.rules[axis].wants]
+    for axis in pattern.axes or ([pattern.axis] if pattern.axis else wanting):
+        lost = [one for one in answered if not one.bits & marking.bit[axis]]
         if len(lost) != 1:
             continue
         one = lost[0]
-        expected, got = one.on(axis)
-        near = (
-            []
-            if got is None
-            else near_matches(
-                got, expected, one.item.match or graded.marking.rubric.match, graded.marking.normal
-            )
-        )
+        expected, got = marking.expected(one.item, axis), marking.got(one, axis)
+        rule = marking.rules[axis]
+        near = []
+        if got is not None and isinstance(rule, TextRule):
+            match = rule.match_of(one.item, marking.rubric.matching)
+            near = near_matches(got, expected, match, marking.normal)
         evidence = {
             "item": one.item.id,
             "axis": axis,
@@ -161,9 +179,21 @@ def _outlier(graded: MarkedExam, answered: list[Marked], rules: ExamRules) -> It
             f"it is right but for {', '.join(near)}: look at the normalisation"
             if near
             else "look at the normalisation first, then at the item"
+            if isinstance(rule, TextRule)
+            else "look at the item first"
         )
-        hint = f"{one.item.id} alone has no mark for {axis}; {advice}"
-        yield PatternSeen(kind="outlier_item", evidence=evidence, hint=hint)
+        default = f"{one.item.id} alone has no mark for {axis}; {advice}"
+        yield PatternSeen(
+            kind=pattern.id, evidence=evidence, hint=pattern.advice(default, axis=axis)
+        )
+
+
+_FINDERS: dict[str, Callable[[_Search, PatternRule], Iterator[PatternSeen]]] = {
+    "axis_zero": _axis_zero,
+    "tag_zero": _tag_zero,
+    "trend": _trend,
+    "outlier": _outlier,
+}
 
 
 def _no_accents(text: str) -> str:

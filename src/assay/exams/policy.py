@@ -7,16 +7,17 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from assay import exact
 from assay.canon import digest
 from assay.exams.rubric import FAMILY, Text
+from assay.exams.tutor import AXES
 from assay.exams.versions import GRADING_SYSTEM
 from assay.records.evidence import Number, OptionalNumber
-from assay.records.exam import AXES
 from assay.records.shape import Faults, read_shelf_record
 from assay.records.systems import FIRST, Version, is_published, system_of
+from assay.registry import near_miss
 
 if TYPE_CHECKING:
     from assay.files.json_files import Document, Path
@@ -74,6 +75,16 @@ class Patterns(_ExamPolicyPart, frozen=True):
     conciseness_trend: Trend
     outlier_item: Outlier
 
+    def of(self, kind: str) -> AxisZero | VerbZero | Trend | Outlier:
+        """The limits for a kind of pattern, where a rubric's pattern states none."""
+        limits: dict[str, AxisZero | VerbZero | Trend | Outlier] = {
+            "axis_zero": self.axis_zero,
+            "tag_zero": self.verb_zero,
+            "trend": self.conciseness_trend,
+            "outlier": self.outlier_item,
+        }
+        return limits[kind]
+
 
 class Diagnosis(_ExamPolicyPart, frozen=True):
     """From which share of the losses on a group of items is named."""
@@ -82,13 +93,25 @@ class Diagnosis(_ExamPolicyPart, frozen=True):
 
 
 class Quality(_ExamPolicyPart, frozen=True):
-    """A row of the mapping from a breakdown to a quality: the axis that must be 1, and the score
-    from which the row applies.
+    """A row of the mapping from a breakdown to a quality: the axis that must be 1, or the rubric's
+    main axis, and the score from which the row applies.
     """
 
     quality: Annotated[int, Meta(ge=0, le=5)]
     axis: str | None = None
     score_from: OptionalNumber = None
+    main: bool | UnsetType = UNSET
+
+
+class AxisLimits(_ExamPolicyPart, frozen=True):
+    """How far a single axis may fall on the regression set though the total holds: its mean, and
+    the share of items that lose the mark whatever others gain.
+    """
+
+    max_drop: Number
+    max_lost: OptionalNumber = None
+    axes: dict[str, Number] | None = None
+    """Other limits for the drop of single axes, by name."""
 
 
 class Sm2(_ExamPolicyPart, frozen=True):
@@ -123,6 +146,7 @@ class ExamPolicy(_ExamPolicyPart, frozen=True):
     sm2: Sm2
     grading_system: Version = FIRST
     description: str | None = None
+    regression_axes: AxisLimits | UnsetType = UNSET
 
     @property
     def id(self) -> str:
@@ -218,6 +242,7 @@ def load_exam_policy(document: Document) -> ExamPolicy:
             faults.add(("hard_gate",), "the hard gate is above the production target.")
         if fraction(hard) == 0:
             faults.add(("hard_gate",), "a hard gate of 0 lets every score pass.")
+    _check_axis_limits(policy.regression_axes, faults)
     _check_qualities(policy.sm2, faults)
     if policy.family != FAMILY:
         faults.add(("family",), f"a policy of this shape belongs to the family '{FAMILY}'.")
@@ -225,14 +250,30 @@ def load_exam_policy(document: Document) -> ExamPolicy:
     return policy
 
 
+def _check_axis_limits(limits: AxisLimits | UnsetType, faults: Faults) -> None:
+    if isinstance(limits, UnsetType):
+        return
+    named: dict[Path, Any] = {("max_drop",): limits.max_drop}
+    if limits.max_lost is not None:
+        named[("max_lost",)] = limits.max_lost
+    named |= {("axes", axis): value for axis, value in (limits.axes or {}).items()}
+    for path, value in named.items():
+        if not exact.is_amount(value) or fraction(value) > 1:
+            faults.add(("regression_axes", *path), "must be a number from 0 to 1.")
+
+
 def _check_qualities(sm2: Sm2, faults: Faults) -> None:
     for index, row in enumerate(sm2.qualities):
         at = ("sm2", "qualities", index)
-        if row.axis is not None and row.axis not in AXES:
-            faults.add((*at, "axis"), f"no axis is named '{row.axis}'.")
+        if row.axis is not None and row.main is True:
+            faults.add((*at, "axis"), "a row has an `axis` or `main: true`.", "Keep one.")
+        if row.axis is not None and row.axis not in AXES and near_miss(row.axis, AXES):
+            message = f"no axis is named '{row.axis}'.{near_miss(row.axis, AXES)}"
+            faults.add((*at, "axis"), message)
         if row.score_from is not None and not exact.is_number(row.score_from):
             faults.add((*at, "score_from"), "must be a number.")
-    if sm2.qualities[-1].axis is not None or sm2.qualities[-1].score_from is not None:
+    last = sm2.qualities[-1]
+    if last.axis is not None or last.score_from is not None or last.main is True:
         faults.add(
             ("sm2", "qualities"), "the last row applies to every answer that no row before it took."
         )

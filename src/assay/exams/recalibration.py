@@ -19,7 +19,6 @@ from assay.exams.gate import opens, reaches
 from assay.exams.marking import mean
 from assay.exams.policy import ExamRules, shown
 from assay.exams.versions import Systems
-from assay.records.exam import AXES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,7 +81,9 @@ def recalibration_document(
     changes = [one.score - one.past.score for one in listed]
     return {
         "rubric": marking.id,
-        "weights": {axis: exact.shown(marking.weights[axis], exact.NORM_DIGITS) for axis in AXES},
+        "weights": {
+            axis: exact.shown(weight, exact.NORM_DIGITS) for axis, weight in marking.weights.items()
+        },
         "history": history,
         "mean_change": shown(sum(changes, Fraction(0)) / len(changes)),
         "largest_change": shown(max(changes, key=abs)),

@@ -1,34 +1,40 @@
-"""The exam rubric: four binary axes with their weights, the word budget, the steps of
-normalisation, and cases that test the rubric itself.
+"""The exam rubric: binary axes with their weights and rules, the steps of normalization, the
+patterns to look for, and cases that test the rubric itself.
 
-Every number that makes a mark stands here. Weights are billionths and sum to one exactly. A
-published rubric is pinned by the shelf: other weights are another version, and results under two
-versions are not compared (see `recalibration`).
+Every number that makes a mark stands here, for any subject. Weights are billionths and sum to one
+exactly. A published rubric is pinned by the shelf: other weights are another version, and results
+under two versions are not compared (see `recalibration`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from assay import exact
 from assay.canon import digest
-from assay.exams.normal import STEPS, step_name, unknown_step
+from assay.exams import tutor
+from assay.exams.expectations import expectations_of, item_faults
+from assay.exams.normal import STEPS, Normaliser, step_name, unknown_step
+from assay.exams.pattern_rules import PatternRule, TagGroup, read_patterns
+from assay.exams.rule import Match, Setting
+from assay.exams.rules import read_rule
 from assay.records.contract import Contract, contract_of, encode
 from assay.records.evidence import Number
-from assay.records.exam import AXES
 from assay.records.shape import Faults, read_shelf_record
 from assay.records.systems import FIRST, Version
+from assay.registry import identifier_fault
 
 if TYPE_CHECKING:
-    from assay.files.json_files import Document
+    from collections.abc import Callable
+
+    from assay.exams.rule import MarkingRule
+    from assay.files.json_files import Document, Path
 
 FAMILY = "exam"
-BIT = {axis: 8 >> index for index, axis in enumerate(AXES)}
-"""The four marks of an answer as one number from 0 to 15."""
+MAX_AXES = 12
 Text = Annotated[str, Meta(pattern=r"\S", description="a text that says something")]
-Match = Literal["substring", "word", "exact"]
 
 
 class _ExamRubricPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -36,38 +42,52 @@ class _ExamRubricPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class Axis(_ExamRubricPart, frozen=True):
-    """What one axis measures, and its weight."""
+    """What one axis measures, its weight, and the rule that marks it. The tutor's four axes may
+    leave their rules out.
+    """
 
     weight: Number
     definition: Text
+    rule: dict[str, Any] | UnsetType = UNSET
 
 
-class SelfTest(_ExamRubricPart, frozen=True):
+class SelfTest(_ExamRubricPart, frozen=True, kw_only=True):
     """An answer whose marks are known: it tests the rubric, not a tutor."""
 
     name: Text
-    expected_contains: Annotated[list[str], Meta(min_length=1)]
-    gloss_contains: Annotated[list[str], Meta(min_length=1)]
+    expected_contains: Annotated[list[str], Meta(min_length=1)] | UnsetType = UNSET
+    gloss_contains: Annotated[list[str], Meta(min_length=1)] | UnsetType = UNSET
+    expect: dict[str, Any] | UnsetType = UNSET
+    options: dict[str, Any] | list[Any] | UnsetType = UNSET
     response: Any
+    latency_ms: Number | UnsetType = UNSET
     breakdown: dict[str, int]
     match: Match | None = None
+    id: ClassVar[str] = "self-test"
+
+    @property
+    def expectations(self) -> dict[str, Any]:
+        """What is expected, by axis."""
+        return expectations_of(self.expect, self.expected_contains, self.gloss_contains)
 
 
-class ExamRubric(_ExamRubricPart, frozen=True):
+class ExamRubric(_ExamRubricPart, frozen=True, kw_only=True):
     """How an answer is marked."""
 
     rubric_id: Text
     version: int | str
     family: Text
     title: Text
-    axes: dict[str, Axis]
-    word_budget: Annotated[int, Meta(ge=1)]
-    normalisation: list[str]
-    match: Match
-    answer_schema: dict[str, Any]
+    axes: Annotated[dict[str, Axis], Meta(min_length=1, max_length=MAX_AXES)]
+    word_budget: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
+    normalisation: list[str] | UnsetType = UNSET
+    match: Match | UnsetType = UNSET
+    answer_schema: dict[str, Any] | UnsetType = UNSET
     self_test: Annotated[list[SelfTest], Meta(min_length=1)]
     scoring_system: Version = FIRST
     description: str | None = None
+    patterns: list[PatternRule] | UnsetType = UNSET
+    groups: list[TagGroup] | UnsetType = UNSET
 
     @property
     def id(self) -> str:
@@ -80,11 +100,85 @@ class ExamRubric(_ExamRubricPart, frozen=True):
         return digest(self)
 
     @property
+    def is_tutor(self) -> bool:
+        """Whether it leaves the tutor's rules unsaid."""
+        return any(axis.rule is UNSET for axis in self.axes.values())
+
+    @property
+    def steps(self) -> list[str]:
+        """The steps of normalization; all of them where the rubric names none."""
+        return list(STEPS) if self.normalisation is UNSET else self.normalisation
+
+    @property
+    def matching(self) -> Match:
+        """How an expected text is looked for."""
+        return "substring" if self.match is UNSET else self.match
+
+    @property
+    def schema(self) -> dict[str, Any] | None:
+        """The answer schema, if there is one."""
+        return None if self.answer_schema is UNSET else self.answer_schema
+
+    @property
+    def main_axis(self) -> str:
+        """The axis that says whether an answer is right: the first."""
+        return next(iter(self.axes))
+
+    @property
+    def pattern_rules(self) -> tuple[PatternRule, ...]:
+        """The patterns to look for. A rubric that names none looks for an axis without marks and
+        for a single outlier.
+        """
+        if self.patterns is not UNSET:
+            return tuple(self.patterns)
+        return tutor.PATTERNS if self.is_tutor else _ANYWHERE
+
+    @property
+    def tag_groups(self) -> tuple[TagGroup, ...] | None:
+        """The tags that a diagnosis groups by; None for all that the items have."""
+        if self.groups is not UNSET:
+            return tuple(self.groups)
+        return tutor.GROUPS if self.is_tutor else None
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags that an item should have, so that patterns and groups can name it."""
+        if self.is_tutor:
+            return tutor.TAGS
+        named = [one.tag for one in self.pattern_rules if one.tag]
+        return tuple(dict.fromkeys([*named, *(one.tag for one in self.tag_groups or ())]))
+
+    @property
     def marks_digest(self) -> str:
         """The digest of what makes the marks, weights left out: rubrics that share it mark every
         answer alike.
         """
-        return digest([self.word_budget, self.normalisation, self.match, self.answer_schema])
+        rules = [[axis, rule.kind, rule] for axis, rule in rules_of(self).items()]
+        return digest([rules, self.steps, self.matching, self.schema])
+
+
+_ANYWHERE = (PatternRule(kind="axis_zero"), PatternRule(kind="outlier"))
+
+
+def rules_of(
+    rubric: ExamRubric, add: Callable[[Path, str, str], None] | None = None
+) -> dict[str, MarkingRule]:
+    """The rule of each axis. Faults go to `add`; a rubric that was loaded has none."""
+    budget = 1 if rubric.word_budget is UNSET else rubric.word_budget
+    unsaid = tutor.tutor_rules(budget) if rubric.is_tutor else {}
+    found: dict[str, MarkingRule] = {}
+    for name, axis in rubric.axes.items():
+        if axis.rule is UNSET:
+            rule = unsaid.get(name)
+        else:
+            rule = read_rule(axis.rule, ("axes", name, "rule"), add or _no_fault)
+        if rule is not None:
+            found[name] = rule
+    return found
+
+
+def _no_fault(path: Path, message: str, fix: str) -> None:
+    raise ValueError(f"{path}: {message} {fix}")
 
 
 def compile_schema(schema: Any) -> Contract:
@@ -103,31 +197,71 @@ def load_exam_rubric(document: Document) -> ExamRubric:
     rubric = read_shelf_record(document, ExamRubric, faults)
     if rubric.family != FAMILY:
         faults.add(("family",), f"a rubric of this shape belongs to the family '{FAMILY}'.")
-    if tuple(rubric.axes) != AXES:
-        faults.add(
-            ("axes",),
-            f"the axes are {', '.join(AXES)}, in this order, not {', '.join(rubric.axes)}.",
-        )
+    _check_axes(rubric, faults)
     _check_weights(rubric, faults)
-    for index, name in enumerate(rubric.normalisation):
+    for index, name in enumerate(rubric.steps):
         if name not in STEPS:
             known = step_name(name)
             faults.add(
                 ("normalisation", index),
                 f"the step is named '{known}', not '{name}'." if known else unknown_step(name),
             )
-    if len(set(rubric.normalisation)) != len(rubric.normalisation):
+    if len(set(rubric.steps)) != len(rubric.steps):
         faults.add(("normalisation",), "a step appears twice.", "Keep one.")
-    try:
-        compile_schema(rubric.answer_schema)
-    except ValueError as error:
-        faults.add(("answer_schema",), f"is not a usable JSON Schema: {error}.")
+    if rubric.schema is not None:
+        try:
+            compile_schema(rubric.schema)
+        except ValueError as error:
+            faults.add(("answer_schema",), f"is not a usable JSON Schema: {error}.")
+    _check_cases(rubric, faults)
+    faults.raise_if_any()
+    return rubric
+
+
+def _check_axes(rubric: ExamRubric, faults: Faults) -> None:
+    axes = tuple(rubric.axes)
+    if rubric.is_tutor and axes != tutor.AXES:
+        unsaid = [name for name, axis in rubric.axes.items() if axis.rule is UNSET]
+        if set(unsaid) <= set(tutor.AXES):
+            message = f"the axes are {', '.join(tutor.AXES)}, in this order, not {', '.join(axes)}."
+            faults.add(("axes",), message, "Give each axis its own `rule` for any other exam.")
+        for name in unsaid:
+            if name not in tutor.AXES:
+                faults.add(("axes", name), "has no `rule`.", "Say how the axis is marked.")
+    for name in axes:
+        problem = identifier_fault(name)
+        if problem is not None:
+            faults.add(("axes", name), f"the name {problem}.")
+    if rubric.is_tutor and rubric.word_budget is UNSET:
+        faults.add((), "the key 'word_budget' is missing.")
+    if not rubric.is_tutor and rubric.word_budget is not UNSET:
+        fix = "Use `rule: {kind: length, max_words: ...}`."
+        faults.add(("word_budget",), "is of no use where each axis has its own rule.", fix)
+    rules = rules_of(rubric, faults.add)
+    needy = [
+        name
+        for name, rule in rules.items()
+        if rule.kind == "schema" and getattr(rule, "schema", None) is None
+    ]
+    if needy and rubric.schema is None:
+        faults.add(("axes", needy[0]), "there is no `answer_schema` to hold answers against.")
+    read_patterns(list(rubric.pattern_rules), axes, faults.add)
+
+
+def _check_cases(rubric: ExamRubric, faults: Faults) -> None:
+    axes = tuple(rubric.axes)
+    rules: dict[str, MarkingRule] = {} if faults.found else rules_of(rubric)
     for index, case in enumerate(rubric.self_test):
-        if set(case.breakdown) != set(AXES) or not set(case.breakdown.values()) <= {0, 1}:
+        if rules:
+            normal = Normaliser(rubric.steps)
+            setting = Setting(normal, normal, rubric.matching, None, _ignore)
+            for path, message, fix in item_faults(case, rules, setting):
+                faults.add(("self_test", index, *path), message, fix)
+        if set(case.breakdown) != set(axes) or not set(case.breakdown.values()) <= {0, 1}:
             faults.add(
-                ("self_test", index, "breakdown"), f"has 0 or 1 for each of {', '.join(AXES)}."
+                ("self_test", index, "breakdown"), f"has 0 or 1 for each of {', '.join(axes)}."
             )
-    for axis in AXES:
+    for axis in axes:
         # a self-test that never expects a 0 would not notice a rubric that accepts everything
         if {case.breakdown.get(axis) for case in rubric.self_test} < {0, 1}:
             faults.add(
@@ -135,8 +269,10 @@ def load_exam_rubric(document: Document) -> ExamRubric:
                 f"has no case with the mark 0, or none with the mark 1, for {axis}.",
                 "Add one.",
             )
-    faults.raise_if_any()
-    return rubric
+
+
+def _ignore(note: str) -> None:
+    """The cases of a rubric leave no notes."""
 
 
 def _check_weights(rubric: ExamRubric, faults: Faults) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import UNSET
+
 from assay.exams.exam import ExamItem
 from assay.exams.marking import mark_item
-from assay.exams.rubric import BIT
-from assay.records.exam import AXES
 
 if TYPE_CHECKING:
     from assay.exams.marking import Marking
@@ -52,12 +52,14 @@ def self_test(marking: Marking) -> SelfTestResult:
         item = ExamItem(
             id="self-test",
             prompt=case.name,
-            expected_contains=case.expected_contains,
-            gloss_contains=case.gloss_contains,
+            expected_contains=None if case.expected_contains is UNSET else case.expected_contains,
+            gloss_contains=None if case.gloss_contains is UNSET else case.gloss_contains,
+            expect=case.expect,
+            options=case.options,
             match=case.match,
         )
-        marked = mark_item(item, case.response, marking)
-        actual = {axis: int(bool(marked.bits & BIT[axis])) for axis in AXES}
+        latency = None if case.latency_ms is UNSET else case.latency_ms
+        actual = marking.marks(mark_item(item, case.response, marking, latency_ms=latency).bits)
         if actual != case.breakdown:
             failures.append(CaseFailure(case.name, case.breakdown, actual))
     return SelfTestResult(len(marking.rubric.self_test), tuple(failures))

@@ -23,7 +23,6 @@ from assay import exact
 from assay.errors import InputError
 from assay.exams.marking import Marking, mean
 from assay.exams.policy import ExamRules, Sm2, fraction, shown
-from assay.exams.rubric import BIT
 from assay.exams.versions import Systems
 from assay.records.evidence import Number
 from assay.records.typed import convert
@@ -64,14 +63,31 @@ class Card(NamedTuple):
 
 
 def quality_of(bits: int, marking: Marking, sm2: Sm2) -> int:
-    """The quality of a review, from 0 to 5: the first row of the policy's table that applies."""
+    """The quality of a review, from 0 to 5: the first row of the policy's table that applies. A row
+    for an axis that the rubric doesn't have applies to no answer.
+    """
     score = mean(marking.units[bits], 1)
     for row in sm2.qualities:
-        if (row.axis is None or bits & BIT[row.axis]) and (
+        axis = marking.main if row.main is True else row.axis
+        if (axis is None or bits & marking.bit.get(axis, 0)) and (
             row.score_from is None or score >= fraction(row.score_from)
         ):
             return row.quality
     raise ValueError("the last row applies to every answer")  # the policy's reader sees to it
+
+
+def check_qualities(marking: Marking, rules: ExamRules) -> None:
+    """Refuse a policy that knows no right answer under this rubric: every review would fail."""
+    rows = rules.policy.sm2.qualities
+    passing = [row for row in rows if row.quality >= rules.policy.sm2.passes_from]
+    if any(row.main is True or row.axis is None or row.axis in marking.bit for row in passing):
+        return
+    raise InputError(
+        "EXM-015",
+        f"{rules.id} schedules by the axis '{passing[0].axis if passing else ''}', which"
+        f" {marking.id} doesn't have.",
+        fix="Use `--policy exam@2`, which goes by the rubric's main axis.",
+    )
 
 
 def review(item: str, quality: int, sm2: Sm2, *, on: date, before: Card | None = None) -> Card:
@@ -128,7 +144,11 @@ def table(cards: list[Card], versions: Mapping[str, str]) -> bytes:
 def sm2_document(cards: list[Card], marking: Marking, rules: ExamRules) -> dict[str, Any]:
     """The cards as JSON, with the table that made the qualities."""
     mapping = [
-        {"quality": row.quality, "axis": row.axis, "score_from": row.score_from}
+        {
+            "quality": row.quality,
+            "axis": marking.main if row.main is True else row.axis,
+            "score_from": row.score_from,
+        }
         for row in rules.policy.sm2.qualities
     ]
     versions = Systems(marking.scoring_system, rules.grading_system).document()

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import UNSET
+
 from assay import exact
 from assay.canon import digest
 from assay.errors import Fault, ShelfError
@@ -296,7 +298,7 @@ def clashes(shelf: Shelf) -> list[Fault]:
             {
                 field: getattr(record, field)
                 for field in record.__struct_fields__
-                if field not in _NOT_RULES
+                if field not in _NOT_RULES and getattr(record, field) is not UNSET
             }
         )
         other, same = seen.setdefault((kind, record.family, version), (key, rules))

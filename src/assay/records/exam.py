@@ -6,7 +6,7 @@ them. Whether the numbers of a result add up is checked in `exams.document`.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
@@ -14,34 +14,13 @@ from assay.records.evidence import Number, OptionalNumber
 
 EXAM_SCHEMA = "assay.exam/1"
 GATE_SCHEMA = "assay.exam-gate/1"
-AXES = ("correctness", "spanish_gloss", "schema", "conciseness")
-T = TypeVar("T")
 ExamSet = Literal["capstone", "regression"]
-
-
-class PerAxis(Struct, Generic[T], frozen=True, forbid_unknown_fields=True):
-    """A value for each of the four axes, in the order of the rubric."""
-
-    correctness: T
-    spanish_gloss: T
-    schema: T
-    conciseness: T
-
-    def __getitem__(self, axis: str) -> T:
-        value: T = getattr(self, axis)
-        return value
-
-    def items(self) -> list[tuple[str, T]]:
-        """Each axis with its value."""
-        return [(axis, self[axis]) for axis in AXES]
+AxisNumbers = dict[str, Number]
+"""A number for each axis, in the order of the rubric."""
 
 
 class _ExamPart(Struct, frozen=True):
     pass
-
-
-class AxisNumbers(PerAxis[Number], frozen=True):
-    """A number for each axis."""
 
 
 class ExamFileCount(_ExamPart, frozen=True, kw_only=True):
@@ -77,8 +56,8 @@ class AxisResult(_ExamPart, frozen=True, kw_only=True):
     zero_items: int
 
 
-class AxisResults(PerAxis[AxisResult], frozen=True):
-    """Every axis over all items."""
+AxisResults = dict[str, AxisResult]
+"""Every axis over all items, in the order of the rubric."""
 
 
 class ScoreCount(_ExamPart, frozen=True, kw_only=True):
@@ -113,6 +92,13 @@ class ExamDigests(_ExamPart, frozen=True, kw_only=True):
     """What each item of the exam asks and expects, by its id."""
 
 
+class PassLine(_ExamPart, frozen=True, kw_only=True):
+    """The least score of a pass, where the exam or the command names one."""
+
+    holds: bool
+    limit: Number
+
+
 class ExamResult(_ExamPart, frozen=True, kw_only=True):
     """A graded exam."""
 
@@ -140,6 +126,11 @@ class ExamResult(_ExamPart, frozen=True, kw_only=True):
     broken: list[Any] | UnsetType = UNSET
     """What leaving a step of normalisation out would have done, where that was asked for."""
     recalibrated_from: str | UnsetType | None = UNSET
+    looked_for: dict[str, str] | UnsetType = UNSET
+    """The patterns that the rubric names, and what each means."""
+    axis_names: list[str] | UnsetType = UNSET
+    """The axes in the rubric's order, where they are not the tutor's four."""
+    pass_line: PassLine | UnsetType = UNSET
 
 
 class HardGate(_ExamPart, frozen=True, kw_only=True):
@@ -159,6 +150,21 @@ class TargetCheck(_ExamPart, frozen=True, kw_only=True):
     limit: Number
 
 
+class AxisDrop(_ExamPart, frozen=True, kw_only=True):
+    """One axis of the regression set against its baseline, item by item."""
+
+    holds: bool
+    drop: Number
+    """How far the mean fell; below zero where it rose."""
+    limit: Number
+    lost: int
+    """Items that had the mark and lost it."""
+    gained: int
+    lost_limit: OptionalNumber = None
+    """The largest share of the items that may lose the mark, whatever others gain."""
+    lost_items: list[str] = []
+
+
 class DropCheck(_ExamPart, frozen=True, kw_only=True):
     """The regression set against its baseline."""
 
@@ -169,6 +175,8 @@ class DropCheck(_ExamPart, frozen=True, kw_only=True):
     candidate: Number
     axes: AxisNumbers
     """How the mean of each axis moved."""
+    by_axis: dict[str, AxisDrop] | UnsetType = UNSET
+    """Each axis against its own limits, where the policy has such limits."""
 
 
 class SoftGate(_ExamPart, frozen=True, kw_only=True):

@@ -8,21 +8,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import UNSET
+
 from assay.canon import number_text
-from assay.records.exam import AXES, AxisNumbers, DropCheck, HardGate, SoftGate, TargetCheck
+from assay.records.exam import AxisNumbers, DropCheck, HardGate, SoftGate, TargetCheck
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from assay.records.exam import ExamFileCount, ExamGate, ExamResult, ItemResult, PatternSeen
 
+_TUTOR = ("correctness", "spanish_gloss", "schema", "conciseness")
+"""The axes of results that don't name theirs."""
 PATTERNS = {
     "axis_zero": "an axis without marks across the items",
     "verb_zero": "every item of a verb is wrong",
     "conciseness_trend": "conciseness alone falls over the exam",
     "outlier_item": "one item alone without its mark",
 }
-"""The four patterns, and what each means."""
+"""The patterns of the tutor's rubric and what each means; other results list their own."""
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
 
 
 class PatternRow(NamedTuple):
@@ -76,6 +81,7 @@ class ExamView(NamedTuple):
     latency: str
     systems: str
     patterns: list[PatternRow]
+    patterns_title: str
     patterns_sentence: str
     items: list[ItemRow]
     """The lowest score first."""
@@ -102,16 +108,39 @@ def exam_name(files: Sequence[ExamFileCount]) -> str:
     return ", ".join(names[:3]) + more if names else "an exam without a name"
 
 
+def many(n: int) -> str:
+    """A small number as a word.
+
+    >>> many(4), many(12)
+    ('four', '12')
+    """
+    return _NUMBERS[n] if n < len(_NUMBERS) else str(n)
+
+
+def axes_of(result: ExamResult) -> tuple[str, ...]:
+    """The axes in the rubric's order. A stored result has its keys sorted."""
+    if result.axis_names is not UNSET:
+        return tuple(result.axis_names)
+    own = tuple(result.items[0].breakdown)
+    return _TUTOR if set(own) == set(_TUTOR) else own
+
+
+def patterns_of(result: ExamResult) -> dict[str, str]:
+    """The patterns that were looked for, and what each means."""
+    return PATTERNS if result.looked_for is UNSET else result.looked_for
+
+
 def exam_view(result: ExamResult) -> ExamView:
     """The view of a graded exam."""
     weights = _weights(result)
+    known = patterns_of(result)
     rows = [_item(item, result.missing_reasons, weights) for item in result.items]
     items = sorted(rows, key=lambda row: row.result.score)
     score = number_text(result.score)
     patterns = [
         row
-        for kind in dict.fromkeys([*PATTERNS, *(one.kind for one in result.patterns)])
-        for row in _patterns(kind, [one for one in result.patterns if one.kind == kind])
+        for kind in dict.fromkeys([*known, *(one.kind for one in result.patterns)])
+        for row in _patterns(kind, [one for one in result.patterns if one.kind == kind], known)
     ]
     kinds = list(dict.fromkeys(one.kind for one in result.patterns))
     lost = [row for row in items if row.lost]
@@ -128,11 +157,12 @@ def exam_view(result: ExamResult) -> ExamView:
         f"rubric {result.rubric} · policy {result.policy} · {result.scoring_system} ·"
         f" {result.grading_system}",
         patterns,
+        f"The {many(len(known))} patterns",
         (
-            f"Of the four patterns {len(kinds)} {'is' if len(kinds) == 1 else 'are'} seen in"
-            f" {plural(result.n, 'item')}: {', '.join(kinds)}."
+            f"Of the {many(len(known))} patterns {len(kinds)} {'is' if len(kinds) == 1 else 'are'}"
+            f" seen in {plural(result.n, 'item')}: {', '.join(kinds)}."
             if kinds
-            else f"None of the four patterns is seen in {plural(result.n, 'item')}."
+            else f"None of the {many(len(known))} patterns is seen in {plural(result.n, 'item')}."
         ),
         items,
         lost,
@@ -150,12 +180,12 @@ def exam_view(result: ExamResult) -> ExamView:
 
 def _weights(result: ExamResult) -> AxisNumbers:
     """What each mark is worth. Where no item has it, all of it was lost."""
-    found = []
-    for axis in AXES:
+    found = {}
+    for axis in axes_of(result):
         kept = (item.weighted[axis] for item in result.items if item.breakdown[axis] == 1)
         lost = 0 if result.axes is None else result.axes[axis].lost
-        found.append(next(kept, lost))
-    return AxisNumbers(*found)
+        found[axis] = next(kept, lost)
+    return found
 
 
 def _item(item: ItemResult, missing: dict[str, str], weights: AxisNumbers) -> ItemRow:
@@ -164,25 +194,45 @@ def _item(item: ItemResult, missing: dict[str, str], weights: AxisNumbers) -> It
     if reason is not None:
         got = why = "no answer" if reason == "no answer" else f"no answer: {reason}"
     else:
-        why = ", ".join(f"-{number_text(weights[axis])} {axis}" for axis in item.lost)
-        if "correctness" in item.lost:
+        lost = [axis for axis in weights if axis in item.lost]
+        why = ", ".join(f"-{number_text(weights[axis])} {axis}" for axis in lost)
+        if next(iter(weights)) in lost and item.expected:
             why += f"  (expected {', '.join(item.expected)}; got {got[:40]})"
-    return ItemRow(item, number_text(item.score), item.lost, got, why)
+    return ItemRow(
+        item, number_text(item.score), [one for one in weights if one in item.lost], got, why
+    )
 
 
-def _patterns(kind: str, seen: list[PatternSeen]) -> list[PatternRow]:
+_NOT_A_TAG = [
+    "axis",
+    "items",
+    "got",
+    "share",
+    "zero_items",
+    "first_half",
+    "second_half",
+    "other_axes",
+    "chi_square",
+    "expected",
+    "would_match_without",
+]
+
+
+def _where(evidence: dict[str, Any]) -> str:
+    """Where a pattern was seen: at an item, a tag such as a verb, or an axis."""
+    tags = [key for key in evidence if key not in _NOT_A_TAG]
+    named = "item" if "item" in evidence else tags[0] if tags else "axis"
+    return str(evidence.get(named, "the exam"))
+
+
+def _patterns(kind: str, seen: list[PatternSeen], known: dict[str, str]) -> list[PatternRow]:
     if not seen:
-        return [PatternRow(kind, False, "", PATTERNS[kind], {})]
+        return [PatternRow(kind, False, "", known[kind], {})]
     return [
         PatternRow(
             kind,
             True,
-            str(
-                next(
-                    (one.evidence[key] for key in ("verb", "item", "axis") if key in one.evidence),
-                    "the exam",
-                )
-            ),
+            _where(one.evidence),
             one.hint,
             one.evidence,
         )
@@ -207,11 +257,24 @@ def check_row(check: Check) -> CheckRow:
             f"from {number_text(check.baseline)} to {number_text(check.candidate)}, a drop of"
             f" {number_text(check.drop)}, at most {limit}"
         )
-        return CheckRow("Drop against the baseline", state, "blocks", text)
+        return CheckRow("Drop against the baseline", state, "blocks", text + _by_axis(check))
     text = f"score {number_text(check.score)}, at least {limit}"
     if isinstance(check, HardGate):
         return CheckRow("Hard gate on the capstone exam", state, "blocks", text)
     return CheckRow("Production target", state, "informational", text)
+
+
+def _by_axis(check: DropCheck) -> str:
+    """The axes that fell too far, after the sentence about the total."""
+    if check.by_axis is UNSET:
+        return ""
+    fell = [
+        f"{axis} by {number_text(one.drop)} ({one.lost} lost, {one.gained} gained; at most"
+        f" {number_text(one.limit)})"
+        for axis, one in check.by_axis.items()
+        if not one.holds
+    ]
+    return f"; axes that fell too far: {', '.join(fell)}" if fell else "; every axis holds"
 
 
 def gate_rows(gate: ExamGate) -> list[CheckRow]:

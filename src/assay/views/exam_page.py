@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.records.exam import AXES
 from assay.views.blocks import (
     Column,
     Decided,
@@ -24,7 +23,7 @@ from assay.views.blocks import (
     section,
 )
 from assay.views.charts import Chart, exam_history, exams
-from assay.views.exam import ExamView, GateView, exam_view, gate_view
+from assay.views.exam import ExamView, GateView, axes_of, exam_view, gate_view
 from assay.views.pieces import (
     absent,
     address,
@@ -180,7 +179,7 @@ def _gates(gates: GateView) -> Section:
 
 
 def _axes(view: ExamView, figure: Any, links: PageLinks | None) -> Section:
-    """The four axes of each item as stacked bars: weighted, or raw."""
+    """The axes of each item as stacked bars: weighted, or raw."""
     result = view.result
     rows = [
         [
@@ -189,7 +188,9 @@ def _axes(view: ExamView, figure: Any, links: PageLinks | None) -> Section:
             f"{one.zero_items:,}",
             number(one.lost, digits=4),
         ]
-        for axis, one in (result.axes.items() if result.axes is not None else ())
+        for axis, one in (
+            [(axis, result.axes[axis]) for axis in axes_of(result)] if result.axes else ()
+        )
     ]
     columns = (
         "Axis",
@@ -213,7 +214,7 @@ def _axes(view: ExamView, figure: Any, links: PageLinks | None) -> Section:
 
 
 def _patterns(view: ExamView, heatmap: Figure) -> Section:
-    """The four patterns, each seen or not, and the lost marks item by axis."""
+    """The patterns, each seen or not, and the lost marks item by axis."""
     rows = [
         [
             strong(code(row.kind)),
@@ -227,7 +228,7 @@ def _patterns(view: ExamView, heatmap: Figure) -> Section:
     columns = ("Pattern", "Seen", Column("What it means", "wide"))
     return section(
         "Patterns",
-        Table("The four patterns", columns, rows, kind="stack rules"),
+        Table(view.patterns_title, columns, rows, kind="stack rules"),
         heatmap,
         id="patterns",
         hint=view.patterns_sentence,
@@ -262,10 +263,11 @@ def _history(history: HistoryView, gates: GateView | None, figure: Any) -> Secti
 def _items(view: ExamView, answers: Mapping[str, Any]) -> Section:
     """Every item with its marks and the parts of its answer, the lowest score first."""
     rows = []
+    axes = axes_of(view.result)
     for row in view.items[:MAX_ROWS]:
         item = row.result
         marks = [
-            verdict("fails", "0") if axis in row.lost else verdict("holds", "1") for axis in AXES
+            verdict("fails", "0") if axis in row.lost else verdict("holds", "1") for axis in axes
         ]
         answered = item.item not in view.result.missing_reasons
         rows.append(
@@ -281,7 +283,7 @@ def _items(view: ExamView, answers: Mapping[str, Any]) -> Section:
     columns: tuple[str | Column, ...] = (
         "Item",
         Column("Score", "n"),
-        *map(words, AXES),
+        *map(words, axes),
         Column("Prompt", "wide"),
         "Expected",
         Column("Answer", "wide"),
@@ -296,8 +298,9 @@ def _answer(answer: Any, item: ItemResult) -> str:
     """What was answered, part by part; of an exam without its answers what counted as English."""
     if isinstance(answer, Mapping):
         rest = [name for name in answer if name not in PARTS][:MAX_PARTS]
+        known = PARTS if any(name in answer for name in PARTS) else ()
         return phrase(
-            *(line(small(f"{name} "), _part(answer.get(name))) for name in (*PARTS, *rest))
+            *(line(small(f"{name} "), _part(answer.get(name))) for name in (*known, *rest))
         )
     if answer is not None:
         return phrase(small("one text, no parts "), clip(answer, MAX_TEXT))

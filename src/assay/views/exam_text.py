@@ -1,16 +1,17 @@
-"""A graded exam and its gate as lines of a terminal and as Markdown: one stacked bar of the four
-axes for each item, the diagnosis, the patterns, and what a missing step costs.
+"""A graded exam and its gate as lines of a terminal and as Markdown: one stacked bar of the axes
+for each item, the diagnosis, the patterns, and what a missing step costs.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+
 from assay import exact
 from assay.canon import number_text
 from assay.errors import printable
-from assay.records.exam import AXES
-from assay.views.exam import exam_view, gate_rows, plural
+from assay.views.exam import axes_of, exam_view, gate_rows, plural
 from assay.views.markdown import code
 from assay.views.pieces import bar as share_bar
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from assay.records.exam import AxisNumbers, ExamGate, ExamResult
 
 WIDTH = 20
-MARKS = dict(zip(AXES, "█▓▒░", strict=True))
+MARKS = "█▓▒░▚▞▙▟▛▜▌▐"
+"""One character for each axis, in the rubric's order."""
 MAX_ITEMS = 120
 """Items that are drawn; of a longer exam only those that lost something, the lowest first."""
 MAX_ROWS = 20
@@ -34,23 +36,27 @@ def bar(parts: AxisNumbers) -> str:
     """
     total = 0
     made = ""
-    for axis, part in parts.items():
+    for mark, part in zip(MARKS, parts.values(), strict=False):
         total += exact.scaled(part, exact.NORM_DIGITS)
-        made += MARKS[axis] * (exact.quantise(total * WIDTH, exact.NORM_ONE, 0) - len(made))
+        made += mark * (exact.quantise(total * WIDTH, exact.NORM_ONE, 0) - len(made))
     return made + "·" * (WIDTH - len(made))
 
 
 def raw_bar(marks: AxisNumbers) -> str:
     """The same with one length for every axis."""
-    each = WIDTH // len(AXES)
-    made = "".join(MARKS[axis] * each for axis, mark in marks.items() if mark == 1)
-    return f"{made:·<{WIDTH}}"
+    each = WIDTH // len(marks)
+    kept = zip(MARKS, marks.values(), strict=False)
+    return f"{''.join(mark * each for mark, value in kept if value == 1):·<{WIDTH}}"
 
 
 def exam_lines(result: ExamResult, *, raw: bool = False) -> Iterator[str]:
     """A graded exam, line by line; `raw` gives every axis of a bar the same length."""
     view = exam_view(result)
-    weights = [f"{MARKS[axis]} {axis} {number_text(x)}" for axis, x in view.weights.items()]
+    names = axes_of(result)
+    weights = [
+        f"{mark} {axis} {number_text(x)}"
+        for mark, (axis, x) in zip(MARKS, view.weights.items(), strict=False)
+    ]
     yield "  ".join([*weights, "· lost"])
     of_item = {row.result.item: row for row in view.items}
     rows = [of_item[item.item] for item in result.items]
@@ -59,10 +65,11 @@ def exam_lines(result: ExamResult, *, raw: bool = False) -> Iterator[str]:
         yield f"the lowest {len(rows)} of {plural(result.n, 'item')}"
     width = min(40, max((len(row.result.item) for row in rows), default=0))
     for row in rows:
-        drawn = raw_bar(row.result.breakdown) if raw else bar(row.result.weighted)
+        parts = row.result.breakdown if raw else row.result.weighted
+        drawn = (raw_bar if raw else bar)({axis: parts[axis] for axis in names})
         name = printable(row.result.item)
         yield f"{name:<{width}}  {drawn}  {row.score:<4}  {printable(row.why)[:160]}".rstrip()
-    yield view.headline
+    yield view.headline + pass_text(result)
     yield from (f"  {printable(sentence)}" for sentence in result.diagnosis)
     for pattern in view.patterns:
         if pattern.seen:
@@ -70,6 +77,14 @@ def exam_lines(result: ExamResult, *, raw: bool = False) -> Iterator[str]:
     if view.latency:
         yield view.latency
     yield printable(view.systems)
+
+
+def pass_text(result: ExamResult) -> str:
+    """Whether the pass score is reached, where there is one."""
+    if result.pass_line is UNSET:
+        return ""
+    word = "passes" if result.pass_line.holds else "FAILS"
+    return f"; {word} the pass score of {number_text(result.pass_line.limit)}"
 
 
 def gate_lines(gate: ExamGate) -> Iterator[str]:
@@ -107,6 +122,32 @@ def cascade_lines(cascade: Mapping[str, Any]) -> Iterator[str]:
         yield "  no mark falls: no answer here needs this step"
 
 
+def review_lines(document: Mapping[str, Any]) -> Iterator[str]:
+    """A review, line by line."""
+    for row in document["items"]:
+        state = "passed" if row["passed"] else "FAILED"
+        got = "no answer" if row["item"] in document["missing"] else printable(str(row["got"])[:60])
+        yield (
+            f"{state}  {printable(row['item'])}  quality {row['quality']}  due {row['due']}  {got}"
+        )
+    counts = document["counts"]
+    if not document["items"]:
+        yield f"Nothing is due on {document['date']}."
+    else:
+        yield (
+            f"{plural(counts['due'], 'item')} reviewed: {counts['passed']} passed,"
+            f" {counts['failed']} failed, {counts['missing']} of them without an answer"
+        )
+    if counts["new"]:
+        yield f"{plural(counts['new'], 'item')} never reviewed; add --new to include them"
+    if document["next_due"]:
+        yield f"next review due {document['next_due']}"
+    yield (
+        f"rubric {document['rubric']} · policy {document['policy']} · {document['scoringSystem']} ·"
+        f" {document['gradingSystem']}"
+    )
+
+
 def recalibration_lines(document: Mapping[str, Any]) -> Iterator[str]:
     """What other weights would have done, line by line."""
     for row in document["history"]:
@@ -128,15 +169,16 @@ def exam_markdown(result: ExamResult, *, rows: int = MAX_ROWS) -> str:
     patterns, and the items that lost most.
     """
     view, n = exam_view(result), result.n
-    parts = [f"## Assay: exam {view.headline}\n"]
+    parts = [f"## Assay: exam {view.headline}{pass_text(result)}\n"]
     if result.axes is not None:
-        width = max(map(len, AXES))
+        names = axes_of(result)
+        width = max(map(len, names))
         parts.append(
             "```text\n"
             + "".join(
                 f"{axis:<{width}}  {share_bar(n - one.zero_items, n)}  {n - one.zero_items:,} of"
                 f" {n:,}, lost {number_text(one.lost)}\n"
-                for axis, one in result.axes.items()
+                for axis, one in ((axis, result.axes[axis]) for axis in names)
             )
             + "```\n"
         )

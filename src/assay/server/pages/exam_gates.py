@@ -65,7 +65,7 @@ def gates(
         verdict = decide(exam, rules)
         rows = [check_row(one) for one in (verdict.capstone, verdict.target, verdict.soft[0])]
         return gates_of(name, rows, limit=rules.policy.hard_gate)
-    soft = (soft_schema(exam.zero("schema"), rules), soft_score(exam.score, rules))
+    soft = (soft_schema(exam, rules), soft_score(exam.score, rules))
     return gates_of(name, [_drop(services, exam, rules, stored), *map(check_row, soft)])
 
 

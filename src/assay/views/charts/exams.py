@@ -1,4 +1,4 @@
-"""Charts of a graded exam: the four axes of each item, the axes across the items, and the
+"""Charts of a graded exam: the axes of each item, the axes across the items, and the
 patterns in them.
 
 An axis has a number, a colour and a place in the bar, so that it can be told without its colour. Of
@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from assay.records.exam import AXES
 from assay.views.charts import marks
 from assay.views.charts.chart import (
     BLACK,
     BLUE,
     GREEN,
+    GREY,
     MAX_ROWS,
     ORANGE,
+    PINK,
     QUIET,
     RED,
     SKY,
@@ -35,20 +36,25 @@ from assay.views.charts.chart import (
     shown,
     view,
 )
-from assay.views.exam import exam_view
+from assay.views.exam import axes_of, exam_view, many, patterns_of
 
 if TYPE_CHECKING:
     from assay.records.exam import AxisNumbers, ExamResult, ItemResult, PatternSeen
 
-COLOURS = [BLUE, ORANGE, SKY, GREEN]
+COLOURS = [BLUE, ORANGE, SKY, GREEN, PINK, GREY]
+"""By axis; from the seventh on they begin again, and the number tells two axes apart."""
 MAX_COLUMNS = 300
 """Items that the heatmap has room for."""
-NAMES = [f"{place} {axis}" for place, axis in enumerate(AXES, 1)]
 
 
-def _lost(item: ItemResult) -> list[int]:
+def _names_of(exam: ExamResult) -> list[str]:
+    """The axes, each with its number."""
+    return [f"{place} {label(axis)}" for place, axis in enumerate(axes_of(exam), 1)]
+
+
+def _lost(exam: ExamResult, item: ItemResult) -> list[int]:
     """The numbers of the axes on which an item has no mark."""
-    return [place for place, axis in enumerate(AXES, 1) if axis in item.lost]
+    return [place for place, axis in enumerate(axes_of(exam), 1) if axis in item.lost]
 
 
 def _kinds(exam: ExamResult, item: ItemResult) -> list[str]:
@@ -58,12 +64,12 @@ def _kinds(exam: ExamResult, item: ItemResult) -> list[str]:
 
 def _names(pattern: PatternSeen, item: ItemResult) -> bool:
     evidence = pattern.evidence
-    if pattern.kind == "axis_zero":
+    if "zero_items" in evidence:
         return evidence["axis"] in item.lost
     return item.item == evidence.get("item") or item.item in listed(evidence.get("items"))
 
 
-# --- the four axes of each item
+# --- the axes of each item
 
 
 def axes(exam: ExamResult, *, weighted: bool = True) -> Chart:
@@ -81,11 +87,13 @@ def axes(exam: ExamResult, *, weighted: bool = True) -> Chart:
         items = lost[:MAX_ROWS]
     segments: list[dict[str, Any]] = []
     sums: list[dict[str, Any]] = []
-    whole = 1.0 if weighted else float(len(AXES))
+    names, axis_names = _names_of(exam), axes_of(exam)
+    whole = 1.0 if weighted else float(len(names))
     for item, text in zip(items, labels(item.item for item in items), strict=True):
         at = 0.0
-        for (_, value), place in zip(_parts(item, weighted).items(), NAMES, strict=True):
-            part = float(value)
+        parts = _parts(item, weighted)
+        for axis, place in zip(axis_names, names, strict=True):
+            part = float(parts[axis])
             if part > 0:
                 segments.append(
                     {
@@ -94,7 +102,7 @@ def axes(exam: ExamResult, *, weighted: bool = True) -> Chart:
                         "to": at + part,
                         "middle": at + part / 2,
                         "axis": place,
-                        "sign": place[0],
+                        "sign": place.partition(" ")[0],
                     }
                 )
             at += part
@@ -113,8 +121,8 @@ def axes(exam: ExamResult, *, weighted: bool = True) -> Chart:
         name,
         title,
         sentence,
-        _stacked(segments, sums, whole) if sums else None,
-        ("Item", "Score", *AXES, "Lost", "Pattern"),
+        _stacked(segments, sums, whole, names) if sums else None,
+        ("Item", "Score", *map(clean, axis_names), "Lost", "Pattern"),
         _item_rows(exam, weighted),
     )
 
@@ -125,7 +133,7 @@ def _parts(item: ItemResult, weighted: bool) -> AxisNumbers:
 
 def _beside(exam: ExamResult, item: ItemResult) -> str:
     """The text beside a bar: the score, what was lost, and the patterns of the item."""
-    lost = _lost(item)
+    lost = _lost(exam, item)
     text = shown(item.score) + (f", lost {', '.join(map(str, lost))}" if lost else "")
     if item.item in exam.missing:
         text += ", no answer"
@@ -133,47 +141,51 @@ def _beside(exam: ExamResult, item: ItemResult) -> str:
 
 
 def _axes_lost(exam: ExamResult) -> str:
-    zero = {axis: sum(axis in item.lost for item in exam.items) for axis in AXES}
-    parts = [f"{axis} on {n}" for axis, n in zero.items() if n]
+    zero = {axis: sum(axis in item.lost for item in exam.items) for axis in axes_of(exam)}
+    parts = [f"{clean(axis)} on {n}" for axis, n in zero.items() if n]
     sentence = f"marks are lost for {', '.join(parts)}." if parts else "no mark is lost."
     kinds = list(dict.fromkeys(clean(pattern.kind) for pattern in exam.patterns))
     return sentence + (
-        f" Patterns seen: {', '.join(kinds)}." if kinds else " None of the four patterns is seen."
+        f" Patterns seen: {', '.join(kinds)}."
+        if kinds
+        else f" None of the {many(len(patterns_of(exam)))} patterns is seen."
     )
 
 
 def _item_rows(exam: ExamResult, weighted: bool) -> tuple[tuple[str, ...], ...]:
+    names = axes_of(exam)
     rows = [
         (
             clean(item.item),
             shown(item.score),
-            *(shown(part) for _, part in _parts(item, weighted).items()),
-            ", ".join(item.lost) or "nothing",
+            *(shown(_parts(item, weighted)[axis]) for axis in names),
+            ", ".join(clean(axis) for axis in names if axis in item.lost) or "nothing",
             ", ".join(map(clean, _kinds(exam, item))) or "none",
         )
         for item in sorted(exam.items, key=lambda item: item.score)
     ]
-    return cut(rows, 4 + len(AXES))
+    return cut(rows, 4 + len(names))
 
 
 def _stacked(
-    segments: list[dict[str, Any]], sums: list[dict[str, Any]], whole: float
+    segments: list[dict[str, Any]], sums: list[dict[str, Any]], whole: float, names: list[str]
 ) -> dict[str, Any]:
+    colours = [COLOURS[place % len(COLOURS)] for place in range(len(names))]
     y = marks.rows_axis(sums)
     x = marks.scored(domain=(0, whole), title="score" if whole == 1 else "marks")
     x["axis"]["tickCount"] = 5
     hue = {
         "field": "axis",
         "type": "nominal",
-        "scale": {"domain": NAMES, "range": COLOURS},
+        "scale": {"domain": names, "range": colours},
         "legend": {"title": None, "columns": 4, "symbolType": "square"},
     }
     ink = {
         "field": "axis",
         "type": "nominal",
         "scale": {
-            "domain": NAMES,
-            "range": [WHITE if one == BLUE else BLACK for one in COLOURS],
+            "domain": names,
+            "range": [WHITE if one == BLUE else BLACK for one in colours],
         },
         "legend": None,
     }
@@ -233,11 +245,11 @@ def heatmap(exam: ExamResult) -> Chart:
             "mark": "lost" if axis in item.lost else "kept",
         }
         for column, item in enumerate(kept)
-        for axis, text in zip(AXES, NAMES, strict=True)
+        for axis, text in zip(axes_of(exam), _names_of(exam), strict=True)
     ]
     sides: list[dict[str, Any]] = []
     rows: list[tuple[str, ...]] = []
-    for axis, text in zip(AXES, NAMES, strict=True):
+    for axis, text in zip(axes_of(exam), _names_of(exam), strict=True):
         zero = sum(axis in item.lost for item in exam.items)
         kinds = list(
             dict.fromkeys(
@@ -246,7 +258,13 @@ def heatmap(exam: ExamResult) -> Chart:
         )
         sides.append({"name": text, "said": " · ".join([f"{zero} of {exam.n} lost", *kinds])})
         rows.append(
-            (axis, str(zero), str(exam.n), percent(zero / exam.n), ", ".join(kinds) or "none")
+            (
+                clean(axis),
+                str(zero),
+                str(exam.n),
+                percent(zero / exam.n),
+                ", ".join(kinds) or "none",
+            )
         )
     sentence = f"{count(exam.n, 'item')} in the order of the exam; " + _axes_lost(exam)
     if len(kept) < exam.n:
@@ -292,7 +310,7 @@ def _cells(
 
 
 def patterns(exam: ExamResult) -> Chart:
-    """The four patterns by name: which of them are seen, and what was seen (C-017)."""
+    """The patterns by name: which of them are seen, and what was seen (C-017)."""
     view = exam_view(exam)
     names = labels(row.kind for row in view.patterns)
     drawn = [

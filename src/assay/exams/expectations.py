@@ -1,0 +1,80 @@
+"""What an item expects on each axis, and whether that is something the axis's rule can mark.
+
+The verb exam writes `expected_contains` and `gloss_contains`; every other exam writes `expect`,
+with one entry for each axis that compares. Both are read here as one mapping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import UNSET
+
+from assay.exams.rule import ExpectingRule, Question
+from assay.registry import near_miss
+
+if TYPE_CHECKING:
+    from assay.exams.rule import MarkingRule, Setting
+    from assay.files.json_files import Path
+
+SHORT = {"correctness": "expected_contains", "spanish_gloss": "gloss_contains"}
+"""The keys in which items of the verb exam say what they expect, by axis."""
+
+
+class ItemFault(NamedTuple):
+    """A fault of one item: where in it, what, and what to do."""
+
+    path: Path
+    message: str
+    fix: str = ""
+
+
+def expectations_of(expect: Any, wanted: Any, gloss: Any) -> dict[str, Any]:
+    """An item's expectations by axis, however they are written."""
+    if expect is not UNSET and expect is not None:
+        return dict(expect)
+    pairs = zip(SHORT, (wanted, gloss), strict=True)
+    return {axis: value for axis, value in pairs if value is not None and value is not UNSET}
+
+
+def wanted_by(axis: str, rule: MarkingRule, expectations: Mapping[str, Any]) -> Any:
+    """What an item expects on an axis; UNSET where it says nothing."""
+    if not isinstance(rule, ExpectingRule):
+        return None
+    return rule.value if rule.fixed else expectations.get(rule.expects or axis, UNSET)
+
+
+def item_faults(
+    item: Question, rules: Mapping[str, MarkingRule], setting: Setting
+) -> Iterator[ItemFault]:
+    """What is wrong with an item's expectations under these rules."""
+    given = item.expectations
+    used = set()
+    for axis, rule in rules.items():
+        if not isinstance(rule, ExpectingRule):
+            continue
+        key = rule.expects or axis
+        used.add(key)
+        want = wanted_by(axis, rule, given)
+        if want is UNSET:
+            yield ItemFault(
+                _path(item, key, given), f"says nothing for the axis '{axis}' ({rule.kind})."
+            )
+            continue
+        for message in rule.faults(want, item, setting):
+            yield ItemFault(_path(item, key, given), message)
+    for key in given:
+        if key not in used:
+            near = near_miss(key, used)
+            yield ItemFault(
+                _path(item, key, given),
+                f"no axis of the rubric expects '{key}'.{near}",
+                f"The rubric expects {', '.join(sorted(used)) or 'nothing'}.",
+            )
+
+
+def _path(item: Question, key: str, given: Mapping[str, Any]) -> Path:
+    if item.expect is UNSET and key in SHORT:
+        return (SHORT[key],)
+    return ("expect", key) if key in given else ("expect",)

@@ -1,0 +1,147 @@
+"""A review: the due items of a schedule, graded, and the schedule moved on.
+
+Only items that are due on the day are graded. One of them without an answer is a failed review: an
+item can't be put off by not answering it. A card whose item the exam doesn't have is refused, since
+leaving out a file of the exam would skip what is due.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec.structs import replace
+
+from assay.canon import digest
+from assay.errors import InputError
+from assay.exams.exam import Exam
+from assay.exams.marking import MarkedExam, grade_exam, mean
+from assay.exams.policy import ExamRules, shown
+from assay.exams.sm2 import Card, check_qualities, quality_of, review
+from assay.exams.versions import Systems
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from assay.exams.answers import Answer
+    from assay.exams.marking import Marking
+
+REVIEW_SCHEMA = "assay.exam-review/1"
+
+
+class DueItems(NamedTuple):
+    """What a day asks for: the part of the exam that is due, the items that no card names, and the
+    day on which the next card is due.
+    """
+
+    exam: Exam
+    names: tuple[str, ...]
+    new: tuple[str, ...]
+    """Items of the exam without a card."""
+    next_due: date | None
+
+
+class Review(NamedTuple):
+    """The due items, graded, and every card of the schedule after it."""
+
+    graded: MarkedExam | None
+    cards: list[Card]
+    before: Mapping[str, Card]
+    due: DueItems
+
+
+def due_items(
+    exam: Exam, state: Mapping[str, Card], *, on: date, where: str, with_new: bool = False
+) -> DueItems:
+    """The items of an exam that are due on a day; on request also those never reviewed."""
+    known = [item.id for item in exam.items]
+    gone = [name for name in state if name not in set(known)]
+    if gone:
+        raise InputError(
+            "EXM-016",
+            f"the exam has no item '{gone[0]}', which the schedule names"
+            f"{f' ({len(gone)} such items)' if len(gone) > 1 else ''}.",
+            where=where,
+            fix="Name every file of the exam, or drop the card from the schedule.",
+        )
+    new = tuple(name for name in known if name not in state)
+    names = tuple(
+        name for name in known if (with_new if name not in state else state[name].due <= on)
+    )
+    files = tuple(
+        replace(file, items=[item for item in file.items if item.id in set(names)])
+        for file in exam.files
+    )
+    later = [card.due for name, card in state.items() if name not in names]
+    return DueItems(exam._replace(files=files, documents=()), names, new, min(later, default=None))
+
+
+def hold_review(
+    due: DueItems,
+    answers: Mapping[str, Answer],
+    marking: Marking,
+    rules: ExamRules,
+    *,
+    on: date,
+    state: Mapping[str, Card],
+) -> Review:
+    """Grade what is due and move its cards; the other cards stay as they are."""
+    check_qualities(marking, rules)
+    cards = dict(state)
+    if not due.names:
+        return Review(None, list(cards.values()), state, due)
+    graded = grade_exam(due.exam, answers, marking)
+    sm2 = rules.policy.sm2
+    for one in graded.marked:
+        quality = quality_of(one.bits, marking, sm2)
+        name = one.item.id
+        cards[name] = review(name, quality, sm2, on=on, before=state.get(name))
+    return Review(graded, list(cards.values()), state, due)
+
+
+def review_document(
+    held: Review, marking: Marking, rules: ExamRules, *, on: date, schedule: bytes
+) -> dict[str, Any]:
+    """A review as JSON: what was due, how each item did, and where its card moved."""
+    graded, after = held.graded, {card.item: card for card in held.cards}
+    rows = []
+    for one in graded.marked if graded is not None else ():
+        name = one.item.id
+        before = held.before.get(name)
+        rows.append(
+            {
+                "item": name,
+                "quality": after[name].quality,
+                "passed": after[name].quality >= rules.policy.sm2.passes_from,
+                "score": shown(mean(one.units, 1)),
+                "breakdown": {axis: float(mark) for axis, mark in marking.marks(one.bits).items()},
+                "expected": marking.expected(one.item),
+                "got": marking.got(one),
+                "due_before": before.due.isoformat() if before is not None else None,
+                "due": after[name].due.isoformat(),
+            }
+        )
+    missing = graded.missing if graded is not None else {}
+    coming = min((card.due for card in held.cards), default=None)
+    return {
+        "schema": REVIEW_SCHEMA,
+        "date": on.isoformat(),
+        "due": list(held.due.names),
+        "items": rows,
+        "missing": list(missing),
+        "missing_reasons": missing,
+        "score": None if graded is None else shown(graded.score),
+        "counts": {
+            "due": len(rows),
+            "passed": sum(row["passed"] for row in rows),
+            "failed": sum(not row["passed"] for row in rows),
+            "missing": len(missing),
+            "not_due": len(held.cards) - len(rows),
+            "new": len([name for name in held.due.new if name not in held.due.names]),
+        },
+        "next_due": coming.isoformat() if coming is not None else None,
+        "schedule_digest": digest(schedule.decode()),
+        "rubric": marking.id,
+        "policy": rules.id,
+        **Systems(marking.scoring_system, rules.grading_system).document(),
+    }

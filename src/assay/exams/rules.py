@@ -1,0 +1,66 @@
+"""The closed table of marking rules, and how a rubric's text becomes one.
+
+A rubric written before rules were data names none: its axes are the tutor's four, and their rules
+stand in `tutor`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import EvidenceError
+from assay.exams.code_rule import PassesTests
+from assay.exams.text_rules import Contains, Exact, Length, Regex, Word
+from assay.exams.value_rules import Choice, KeepsSchema, Latency, Quantity
+from assay.files.json_files import Document
+from assay.records.reading import read_record
+from assay.registry import near_miss
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from assay.exams.rule import MarkingRule
+    from assay.files.json_files import Path
+
+RULES: dict[str, type[MarkingRule]] = {
+    rule.kind: rule
+    for rule in (
+        Contains,
+        Word,
+        Exact,
+        Regex,
+        Quantity,
+        Choice,
+        KeepsSchema,
+        PassesTests,
+        Latency,
+        Length,
+    )
+}
+
+
+def read_rule(
+    tree: dict[str, Any], at: Path, add: Callable[[Path, str, str], None]
+) -> MarkingRule | None:
+    """The rule of an axis; None where it has faults, which go to `add` with their place."""
+    kind = tree.get("kind")
+    if kind not in RULES:
+        known = f"Rules are {', '.join(RULES)}."
+        missing = "the rule needs a `kind`."
+        message = missing if kind is None else f"there is no rule '{str(kind)[:60]}'."
+        near = near_miss(kind, RULES) if isinstance(kind, str) else ""
+        add((*at, "kind"), f"{message}{near}", known)
+        return None
+    parameters = {key: value for key, value in tree.items() if key != "kind"}
+    try:
+        rule = read_record(Document(parameters, ""), RULES[kind], "LIB-002")
+    except EvidenceError as error:
+        for fault in error.faults:
+            path = f"{fault.path}: " if fault.path else ""
+            add(at, f"{kind}: {path}{fault.message}", fault.fix)
+        return None
+    problem = rule.problem()
+    if problem:
+        add(at, f"{kind}: {problem}", "")
+        return None
+    return rule

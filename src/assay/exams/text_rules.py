@@ -1,0 +1,205 @@
+"""Rules on text: contains, word, exact, regex and length.
+
+Both sides of a comparison go through the rubric's normalization. A regular expression runs where
+schemas run, in linear time or in a process with a budget; one that is over budget gives no mark.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta
+
+from assay.exams.normal import MATCHES, Normaliser
+from assay.exams.rule import (
+    Check,
+    ExpectingRule,
+    MarkingRule,
+    Match,
+    Question,
+    Response,
+    Setting,
+    entries_of,
+)
+from assay.records.contract import Contract, contract_of, encode
+
+MAX_PATTERN = 1000
+Limit = Annotated[int, Meta(ge=1)]
+
+
+class TextRule(ExpectingRule, frozen=True):
+    """A rule whose expectation is one text or a list of texts; `of` says whether all or any of them
+    must be there.
+    """
+
+    of: Literal["all", "any"] = "all"
+
+    def read(self, response: Response) -> str | None:
+        """The text of the field; a field that is no text counts as nothing."""
+        found = super().read(response)
+        return found if isinstance(found, str) else None
+
+    def faults(self, want: Any, item: Question, setting: Setting) -> list[str]:
+        """An expectation is one or more texts, and no text of it is found in every answer."""
+        entries = entries_of(want)
+        if not entries:
+            return ["nothing is expected, so every answer would be right."]
+        if not all(isinstance(entry, str) for entry in entries):
+            return ["must be a text or a list of texts."]
+        # only spaces and periods: nothing is left of it after normalization
+        return [
+            f"{entry!r} is found in every answer."
+            for entry in entries
+            if not entry.strip().strip(".").strip() or not setting.normal(entry)
+        ]
+
+    def shows(self, want: Any) -> list[str]:
+        """The texts."""
+        return [str(entry) for entry in entries_of(want)]
+
+    def match_of(self, item: Question, default: Match) -> Match:
+        """How an entry is looked for."""
+        raise NotImplementedError
+
+    def prepare(self, want: Any, item: Question, setting: Setting) -> Check:
+        """Look for the normalized entries in the normalized text."""
+        normal, enough = setting.normal, all if self.of == "all" else any
+        found = MATCHES[self.match_of(item, setting.match)]
+        entries = tuple(map(setting.form, entries_of(want)))
+
+        def check(text: str | None) -> bool:
+            if text is None:
+                return False
+            whole = normal(text)
+            return enough([found(whole, entry) for entry in entries])
+
+        return check
+
+    def contradicts(self, got: str | None, expected: list[str], normal: Normaliser) -> bool:
+        """Held by the most lenient way of matching: the others find nothing that it does not."""
+        if got is None:
+            return True
+        whole, enough = normal(got), all if self.of == "all" else any
+        return not enough([MATCHES["substring"](whole, normal(entry)) for entry in expected])
+
+
+class Contains(TextRule, frozen=True):
+    """Every expected text is in the answer. An item's own `match` wins over `match` here, and that
+    over the rubric's.
+    """
+
+    kind: ClassVar[str] = "contains"
+    match: Match | None = None
+
+    def match_of(self, item: Question, default: Match) -> Match:
+        """The item's way, else the rule's, else the rubric's."""
+        return item.match or self.match or default
+
+
+class Word(TextRule, frozen=True):
+    """Every expected text is in the answer as whole words."""
+
+    kind: ClassVar[str] = "word"
+
+    def match_of(self, item: Question, default: Match) -> Match:
+        """Always by words."""
+        return "word"
+
+
+class Exact(TextRule, frozen=True):
+    """The answer is one of the expected texts."""
+
+    kind: ClassVar[str] = "exact"
+    of: Literal["all", "any"] = "any"
+
+    def match_of(self, item: Question, default: Match) -> Match:
+        """Always the whole text."""
+        return "exact"
+
+
+class Regex(ExpectingRule, frozen=True):
+    """The answer matches every expected regular expression (ECMA 262, anywhere in the text unless
+    anchored). The text is not normalized.
+    """
+
+    kind: ClassVar[str] = "regex"
+    of: Literal["all", "any"] = "all"
+
+    def read(self, response: Response) -> str | None:
+        """The text of the field; a field that is no text counts as nothing."""
+        found = super().read(response)
+        return found if isinstance(found, str) else None
+
+    def faults(self, want: Any, item: Question, setting: Setting) -> list[str]:
+        """Each pattern is short enough, can be compiled, and doesn't match an empty answer."""
+        found = []
+        for pattern in entries_of(want) or [None]:
+            if not isinstance(pattern, str) or not 0 < len(pattern) <= MAX_PATTERN:
+                found.append(f"must be a pattern of at most {MAX_PATTERN:,} characters.")
+            elif problem := _pattern(pattern).problem:
+                found.append(f"{pattern[:60]!r} is not a usable regular expression: {problem}.")
+            elif _pattern(pattern).check("").valid:
+                found.append(f"{pattern[:60]!r} matches an empty answer.")
+        return found
+
+    def shows(self, want: Any) -> list[str]:
+        """The patterns between slashes."""
+        return [f"/{pattern}/" for pattern in entries_of(want)]
+
+    def prepare(self, want: Any, item: Question, setting: Setting) -> Check:
+        """Match within the budget; over it there is no mark."""
+        patterns = [_pattern(pattern) for pattern in entries_of(want)]
+        enough = all if self.of == "all" else any
+
+        def check(text: str | None) -> bool:
+            return text is not None and enough([one.check(text).valid is True for one in patterns])
+
+        return check
+
+
+def _pattern(pattern: str) -> Contract:
+    return contract_of(encode({"type": "string", "pattern": pattern}))
+
+
+class Length(MarkingRule, frozen=True):
+    """The text is there and within the limits, which are inclusive. A response without fields has
+    none to count, so it loses the mark where the rule reads one.
+    """
+
+    kind: ClassVar[str] = "length"
+    max_words: Limit | None = None
+    min_words: Limit | None = None
+    max_characters: Limit | None = None
+
+    def read(self, response: Response) -> str | None:
+        """The text of the field, or the whole response where the rule names none."""
+        if self.reads is None:
+            return response.whole
+        found = None if response.tree is None else response.tree.get(self.reads)
+        return found if isinstance(found, str) else None
+
+    def problem(self) -> str:
+        """A rule without a limit would give every answer the mark."""
+        if self.max_words is self.min_words is self.max_characters is None:
+            return "needs `max_words`, `min_words` or `max_characters`."
+        if self.max_words is not None and (self.min_words or 0) > self.max_words:
+            return "`min_words` is above `max_words`."
+        return ""
+
+    def prepare(self, want: Any, item: Question, setting: Setting) -> Check:
+        """Count words and characters."""
+        return self.holds
+
+    def holds(self, text: str | None) -> bool:
+        """Whether a text keeps the limits; an empty one does not."""
+        words = len(text.split()) if text else 0
+        return bool(text and words) and self.fits(words, len(text or ""))
+
+    def fits(self, words: int | None, characters: int = 0) -> bool:
+        """Whether that many words and characters are within the limits."""
+        return (
+            words is not None
+            and words >= (self.min_words or 0)
+            and (self.max_words is None or words <= self.max_words)
+            and (self.max_characters is None or characters <= self.max_characters)
+        )

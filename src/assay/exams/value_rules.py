@@ -1,0 +1,244 @@
+"""Rules on values: a number with tolerance and unit, multiple choice, the answer schema, latency.
+
+Numbers are compared exactly. A unit that is expected and not there costs the mark.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
+
+from assay import exact
+from assay.canon import number_text
+from assay.exams.rule import (
+    Check,
+    ExpectingRule,
+    MarkingRule,
+    Question,
+    Response,
+    Setting,
+    entries_of,
+)
+from assay.records.contract import contract_of, encode
+from assay.records.evidence import Number as AnyNumber
+from assay.records.plain import beyond_json
+
+MAX_TEXT = 10_000
+"""Characters of a response that are searched for a number or a choice."""
+_NUMBER = re.compile(
+    r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d{1,60})(?:\.\d{1,60})?(?:[eE][-+]?\d{1,3})?"
+)
+_EXPECTED = {"value", "unit", "tolerance", "relative"}
+
+
+class Quantity(ExpectingRule, frozen=True):
+    """The answer is the expected number, within the tolerance, which is inclusive.
+
+    An item expects a number, or `{value, unit, tolerance, relative}`. `relative` is a share of the
+    expected value. `take: last` reads the last number of a text; otherwise the text must be a
+    number and its unit, and nothing else.
+    """
+
+    kind: ClassVar[str] = "number"
+    tolerance: AnyNumber = 0
+    relative: AnyNumber = 0
+    take: Literal["whole", "last"] = "whole"
+
+    def problem(self) -> str:
+        """Tolerances are amounts."""
+        return _amounts({"tolerance": self.tolerance, "relative": self.relative})
+
+    def faults(self, want: Any, item: Question, setting: Setting) -> list[str]:
+        """An expectation is a number, or a mapping with one."""
+        if not isinstance(want, dict):
+            return [] if exact.is_number(want) else ["must be a number, or a mapping with `value`."]
+        found = [f"has no key '{key}'." for key in want if key not in _EXPECTED]
+        if not exact.is_number(want.get("value")):
+            found.append("`value` must be a number.")
+        if not isinstance(want.get("unit", ""), str):
+            found.append("`unit` must be a text.")
+        problem = _amounts({key: want[key] for key in ("tolerance", "relative") if key in want})
+        return [*found, *([problem] if problem else [])]
+
+    def shows(self, want: Any) -> list[str]:
+        """The number with its unit and tolerance."""
+        parts = want if isinstance(want, dict) else {"value": want}
+        text = f"{number_text(parts['value'])} {parts.get('unit', '')}".rstrip()
+        absolute, relative = (parts.get(key, getattr(self, key)) for key in _TOLERANCES)
+        text += f" ± {number_text(absolute)}" if absolute else ""
+        return [text + (f" ± {number_text(relative)} of it" if relative else "")]
+
+    def prepare(self, want: Any, item: Question, setting: Setting) -> Check:
+        """Compare exact quotients."""
+        parts = want if isinstance(want, dict) else {"value": want}
+        wanted, unit = _exactly(parts["value"]), parts.get("unit", "")
+        slack = max(
+            _exactly(parts.get("tolerance", self.tolerance)),
+            abs(wanted) * _exactly(parts.get("relative", self.relative)),
+        )
+
+        def check(got: Any) -> bool:
+            found = self._found(got, unit)
+            return found is not None and abs(found - wanted) <= slack
+
+        return check
+
+    def _found(self, got: Any, unit: str) -> Fraction | None:
+        """The number that was answered, with the right unit; None where there is none."""
+        if isinstance(got, dict):
+            given = got.get("unit", "")
+            return None if given != unit else self._found(got.get("value"), "")
+        if exact.is_number(got):
+            return None if unit else _exactly(got)
+        if not isinstance(got, str):
+            return None
+        text = got[:MAX_TEXT].replace("\u2212", "-").strip()
+        found = list(_NUMBER.finditer(text))
+        if not found or (self.take == "whole" and (len(found) > 1 or found[0].start() > 0)):
+            return None
+        last = found[-1]
+        rest = text[last.end() :].strip()
+        if self.take == "whole":
+            named = rest.removesuffix(".").rstrip() == unit
+        else:
+            named = rest.startswith(unit) and not rest[len(unit) : len(unit) + 1].isalnum()
+        if not named:
+            return None
+        number = Decimal(last.group().replace(",", ""))
+        return _exactly(number) if exact.is_number(number) else None
+
+
+_TOLERANCES = ("tolerance", "relative")
+
+
+def _exactly(value: Any) -> Fraction:
+    return Fraction(*exact.ratio(value))
+
+
+def _amounts(values: dict[str, Any]) -> str:
+    wrong = [key for key, value in values.items() if not exact.is_amount(value)]
+    return f"`{wrong[0]}` must be a number of at least 0." if wrong else ""
+
+
+class Choice(ExpectingRule, frozen=True):
+    """Exactly the right options were chosen. An item has `options` (a mapping of key to text, or a
+    list of texts) and expects one of them or a list.
+
+    A text names an option by its key, alone or in front of its text ("B", "(b)", "B. Paris"), or by
+    its whole text. Several are separated by commas.
+    """
+
+    kind: ClassVar[str] = "choice"
+
+    def faults(self, want: Any, item: Question, setting: Setting) -> list[str]:
+        """The expected options are among those of the item, and not all of them are right."""
+        options = options_of(item)
+        if len(options) < 2:
+            return ["the item needs `options`, at least two."]
+        unknown = [entry for entry in entries_of(want) if self._key(entry, options) is None]
+        if unknown or not entries_of(want):
+            return [f"{str(unknown[:1] or want)[:60]} is not one of the item's options."]
+        return []
+
+    def shows(self, want: Any) -> list[str]:
+        """The right options."""
+        return [str(entry) for entry in entries_of(want)]
+
+    def prepare(self, want: Any, item: Question, setting: Setting) -> Check:
+        """Compare sets of options."""
+        options = options_of(item)
+        right = {self._key(entry, options) for entry in entries_of(want)}
+
+        def check(got: Any) -> bool:
+            if isinstance(got, str):
+                whole = self._key(got[:MAX_TEXT], options)
+                given = [got] if whole is not None or len(right) == 1 else got[:MAX_TEXT].split(",")
+            else:
+                given = got if isinstance(got, list) else [got]
+            chosen = [self._key(entry, options) for entry in given]
+            return None not in chosen and set(chosen) == right
+
+        return check
+
+    def _key(self, given: Any, options: dict[str, str]) -> str | None:
+        """The key of the option that a text names."""
+        if exact.is_number(given) and not isinstance(given, Decimal | float):
+            given = str(given)
+        if not isinstance(given, str):
+            return None
+        text = _plain(given)
+        for key, option in options.items():
+            if text in (_plain(key), _plain(option)):
+                return key
+        for key, option in options.items():
+            start = _plain(key)
+            rest = text.removeprefix(start)
+            if rest != text and _plain(rest) == _plain(option) and rest[:1] in ".):- ":
+                return key
+        return None
+
+
+def _plain(text: str) -> str:
+    return text.strip().strip("()[].:- ").strip().lower()
+
+
+def options_of(item: Question) -> dict[str, str]:
+    """The options of an item by key; those of a list are A, B, C and so on."""
+    given = item.options or {}
+    if isinstance(given, dict):
+        return {str(key): str(text) for key, text in given.items()}
+    return {chr(ord("A") + index): str(text) for index, text in enumerate(given[:26])}
+
+
+class KeepsSchema(MarkingRule, frozen=True):
+    """The response is a JSON object that keeps the schema: the rule's, else the exam's, else the
+    rubric's.
+    """
+
+    kind: ClassVar[str] = "schema"
+    schema: dict[str, Any] | None = None
+
+    def read(self, response: Response) -> dict[str, Any] | None:
+        """The object, or nothing."""
+        return response.tree
+
+    def problem(self) -> str:
+        """The schema can be compiled."""
+        problem = "" if self.schema is None else contract_of(encode(self.schema)).problem
+        return f"`schema` is not a usable JSON Schema: {problem}." if problem else ""
+
+    def prepare(self, want: Any, item: Question, setting: Setting) -> Check:
+        """Validate. An answer that could not be checked does not keep its schema."""
+        contract = setting.contract if self.schema is None else contract_of(encode(self.schema))
+
+        def check(tree: dict[str, Any] | None) -> bool:
+            return (
+                contract is not None
+                and tree is not None
+                and not beyond_json(tree)
+                and contract.check(tree).valid is True
+            )
+
+        return check
+
+
+class Latency(MarkingRule, frozen=True, kw_only=True):
+    """The answer came within the time. An answer whose latency nobody measured loses the mark."""
+
+    kind: ClassVar[str] = "latency"
+    max_ms: AnyNumber
+
+    def problem(self) -> str:
+        """The limit is an amount."""
+        return _amounts({"max_ms": self.max_ms})
+
+    def read(self, response: Response) -> Any:
+        """The milliseconds."""
+        return response.latency_ms
+
+    def prepare(self, want: Any, item: Question, setting: Setting) -> Check:
+        """Compare exactly; the limit itself is kept."""
+        limit = _exactly(self.max_ms)
+        return lambda ms: exact.is_amount(ms) and _exactly(ms) <= limit

@@ -1,0 +1,115 @@
+"""`assay exam review`: the due items of a schedule are graded, and the schedule moves."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.files import atomic
+from test_exam_rules import EXAMS, RIGHT, write
+
+
+@pytest.fixture
+def schedule(assay: Any, tmp_path: Path) -> Path:
+    """The maths exam, graded on 2026-05-01 with m-6 wrong: it is due again the next day, as all."""
+    for path in EXAMS.iterdir():
+        shutil.copy(path, tmp_path)
+    write(tmp_path, "first", {**RIGHT["maths"], "m-6": "no idea"})
+    assay("exam", "grade", "maths.yaml", "--answers", "first.jsonl", "-o", "r.json")
+    done = assay(
+        *("exam", "export-sm2", "r.json", "--rubric", "maths-rubric.yaml"),
+        *("--date", "2026-05-01", "-o", "s.json"),
+    )
+    assert done.code == 0
+    cards = json.loads((tmp_path / "s.json").read_text())
+    for card in cards["cards"]:
+        if card["item"] != "m-6":
+            card["due"] = "2026-05-09"
+    (tmp_path / "s.json").write_text(json.dumps(cards))
+    return tmp_path / "s.json"
+
+
+def reviewed(assay: Any, day: str, *more: str, answers: str = "first.jsonl") -> Any:
+    return assay(
+        *("exam", "review", "maths.yaml", "--schedule", "s.json", "--date", day),
+        *("--answers", answers, *more),
+    )
+
+
+def cards(schedule: Path) -> dict[str, Any]:
+    return {one["item"]: one for one in json.loads(schedule.read_text())["cards"]}
+
+
+def test_only_due_items_are_graded_and_only_their_cards_move(
+    assay: Any, schedule: Path, tmp_path: Path
+) -> None:
+    before = cards(schedule)
+    write(tmp_path, "now", RIGHT["maths"])
+    done = reviewed(assay, "2026-05-02", "--json", answers="now.jsonl")
+    found = done.json()
+    assert (done.code, found["due"], found["counts"]["passed"]) == (0, ["m-6"], 1)
+    after = cards(schedule)
+    assert {name for name in before if before[name] != after[name]} == {"m-6"}
+    assert (after["m-6"]["repetitions"], after["m-6"]["due"]) == (1, "2026-05-03")
+    again = reviewed(assay, "2026-05-02", answers="now.jsonl")
+    assert "Nothing is due on 2026-05-02." in again.out
+    assert cards(schedule) == after
+    late = reviewed(assay, "2026-05-09", answers="now.jsonl")
+    assert "6 items reviewed: 6 passed" in late.out
+    assert cards(schedule)["m-1"]["interval_days"] == 6
+
+
+def test_a_due_item_without_an_answer_is_a_failed_review(
+    assay: Any, schedule: Path, tmp_path: Path
+) -> None:
+    write(tmp_path, "none", {"m-1": RIGHT["maths"]["m-1"]})
+    done = reviewed(assay, "2026-05-09", "-o", "review.json", answers="none.jsonl")
+    found = json.loads((tmp_path / "review.json").read_text())
+    assert (done.code, found["counts"]["missing"], found["counts"]["failed"]) == (0, 5, 5)
+    assert "FAILED  m-6" in done.out
+    card = cards(schedule)["m-2"]
+    assert (card["quality"], card["repetitions"], card["due"]) == (0, 0, "2026-05-10")
+
+
+def test_a_review_that_is_cut_short_leaves_the_old_schedule(
+    assay: Any, schedule: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = schedule.read_bytes()
+
+    def killed(source: str, target: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(atomic.os, "replace", killed)
+    reviewed(assay, "2026-05-02")
+    assert schedule.read_bytes() == old
+
+
+def test_what_the_exam_lacks_is_refused_and_what_the_schedule_lacks_is_counted(
+    assay: Any, schedule: Path, tmp_path: Path
+) -> None:
+    tree = json.loads(schedule.read_text())
+    tree["cards"][0]["item"] = "m-0"
+    schedule.write_text(json.dumps(tree))
+    done = reviewed(assay, "2026-05-02")
+    assert done.code == 3
+    assert "the exam has no item 'm-0'" in done.err
+    tree["cards"] = tree["cards"][1:]
+    schedule.write_text(json.dumps(tree))
+    done = reviewed(assay, "2026-05-02")
+    assert "1 item never reviewed; add --new to include them" in done.out
+    done = reviewed(assay, "2026-05-02", "--new", "--json")
+    assert done.json()["due"] == ["m-1"]
+    assert "m-1" in cards(schedule)
+
+
+def test_a_policy_that_knows_no_right_answer_of_the_rubric_is_refused(
+    assay: Any, schedule: Path
+) -> None:
+    done = reviewed(assay, "2026-05-02", "--policy", "exam@1")
+    assert done.code == 3
+    assert "exam@1 schedules by the axis 'correctness', which maths@1 doesn't have" in done.err
+    assert reviewed(assay, "2 May").code == 2
