@@ -170,7 +170,7 @@ def test_a_gate_on_exams_is_made_again_on_every_database(
     assert (again.code, again.json()["same"], again.json()["policy"], again.json()["rubric"]) == (
         0,
         True,
-        "exam@1",
+        "exam@2",
         "tutor@1",
     )
 

@@ -177,7 +177,7 @@ def _tell_exam(exam: dict[str, Any], *, on: bool) -> None:
     for line in exam["diagnosis"][:4]:
         out.write(f"       {line}\n")
     out.write(
-        f"  rubric {exam['rubric']} · policy exam@1 · {exam['scoringSystem']} ·"
+        f"  rubric {exam['rubric']} · policy {exam['policy']} · {exam['scoringSystem']} ·"
         f" {exam['gradingSystem']} (of this family)\n"
     )
 
