@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from assay.files import atomic
 from test_exam_rules import EXAMS, RIGHT, write
 
 
@@ -75,16 +75,21 @@ def test_a_due_item_without_an_answer_is_a_failed_review(
     assert (card["quality"], card["repetitions"], card["due"]) == (0, 0, "2026-05-10")
 
 
-def test_a_review_that_is_cut_short_leaves_the_old_schedule(
-    assay: Any, schedule: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+KILLED = """
+import os, runpy, sys
+os.replace = lambda *names: os._exit(9)
+sys.argv[0] = "assay"
+runpy.run_module("assay", run_name="__main__")
+"""
+
+
+def test_a_review_that_is_killed_leaves_the_old_schedule(schedule: Path, tmp_path: Path) -> None:
     old = schedule.read_bytes()
-
-    def killed(source: str, target: str) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(atomic.os, "replace", killed)
-    reviewed(assay, "2026-05-02")
+    words = "exam review maths.yaml --schedule s.json --date 2026-05-02 --answers first.jsonl"
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, *words.split()], cwd=tmp_path, capture_output=True
+    )
+    assert done.returncode == 9
     assert schedule.read_bytes() == old
 
 
