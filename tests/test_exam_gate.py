@@ -294,6 +294,56 @@ def test_soft_gates_warn_and_never_block() -> None:
     assert (some.warn, some.reason) == (True, "250 against 250, and 91 answers have no latency")
 
 
+def collapsed(assay: Any, tmp_path: Path, *options: str) -> Any:
+    """Conciseness falls from 1 to 0.6 and nothing else: 0.02 of the score."""
+    put(tmp_path, "capstone.json", result([FULL] * 10))
+    put(tmp_path, "before.json", result([FULL] * 10, set_="regression"))
+    put(tmp_path, "after.json", result([FULL - 1] * 4 + [FULL] * 6, set_="regression"))
+    return assay(
+        *("exam", "gate", "capstone.json", "--regression", "after.json"),
+        *("--baseline", "before.json", *options),
+    )
+
+
+def test_an_axis_that_collapses_is_rejected_though_the_total_holds(
+    assay: Any, tmp_path: Path
+) -> None:
+    done = collapsed(assay, tmp_path, "--json")
+    drop = done.json()["regression"]
+    assert (done.code, drop["holds"], drop["drop"]) == (1, False, 0.02)
+    assert drop["by_axis"]["conciseness"] == {
+        "holds": False,
+        "drop": 0.4,
+        "limit": 0.05,
+        "lost": 4,
+        "gained": 0,
+        "lost_limit": None,
+        "lost_items": ["e-000", "e-001", "e-002", "e-003"],
+    }
+    assert drop["by_axis"]["correctness"]["holds"] is True
+    assert "conciseness fell by 0.4, more than the 0.05 it may fall" in done.json()["reasons"][-1]
+    before = collapsed(assay, tmp_path, "--policy", "exam@1", "--json")
+    assert (before.code, "by_axis" in before.json()["regression"]) == (0, False)
+
+
+def test_marks_that_move_from_some_items_to_others_can_be_limited(
+    assay: Any, tmp_path: Path
+) -> None:
+    text = (Path(BUILTIN) / "policies" / "exam@2.yaml").read_text()
+    text = text.replace("policy: exam", "policy: strict")
+    (tmp_path / "strict.yaml").write_text(
+        text.replace("max_drop: 0.05", "max_drop: 0.05\n  max_lost: 0.1")
+    )
+    put(tmp_path, "capstone.json", result([FULL] * 10))
+    put(tmp_path, "before.json", result([FULL - 1] * 3 + [FULL] * 7, set_="regression"))
+    put(tmp_path, "after.json", result([FULL] * 7 + [FULL - 1] * 3, set_="regression"))
+    files = ("capstone.json", "--regression", "after.json", "--baseline", "before.json")
+    done = assay("exam", "gate", *files, "--policy", "strict.yaml", "--json")
+    assert done.code == 1
+    assert "more than 0.1 of the items lost the mark" in done.json()["reasons"][-1]
+    assert assay("exam", "gate", *files).code == 0
+
+
 def test_conciseness_that_falls_alone_against_the_baseline_is_noted() -> None:
     candidate, baseline = (
         outcome(result([14] * 10 + [FULL] * 40, set_="regression")),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from test_exam_rules import EXAMS, RIGHT, write
 
 

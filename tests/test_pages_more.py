@@ -605,7 +605,7 @@ def test_the_list_of_exams_says_score_n_and_whether_the_gate_holds(shop: Shop) -
         "✗ does not hold",
         "– not for a regression set",
         "tutor@1",
-        "exam@2",
+        "exam@1",
         "capstone 1",
         "regression 1",
     ):
@@ -614,7 +614,7 @@ def test_the_list_of_exams_says_score_n_and_whether_the_gate_holds(shop: Shop) -
 
 def test_an_exam_shows_its_score_with_n_and_every_gate(shop: Shop) -> None:
     found = get(shop, f"/exams/{shop.stock.exam}")
-    assert "The hard gate does not hold under exam@2" in found.text
+    assert "The hard gate does not hold under exam@1" in found.text
     assert "0.5250 n 12" in found.text
     for words in (
         "score 0.525, at least 0.92",
@@ -713,7 +713,7 @@ def test_a_regression_set_is_held_against_its_baseline(
     shop: Shop, empty: Api, tmp_path: Path
 ) -> None:
     found = get(shop, f"/exams/{shop.stock.regression}")
-    assert "The regression gate does not hold under exam@2" in found.text
+    assert "The regression gate does not hold under exam@1" in found.text
     assert "from 0.9875 to 0.8375, a drop of 0.15, at most 0.02" in found.text
     put(tmp_path / "r.json", exam("regression"))
     write(tmp_path / "a.jsonl", *answers())

@@ -319,7 +319,7 @@ def test_a_result_that_is_weighed_again_carries_the_new_rubrics_system(
 
 
 def test_exam_rules_and_markings_that_differ_never_share_a_string() -> None:
-    policy, rubric = Shelf().policy_of("exam", "exam"), Shelf().rubric_of("exam", "tutor")
+    policy, rubric = Shelf().policy_of("exam", "exam@1"), Shelf().rubric_of("exam", "tutor")
     assert (Marking(rubric).scoring_system, ExamRules(policy).grading_system) == FIRST
     assert "+" in ExamRules(structs.replace(policy, max_drop=0.1)).grading_system
     assert "+" in Marking(structs.replace(rubric, word_budget=500)).scoring_system

@@ -152,7 +152,7 @@ def _graded_exam() -> dict[str, Any]:
     """The bundled exam with its bundled answers, and what the hard gate says of it."""
     folder = os.path.join(EXAMPLES, "exams")
     shelf = Shelf()
-    rules = ExamRules(shelf.policy_of("exam", "exam"))
+    rules = ExamRules(shelf.policy_of("exam", "exam@1"))
     exam = read_exam([os.path.join(folder, name) for name in ("verbs.yaml", "verbs-extra.yaml")])
     marking = Marking(shelf.rubric_of("exam", exam.rubric or rules.policy.default_rubric))
     answers = read_answers(os.path.join(folder, "answers.jsonl"), [item.id for item in exam.items])

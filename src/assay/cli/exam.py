@@ -52,9 +52,15 @@ def rubric_option(default: str) -> Argument:
     )
 
 
-def rule_options(rubric: str) -> tuple[Argument | str, ...]:
+MARKED_UNDER, DECIDED_UNDER = "exam@1", "exam@2"
+"""The default policies: of marks and their patterns, which are as they were published first, and of
+decisions and schedules, which work for any rubric and look at each axis.
+"""
+
+
+def rule_options(rubric: str, policy: str = MARKED_UNDER) -> tuple[Argument | str, ...]:
     """The options that choose rubric, policy and library."""
-    return (rubric_option(rubric), policy_option("exam"), "--library")
+    return (rubric_option(rubric), policy_option(policy), "--library")
 
 
 def rules_of(options: argparse.Namespace) -> ExamRules:
@@ -315,8 +321,8 @@ ANSWERS: tuple[Argument | str, ...] = (
         help="with --command or --url: keep what was answered, as --answers reads it",
     ),
     flag("--keep-going", "list answers that are at fault and grade the rest; still exits 3"),
-    *rule_options("the exam's, else the policy's"),
 )
+_RULES = rule_options("the exam's, else the policy's")
 
 COMMANDS = {
     "exam grade": Command(
@@ -326,6 +332,7 @@ COMMANDS = {
         "assay exam grade exam.yaml --answers answers.jsonl -o result.json",
         (
             *ANSWERS,
+            *_RULES,
             repeated(
                 "--break",
                 "STEP",
@@ -351,6 +358,7 @@ COMMANDS = {
         "assay exam break exam.yaml --answers answers.jsonl --step case-fold",
         (
             *ANSWERS,
+            *_RULES,
             repeated(
                 "--step",
                 "STEP",

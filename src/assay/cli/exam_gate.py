@@ -256,7 +256,7 @@ COMMANDS = {
                     " there"
                 ),
             ),
-            *common.rule_options("the result's own"),
+            *common.rule_options("the result's own", common.DECIDED_UNDER),
             *STORE,
         ),
         formats=(".json", ".xml"),

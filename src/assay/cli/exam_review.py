@@ -71,6 +71,7 @@ COMMANDS = {
             arg("--date", metavar="DAY", required=True, help="the day, as 2026-05-19"),
             flag("--new", "also review items of the exam that the schedule doesn't have yet"),
             *common.ANSWERS,
+            *common.rule_options("the exam's, else the policy's", common.DECIDED_UNDER),
         ),
         formats=(".json",),
     ),

@@ -160,7 +160,7 @@ COMMANDS = {
                 metavar="FILE",
                 help="an earlier schedule (.json) to go on from; an item it lacks begins anew",
             ),
-            *common.rule_options("the result's own"),
+            *common.rule_options("the result's own", common.DECIDED_UNDER),
         ),
         formats=(".csv", ".json"),
     ),

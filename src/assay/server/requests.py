@@ -82,7 +82,7 @@ class ExamRequest(RequestBody, frozen=True):
     exam: dict[str, Any] | Annotated[Objects, Meta(min_length=1)]
     answers: Objects
     rubric: Text | None = None
-    policy: Text = "exam"
+    policy: Text = "exam@1"
 
 
 class ForgetRequest(RequestBody, frozen=True):
