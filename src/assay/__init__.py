@@ -8,6 +8,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from assay.api.comparing import gate, load, summary
+    from assay.api.evaluating import evaluate, run
     from assay.errors import AssayError, ExitCode
     from assay.grading.explain import Explanation
     from assay.pipeline.grading import explain, grade, score
@@ -23,9 +25,14 @@ __all__ = [
     "Grade",
     "Run",
     "Scorecard",
+    "evaluate",
     "explain",
+    "gate",
     "grade",
+    "load",
+    "run",
     "score",
+    "summary",
 ]
 
 _HOMES = {
@@ -35,9 +42,14 @@ _HOMES = {
     "Grade": "assay.records.grade",
     "Run": "assay.records.evidence",
     "Scorecard": "assay.records.scorecard",
+    "evaluate": "assay.api.evaluating",
     "explain": "assay.pipeline.grading",
+    "gate": "assay.api.comparing",
     "grade": "assay.pipeline.grading",
+    "load": "assay.api.comparing",
+    "run": "assay.api.evaluating",
     "score": "assay.pipeline.grading",
+    "summary": "assay.api.comparing",
 }
 
 

@@ -1,0 +1,222 @@
+"""Run a workflow, or a function, on samples and grade what happened."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.api.functions import as_workflow, named, plain_name
+from assay.api.results import EvaluationOutcome
+from assay.archive.evaluations import EvaluationBuilder, default_name
+from assay.errors import InputError
+from assay.files.json_files import Document
+from assay.pipeline.choice import Choice
+from assay.pipeline.grading import DEFAULT_POLICY
+from assay.records.evaluation import VersionedName
+from assay.running.compatibility import prepare
+from assay.running.dataset import from_rows, read_dataset
+from assay.running.post_run import after_of
+from assay.running.runner import Runner, RunSettings, work_of
+from assay.running.workflow import make_workflow, read_workflow
+
+if TYPE_CHECKING:
+    from assay.running.dataset import LoadedDataset
+    from assay.running.workflow import LoadedWorkflow
+
+NOT_INPUTS = frozenset(
+    ["id", "sample_id", "group", "tags", "split", "metadata", "inputs", "assert", "assertions"]
+)
+"""Fields of a sample that are no input, besides what is expected."""
+
+
+def run(
+    workflow: str,
+    dataset: str | Sequence[Mapping[str, Any]],
+    *,
+    profile: str | None = None,
+    policy: str = DEFAULT_POLICY,
+    rubric: str | None = None,
+    library: str | None = None,
+    repeats: int = 1,
+    limit: int | None = None,
+    concurrency: int = 8,
+    timeout_s: float | None = None,
+    name: str | None = None,
+) -> EvaluationOutcome:
+    """Run a workflow file on a dataset and grade every run, as `assay run` does.
+
+    `workflow` is a workflow's YAML file, or a part of an `assay.yaml` (`assay.yaml#workflows.bot`).
+    `dataset` is a file, or a list of samples. Nothing is judged by a model here, and nothing is
+    stored: criteria that only a judge fills are missing, which fails closed. `assay run` judges.
+    """
+    loaded = read_workflow(workflow)
+    samples = (
+        read_dataset(dataset)
+        if isinstance(dataset, str)
+        else from_rows(list(map(dict, dataset)), id="samples", version=None, where="samples")
+    )
+    return _evaluated(
+        loaded,
+        samples,
+        Choice(policy, profile, rubric, library),
+        RunSettings(
+            name=name or default_name(loaded.id, datetime.now(UTC)),
+            concurrency=concurrency,
+            repeat=repeats,
+            timeout_s=timeout_s,
+        ),
+        limit=limit,
+    )
+
+
+def evaluate(
+    function: Callable[..., Any],
+    samples: Sequence[Mapping[str, Any]],
+    *,
+    scorers: Sequence[Callable[..., Any] | Mapping[str, Any]] = (),
+    profile: str | None = None,
+    policy: str = DEFAULT_POLICY,
+    rubric: str | None = None,
+    library: str | None = None,
+    repeats: int = 1,
+    concurrency: int = 8,
+    timeout_s: float | None = None,
+    name: str | None = None,
+    version: str = "1",
+    dataset: str = "samples",
+) -> EvaluationOutcome:
+    """Call a function on every sample, score what it returns, and grade it. Works in a notebook.
+
+    A sample is a mapping with an `id`, the inputs and, if you like, `expected`. The function gets
+    the inputs by their names, or all of them as one mapping, and returns its outputs as a mapping,
+    or an answer. It may be a coroutine function. A scorer is a function of the run that returns
+    scores by criterion (see "Scorers" in the guide on `assay run`), or a mapping of the same keys
+    as in `assay.yaml` with the function as `target`. What raises, hangs or is missing fails closed.
+
+    >>> import assay
+    >>> found = assay.evaluate(
+    ...     lambda question: question.upper(),
+    ...     [{"id": "a", "question": "why", "expected": {"answer": "WHY"}}],
+    ...     profile="rag-measured",
+    ... )
+    >>> len(found), found.grades[0]["run_id"].endswith(":a")
+    (1, True)
+    """
+    rows = [dict(sample) for sample in samples]
+    inputs = _inputs(rows)
+    given = [dict(one) if isinstance(one, Mapping) else {"target": one} for one in scorers]
+    wrong = [one for one in given if not callable(one.get("target"))]
+    if wrong:
+        raise InputError(
+            "API-001",
+            "a scorer is a function, or a mapping whose `target` is one.",
+            fix="Pass `scorers=[my_scorer]`.",
+        )
+    adapter = as_workflow(function, list(inputs))
+    with named([adapter, *(one["target"] for one in given)]) as (target, *targets):
+        tree: dict[str, Any] = {
+            "workflow": plain_name(function),
+            "version": version,
+            "adapter": {"kind": "python", "target": target},
+            "inputs": inputs,
+            "scorers": [
+                {"name": plain_name(one["target"]), **one, "target": place}
+                for one, place in zip(given, targets, strict=True)
+            ],
+        }
+        if profile is not None:
+            tree["profile"] = profile
+        if rubric is not None:
+            tree["rubric"] = rubric
+        workflow = make_workflow(Document(tree, "evaluate"), Path.cwd())
+        loaded = from_rows(rows, id=dataset, version=None, where="samples")
+        return _evaluated(
+            workflow,
+            loaded,
+            Choice(policy, None, None, library),
+            RunSettings(
+                name=name or default_name(workflow.id, datetime.now(UTC)),
+                concurrency=concurrency,
+                repeat=repeats,
+                timeout_s=timeout_s,
+            ),
+        )
+
+
+def _inputs(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The inputs of samples; one that some of them lack is optional. What is expected is none."""
+    seen: dict[str, int] = {}
+    for row in rows:
+        fields = row["inputs"] if isinstance(row.get("inputs"), Mapping) else row
+        for field in fields:
+            if field not in NOT_INPUTS and not field.startswith(("expected", "gold")):
+                seen[field] = seen.get(field, 0) + 1
+    return {field: {"required": n == len(rows)} for field, n in seen.items()}
+
+
+def _evaluated(
+    workflow: LoadedWorkflow,
+    dataset: LoadedDataset,
+    choice: Choice,
+    settings: RunSettings,
+    *,
+    limit: int | None = None,
+) -> EvaluationOutcome:
+    started = datetime.now(UTC)
+    work = work_of(prepare(workflow, dataset)[:limit], settings)
+    grader = choice.grader()
+    builder = EvaluationBuilder(
+        name=settings.name,
+        workflow=VersionedName(id=workflow.id, version=workflow.version),
+        dataset=VersionedName(id=dataset.id, version=dataset.version),
+        settings={
+            "workflow": workflow.digest,
+            "dataset": dataset.digest,
+            "policy": choice.policy,
+            "profile": choice.profile,
+            "rubric": choice.rubric,
+            "repeat": settings.repeat,
+        },
+        started=started,
+    )
+    made: dict[str, dict[str, Any]] = {}
+    runner = Runner(
+        workflow,
+        dataset,
+        settings,
+        keep=lambda run: made.__setitem__(run["run_id"], run),
+        after=after_of(workflow),
+    )
+    _wait(runner.run(work))
+    graded = [grader.grade(Document(made[one.run_id], settings.name)) for one in work]
+    for one in graded:
+        builder.add(one)
+    return EvaluationOutcome(builder.finish(datetime.now(UTC)), graded)
+
+
+def _wait(work: Coroutine[Any, Any, None]) -> None:
+    """Wait for work that needs an event loop, also where one is running already, as in a notebook:
+    then it gets a thread with a loop of its own.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        asyncio.run(work)
+        return
+    failure: list[BaseException] = []
+
+    def alone() -> None:
+        try:
+            asyncio.run(work)
+        except BaseException as error:  # it is raised again below, where the caller waits
+            failure.append(error)
+
+    thread = threading.Thread(target=alone, name="assay-evaluate")
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]

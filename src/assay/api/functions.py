@@ -1,0 +1,99 @@
+"""Functions that a program hands over, under names that workflow files can give.
+
+A workflow names its functions as `module:name`. Those of a notebook live in no file, so they get a
+place in a module of memory for as long as they are needed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count
+from types import ModuleType
+from typing import Any
+
+from assay.errors import InputError
+
+_HOME = "assay_given_functions"
+_numbers = count(1)
+
+
+@contextmanager
+def named(functions: Sequence[Callable[..., Any]]) -> Iterator[list[str]]:
+    """The functions under names, which end with the block."""
+    module = sys.modules.setdefault(_HOME, ModuleType(_HOME))
+    names = [f"{plain_name(function)}_{next(_numbers)}" for function in functions]
+    for name, function in zip(names, functions, strict=True):
+        setattr(module, name, function)
+    try:
+        yield [f"{_HOME}:{name}" for name in names]
+    finally:
+        for name in names:
+            delattr(module, name)
+
+
+def plain_name(function: Callable[..., Any]) -> str:
+    """The name of a function as an identifier.
+
+    >>> plain_name(len), plain_name(lambda x: x)
+    ('len', 'function')
+    """
+    name = getattr(function, "__name__", type(function).__name__)
+    return name if name.isidentifier() else "function"
+
+
+def as_workflow(function: Callable[..., Any], inputs: Sequence[str]) -> Callable[..., Any]:
+    """A function as a workflow calls it: with a mapping of inputs, for a mapping of outputs.
+
+    Parameters with the names of inputs get those; a function with one other parameter gets all of
+    them. A result that is no mapping becomes the output `answer`.
+
+    >>> as_workflow(lambda question: question.upper(), ["question"])({"question": "why"})
+    {'answer': 'WHY'}
+    """
+    if not callable(function):
+        raise InputError("API-001", f"{type(function).__name__} can't be called.")
+    names = _parameters(function)
+    by_name = bool(names) and set(names) <= set(inputs)
+
+    def call(given: Mapping[str, Any], *more: Any) -> Any:
+        if by_name:
+            return function(**{name: given[name] for name in names if name in given})
+        return function(given, *more)
+
+    if inspect.iscoroutinefunction(function):
+
+        async def answered(inputs: Mapping[str, Any]) -> Any:
+            return _outputs(await call(inputs))
+
+        return answered
+    if not by_name and names[1:2] in (["record"], ["recorder"]):
+
+        def recorded(inputs: Mapping[str, Any], record: Any) -> Any:
+            return _outputs(call(inputs, record))
+
+        return recorded
+
+    def answer(inputs: Mapping[str, Any]) -> Any:
+        return _outputs(call(inputs))
+
+    return answer
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    plain = (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        inspect.Parameter.KEYWORD_ONLY,
+    )
+    return [one.name for one in parameters if one.kind in plain]
+
+
+def _outputs(result: Any) -> Any:
+    return result if isinstance(result, Mapping) or result is None else {"answer": result}

@@ -1,0 +1,163 @@
+"""What the functions of the interface return: results that print on one screen and show themselves
+in a notebook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from assay.canon import canonical
+from assay.files.json_files import Document, parse_json
+from assay.pipeline.grading import Graded
+from assay.views.documents import pretty
+from assay.views.evaluation import evaluation_view, keep_worst
+from assay.views.markdown_view import view
+
+if TYPE_CHECKING:
+    from assay.records.decision import Decision
+    from assay.records.evaluation import Evaluation
+    from assay.records.grade import Payload
+    from assay.records.summary import SummaryBlock
+    from assay.views.blocks import Part
+    from assay.views.evaluation import WorstRun
+
+
+class Shown:
+    """Something that prints as text and, in a notebook, as HTML. Text of a document is escaped."""
+
+    title = "Assay"
+
+    def _parts(self) -> Sequence[Part]:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return view(self.title, self._parts())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """The same as HTML."""
+        from assay.views.render import clean, macro  # Jinja2 loads only where HTML is wanted
+
+        return clean(str(macro("group")({"parts": self._parts(), "kind": ""})))
+
+
+class EvaluationOutcome(Shown):
+    """An evaluation with its graded runs.
+
+    `evaluation` is the record, `grades` the grade of each run as in `assay.grades/1`, `runs` the
+    evidence.
+    """
+
+    title = "Evaluation"
+
+    def __init__(
+        self, evaluation: Evaluation | None, graded: Sequence[Graded], *, name: str = ""
+    ) -> None:
+        self.evaluation = evaluation
+        self.name = evaluation.name if evaluation is not None else name
+        self.graded = tuple(graded)
+        self.notes: tuple[str, ...] = ()
+
+    @property
+    def grades(self) -> list[Payload]:
+        """The grade of each run."""
+        return [one.payload() for one in self.graded]
+
+    @property
+    def runs(self) -> list[Mapping[str, Any]]:
+        """The evidence of each run, as `assay.run/1`."""
+        return [one.tree for one in self.documents()]
+
+    @property
+    def passed(self) -> bool:
+        """Whether there are runs and every one passed."""
+        return bool(self.graded) and all(one.grade.passed for one in self.graded)
+
+    @property
+    def pass_rate(self) -> float:
+        """The share of runs that passed."""
+        return sum(one.grade.passed for one in self.graded) / max(1, len(self.graded))
+
+    @property
+    def failed(self) -> list[str]:
+        """The ids of the runs that did not pass."""
+        return [one.grade.scorecard.run_id for one in self.graded if not one.grade.passed]
+
+    def __len__(self) -> int:
+        return len(self.graded)
+
+    def __iter__(self) -> Iterator[Payload]:
+        return iter(self.grades)
+
+    def documents(self) -> Iterator[Document]:
+        """The evidence as a comparison reads it."""
+        for place, one in enumerate(self.graded, 1):
+            yield Document(parse_json(canonical(one.evidence)), self.name or "evaluation", place)
+
+    def save(self, path: str) -> None:
+        """Write the runs as JSON Lines, which every command reads."""
+        from assay.files.atomic import atomic_write
+        from assay.records.contract import encode
+
+        with atomic_write(path) as stream:
+            for document in self.documents():
+                stream.write(encode(document.tree) + b"\n")
+
+    def _parts(self) -> Sequence[Part]:
+        if self.evaluation is None:
+            from assay.views.summary import summary_view
+
+            return summary_view(block_of(self.graded))
+        worst: list[WorstRun] = []
+        for one in self.graded:
+            keep_worst(worst, one.payload(), one.run)
+        return evaluation_view(self.evaluation, worst=worst, notes=self.notes)
+
+
+def block_of(graded: Sequence[Graded]) -> SummaryBlock:
+    """The summary of graded runs."""
+    from assay.release.summary import Summary
+
+    found = Summary()
+    for one in graded:
+        found.add(one.grade)
+    return found.block()
+
+
+class GateOutcome(Shown):
+    """A decision: `outcome` is promote, hold, reject or not_enough_evidence; only promote is
+    true.
+    """
+
+    def __init__(self, decision: Decision) -> None:
+        self.decision = decision
+        self.outcome = decision.outcome
+        self.title = f"Decision: {decision.outcome.replace('_', ' ')}"
+
+    def __bool__(self) -> bool:
+        return self.outcome == "promote"
+
+    def document(self) -> bytes:
+        """The decision as `assay.decision/1`."""
+        return pretty(self.decision)
+
+    def _parts(self) -> Sequence[Part]:
+        from assay.views.decision import decision_summary
+
+        return decision_summary(self.decision)
+
+
+class SummaryOutcome(Shown):
+    """The reporting bundle over runs; `block` has every number."""
+
+    title = "Summary"
+
+    def __init__(self, block: SummaryBlock) -> None:
+        self.block = block
+
+    def _parts(self) -> Sequence[Part]:
+        from assay.views.summary import summary_view
+
+        return summary_view(self.block)

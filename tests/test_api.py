@@ -1,0 +1,160 @@
+"""The Python interface: run, evaluate, load, summary and gate, as a script or a notebook uses them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import assay
+from assay.api.functions import as_workflow, named
+from assay.errors import AssayError, InputError, NotEnoughEvidence
+
+ROWS = [
+    {"id": f"s{n}", "question": f"why {n}", "expected": {"answer": f"WHY {n}"}} for n in range(4)
+]
+PROFILE = """
+profile: echo
+version: 1
+title: Echo
+description: Whether an answer is what was expected.
+gates: [overall_status_success]
+criteria:
+  - {id: correctness, label: Right answer, weight: 1, layer: 1, formula: binary, role: correctness}
+"""
+
+
+def right(inputs: Any, outputs: Any, expected: Any) -> dict[str, int]:
+    return {"correctness": int(outputs["answer"] == expected["answer"])}
+
+
+def upper(question: str) -> str:
+    return question.upper()
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> str:
+    path = tmp_path / "echo.yaml"
+    path.write_text(PROFILE)
+    return str(path)
+
+
+def test_a_function_is_evaluated_and_the_result_prints_on_one_screen(profile: str) -> None:
+    found = assay.evaluate(upper, ROWS, scorers=[right], profile=profile)
+    assert (found.passed, found.pass_rate, found.failed, len(found)) == (True, 1.0, [], 4)
+    assert [one["grade"] for one in found] == ["A"] * 4
+    text = str(found)
+    assert "4 of 4 runs passed" in text
+    assert len(text.splitlines()) <= 40
+    assert found.evaluation is not None
+    assert found.evaluation.totals.n == 4
+
+
+def test_it_works_where_an_event_loop_is_running_already(profile: str) -> None:
+    async def bot(question: str) -> dict[str, str]:
+        await asyncio.sleep(0)
+        return {"answer": question.upper()}
+
+    async def notebook() -> Any:
+        return assay.evaluate(bot, ROWS, scorers=[right], profile=profile)
+
+    assert asyncio.run(notebook()).passed
+
+
+def test_a_function_that_raises_or_a_scorer_that_does_fails_closed(profile: str) -> None:
+    def broken(question: str) -> str:
+        if question == "why 1":
+            raise ValueError("no")
+        return question.upper()
+
+    def scorer(inputs: Any, outputs: Any, expected: Any) -> dict[str, int]:
+        if inputs["question"] == "why 2":
+            raise KeyError("lost")
+        return right(inputs, outputs, expected)
+
+    found = assay.evaluate(broken, ROWS, scorers=[scorer], profile=profile, name="nightly")
+    assert found.failed == ["nightly:s1", "nightly:s2"]
+    assert not found.passed
+    assert assay.evaluate(upper, ROWS, profile=profile).pass_rate == 0
+    with pytest.raises(InputError, match="a scorer is a function"):
+        assay.evaluate(upper, ROWS, scorers=["right"], profile=profile)
+
+
+def test_an_expected_value_never_reaches_the_function(profile: str) -> None:
+    seen: list[Any] = []
+
+    def spy(inputs: Any) -> str:
+        seen.append(dict(inputs))
+        return "x"
+
+    assay.evaluate(spy, [{"id": "a", "q": 1, "expected": {"answer": "x"}}], profile=profile)
+    assert seen == [{"q": 1}]
+
+
+def test_html_escapes_what_a_run_says(profile: str) -> None:
+    poison = "<script>alert(1)</script>"
+    found = assay.evaluate(lambda question: poison, ROWS, scorers=[right], profile=profile)
+    html = found._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+    for other in (assay.summary(found), assay.gate(found, found)):
+        assert other._repr_html_().startswith("<div")
+
+
+def test_two_evaluations_are_summarized_and_gated(profile: str, tmp_path: Path) -> None:
+    rows = [
+        {"id": str(n), "question": f"q {n}", "expected": {"answer": f"Q {n}"}} for n in range(40)
+    ]
+    good = assay.evaluate(upper, rows, scorers=[right], profile=profile)
+    bad = assay.evaluate(
+        lambda question: question, rows, scorers=[right], profile=profile, version="2"
+    )
+    assert assay.summary(good, bad).block.n == 80
+    gate = assay.gate(bad, good, profile=profile)
+    assert (gate.outcome, bool(gate)) == ("reject", False)
+    assert "reject" in str(gate).lower()
+    assert json.loads(gate.document())["outcome"] == "reject"
+    good.save(str(tmp_path / "good.jsonl"))
+    again = assay.load(str(tmp_path / "good.jsonl"), profile=profile)
+    assert (len(again), again.passed) == (40, True)
+    assert "40 runs" in str(again)
+    same = assay.gate(str(tmp_path / "good.jsonl"), good, profile=profile)
+    assert same.outcome != "reject"
+
+
+def test_a_workflow_file_runs_on_a_dataset(profile: str, tmp_path: Path) -> None:
+    (tmp_path / "bot.py").write_text(
+        "def ask(inputs):\n    return {'answer': inputs['q'].upper()}\n"
+    )
+    (tmp_path / "w.yaml").write_text(
+        f"workflow: bot\nversion: 1\nprofile: {profile}\n"
+        "adapter: {kind: python, target: 'bot:ask'}\ninputs: [q]\noutputs: [answer]\n"
+    )
+    (tmp_path / "d.jsonl").write_text('{"id": "a", "q": "x", "expected": {"answer": "X"}}\n')
+    found = assay.run(str(tmp_path / "w.yaml"), str(tmp_path / "d.jsonl"), profile=profile)
+    assert len(found) == 1
+    assert found.runs[0]["outputs"] == {"answer": "X"}
+    assert found.failed  # nothing scores it: missing evidence fails closed
+    assert assay.run(str(tmp_path / "w.yaml"), [{"id": "b", "q": "y"}], profile=profile, repeats=2)
+
+
+def test_a_reference_that_nothing_has_is_an_error_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NotEnoughEvidence, match="there is no .assay/ledger.db here or above"):
+        assay.load("latest")
+    with pytest.raises(AssayError):
+        assay.load("./none.jsonl")
+
+
+def test_functions_of_any_shape_are_called_with_the_inputs() -> None:
+    assert as_workflow(lambda a, b: a + b, ["a", "b"])({"a": 1, "b": 2}) == {"answer": 3}
+    assert as_workflow(lambda inputs: {"n": len(inputs)}, ["a"])({"a": 1}) == {"n": 1}
+    with named([upper]) as (target,):
+        assert target.startswith("assay_given_functions:upper_")
+    with pytest.raises(InputError, match="can't be called"):
+        as_workflow("x", [])  # type: ignore[arg-type]
