@@ -145,7 +145,7 @@ def test_a_reference_that_nothing_has_is_an_error_with_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(NotEnoughEvidence, match="there is no .assay/ledger.db here or above"):
+    with pytest.raises(NotEnoughEvidence, match=r"there is no \.assay/ledger\.db here or above"):
         assay.load("latest")
     with pytest.raises(AssayError):
         assay.load("./none.jsonl")

@@ -272,8 +272,11 @@ def _unknown_kind(document: Document, kind: Any) -> EvidenceError:
 
 
 @lru_cache(maxsize=32)
-def _grader(policy: str, profile: str | None, rubric: str | None) -> Grader:
-    return Grader(Shelf(), policy=policy, profile=profile, rubric=rubric)
+def _grader(
+    policy: str, profile: str | None, rubric: str | None, library: str | None = None
+) -> Grader:
+    shelf = Shelf() if library is None else Shelf(library)
+    return Grader(shelf, policy=policy, profile=profile, rubric=rubric)
 
 
 def _from_python(value: Any, what: str, read: Callable[[Document], R]) -> R:
@@ -296,7 +299,11 @@ _encode = Encoder(decimal_format="number").encode
 
 
 def score(
-    run: Run | Mapping[str, Any], *, profile: str | None = None, rubric: str | None = None
+    run: Run | Mapping[str, Any],
+    *,
+    profile: str | None = None,
+    rubric: str | None = None,
+    library: str | None = None,
 ) -> Scorecard:
     """Score a run: evaluate its gates and give each criterion its raw score.
 
@@ -318,10 +325,15 @@ def score(
     (True, None)
     """
     record = run if isinstance(run, Run) else _from_python(run, "run", read_run)
-    return _grader(DEFAULT_POLICY, profile, rubric).scorecard(record)
+    return _grader(DEFAULT_POLICY, profile, rubric, library).scorecard(record)
 
 
-def grade(scorecard: Scorecard | Mapping[str, Any], *, policy: str = DEFAULT_POLICY) -> Grade:
+def grade(
+    scorecard: Scorecard | Mapping[str, Any],
+    *,
+    policy: str = DEFAULT_POLICY,
+    library: str | None = None,
+) -> Grade:
     """Grade a scorecard by a policy: gates, floors, bands and threshold, in exact arithmetic.
 
     `scorecard` is a `Scorecard` or a mapping of the shape `assay.scorecard/1`. Its `hard_gates` is
@@ -360,7 +372,9 @@ def grade(scorecard: Scorecard | Mapping[str, Any], *, policy: str = DEFAULT_POL
     )
     # only the caller's own program can hand over a Scorecard; a mapping may have been read from
     # anywhere
-    return _grader(policy, None, None).grade_card(record, scored=isinstance(scorecard, Scorecard))
+    return _grader(policy, None, None, library).grade_card(
+        record, scored=isinstance(scorecard, Scorecard)
+    )
 
 
 def explain(grade: Grade) -> Explanation:
