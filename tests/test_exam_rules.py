@@ -120,6 +120,18 @@ def test_wrong_answers_lose_the_right_axis_and_the_diagnosis_names_the_topic(
     assert assay("exam", "gate", "r.json", "--exam", "maths.yaml").code == 1
 
 
+def test_a_result_that_shows_an_answer_without_the_mark_is_refused(assay: Any, exams: Path) -> None:
+    graded(assay, "maths", "-o", "r.json")
+    result = json.loads((exams / "r.json").read_text())
+    result["items"][1]["got"] = "145"
+    (exams / "r.json").write_text(json.dumps(result))
+    done = assay("exam", "gate", "r.json", "--exam", "maths.yaml")
+    assert done.code == 3
+    assert "the answers it shows for m-2 don't earn the mark for answer" in done.err
+    done = assay("exam", "gate", "r.json")
+    assert (done.code, "Name the rubric's file with --rubric" in done.err) == (3, True)
+
+
 def test_code_that_forges_its_verdict_fails_and_tests_at_fault_are_noted(
     assay: Any, exams: Path
 ) -> None:

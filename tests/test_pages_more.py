@@ -303,7 +303,7 @@ def test_the_list_of_decisions_says_what_was_decided_on_what_and_why(shop: Shop)
         ("outcome=reject", ["rejected"]),
         ("outcome=not_enough_evidence", ["too_few"]),
         ("outcome=gate-not-passed", ["schema_gate", "exam_gate"]),
-        ("outcome=gate-not-passed&policy=exam%401", ["exam_gate"]),
+        ("outcome=gate-not-passed&policy=exam%402", ["exam_gate"]),
         ("policy=release%401", ["too_few", "rejected", "promoted"]),
         ("outcome=gate-passed", []),
         ("outcome=nonsense", []),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from assay.views.evaluation import WorstRun
 
 
-class Shown:
+class Displayed:
     """Something that prints as text and, in a notebook, as HTML. Text of a document is escaped."""
 
     title = "Assay"
@@ -43,7 +43,7 @@ class Shown:
         return clean(str(macro("group")({"parts": self._parts(), "kind": ""})))
 
 
-class EvaluationOutcome(Shown):
+class EvaluationOutcome(Displayed):
     """An evaluation with its graded runs.
 
     `evaluation` is the record, `grades` the grade of each run as in `assay.grades/1`, `runs` the
@@ -126,7 +126,7 @@ def block_of(graded: Sequence[Graded]) -> SummaryBlock:
     return found.block()
 
 
-class GateOutcome(Shown):
+class GateOutcome(Displayed):
     """A decision: `outcome` is promote, hold, reject or not_enough_evidence; only promote is
     true.
     """
@@ -149,7 +149,7 @@ class GateOutcome(Shown):
         return decision_summary(self.decision)
 
 
-class SummaryOutcome(Shown):
+class SummaryOutcome(Displayed):
     """The reporting bundle over runs; `block` has every number."""
 
     title = "Summary"

@@ -138,7 +138,7 @@ def _exam(
     if not isinstance(document.tree, dict) or document.tree.get("schema") != "assay.exam/1":
         return None
     from assay.cli.exam import outcome_of
-    from assay.exams.document import check_whole
+    from assay.exams.held_results import check_whole
 
     outcome = outcome_of(options, document, rubric=options.rubric)
     check_whole(outcome)

@@ -17,7 +17,7 @@ from assay.cli.frame import STORE, Argument, Command, arg, flag, policy_option, 
 from assay.cli.ledger import storing
 from assay.cli.memory import uncollected
 from assay.cli.progress import Progress
-from assay.errors import ExitCode, InputError, UsageError, printable
+from assay.errors import ExitCode, InputError, ShelfError, UsageError, printable
 from assay.exams.ablation import break_step, cascade_document
 from assay.exams.answers import Answers, read_answers
 from assay.exams.asking import CommandTutor, HttpTutor, Tutor, answer_lines, ask_all, read_headers
@@ -141,7 +141,18 @@ def outcome_of(
             where=document.file,
             fix="Name that file with --rubric.",
         )
-    return check_result(result, marking_of(options, rubric or result.rubric), where=document.file)
+    try:
+        marking = marking_of(options, rubric or result.rubric)
+    except ShelfError as error:
+        if rubric is not None or error.code != "LIB-001":
+            raise
+        raise InputError(
+            "EXM-012",
+            f"was graded with {result.rubric}, which is not on the shelf.",
+            where=document.file,
+            fix="Name the rubric's file with --rubric, or its folder with --library.",
+        ) from None
+    return check_result(result, marking, where=document.file)
 
 
 def result_of(options: argparse.Namespace, path: str) -> tuple[CheckedExam, Document]:

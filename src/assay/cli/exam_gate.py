@@ -15,9 +15,10 @@ from assay.cli import options as opt
 from assay.cli.frame import STORE, Command, arg, repeated
 from assay.cli.ledger import storing
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
-from assay.exams.document import CheckedExam, hold_against
+from assay.exams.document import CheckedExam
 from assay.exams.exam import REGRESSION, make_exam, named_rubric, read_document
 from assay.exams.gate import decide
+from assay.exams.held_results import hold_against
 from assay.files.atomic import atomic_write
 from assay.files.json_files import Document, read_json
 from assay.registry import is_path

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from assay import exact
 from assay.errors import InputError
-from assay.exams.rule import Check, ExpectingRule, Question, Response, Setting
+from assay.exams.rule import Check, ExpectingItem, ExpectingRule, MarkingSetting, Response
 from assay.records.evidence import Number
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class PassesTests(ExpectingRule, frozen=True):
         blocks = _FENCED.findall(found)
         return blocks[0] if len(blocks) == 1 else found
 
-    def faults(self, want: Any, item: Question, setting: Setting) -> list[str]:
+    def faults(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> list[str]:
         """There are tests, and every key is known."""
         if not isinstance(want, dict):
             return ["must be a mapping with `tests`."]
@@ -66,7 +66,7 @@ class PassesTests(ExpectingRule, frozen=True):
         """What is tested; the tests themselves stay in the exam."""
         return [f"{want.get('entry_point') or 'the code'} passes its tests"]
 
-    def prepare(self, want: Any, item: Question, setting: Setting) -> Check:
+    def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
         """Run the tests; what a solution is refused for counts as failed."""
 
         def check(code: str | None) -> bool:

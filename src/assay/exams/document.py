@@ -38,7 +38,6 @@ from assay.records.exam import (
 from assay.records.reading import read_record
 
 if TYPE_CHECKING:
-    from assay.exams.exam import Exam
     from assay.files.json_files import Document
 
 MAX_FAULTS = 100
@@ -316,61 +315,6 @@ def _total_faults(checked: CheckedExam) -> Iterable[tuple[str, str, str]]:
     if marked:
         message = f"{', '.join(marked[:5])}: missing, and yet with marks or not among the items."
         yield "EXM-011", "missing", message
-
-
-def check_whole(checked: CheckedExam) -> None:
-    """Refuse a result that lacks items of its exam where it is to be a measure for others: counted
-    as missing they would lower the bar.
-    """
-    if checked.removed:
-        named = ", ".join(checked.removed[:5])
-        raise InputError(
-            "EXM-011",
-            f"{len(checked.removed)} items of its exam are not in it: {named}.",
-            where=checked.where,
-            fix="Grade its answers again.",
-        )
-
-
-def shown_otherwise(ours: ExamResult, theirs: dict[str, tuple[str, list[str]]]) -> list[str]:
-    """The items of a result whose prompt or expectation is not what another says it is."""
-    return [one.item for one in ours.items if theirs.get(one.item) != (one.prompt, one.expected)]
-
-
-def hold_against(checked: CheckedExam, exam: Exam, marking: Marking) -> None:
-    """Refuse a result of another exam than this one: shortened, longer, with other questions,
-    expectations or set, or graded with another rubric.
-    """
-    digests = exam.item_digests(checked.marking.rubric.schema)
-    result, own = checked.result, checked.result.digests.items
-    reason = ""
-    if exam_digest(exam.set, digests) != result.digests.exam:
-        changes = {
-            "it lacks": [name for name in digests if name not in own],
-            "it adds": [name for name in own if name not in digests],
-            "it changes": [
-                name for name in digests if own.get(name, digests[name]) != digests[name]
-            ],
-        }
-        reason = (
-            "; ".join(f"{what} {', '.join(names[:5])}" for what, names in changes.items() if names)
-            or f"it is of the set '{result.set}', and the exam of the set '{exam.set}'"
-        )
-    elif checked.marking.digest != marking.digest:
-        reason = (
-            f"it was graded with {checked.marking.id}, and the exam is graded with {marking.id}"
-        )
-    elif wrong := shown_otherwise(
-        result, {item.id: (item.prompt, marking.expected(item)) for item in exam.items}
-    ):
-        reason = f"it shows another prompt or another expectation for {', '.join(wrong[:5])}"
-    if reason:
-        raise InputError(
-            "EXM-012",
-            f"is a result of another exam: {reason}.",
-            where=checked.where,
-            fix="Grade the answers again on this exam.",
-        )
 
 
 def is_mark(mark: object) -> bool:

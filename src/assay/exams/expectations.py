@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
 
-from assay.exams.rule import ExpectingRule, Question
+from assay.exams.rule import ExpectingItem, ExpectingRule
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
-    from assay.exams.rule import MarkingRule, Setting
+    from assay.exams.rule import MarkingRule, MarkingSetting
     from assay.files.json_files import Path
 
 SHORT = {"correctness": "expected_contains", "spanish_gloss": "gloss_contains"}
@@ -46,7 +46,7 @@ def wanted_by(axis: str, rule: MarkingRule, expectations: Mapping[str, Any]) -> 
 
 
 def item_faults(
-    item: Question, rules: Mapping[str, MarkingRule], setting: Setting
+    item: ExpectingItem, rules: Mapping[str, MarkingRule], setting: MarkingSetting
 ) -> Iterator[ItemFault]:
     """What is wrong with an item's expectations under these rules."""
     given = item.expectations
@@ -74,7 +74,7 @@ def item_faults(
             )
 
 
-def _path(item: Question, key: str, given: Mapping[str, Any]) -> Path:
+def _path(item: ExpectingItem, key: str, given: Mapping[str, Any]) -> Path:
     if item.expect is UNSET and key in SHORT:
         return (SHORT[key],)
     return ("expect", key) if key in given else ("expect",)

@@ -15,8 +15,9 @@ from msgspec import UNSET
 
 from assay.canon import number_text
 from assay.errors import InputError
-from assay.exams.document import CheckedExam, check_whole, shown_otherwise
+from assay.exams.document import CheckedExam
 from assay.exams.exam import CAPSTONE, REGRESSION
+from assay.exams.held_results import check_whole, shown_otherwise
 from assay.exams.policy import ExamRules, fraction, shown, text
 from assay.exams.selftest import self_test
 from assay.records.exam import (

@@ -16,7 +16,7 @@ from assay.exams.normal import MATCHES, holds_all
 from assay.exams.rule import entries_of, parsed
 from assay.exams.selftest import self_test
 from assay.exams.text_rules import TextRule
-from assay.exams.value_rules import Choice, options_of
+from assay.exams.value_rules import OptionChoice, options_of
 from assay.files.json_files import show_path
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def _in_prompt(one: _Placed, marking: Marking) -> Iterator[LintFinding]:
             )
     elif any(item_faults(one.item, marking.rules, marking.setting())):
         return  # an error says so; there is nothing to try
-    elif isinstance(rule, Choice):
+    elif isinstance(rule, OptionChoice):
         prompt = one.item.prompt.lower()
         unseen = [text for text in options_of(one.item).values() if text.lower() not in prompt]
         if unseen:

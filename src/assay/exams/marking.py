@@ -22,7 +22,7 @@ from assay.exams.exam import line_of
 from assay.exams.expectations import item_faults, wanted_by
 from assay.exams.normal import Normaliser
 from assay.exams.rubric import ExamRubric, compile_schema, rules_of
-from assay.exams.rule import Check, Setting, parsed, shown_text
+from assay.exams.rule import Check, MarkingSetting, parsed, shown_text
 from assay.exams.text_rules import Length, TextRule
 from assay.exams.versions import SCORING_SYSTEM
 from assay.files.json_files import show_path
@@ -107,11 +107,11 @@ class Marking:
 
     def setting(
         self, schema: dict[str, Any] | None = None, note: Callable[[str], None] | None = None
-    ) -> Setting:
+    ) -> MarkingSetting:
         """What the checks of one file share."""
         contract: Contract | None = self._contract if schema is None else compile_schema(schema)
         form: Any = cache(self.normal)
-        return Setting(
+        return MarkingSetting(
             self.normal, form, self.rubric.matching, contract, note or (lambda text: None)
         )
 

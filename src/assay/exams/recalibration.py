@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from assay import exact
 from assay.errors import InputError
-from assay.exams.document import check_whole, outcomes_of, totals_of
+from assay.exams.document import outcomes_of, totals_of
 from assay.exams.gate import opens, reaches
+from assay.exams.held_results import check_whole
 from assay.exams.marking import mean
 from assay.exams.policy import ExamRules, shown
 from assay.exams.versions import Systems

@@ -18,7 +18,7 @@ from assay.exams import tutor
 from assay.exams.expectations import expectations_of, item_faults
 from assay.exams.normal import STEPS, Normaliser, step_name, unknown_step
 from assay.exams.pattern_rules import PatternRule, TagGroup, read_patterns
-from assay.exams.rule import Match, Setting
+from assay.exams.rule import MarkingSetting, Match
 from assay.exams.rules import read_rule
 from assay.records.contract import Contract, contract_of, encode
 from assay.records.evidence import Number
@@ -254,7 +254,7 @@ def _check_cases(rubric: ExamRubric, faults: Faults) -> None:
     for index, case in enumerate(rubric.self_test):
         if rules:
             normal = Normaliser(rubric.steps)
-            setting = Setting(normal, normal, rubric.matching, None, _ignore)
+            setting = MarkingSetting(normal, normal, rubric.matching, None, _ignore)
             for path, message, fix in item_faults(case, rules, setting):
                 faults.add(("self_test", index, *path), message, fix)
         if set(case.breakdown) != set(axes) or not set(case.breakdown.values()) <= {0, 1}:

@@ -25,7 +25,7 @@ Check = Callable[[Any], bool]
 """Whether what a rule has read of a response earns the mark."""
 
 
-class Question(Protocol):
+class ExpectingItem(Protocol):
     """An item of an exam, or a case of a rubric's own test, which is marked as one."""
 
     @property
@@ -75,7 +75,7 @@ def parsed(response: Any, latency_ms: Any = None) -> Response:
     return Response(response, tree if isinstance(tree, dict) else None, latency_ms)
 
 
-class Setting(NamedTuple):
+class MarkingSetting(NamedTuple):
     """What the axes of one exam file share: normalization, how text matches, the answer schema, and
     where a check leaves a note.
     """
@@ -104,7 +104,7 @@ class MarkingRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
             return response.whole
         return response.tree.get(self.reads)
 
-    def faults(self, want: Any, item: Question, setting: Setting) -> list[str]:
+    def faults(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> list[str]:
         """What is wrong with an item's expectation."""
         return []
 
@@ -112,7 +112,7 @@ class MarkingRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
         """An expectation as people read it."""
         return []
 
-    def prepare(self, want: Any, item: Question, setting: Setting) -> Check:
+    def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
         """The check of one item."""
         raise NotImplementedError
 

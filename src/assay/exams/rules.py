@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from assay.errors import EvidenceError
 from assay.exams.code_rule import PassesTests
 from assay.exams.text_rules import Contains, Exact, Length, Regex, Word
-from assay.exams.value_rules import Choice, KeepsSchema, Latency, Quantity
+from assay.exams.value_rules import KeepsSchema, Latency, OptionChoice, Quantity
 from assay.files.json_files import Document
 from assay.records.reading import read_record
 from assay.registry import near_miss
@@ -30,7 +30,7 @@ RULES: dict[str, type[MarkingRule]] = {
         Exact,
         Regex,
         Quantity,
-        Choice,
+        OptionChoice,
         KeepsSchema,
         PassesTests,
         Latency,

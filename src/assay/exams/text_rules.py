@@ -13,12 +13,12 @@ from msgspec import Meta
 from assay.exams.normal import MATCHES, Normaliser
 from assay.exams.rule import (
     Check,
+    ExpectingItem,
     ExpectingRule,
     MarkingRule,
+    MarkingSetting,
     Match,
-    Question,
     Response,
-    Setting,
     entries_of,
 )
 from assay.records.contract import Contract, contract_of, encode
@@ -39,7 +39,7 @@ class TextRule(ExpectingRule, frozen=True):
         found = super().read(response)
         return found if isinstance(found, str) else None
 
-    def faults(self, want: Any, item: Question, setting: Setting) -> list[str]:
+    def faults(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> list[str]:
         """An expectation is one or more texts, and no text of it is found in every answer."""
         entries = entries_of(want)
         if not entries:
@@ -57,11 +57,11 @@ class TextRule(ExpectingRule, frozen=True):
         """The texts."""
         return [str(entry) for entry in entries_of(want)]
 
-    def match_of(self, item: Question, default: Match) -> Match:
+    def match_of(self, item: ExpectingItem, default: Match) -> Match:
         """How an entry is looked for."""
         raise NotImplementedError
 
-    def prepare(self, want: Any, item: Question, setting: Setting) -> Check:
+    def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
         """Look for the normalized entries in the normalized text."""
         normal, enough = setting.normal, all if self.of == "all" else any
         found = MATCHES[self.match_of(item, setting.match)]
@@ -91,7 +91,7 @@ class Contains(TextRule, frozen=True):
     kind: ClassVar[str] = "contains"
     match: Match | None = None
 
-    def match_of(self, item: Question, default: Match) -> Match:
+    def match_of(self, item: ExpectingItem, default: Match) -> Match:
         """The item's way, else the rule's, else the rubric's."""
         return item.match or self.match or default
 
@@ -101,7 +101,7 @@ class Word(TextRule, frozen=True):
 
     kind: ClassVar[str] = "word"
 
-    def match_of(self, item: Question, default: Match) -> Match:
+    def match_of(self, item: ExpectingItem, default: Match) -> Match:
         """Always by words."""
         return "word"
 
@@ -112,7 +112,7 @@ class Exact(TextRule, frozen=True):
     kind: ClassVar[str] = "exact"
     of: Literal["all", "any"] = "any"
 
-    def match_of(self, item: Question, default: Match) -> Match:
+    def match_of(self, item: ExpectingItem, default: Match) -> Match:
         """Always the whole text."""
         return "exact"
 
@@ -130,7 +130,7 @@ class Regex(ExpectingRule, frozen=True):
         found = super().read(response)
         return found if isinstance(found, str) else None
 
-    def faults(self, want: Any, item: Question, setting: Setting) -> list[str]:
+    def faults(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> list[str]:
         """Each pattern is short enough, can be compiled, and doesn't match an empty answer."""
         found = []
         for pattern in entries_of(want) or [None]:
@@ -146,7 +146,7 @@ class Regex(ExpectingRule, frozen=True):
         """The patterns between slashes."""
         return [f"/{pattern}/" for pattern in entries_of(want)]
 
-    def prepare(self, want: Any, item: Question, setting: Setting) -> Check:
+    def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
         """Match within the budget; over it there is no mark."""
         patterns = [_pattern(pattern) for pattern in entries_of(want)]
         enough = all if self.of == "all" else any
@@ -186,7 +186,7 @@ class Length(MarkingRule, frozen=True):
             return "`min_words` is above `max_words`."
         return ""
 
-    def prepare(self, want: Any, item: Question, setting: Setting) -> Check:
+    def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
         """Count words and characters."""
         return self.holds
 

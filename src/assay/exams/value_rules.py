@@ -14,11 +14,11 @@ from assay import exact
 from assay.canon import number_text
 from assay.exams.rule import (
     Check,
+    ExpectingItem,
     ExpectingRule,
     MarkingRule,
-    Question,
+    MarkingSetting,
     Response,
-    Setting,
     entries_of,
 )
 from assay.records.contract import contract_of, encode
@@ -50,7 +50,7 @@ class Quantity(ExpectingRule, frozen=True):
         """Tolerances are amounts."""
         return _amounts({"tolerance": self.tolerance, "relative": self.relative})
 
-    def faults(self, want: Any, item: Question, setting: Setting) -> list[str]:
+    def faults(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> list[str]:
         """An expectation is a number, or a mapping with one."""
         if not isinstance(want, dict):
             return [] if exact.is_number(want) else ["must be a number, or a mapping with `value`."]
@@ -70,7 +70,7 @@ class Quantity(ExpectingRule, frozen=True):
         text += f" ± {number_text(absolute)}" if absolute else ""
         return [text + (f" ± {number_text(relative)} of it" if relative else "")]
 
-    def prepare(self, want: Any, item: Question, setting: Setting) -> Check:
+    def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
         """Compare exact quotients."""
         parts = want if isinstance(want, dict) else {"value": want}
         wanted, unit = _exactly(parts["value"]), parts.get("unit", "")
@@ -122,7 +122,7 @@ def _amounts(values: dict[str, Any]) -> str:
     return f"`{wrong[0]}` must be a number of at least 0." if wrong else ""
 
 
-class Choice(ExpectingRule, frozen=True):
+class OptionChoice(ExpectingRule, frozen=True):
     """Exactly the right options were chosen. An item has `options` (a mapping of key to text, or a
     list of texts) and expects one of them or a list.
 
@@ -132,7 +132,7 @@ class Choice(ExpectingRule, frozen=True):
 
     kind: ClassVar[str] = "choice"
 
-    def faults(self, want: Any, item: Question, setting: Setting) -> list[str]:
+    def faults(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> list[str]:
         """The expected options are among those of the item, and not all of them are right."""
         options = options_of(item)
         if len(options) < 2:
@@ -146,7 +146,7 @@ class Choice(ExpectingRule, frozen=True):
         """The right options."""
         return [str(entry) for entry in entries_of(want)]
 
-    def prepare(self, want: Any, item: Question, setting: Setting) -> Check:
+    def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
         """Compare sets of options."""
         options = options_of(item)
         right = {self._key(entry, options) for entry in entries_of(want)}
@@ -184,7 +184,7 @@ def _plain(text: str) -> str:
     return text.strip().strip("()[].:- ").strip().lower()
 
 
-def options_of(item: Question) -> dict[str, str]:
+def options_of(item: ExpectingItem) -> dict[str, str]:
     """The options of an item by key; those of a list are A, B, C and so on."""
     given = item.options or {}
     if isinstance(given, dict):
@@ -209,7 +209,7 @@ class KeepsSchema(MarkingRule, frozen=True):
         problem = "" if self.schema is None else contract_of(encode(self.schema)).problem
         return f"`schema` is not a usable JSON Schema: {problem}." if problem else ""
 
-    def prepare(self, want: Any, item: Question, setting: Setting) -> Check:
+    def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
         """Validate. An answer that could not be checked does not keep its schema."""
         contract = setting.contract if self.schema is None else contract_of(encode(self.schema))
 
@@ -238,7 +238,7 @@ class Latency(MarkingRule, frozen=True, kw_only=True):
         """The milliseconds."""
         return response.latency_ms
 
-    def prepare(self, want: Any, item: Question, setting: Setting) -> Check:
+    def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
         """Compare exactly; the limit itself is kept."""
         limit = _exactly(self.max_ms)
         return lambda ms: exact.is_amount(ms) and _exactly(ms) <= limit

@@ -272,11 +272,8 @@ def _unknown_kind(document: Document, kind: Any) -> EvidenceError:
 
 
 @lru_cache(maxsize=32)
-def _grader(
-    policy: str, profile: str | None, rubric: str | None, library: str | None = None
-) -> Grader:
-    shelf = Shelf() if library is None else Shelf(library)
-    return Grader(shelf, policy=policy, profile=profile, rubric=rubric)
+def _grader(policy: str, profile: str | None, rubric: str | None, *library: str) -> Grader:
+    return Grader(Shelf(*library), policy=policy, profile=profile, rubric=rubric)
 
 
 def _from_python(value: Any, what: str, read: Callable[[Document], R]) -> R:
@@ -325,7 +322,7 @@ def score(
     (True, None)
     """
     record = run if isinstance(run, Run) else _from_python(run, "run", read_run)
-    return _grader(DEFAULT_POLICY, profile, rubric, library).scorecard(record)
+    return _grader(DEFAULT_POLICY, profile, rubric, *filter(None, [library])).scorecard(record)
 
 
 def grade(
@@ -372,9 +369,8 @@ def grade(
     )
     # only the caller's own program can hand over a Scorecard; a mapping may have been read from
     # anywhere
-    return _grader(policy, None, None, library).grade_card(
-        record, scored=isinstance(scorecard, Scorecard)
-    )
+    grader = _grader(policy, None, None, *filter(None, [library]))
+    return grader.grade_card(record, scored=isinstance(scorecard, Scorecard))
 
 
 def explain(grade: Grade) -> Explanation:
