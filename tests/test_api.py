@@ -21,7 +21,8 @@ profile: echo
 version: 1
 title: Echo
 description: Whether an answer is what was expected.
-gates: [overall_status_success]
+family: echo
+gates: [{id: overall_status_success}]
 criteria:
   - {id: correctness, label: Right answer, weight: 1, layer: 1, formula: binary, role: correctness}
 """
@@ -113,7 +114,7 @@ def test_two_evaluations_are_summarized_and_gated(profile: str, tmp_path: Path) 
         lambda question: question, rows, scorers=[right], profile=profile, version="2"
     )
     assert assay.summary(good, bad).block.n == 80
-    gate = assay.gate(bad, good, profile=profile)
+    gate = assay.gate(bad, good)
     assert (gate.outcome, bool(gate)) == ("reject", False)
     assert "reject" in str(gate).lower()
     assert json.loads(gate.document())["outcome"] == "reject"
@@ -121,7 +122,7 @@ def test_two_evaluations_are_summarized_and_gated(profile: str, tmp_path: Path) 
     again = assay.load(str(tmp_path / "good.jsonl"), profile=profile)
     assert (len(again), again.passed) == (40, True)
     assert "40 runs" in str(again)
-    same = assay.gate(str(tmp_path / "good.jsonl"), good, profile=profile)
+    same = assay.gate(str(tmp_path / "good.jsonl"), good)
     assert same.outcome != "reject"
 
 

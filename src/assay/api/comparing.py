@@ -38,9 +38,9 @@ def load(
     A path has a slash or an extension; anything else is a reference, such as a name, `latest` or
     `latest~1`, in the ledger `store` (default: the nearest `.assay/ledger.db`).
     """
-    grader = Choice(policy, profile, rubric, library).grader()
-    documents = _documents(reference, store)
-    return EvaluationOutcome(None, list(_graded(documents, grader)), name=reference)
+    choice = Choice(policy, profile, rubric, library)
+    graded = list(_graded(_documents(reference, store), choice.grader()))
+    return EvaluationOutcome(None, graded, choice=choice, name=reference)
 
 
 def summary(
@@ -69,18 +69,24 @@ def gate(
     *,
     release_policy: str = "release",
     profile: str | None = None,
-    policy: str = DEFAULT_POLICY,
+    policy: str | None = None,
     rubric: str | None = None,
     library: str | None = None,
     store: str | None = None,
 ) -> GateOutcome:
     """Whether the candidate may replace the baseline, with the statistics of the decision.
 
-    Evidence is graded again here, under one choice of profile and policy for both sides. The result
-    is true only for `promote`.
+    Evidence is graded again here, both sides by the same profile, rubric and policy: those given,
+    else those of the baseline, else of the candidate. The result is true only for `promote`.
     """
-    choice = Choice(policy, profile, rubric, library)
-    grader = choice.grader()
+    known = [one.choice for one in (baseline, candidate) if isinstance(one, EvaluationOutcome)]
+    base = known[0] if known else Choice(DEFAULT_POLICY, None, None, None)
+    grader = Choice(
+        policy or base.policy,
+        profile or base.profile,
+        rubric or base.rubric,
+        library or base.library,
+    ).grader()
     rules = make_release_rules(grader.shelf.policy_of("release", release_policy))
     new, old = (
         side_of(_documents(source, store), grader, name=name)

@@ -17,6 +17,7 @@ from assay.files.json_files import Document
 from assay.pipeline.choice import Choice
 from assay.pipeline.grading import DEFAULT_POLICY
 from assay.records.evaluation import VersionedName
+from assay.registry import is_path
 from assay.running.compatibility import prepare
 from assay.running.dataset import from_rows, read_dataset
 from assay.running.post_run import after_of
@@ -78,6 +79,8 @@ def evaluate(
     samples: Sequence[Mapping[str, Any]],
     *,
     scorers: Sequence[Callable[..., Any] | Mapping[str, Any]] = (),
+    outputs: Sequence[str] = ("answer",),
+    output_schema: Mapping[str, Any] | None = None,
     profile: str | None = None,
     policy: str = DEFAULT_POLICY,
     rubric: str | None = None,
@@ -93,9 +96,12 @@ def evaluate(
 
     A sample is a mapping with an `id`, the inputs and, if you like, `expected`. The function gets
     the inputs by their names, or all of them as one mapping, and returns its outputs as a mapping,
-    or an answer. It may be a coroutine function. A scorer is a function of the run that returns
-    scores by criterion (see "Scorers" in the guide on `assay run`), or a mapping of the same keys
-    as in `assay.yaml` with the function as `target`. What raises, hangs or is missing fails closed.
+    or an answer. It may be a coroutine function. `outputs` names the outputs that must be there;
+    they are the contract of the outputs, unless you give an `output_schema`.
+
+    A scorer is a function of the run that returns scores by criterion (see "Scorers" in the guide
+    on `assay run`), or a mapping of the same keys as in `assay.yaml` with the function as `target`.
+    What raises, hangs or is missing fails closed.
 
     >>> import assay
     >>> found = assay.evaluate(
@@ -123,21 +129,22 @@ def evaluate(
             "version": version,
             "adapter": {"kind": "python", "target": target},
             "inputs": inputs,
+            "outputs": list(outputs),
+            "output_schema": dict(output_schema or {"type": "object", "required": list(outputs)}),
             "scorers": [
                 {"name": plain_name(one["target"]), **one, "target": place}
                 for one, place in zip(given, targets, strict=True)
             ],
         }
-        if profile is not None:
-            tree["profile"] = profile
-        if rubric is not None:
-            tree["rubric"] = rubric
+        for key, value in (("profile", profile), ("rubric", rubric)):
+            if value is not None and not is_path(value):  # a run names what is on the shelf
+                tree[key] = value
         workflow = make_workflow(Document(tree, "evaluate"), Path.cwd())
         loaded = from_rows(rows, id=dataset, version=None, where="samples")
         return _evaluated(
             workflow,
             loaded,
-            Choice(policy, None, None, library),
+            Choice(policy, profile, rubric, library),
             RunSettings(
                 name=name or default_name(workflow.id, datetime.now(UTC)),
                 concurrency=concurrency,
@@ -195,7 +202,7 @@ def _evaluated(
     graded = [grader.grade(Document(made[one.run_id], settings.name)) for one in work]
     for one in graded:
         builder.add(one)
-    return EvaluationOutcome(builder.finish(datetime.now(UTC)), graded)
+    return EvaluationOutcome(builder.finish(datetime.now(UTC)), graded, choice=choice)
 
 
 def _wait(work: Coroutine[Any, Any, None]) -> None:

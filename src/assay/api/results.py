@@ -15,6 +15,7 @@ from assay.views.evaluation import evaluation_view, keep_worst
 from assay.views.markdown_view import view
 
 if TYPE_CHECKING:
+    from assay.pipeline.choice import Choice
     from assay.records.decision import Decision
     from assay.records.evaluation import Evaluation
     from assay.records.grade import Payload
@@ -53,11 +54,18 @@ class EvaluationOutcome(Displayed):
     title = "Evaluation"
 
     def __init__(
-        self, evaluation: Evaluation | None, graded: Sequence[Graded], *, name: str = ""
+        self,
+        evaluation: Evaluation | None,
+        graded: Sequence[Graded],
+        *,
+        choice: Choice,
+        name: str = "",
     ) -> None:
         self.evaluation = evaluation
         self.name = evaluation.name if evaluation is not None else name
         self.graded = tuple(graded)
+        self.choice = choice
+        """What it was graded by; a comparison grades both sides by it, unless told otherwise."""
         self.notes: tuple[str, ...] = ()
 
     @property
