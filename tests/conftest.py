@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
-from forking import Commands, Result, run_anew
+from forking import Commands, Result, run_anew, share_firsts
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
@@ -39,6 +41,20 @@ def pytest_xdist_auto_num_workers() -> int | None:
     )
 
 
+def pytest_collection(session: pytest.Session) -> None:
+    """Where the processes of a test run all load the same test files, each begins at another one:
+    what has not been compiled yet is compiled once, not once in each process.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if not worker or len(session.config.args) != len(session.config.getini("testpaths")):
+        return  # alone, or with files of its choice
+    names = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py"))
+    first = len(names) * int(worker[2:]) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    for name in names[first:] + names[:first]:
+        with suppress(Exception, pytest.skip.Exception):  # the collection says what is wrong
+            import_module(name)
+
+
 @pytest.fixture
 def shared() -> Path:
     """The folder with vectors and data beside the checkout; absent for a newcomer."""
@@ -48,6 +64,13 @@ def shared() -> Path:
             " read in place"
         )
     return SHARED
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_test_run(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What its processes need to know of each other."""
+    folder = tmp_path_factory.getbasetemp()
+    share_firsts((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "firsts")
 
 
 @pytest.fixture(scope="session")
@@ -79,8 +102,8 @@ def _running(run: Any, folder: Path) -> Any:
 
 @pytest.fixture
 def assay(commands: Commands, tmp_path: Path) -> Any:
-    """Run the real command in an empty folder, as a process of its own: `assay("grade", "x.json",
-    stdin="...")`. See forking.py.
+    """Run the real command in an empty folder: `assay("grade", "x.json", stdin="...")`. See
+    forking.py.
     """
     return _running(commands.run, tmp_path)
 

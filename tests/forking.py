@@ -1,18 +1,24 @@
-"""The command as a process of its own, without starting Python and loading the same modules anew
-each time: most of what a short command costs.
+"""The command without starting Python and loading the same modules anew each time: most of what a
+short command costs.
 
-Behind the fixture `assay` of conftest.py stand two parents that have loaded what the verbs load and
-have done nothing with it. Each command is a fork of one of them, with its own folder, environment
-and streams. The parents have hashes of their own and take turns: a result that hangs on the order
-of a set still differs. What a fork cannot prove is that a verb finds what it needs in a Python that
-has loaded nothing. So the first command of each kind (verb and second word) is started anew, in
-every process of the test run; and so is one whose environment Python reads only when it starts. A
-test that is about the start of a process, its signals or its end asks for `assay_anew`, or starts
+Behind the fixture `assay` of conftest.py a command runs in one of three ways:
+
+- The first command of each kind (verb and second word) is started anew, once in the whole test run:
+  only that proves that a verb finds what it needs in a Python that has loaded nothing. So is one
+  whose environment Python reads only when it starts.
+- Every other command runs in this process, with its own folder, environment, streams and
+  descriptors 0 to 2.
+- A command that must be a process of its own (it runs other people's code, or others run at the
+  same time) is forked from one of two parents that have loaded what the verbs load and have done
+  nothing with it. The parents have hashes of their own and take turns.
+
+A test that is about the start of a process, its signals or its end asks for `assay_anew`, or starts
 the command itself.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -26,6 +32,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
+from unittest.mock import patch
 
 PARENT = """
 import asyncio, atexit, ctypes, difflib, email, faulthandler, gc, http.client, importlib, io, json, logging, os, pkgutil, platform, runpy, signal, socket
@@ -114,6 +121,23 @@ AT_THE_START = (
 )  # what is read when a process starts, and not again
 _BEGAN_WITH = {name: value for name, value in os.environ.items() if name.startswith(AT_THE_START)}
 SMALL = 1 << 14  # what a pipe holds on any system though nobody reads it yet
+FORKED = {"demo", "run", "serve"}  # they load code that a folder holds, or have a process to lead
+_firsts: list[Path] = []
+
+
+def share_firsts(folder: Path) -> None:
+    """Have the processes of a test run tell each other here what was done for the first time."""
+    folder.mkdir(exist_ok=True)
+    _firsts[:] = [folder]
+
+
+def is_first(*words: str) -> bool:
+    """Whether no process of this test run has asked this before."""
+    try:
+        (_firsts[0] / ("-".join(("first", *words)))).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 class Result:
@@ -145,6 +169,49 @@ def run_anew(
     return Result(done.returncode, done.stdout, done.stderr)
 
 
+def _given(stack: ExitStack, stdin: bytes) -> int:
+    """A descriptor to read this from: a pipe, as in a shell, unless it is too large for one."""
+    if len(stdin) > SMALL:
+        large = stack.enter_context(tempfile.TemporaryFile())
+        large.write(stdin)
+        large.seek(0)
+        return large.fileno()
+    given, theirs = os.pipe()
+    stack.callback(os.close, given)
+    os.write(theirs, stdin)
+    os.close(theirs)
+    return given
+
+
+def run_here(
+    arguments: list[str], *, stdin: bytes, cwd: Path, env: dict[str, str], timeout: float = 0
+) -> Result:
+    """The command in this process."""
+    from assay.cli.main import run
+    from assay.cli.process import Streams
+    from assay.library.lock import lock_of
+
+    lock_of.cache_clear()  # it knows a library by its path, which may be of this folder
+    with ExitStack() as stack:
+        out, err = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(2))
+        for number, stream in enumerate((_given(stack, stdin), out.fileno(), err.fileno())):
+            kept = os.dup(number)
+            stack.callback(os.close, kept)
+            stack.callback(os.dup2, kept, number)
+            os.dup2(stream, number)
+        stack.enter_context(patch.multiple(sys, argv=["assay", *arguments], stdin=None))
+        stack.enter_context(patch.multiple(sys, stdout=sys.stdout, stderr=sys.stderr))
+        stack.enter_context(patch.dict(os.environ, env))
+        stack.enter_context(contextlib.chdir(cwd))
+        streams = Streams()
+        code = streams.code(run(arguments))
+        sys.stderr.flush()
+        sys.stdin.close()
+        for stream in (out, err):
+            stream.seek(0)
+        return Result(code, out.read(), err.read())
+
+
 class Parent:
     """A process that becomes the command, once for each call, and has loaded `more` for it. It ends
     with the process that made it, however that ends.
@@ -164,19 +231,10 @@ class Parent:
     ) -> Result:
         """The command from its start to its end."""
         with ExitStack() as stack:
-            large, out, err = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(3))
-            if len(stdin) > SMALL:
-                large.write(stdin)
-                large.seek(0)
-                given = large.fileno()
-            else:  # a pipe, as in a shell
-                given, theirs = os.pipe()
-                stack.callback(os.close, given)
-                os.write(theirs, stdin)
-                os.close(theirs)
+            out, err = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(2))
             self._tell(
                 arguments,
-                [given, out.fileno(), err.fileno()],
+                [_given(stack, stdin), out.fileno(), err.fileno()],
                 cwd=str(cwd),
                 env={**os.environ, **env},
                 stays=False,
@@ -259,26 +317,32 @@ def can_be_forked(env: Mapping[str, str]) -> bool:
 
 
 class Commands:
-    """Runs commands, each in a process of its own: started anew where that proves something, and
+    """Runs commands: started anew where that proves something, in this process where they may, and
     else forked.
     """
 
     def __init__(self) -> None:
         self._parents: itertools.cycle[Parent] | None = None
         self._both: list[Parent] = []
-        self._known: set[tuple[str, ...]] = set()
         self._one_at_a_time = threading.Lock()
 
     def run(
         self, arguments: list[str], *, stdin: bytes, cwd: Path, env: dict[str, str], timeout: float
     ) -> Result:
-        kind = kind_of(arguments)
-        is_first = kind not in self._known
-        self._known.add(kind)
         can_be_told = sum(map(len, arguments)) < SMALL and can_be_forked({**os.environ, **env})
-        if is_first or not can_be_told or not self._one_at_a_time.acquire(blocking=False):
+        if (
+            is_first(*kind_of(arguments))
+            or not can_be_told
+            or not self._one_at_a_time.acquire(blocking=False)
+        ):
             return run_anew(arguments, stdin=stdin, cwd=cwd, env=env, timeout=timeout)
         try:
+            if (
+                arguments[:1]
+                and arguments[0] not in FORKED
+                and threading.current_thread() is threading.main_thread()
+            ):
+                return run_here(arguments, stdin=stdin, cwd=cwd, env=env)
             if self._parents is None:
                 self._both = [Parent(), Parent()]
                 self._parents = itertools.cycle(self._both)

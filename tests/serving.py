@@ -31,7 +31,7 @@ from assay.server.settings import ServerSettings
 from assay.store.access import create_token
 from assay.store.ledger import open_ledger
 from documents import run
-from forking import Parent, can_be_forked
+from forking import Parent, can_be_forked, is_first
 
 API = "/api/v1"
 ALL = ("read", "write", "judge", "admin")
@@ -207,9 +207,6 @@ def _parent() -> Parent:
     return made
 
 
-_known: set[frozenset[str]] = set()
-
-
 class Process:
     """`assay serve` as a process. The first one with its options is started anew, the others are
     forked: see forking.py.
@@ -228,12 +225,10 @@ class Process:
             "0",
             *more,
         ]
-        kind = frozenset(word for word in arguments if word.startswith("--"))
-        self.started = Started(
-            arguments, _parent() if kind in _known and can_be_forked(os.environ) else None
-        )
+        kind = sorted(word for word in arguments if word.startswith("--"))
+        anew = is_first("serve", *kind) or not can_be_forked(os.environ)
+        self.started = Started(arguments, None if anew else _parent())
         self.pid = self.started.pid
-        _known.add(kind)
         try:
             self.wait()
         except BaseException:

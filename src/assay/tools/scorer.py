@@ -100,10 +100,10 @@ class CommandJudge:
                 raise UsageError(
                     "CLI-001", f"the judge '{self.argv[0]}' does not start: {error.strerror}."
                 ) from None
+            assert process.stdout is not None
             timer = threading.Timer(self.timeout_s, _end, (process,))
             timer.start()
             try:
-                assert process.stdout is not None
                 reply = process.stdout.read(MAX_REPLY + 1)  # more is never held
                 if len(reply) > MAX_REPLY:
                     raise InputError(
@@ -116,6 +116,7 @@ class CommandJudge:
                 late = not timer.is_alive()
                 timer.cancel()
                 _end(process)  # also what it left behind
+                process.stdout.close()
             if late:
                 raise InputError(
                     "PRO-007",
