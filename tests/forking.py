@@ -172,7 +172,8 @@ def run_anew(
 def _given(stack: ExitStack, stdin: bytes) -> int:
     """A descriptor to read this from: a pipe, as in a shell, unless it is too large for one."""
     if len(stdin) > SMALL:
-        large = stack.enter_context(tempfile.TemporaryFile())
+        large = tempfile.TemporaryFile()  # noqa: SIM115
+        stack.callback(large.close)
         large.write(stdin)
         large.seek(0)
         return large.fileno()
