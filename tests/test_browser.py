@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
-from browsing import browser
+from browsing import Window, browser
 
 __all__ = ["browser"]
 
@@ -32,8 +32,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "out" / "report.html"
 
 
-def opened(browser: Any, report: Path, **options: Any) -> tuple[Page, list[str], list[str]]:
-    page = browser.new_page(**options)
+def opened(browser: Window, report: Path, **options: Any) -> tuple[Page, list[str], list[str]]:
+    page = browser.tab(**options)
     said: list[str] = []
     asked: list[str] = []
     page.on("console", lambda message: said.append(message.text))
@@ -45,16 +45,15 @@ def opened(browser: Any, report: Path, **options: Any) -> tuple[Page, list[str],
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_report_opens_without_a_complaint_and_asks_for_nothing_else(
-    browser: Any, report: Path, scheme: str
+    browser: Window, report: Path, scheme: str
 ) -> None:
     page, said, asked = opened(browser, report, color_scheme=scheme)
     assert said == []
     assert asked == [report.as_uri()]
     assert page.locator("h1").inner_text() == "Assay demo"
-    page.close()
 
 
-def test_every_run_has_a_section_that_the_table_leads_to(browser: Any, report: Path) -> None:
+def test_every_run_has_a_section_that_the_table_leads_to(browser: Window, report: Path) -> None:
     page, _, _ = opened(browser, report)
     links = page.locator("table a[href^='#']")
     assert links.count() == 15
@@ -62,10 +61,8 @@ def test_every_run_has_a_section_that_the_table_leads_to(browser: Any, report: P
         target = links.nth(index).get_attribute("href")
         name = links.nth(index).inner_text()
         assert name in page.locator(target).inner_text()
-    page.close()
 
 
-def test_the_report_fits_a_phone(browser: Any, report: Path) -> None:
-    page, _, _ = opened(browser, report, viewport={"width": 390, "height": 800})
+def test_the_report_fits_a_phone(browser: Window, report: Path) -> None:
+    page, _, _ = opened(browser, report, width=390)
     assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
-    page.close()

@@ -16,7 +16,7 @@ from playwright.sync_api import expect
 
 from assay.store.access import create_token
 from assay.store.ledger import open_ledger
-from browsing import Site, browser, check_accessible, check_fits, draw_all, violations
+from browsing import Site, Window, browser, check_accessible, check_fits, draw_all, violations
 from conftest import ROOT
 from documents import FAMILIES, run
 from serving import Process
@@ -90,7 +90,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
 
 
 @pytest.fixture
-def site(server: Process, browser: Any) -> Iterator[Site]:
+def site(server: Process, browser: Window) -> Iterator[Site]:
     made = Site(server, browser)
     yield made
     made.quiet()
@@ -119,8 +119,8 @@ def all_pages(site: Site) -> list[str]:
 
 def test_every_page_is_accessible_and_fits_a_phone_where_only_tables_scroll(site: Site) -> None:
     for _, page in site.walk(all_pages(site)):
-        check_accessible(page)
         check_fits(page)
+        check_accessible(page)
 
 
 def test_the_dark_scheme_changes_nothing_but_colours() -> None:
@@ -142,7 +142,6 @@ def test_dark_and_light_differ_also_within_the_charts(site: Site) -> None:
         draw_all(page)
         ground = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
         shots[scheme] = (ground, page.locator(".picture").first.screenshot())
-        page.context.close()
     assert shots["light"][0] != shots["dark"][0]
     assert shots["light"][1] != shots["dark"][1]
 
@@ -384,7 +383,7 @@ def test_a_run_is_watched_step_by_step_until_its_grade_comes(site: Site) -> None
     expect(page.locator("h1")).to_have_text("watched & <b>")
 
 
-def test_a_live_page_survives_a_server_that_comes_back(browser: Any, tmp_path: Path) -> None:
+def test_a_live_page_survives_a_server_that_comes_back(browser: Window, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/ledger.db"
     first = Process(url, "--quiet")
     head = {
@@ -405,7 +404,7 @@ def test_a_live_page_survives_a_server_that_comes_back(browser: Any, tmp_path: P
             {"event": "step_end", "step": {"name": "after", "status": "success", "index": 0}},
         )
         expect(page.locator("#steps tbody tr")).to_have_count(1, timeout=15_000)
-        page.context.close()
+        site.close()
     site.quiet()
 
 
@@ -425,7 +424,7 @@ def test_without_javascript_a_live_page_says_so_and_can_be_loaded_again(site: Si
 
 
 def test_a_person_logs_in_with_a_token_sees_one_project_and_logs_out(
-    browser: Any, tmp_path: Path
+    browser: Window, tmp_path: Path
 ) -> None:
     url = f"sqlite:///{tmp_path}/ledger.db"
     with open_ledger(url) as ledger:
@@ -447,7 +446,7 @@ def test_a_person_logs_in_with_a_token_sees_one_project_and_logs_out(
         expect(page).to_have_url(f"{site.base}/login")
         page.goto(f"{site.base}/runs")
         expect(page.locator(".who")).to_contain_text("Project default")
-        page.context.close()
+        site.close()
         site.quiet()
 
 
@@ -457,12 +456,12 @@ def test_a_problem_is_a_page_in_both_schemes_and_passes_the_same_checks(site: Si
     check_accessible(page)
 
 
-def test_an_empty_project_is_shown_on_purpose(browser: Any, tmp_path: Path) -> None:
+def test_an_empty_project_is_shown_on_purpose(browser: Window, tmp_path: Path) -> None:
     with Process(f"sqlite:///{tmp_path}/ledger.db", "--quiet") as server:
         site = Site(server, browser)
         for path in ("/", "/runs"):
             page = site.open(path)
             expect(page.locator(".empty")).to_contain_text("assay run")
             assert violations(page) == []
-            page.context.close()
+        site.close()
         site.quiet()

@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
-from browsing import Site, browser, check_accessible, check_fits, draw_all, violations
+from browsing import Site, Window, browser, check_accessible, check_fits, draw_all, violations
 from serving import Process, serving
 from stocked import Stock, stock
 
@@ -36,7 +35,7 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Process,
 
 
 @pytest.fixture
-def shop(stocked: tuple[Process, Stock], browser: Any) -> Iterator[Shop]:
+def shop(stocked: tuple[Process, Stock], browser: Window) -> Iterator[Shop]:
     made = Shop(stocked[0], browser)
     made.stock = stocked[1]
     yield made
@@ -74,8 +73,8 @@ def all_pages(shop: Shop) -> list[str]:
 
 def test_every_page_of_a_record_is_accessible_and_fits_a_phone(shop: Shop) -> None:
     for _, page in shop.walk(all_pages(shop)):
-        check_accessible(page)
         check_fits(page)
+        check_accessible(page)
 
 
 def test_the_charts_of_a_decision_follow_the_scheme_also_where_they_stand_in_the_page(
@@ -90,7 +89,6 @@ def test_the_charts_of_a_decision_follow_the_scheme_also_where_they_stand_in_the
             page = shop.open(path, color_scheme=scheme)
             draw_all(page)
             shots.append(page.locator("#difference .picture").screenshot())
-            page.context.close()
         assert shots[0] != shots[1]
 
 
