@@ -68,7 +68,8 @@ def work(tmp_path: Path) -> Path:
     stub.write_text(
         f"#!{sys.executable} -S\nimport json, os, sys\nwith open({str(noted)!r}, 'a') as stream:"
         " stream.write(json.dumps(sys.argv[1:]) + '\\n')\nif sys.argv[1:3] == ['-m', 'pip']:"
-        f" sys.exit(int(os.environ.get('PIP_EXIT', 0)))\nos.execv({sys.executable!r},"
+        " sys.exit(int(os.environ.get('PIP_EXIT', 0)))\nif 'COMMAND_EXIT' in os.environ:"
+        f" sys.exit(int(os.environ['COMMAND_EXIT']))\nos.execv({sys.executable!r},"
         f" [{sys.executable!r}, *sys.argv[1:]])\n"
     )
     stub.chmod(stub.stat().st_mode | stat.S_IXUSR)
@@ -422,24 +423,36 @@ def test_the_job_of_the_template_grades_and_leaves_its_reports(
     assert called(work)[0][-1] == "assay"
 
 
+VARIABLES = [
+    "ASSAY_CI_FILE",
+    "ASSAY_CI_BASELINE",
+    "ASSAY_CI_PROFILE",
+    "ASSAY_CI_POLICY",
+    "ASSAY_CI_ARGS",
+    "ASSAY_CI_PACKAGE",
+]
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+def test_no_variable_runs_as_a_command(work: Path, name: str) -> None:
+    """Each value in each variable, with a command that only fails: what the job runs is seen."""
+    cards(work / "runs.jsonl", 0.2)
+    for value in HOSTILE:
+        given = {"ASSAY_CI_FILE": "runs.jsonl", "COMMAND_EXIT": "1", name: value}
+        assert gitlab(work, **given).code != 0, value
+        assert not list(work.parent.rglob("pwned*")), value
+
+
 @pytest.mark.parametrize(
-    "name",
-    [
-        "ASSAY_CI_FILE",
-        "ASSAY_CI_BASELINE",
-        "ASSAY_CI_PROFILE",
-        "ASSAY_CI_POLICY",
-        "ASSAY_CI_ARGS",
-        "ASSAY_CI_PACKAGE",
-    ],
+    ("name", "value"),
+    [(VARIABLES[place % len(VARIABLES)], value) for place, value in enumerate(HOSTILE)],
 )
-@pytest.mark.parametrize("value", HOSTILE)
-def test_no_variable_runs_as_a_command(work: Path, name: str, value: str) -> None:
+def test_no_variable_opens_the_gate(work: Path, name: str, value: str) -> None:
+    """Each variable and each value, with the real command."""
     if name == "ASSAY_CI_ARGS" and value in ("-h", "--help"):
         pytest.skip("the owner of a job may ask for help")
     cards(work / "runs.jsonl", 0.2)
     assert gitlab(work, **{"ASSAY_CI_FILE": "runs.jsonl", name: value}).code != 0
-    assert not list(work.parent.rglob("pwned*"))
 
 
 def test_the_job_without_a_file_is_misuse(work: Path) -> None:

@@ -19,7 +19,7 @@ import pytest
 from assay.running.repair import lacking
 from assay.views.schemas import SCHEMAS
 from conftest import ROOT
-from forking import Commands
+from forking import Result
 
 FAMILIES = ("code-repair", "dag-review", "rag", "tool-use")
 
@@ -131,13 +131,9 @@ def test_the_grades_keep_the_published_schema_and_the_page_shows_every_run(demo:
 
 
 @pytest.fixture(scope="module")
-def again(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def again(alone: Any) -> Any:
     """The demo once more, as JSON and into the folder that it takes when it is told none."""
-    folder = tmp_path_factory.mktemp("again")
-    return (
-        commands.run(["demo", "--json"], stdin=b"", cwd=folder, env={"NO_COLOR": "1"}, timeout=120),
-        folder / "demo",
-    )
+    return alone[0], alone[1]
 
 
 def test_the_demo_says_the_same_twice_and_as_json(demo: Any, again: Any) -> None:
@@ -179,7 +175,7 @@ ALONE = (
     "import sys\ndef hook(event, arguments):\n    if event.startswith('socket.') and event not in"
     " ('socket.gethostname', 'socket.__new__'):\n        raise"
     " SystemExit(99)\nsys.addaudithook(hook)\nfrom assay.cli.main import run\nsys.exit(run(['demo',"
-    " '--out', 'out']))"
+    " '--json']))"
 )
 
 
@@ -202,24 +198,18 @@ def _without_network() -> list[str] | None:
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The demo, ended at its first word to anybody, and without a network where that can be taken
-    away: its exit code, its folder, and how it was started.
+    away: what it said, its folder, and how it was started.
     """
     folder = tmp_path_factory.mktemp("alone")
     prefix = _without_network()
-    return (
-        subprocess.run(
-            [*(prefix or ()), sys.executable, "-c", ALONE],
-            capture_output=True,
-            cwd=folder,
-            check=False,
-        ).returncode,
-        folder / "out",
-        prefix,
+    done = subprocess.run(
+        [*(prefix or ()), sys.executable, "-c", ALONE], capture_output=True, cwd=folder, check=False
     )
+    return Result(done.returncode, done.stdout, done.stderr), folder / "demo", prefix
 
 
 def test_the_demo_talks_to_nobody(alone: Any, tmp_path: Path) -> None:
-    assert alone[0] == 0
+    assert alone[0].code == 0
     speaking = ALONE.replace(
         "from assay", "import socket; socket.socket().connect(('127.0.0.1', 9))\nfrom assay"
     )
@@ -232,7 +222,7 @@ def test_the_demo_talks_to_nobody(alone: Any, tmp_path: Path) -> None:
 
 
 def test_the_demo_runs_where_there_is_no_network(alone: Any) -> None:
-    code, folder, prefix = alone
+    done, folder, prefix = alone
     if prefix is None:
         pytest.skip(
             "the network cannot be taken away: `unshare` is not installed, or this machine does not"
@@ -248,7 +238,7 @@ def test_the_demo_runs_where_there_is_no_network(alone: Any) -> None:
         ).returncode
         == 7
     )  # not even to itself
-    assert code == 0
+    assert done.code == 0
     assert len(_results(folder)) == 15
 
 

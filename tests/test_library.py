@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
@@ -46,28 +47,45 @@ LIBRARY = PACKAGE / "library"
 SHIPPED = len(list(LIBRARY.glob("*/*@*.yaml")))
 
 
+SESSION = """
+import contextlib, io, json, sys
+from assay.cli.main import run
+for line in sys.stdin:
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = run(json.loads(line))
+    print(json.dumps([int(code), out.getvalue(), err.getvalue()]), flush=True)
+"""
+
+
 @pytest.fixture
-def own_copy(tmp_path: Path) -> Any:
-    """Run the command from a copy of the package that a test may spoil: `own_copy.run("versions")`;
-    its library is `own_copy.library`.
+def own_copy(tmp_path: Path) -> Iterator[Any]:
+    """Run commands one after the other in a process with a copy of the package that a test may
+    spoil: `own_copy.run("versions")`; its library is `own_copy.library`.
     """
-
-    class Copy:
-        library = tmp_path / "copy" / "assay" / "library"
-
-        def run(self, *arguments: object) -> Any:
-            env = {**os.environ, "PYTHONPATH": str(tmp_path / "copy"), "NO_COLOR": "1"}
-            return subprocess.run(
-                [sys.executable, "-m", "assay", *map(str, arguments)],
-                capture_output=True,
-                text=True,
-                cwd=tmp_path,
-                env=env,
-                check=False,
-            )
-
     shutil.copytree(PACKAGE, tmp_path / "copy" / "assay")
-    return Copy()
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "copy"), "NO_COLOR": "1"}
+    with subprocess.Popen(
+        [sys.executable, "-c", SESSION],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=env,
+    ) as started:
+
+        class Copy:
+            library = tmp_path / "copy" / "assay" / "library"
+
+            def run(self, *arguments: object) -> Any:
+                assert started.stdin is not None
+                assert started.stdout is not None
+                started.stdin.write(json.dumps(list(map(str, arguments))) + "\n")
+                started.stdin.flush()
+                code, out, err = json.loads(started.stdout.readline())
+                return subprocess.CompletedProcess(arguments, code, out, err)
+
+        yield Copy()
 
 
 # --- list and show

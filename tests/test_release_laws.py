@@ -17,12 +17,13 @@ from assay.release.pairs import pair_up
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import Promotion, promote
 from assay.release.sides import Row, Side, Stratum
+from examples import repeats
 from sides import RULES, SHRINKAGE, STRICT
 
 STRATUM = Stratum("p@1", ("c0", "safe"), (3, 1), ("zero_one", "zero_one"))
 GATES = frozenset({"no_policy_violation", "looks_right"})
 SCORES = (0, 4000, 7900, 8000, 9900, 9950, 10000)
-thorough = settings(max_examples=settings.default.max_examples * 3)
+thorough = settings(max_examples=settings.default.max_examples * repeats(1, 3))
 
 
 def row(
