@@ -37,12 +37,12 @@ system-packages:
 check: $(VENV)/.dev
 	@$(BIN)/ruff check src tests bench
 	@$(BIN)/ruff format --check src tests bench
-	@$(BIN)/mypy
+	@$(BIN)/mypy --num-workers auto
 	@$(BIN)/lint-imports
 	@$(BIN)/python ci/sizes.py
 
 test: $(VENV)/.dev system-packages check
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto --dist worksteal
 	@$(BIN)/assay versions --check
 	@$(BIN)/assay library check
 

@@ -40,6 +40,7 @@ from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.examples import EXAMPLES
 from assay.scoring.metrics.measure import Undetermined
 from cards import graded
+from conftest import ROOT
 from documents import FAMILIES, run, scorecard
 
 PACKAGE = Path(package.__file__).parent
@@ -48,13 +49,11 @@ SHIPPED = len(list(LIBRARY.glob("*/*@*.yaml")))
 
 
 SESSION = """
-import contextlib, io, json, sys
-from assay.cli.main import run
+import json, pathlib, sys
+from forking import run_here
 for line in sys.stdin:
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = run(json.loads(line))
-    print(json.dumps([int(code), out.getvalue(), err.getvalue()]), flush=True)
+    said = run_here(json.loads(line), stdin=b"", cwd=pathlib.Path.cwd(), env={"NO_COLOR": "1"})
+    print(json.dumps([int(said.code), said.out, said.err]), flush=True)
 """
 
 
@@ -64,14 +63,14 @@ def own_copy(tmp_path: Path) -> Iterator[Any]:
     spoil: `own_copy.run("versions")`; its library is `own_copy.library`.
     """
     shutil.copytree(PACKAGE, tmp_path / "copy" / "assay")
-    env = {**os.environ, "PYTHONPATH": str(tmp_path / "copy"), "NO_COLOR": "1"}
+    found_in = os.pathsep.join(map(str, (tmp_path / "copy", ROOT / "tests")))
     with subprocess.Popen(
         [sys.executable, "-c", SESSION],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
-        env=env,
+        env={**os.environ, "PYTHONPATH": found_in},
     ) as started:
 
         class Copy:
