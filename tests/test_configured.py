@@ -167,7 +167,7 @@ def test_help_never_reads_the_file(parse: Any, capsys: pytest.CaptureFixture[str
     assert "--no-config" in capsys.readouterr().out
 
 
-PENDING = {"max_calls", "margin", "min_pass_rate", "confidence", "min_overlap"}
+PENDING = {"margin", "min_pass_rate", "confidence", "min_overlap"}
 
 
 def test_every_key_leads_to_an_option_that_exists(known: dict[str, Command]) -> None:

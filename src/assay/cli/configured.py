@@ -35,7 +35,7 @@ _COMPARING = ("gate", "baseline set", "baseline diff")
 _JUDGING = ("judge rubric", "judge pairwise", "judge claims", "judge audit", "judge ask")
 
 
-class Place(NamedTuple):
+class OptionPlace(NamedTuple):
     """The option that a key sets, in the verbs that have it; in all of them where none is named."""
 
     key: tuple[str, ...]
@@ -43,27 +43,27 @@ class Place(NamedTuple):
     verbs: tuple[str, ...] = ()
 
 
-PLACES: tuple[Place, ...] = (
-    Place(("project",), "project"),
-    Place(("library",), "library"),
-    Place(("profile",), "profile", (*_GRADING, *_COMPARING)),
-    Place(("rubric",), "rubric", (*_GRADING, *_COMPARING, "judge rubric", "judge panel")),
-    Place(("policy",), "policy", _GRADING),
-    Place(("policy",), "grading_policy", _COMPARING),
-    Place(("repeats",), "repeat", ("run",)),
-    Place(("limits", "timeout_s"), "timeout", ("run",)),
-    Place(("limits", "retries"), "retries", ("run",)),
-    Place(("limits", "concurrency"), "concurrency", ("run",)),
-    Place(("limits", "samples"), "limit", ("run",)),
-    Place(("limits", "judge_calls"), "max_calls", ("run",)),
-    Place(("limits", "judge_usd"), "max_usd", _JUDGING),
-    Place(("baseline",), "baseline", ("gate",)),
-    Place(("release", "policy"), "release_policy", ("gate", "baseline diff")),
-    Place(("release", "margin"), "margin", ("gate",)),
-    Place(("release", "min_pass_rate"), "min_pass_rate", ("run", "grade", "gate")),
-    Place(("release", "confidence"), "confidence", ("run", "grade", "gate")),
-    Place(("release", "min_overlap"), "min_overlap", ("gate",)),
-    Place(("ledger", "url"), "db"),
+PLACES: tuple[OptionPlace, ...] = (
+    OptionPlace(("project",), "project"),
+    OptionPlace(("library",), "library"),
+    OptionPlace(("profile",), "profile", (*_GRADING, *_COMPARING)),
+    OptionPlace(("rubric",), "rubric", (*_GRADING, *_COMPARING, "judge rubric", "judge panel")),
+    OptionPlace(("policy",), "policy", _GRADING),
+    OptionPlace(("policy",), "grading_policy", _COMPARING),
+    OptionPlace(("repeats",), "repeat", ("run",)),
+    OptionPlace(("limits", "timeout_s"), "timeout", ("run",)),
+    OptionPlace(("limits", "retries"), "retries", ("run",)),
+    OptionPlace(("limits", "concurrency"), "concurrency", ("run",)),
+    OptionPlace(("limits", "samples"), "limit", ("run",)),
+    OptionPlace(("limits", "judge_calls"), "max_calls", ("run",)),
+    OptionPlace(("limits", "judge_usd"), "max_usd", ("run", *_JUDGING)),
+    OptionPlace(("baseline",), "baseline", ("gate",)),
+    OptionPlace(("release", "policy"), "release_policy", ("gate", "baseline diff")),
+    OptionPlace(("release", "margin"), "margin", ("gate",)),
+    OptionPlace(("release", "min_pass_rate"), "min_pass_rate", ("run", "grade", "gate")),
+    OptionPlace(("release", "confidence"), "confidence", ("run", "grade", "gate")),
+    OptionPlace(("release", "min_overlap"), "min_overlap", ("gate",)),
+    OptionPlace(("ledger", "url"), "db"),
 )
 _KINDS: dict[str, dict[str, Kind]] = {
     "workflow": {"run": "workflow"},
@@ -108,8 +108,8 @@ def parse(
     for option in given:
         configured.pop(option, None)
     if given.get("resume"):  # a run goes on with what it was begun with
-        configured.pop("workflow", None)
-        configured.pop("dataset", None)
+        for option in ("workflow", "dataset", "name", "work"):
+            configured.pop(option, None)
     values = {**standard, **{name: one.value for name, one in configured.items()}, **given}
     _resolve_names(values, given, verb, config)
     if verb == "run" and not given.get("resume"):
@@ -196,7 +196,7 @@ def _fault(config: Config, key: Path, message: str, fix: str = "") -> Fault:
 
 def _is_everywhere(key: Path) -> bool:
     """Whether a key sets an option wherever a verb has it; `commands` has its own check."""
-    return key[0] in ("project", "library", "ledger", "commands", "judge", "judges")
+    return key[0] in ("project", "library", "ledger", "commands")
 
 
 def _at(config: Config, key: Path) -> Any:

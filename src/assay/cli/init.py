@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from assay.cli.init_search import FolderSearch, Subject
+    from assay.cli.init_search import FolderSearch, Gradable
 
 PROJECTS = os.path.join(os.path.dirname(__file__), "examples", "projects")
-_GATE = "assay gate assay-runs/next/runs.jsonl --baseline assay-runs/current/runs.jsonl"
-_RUN = ("assay run --name current", "assay run next --name next", _GATE)
+_RUN = ("assay run", "assay run next", "assay gate latest --baseline latest~1")
 _GRADE = (
     "assay tools grade --emit-prompts",
     "assay tools score proofs/grade-work",
@@ -105,7 +104,7 @@ def _project(folder: str) -> dict[str, Any]:
     }
 
 
-def _found(found: FolderSearch | None, subject: Subject | None) -> dict[str, Any]:
+def _found(found: FolderSearch | None, subject: Gradable | None) -> dict[str, Any]:
     if found is None:
         return {"found": [], "chosen": None, "results": [], "unread": []}
     return {
@@ -116,7 +115,7 @@ def _found(found: FolderSearch | None, subject: Subject | None) -> dict[str, Any
     }
 
 
-def _next(found: FolderSearch | None, subject: Subject | None) -> list[str]:
+def _next(found: FolderSearch | None, subject: Gradable | None) -> list[str]:
     if subject is not None and subject.kind == "mcp":
         return ["assay tools check"]
     imports = [

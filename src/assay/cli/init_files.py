@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from assay.cli.init_search import Subject
+    from assay.cli.init_search import Gradable
 
 SCHEMA_FILE = ".assay/config.schema.json"
 BRIDGE = "assay_adapter"
@@ -99,7 +99,7 @@ def slug(folder: str) -> str:
     return name.lower()[:60] or "project"
 
 
-def files_for(subject: Subject | None, project: str) -> dict[str, str]:
+def files_for(subject: Gradable | None, project: str) -> dict[str, str]:
     """The files for what was found, by their paths."""
     head = _HEAD.format(project=project)
     if subject is not None and subject.kind == "mcp":
@@ -150,8 +150,8 @@ def files_for(subject: Subject | None, project: str) -> dict[str, str]:
     }
 
 
-def _missing(project: str) -> Subject:
+def _missing(project: str) -> Gradable:
     """What is written where nothing was found: a place to fill in."""
-    from assay.cli.init_search import Subject
+    from assay.cli.init_search import Gradable
 
-    return Subject("python", "bot.py", 1, "bot:answer", "edit it: answer(inputs) in bot.py")
+    return Gradable("python", "bot.py", 1, "bot:answer", "edit it: answer(inputs) in bot.py")

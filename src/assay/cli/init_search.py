@@ -42,7 +42,7 @@ _VERBS = (
 )
 
 
-class Subject(NamedTuple):
+class Gradable(NamedTuple):
     """Something in the folder that can be graded."""
 
     kind: str
@@ -67,7 +67,7 @@ class ResultFile(NamedTuple):
 class FolderSearch(NamedTuple):
     """Everything that was found, best first, and what could not be read."""
 
-    subjects: list[Subject]
+    subjects: list[Gradable]
     results: list[ResultFile]
     unread: list[str]
 
@@ -77,7 +77,7 @@ ORDER = ("langgraph", "agent_framework", "mcp", "http", "python")
 
 def search(folder: str) -> FolderSearch:
     """Look at a folder."""
-    subjects: list[Subject] = []
+    subjects: list[Gradable] = []
     results: list[ResultFile] = []
     unread: list[str] = []
     for path in _files(folder):
@@ -96,7 +96,7 @@ def search(folder: str) -> FolderSearch:
     return FolderSearch(subjects, results, unread)
 
 
-def _rank(subject: Subject) -> int:
+def _rank(subject: Gradable) -> int:
     """Functions named like a bot's come first."""
     name = subject.target.rpartition(":")[2]
     return next((at for at, verb in enumerate(_VERBS) if name.startswith(verb)), len(_VERBS))
@@ -151,7 +151,7 @@ def _results(path: str, name: str) -> Iterator[ResultFile]:
         yield ResultFile(name, importer.name, importer.title)
 
 
-def _servers(path: str, name: str) -> Iterator[Subject]:
+def _servers(path: str, name: str) -> Iterator[Gradable]:
     """The servers of an MCP client's settings."""
     try:
         with open(path, "rb") as stream:
@@ -159,7 +159,7 @@ def _servers(path: str, name: str) -> Iterator[Subject]:
         for server in servers.values():
             words = [str(server["command"]), *map(str, server.get("args", ()))]
             command = " ".join(f'"{word}"' if " " in word else word for word in words)
-            yield Subject("mcp", name, 1, command, f"an MCP server in {name}")
+            yield Gradable("mcp", name, 1, command, f"an MCP server in {name}")
     except (OSError, ValueError, AttributeError, KeyError, TypeError, RecursionError):
         return
 
@@ -167,7 +167,7 @@ def _servers(path: str, name: str) -> Iterator[Subject]:
 # --- syntax trees
 
 
-def _subjects(tree: ast.Module, file: str) -> Iterator[Subject]:
+def _subjects(tree: ast.Module, file: str) -> Iterator[Gradable]:
     imported = {name.split(".")[0] for name in _imports(tree)}
     module = file.removesuffix(".py").replace(os.sep, ".").removesuffix(".__init__")
     named = [
@@ -180,13 +180,13 @@ def _subjects(tree: ast.Module, file: str) -> Iterator[Subject]:
         made = _made_by(node.value)
         if "langgraph" in imported and made in ("compile", "create_react_agent"):
             why = f"{file}:{node.lineno} compiles a LangGraph graph"
-            yield Subject("langgraph", file, node.lineno, f"{module}:{name}", why)
+            yield Gradable("langgraph", file, node.lineno, f"{module}:{name}", why)
         elif "agent_framework" in imported and made in ("build", "ChatAgent", "Agent", "as_agent"):
             why = f"{file}:{node.lineno} builds an Agent Framework workflow"
-            yield Subject("agent_framework", file, node.lineno, f"{module}:{name}", why)
+            yield Gradable("agent_framework", file, node.lineno, f"{module}:{name}", why)
         elif made == "FastMCP" and imported & {"mcp", "fastmcp"}:
             why = f"{file}:{node.lineno} makes a FastMCP server"
-            yield Subject("mcp", file, node.lineno, f"python3 {file}", why)
+            yield Gradable("mcp", file, node.lineno, f"python3 {file}", why)
         elif made in ("FastAPI", "Flask") and imported & {"fastapi", "flask"}:
             yield _endpoint(tree, file, node.lineno, name, made)
     for function in tree.body:
@@ -196,7 +196,7 @@ def _subjects(tree: ast.Module, file: str) -> Iterator[Subject]:
 
 def _function(
     function: ast.FunctionDef | ast.AsyncFunctionDef, file: str, module: str, imported: set[str]
-) -> Iterator[Subject]:
+) -> Iterator[Gradable]:
     """A function that builds a graph, or one that takes a question."""
     if function.name.startswith("_"):
         return
@@ -215,22 +215,22 @@ def _function(
         ("agent_framework", "an Agent Framework workflow", {"build", "ChatAgent", "Agent"}),
     ):
         if kind in imported and returned & makers and required == 0:
-            yield Subject(kind, file, function.lineno, target, f"{place} returns {what}")
+            yield Gradable(kind, file, function.lineno, target, f"{place} returns {what}")
             return
     if not arguments or function.decorator_list or required > 2:
         return
     first = arguments[0]
     if first in _INPUTS and any(isinstance(node, ast.Return) for node in ast.walk(function)):
         why = f"{place} has a function {function.name}({first})"
-        yield Subject("python", file, function.lineno, target, why, first, is_async)
+        yield Gradable("python", file, function.lineno, target, why, first, is_async)
 
 
-def _endpoint(tree: ast.Module, file: str, line: int, app: str, made: str) -> Subject:
+def _endpoint(tree: ast.Module, file: str, line: int, app: str, made: str) -> Gradable:
     """The first route of an app that takes a POST."""
     route = next((path for path in _routes(tree, app)), "/")
     port = 8000 if made == "FastAPI" else 5000
     why = f"{file}:{line} is a {made} app" + (f" with POST {route}" if route != "/" else "")
-    return Subject("http", file, line, f"http://127.0.0.1:{port}{route}", why)
+    return Gradable("http", file, line, f"http://127.0.0.1:{port}{route}", why)
 
 
 def _routes(tree: ast.Module, app: str) -> Iterator[str]:

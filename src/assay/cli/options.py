@@ -65,6 +65,15 @@ def shelf_of(options: argparse.Namespace) -> Shelf:
     return Shelf(folder) if folder else Shelf()
 
 
+def unless_configured(options: argparse.Namespace, verb: str, option: str, text: str) -> str:
+    """The text of an option in a hint, with a space before it; nothing where `assay.yaml` sets that
+    option for the verb.
+    """
+    config = getattr(options, "config", None)
+    names = {} if config is None else config.spec.commands.get(verb, {})
+    return "" if option in names else f" {text}"
+
+
 def outputs(options: argparse.Namespace) -> list[str]:
     """The output files, each with an extension that this verb writes."""
     seen: set[str] = set()

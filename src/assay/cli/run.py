@@ -18,7 +18,14 @@ from assay.cli.grade import Grading, choice_of
 from assay.cli.hints import GRADED_BY, command
 from assay.cli.ledger import ledger_options
 from assay.cli.run_judge import ARGUMENTS, RunJudge, calls_of, judge_of, report
-from assay.cli.run_settings import DEFAULT_WORKFLOW, configuration, recall, remember, settings_of
+from assay.cli.run_settings import (
+    DEFAULT_FOLDER,
+    DEFAULT_WORKFLOW,
+    configuration,
+    recall,
+    remember,
+    settings_of,
+)
 from assay.errors import UsageError, printable
 from assay.files.atomic import atomic_write, write_file
 from assay.views.documents import FORMATS, pretty
@@ -33,8 +40,6 @@ if TYPE_CHECKING:
     from assay.records.evaluation import Evaluation
     from assay.running.runner import SampleWork
     from assay.running.workflow import LoadedWorkflow
-
-DEFAULT_FOLDER = "assay-runs"
 
 
 def run(options: argparse.Namespace) -> int:

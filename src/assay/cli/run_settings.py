@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from assay.running.runner import RunSettings
     from assay.running.workflow import LoadedWorkflow
 
+DEFAULT_FOLDER = "assay-runs"
 DEFAULT_WORKFLOW = "workflow.yaml"
 _REMEMBERED = (
     "workflow",
@@ -153,6 +154,8 @@ def settings_of(options: argparse.Namespace, workflow: LoadedWorkflow) -> RunSet
         )
     now = opt.moment(options.now)
     name = options.name or f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', workflow.id)[:60]}-{_stamp(now)}"
+    if not (options.name or options.now or options.work):
+        name = _free(name)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}", name):
         raise UsageError(
             "CLI-001",
@@ -168,6 +171,12 @@ def settings_of(options: argparse.Namespace, workflow: LoadedWorkflow) -> RunSet
         retries=options.retries,
         now=fixed,
     )
+
+
+def _free(name: str) -> str:
+    """A name that no run of this folder has: two may begin within one second."""
+    tries = (name, *(f"{name}-{number}" for number in range(2, 1000)))
+    return next(one for one in tries if not os.path.exists(os.path.join(DEFAULT_FOLDER, one)))
 
 
 def _stamp(now: datetime | None) -> str:

@@ -133,7 +133,8 @@ def _emit(
         print_left(sources)
         if paths:
             where = options.workdir if len(paths) > 1 else paths[0]
-            sys.stdout.write(f"next: assay tools score {where} --judge COMMAND\n")
+            judge = opt.unless_configured(options, "tools score", "judge", "--judge COMMAND")
+            sys.stdout.write(f"next: assay tools score {where}{judge}\n")
     return ExitCode.MALFORMED if sources.unread else ExitCode.PASSED
 
 

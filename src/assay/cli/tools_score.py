@@ -57,7 +57,8 @@ def _score(options: argparse.Namespace) -> int:
         shown = ", ".join(f"{item['dimension']} {item['score']}" for item in scores["scores"])
         sys.stdout.write(f"{scores['schemaIdSlug']}  {shown}  {result['path']}\n")
     where = options.prompts if os.path.isdir(options.prompts) else results[0]["path"]
-    sys.stdout.write(f"next: assay tools grade PATH --consume-scores {options.output or where}\n")
+    path = opt.unless_configured(options, "tools grade", "mcp", "PATH")
+    sys.stdout.write(f"next: assay tools grade{path} --consume-scores {options.output or where}\n")
     return ExitCode.PASSED
 
 

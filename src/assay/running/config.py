@@ -83,7 +83,7 @@ class RunLimits(_ConfigFilePart, frozen=True):
     """The most US dollars that the judge may cost; it needs a price."""
 
 
-class ReleaseRules(_ConfigFilePart, frozen=True):
+class ReleaseBars(_ConfigFilePart, frozen=True):
     """When a candidate may replace the baseline."""
 
     policy: str | None = None
@@ -139,7 +139,7 @@ class ConfigFile(_ConfigFilePart, frozen=True):
     limits: RunLimits = RunLimits()
     baseline: str | list[str] | None = None
     """What `assay gate` compares with: a stored baseline, an evaluation, or a file."""
-    release: ReleaseRules = ReleaseRules()
+    release: ReleaseBars = ReleaseBars()
     outputs: list[str] | OutputFiles = []
     """The files that `assay run` writes, or those of each verb."""
     ledger: LedgerPlace = LedgerPlace()

@@ -3,7 +3,7 @@ import unittest
 from dates import is_leap
 
 
-class Dates(unittest.TestCase):
+class LeapYears(unittest.TestCase):
     def test_every_fourth_year(self):
         self.assertTrue(is_leap(2024))
         self.assertFalse(is_leap(2023))
