@@ -173,6 +173,12 @@ def test_a_file_with_the_other_extension_is_not_ignored(write: Any) -> None:
         find_config()
 
 
+def test_a_pipe_of_that_name_is_not_waited_for(write: Any) -> None:
+    os.mkfifo("assay.yaml")
+    with pytest.raises(UsageError, match="is not a file"):
+        find_config()
+
+
 def test_a_stranger_cannot_leave_a_file_above_the_working_folder(
     write: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

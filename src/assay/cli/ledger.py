@@ -53,10 +53,11 @@ def url_of(url: str) -> str:
 
 
 FOLDER = ".assay"
-_IGNORED = """# Assay keeps its ledger here. Git ignores all of it, except baselines.
+_IGNORED = """# Assay keeps its ledger here. Git ignores all of it, except baselines and the schema of assay.yaml.
 *
 !baselines/
 !baselines/*
+!config.schema.json
 """
 
 

@@ -26,6 +26,8 @@ def find_config(start: str = "") -> str | None:
             where=other,
             fix=f"mv {other} {os.path.join(os.path.dirname(other), CONFIG_FILE)}",
         )
+    if found is not None and not os.path.isfile(found):  # a pipe of that name would be waited for
+        raise UsageError("FIL-001", "is not a file.", where=found, fix="--no-config ignores it.")
     return found
 
 
