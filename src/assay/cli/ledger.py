@@ -53,7 +53,7 @@ def url_of(url: str) -> str:
 
 
 FOLDER = ".assay"
-_IGNORED = """# Assay keeps its ledger here. Git ignores all but baselines and the schema of assay.yaml.
+_IGNORED = """# The ledger of Assay. Git ignores all but baselines and the schema of assay.yaml.
 *
 !baselines/
 !baselines/*
