@@ -166,6 +166,8 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
     lines += [f"kept    {path}, which was there already" for path in document["left"]]
     if "samples.jsonl" in document["wrote"] and "chosen" in document:
         lines.append("edit    samples.jsonl: three questions and what a right answer contains")
+    if found and found[0]["kind"] == "http" and "assay.yaml" in document["wrote"]:
+        lines.append(f"start   your endpoint: assay run posts to {found[0]['target']}")
     return [*lines, *(f"next    {command}" for command in document["next"])]
 
 

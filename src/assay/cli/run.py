@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
         )
     _say(
         f"{workflow.id}@{workflow.version} on {dataset.id}@{dataset.version}:"
-        f" {len(work):,} runs, {workflow.profile_why}; work folder {folder}"
+        f" {len(work):,} runs, {_profile_why(options, workflow, planned)}; work folder {folder}"
     )
     spec = judge_of(options)
     judge = _prepared(options, workflow, planned, work, spec)
@@ -117,6 +117,15 @@ def run(options: argparse.Namespace) -> int:
     if settings.repeat > 1:
         _repeats(options, doing, folder)
     return code
+
+
+def _profile_why(
+    options: argparse.Namespace, workflow: LoadedWorkflow, planned: WorkflowPlan
+) -> str:
+    if options.profile is None:
+        return workflow.profile_why
+    source = getattr(options, "sources", {}).get("profile", "command line")
+    return f"profile {planned.profile.id}, named by {source.replace('command', 'the command')}"
 
 
 def _folder(path: str) -> None:
