@@ -123,7 +123,7 @@ def test_init_then_run_grades_a_function_of_ones_own(tmp_path: Path, assay: Any)
     ]
     (tmp_path / "samples.jsonl").write_text("\n".join(rows))
     ran = assay("run")
-    assert (ran.code, "3 passed" in ran.out) == (0, True), ran.out + ran.err
+    assert (ran.code, "3 of 3 runs passed" in ran.out) == (0, True), ran.out + ran.err
 
 
 def test_init_without_anything_writes_a_project_to_fill_in(tmp_path: Path, assay: Any) -> None:
