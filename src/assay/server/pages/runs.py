@@ -29,7 +29,7 @@ OFFERED = 200
 """Names of workflows and datasets that a field offers."""
 STATUSES = ("success", "failed", "error", "timeout", "cancelled")
 FIRST = (
-    "assay run workflow.yaml --dataset data.jsonl --db sqlite:///.assay/ledger.db\ncurl -d"
+    "assay run workflow.yaml --dataset data.jsonl --store .assay/ledger.db\ncurl -d"
     " @run.json -H 'Content-Type: application/json' http://127.0.0.1:8321/api/v1/runs"
 )
 """How the first run comes into a ledger."""
