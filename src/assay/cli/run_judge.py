@@ -69,9 +69,9 @@ def judge_of(options: argparse.Namespace) -> JudgeSpec | None:
 
 def calls_of(found: JudgeEstimate, task: JudgeTask, spec: JudgeSpec | None) -> str:
     """What judging takes, in words."""
-    claims = "one for each claim"
-    calls = f"{found.calls:,} calls" if found.calls else ""
-    words = " plus ".join(filter(None, [calls, claims if task.claims else ""]))
+    words = f"{found.calls:,} calls" if found.calls else "one call for each claim"
+    if found.calls and task.claims:
+        words += " plus one for each claim"
     if found.calls:
         words += f", about {found.input_tokens:,} tokens in"
     if found.cost_usd is not None and found.calls:

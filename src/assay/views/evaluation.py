@@ -88,6 +88,7 @@ def evaluation_view(
             ]
         ),
         *_counts(totals),
+        *([Paragraph("Worst runs:", "title")] if worst else []),
         *(_worst(one) for one in worst),
     ]
     if notes:

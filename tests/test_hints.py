@@ -1,0 +1,95 @@
+"""Every command that a command prints works as printed, with the options that were given."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.cli.hints import GRADED_BY, command
+
+PRINTED = re.compile(r"^\s*(?:next\s+|head\s+)?(assay [a-z].*?)(?:\s+#.*|  [a-z][a-z ]+\.)?$")
+VERB = re.compile(r"assay [a-z-]+(?: [a-z-]+)?")
+"""A verb by its name, in a sentence."""
+FORM = re.compile(r"\.\.\.|\b[A-Z]{3,}\b")
+"""What shows the form of a command, and is no command to paste."""
+
+
+def commands_in(text: str) -> list[str]:
+    """The commands in what was printed."""
+    quoted = [one for one in re.findall(r"`(assay [^`]+)`", text) if not VERB.fullmatch(one)]
+    lines = [found[1] for line in text.splitlines() if (found := PRINTED.match(line))]
+    return [one for one in dict.fromkeys([*quoted, *lines]) if not FORM.search(one)]
+
+
+def test_the_collector_sees_commands_in_lines_and_in_sentences() -> None:
+    text = "x `assay run --resume d` goes on\n  assay evals  # all\nnext    assay run\nassay: no.\n"
+    assert commands_in(text) == ["assay run --resume d", "assay evals", "assay run"]
+    assert commands_in("`assay baseline set NAME FILE...` stores one") == []
+
+
+SCENES: dict[str, list[tuple[str, ...]]] = {
+    "a run that fails": [("run", "next", "--name", "n1"), ("evals",), ("explain", "n1")],
+    "another ledger and project": [
+        ("run", "next", "--name", "n1", "--store", "sqlite:///other/l.db", "--project", "p-1"),
+        ("evals", "--db", "sqlite:///other/l.db", "--project", "p-1"),
+        ("explain", "n1", "--db", "sqlite:///other/l.db", "--project", "p-1"),
+    ],
+    "no ledger, a policy and a profile": [
+        (
+            "run",
+            "next",
+            "--name",
+            "n1",
+            "--no-store",
+            "--work",
+            "my work",
+            "--profile",
+            "tool-use-measured@1",
+            "--policy",
+            "workflow@1",
+        ),
+        ("grade", "my work/runs.jsonl", "--profile", "tool-use-measured@1"),
+    ],
+    "another configuration": [("run", "next", "--name", "n1", "--config", "my.yaml")],
+    "the folder is in use": [
+        ("run", "--name", "n1", "-o", "g.json"),
+        ("run", "--name", "n1", "-o", "g.json"),
+    ],
+    "slips": [
+        ("grad", "x.json"),
+        ("library", "show", "profiles", "tool-us"),
+        ("explain", "nothing"),
+        ("run", "--profile", "no-such"),
+        ("evals",),
+    ],
+}
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_printed_commands_work_as_printed(assay: Any, tmp_path: Path, scene: str) -> None:
+    printed = assay("init", "--example", "agent").out
+    if "configuration" in scene:
+        (tmp_path / "assay.yaml").rename(tmp_path / "my.yaml")
+        printed = ""
+    said = [assay(*words) for words in SCENES[scene]]
+    found = commands_in(printed + "\n".join(f"{one.out}\n{one.err}" for one in said))
+    assert found or scene == "slips"
+    for one in found:
+        done = assay(*shlex.split(one)[1:])
+        assert done.code in (0, 1), f"{one}\nexit {done.code}\n{done.err}"
+
+
+def test_options_are_repeated_only_where_they_were_given() -> None:
+    options = argparse.Namespace(profile="rag", policy="workflow", judge_card=["a b"], library=None)
+    assert command("grade", "x", options=options, carry=GRADED_BY) == (
+        "assay grade x --profile rag --judge-card 'a b'"
+    )
+    options.sources = {"profile": "assay.yaml:3", "judge_card": "command line"}
+    assert command("grade", "x", options=options, carry=GRADED_BY) == (
+        "assay grade x --judge-card 'a b'"
+    )
