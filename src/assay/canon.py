@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 _sorted = msgspec.json.Encoder(order="sorted", decimal_format="number").encode
 _plain = msgspec.json.Encoder(decimal_format="number").encode
 _pack = msgspec.msgpack.Encoder(decimal_format="number").encode
+_MAY_HIDE = (b"null", b"NaN", b"Inf")
+"""How the encoder writes what is not finite: a float as null, which means something else, a decimal
+by its name. Texts and absent values have these words too, so they only call for a closer look.
+"""
 _NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
 """NaN or infinity in MessagePack; no text contains these bytes."""
 _ASTRAL = re.compile(rb"[\xf0-\xf4]")
@@ -54,7 +58,7 @@ def canonical(value: object) -> bytes:
         text = _sorted(value)
     except (UnicodeEncodeError, TypeError) as error:
         raise InputError("API-001", f"what JSON cannot say has no digest: {error}.") from None
-    if _may_be_infinite(value):  # the encoder writes NaN as null, which means something else
+    if any(word in text for word in _MAY_HIDE) and _may_be_infinite(value):
         _refuse_infinite(_builtins(value))
     if not text.isascii() and _ASTRAL.search(text):
         text = _plain(in_order(_builtins(value)))

@@ -48,6 +48,7 @@ class Writer:
         self._queue: deque[WriteOrder] = deque()
         self._records = 0
         self._ready = threading.Condition()
+        self._due = False
         self._ending = False
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -79,10 +80,17 @@ class Writer:
                     fix="Try again.",
                     headers={"Retry-After": "1"},
                 )
+            if not self._queue:
+                # Behind the requests that are ready by now: they come into the same transaction.
+                self._loop.call_soon(self._wake)
             self._queue.append(WriteOrder(project, drafts, stored))
             self._records += len(drafts)
-            self._ready.notify()
         return await stored
+
+    def _wake(self) -> None:
+        with self._ready:
+            self._due = bool(self._queue)
+            self._ready.notify()
 
     def _run(self) -> None:
         while batch := self._next():
@@ -100,11 +108,12 @@ class Writer:
         batch: list[WriteOrder] = []
         size = 0
         with self._ready:
-            self._ready.wait_for(lambda: self._queue or self._ending)
+            self._ready.wait_for(lambda: self._due or self._ending)
             while self._queue and (not batch or size + len(self._queue[0].drafts) <= MAX_BATCH):
                 batch.append(self._queue.popleft())
                 size += len(batch[-1].drafts)
             self._records -= size
+            self._due = bool(self._queue)
         return batch
 
     def _commit(self, batch: Sequence[WriteOrder]) -> list[list[Stored] | Exception]:
